@@ -1,0 +1,66 @@
+# The two commands: `make demo` and `make test`. Everything else is for those who stay.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.ONESHELL:
+.SHELLFLAGS := -euo pipefail -c
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+DEMO_ROOT := $(CURDIR)/data-demo
+# Fiction and real data never share a root, a ledger or a Dagster home.
+DAGSTER_STATE := $(CURDIR)/.dagster/$(if $(NEWS_PLATFORM_ROOT),main,demo)
+
+# What the platform's processes see; a cached bytecode makes every start seconds faster.
+export DAGSTER_HOME := $(DAGSTER_STATE)
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help demo check test soak bench cluster-demo dev lock clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if (3, 11) <= v <= (3, 13) else f"error: Python 3.11 to 3.13 is needed, {sys.executable} is {v[0]}.{v[1]}; set PYTHON=/path/to/python3.12")'
+	echo "installing into $(VENV) ..."
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode --require-hashes -r requirements.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	touch $(STAMP)
+
+$(DAGSTER_STATE)/dagster.yaml:
+	@mkdir -p $(@D)
+	ln -sfn ../../dagster.yaml $@
+
+demo: $(STAMP) $(DAGSTER_STATE)/dagster.yaml ## run the whole graph on the sample world
+	@$(BIN)/news-platform demo --root $(DEMO_ROOT)
+
+check: $(STAMP) ## lint, format and types
+	@$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/mypy --no-error-summary
+
+test: check ## lint, types and all tests
+	@env -u DAGSTER_HOME $(BIN)/python -m pytest -n 2 --dist loadfile
+
+soak: $(STAMP) ## the long fault runs
+	@env -u DAGSTER_HOME $(BIN)/python -m pytest -m soak
+
+bench: $(STAMP) ## every figure, as ratios taken in one run
+	@$(BIN)/python -m benchmarks
+
+cluster-demo: $(STAMP) ## the same graph on PostgreSQL, Redis, Celery and S3, all on this machine
+	@$(BIN)/python -m deploy.cluster_demo
+
+dev: $(STAMP) $(DAGSTER_STATE)/dagster.yaml ## the Dagster UI and daemon on 127.0.0.1:3000
+	@$(if $(NEWS_PLATFORM_ROOT),,NEWS_PLATFORM_SAMPLE=1 NEWS_PLATFORM_ROOT=$(DEMO_ROOT)) \
+		$(BIN)/news-platform dev --port $${PORT:-3000}
+
+lock: $(STAMP) ## renew requirements.lock
+	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
+		--no-header --no-annotate --all-extras pyproject.toml -o requirements.lock
+
+clean: ## remove what was built; data stays
+	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

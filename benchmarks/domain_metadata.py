@@ -1,0 +1,92 @@
+"""The survey of domains: quality of robots.txt and sitemaps, and the cost of a survey.
+
+The survey and a bare aiohttp loop ask the same 5,000 loopback hosts for the same two files, in
+turn, each in a process of its own; the CPU of the server counts for neither. The bare loop stores
+nothing, so the survey runs twice: once throwing the files of its domains away, once storing them.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks import robots, sitemaps
+from news_platform.settings import load_settings
+
+DOMAINS = 5000
+ROUNDS = 3
+RESULTS = Path(__file__).parent / "results" / "domain_metadata.json"
+
+
+@contextmanager
+def loopback_sites() -> Iterator[int]:
+    """Run the sites as a program of their own; give their port."""
+    program = [sys.executable, "-m", "benchmarks.loopback_sites"]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as sites:
+        assert sites.stdout is not None
+        try:
+            yield int(sites.stdout.readline())
+        finally:
+            sites.terminate()
+
+
+def run(kind: str, port: int) -> tuple[float, float]:
+    """Return the CPU seconds of one run, and those of them spent on storing."""
+    program = [sys.executable, "-m", "benchmarks.survey_runs", kind, str(port), str(DOMAINS)]
+    done = subprocess.run(program, check=True, capture_output=True, text=True)
+    spent, storing = json.loads(done.stdout)
+    return spent, storing
+
+
+def measure_survey() -> dict[str, object]:
+    """Return the cost of a survey beside the bare loop, and the most requests a host had."""
+    bare, unstored, whole, storing = [], [], [], []
+    with loopback_sites() as port:
+        for _ in range(ROUNDS):
+            bare.append(run("bare", port)[0])
+            unstored.append(run("unstored", port)[0])
+            spent, stored = run("survey", port)
+            whole.append(spent)
+            storing.append(stored)
+        most = int(urllib.request.urlopen(f"http://127.0.0.1:{port}/most").read())
+    return {
+        "domains": DOMAINS,
+        "bare_cpu_ms_per_domain": _milliseconds(bare),
+        "survey_unstored_cpu_ms_per_domain": _milliseconds(unstored),
+        "survey_cpu_ms_per_domain": _milliseconds(whole),
+        "of_which_storing_cpu_ms": _milliseconds(storing),
+        "survey_unstored_to_bare": _ratio(unstored, bare),
+        "survey_to_bare": _ratio(whole, bare),
+        "most_requests_at_one_host": most,
+    }
+
+
+def _milliseconds(seconds: list[float]) -> float:
+    return round(statistics.median(seconds) / DOMAINS * 1000, 2)
+
+
+def _ratio(ours: list[float], theirs: list[float]) -> float:
+    return round(statistics.median(a / b for a, b in zip(ours, theirs, strict=True)), 2)
+
+
+def main() -> None:
+    """Measure everything, print one table and keep the figures."""
+    data = load_settings(os.environ).bench_data
+    figures = {"survey": measure_survey()}
+    if data is not None:
+        figures |= {"robots": robots.measure(Path(data)), "sitemaps": sitemaps.measure(Path(data))}
+    for part, values in figures.items():
+        for name, value in values.items():
+            print(f"{part:<10}{name:<34}{value!s:>12}")
+    if data is not None:
+        RESULTS.parent.mkdir(exist_ok=True)
+        RESULTS.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Thousands of small sites on one loopback port, as a program of its own: its CPU is not ours.
+
+It prints its port, and for `GET /most` the most requests that any host had at once.
+"""
+
+import asyncio
+from collections import Counter
+from typing import ClassVar
+
+ROBOTS = b"""User-agent: *
+Disallow: /admin/
+Disallow: /search
+Crawl-delay: 0
+
+User-agent: GPTBot
+Disallow: /
+
+Sitemap: https://HOST/sitemap.xml
+"""
+_ENTRY = b"<url><loc>https://HOST/story-%d</loc><lastmod>2025-11-01</lastmod></url>"
+SITEMAP = (
+    b'<?xml version="1.0" encoding="UTF-8"?>\n'
+    b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
+    + b"\n".join(_ENTRY % number for number in range(20))
+    + b"\n</urlset>\n"
+)
+
+
+class Site(asyncio.Protocol):
+    """One connection; requests come one after the other."""
+
+    open: ClassVar[Counter[bytes]] = Counter()
+    most = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Remember where to answer."""
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.host = b""
+
+    def data_received(self, data: bytes) -> None:
+        """Answer a little later, so that requests of one host overlap where they may."""
+        path = data.split(b" ", 2)[1]
+        self.host = data.partition(b"\r\nHost: ")[2].partition(b"\r\n")[0]
+        Site.open[self.host] += 1
+        Site.most = max(Site.most, Site.open[self.host])
+        asyncio.get_running_loop().call_later(0.002, self.answer, path)
+
+    def answer(self, path: bytes) -> None:
+        """Answer with the site's file."""
+        Site.open[self.host] -= 1
+        files = {b"/robots.txt": ROBOTS, b"/sitemap.xml": SITEMAP}
+        body = files.get(path, b"%d" % Site.most).replace(b"HOST", self.host)
+        self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+
+async def main() -> None:
+    """Serve until killed."""
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(Site, "127.0.0.1", 0, backlog=1024)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

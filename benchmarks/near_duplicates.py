@@ -1,0 +1,156 @@
+"""Near-duplicates on real articles: recall and precision by edit, and documents a second."""
+
+import json
+import os
+import random
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+
+import polars as pl
+import sqlalchemy as sa
+
+from benchmarks.near_duplicate_edits import MIXED, PLAIN, STRENGTHS, Edit
+from news_platform.near_duplicates.bands import METADATA
+from news_platform.near_duplicates.flow import Document, assign_clusters, cluster_documents
+from news_platform.near_duplicates.sketch import SketchOptions, sketch_of
+from news_platform.settings import load_settings
+from news_platform.storage.sql import open_engine
+from news_platform.text.shingles import jaccard, shingles
+
+RESULTS = Path(__file__).parent / "results" / "near_duplicates.json"
+MIN_CHARS = 500
+GROUPS = {"plain": PLAIN, "mixed": MIXED}
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Pairs of an edit: alike by the plain definition, found among those, found at all."""
+
+    edit: str
+    alike: int = 0
+    found_alike: int = 0
+    found: int = 0
+    found_same_page: int = 0
+
+    @property
+    def recall(self) -> float:
+        """Return the share of pairs with Jaccard 0.8 and over that share a cluster."""
+        return self.found_alike / self.alike if self.alike else 1.0
+
+    @property
+    def precision(self) -> float:
+        """Return the share of pairs in one cluster that were made from one page."""
+        return self.found_same_page / self.found if self.found else 1.0
+
+
+def article_bodies(bench_data: Path) -> list[str]:
+    """Return the article bodies of both labelled sets that are long enough to be edited.
+
+    One page is there twice, a little changed; of such a pair the first is kept.
+    """
+    articles = bench_data / "articles"
+    truth = json.loads((articles / "benchmark" / "ground-truth.json").read_bytes())
+    bodies = [page["articleBody"] for page in truth.values()]
+    for path in sorted((articles / "publishers" / "truth").glob("*.json")):
+        bodies.append(json.loads(path.read_bytes())["body"])
+    kept: dict[str, frozenset[str]] = {}
+    for body in sorted(body for body in bodies if len(body) >= MIN_CHARS):
+        found = shingles(body, 3)
+        if all(jaccard(found, other) < 0.7 for other in kept.values()):
+            kept[body] = found
+    return list(kept)
+
+
+def score_edit(name: str, edit: Edit, bodies: Sequence[str], *, seed: int) -> Score:
+    """Cluster the pages beside one edit of each, for every strength, and add up the pairs."""
+    chance = random.Random(seed)
+    score = Score(name)
+    for strength in STRENGTHS:
+        edited = [edit(body, strength, chance, bodies) for body in bodies]
+        score = _added(score, bodies, edited)
+    return score
+
+
+def _added(score: Score, bodies: Sequence[str], edited: Sequence[str]) -> Score:
+    options = SketchOptions()
+    documents = [
+        Document(f"{number}/{kind}", text)
+        for kind, texts in (("page", bodies), ("edit", edited))
+        for number, text in enumerate(texts)
+    ]
+    clusters: dict[str, list[str]] = {}
+    for member in cluster_documents(lambda: documents, options=options).members:
+        clusters.setdefault(member.cluster_id, []).append(member.document_id)
+    found = {pair for members in clusters.values() for pair in combinations(sorted(members), 2)}
+    alike = {
+        (f"{number}/edit", f"{number}/page")
+        for number, (body, text) in enumerate(zip(bodies, edited, strict=True))
+        if jaccard(shingles(body, 3), shingles(text, 3)) >= options.threshold
+    }
+    same = {pair for pair in found if pair[0].split("/")[0] == pair[1].split("/")[0]}
+    return Score(
+        score.edit,
+        alike=score.alike + len(alike),
+        found_alike=score.found_alike + len(alike & found),
+        found=score.found + len(found),
+        found_same_page=score.found_same_page + len(same),
+    )
+
+
+def speed(bodies: Sequence[str]) -> dict[str, float]:
+    """Return documents a second and core: sketched, clustered as a batch, assigned in SQL."""
+    options = SketchOptions()
+    documents = [Document(str(number), body) for number, body in enumerate(bodies)]
+    count = len(documents)
+    with tempfile.TemporaryDirectory() as folder:
+        engine = open_engine(f"sqlite:///{folder}/bands.sqlite")
+        METADATA.create_all(engine)
+        measured = {
+            "sketch": _rate(lambda: [sketch_of(body, options) for body in bodies], count),
+            "batch": _rate(lambda: cluster_documents(lambda: documents, options=options), count),
+            "sql": _rate(lambda: _assign(documents, engine, options), count),
+        }
+        engine.dispose()
+    return measured
+
+
+def _assign(documents: Sequence[Document], engine: sa.Engine, options: SketchOptions) -> None:
+    for _ in assign_clusters(documents, engine=engine, collection="bench", options=options):
+        pass
+
+
+def _rate(work: Callable[[], object], count: int) -> float:
+    started = time.process_time()
+    work()
+    return round(count / (time.process_time() - started))
+
+
+def main() -> None:
+    """Print one table and keep its figures."""
+    bench_data = load_settings(os.environ).bench_data
+    if bench_data is None:
+        print("near_duplicates: skipped, NEWS_PLATFORM_BENCH_DATA is not set")
+        return
+    bodies = article_bodies(Path(bench_data))
+    rows = [row(group, name, bodies) for group, edits in GROUPS.items() for name in edits]
+    print(pl.DataFrame(rows).select("group", "edit", "alike", "recall", "found", "precision"))
+    rates = speed(bodies)
+    print("documents/s a core:", rates)
+    RESULTS.parent.mkdir(exist_ok=True)
+    document = {"pages": len(bodies), "edits": rows, "documents_per_second": rates}
+    RESULTS.write_text(json.dumps(document, indent=1) + "\n")
+
+
+def row(group: str, name: str, bodies: Sequence[str]) -> dict[str, object]:
+    """Return one line of the table."""
+    score = score_edit(name, GROUPS[group][name], bodies, seed=len(name))
+    measures = {"recall": round(score.recall, 4), "precision": round(score.precision, 4)}
+    return {"group": group, **asdict(score), **measures}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""Every dataset of a root and its ledger as one hash over its sorted rows."""
+
+import gzip
+import hashlib
+import io
+import json
+import zipfile
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+import polars as pl
+import sqlalchemy as sa
+
+from news_platform.storage.store import ObjectStore
+
+# Datasets that lie two folders deep; all others are named by their first folder.
+_DEEP = ("news", "domain_store", "articles")
+# What a person uploaded, and our own bookkeeping: it names ETags, attempts and places on purpose.
+_NOT_DATA = (
+    "markers", "raw", "snapshots", "world", "feeds.opml", "root.json", "demo.json", "ledger.sqlite",
+    "domain_store/manifests", "domain_store/index", "domain_store/entries", "domain_store/CURRENT",
+)  # fmt: skip
+_NOT_DATA_TABLES = ("alembic_version", "ledger_sequence")
+# Keys, at any depth, that say where, by whom or how fast, not what: files are named after their
+# inputs' ETags, and a page that could not be read bears the time it was stored.
+_PLACES = {
+    "domain_metadata_table": ("elapsed_seconds",),
+    "domain_store/metadata": ("filepath", "timestamp"),
+    "domain_store/records": ("filepath",),
+    "ledger domain_queue": ("finished_at", "id", "lease_until"),
+    "ledger research_files": ("etag", "fingerprint"),
+    "news/collected": ("attempt", "source", "source_etag"),
+    "prod": ("elapsed_seconds",),
+    "quarantine": ("fetched_at",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """How many rows a dataset has, and the hash of them all in sorted order."""
+
+    rows: int
+    sha256: str
+
+
+def read_contents(store: ObjectStore, ledger: sa.Engine) -> dict[str, Content]:
+    """Return what lies under a root and in its ledger, dataset by dataset."""
+    rows: defaultdict[str, list[str]] = defaultdict(list)
+    for info in store.list():
+        dataset = dataset_of(info.path)
+        if dataset is not None:
+            rows[dataset] += _rows_of_file(info.path, store.read(info.path), root=store.url)
+    for table, found in _ledger_rows(ledger):
+        rows[f"ledger {table}"] += (_rooted(row, store.url) for row in found)
+    return {name: _content(found) for name, found in sorted(rows.items())}
+
+
+def dataset_of(path: str) -> str | None:
+    """Return the dataset that a file belongs to, None when it is no data of ours."""
+    parts = path.split("/")
+    name = "/".join(parts[:2]) if parts[0] in _DEEP else parts[0]
+    first, kind = parts[0], parts[0].partition("-")[0]
+    return None if {name, first, kind} & set(_NOT_DATA) else name
+
+
+def differences(one: Mapping[str, Content], other: Mapping[str, Content]) -> list[str]:
+    """Return the datasets that are not the same on both sides."""
+    return sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
+
+
+def _content(rows: list[str]) -> Content:
+    return Content(len(rows), hashlib.sha256("\n".join(sorted(rows)).encode()).hexdigest())
+
+
+def _rows_of_file(path: str, body: bytes, *, root: str) -> Iterator[str]:
+    dataset = dataset_of(path) or ""
+    partition = [part for part in path.split("/") if "=" in part]
+    for row in _parse(path, body, root):
+        yield _rooted(_canonical(row, dataset, partition), root)
+
+
+def _rooted(row: str, root: str) -> str:
+    return row.replace(root.rstrip("/"), "ROOT")
+
+
+def _parse(path: str, body: bytes, root: str) -> Iterable[Any]:
+    if path.endswith(".gz"):
+        path, body = path.removesuffix(".gz"), gzip.decompress(body)
+    if path.endswith(".parquet"):
+        return pl.read_parquet(io.BytesIO(body), hive_partitioning=False).iter_rows(named=True)
+    if path.endswith(".jsonl"):
+        return (json.loads(line) for line in body.splitlines())
+    if path.endswith(".json") and body:
+        return (json.loads(body),)
+    if path.endswith(".xlsx"):
+        return _parse_workbook(body, root)
+    return ({"name": path.rpartition("/")[2], "sha256": hashlib.sha256(body).hexdigest()},)
+
+
+def _parse_workbook(body: bytes, root: str) -> Iterator[dict[str, str]]:
+    """Yield the parts of a workbook; its bytes differ with the root that its cells name."""
+    with zipfile.ZipFile(io.BytesIO(body)) as book:
+        for name in book.namelist():
+            yield {"name": name, "text": _rooted(book.read(name).decode(), root)}
+
+
+def _ledger_rows(ledger: sa.Engine) -> Iterator[tuple[str, list[str]]]:
+    metadata = sa.MetaData()
+    metadata.reflect(ledger)
+    with ledger.connect() as connection:
+        for name, table in sorted(metadata.tables.items()):
+            if name not in _NOT_DATA_TABLES:
+                found = connection.execute(sa.select(table)).mappings()
+                yield name, [_canonical(dict(row), f"ledger {name}", ()) for row in found]
+
+
+def _canonical(row: Any, dataset: str, partition: Iterable[str]) -> str:
+    kept = _without(row, _PLACES.get(dataset, ()))
+    return json.dumps([*partition, kept], sort_keys=True, default=_plain, ensure_ascii=False)
+
+
+def _without(value: Any, keys: Container[str]) -> Any:
+    if isinstance(value, dict):
+        return {key: _without(part, keys) for key, part in value.items() if key not in keys}
+    return [_without(part, keys) for part in value] if isinstance(value, list) else value
+
+
+def _plain(value: object) -> str:
+    """Return times and bytes alike from both databases; SQLite keeps no zone, ours are all UTC."""
+    if isinstance(value, bytes | memoryview):
+        return bytes(value).hex()
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=None).isoformat(" ")
+    return value.isoformat() if isinstance(value, date) else str(value)

@@ -1,0 +1,143 @@
+"""Ask a Dagster webserver by GraphQL: launch backfills and runs, and wait for their end."""
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from news_platform.errors import NewsPlatformError
+
+_BACKFILL = """mutation($params: LaunchBackfillParams!) {
+  launchPartitionBackfill(backfillParams: $params) {
+  __typename ... on LaunchBackfillSuccess { backfillId } ... on PythonError { message } } }"""
+_RUN = """mutation($params: ExecutionParams!) { launchRun(executionParams: $params) {
+  __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }"""
+_RUNS = """query($filter: RunsFilter) { runsOrError(filter: $filter) { ... on Runs { results {
+  runId status assetSelection { path } tags { key value } } } } }"""
+_STATUS = """query($id: String!) { partitionBackfillOrError(backfillId: $id) {
+  ... on PartitionBackfill { status } } }"""
+_LOCATIONS = """{ workspaceOrError { ... on Workspace { locationEntries { loadStatus
+  locationOrLoadError { ... on PythonError { message } } } } } }"""
+_REPOSITORY = "__repository__"
+# How long one answer, and the loading of the code, may take on a busy machine.
+_ANSWER_SECONDS, _START_SECONDS = 60.0, 180.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """A run as the webserver tells of it."""
+
+    run_id: str
+    status: str
+    asset: str
+    tags: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Dagster:
+    """One webserver and the code location that it serves."""
+
+    url: str
+    location: str
+
+    def ask(self, query: str, **variables: Any) -> Any:
+        """Return the data of an answer; raise when the answer is an error."""
+        body = json.dumps({"query": query, "variables": variables}).encode()
+        request = urllib.request.Request(
+            f"{self.url}/graphql", body, {"Content-Type": "application/json"}
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
+                document = json.load(answer)
+        except urllib.error.HTTPError as error:
+            document = json.load(error)  # the reason stands in the body
+        if "errors" in document:
+            raise NewsPlatformError(f"Dagster refused: {document['errors'][0]['message']}")
+        return document["data"]
+
+    def wait_until_up(self) -> None:
+        """Wait until the webserver answers with its code loaded."""
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._is_up():
+            if time.monotonic() > deadline:
+                raise NewsPlatformError(f"no webserver at {self.url} after {_START_SECONDS:.0f} s")
+            time.sleep(1)
+
+    def backfill(
+        self, asset: str, keys: Sequence[str], *, is_built: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Launch a backfill of some partitions and wait until it has ended.
+
+        The daemon looks at a backfill every 30 s; where all its runs have succeeded and `is_built`
+        says that nothing is missing, its own last look is not waited for.
+        """
+        params = {"assetSelection": [{"path": [asset]}], "partitionNames": list(keys)}
+        answer = self.ask(_BACKFILL, params=params)["launchPartitionBackfill"]
+        if "backfillId" not in answer:
+            raise NewsPlatformError(f"cannot backfill {asset}: {answer}", thing=asset)
+        found = answer["backfillId"]
+        self._wait(
+            lambda: self._backfill_status(found),
+            what=f"backfill of {asset}",
+            is_over=lambda: self._has_only_successes(found) and is_built(),
+        )
+
+    def materialise(self, asset: str) -> None:
+        """Launch one run of an asset without partitions and wait until it has ended."""
+        selector = {
+            "repositoryLocationName": self.location,
+            "repositoryName": _REPOSITORY,
+            "jobName": "__ASSET_JOB",
+            "assetSelection": [{"path": [asset]}],
+        }
+        params = {"selector": selector, "mode": "default", "runConfigData": {}}
+        answer = self.ask(_RUN, params=params)["launchRun"]
+        if "run" not in answer:
+            raise NewsPlatformError(f"cannot launch {asset}: {answer}", thing=asset)
+        self._wait(lambda: self._run_status(answer["run"]["runId"]), what=f"run of {asset}")
+
+    def runs(self, **run_filter: Any) -> list[RunInfo]:
+        """Return runs, newest first."""
+        found = self.ask(_RUNS, filter=run_filter)["runsOrError"]["results"]
+        return [_run_info(item) for item in found]
+
+    def _backfill_status(self, backfill_id: str) -> str:
+        status: str = self.ask(_STATUS, id=backfill_id)["partitionBackfillOrError"]["status"]
+        return status
+
+    def _run_status(self, run_id: str) -> str:
+        return self.runs(runIds=[run_id])[0].status
+
+    def _has_only_successes(self, backfill_id: str) -> bool:
+        runs = self.runs(tags=[{"key": "dagster/backfill", "value": backfill_id}])
+        return bool(runs) and all(run.status == "SUCCESS" for run in runs)
+
+    def _wait(
+        self, status: Callable[[], str], *, what: str, is_over: Callable[[], bool] = lambda: False
+    ) -> None:
+        while (found := status()) not in ("COMPLETED_SUCCESS", "SUCCESS"):
+            if found.startswith(("COMPLETED", "FAIL", "CANCEL")):
+                raise NewsPlatformError(f"the {what} ended as {found}")
+            if is_over():
+                return
+            time.sleep(1)
+
+    def _is_up(self) -> bool:
+        try:
+            entries = self.ask(_LOCATIONS)["workspaceOrError"]["locationEntries"]
+        except (urllib.error.URLError, ConnectionError):
+            return False
+        for entry in entries:
+            fault = (entry["locationOrLoadError"] or {}).get("message")
+            if fault:
+                raise NewsPlatformError(f"Dagster cannot load the code: {fault.strip()}")
+        return all(entry["loadStatus"] == "LOADED" for entry in entries)
+
+
+def _run_info(item: Mapping[str, Any]) -> RunInfo:
+    assets = ["/".join(key["path"]) for key in item["assetSelection"] or ()]
+    tags = {tag["key"]: tag["value"] for tag in item["tags"]}
+    return RunInfo(item["runId"], item["status"], ",".join(assets), tags)

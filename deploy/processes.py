@@ -1,0 +1,87 @@
+"""Start and stop the processes of a cluster on this machine, each in a group of its own."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# A worker that is told to stop finishes its run first; the demo does not wait longer than this.
+_STOP_SECONDS = 20.0
+
+
+@dataclass
+class Process:
+    """One command with its log; stopped or killed together with its children."""
+
+    name: str
+    command: tuple[str, ...]
+    environ: Mapping[str, str] = field(repr=False)
+    log: Path
+    running: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
+
+    def start(self) -> None:
+        """Start the command in a new process group; its output is added to the log."""
+        with self.log.open("ab") as log:
+            self.running = subprocess.Popen(
+                self.command,
+                env=dict(self.environ),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def kill(self) -> None:
+        """Kill the process and its children with -9, as a power cut would."""
+        self._signal(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """Ask the process to end, and kill its group when it does not."""
+        if self.running is not None and self.running.poll() is None:
+            self.running.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.running.wait(timeout=_STOP_SECONDS)
+        self.kill()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.running is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.running.pid, number)
+        self.running.wait(timeout=_STOP_SECONDS)
+        self.running = None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where the processes of one cluster run: Dagster's home, a workspace file, the environment."""
+
+    home: Path
+    workspace: Path
+    environ: Mapping[str, str] = field(repr=False)
+
+    def worker(self, name: str) -> Process:
+        """Return a Celery worker of one slot for both queues."""
+        return self._python(
+            name, "celery", "-A", "news_platform.cluster.app", "worker", "-n", f"{name}@local",
+            "-Q", "heavy,light", "-c", "1", "-l", "WARNING",
+        )  # fmt: skip
+
+    def daemon(self) -> Process:
+        """Return Dagster's daemon: sensors, queue, backfills, monitoring and retries."""
+        return self._python("daemon", "dagster._daemon", "run", "-w", str(self.workspace))
+
+    def webserver(self, port: int) -> Process:
+        """Return the webserver, on loopback only."""
+        return self._python(
+            "webserver", "dagster_webserver", "-h", "127.0.0.1", "-p", str(port),
+            "-w", str(self.workspace),
+        )  # fmt: skip
+
+    def _python(self, name: str, module: str, *arguments: str) -> Process:
+        environ = {**self.environ, "DAGSTER_HOME": str(self.home)}
+        command = (sys.executable, "-m", module, *arguments)
+        return Process(name, command, environ, self.home / f"{name}.log")

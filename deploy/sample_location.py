@@ -1,0 +1,25 @@
+"""The code location of the cluster demo: all assets over the sample, the clock frozen.
+
+Without sensors and schedules, so that every run is one that the demo asked for.
+"""
+
+import os
+
+import dagster as dg
+
+from news_platform.definitions import build_definitions
+from news_platform.doors import Doors
+from news_platform.settings import load_settings
+
+
+def without_automation(whole: dg.Definitions) -> dg.Definitions:
+    """Return the same assets, checks and resources, with nothing that launches them."""
+    return dg.Definitions(
+        assets=whole.assets,
+        asset_checks=whole.asset_checks,
+        resources=whole.resources,
+        executor=whole.executor,
+    )
+
+
+defs = without_automation(build_definitions(Doors(load_settings(os.environ), frozen_clock=True)))

@@ -1,0 +1,70 @@
+"""Take the screenshots of the docs from a finished demo: `python docs/screenshots.py`.
+
+A copy of the demo is shown, with one marker that lies, so that there is a red check to look at.
+"""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import Page
+
+from news_platform.storage.root import pause
+from news_platform.storage.store import open_store
+from news_platform_tests.servers.browser import browsing
+from news_platform_tests.servers.dagster_ui import PROJECT, running_ui
+from news_platform_tests.servers.demo import Demo, check_newest_data, make_a_marker_lie
+
+IMAGES = Path(__file__).parent / "images"
+SETTLE_MS = 8_000
+
+
+def main(root: Path, home: Path) -> None:
+    """Show a copy of the demo and write one picture a page."""
+    IMAGES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        demo = Demo(Path(scratch))
+        shutil.copytree(root, demo.root, copy_function=os.link)
+        shutil.copytree(home, demo.home, symlinks=False)
+        pause(open_store(str(demo.root)))  # what is shown should stand still
+        with (
+            running_ui(demo.home, demo.environ) as ui,
+            browsing(width=1600, height=1000) as page,
+        ):
+            _take_lineage(page, ui.url)
+            _take_asset(page, ui.url)
+            make_a_marker_lie(demo)
+            check_newest_data(demo)
+            page.goto(f"{ui.url}/assets/raw_news?view=checks&checkDetail=rows_equal_markers")
+            _settled(page, "check")
+
+
+def _take_lineage(page: Page, url: str) -> None:
+    page.goto(f"{url}/asset-groups")
+    page.get_by_text("ccnews").first.wait_for()
+    page.keyboard.press("Alt+E")
+    _settled(page, "lineage")
+
+
+def _take_asset(page: Page, url: str) -> None:
+    page.goto(f"{url}/assets/raw_news?view=overview")
+    _settled(page, "raw_news")
+    row = page.locator("tr", has=page.get_by_text("languages_per_day", exact=True))
+    row.get_by_text("[Show Markdown]").first.click()
+    _settled(page, "languages")
+    page.keyboard.press("Escape")
+    page.get_by_text("Materialize…").first.click()
+    days = page.get_by_placeholder("ex: 2025-11-01, 2025-11-02")
+    days.fill("[2025-11-01...2025-11-02]")
+    days.press("Enter")
+    _settled(page, "backfill")
+
+
+def _settled(page: Page, name: str) -> None:
+    page.wait_for_timeout(SETTLE_MS)
+    page.screenshot(path=IMAGES / f"{name}.png")
+
+
+if __name__ == "__main__":
+    main(PROJECT / "data-demo", PROJECT / ".dagster" / "demo")

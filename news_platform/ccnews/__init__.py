@@ -1,0 +1,1 @@
+"""WARC files in, raw_news rows out."""

@@ -1,0 +1,148 @@
+"""Whether what lies in storage keeps its promises: rows, schema, duplicates, completeness.
+
+Files are found by listing, not by the markers that they are compared with, so a file too many, one
+too few and one that was altered all show.
+"""
+
+import io
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import partial
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from news_platform.ccnews.listing import collected_names
+from news_platform.ccnews.plan import read_collected
+from news_platform.ccnews.scan import scan_news
+from news_platform.ccnews.writer import arrow_schema
+from news_platform.datasets.raw_news import RAW_NEWS, raw_news_day_prefix
+from news_platform.datasets.warc_paths import Warc
+from news_platform.storage.store import ObjectInfo, ObjectStore
+
+# The crawl's uploads come hours after the name's timestamp.
+GRACE = timedelta(days=2)
+_CONCURRENT_READS = 16
+_FOOTER_BYTES = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    """What the end of a Parquet file says; `problem` when it says nothing readable."""
+
+    path: str
+    rows: int = 0
+    schema: pa.Schema | None = None
+    problem: str = ""
+
+
+def read_footers(store: ObjectStore, *, day: date) -> tuple[Footer, ...]:
+    """Read the footer of every raw_news file that lies in a day's folder."""
+    found = list(store.list(raw_news_day_prefix(day)))
+    with ThreadPoolExecutor(_CONCURRENT_READS) as threads:
+        return tuple(threads.map(partial(_footer, store), found))
+
+
+def row_problems(store: ObjectStore, footers: Iterable[Footer], *, day: date) -> list[str]:
+    """Compare the rows that the files hold with those that the markers state."""
+    stated = {
+        path: marker.languages[language]
+        for marker in read_collected(store, day=day)
+        for language, path in marker.news_paths().items()
+    }
+    held = {footer.path: footer for footer in footers}
+    problems = [f"{path}: no marker vouches for it" for path in sorted(held.keys() - stated)]
+    problems += [f"{path}: missing" for path in sorted(stated.keys() - held)]
+    for path in sorted(stated.keys() & held):
+        footer = held[path]
+        if footer.problem or footer.rows != stated[path]:
+            found = footer.problem or f"{footer.rows} rows"
+            problems.append(f"{path}: {found}, the marker states {stated[path]}")
+    return problems
+
+
+def schema_problems(footers: Iterable[Footer]) -> list[str]:
+    """Name the files whose columns are not exactly those of raw_news."""
+    expected = arrow_schema(RAW_NEWS)
+    return [
+        f"{footer.path}: {footer.problem or footer.schema}"
+        for footer in footers
+        if footer.schema is None or not footer.schema.remove_metadata().equals(expected)
+    ]
+
+
+def duplicate_problems(store: ObjectStore, *, day: date) -> list[str]:
+    """Name the WARCs with more repeated (uri, http_date) than their source had."""
+    stated = {marker.warc: marker.duplicates for marker in read_collected(store, day=day)}
+    key = pl.struct("uri", "http_date")
+    rows = scan_news(store, [day], columns=["filename", "uri", "http_date"])
+    counted = rows.group_by("filename").agg((pl.len() - key.n_unique()).alias("again"))
+    try:
+        found = counted.collect()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        return [f"{day}: unreadable: {error}"]
+    return [
+        f"{warc}: {again} repeated pages, its source has {stated.get(warc, 0)}"
+        for warc, again in sorted(found.iter_rows())
+        if again != stated.get(warc, 0)
+    ]
+
+
+def uncollected(
+    store: ObjectStore, listed: Mapping[date, Iterable[Warc]], *, today: date
+) -> list[str]:
+    """Name the WARCs of these days that are old enough and have no marker."""
+    return [
+        warc.name
+        for day, warcs in sorted(listed.items())
+        if day <= today - GRACE
+        for collected in [collected_names(store, day=day)]
+        for warc in warcs
+        if warc.name not in collected
+    ]
+
+
+def _footer(store: ObjectStore, info: ObjectInfo) -> Footer:
+    try:
+        file = pq.ParquetFile(_TailFile(store, info))
+        return Footer(info.path, file.metadata.num_rows, file.schema_arrow)
+    except (pa.ArrowException, OSError) as error:
+        return Footer(info.path, problem=f"unreadable: {error}")
+
+
+class _TailFile(io.RawIOBase):
+    """A stored object as a seekable file of which only the end is fetched at first."""
+
+    def __init__(self, store: ObjectStore, info: ObjectInfo) -> None:
+        self._store = store
+        self._info = info
+        self._at = 0
+        self._tail_start = max(0, info.size_bytes - _FOOTER_BYTES)
+        size = info.size_bytes - self._tail_start
+        self._tail = store.read_range(info.path, self._tail_start, size) if size else b""
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._info.size_bytes}[whence]
+        self._at = base + offset
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        room = max(0, self._info.size_bytes - self._at)
+        size = room if size < 0 else min(size, room)
+        start, self._at = self._at, self._at + size
+        if start >= self._tail_start:
+            begin = start - self._tail_start
+            return self._tail[begin : begin + size]
+        return self._store.read_range(self._info.path, start, size)

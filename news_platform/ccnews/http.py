@@ -1,0 +1,169 @@
+"""The HTTP part of an archived response: header facts out of bytes, and the body as the page's own.
+
+Archived headers lie: bodies are often stored decoded while the header still says chunked or gzip
+(all of CC-NEWS before 16 May 2019). So an encoding is undone only when the body itself shows it.
+"""
+
+import re
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import lru_cache
+from io import BytesIO
+
+from fastwarc.stream_io import BrotliReader, ZstdReader
+
+_STATUS = re.compile(rb"HTTP\S*\s+(\d{3})", re.IGNORECASE)
+_FIELD = re.compile(
+    rb"^(content-type|date|last-modified|transfer-encoding|content-encoding)[ \t]*:[ \t]*"
+    rb"([^\r\n]*)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\"';,\s]+)")
+_CHUNK_LINE = re.compile(rb"[ \t]*([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
+_ISO_FAST = re.compile(r"\w{3}, (\d\d) (\w{3}) (\d{4}) (\d\d:\d\d:\d\d) GMT")
+_MONTHS = {
+    name: f"{number:02}"
+    for number, name in enumerate(
+        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HttpHead:
+    """What the header states; None where it is silent. Dates are ISO 8601 with offset."""
+
+    status: int | None
+    mime: str | None
+    charset: str | None
+    date: str | None
+    last_modified: str | None
+    is_chunked: bool
+    content_encoding: str
+
+
+def parse_head(head: bytes) -> HttpHead:
+    """Read the fields we keep; of a repeated one the first counts."""
+    fields = {name.lower(): value for name, value in reversed(_FIELD.findall(head))}
+    status = _STATUS.match(head)
+    mime, charset = parse_content_type(fields.get(b"content-type", b""))
+    return HttpHead(
+        status=int(status.group(1)) if status else None,
+        mime=mime,
+        charset=charset,
+        date=iso_date(fields.get(b"date", b"")),
+        last_modified=iso_date(fields.get(b"last-modified", b"")),
+        is_chunked=b"chunked" in fields.get(b"transfer-encoding", b"").lower(),
+        content_encoding=fields.get(b"content-encoding", b"").decode("latin-1").strip().lower(),
+    )
+
+
+@lru_cache(maxsize=1024)
+def parse_content_type(value: bytes) -> tuple[str | None, str | None]:
+    """Return MIME type and charset in lower case, unquoted; None for what is not stated."""
+    text = value.decode("latin-1").lower()
+    mime = re.split(r"[;,\s]", text.strip(), maxsplit=1)[0]
+    charset = _CHARSET.search(text)
+    return mime or None, charset.group(1) if charset else None
+
+
+@lru_cache(maxsize=4096)
+def iso_date(value: bytes) -> str | None:
+    """Return an HTTP date as ISO 8601 with offset; None when it is no date."""
+    text = value.decode("latin-1").strip()
+    try:
+        return _iso_date(text)
+    except (ValueError, IndexError, TypeError, OverflowError):
+        return None
+
+
+def _iso_date(text: str) -> str:
+    usual = _ISO_FAST.fullmatch(text)
+    if usual and usual[2] in _MONTHS:
+        date = f"{usual[3]}-{_MONTHS[usual[2]]}-{usual[1]}T{usual[4]}+00:00"
+        return datetime.fromisoformat(date).isoformat()
+    parsed = parsedate_to_datetime(text)
+    return parsed.replace(tzinfo=parsed.tzinfo or UTC).isoformat()
+
+
+def plain_body(body: bytes, head: HttpHead, *, max_bytes: int) -> bytes:
+    """Undo chunks and compression that are really there, inflating to at most `max_bytes`.
+
+    A body that breaks off or breaks its own coding gives what could be read.
+    """
+    if head.is_chunked:
+        body = _unchunked(body)
+    undo = _undo(body, head.content_encoding)
+    return undo(body, max_bytes) if undo else body
+
+
+def _unchunked(body: bytes) -> bytes:
+    parts: list[bytes] = []
+    position = 0
+    while line := _CHUNK_LINE.match(body, position):
+        size = int(line.group(1), 16)
+        if size == 0:
+            return b"".join(parts)
+        end = line.end() + size
+        parts.append(body[line.end() : end])
+        position = end + (2 if body.startswith(b"\r\n", end) else body.startswith(b"\n", end))
+    return b"".join((*parts, body[position:]))
+
+
+def _undo(body: bytes, encoding: str) -> Callable[[bytes, int], bytes] | None:
+    """Choose by what the body shows; the header decides only for codings without a signature."""
+    if body.startswith(b"\x1f\x8b\x08"):
+        return _gunzipped
+    if body.startswith(b"\x28\xb5\x2f\xfd"):
+        return _unzstd
+    undo = {"deflate": _undeflated, "br": _unbrotli}.get(encoding)
+    if undo is None or body.lstrip(b"\xef\xbb\xbf\x00 \t\r\n")[:1] == b"<":
+        return None
+    return undo
+
+
+def _gunzipped(body: bytes, max_bytes: int) -> bytes:
+    return _inflated(body, max_bytes, wbits=31) or body
+
+
+def _undeflated(body: bytes, max_bytes: int) -> bytes:
+    return _inflated(body, max_bytes, wbits=15) or _inflated(body, max_bytes, wbits=-15) or body
+
+
+def _inflated(body: bytes, max_bytes: int, *, wbits: int) -> bytes:
+    """Inflate in small steps, so that damage costs only what follows it."""
+    inflate = zlib.decompressobj(wbits)
+    parts: list[bytes] = []
+    room = max_bytes
+    for start in range(0, len(body), 4096):
+        try:
+            parts.append(inflate.decompress(body[start : start + 4096], room))
+        except zlib.error:
+            break
+        room -= len(parts[-1])
+        if room <= 0:
+            break
+    return b"".join(parts)
+
+
+def _unbrotli(body: bytes, max_bytes: int) -> bytes:
+    return _read_all(BrotliReader(BytesIO(body)), max_bytes) or body
+
+
+def _unzstd(body: bytes, max_bytes: int) -> bytes:
+    return _read_all(ZstdReader(BytesIO(body)), max_bytes) or body
+
+
+def _read_all(reader: BrotliReader | ZstdReader, max_bytes: int) -> bytes:
+    parts: list[bytes] = []
+    room = max_bytes
+    try:
+        while room > 0 and (data := reader.read(min(room, 64 << 10))):
+            parts.append(data)
+            room -= len(data)
+    except OSError:
+        pass  # what could be read stands
+    return b"".join(parts)

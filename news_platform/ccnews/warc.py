@@ -1,0 +1,251 @@
+"""One WARC stream in, its raw HTTP responses out, each with its place in the file.
+
+A damaged record is yielded as Dropped and the next one follows. A file that ends before its last
+record does, is empty, or is no WARC at all raises InputError: nothing of it may be published.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from itertools import count
+from typing import BinaryIO, cast
+
+from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordPayloadReader, WarcRecordType
+
+from news_platform.ccnews.members import GZIP_MAGIC, ByteSource, Frame, Source, iter_frames
+from news_platform.ccnews.record import HEADER_BYTES, PlainRecord, plain_record
+from news_platform.ccnews.tape import Tape
+from news_platform.errors import InputError
+
+_FRAMED_MAGICS = (b"\x04\x22\x4d\x18", b"\x28\xb5\x2f\xfd")  # lz4 and zstd tell a cut themselves
+# Records that go with a response; they are not pages, so leaving them out drops nothing.
+_COMPANIONS = WarcRecordType.warcinfo | WarcRecordType.request | WarcRecordType.metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A record that gave no row, and why."""
+
+    reason: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordInfo:
+    """Which record it is and where it lies; `number` counts the records of the file from 0.
+
+    `offset` and `length` are a byte range of the stored file; records that share one gzip member
+    share its offset, and length is None unless the range ends with the record.
+    """
+
+    number: int
+    offset: int
+    length: int | None
+    uri: str
+    warc_date: str | None
+    payload_digest: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One response record as archived.
+
+    `head` is empty when the record has no HTTP header; `payload_type` is the MIME type that the
+    archiver identified; `is_whole` is False when the body exceeds the limit given.
+    """
+
+    record: RecordInfo
+    payload_type: str | None
+    head: bytes
+    body: bytes
+    is_whole: bool
+
+
+# A record that was read but is not yet known to be sound; given its length, it is what we yield.
+_Held = Callable[[int | None], Response | Dropped]
+
+
+def iter_responses(
+    stream: ByteSource, *, name: str, max_body_bytes: int
+) -> Iterator[Response | Dropped]:
+    """Yield every response in file order; raise InputError when the file is cut off or no WARC."""
+    source = Source(stream)
+    start = source.peek(HEADER_BYTES)
+    if not start:
+        raise InputError(f"WARC {name!r} is empty", thing=name)
+    is_gzip = not start.startswith((b"WARC/", *_FRAMED_MAGICS)) and GZIP_MAGIC in start
+    iter_records = _iter_gzip if is_gzip else _iter_whole
+    yield from iter_records(source, name=name, max_body_bytes=max_body_bytes)
+
+
+def first_record_day(stream: ByteSource) -> date | None:
+    """Return the day of the WARC-Date of the first record; None when it states none."""
+    source = Source(stream)
+    is_gzip = source.peek(len(GZIP_MAGIC)) == GZIP_MAGIC
+    reader = next(iter_frames(source)) if is_gzip else Tape(source)
+    with suppress(OSError, ValueError):
+        for record in _records(reader):
+            return date.fromisoformat((record.headers.get("WARC-Date") or "")[:10])
+    return None
+
+
+def _iter_gzip(source: Source, *, name: str, max_body_bytes: int) -> Iterator[Response | Dropped]:
+    parse = partial(plain_record, max_body_bytes=max_body_bytes)
+    numbers = count()
+    for frame in iter_frames(source):
+        if record := frame.parsed(parse):
+            number = next(numbers)
+            if record.kind == "response":
+                yield _plain_response(record, frame, number, max_body_bytes=max_body_bytes)
+        else:
+            read = partial(_read_record, offset=frame.offset, max_body_bytes=max_body_bytes)
+            yield from _iter_frame(frame, read, numbers, name=name)
+    if not next(numbers):
+        raise _not_a_warc(name)
+
+
+def _plain_response(
+    plain: PlainRecord, frame: Frame, number: int, *, max_body_bytes: int
+) -> Response:
+    fields = plain.fields
+    return Response(
+        record=RecordInfo(
+            number=number,
+            offset=frame.offset,
+            length=frame.length,
+            uri=_uri(fields.get("warc-target-uri")),
+            warc_date=fields.get("warc-date"),
+            payload_digest=fields.get("warc-payload-digest"),
+        ),
+        payload_type=fields.get("warc-identified-payload-type"),
+        head=plain.head,
+        body=plain.body,
+        is_whole=len(plain.body) <= max_body_bytes,
+    )
+
+
+def _iter_frame(
+    frame: Frame, read: Callable[..., _Held | None], numbers: Iterator[int], *, name: str
+) -> Iterator[Response | Dropped]:
+    """Yield the records of a frame that is not by the book, however many it holds."""
+    held: _Held | None = None
+    is_empty = True
+    for record in _frame_records(frame):
+        if held:
+            yield held(None)
+        held = read(record, number=next(numbers))
+        is_empty = False
+    frame.drain()
+    if frame.is_cut:
+        raise _truncated(name, frame.offset)
+    if frame.is_damaged:
+        yield Dropped("corrupt_member", frame.offset)
+    elif held:
+        yield held(frame.length)
+    elif is_empty:
+        _refuse_arc(frame.head, name)
+        yield Dropped("not_a_record", frame.offset)
+
+
+def _iter_whole(source: Source, *, name: str, max_body_bytes: int) -> Iterator[Response | Dropped]:
+    begin = source.peek(HEADER_BYTES)
+    _refuse_arc(begin, name)
+    tape = Tape(source)
+    held: _Held | None = None
+    start, record = 0, None
+    for number, record in enumerate(_whole_records(tape, name)):
+        if held:
+            yield held(record.stream_pos - start)
+        start = record.stream_pos
+        tape.mark(start)
+        held = _read_record(record, offset=start, number=number, max_body_bytes=max_body_bytes)
+    if record is None:
+        raise _not_a_warc(name)
+    if not (begin.startswith(_FRAMED_MAGICS) or tape.is_complete(record.content_length)):
+        raise _truncated(name, start)
+    if held:
+        yield held(tape.tell() - start)
+
+
+def _records(stream: Frame | Tape) -> Iterator[WarcRecord]:
+    # fastwarc asks a stream for read and tell only; its stub asks for a whole file.
+    return iter(ArchiveIterator(cast(BinaryIO, stream), parse_http=False, quirks_mode=True))
+
+
+def _frame_records(frame: Frame) -> Iterator[WarcRecord]:
+    """Yield the records of a frame; one whose header is no header ends it."""
+    with suppress(OSError):
+        yield from _records(frame)
+
+
+def _whole_records(tape: Tape, name: str) -> Iterator[WarcRecord]:
+    try:
+        yield from _records(tape)
+    except OSError as error:
+        raise _truncated(name, tape.tell()) from error
+
+
+def _read_record(
+    record: WarcRecord, *, offset: int, number: int, max_body_bytes: int
+) -> _Held | None:
+    """Read a response off the stream; its length is filled in when the next record is reached."""
+    kind = record.record_type
+    if kind & _COMPANIONS:
+        return None
+    if kind != WarcRecordType.response:
+        return lambda length: Dropped(f"{kind}_record", offset)
+    headers = record.headers
+    # `read` allocates what it is asked for, so it is never asked for more than is there.
+    limit = min(record.content_length, max_body_bytes + 1)
+    head, body = _read_http(record.reader, limit=limit)
+
+    def response(length: int | None) -> Response:
+        return Response(
+            record=RecordInfo(
+                number=number,
+                offset=offset,
+                length=length,
+                uri=_uri(headers.get("WARC-Target-URI")),
+                warc_date=headers.get("WARC-Date"),
+                payload_digest=headers.get("WARC-Payload-Digest"),
+            ),
+            payload_type=headers.get("WARC-Identified-Payload-Type"),
+            head=head,
+            body=body,
+            is_whole=len(body) <= max_body_bytes,
+        )
+
+    return response
+
+
+def _uri(stated: str | None) -> str:
+    return (stated or "").strip().strip("<>")
+
+
+def _read_http(reader: WarcRecordPayloadReader, *, limit: int) -> tuple[bytes, bytes]:
+    """Split a record into HTTP header and body; without a status line all of it is body."""
+    lines = [reader.readline()]
+    if lines[0][:4].upper() != b"HTTP":
+        return b"", lines[0] + reader.read(limit)
+    size = 0
+    while size < HEADER_BYTES and (line := reader.readline()).strip():
+        lines.append(line)
+        size += len(line)
+    return b"".join(lines), reader.read(limit)
+
+
+def _refuse_arc(head: bytes, name: str) -> None:
+    if head.startswith(b"filedesc:"):
+        raise InputError(f"{name!r} is an ARC file, expected a WARC", thing=name)
+
+
+def _truncated(name: str, offset: int) -> InputError:
+    return InputError(
+        f"WARC {name!r} is truncated: it ends within the record at byte {offset}", thing=name
+    )
+
+
+def _not_a_warc(name: str) -> InputError:
+    return InputError(f"{name!r} is not a WARC: no record found", thing=name)

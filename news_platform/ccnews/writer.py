@@ -1,0 +1,300 @@
+"""Pages in, Parquet files in a scratch folder out: one per language, one of captures, one of feeds.
+
+One writer per language stays open; rows gather until a language has a row group's worth or all
+languages together exceed the budget, and then the largest is written. So memory stays flat, and a
+WARC gives one file per language however its languages are mixed.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from operator import attrgetter
+from pathlib import Path
+from struct import Struct
+from urllib.parse import urljoin
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from news_platform.ccnews.metadata import FeedLink
+from news_platform.ccnews.page import EXTRACTOR_VERSION, Page, PageOptions
+from news_platform.datasets.captures import CAPTURES
+from news_platform.datasets.feed_candidates import FEED_CANDIDATES
+from news_platform.datasets.raw_news import RAW_NEWS
+from news_platform.datasets.table import Table
+
+_ROW_GROUP_BYTES = 16 << 20
+# Half of what a 60 MB WARC fills, so a 1 GB one needs no more memory.
+_BUFFER_BYTES = 32 << 20
+_CAPTURES_ROWS = 10_000
+# Statistics and dictionaries of whole pages cost time and help no query. zstd's set-up for a few
+# short values costs more than they do, so the narrow columns take Snappy.
+_BULKY = ("tree", "text")
+# Polars' own conversion gives view types, which older readers of Parquet's Arrow schema refuse.
+_ARROW_TYPES = {
+    pl.String(): pa.string(),
+    pl.Int64(): pa.int64(),
+    pl.List(pl.String()): pa.list_(pa.string()),
+    pl.List(pl.Int64()): pa.list_(pa.int64()),
+}
+_OFFSETS = Struct("=ii")
+_REPEATED = ("host", "http_charset", "status", "extractor_version", "mime_type")
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """One finished file in the scratch folder."""
+
+    path: Path
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """All finished files of a WARC, raw_news by language; a dataset switched off is None.
+
+    `duplicates` counts the pages that share address and date with an earlier one.
+    """
+
+    news: Mapping[str, WrittenFile]
+    captures: WrittenFile | None
+    feeds: WrittenFile | None
+    duplicates: int
+
+    @property
+    def rows(self) -> int:
+        """Return the rows of raw_news."""
+        return sum(part.rows for part in self.news.values())
+
+    @property
+    def bytes(self) -> int:
+        """Return the size of all files."""
+        files = (*self.news.values(), self.captures, self.feeds)
+        return sum(file.path.stat().st_size for file in files if file)
+
+
+class WarcWriter:
+    """Write the pages of one WARC to all its datasets; `close` must come last."""
+
+    def __init__(self, folder: Path, *, warc: str, options: PageOptions) -> None:
+        self._feeds_path = folder / "_feed_candidates"
+        self._warc = warc
+        self._news = NewsWriter(folder, warc=warc)
+        self._captures = (
+            CapturesWriter(folder / "_captures", warc=warc) if options.with_metadata else None
+        )
+        self._feeds = FeedTally() if options.with_feeds else None
+        self._seen: set[tuple[str, str | None]] = set()
+        self.rows = 0
+
+    def write(self, page: Page) -> None:
+        """Take one page."""
+        self.rows += 1
+        self._seen.add((page.record.uri, page.http.date))
+        self._news.write(page)
+        if self._captures:
+            self._captures.write(page)
+        if self._feeds:
+            self._feeds.add(page)
+
+    def close(self) -> Written:
+        """Finish all files and tell what was written."""
+        return Written(
+            news=self._news.close(),
+            captures=self._captures.close() if self._captures else None,
+            feeds=self._feeds.write(self._feeds_path, warc=self._warc) if self._feeds else None,
+            duplicates=self.rows - len(self._seen),
+        )
+
+
+@dataclass(slots=True)
+class _Part:
+    """The open file of one language and the rows that wait for it."""
+
+    path: Path
+    writer: pq.ParquetWriter
+    waiting: list[Page] = field(default_factory=list)
+    waiting_bytes: int = 0
+    rows: int = 0
+
+
+class NewsWriter:
+    """Write the pages of one WARC; `close` must come last and tells what was written."""
+
+    def __init__(self, folder: Path, *, warc: str) -> None:
+        self._folder = folder
+        self._metadata = {"extractor_version": EXTRACTOR_VERSION, "warc": warc}
+        self._parts: dict[str, _Part] = {}
+        self._waiting_bytes = 0
+
+    def write(self, page: Page) -> None:
+        """Take one page."""
+        part = self._parts.get(page.main_lang) or self._open(page.main_lang)
+        size = len(page.tree) + len(page.text)
+        part.waiting.append(page)
+        part.waiting_bytes += size
+        self._waiting_bytes += size
+        if part.waiting_bytes >= _ROW_GROUP_BYTES:
+            self._flush(part)
+        elif self._waiting_bytes >= _BUFFER_BYTES:
+            self._flush(max(self._parts.values(), key=lambda part: part.waiting_bytes))
+
+    def close(self) -> Mapping[str, WrittenFile]:
+        """Write what waits and return the finished file of each language."""
+        for part in self._parts.values():
+            self._flush(part)
+            part.writer.close()
+        return {name: WrittenFile(part.path, part.rows) for name, part in self._parts.items()}
+
+    def _open(self, language: str) -> _Part:
+        path = self._folder / f"{language}.parquet"
+        writer = _open_writer(path, RAW_NEWS, metadata=self._metadata)
+        part = self._parts[language] = _Part(path, writer)
+        return part
+
+    def _flush(self, part: _Part) -> None:
+        if part.waiting:
+            part.writer.write_table(_news_table(part.waiting))
+        part.rows += len(part.waiting)
+        self._waiting_bytes -= part.waiting_bytes
+        part.waiting, part.waiting_bytes = [], 0
+
+
+class CapturesWriter:
+    """Write the narrow rows of one WARC to one file."""
+
+    def __init__(self, path: Path, *, warc: str) -> None:
+        self._path = path
+        metadata = {"extractor_version": EXTRACTOR_VERSION, "warc": warc}
+        self._writer = _open_writer(path, CAPTURES, metadata=metadata)
+        self._waiting: list[tuple[object, ...]] = []
+        self._rows = 0
+
+    def write(self, page: Page) -> None:
+        """Take one page."""
+        record, stated = page.record, page.stated
+        self._waiting.append(
+            (
+                record.uri,
+                record.warc_date,
+                record.offset,
+                record.length,
+                record.payload_digest,
+                page.http.status,
+                EXTRACTOR_VERSION,
+                stated.title,
+                stated.published_at,
+                stated.author,
+            )
+        )
+        if len(self._waiting) >= _CAPTURES_ROWS:
+            self._flush()
+
+    def close(self) -> WrittenFile:
+        """Write what waits and return the finished file."""
+        self._flush()
+        self._writer.close()
+        return WrittenFile(self._path, self._rows)
+
+    def _flush(self) -> None:
+        self._writer.write_batch(_batch(self._waiting, CAPTURES))
+        self._rows += len(self._waiting)
+        self._waiting = []
+
+
+class FeedTally:
+    """Count which feeds the pages of each host point at; a crawl file has a few thousand."""
+
+    def __init__(self) -> None:
+        self._pages: Counter[tuple[str, str]] = Counter()
+        self._links: dict[tuple[str, str], FeedLink] = {}
+
+    def add(self, page: Page) -> None:
+        """Count the feeds of one page, each once."""
+        links = {_absolute(link.href, page.record.uri): link for link in page.feeds}
+        for url, link in links.items():
+            if url.startswith("http"):
+                self._pages[page.host, url] += 1
+                self._links.setdefault((page.host, url), link)
+
+    def write(self, path: Path, *, warc: str) -> WrittenFile:
+        """Write all candidates in order of host and address."""
+        rows = [
+            (*key, self._links[key].mime_type, self._links[key].title, pages)
+            for key, pages in sorted(self._pages.items())
+        ]
+        metadata = {"extractor_version": EXTRACTOR_VERSION, "warc": warc}
+        with _open_writer(path, FEED_CANDIDATES, metadata=metadata) as writer:
+            writer.write_batch(_batch(rows, FEED_CANDIDATES))
+        return WrittenFile(path, len(rows))
+
+
+def _absolute(href: str, page_uri: str) -> str:
+    try:
+        return href if href.startswith("http") else urljoin(page_uri, href)
+    except ValueError:  # such as a broken IPv6 host
+        return ""
+
+
+def _open_writer(path: Path, table: Table, *, metadata: Mapping[str, str]) -> pq.ParquetWriter:
+    schema = arrow_schema(table)
+    return pq.ParquetWriter(
+        path,
+        schema.with_metadata(dict(metadata)),
+        compression={name: "zstd" if name in _BULKY else "snappy" for name in schema.names},
+        compression_level={name: 1 for name in schema.names if name in _BULKY} or None,
+        use_dictionary=[name for name in schema.names if name in _REPEATED],
+        write_statistics=[name for name in schema.names if name not in _BULKY],
+    )
+
+
+@cache
+def arrow_schema(table: Table) -> pa.Schema:
+    """Return the columns inside the files as Arrow types."""
+    return pa.schema([(name, _ARROW_TYPES[dtype]) for name, dtype in table.schema.items()])
+
+
+def _news_table(pages: list[Page]) -> pa.Table:
+    """Build the columns of raw_news, the pages of one site side by side.
+
+    They share their template, so zstd finds it again, and a filter on `host` skips row groups.
+    """
+    pages = sorted(pages, key=attrgetter("surt_uri"))
+    columns = {
+        "uri": [page.record.uri for page in pages],
+        "tree": pa.chunked_array([_wrapped(page.tree) for page in pages], pa.string()),
+        "text": [page.text for page in pages],
+        "langs": [page.langs for page in pages],
+        "confs": [page.confs for page in pages],
+        "http_date": [page.http.date for page in pages],
+        "http_last_modified": [page.http.last_modified for page in pages],
+        "http_charset": [page.http.charset for page in pages],
+        "surt_uri": [page.surt_uri for page in pages],
+        "host": [page.host for page in pages],
+    }
+    schema = arrow_schema(RAW_NEWS)
+    arrays = [
+        values if isinstance(values, pa.ChunkedArray) else pa.array(values, field.type)
+        for field in schema
+        for values in (columns[field.name],)
+    ]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _wrapped(utf8: bytes) -> pa.Array:
+    """Return a column of one value without copying it.
+
+    A page in its own chunk is also what keeps a data page near 1 MB, inside the caches: its size
+    is looked at after each chunk.
+    """
+    offsets = pa.py_buffer(_OFFSETS.pack(0, len(utf8)))
+    return pa.StringArray.from_buffers(1, offsets, pa.py_buffer(utf8))
+
+
+def _batch(rows: Iterable[tuple[object, ...]], table: Table) -> pa.RecordBatch:
+    schema = arrow_schema(table)
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(values, kind.type) for values, kind in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -1,0 +1,280 @@
+"""`news-platform ccnews list|status|extract`: the news crawl from the command line."""
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from news_platform.ccnews.crew import CollectReport, Crew, Failure, Target, collect_targets
+from news_platform.ccnews.listing import (
+    collected_names,
+    fetch_listing,
+    first_answering,
+    newest_collected_days,
+)
+from news_platform.ccnews.options import crew_options, page_options
+from news_platform.ccnews.page import EXTRACTOR_VERSION
+from news_platform.ccnews.plan import Estimate, estimate, outdated, plan_day, read_collected
+from news_platform.ccnews.scan import read_markers
+from news_platform.ccnews.worker import CollectTask
+from news_platform.ccnews.worker import Progress as WarcProgress
+from news_platform.cli.options import emit, json_option, root_option, settings_for
+from news_platform.datasets.collected import Collected
+from news_platform.datasets.warc_paths import warc_day
+from news_platform.doors import Doors, store_options
+from news_platform.errors import NewsPlatformError
+from news_platform.storage.store import ObjectStore, open_store
+
+_TICKS_A_SECOND = 5
+
+
+class _Days(click.ParamType[list[date]]):
+    """`2025-11-01` or `2025-11-01..2025-11-07`, both ends included."""
+
+    name = "day[..day]"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[date]:
+        """Return every day of the span."""
+        first, _, last = value.partition("..")
+        try:
+            start, end = date.fromisoformat(first), date.fromisoformat(last or first)
+        except ValueError:
+            self.fail(f"{value!r} is no day such as 2025-11-01 or 2025-11-01..2025-11-07")
+        if end < start:
+            self.fail(f"{value!r} ends before it starts")
+        return [start + timedelta(days=count) for count in range((end - start).days + 1)]
+
+
+@click.group()
+def ccnews() -> None:
+    """The news crawl: what is listed, what is collected, and collecting it."""
+
+
+@ccnews.command("list")
+@click.option("--month", required=True, type=click.DateTime(["%Y-%m"]), help="Such as 2025-11.")
+@root_option
+@json_option
+def list_warcs(month: datetime, root: str, as_json: bool) -> None:
+    """List the WARC files of a month, and how many of each day are collected."""
+    doors = Doors(settings_for(root))
+    store = doors.data_root.store
+    crawl = first_answering(_crawl_sources(doors), month=month.date())
+    listing = fetch_listing(crawl, store, month=month.date())
+    if listing is None:
+        raise NewsPlatformError(f"no listing for {month:%Y-%m} in {crawl.url!r}")
+    days = {
+        day.isoformat(): {
+            "listed": len(warcs),
+            "collected": sum(one.name in collected_names(store, day=day) for one in warcs),
+        }
+        for day, warcs in listing.days().items()
+    }
+    document = {
+        "month": f"{month:%Y-%m}",
+        "warcs": [warc.path for warc in listing.warcs],
+        "days": days,
+        "foreign_lines": listing.foreign,
+    }
+    lines = [f"{day}  {one['collected']:>4} of {one['listed']:>4}" for day, one in days.items()]
+    emit(document, as_json=as_json, text="\n".join(["day         collected", *lines]))
+
+
+@ccnews.command()
+@click.option("--days", default=30, show_default=True, help="How many of the newest days.")
+@root_option
+@json_option
+def status(days: int, root: str, as_json: bool) -> None:
+    """Show what is collected, newest day first."""
+    store = Doors(settings_for(root)).data_root.store
+    found = [_day_status(store, day) for day in newest_collected_days(store, count=days)]
+    document = {"root": store.url, "extractor_version": EXTRACTOR_VERSION, "days": found}
+    lines = [
+        f"{one['day']}  {one['warcs']:>5}  {one['rows']:>9}  {one['bytes']:>14}  "
+        f"{one['outdated']:>8}"
+        for one in found
+    ]
+    head = f"{'day':<10}  {'WARCs':>5}  {'rows':>9}  {'bytes':>14}  {'outdated':>8}"
+    emit(document, as_json=as_json, text="\n".join([head, *lines]))
+
+
+def _day_status(store: ObjectStore, day: date) -> Mapping[str, object]:
+    markers = read_collected(store, day=day)
+    return {
+        "day": day.isoformat(),
+        "warcs": len(markers),
+        "rows": sum(marker.rows for marker in markers),
+        "bytes": sum(marker.bytes for marker in markers),
+        "outdated": len(outdated(markers)),
+    }
+
+
+@ccnews.command()
+@click.argument("warcs", nargs=-1)
+@click.option("--days", type=_Days(), help="WARCs listed for these days and not collected yet.")
+@click.option("--older-than", help="All WARCs that an extractor older than this version wrote.")
+@click.option("--again", is_flag=True, help="Also WARCs that are collected already.")
+@click.option("--estimate", "only_estimate", is_flag=True, help="Say what it would cost, and stop.")
+@click.option("--workers", type=click.IntRange(min=1), help="Worker processes.")
+@root_option
+@json_option
+def extract(
+    warcs: tuple[str, ...],
+    days: list[date] | None,
+    older_than: str | None,
+    again: bool,
+    only_estimate: bool,
+    workers: int | None,
+    root: str,
+    as_json: bool,
+) -> None:
+    """Collect WARC files, each a path, a URL or a path of the crawl."""
+    if not (warcs or days or older_than):
+        raise click.UsageError("give WARCs, --days or --older-than")
+    doors = Doors(settings_for(root))
+    targets = [
+        *(_target(warc, doors) for warc in warcs),
+        *_targets_of_days(doors, days or ()),
+        *_outdated_targets(doors, older_than),
+    ]
+    todo = [one for one in targets if again or older_than or not _is_collected(one, doors)]
+    workers = workers or doors.settings.ccnews.workers
+    if only_estimate:
+        cost = estimate([target.size_bytes() for target in todo], workers=workers)
+        emit(asdict(cost), as_json=as_json, text=str(cost))
+        return
+    report = _collect(todo, doors, workers=workers)
+    _emit_report(report, skipped=len(targets) - len(todo), as_json=as_json)
+    if report.failed:
+        total = len(report.failed) + len(report.collected)
+        reasons = "; ".join(failure.reason for failure in report.failed)
+        raise NewsPlatformError(f"{len(report.failed)} of {total} WARCs failed: {reasons}")
+
+
+def _target(warc: str, doors: Doors) -> Target:
+    """Find a WARC: a path of the crawl's listing, else a file or URL by itself."""
+    if warc.startswith("crawl-data/") and not Path(warc).exists():
+        return Target(warc, _crawl_sources(doors))
+    folder, _, name = warc.rpartition("/")
+    options = store_options(doors.settings)
+    return Target(name, (open_store(folder or ("/" if warc[:1] == "/" else "."), options=options),))
+
+
+def _crawl_sources(doors: Doors) -> tuple[ObjectStore, ...]:
+    fallback = doors.settings.ccnews.fallback
+    if fallback is None or doors.data_root.is_sample:
+        return (doors.crawl.store,)
+    return (doors.crawl.store, open_store(fallback, options=store_options(doors.settings)))
+
+
+def _targets_of_days(doors: Doors, days: Sequence[date]) -> Iterator[Target]:
+    cap, sources = doors.settings.ccnews.max_warcs, _crawl_sources(doors)
+    for day in days:
+        crawl = first_answering(sources, month=day)
+        plan = plan_day(day, crawl=crawl, root=doors.data_root.store, max_warcs=cap)
+        yield from (Target(warc.path, sources) for warc in plan.missing)
+
+
+def _outdated_targets(doors: Doors, older_than: str | None) -> Iterator[Target]:
+    """Find the WARCs to redo where they were read from the last time."""
+    if older_than is None:
+        return
+    for marker in outdated(read_markers(doors.data_root.store), older_than=older_than):
+        yield _target(marker.source, doors)
+
+
+def _is_collected(target: Target, doors: Doors) -> bool:
+    """Tell whether the marker of a WARC is there and speaks of a file of the same size."""
+    name = target.path.rpartition("/")[2]
+    day = warc_day(name)
+    if day is None:
+        return False
+    markers = read_collected(doors.data_root.store, day=day)
+    return any(one.warc == name and one.source_bytes == target.size_bytes() for one in markers)
+
+
+def _collect(targets: Sequence[Target], doors: Doors, *, workers: int) -> CollectReport:
+    given = doors.settings.ccnews
+    with _bar() as bar:
+        return collect_targets(
+            targets,
+            Crew(
+                root=doors.data_root.store,
+                page=page_options(given),
+                options=replace(crew_options(given), workers=workers),
+                now=doors.clock.now(),
+                attempt=uuid.uuid4().hex,
+                on_start=bar.start,
+                on_progress=bar.advance,
+                on_done=bar.finish,
+            ),
+        )
+
+
+class _Bar:
+    """One line for all WARCs under way: bytes read, pages so far, time left."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task = progress.add_task("", total=None)
+        self._read: dict[str, int] = {}
+        self._rows: dict[str, int] = {}
+
+    def start(self, cost: Estimate) -> None:
+        """Show what is to be done."""
+        self._progress.console.print(f"{cost}")
+        self._progress.update(self._task, total=cost.download_bytes)
+
+    def advance(self, task: CollectTask, at: WarcProgress) -> None:
+        """Show how far a WARC is."""
+        self._note(task.name, read_bytes=at.read_bytes, rows=at.rows)
+
+    def finish(self, outcome: Collected | Failure) -> None:
+        """Show that a WARC is done, or why not."""
+        if isinstance(outcome, Collected):
+            self._note(outcome.warc, read_bytes=outcome.source_bytes, rows=outcome.rows)
+        else:
+            self._progress.console.print(f"{outcome.warc}: {outcome.reason}", markup=False)
+
+    def _note(self, warc: str, *, read_bytes: int, rows: int) -> None:
+        self._read[warc], self._rows[warc] = read_bytes, rows
+        pages = f"{sum(self._rows.values()):,} pages"
+        done = sum(self._read.values())
+        self._progress.update(self._task, completed=done, description=pages)
+
+
+@contextmanager
+def _bar() -> Iterator[_Bar]:
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        refresh_per_second=_TICKS_A_SECOND,
+    ) as progress:
+        yield _Bar(progress)
+
+
+def _emit_report(report: CollectReport, *, skipped: int, as_json: bool) -> None:
+    document = {
+        "collected": [asdict(marker) for marker in report.collected],
+        "failed": [asdict(failure) for failure in report.failed],
+        "skipped": skipped,
+    }
+    lines = [
+        f"{one.warc}: {one.rows} rows, {one.bytes} bytes, {len(one.languages)} languages, "
+        f"dropped {sum(one.dropped.values())}"
+        for one in report.collected
+    ]
+    lines += [f"{skipped} collected already"] if skipped else []
+    if not (lines or report.failed):
+        lines = ["nothing to do: every WARC listed is collected, or none is listed"]
+    emit(document, as_json=as_json, text="\n".join(lines))

@@ -1,0 +1,62 @@
+"""`news-platform dev`: the Dagster UI and daemon on this machine, refused early and clearly."""
+
+import os
+import shutil
+import socket
+import sys
+from pathlib import Path
+
+import click
+
+from news_platform.cli.options import root_option, settings_for
+from news_platform.doors import Doors
+from news_platform.errors import ConfigError
+from news_platform.settings import ROOT_VARIABLE, Settings
+
+HOST = "127.0.0.1"
+
+
+@click.command()
+@click.option("--port", default=3000, show_default=True, help="Port of the UI on 127.0.0.1.")
+@root_option
+def dev(root: str, port: int) -> None:
+    """Open the Dagster UI and daemon on 127.0.0.1, until interrupted."""
+    settings = settings_for(root)
+    doors = Doors(settings)
+    _refuse_missing_home(settings)
+    _refuse_taken_port(port)
+    store = doors.data_root.store
+    click.echo(f"http://{HOST}:{port} over {store.url}", err=True)
+    absolute = str(store.local_folder) if store.local_folder else root
+    words = ["dagster", "dev", "-h", HOST, "-p", str(port), "-m", "news_platform.definitions"]
+    # Dagster's notes about its own betas are not for those who only use the graph.
+    quiet = {"PYTHONWARNINGS": "ignore", **os.environ}
+    os.execve(_dagster_command(), words, {**quiet, ROOT_VARIABLE: absolute})
+
+
+def _dagster_command() -> str:
+    beside = shutil.which("dagster", path=str(Path(sys.executable).parent))
+    if beside is None:
+        raise ConfigError("no `dagster` beside this Python: install the project by `make demo`")
+    return beside
+
+
+def _refuse_missing_home(settings: Settings) -> None:
+    home = settings.dagster_home
+    if home is None or not Path(home).is_dir():
+        raise ConfigError(
+            f"DAGSTER_HOME={home!r} is not a folder: start by `make dev`, or set it to an "
+            "absolute folder that holds our dagster.yaml"
+        )
+
+
+def _refuse_taken_port(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise ConfigError(
+                f"port {port} of {HOST} is taken: stop who listens there, or choose another "
+                "by `make dev PORT=3001`"
+            ) from error

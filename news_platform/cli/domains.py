@@ -1,0 +1,239 @@
+"""`news-platform domains`: import research files, survey their domains, look at the results."""
+
+import time
+import uuid
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import date
+from pathlib import Path
+
+import click
+
+from news_platform.cli.options import emit, json_option, root_option, settings_for
+from news_platform.datasets.domain_queue import DomainQueueMessage
+from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.domain_metadata.again import offer_again
+from news_platform.domain_metadata.ask import AskOptions
+from news_platform.domain_metadata.consumer import SurveyOptions, SurveyReport
+from news_platform.domain_metadata.flow import (
+    QUEUE_DATASET,
+    QueueReport,
+    queue_batch,
+    survey_over_web,
+)
+from news_platform.domain_metadata.queue import DomainQueue
+from news_platform.domain_metadata.raw_files import import_file, raw_batches
+from news_platform.domain_metadata.results import read_metadata
+from news_platform.doors import Doors
+from news_platform.errors import InputError
+from news_platform.storage.markers import read_markers
+from news_platform.web.urls import registrable_domain
+
+# The sample's hosts answer at once or never.
+_SAMPLE_RETRY_SECONDS = 0.1
+
+
+@click.group()
+def domains() -> None:
+    """Survey researched domains: robots.txt, sitemaps, policies towards AI crawlers."""
+
+
+@domains.command("import")
+@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@click.option("--country", required=True, help="Two-letter country code.")
+@click.option("--category", required=True, help="What was searched for: media, gov, ...")
+@click.option("--date", "day", required=True, help="Day of the research, YYYY-MM-DD.")
+@root_option
+@json_option
+def import_(
+    files: tuple[str, ...], country: str, category: str, day: str, root: str, as_json: bool
+) -> None:
+    """Upload research FILES under the next free numbers; nothing is ever overwritten."""
+    batch = PartitionInfo.of(country, category, day)
+    store = Doors(settings_for(root)).data_root.store
+    imported: dict[str, str] = {}
+    failed: dict[str, str] = {}
+    for file in files:
+        path = Path(file)
+        try:
+            imported[file] = import_file(store, batch, name=path.name, body=path.read_bytes())
+        except InputError as error:
+            failed[file] = str(error)
+    lines = [f"{file} -> {path}" for file, path in imported.items()]
+    document = {"batch": batch.key, "imported": imported, "failed": failed}
+    emit(document, as_json=as_json, text="\n".join(lines))
+    _raise_failed(failed)
+
+
+@domains.command()
+@click.option("--batch", "keys", multiple=True, help="Only this batch, `cc|category|YYYY-MM-DD`.")
+@root_option
+@json_option
+def fetch(keys: tuple[str, ...], root: str, as_json: bool) -> None:
+    """Queue new research files and survey every domain without a final outcome."""
+    doors = Doors(settings_for(root))
+    _fetch(doors, tuple(PartitionInfo.parse(key).key for key in keys), as_json=as_json)
+
+
+@domains.command()
+@click.argument("names", nargs=-1, metavar="[DOMAIN]...")
+@click.option("--batch", "keys", multiple=True, help="All of a batch, `cc|category|YYYY-MM-DD`.")
+@click.option("--date", "day", help="Day of the new survey, YYYY-MM-DD; today by default.")
+@root_option
+@json_option
+def resurvey(
+    names: tuple[str, ...], keys: tuple[str, ...], day: str | None, root: str, as_json: bool
+) -> None:
+    """Survey DOMAINs, or all domains of a batch, anew as a batch of today.
+
+    Earlier results stay as they are, so that the days can be compared.
+    """
+    if not names and not keys:
+        raise click.UsageError("name a DOMAIN or a --batch")
+    doors = Doors(settings_for(root))
+    on = _parsed_day(day) if day else doors.clock.now().date()
+    messages = [*_messages_of(doors, names, before=on), *_messages_in(doors, keys)]
+    offered = offer_again(messages, day=on, store=doors.data_root.store)
+    _fetch(doors, tuple(offered), as_json=as_json)
+
+
+@domains.command()
+@click.argument("domain")
+@root_option
+@json_option
+def show(domain: str, root: str, as_json: bool) -> None:
+    """Show the newest facts about DOMAIN."""
+    doors = Doors(settings_for(root))
+    name = registrable_domain(domain)
+    for message in DomainQueue(doors.ledger.engine).messages_of(name):
+        facts = read_metadata(doors.data_root.store, message.partition_info, name)
+        if facts is not None:
+            emit(facts.model_dump(mode="json"), as_json=as_json)
+            return
+    raise InputError(f"no survey of {name!r} yet: see `news-platform domains status`", thing=name)
+
+
+@domains.command()
+@root_option
+@json_option
+def status(root: str, as_json: bool) -> None:
+    """Count the domains of every batch by state and outcome."""
+    doors = Doors(settings_for(root))
+    queue = DomainQueue(doors.ledger.engine)
+    batches = {
+        key: {"states": dict(states), "outcomes": queue.outcomes(key)}
+        for key, states in queue.states().items()
+    }
+    waiting = list(_changed(doors, ()))
+    lines = [f"{key}: {_counted(found['outcomes'])}" for key, found in batches.items()]
+    lines += [f"{key}: research files wait for `domains fetch`" for key in waiting]
+    emit(
+        {"batches": batches, "not_queued": waiting},
+        as_json=as_json,
+        text="\n".join(lines) or "no batches: start with `news-platform domains import`",
+    )
+
+
+def _fetch(doors: Doors, chosen: tuple[str, ...], *, as_json: bool) -> None:
+    queued = [_queue(doors, key) for key in _changed(doors, chosen)]
+    surveyed = [_survey(doors, key) for key in _unfinished(doors, chosen)]
+    document = {
+        "queued": [asdict(report) for report in queued],
+        "surveyed": [asdict(report) for report in surveyed],
+    }
+    emit(document, as_json=as_json, text=_fetch_text(queued, surveyed))
+    _raise_failed({path: why for report in queued for path, why in report.failed.items()})
+
+
+def _messages_of(
+    doors: Doors, names: tuple[str, ...], *, before: date
+) -> Iterable[DomainQueueMessage]:
+    """Yield the newest message about each domain, of days before one if there are any."""
+    queue = DomainQueue(doors.ledger.engine)
+    for domain in map(registrable_domain, names):
+        found = queue.messages_of(domain)
+        if not found:
+            raise InputError(f"never researched: {domain!r}", thing=domain)
+        yield next((one for one in found if one.partition_info.date < before), found[0])
+
+
+def _messages_in(doors: Doors, keys: tuple[str, ...]) -> Iterable[DomainQueueMessage]:
+    for key in (PartitionInfo.parse(key).key for key in keys):
+        found = DomainQueue(doors.ledger.engine).messages(key)
+        if not found:
+            raise InputError(f"no such batch in the queue: {key!r}", thing=key)
+        yield from found
+
+
+def _parsed_day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError as error:
+        raise InputError(f"not a day: {text!r}, expected YYYY-MM-DD", thing=text) from error
+
+
+def _changed(doors: Doors, chosen: tuple[str, ...]) -> Iterable[str]:
+    store = doors.data_root.store
+    markers = read_markers(store, QUEUE_DATASET)
+    for key, inputs in sorted(raw_batches(store).items()):
+        if key in markers and markers[key].inputs == inputs:
+            continue
+        if not chosen or key in chosen:
+            yield key
+
+
+def _unfinished(doors: Doors, chosen: tuple[str, ...]) -> Iterable[str]:
+    for key, states in DomainQueue(doors.ledger.engine).states().items():
+        if set(states) != {"done"} and (not chosen or key in chosen):
+            yield key
+
+
+def _queue(doors: Doors, key: str) -> QueueReport:
+    return queue_batch(
+        PartitionInfo.parse(key),
+        store=doors.data_root.store,
+        queue=DomainQueue(doors.ledger.engine),
+        now=doors.clock.now(),
+    )
+
+
+def _survey(doors: Doors, key: str) -> SurveyReport:
+    click.echo(f"surveying {key} ...", err=True)
+    return survey_over_web(
+        PartitionInfo.parse(key),
+        web=doors.web.fetch_options,
+        queue=DomainQueue(doors.ledger.engine),
+        store=doors.data_root.store,
+        clock=doors.clock.now,
+        seconds=time.time,
+        worker=uuid.uuid4().hex,
+        options=_options(doors),
+    )
+
+
+def _options(doors: Doors) -> SurveyOptions:
+    given = doors.settings.domain_metadata
+    pause = _SAMPLE_RETRY_SECONDS if doors.data_root.is_sample else given.survey_retry_seconds
+    return SurveyOptions(
+        ask=AskOptions(user_agent=doors.web.fetch_options.user_agent),
+        concurrency=given.survey_concurrency,
+        max_tries=given.survey_tries,
+        retry_seconds=pause,
+    )
+
+
+def _fetch_text(queued: list[QueueReport], surveyed: list[SurveyReport]) -> str:
+    lines = [f"queued {report.batch}: {report.new_domains} new domains" for report in queued]
+    lines += [f"surveyed {report.batch}: {_counted(report.outcomes)}" for report in surveyed]
+    return "\n".join(lines) or "nothing to do: every domain has a final outcome"
+
+
+def _counted(counts: object) -> str:
+    pairs = counts.items() if isinstance(counts, dict) else ()
+    return ", ".join(f"{name} {count}" for name, count in pairs)
+
+
+def _raise_failed(failed: dict[str, str]) -> None:
+    if failed:
+        first = next(iter(failed.values()))
+        raise InputError(f"{len(failed)} of the files failed: {first}", thing=next(iter(failed)))

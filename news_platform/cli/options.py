@@ -1,0 +1,40 @@
+"""What every command shares: where the data lies, and how a result is printed."""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import click
+
+from news_platform.settings import Settings, load_settings
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def root_option(command: Command) -> Command:
+    """Add `--root`; the command gets `root: str`, from the option, the setting or its default."""
+    return click.option(
+        "--root",
+        callback=lambda _context, _option, value: value or load_settings(os.environ).root,
+        help="Folder or URL of all data; default: NEWS_PLATFORM_ROOT, else ./data.",
+    )(command)
+
+
+def json_option(command: Command) -> Command:
+    """Add `--json`; the command gets `as_json: bool`."""
+    return click.option(
+        "--json", "as_json", is_flag=True, help="Print one JSON document to standard output."
+    )(command)
+
+
+def settings_for(root: str) -> Settings:
+    """Return the settings of this process with the root that the command was given."""
+    return replace(load_settings(os.environ), root=root)
+
+
+def emit(document: object, *, as_json: bool, text: str | None = None) -> None:
+    """Print a result: one JSON document, or the text for people."""
+    shown = json.dumps(document, ensure_ascii=False, indent=2, default=str)
+    click.echo(shown if as_json or text is None else text)

@@ -1,0 +1,126 @@
+"""`news-platform records`: cut stored pages into clean blocks, and see why each stayed or went."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from news_platform.cli.options import emit, json_option, root_option, settings_for
+from news_platform.doors import Doors
+from news_platform.errors import InputError
+from news_platform.source_records.flow import (
+    RecordsReport,
+    build_institution,
+    built_institutions,
+    wanted_institutions,
+)
+from news_platform.source_records.options import HEADINGS, TABLES
+from news_platform.source_records.rows import record_document, record_json
+from news_platform.source_records.segment import Segmented
+from news_platform.source_records.setup import flow_options, segment_options
+from news_platform.source_records.snapshot import Snapshot
+from news_platform.source_records.verdicts import Verdict
+from news_platform.source_records.work import segment_snapshot
+
+_SHOWN_CHARS = 100
+
+
+@click.group()
+def records() -> None:
+    """Cut stored pages of institutions into clean, ordered blocks with provenance."""
+
+
+@records.command()
+@click.argument("snapshots", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@click.option("--institution", required=True, help="Id of the institution the pages belong to.")
+@click.option("--lang", help="Language of the blocks to keep; default: the setting, else en.")
+@click.option("--url", help="Address of the page, where the file does not say it.")
+@click.option("--headings", type=click.Choice(HEADINGS), help="Headings as records?")
+@click.option("--tables", type=click.Choice(TABLES), help="Keep tables whole?")
+@click.option("--explain", is_flag=True, help="Print every block with kept, or why it went.")
+@root_option
+@json_option
+def segment(snapshots: tuple[str, ...], institution: str, url: str | None, **given: object) -> None:
+    """Cut SNAPSHOT files: Firecrawl JSON, HTML, markdown or text; records go out as JSON lines."""
+    chosen = {"language": given["lang"], "headings": given["headings"], "tables": given["tables"]}
+    options = segment_options(
+        asdict(settings_for(str(given["root"])).source_records)
+        | {name: value for name, value in chosen.items() if value}
+    )
+    done = [segment_snapshot(_snapshot(path, institution, url), options) for path in snapshots]
+    show = _explained if given["explain"] else _recorded
+    as_json = bool(given["as_json"])
+    emit([_document(page) for page in done], as_json=as_json, text="\n".join(show(done)))
+    _raise_failed({page.page.snapshot or "": page.error for page in done if page.error})
+
+
+@records.command()
+@click.option("--institution", "chosen", multiple=True, help="Only this one; default: all changed.")
+@root_option
+@json_option
+def build(chosen: tuple[str, ...], root: str, as_json: bool) -> None:
+    """Cut all snapshots under the root whose records are out of date, as the asset does."""
+    doors = Doors(settings_for(root))
+    store = doors.data_root.store
+    wanted, built = wanted_institutions(store), built_institutions(store)
+    if unknown := sorted(set(chosen) - wanted.keys()):
+        raise InputError(f"no snapshots of institution {unknown[0]!r}", thing=unknown[0])
+    options = flow_options(asdict(doors.settings.source_records))
+    stale = chosen or [key for key in sorted(wanted) if built.get(key) != wanted[key]]
+    reports = [build_institution(key, store=store, options=options) for key in stale]
+    text = "\n".join(map(_line, reports)) or "up to date"
+    emit([asdict(report) for report in reports], as_json=as_json, text=text)
+
+
+def _snapshot(path: str, institution: str, url: str | None) -> Snapshot:
+    file = Path(path)
+    modified_at = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+    return Snapshot(path, institution, file.read_bytes(), url, modified_at)
+
+
+def _recorded(done: Sequence[Segmented]) -> Iterator[str]:
+    return (record_json(record) for page in done if not page.error for record in page.records)
+
+
+def _explained(done: Sequence[Segmented]) -> Iterator[str]:
+    for page in done:
+        yield f"{page.page.url}: {page.error or f'{len(page.records)} records'}"
+        yield from map(_verdict_line, page.verdicts)
+
+
+def _verdict_line(verdict: Verdict) -> str:
+    text = verdict.block.text.replace("\n", " ")
+    shown = text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS - 1]}…"
+    return f"{verdict.reason or 'kept':<16}{verdict.block.kind:<12}{shown}"
+
+
+def _document(page: Segmented) -> dict[str, object]:
+    return {
+        "url": page.page.url,
+        "error": page.error,
+        "records": [] if page.error else [record_document(record) for record in page.records],
+        "blocks": [
+            {
+                "text": verdict.block.text,
+                "kind": verdict.block.kind,
+                "section": verdict.section,
+                "dropped": verdict.reason,
+            }
+            for verdict in page.verdicts
+        ],
+    }
+
+
+def _line(report: RecordsReport) -> str:
+    return (
+        f"{report.institution}: {report.pages_seen} pages, {report.pages_failed} failed, "
+        f"{report.blocks_kept} of {report.blocks_total} blocks kept"
+    )
+
+
+def _raise_failed(failed: dict[str, str]) -> None:
+    if failed:
+        path, error = next(iter(failed.items()))
+        raise InputError(f"{len(failed)} pages failed; {path!r}: {error}", thing=path)

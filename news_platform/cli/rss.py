@@ -1,0 +1,296 @@
+"""`news-platform rss …`: the seed's commands over the ledger, without Dagster."""
+
+import json
+import os
+import socket
+import sys
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from news_platform.cli.options import emit, json_option, root_option, settings_for
+from news_platform.doors import Doors, store_options
+from news_platform.errors import InputError
+from news_platform.rss import flow, workbook
+from news_platform.rss.candidates import candidate_feeds
+from news_platform.rss.discovery import DiscoveryReport
+from news_platform.rss.export import (
+    Order,
+    Selection,
+    article_frame,
+    delta_since,
+    export_days,
+    select_articles,
+)
+from news_platform.rss.feed_rows import feed_urls
+from news_platform.rss.opml import opml_document, opml_feeds
+from news_platform.rss.options import discovery_options, poll_options, work_options
+from news_platform.rss.sheets import Access, Timing, open_book
+from news_platform.rss.sheets_access import sheets_access
+from news_platform.rss.sheets_ensure import ensure_tabs
+from news_platform.rss.sheets_sync import run_sync
+from news_platform.rss.status import ledger_status
+from news_platform.rss.surveyed import SurveyedRobots
+from news_platform.storage.store import ObjectStore, open_store
+
+FULL_TEXT_FOLDER = "articles/full_text"
+
+
+@click.group()
+def rss() -> None:
+    """Feeds in, articles out: discovery, poll, work, status, export."""
+
+
+@rss.command()
+@root_option
+@json_option
+def ensure(root: str, as_json: bool) -> None:
+    """Make the ledger and, where one is set, the Google Sheet with its tabs."""
+    doors = Doors(settings_for(root))
+    flow.ensure(doors.ledger.engine, now=doors.clock.now())
+    url = doors.ledger.engine.url.render_as_string(hide_password=True)
+    document = {"ledger": url, "version": flow.LEDGER_VERSION}
+    if access := _access(doors):
+        book = open_book(access, _timing(doors))
+        ensure_tabs(doors.ledger.engine, book)
+        document["sheet"] = book.url
+    text = f"ready: {' and '.join(document[key] for key in ('ledger', 'sheet') if key in document)}"
+    emit(document, as_json=as_json, text=text)
+
+
+@rss.command()
+@root_option
+@json_option
+def sync(root: str, as_json: bool) -> None:
+    """Show the ledger to people: in the Google Sheet that is set, else in a workbook."""
+    doors = Doors(settings_for(root))
+    engine, store = doors.ledger.engine, doors.data_root.store
+    if access := _access(doors):
+        owner = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+        done = run_sync(
+            engine,
+            access,
+            owner=owner,
+            timing=_timing(doors),
+            clock=doors.clock.now,
+            discover=lambda urls: _discover(doors, urls),
+        )
+        text = f"{done.appended} rows added, {done.updated} updated, {done.edits.taken} edits taken"
+        emit(asdict(done), as_json=as_json, text=f"{text}: {done.url}")
+        return
+    if workbook.is_stale(engine, store):
+        workbook.write_workbook(engine, store)
+    place = store.uri(workbook.WORKBOOK_PATH)
+    emit({"workbook": place}, as_json=as_json, text=f"up to date: {place}")
+
+
+def _access(doors: Doors) -> Access | None:
+    return sheets_access(doors.settings.sheets, is_sample=doors.data_root.is_sample)
+
+
+def _timing(doors: Doors) -> Timing:
+    calls = doors.settings.sheets.calls_per_minute
+    return Timing(time.monotonic, time.sleep, calls=calls)
+
+
+@rss.command()
+@click.option("--feed", "feeds", multiple=True, help="Address of a feed or of a site; repeatable.")
+@click.option("--opml", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@root_option
+@json_option
+def discovery(feeds: tuple[str, ...], opml: Path | None, root: str, as_json: bool) -> None:
+    """Register feeds that are fresh and in a wanted language.
+
+    Without --feed and --opml: the root's feeds.opml and the feeds that the crawl has seen.
+    """
+    doors = Doors(settings_for(root))
+    named = (*feeds, *(opml_feeds(opml.read_bytes()) if opml else ()))
+    candidates = named or candidate_feeds(doors.data_root.store)
+    report = _discover(doors, candidates, recheck=bool(named))
+    verdicts = [(v.feed_url, v.outcome, v.notes) for v in report.verdicts]
+    document = {
+        "candidates": report.candidates,
+        "known": report.known,
+        "added": report.added,
+        "outcomes": report.outcomes,
+        "feeds": [{"feed_url": u, "outcome": o, "notes": n} for u, o, n in verdicts],
+    }
+    lines = [f"{outcome:<12} {url} {notes}".rstrip() for url, outcome, notes in verdicts]
+    lines.append(f"{report.candidates} candidates, {report.known} known, {report.added} added")
+    emit(document, as_json=as_json, text="\n".join(lines))
+    if named and not report.outcomes.get("active"):
+        sys.exit(1)
+
+
+def _discover(doors: Doors, urls: Sequence[str], *, recheck: bool = False) -> DiscoveryReport:
+    return flow.run_discovery(
+        doors.ledger.engine,
+        urls,
+        fetch=doors.web.fetch_options,
+        options=discovery_options(doors.settings.rss),
+        now=doors.clock.now(),
+        recheck=recheck,
+    )
+
+
+@rss.command()
+@click.option("--due", is_flag=True, help="Only feeds whose interval is over, as a schedule does.")
+@root_option
+@json_option
+def poll(due: bool, root: str, as_json: bool) -> None:
+    """Ask the feeds for news; new articles become pending."""
+    doors = Doors(settings_for(root))
+    report = flow.run_poll(
+        doors.ledger.engine,
+        fetch=doors.web.fetch_options,
+        options=poll_options(doors.settings.rss),
+        now=doors.clock.now(),
+        only_due=due,
+    )
+    text = (
+        f"{report.feeds} feeds: {report.new_articles} new articles, "
+        f"{report.known_articles} known, {report.left_for_next_poll} left for the next poll\n"
+        f"{_counts(report.outcomes)}"
+    )
+    emit(asdict(report), as_json=as_json, text=text.rstrip())
+
+
+@rss.command()
+@click.option("--worker-id", required=True, help="Name of this worker, unique among those running.")
+@click.option("--max", "max_articles", type=click.IntRange(min=1), help="Stop after so many.")
+@root_option
+@json_option
+def work(worker_id: str, max_articles: int | None, root: str, as_json: bool) -> None:
+    """Fetch and read pending articles until none is due."""
+    doors = Doors(settings_for(root))
+    report = flow.run_work(
+        doors.ledger.engine,
+        fetch=doors.web.fetch_options,
+        full_texts=full_texts(doors),
+        known_robots=SurveyedRobots(doors.data_root.store, now=doors.clock.now()),
+        worker_id=worker_id,
+        options=work_options(
+            doors.settings.rss, is_sample=doors.data_root.is_sample, max_articles=max_articles
+        ),
+        clock=doors.clock.now,
+    )
+    text = f"{report.claimed} articles: {_counts(report.outcomes)}"
+    emit({**asdict(report), "stored": report.stored}, as_json=as_json, text=text)
+
+
+@rss.command()
+@root_option
+@json_option
+def status(root: str, as_json: bool) -> None:
+    """Show how feeds and articles stand."""
+    doors = Doors(settings_for(root))
+    found = asdict(ledger_status(doors.ledger.engine, now=doors.clock.now()))
+    lines = [
+        f"{name:<18} {_counts(value) if isinstance(value, Mapping) else value or '-'}"
+        for name, value in found.items()
+    ]
+    emit(found, as_json=as_json, text="\n".join(lines))
+
+
+@rss.command()
+@click.option("--category", type=click.Choice(["politics", "sports", "other"]))
+@click.option("--lang", help="ISO 639-1 code, such as en.")
+@click.option("--since", help="Published (else found) on or after this day or moment, ISO 8601.")
+@click.option("--order", type=click.Choice(["newest", "sources"]), default="newest")
+@click.option("--limit", type=click.IntRange(min=1))
+@click.option("--delta", type=click.IntRange(min=0), help="What changed after this cursor.")
+@click.option("--daily", is_flag=True, help="Write articles/date=… under the root.")
+@click.option("--opml", is_flag=True, help="The polled feeds as OPML.")
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), help=".parquet or .jsonl"
+)
+@root_option
+@json_option
+def export(root: str, as_json: bool, **choice: Any) -> None:
+    """Give articles out: a selection, a delta since a cursor, the daily files, or the feeds."""
+    doors = Doors(settings_for(root))
+    engine = doors.ledger.engine
+    if choice["daily"]:
+        report = export_days(engine, doors.data_root.store, now=doors.clock.now())
+        text = f"{len(report.days)} days written, {report.rows} articles"
+        emit(asdict(report), as_json=as_json, text=text)
+    elif choice["opml"]:
+        feeds = feed_urls(engine)
+        emit([url for url, _ in feeds], as_json=as_json, text=opml_document(feeds).rstrip())
+    elif choice["delta"] is not None:
+        delta = delta_since(engine, choice["delta"], limit=choice["limit"] or 1_000)
+        document = {"cursor": delta.cursor, "articles": _plain(delta.rows)}
+        emit(document, as_json=as_json, text=_lines([*delta.rows, {"cursor": delta.cursor}]))
+    else:
+        rows = select_articles(engine, _selection(**choice))
+        _give(rows, choice["output"], as_json=as_json)
+
+
+def full_texts(doors: Doors) -> ObjectStore:
+    """Open the place of full texts: the one set, else the folder under the root."""
+    place = doors.settings.rss.fulltext_dir
+    if place:
+        return open_store(place, options=store_options(doors.settings))
+    return doors.data_root.store.child(FULL_TEXT_FOLDER)
+
+
+def _selection(
+    *,
+    category: str | None,
+    lang: str | None,
+    since: str | None,
+    order: Order,
+    limit: int | None,
+    **_: object,
+) -> Selection:
+    return Selection(
+        category=category, language=lang, since=_moment(since), order=order, limit=limit
+    )
+
+
+def _moment(since: str | None) -> datetime | None:
+    if since is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(since)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{since!r} is not an ISO 8601 date", param_hint="--since"
+        ) from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _give(rows: list[dict[str, Any]], output: Path | None, *, as_json: bool) -> None:
+    if output is None:
+        emit(_plain(rows), as_json=as_json, text=_lines(rows))
+        return
+    if output.suffix == ".parquet":
+        article_frame(rows).write_parquet(output)
+    elif output.suffix == ".jsonl":
+        output.write_text(_lines(rows) + "\n" if rows else "", encoding="utf-8")
+    else:
+        raise InputError(f"cannot write {str(output)!r}: expected .parquet or .jsonl")
+    document = {"articles": len(rows), "output": str(output)}
+    emit(document, as_json=as_json, text=f"{len(rows)} articles in {output}")
+
+
+def _plain(rows: Any) -> list[dict[str, Any]]:
+    return [{key: list(v) if isinstance(v, tuple) else v for key, v in row.items()} for row in rows]
+
+
+def _lines(rows: Any) -> str:
+    return "\n".join(json.dumps(row, ensure_ascii=False, default=_text) for row in rows)
+
+
+def _text(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "nothing"

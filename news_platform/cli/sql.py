@@ -1,0 +1,26 @@
+"""`news-platform sql "select …"`: one query over every dataset of a root."""
+
+import click
+import polars as pl
+
+from news_platform.cli.options import emit, json_option, root_option
+from news_platform.reading import open_root
+
+
+@click.command()
+@click.argument("query")
+@root_option
+@json_option
+def sql(query: str, root: str, as_json: bool) -> None:
+    """Answer QUERY over all datasets by DuckDB; `show` as QUERY lists them."""
+    news = open_root(root)
+    if query.strip().lower() == "show":
+        rows = [
+            {"dataset": table.name, "what": table.description} for table in news.tables.values()
+        ]
+        answer = pl.DataFrame(rows)
+    else:
+        answer = news.sql(query)
+    with pl.Config(tbl_rows=200, tbl_cols=-1, fmt_str_lengths=60, tbl_hide_dataframe_shape=True):
+        text = str(answer)
+    emit(answer.to_dicts(), as_json=as_json, text=text)

@@ -1,0 +1,207 @@
+"""`news-platform store`: build the domain store, read it, look after it."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+
+from news_platform.cli.options import emit, json_option, root_option, settings_for
+from news_platform.domain_store.catalog import catalog_inputs, write_catalog
+from news_platform.domain_store.commit import claim_buckets, settled_buckets
+from news_platform.domain_store.figures import describe
+from news_platform.domain_store.flow import build_range, compact_buckets, repair_buckets
+from news_platform.domain_store.inputs import day_rows, matching_rows, staged_days, wanted_days
+from news_platform.domain_store.lookup import DomainStore
+from news_platform.domain_store.options import SAMPLE_BUCKETS, BuildOptions
+from news_platform.domain_store.staged import built_ranges, wanted_ranges
+from news_platform.domain_store.staging import stage_rows
+from news_platform.domain_store.sweep import sweep_bucket
+from news_platform.domain_store.verify import verify_bucket
+from news_platform.doors import Doors, store_options
+from news_platform.errors import NewsPlatformError
+from news_platform.storage.store import ObjectStore
+
+
+@click.group()
+def store() -> None:
+    """Every record of a domain in one range read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What every command needs: the root, how to build, and what time it is."""
+
+    store: ObjectStore
+    options: BuildOptions
+    now: datetime
+    doors: Doors
+
+
+def _open(root: str) -> Opened:
+    settings = settings_for(root)
+    doors = Doors(settings)
+    given, data = settings.domain_store, doors.data_root
+    buckets = SAMPLE_BUCKETS if data.is_sample else given.buckets
+    options = BuildOptions(
+        buckets=settled_buckets(data.store, buckets),
+        memory_bytes=given.memory_mb << 20,
+        file_bytes=given.file_mb * 1_000_000,
+        grace=timedelta(days=given.grace_days),
+        scratch=given.scratch,
+    )
+    return Opened(data.store, options, doors.clock.now(), doors)
+
+
+def _open_reader(root: str) -> tuple[ObjectStore, DomainStore]:
+    data = Doors(settings_for(root)).data_root
+    return data.store, DomainStore(data.store)
+
+
+@store.command()
+@root_option
+@json_option
+@click.option("--batch", help="Name of a batch that is no day, such as CC-MAIN-2013-20.")
+@click.option("--rows", help="Pattern of Parquet files with raw_news' columns, for --batch.")
+def build(root: str, as_json: bool, batch: str | None, rows: str | None) -> None:
+    """Run both stages and the catalog over all collected days, or over one named batch too."""
+    if (batch is None) != (rows is None):
+        raise click.UsageError("--batch and --rows belong together")
+    opened = _open(root)
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        if batch is not None and rows is not None:
+            found = matching_rows(rows, options=store_options(opened.doors.settings))
+            stage_rows(found, store=opened.store, batch=batch, options=opened.options)
+            staged = [batch]
+        else:
+            staged = list(_stage_days(opened, progress))
+        written = _build_ranges(opened, progress)
+    catalog = write_catalog(opened.store, inputs=catalog_inputs(opened.store) or "")
+    document = {"staged": staged, "bytes_written": written, **asdict(catalog)}
+    text = (
+        f"staged {len(staged)} batches, wrote {written} bytes; "
+        f"the store holds {catalog.records} records of {catalog.domains} domains"
+    )
+    emit(document, as_json=as_json, text=text)
+
+
+def _stage_days(opened: Opened, progress: Progress) -> Iterator[str]:
+    built = staged_days(opened.store)
+    wanted = wanted_days(opened.store)
+    stale = sorted(day for day in wanted if wanted[day] != built.get(day))
+    for day in progress.track(stale, description="staging days"):
+        rows = day_rows(opened.store, day)
+        stage_rows(rows, store=opened.store, batch=day, options=opened.options)
+        yield day
+
+
+def _build_ranges(opened: Opened, progress: Progress) -> int:
+    claim_buckets(opened.store, opened.options.buckets)
+    wanted, built = wanted_ranges(opened.store), built_ranges(opened.store)
+    stale = [key for key in wanted if wanted[key] != built.get(key)]
+    written = 0
+    for key in progress.track(stale, description="building buckets"):
+        report = build_range(key, store=opened.store, options=opened.options, now=opened.now)
+        written += report.total("bytes_written")
+    return written
+
+
+@store.command()
+@root_option
+@json_option
+@click.argument("domain")
+@click.option("--limit", type=click.IntRange(min=0), help="At most so many records.")
+@click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="Captured on that day or later.")
+def get(root: str, as_json: bool, domain: str, limit: int | None, since: datetime | None) -> None:
+    """Print every record of DOMAIN (natural order: bbc.co.uk), one JSON line each."""
+    _, reader = _open_reader(root)
+    lines = reader.lines(domain, limit=limit, since=since.date() if since else None)
+    count = reader.count(domain)
+    if as_json:
+        _print_document(domain, count, lines)
+    else:
+        for line in lines:
+            click.echo(line)
+    if not count:
+        raise NewsPlatformError(f"the store has no records of {domain!r}", thing=domain)
+
+
+def _print_document(domain: str, count: int, lines: Iterator[bytes]) -> None:
+    """Print one JSON document, record by record: a domain may have a million."""
+    head = json.dumps({"domain": domain, "count": count}, ensure_ascii=False)
+    click.echo(f'{head.removesuffix("}")}, "records": [', nl=False)
+    for number, line in enumerate(lines):
+        click.echo(b"%b\n%b" % (b"," if number else b"", line), nl=False)
+    click.echo("]}")
+
+
+@store.command()
+@root_option
+@json_option
+def stats(root: str, as_json: bool) -> None:
+    """Say what the store holds."""
+    _, reader = _open_reader(root)
+    figures = describe(reader, range(reader.buckets))
+    document = {"buckets": reader.buckets, **asdict(figures)}
+    lines = [
+        f"{figures.records} records of {figures.domains} domains in {reader.buckets} buckets",
+        f"{figures.bytes} bytes, {figures.fragments_per_domain:.1f} fragments a domain",
+        *(f"{records:>10}  {domain}" for domain, records, _ in figures.top),
+    ]
+    emit(document, as_json=as_json, text="\n".join(lines))
+
+
+@store.command()
+@root_option
+@json_option
+@click.option("--bucket", "only", type=int, help="This bucket only.")
+def verify(root: str, as_json: bool, only: int | None) -> None:
+    """Read every byte and prove that index and data agree."""
+    opened, reader = _open_reader(root)
+    numbers = range(reader.buckets) if only is None else [only]
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        tracked = progress.track(numbers, description="walking buckets")
+        reports = [verify_bucket(opened, bucket) for bucket in tracked]
+    problems = [problem for report in reports for problem in report.problems]
+    records = sum(report.records for report in reports)
+    document = {"buckets": len(reports), "records": records, "problems": problems}
+    text = "\n".join([*problems, f"{records} records in {len(reports)} buckets walked"])
+    emit(document, as_json=as_json, text=text)
+    if problems:
+        raise NewsPlatformError(f"{len(problems)} problems found; the first: {problems[0]}")
+
+
+@store.command()
+@root_option
+@json_option
+@click.option("--bucket", "only", type=int, help="This bucket only.")
+def repair(root: str, as_json: bool, only: int | None) -> None:
+    """Build again, from stage 1, what has lost a file."""
+    opened = _open(root)
+    numbers = range(opened.options.buckets) if only is None else [only]
+    report = repair_buckets(numbers, store=opened.store, options=opened.options, now=opened.now)
+    batches, written = report.total("batches_added"), report.total("bytes_written")
+    text = f"took up {batches} batches again, wrote {written} bytes" if batches else "nothing lost"
+    emit({"batches": batches, "bytes_written": written}, as_json=as_json, text=text)
+
+
+@store.command()
+@root_option
+@json_option
+def compact(root: str, as_json: bool) -> None:
+    """Merge each bucket into one segment and delete what nobody needs any more."""
+    opened = _open(root)
+    written = files = 0
+    with Progress(console=Console(stderr=True), transient=True) as progress:
+        for bucket in progress.track(range(opened.options.buckets), description="compacting"):
+            report = compact_buckets(
+                [bucket], store=opened.store, options=opened.options, now=opened.now
+            )
+            written += report.total("bytes_written")
+            swept = sweep_bucket(opened.store, bucket, options=opened.options, now=opened.now)
+            files += swept.files
+    text = f"wrote {written} bytes, deleted {files} files that nobody needs"
+    emit({"bytes_written": written, "files_deleted": files}, as_json=as_json, text=text)

@@ -1,0 +1,1 @@
+"""The Celery launcher that takes the same graph beyond one machine."""

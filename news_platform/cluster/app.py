@@ -1,0 +1,57 @@
+"""The application of workers: `celery -A news_platform.cluster.app worker -Q heavy,light`."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from celery import Celery
+from celery.signals import task_prerun
+from dagster import DagsterInstance, DagsterRunStatus
+from dagster._grpc.types import ExecuteRunArgs, ResumeRunArgs
+from dagster._serdes import unpack_value
+from dagster_celery.make_app import make_app
+from dagster_celery.tasks import create_execute_job_task, create_resume_job_task
+
+from news_platform.cluster.queues import configure
+from news_platform.errors import ConfigError
+from news_platform.settings import ClusterSettings, load_settings
+
+# Shown in the UI beside each run, and searchable there.
+WORKER_TAG = "news_platform/worker"
+_WAITING = (DagsterRunStatus.NOT_STARTED, DagsterRunStatus.STARTING)
+
+
+def build_app(settings: ClusterSettings) -> Celery:
+    """Return the application over the broker that the settings name."""
+    if settings.broker_url is None:
+        raise ConfigError("NEWS_PLATFORM_BROKER_URL is not set: give the URL of the Redis broker")
+    built: Celery = configure(
+        make_app({"broker": settings.broker_url}), redelivery_seconds=settings.redelivery_seconds
+    )
+    create_execute_job_task(built)
+    create_resume_job_task(built)
+    return built
+
+
+def run_id_of(task_arguments: Mapping[str, Any]) -> str | None:
+    """Return the run that a task is about, None for a task of another kind."""
+    for packed in task_arguments.values():
+        args = unpack_value(packed) if isinstance(packed, dict) else None
+        if isinstance(args, ExecuteRunArgs | ResumeRunArgs):
+            return args.run_id
+    return None
+
+
+def name_worker(task: Any = None, kwargs: Mapping[str, Any] | None = None, **_: Any) -> None:
+    """Write on a run which worker takes it; a second offer of a started run changes nothing."""
+    run_id = run_id_of(kwargs or {})
+    if run_id is None:
+        return
+    with DagsterInstance.get() as instance:
+        run = instance.get_run_by_id(run_id)
+        if run is not None and run.status in _WAITING:
+            instance.add_run_tags(run_id, {WORKER_TAG: task.request.hostname})
+
+
+task_prerun.connect(name_worker)
+app = build_app(load_settings(os.environ).cluster)

@@ -1,0 +1,1 @@
+"""What lies in storage: row types, schemas and partition keys, one file per dataset."""

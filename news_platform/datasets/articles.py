@@ -1,0 +1,52 @@
+"""The articles of the ledger as analysts read them: one Parquet file for each day of storing."""
+
+import polars as pl
+
+from news_platform.datasets.table import Column, Table
+
+_TEXT = pl.String()
+_TEXTS = pl.List(pl.String())
+_NUMBER = pl.Int64()
+_MOMENT = pl.Datetime("us", "UTC")
+
+ARTICLES = Table(
+    name="articles",
+    room="rss",
+    description="Every article stored from a feed; copies by URL or text are left out.",
+    path="articles/date=YYYY-MM-DD/part-0.parquet",
+    columns=(
+        Column("row_id", _NUMBER, "key of the article in the ledger"),
+        Column("source", _TEXT, "registrable domain of the article's address"),
+        Column("feed_url", _TEXT, "feed that showed it first"),
+        Column("article_url", _TEXT, "link as the feed wrote it"),
+        Column("article_url_canon", _TEXT, "canonical URL after redirects"),
+        Column("url_hash", _TEXT, "SHA-256 hex of article_url_canon"),
+        Column("text_hash", _TEXT, "SHA-256 hex of the normalised, uncut clean text"),
+        Column("found_at", _MOMENT, "when a feed first showed it"),
+        Column("fetched_at", _MOMENT, "when the page was fetched last"),
+        Column("published_at", _MOMENT, "the page's own date, else the feed's, else null"),
+        Column("language", _TEXT, "ISO 639-1 code of the text"),
+        Column("title", _TEXT, "headline"),
+        Column("subtitle", _TEXT, "second headline or summary, as the page states it"),
+        Column("authors", _TEXTS, "people, else agencies, in the order of the page"),
+        Column("section", _TEXT, "the site's own section"),
+        Column("tags", _TEXTS, "the site's own keywords"),
+        Column("article_type", _TEXT, "news, opinion, live, review, video, blog, analysis, ..."),
+        Column("clean_text", _TEXT, "the article's own text, cut at CLEAN_TEXT_SHEETS_LIMIT"),
+        Column("clean_text_len", _NUMBER, "characters of the uncut clean text"),
+        Column("full_text_ref", _TEXT, "file of all visible main-column text; '' once expired"),
+        Column("full_text_len", _NUMBER, "characters of the full text"),
+        Column("word_count", _NUMBER, "words of the uncut clean text"),
+        Column("out_links", _TEXTS, "links of the text to other hosts"),
+        Column("category_guess", _TEXT, "politics, sports or other, by a small heuristic"),
+        Column("sources_list", _TEXTS, "feeds that carry the article or its text"),
+        Column("aliases", _TEXTS, "other addresses of the same article"),
+        Column("last_seen_rss", _MOMENT, "when a feed last showed it"),
+    ),
+    partition_columns=(Column("date", _TEXT, "UTC day on which it was first stored"),),
+)
+
+
+def articles_path(day: str) -> str:
+    """Return the file of one day, relative to the root."""
+    return f"articles/date={day}/part-0.parquet"

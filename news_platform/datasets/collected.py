@@ -1,0 +1,85 @@
+"""The ledger of raw_news: one marker per WARC, written last, telling what was taken from it."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import date
+from urllib.parse import quote, unquote
+
+from news_platform.datasets.captures import captures_path
+from news_platform.datasets.feed_candidates import feed_candidates_path
+from news_platform.datasets.raw_news import raw_news_path
+from news_platform.errors import StorageError
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """What became of one WARC; `rows` counts raw_news, `bytes` all Parquet files written.
+
+    `duplicates` counts the rows whose (uri, http_date) an earlier row of the WARC has as well.
+
+    `captures` and `feed_candidates` are rows, None where the dataset was switched off. `attempt`
+    tells apart two workers that wrote the same WARC; `collected_at` is ISO 8601 UTC.
+    """
+
+    warc: str
+    day: date
+    source: str
+    source_etag: str
+    source_bytes: int
+    rows: int
+    duplicates: int
+    bytes: int
+    languages: Mapping[str, int]
+    dropped: Mapping[str, int]
+    captures: int | None
+    feed_candidates: int | None
+    extractor_version: str
+    attempt: str
+    collected_at: str
+
+    def news_paths(self) -> Mapping[str, str]:
+        """Return the raw_news file of each language, relative to the root."""
+        return {
+            language: raw_news_path(self.day, language, filename=self.warc)
+            for language in self.languages
+        }
+
+    def paths(self) -> tuple[str, ...]:
+        """Return every file that this marker vouches for, relative to the root."""
+        side = []
+        if self.captures is not None:
+            side.append(captures_path(self.day, self.warc))
+        if self.feed_candidates is not None:
+            side.append(feed_candidates_path(self.day, self.warc))
+        return (*self.news_paths().values(), *side)
+
+
+def collected_prefix(day: date) -> str:
+    """Return the folder that holds the markers of one day."""
+    return f"news/collected/{day:%Y}/{day:%m}/{day:%d}"
+
+
+def collected_path(day: date, warc: str) -> str:
+    """Return the marker of one WARC, relative to the root."""
+    return f"{collected_prefix(day)}/{quote(warc, safe='')}.json"
+
+
+def collected_warc(path: str) -> str:
+    """Return the WARC's name from the path of its marker."""
+    return unquote(path.rpartition("/")[2].removesuffix(".json"))
+
+
+def dump_collected(marker: Collected) -> bytes:
+    """Write a marker as JSON that people can read."""
+    document = asdict(marker) | {"day": marker.day.isoformat()}
+    return json.dumps(document, ensure_ascii=False, indent=1).encode()
+
+
+def parse_collected(body: bytes, *, path: str) -> Collected:
+    """Read a marker; raise StorageError when it is none."""
+    try:
+        document = json.loads(body)
+        return Collected(**document | {"day": date.fromisoformat(document["day"])})
+    except (ValueError, TypeError, KeyError) as error:
+        raise StorageError(f"not a collected marker: {path!r}", thing=path) from error

@@ -1,0 +1,116 @@
+"""What a survey found out about a domain: `prod/…/{sanitized_domain}/domain_metadata.json`.
+
+Beside it lie robots.txt and sitemap.xml as they came (a gzipped sitemap inflated), and, once the
+outcome is final, the empty `domain_metadata.json.success`.
+"""
+
+import datetime as dt
+import re
+from datetime import datetime
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from news_platform.datasets.research_datasets import PartitionInfo
+
+PROD_FOLDER = "prod"
+METADATA_FILE = "domain_metadata.json"
+SUCCESS_FILE = "domain_metadata.json.success"
+ROBOTS_FILE = "robots.txt"
+SITEMAP_FILE = "sitemap.xml"
+
+_NOT_PLAIN = re.compile(r"[^a-z0-9.-]")
+
+
+class RobotsFacts(BaseModel):
+    """What a host answered when asked for its robots.txt."""
+
+    host: str
+    url: str
+    final_url: str | None = Field(default=None, description="after redirects; null: no answer")
+    status_code: int | None = Field(default=None, description="null: no answer, see error")
+    error: str | None = Field(default=None, description="why there is no answer, one word")
+    exists: bool = False
+    content_length: int | None = Field(default=None, description="bytes stored")
+    sha256: str | None = None
+    truncated: bool = Field(default=False, description="longer than the 500 KiB we read")
+    is_html: bool = Field(default=False, description="a web page was sent instead")
+    tls_failed: bool = Field(default=False, description="https failed, http was asked once")
+    redirects: int = 0
+    fetched_at: datetime
+    elapsed_seconds: float = 0.0
+    crawl_delay_seconds: float | None = Field(default=None, description="asked of us")
+    sitemap_urls: list[str] = Field(default_factory=list)
+
+
+class SitemapFacts(BaseModel):
+    """What the domain's first sitemap that answers holds."""
+
+    url: str | None = Field(default=None, description="null: robots.txt did not let us ask")
+    final_url: str | None = None
+    found_by: Literal["robots", "default"] = "default"
+    status_code: int | None = None
+    error: str | None = None
+    exists: bool = False
+    kind: str | None = Field(default=None, description="urlset, index, txt, rss, atom, invalid")
+    content_length: int | None = Field(default=None, description="bytes stored")
+    sha256: str | None = None
+    inflated: bool = Field(default=False, description="came gzipped, stored without")
+    fetched_at: datetime
+    elapsed_seconds: float = 0.0
+    url_count: int = Field(default=0, description="pages listed, those of fetched children too")
+    child_count: int = Field(default=0, description="sitemaps an index names")
+    children_fetched: int = 0
+    problems: list[str] = Field(default_factory=list)
+
+
+class AiPolicyFacts(BaseModel):
+    """What robots.txt says to AI crawlers; `own` are those with a group of their own."""
+
+    list_version: str
+    policies: dict[str, str] = Field(
+        description="crawler: disallow_all, partial, allow or unspecified"
+    )
+    own: list[str] = Field(default_factory=list)
+
+
+class SourceFacts(BaseModel):
+    """Where the domain came from."""
+
+    raw_file_path: str | None = None
+    domain_url: str
+    authority: str
+
+
+class DomainMetadata(BaseModel):
+    """Summary of a domain's survey."""
+
+    schema_version: int = Field(default=1, description="grows when a field changes its meaning")
+    domain_id: str = Field(description="authority:country:registrable_domain")
+    registrable_domain: str = Field(description="lower-case punycode, or an IP address")
+    country: str = Field(description="country of the batch; zz for domains from the crawl")
+    category: str = Field(description="category of the batch")
+    date: dt.date = Field(description="day of the batch")
+    collected_at: datetime = Field(description="when the survey of the domain ended")
+    outcome: str = Field(description="ok, no_robots, nxdomain, or why the domain is not finished")
+    final: bool = Field(description="whether .success is written; else it is tried again")
+    final_origin: str | None = Field(default=None, description="scheme and host that answered")
+    robots: RobotsFacts = Field(description="what its host answered to robots.txt")
+    other_hosts: list[RobotsFacts] = Field(
+        default_factory=list, description="the same for a second host, where the address had one"
+    )
+    sitemap: SitemapFacts = Field(description="its first sitemap that answers")
+    ai_policy: AiPolicyFacts | None = Field(default=None, description="null: no robots.txt read")
+    source: SourceFacts = Field(description="where the domain came from")
+    files: dict[str, str] = Field(default_factory=dict, description="file: sha256 of its bytes")
+
+
+def sanitized_domain(domain: str) -> str:
+    """Return a domain as a folder name that stays where it is put."""
+    plain = _NOT_PLAIN.sub("_", domain.lower())
+    return plain.replace(".", "_") or "_" if not plain.strip(".") else plain
+
+
+def domain_folder(batch: PartitionInfo, domain: str) -> str:
+    """Return where the results of a domain lie."""
+    return f"{PROD_FOLDER}/{batch.folder}/{sanitized_domain(domain)}"

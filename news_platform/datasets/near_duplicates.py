@@ -1,0 +1,32 @@
+"""The near_duplicates dataset: which pages of a crawl day carry nearly the same text."""
+
+import polars as pl
+
+from news_platform.datasets.table import Column, Table
+
+NEAR_DUPLICATES = Table(
+    name="near_duplicates",
+    room="near_duplicates",
+    description="Pages of one crawl day whose texts are near-identical, one row a page.",
+    path="near_duplicates/date=YYYY-MM-DD/part-0.parquet",
+    columns=(
+        Column(
+            "cluster_id",
+            pl.String(),
+            "16 hex digits, named after the cluster's first page in the order of URLs.",
+        ),
+        Column("uri", pl.String(), "URL of the page, as in raw_news."),
+        Column(
+            "jaccard",
+            pl.Float64(),
+            "Share of 3-word runs in common with the member most like it, from 0.8 to 1.",
+        ),
+        Column("cluster_size", pl.Int64(), "Pages in the cluster, at least 2."),
+    ),
+    partition_columns=(Column("date", pl.String(), "Day of the crawl, YYYY-MM-DD."),),
+)
+
+
+def near_duplicates_path(day: str) -> str:
+    """Return the file of one day, relative to the root."""
+    return f"near_duplicates/date={day}/part-0.parquet"

@@ -1,0 +1,127 @@
+"""Research files as outsiders upload them: `raw/country=CC/category=CAT/date=D/raw_NNNN.json`.
+
+A file is immutable; `….json.success` beside it (empty) says that its domains are in the queue.
+`raw_metadata.json` is shown to people and never queued.
+"""
+
+import datetime
+import re
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from news_platform.errors import InputError
+
+RAW_FOLDER = "raw"
+RAW_METADATA = "raw_metadata.json"
+SUCCESS_SUFFIX = ".success"
+
+_RAW_FILE = re.compile(r"raw_([0-9]{4,9})\.json")
+_PLACE = re.compile(r"country=([^/]+)/category=([^/]+)/date=([^/]+)/([^/]+)")
+
+Country = Annotated[str, Field(pattern=r"^[A-Za-z]{2}$", description="two-letter country code")]
+Category = Annotated[
+    str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", description="kind of source searched")
+]
+
+
+class PartitionInfo(BaseModel):
+    """A batch of research: one country, one category, one day."""
+
+    model_config = ConfigDict(frozen=True)
+
+    country: Country
+    category: Category
+    date: datetime.date
+
+    @property
+    def key(self) -> str:
+        """Return the partition key, `cc|category|YYYY-MM-DD`."""
+        return f"{self.country}|{self.category}|{self.date}"
+
+    @property
+    def folder(self) -> str:
+        """Return the batch's folders, the same under `raw/` and `prod/`."""
+        return f"country={self.country}/category={self.category}/date={self.date}"
+
+    @classmethod
+    def of(cls, country: str, category: str, day: str | datetime.date) -> Self:
+        """Return the batch; raise InputError when one of the three cannot be."""
+        try:
+            return cls.model_validate({"country": country, "category": category, "date": day})
+        except ValueError as error:
+            name = f"{country}|{category}|{day}"
+            expected = "a two-letter country, a plain category and a date YYYY-MM-DD"
+            raise InputError(f"not a batch: {name!r}, expected {expected}", thing=name) from error
+
+    @classmethod
+    def parse(cls, key: str) -> Self:
+        """Return the batch of a partition key."""
+        country, _, rest = key.partition("|")
+        category, _, day = rest.partition("|")
+        return cls.of(country, category, day)
+
+
+class ResearchMeta(BaseModel):
+    """How a research file came to be; fields we do not know are kept."""
+
+    model_config = ConfigDict(extra="allow")
+
+    dataset_id: str | None = None
+    country: str | None = None
+    category: str | None = None
+    discovered_at: str | None = None
+    research_methods: list[str] = Field(default_factory=list)
+    queries: list[str] = Field(default_factory=list)
+    engine: str | None = None
+    record_count: int | None = Field(default=None, ge=0)
+
+
+class ResearchRecord(BaseModel):
+    """One discovered source; it needs a domain or a URL, and fields we do not know are kept."""
+
+    model_config = ConfigDict(extra="allow")
+
+    raw_url: str | None = Field(default=None, description="the address as it was found")
+    normalized_domain: str | None = Field(default=None, description="its domain, as found")
+    domain_id: str | None = Field(default=None, description="authority:country:registrable_domain")
+    source_type: str | None = Field(default=None, description="gov, edu, org, media, ...")
+    discovery_method: str | None = Field(default=None, description="how it was found")
+    confidence: float | None = Field(default=None, ge=0, le=1, description="of the finder")
+    content_hints: Any = Field(default=None, description="whatever else the finder noted")
+
+
+class EnhancedResearchDataset(BaseModel):
+    """A research file: what was asked, and what was found."""
+
+    model_config = ConfigDict(extra="allow")
+
+    meta: ResearchMeta = Field(default_factory=ResearchMeta)
+    records: list[ResearchRecord]
+
+
+class SeedQueueMessage(BaseModel):
+    """One raw file that waits to be read."""
+
+    raw_file_path: str
+    partition_info: PartitionInfo
+
+
+def is_raw_file(name: str) -> bool:
+    """Say whether a file name is research data (and not metadata, a marker or anything else)."""
+    return _RAW_FILE.fullmatch(name) is not None
+
+
+def raw_file_number(name: str) -> int:
+    """Return the NNNN of `raw_NNNN.json`, 0 for any other name."""
+    found = _RAW_FILE.fullmatch(name)
+    return int(found.group(1)) if found else 0
+
+
+def seed_message(path: str) -> SeedQueueMessage | None:
+    """Return the message of a path under `raw/`, None when the path is not research data."""
+    place = _PLACE.fullmatch(path.removeprefix(f"{RAW_FOLDER}/"))
+    if place is None or not path.startswith(f"{RAW_FOLDER}/") or not is_raw_file(place.group(4)):
+        return None
+    batch = PartitionInfo.of(place.group(1), place.group(2), place.group(3))
+    return SeedQueueMessage(raw_file_path=path, partition_info=batch)

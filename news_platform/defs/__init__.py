@@ -1,0 +1,1 @@
+"""The Dagster shell: partitions, resources, automation, and one file of assets per room."""

@@ -1,0 +1,411 @@
+"""The news crawl in Dagster: its listing, a day of pages a partition, the sensor, the checks."""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import date
+from functools import partial
+from threading import Lock
+
+import dagster as dg
+import polars as pl
+
+from news_platform.ccnews.checks import (
+    duplicate_problems,
+    read_footers,
+    row_problems,
+    schema_problems,
+    uncollected,
+)
+from news_platform.ccnews.crew import CollectReport, Crew, Failure, Target, collect_targets
+from news_platform.ccnews.follow import Look, Memory, look
+from news_platform.ccnews.listing import (
+    Listing,
+    first_answering,
+    listed_warcs,
+    newest_collected_days,
+)
+from news_platform.ccnews.options import crew_options, page_options
+from news_platform.ccnews.plan import DayPlan, plan_day, read_collected
+from news_platform.ccnews.scan import scan_news
+from news_platform.ccnews.worker import CollectTask, Progress
+from news_platform.datasets.collected import Collected
+from news_platform.datasets.raw_news import RAW_NEWS, raw_news_day_prefix
+from news_platform.datasets.warc_paths import FIRST_DAY, WARC_PATHS
+from news_platform.defs.backfills import ONE_A_RUN
+from news_platform.defs.metadata import markdown_table, table_metadata
+from news_platform.defs.plots import languages_plot
+from news_platform.defs.reconcile import (
+    Edge,
+    Limits,
+    dump_cursor,
+    load_cursor,
+    plan_requests,
+    run_request,
+    runs_of,
+)
+from news_platform.defs.side_tables import side_tables
+from news_platform.defs.steps import Step
+from news_platform.doors import Clock, Crawl, DataRoot, Doors, store_options
+from news_platform.storage.root import is_paused
+from news_platform.storage.store import ObjectStore, open_store
+
+GROUP = "ccnews"
+OWNERS = ["team:ccnews"]
+DAYS = dg.DailyPartitionsDefinition(start_date=FIRST_DAY.isoformat(), end_offset=1)
+_LOG_EVERY_SECONDS = 15.0
+_PREVIEW_ROWS = 5
+_SHOWN_PROBLEMS = 20
+# Days that a check looks at when it is run by itself, outside a partition.
+_CHECKED_DAYS = 7
+
+warc_paths = dg.AssetSpec(
+    "warc_paths",
+    description=WARC_PATHS.description,
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"s3"},
+    metadata=table_metadata(WARC_PATHS),
+)
+
+
+@dg.asset(
+    partitions_def=DAYS,
+    deps=[warc_paths],
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"parquet", "python"},
+    backfill_policy=ONE_A_RUN,
+    pool="crawl",
+    metadata=table_metadata(RAW_NEWS),
+)
+def raw_news(
+    context: dg.AssetExecutionContext,
+    data_root: dg.ResourceParam[DataRoot],
+    crawl: dg.ResourceParam[Crawl],
+    clock: dg.ResourceParam[Clock],
+) -> dg.MaterializeResult[None]:
+    """Every HTML page of a day of the news crawl: source, main text, languages, provenance.
+
+    A run collects the WARCs of its day that have no marker yet, so a day that grew is completed and
+    a day that is complete costs nothing. One file per language and WARC.
+    """
+    day = date.fromisoformat(context.partition_key)
+    given = data_root.settings.ccnews
+    sources = crawl_sources(crawl, data_root)
+    plan = plan_day(
+        day,
+        crawl=first_answering(sources, month=day),
+        root=data_root.store,
+        max_warcs=given.max_warcs,
+    )
+    teller = _Teller(context, plan)
+    started = time.monotonic()
+    report = collect_targets(
+        [Target(warc.path, sources) for warc in plan.missing],
+        Crew(
+            root=data_root.store,
+            page=page_options(given),
+            options=crew_options(given),
+            now=clock.now(),
+            attempt=context.run.run_id,
+            on_start=lambda cost: context.log.info("%s: %s", day, cost),
+            on_progress=teller.tell,
+            on_done=teller.finish,
+        ),
+    )
+    if report.failed:
+        raise dg.Failure(_failures(report), metadata=_failure_metadata(report))
+    for event in side_tables(data_root.store, day):
+        context.log_event(event)
+    seconds = time.monotonic() - started
+    return dg.MaterializeResult(metadata=_metadata(data_root.store, plan, report, seconds))
+
+
+def crawl_sources(crawl: Crawl, data_root: DataRoot) -> tuple[ObjectStore, ...]:
+    """Return the crawl, and what is read when it fails; the sample world needs no second."""
+    fallback = data_root.settings.ccnews.fallback
+    if fallback is None or data_root.is_sample:
+        return (crawl.store,)
+    return (crawl.store, open_store(fallback, options=store_options(data_root.settings)))
+
+
+class _Teller:
+    """Log lines and live counters of a run, not more often than one can read."""
+
+    def __init__(self, context: dg.AssetExecutionContext, plan: DayPlan) -> None:
+        self._context = context
+        self._plan = plan
+        self._lock = Lock()
+        self._rows: dict[str, int] = {}
+        self._done = 0
+        self._told_at = time.monotonic()
+
+    def tell(self, task: CollectTask, progress: Progress) -> None:
+        """Note how far a WARC is."""
+        with self._lock:
+            self._rows[task.name] = progress.rows
+            if time.monotonic() - self._told_at >= _LOG_EVERY_SECONDS:
+                self._observe()
+
+    def finish(self, outcome: Collected | Failure) -> None:
+        """Note that a WARC is done."""
+        with self._lock:
+            self._done += 1
+            if isinstance(outcome, Collected):
+                self._rows[outcome.warc] = outcome.rows
+                self._context.log.info("%s: %s rows", outcome.warc, outcome.rows)
+            else:
+                self._context.log.error("%s: %s", outcome.warc, outcome.reason)
+            self._observe()
+
+    def _observe(self) -> None:
+        self._told_at = time.monotonic()
+        rows, total = sum(self._rows.values()), len(self._plan.missing)
+        self._context.log.info("%s of %s WARCs done, %s rows so far", self._done, total, rows)
+        self._context.log_event(
+            dg.AssetObservation(
+                "raw_news",
+                partition=self._context.partition_key,
+                metadata={"rows_so_far": rows, "warcs_done": self._done, "warcs_to_do": total},
+            )
+        )
+
+
+def _failures(report: CollectReport) -> str:
+    told = "; ".join(failure.reason for failure in report.failed)
+    return f"{len(report.failed)} WARCs failed, {len(report.collected)} collected: {told}"
+
+
+def _failure_metadata(report: CollectReport) -> Mapping[str, dg.MetadataValue]:
+    rows = [(failure.warc, failure.reason) for failure in report.failed]
+    return {"failed": markdown_table(["warc", "reason"], rows)}
+
+
+def _metadata(
+    store: ObjectStore, plan: DayPlan, report: CollectReport, seconds: float
+) -> Mapping[str, dg.MetadataValue | int | float | str]:
+    """Describe the day as it now lies there, and what this run added."""
+    markers = read_collected(store, day=plan.day)
+    added = sum(marker.rows for marker in report.collected)
+    return {
+        "dagster/partition_row_count": sum(marker.rows for marker in markers),
+        "dagster/uri": store.uri(raw_news_day_prefix(plan.day)),
+        "bytes": sum(marker.bytes for marker in markers),
+        "source_bytes": sum(marker.source_bytes for marker in markers),
+        "warcs": len(markers),
+        "warcs_listed": len(plan.listed),
+        "rows_added": added,
+        "pages_per_second": round(added / seconds, 1) if seconds else 0.0,
+        "languages": _counts("language", (marker.languages for marker in markers)),
+        "languages_per_day": _languages_per_day(store),
+        "dropped": _counts("reason", (marker.dropped for marker in markers)),
+        "preview": _preview(store, plan.day),
+    }
+
+
+def _counts(name: str, parts: Iterable[Mapping[str, int]]) -> dg.MarkdownMetadataValue:
+    totals: dict[str, int] = {}
+    for part in parts:
+        for key, count in part.items():
+            totals[key] = totals.get(key, 0) + count
+    rows = sorted(totals.items(), key=lambda item: (-item[1], item[0]))
+    return markdown_table([name, "pages"], rows)
+
+
+def _languages_per_day(store: ObjectStore) -> dg.MarkdownMetadataValue:
+    days: dict[date, dict[str, int]] = {}
+    for day in sorted(newest_collected_days(store, count=_CHECKED_DAYS)):
+        counts = days.setdefault(day, {})
+        for marker in read_collected(store, day=day):
+            for language, pages in marker.languages.items():
+                counts[language] = counts.get(language, 0) + pages
+    return languages_plot(days)
+
+
+def _preview(store: ObjectStore, day: date) -> dg.MarkdownMetadataValue:
+    columns = ["uri", "main_lang", "http_date", "host", "text"]
+    try:
+        rows = scan_news(store, [day], columns=columns).head(_PREVIEW_ROWS).collect()
+    except (
+        pl.exceptions.PolarsError
+    ) as error:  # the checks tell which file; the run goes on to them
+        return dg.MetadataValue.md(f"unreadable: {error}")
+    return markdown_table(columns, rows.iter_rows())
+
+
+def listing_sensor(*, interval_seconds: int = 60) -> dg.SensorDefinition:
+    """Build the sensor that follows the listing."""
+
+    @dg.sensor(
+        name="new_warc_paths",
+        description="Requests the days whose listed WARCs are not all collected, newest first.",
+        target=dg.AssetSelection.assets("raw_news"),
+        minimum_interval_seconds=interval_seconds,
+        default_status=dg.DefaultSensorStatus.RUNNING,
+    )
+    def follow(
+        context: dg.SensorEvaluationContext,
+        data_root: dg.ResourceParam[DataRoot],
+        crawl: dg.ResourceParam[Crawl],
+        clock: dg.ResourceParam[Clock],
+    ) -> dg.SensorResult | dg.SkipReason:
+        """Requests the days whose listed WARCs are not all collected, newest first."""
+        if is_paused(data_root.store):
+            return dg.SkipReason("paused: `news-platform resume` lets all sensors go on")
+        cursor = json.loads(context.cursor or "{}")
+        today = clock.now().date()
+        seen = look(
+            first_answering(crawl_sources(crawl, data_root), month=today),
+            data_root.store,
+            today=today,
+            memory=Memory(**cursor.get("memory", {})),
+            materialized=context.instance.get_materialized_partitions(dg.AssetKey("raw_news")),
+            max_warcs=data_root.settings.ccnews.max_warcs,
+        )
+        plan = plan_requests(
+            seen.stale,
+            pending=load_cursor(json.dumps(cursor.get("pending", {}))),
+            runs_of=partial(runs_of, context.instance, "raw_news"),
+            now=time.time(),
+            limits=Limits(outstanding=data_root.settings.ccnews.max_days),
+        )
+        return dg.SensorResult(
+            run_requests=[
+                run_request("raw_news", key, plan.requests[key]) for key in plan.requests
+            ],
+            asset_events=[_observation(listing) for listing in seen.news],
+            cursor=_cursor(seen, dump_cursor(plan.pending)),
+        )
+
+    return follow
+
+
+new_warc_paths = listing_sensor()
+
+
+def _cursor(seen: Look, pending: str) -> str:
+    return json.dumps({"memory": asdict(seen.memory), "pending": json.loads(pending)})
+
+
+def _observation(listing: Listing) -> dg.AssetObservation:
+    days = listing.days()
+    return dg.AssetObservation(
+        "warc_paths",
+        metadata={
+            "month": f"{listing.month:%Y-%m}",
+            "etag": listing.etag,
+            "warcs": len(listing.warcs),
+            "days": len(days),
+            "newest_day": max(days).isoformat() if days else "",
+            "foreign_lines": listing.foreign,
+        },
+    )
+
+
+def _checked_days(context: dg.AssetCheckExecutionContext, store: ObjectStore) -> list[date]:
+    """Return the partition of this run, else the newest collected days."""
+    if context.has_partition_key:
+        return [date.fromisoformat(context.partition_key)]
+    return newest_collected_days(store, count=_CHECKED_DAYS)
+
+
+def _result(problems: Sequence[str], days: Sequence[date]) -> dg.AssetCheckResult:
+    shown = markdown_table(["problem"], [(text,) for text in problems[:_SHOWN_PROBLEMS]])
+    return dg.AssetCheckResult(
+        passed=not problems,
+        metadata={"problems": len(problems), "first": shown, "days": ", ".join(map(str, days))},
+    )
+
+
+def _over_days(
+    context: dg.AssetCheckExecutionContext,
+    store: ObjectStore,
+    problems_of: Callable[[date], Sequence[str]],
+) -> dg.AssetCheckResult:
+    days = _checked_days(context, store)
+    return _result([text for day in days for text in problems_of(day)], days)
+
+
+@dg.asset_check(asset=raw_news)
+def rows_equal_markers(
+    context: dg.AssetCheckExecutionContext, data_root: dg.ResourceParam[DataRoot]
+) -> dg.AssetCheckResult:
+    """The rows in the Parquet footers found by listing equal those that the markers state.
+
+    If red: the problem names the file; delete that WARC's marker under `news/collected/` and
+    materialise the day again.
+    """
+    store = data_root.store
+    return _over_days(
+        context, store, lambda day: row_problems(store, read_footers(store, day=day), day=day)
+    )
+
+
+@dg.asset_check(asset=raw_news)
+def schema_is_exact(
+    context: dg.AssetCheckExecutionContext, data_root: dg.ResourceParam[DataRoot]
+) -> dg.AssetCheckResult:
+    """Every file has exactly the columns and types of raw_news.
+
+    If red: another program wrote into `news/raw/`, or an older version did; remove a foreign file,
+    or run `news-platform ccnews extract` on the WARC that is named.
+    """
+    store = data_root.store
+    return _over_days(context, store, lambda day: schema_problems(read_footers(store, day=day)))
+
+
+@dg.asset_check(asset=raw_news)
+def no_page_twice(
+    context: dg.AssetCheckExecutionContext, data_root: dg.ResourceParam[DataRoot]
+) -> dg.AssetCheckResult:
+    """No WARC has a (uri, http_date) more often than its source.
+
+    If red: a copy of a file lies beside it; delete the one that its marker does not name.
+    """
+    store = data_root.store
+    return _over_days(context, store, lambda day: duplicate_problems(store, day=day))
+
+
+@dg.asset_check(asset=raw_news)
+def listed_warcs_collected(
+    context: dg.AssetCheckExecutionContext,
+    data_root: dg.ResourceParam[DataRoot],
+    crawl: dg.ResourceParam[Crawl],
+    clock: dg.ResourceParam[Clock],
+) -> dg.AssetCheckResult:
+    """Every WARC listed more than two days ago, of a day already requested, is collected.
+
+    If red: materialise the day; when a WARC fails again, its run tells why (docs/ccnews.md).
+    """
+    store, today = data_root.store, clock.now().date()
+    days = _checked_days(context, store)
+    source = first_answering(crawl_sources(crawl, data_root), month=today)
+    listed = {day: listed_warcs(source, store, day=day) for day in days}
+    if data_root.settings.ccnews.max_warcs is not None:
+        listed = {}  # with a cap the rest is missing on purpose
+    return _result(uncollected(store, listed, today=today), days)
+
+
+def _stale(doors: Doors) -> Sequence[str]:
+    """Return every listed day of the last two months that lacks a WARC, oldest first."""
+    now = doors.clock.now()
+    seen = look(
+        doors.crawl.store,
+        doors.data_root.store,
+        today=now.date(),
+        memory=Memory(since=FIRST_DAY.isoformat()),
+        materialized=(),
+        max_warcs=doors.settings.ccnews.max_warcs,
+    )
+    return sorted(seen.stale)
+
+
+STEP = Step("raw_news", _stale)
+EDGES: tuple[Edge, ...] = ()
+defs = dg.Definitions(
+    assets=[warc_paths, raw_news],
+    asset_checks=[rows_equal_markers, schema_is_exact, no_page_twice, listed_warcs_collected],
+    sensors=[new_warc_paths],
+)

@@ -1,0 +1,312 @@
+"""The survey of domains in Dagster: research files, their queue, the facts and their tables."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+import dagster as dg
+import polars as pl
+
+from news_platform.datasets.ai_policy_changes import AI_POLICY_CHANGES
+from news_platform.datasets.domain_metadata_table import DOMAIN_METADATA_TABLE
+from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.defs.domain_automation import (
+    RESEARCH_BATCHES,
+    retry_unfinished_domains,
+    seed_catalog_domains,
+    survey_catalog_domains,
+    watch_research_datasets,
+)
+from news_platform.defs.lineage import column_lineage
+from news_platform.defs.metadata import markdown_table, table_metadata
+from news_platform.defs.plots import changes_plot, policy_plot
+from news_platform.defs.reconcile import Edge, reconciling_sensor
+from news_platform.domain_metadata.ask import AskOptions
+from news_platform.domain_metadata.consumer import SurveyOptions
+from news_platform.domain_metadata.flow import (
+    METADATA_DATASET,
+    QUEUE_DATASET,
+    queue_batch,
+    queued_inputs,
+    survey_over_web,
+)
+from news_platform.domain_metadata.queue import DomainQueue
+from news_platform.domain_metadata.raw_files import raw_batches, read_raw_metadata
+from news_platform.domain_metadata.results import iter_broken
+from news_platform.domain_metadata.table import (
+    CHANGES_DATASET,
+    TABLE_DATASET,
+    build_changes,
+    build_table,
+    policy_counts,
+    read_changes,
+    read_facts,
+    surveyed_days,
+    tabled_days,
+)
+from news_platform.doors import Clock, DataRoot, Ledger, Web
+from news_platform.storage.markers import read_markers
+from news_platform.storage.store import ObjectStore
+
+ROOM = "domain_metadata"
+OWNERS = [f"team:{ROOM}"]
+SURVEY_DAYS = dg.DynamicPartitionsDefinition(name="survey_days")
+
+# The sample's hosts answer at once or never.
+_SAMPLE_RETRY_SECONDS = 0.1
+_SHOWN_ROWS = 20
+_SHOWN_FACTS = ("domain", "country", "outcome", "robots_status", "sitemap_kind", "sitemap_urls")
+
+
+research_datasets = dg.AssetSpec(
+    "research_datasets",
+    description=(
+        "Research files as outsiders upload them, never changed: "
+        "`raw/country=CC/category=CAT/date=D/raw_NNNN.json`; a batch is one country, category, day."
+    ),
+    partitions_def=RESEARCH_BATCHES,
+    group_name=ROOM,
+    owners=OWNERS,
+    kinds={"json"},
+    metadata={"path": "raw/country={country}/category={category}/date={date}/raw_NNNN.json"},
+)
+
+
+@dg.asset(
+    partitions_def=RESEARCH_BATCHES,
+    deps=[research_datasets],
+    group_name=ROOM,
+    owners=OWNERS,
+    kinds={"sql"},
+    check_specs=[
+        dg.AssetCheckSpec(
+            "research_files_are_taken",
+            asset="domain_queue",
+            description="Every research file could be read and none changed after it was accepted. "
+            "If red: the table of failed files names each with its reason; upload a corrected file "
+            "under the next number, never over the old one.",
+        )
+    ],
+)
+def domain_queue(
+    context: dg.AssetExecutionContext,
+    data_root: dg.ResourceParam[DataRoot],
+    ledger: dg.ResourceParam[Ledger],
+    clock: dg.ResourceParam[Clock],
+) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster wants it bare beside checks
+    """One durable message for every domain that the research files of a batch name."""
+    batch = PartitionInfo.parse(context.partition_key)
+    queue = DomainQueue(ledger.engine)
+    report = queue_batch(batch, store=data_root.store, queue=queue, now=clock.now())
+    notes = read_raw_metadata(data_root.store, batch)
+    failed = dg.AssetCheckResult(
+        check_name="research_files_are_taken",
+        passed=not report.failed,
+        metadata={"failed": markdown_table(("file", "reason"), report.failed.items())},
+    )
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/partition_row_count": len(queue.messages(batch.key)),
+            "new_domains": report.new_domains,
+            "files": report.files,
+            "records": report.records,
+            "dropped": markdown_table(("reason", "records"), report.dropped.items()),
+            **column_lineage("domain_queue"),
+            **({"raw_metadata": dg.MetadataValue.json(notes)} if notes is not None else {}),
+        },
+        check_results=[failed],
+    )
+
+
+@dg.asset(
+    partitions_def=RESEARCH_BATCHES,
+    deps=[domain_queue, dg.AssetKey("domain_catalog")],
+    group_name=ROOM,
+    owners=OWNERS,
+    kinds={"json"},
+    metadata={"path": "prod/country={country}/category={category}/date={date}/{sanitized_domain}/"},
+    check_specs=[
+        dg.AssetCheckSpec(
+            "every_message_has_an_outcome",
+            asset="domain_metadata",
+            description="No domain of the batch is still waiting to be asked. "
+            "If red: hosts did not answer; `retry_unfinished_domains` asks them again every night. "
+            "Materialise the batch to ask now; `domains show DOMAIN` tells the last reason.",
+        ),
+        dg.AssetCheckSpec(
+            "success_means_complete",
+            asset="domain_metadata",
+            description="Where .success lies, every file lies too, with the recorded sha256. "
+            "If red: files under prod/ were changed or lost; delete the folder of each domain "
+            "that is named and materialise the batch again.",
+        ),
+    ],
+)
+def domain_metadata(
+    context: dg.AssetExecutionContext,
+    data_root: dg.ResourceParam[DataRoot],
+    ledger: dg.ResourceParam[Ledger],
+    web: dg.ResourceParam[Web],
+    clock: dg.ResourceParam[Clock],
+) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster wants it bare beside checks
+    """What every domain of a batch answers to robots.txt, and where its sitemaps are."""
+    batch = PartitionInfo.parse(context.partition_key)
+    report = survey_over_web(
+        batch,
+        web=web.fetch_options,
+        queue=DomainQueue(ledger.engine),
+        store=data_root.store,
+        clock=clock.now,
+        seconds=time.time,
+        worker=context.run.run_id,
+        options=survey_options(data_root, web),
+    )
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/uri": data_root.store.uri(f"prod/{batch.folder}"),
+            "dagster/partition_row_count": sum(report.outcomes.values()),
+            "surveyed": report.surveyed,
+            "finished_before": report.finished_before,
+            "retries": report.retries,
+            "outcomes": markdown_table(("outcome", "domains"), report.outcomes.items()),
+            "ai_policies": _policy_table(report.ai_policies),
+            "slowest_hosts": markdown_table(("domain", "seconds"), report.slowest),
+            **column_lineage("domain_metadata"),
+            **{f"outcome_{name}": count for name, count in report.outcomes.items()},
+        },
+        check_results=[
+            _outcome_check(report.outcomes),
+            _files_check(list(iter_broken(data_root.store, batch))),
+        ],
+    )
+
+
+@dg.asset(
+    partitions_def=SURVEY_DAYS,
+    # A day gathers batches; without a mapping a backfill would look for batches named as days.
+    deps=[dg.AssetDep(domain_metadata, partition_mapping=dg.AllPartitionMapping())],
+    group_name=ROOM,
+    owners=OWNERS,
+    kinds={"parquet"},
+    metadata=table_metadata(DOMAIN_METADATA_TABLE),
+)
+def domain_metadata_table(
+    context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
+) -> dg.MaterializeResult[None]:
+    """The survey of a day as one Parquet table, for analysts."""
+    report = build_table(context.partition_key, store=data_root.store)
+    facts = read_facts(data_root.store, report.date)
+    counts = policy_counts(facts)
+    outcomes = facts.group_by("outcome").len().sort("len", descending=True)
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/partition_row_count": report.rows,
+            "outcomes": markdown_table(outcomes.columns, outcomes.iter_rows()),
+            "ai_policies": markdown_table(counts.columns, counts.iter_rows()),
+            "dagster/uri": data_root.store.uri(f"{TABLE_DATASET}/date={report.date}"),
+            "ai_policies_plot": policy_plot(counts),
+            "preview": _preview(facts.select(_SHOWN_FACTS)),
+            **column_lineage("domain_metadata_table"),
+        }
+    )
+
+
+@dg.asset(
+    partitions_def=SURVEY_DAYS,
+    deps=[domain_metadata_table],
+    group_name=ROOM,
+    owners=OWNERS,
+    kinds={"parquet"},
+    metadata=table_metadata(AI_POLICY_CHANGES),
+)
+def ai_policy_changes(
+    context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
+) -> dg.MaterializeResult[None]:
+    """Who blocked or opened their site to which AI crawler since the survey before."""
+    report = build_changes(context.partition_key, store=data_root.store)
+    changes = read_changes(data_root.store, report.date)
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/partition_row_count": report.rows,
+            "dagster/uri": data_root.store.uri(f"{CHANGES_DATASET}/date={report.date}"),
+            "changes": _preview(changes),
+            "changes_plot": changes_plot(changes),
+            **column_lineage("ai_policy_changes"),
+        }
+    )
+
+
+def survey_options(data_root: DataRoot, web: Web) -> SurveyOptions:
+    """Translate the settings of the survey."""
+    given = data_root.settings.domain_metadata
+    pause = _SAMPLE_RETRY_SECONDS if data_root.is_sample else given.survey_retry_seconds
+    return SurveyOptions(
+        ask=AskOptions(user_agent=web.fetch_options.user_agent),
+        concurrency=given.survey_concurrency,
+        max_tries=given.survey_tries,
+        retry_seconds=pause,
+    )
+
+
+def _preview(rows: pl.DataFrame) -> dg.MarkdownMetadataValue:
+    return markdown_table(rows.columns, rows.head(_SHOWN_ROWS).iter_rows())
+
+
+def _policy_table(counts: Mapping[str, Mapping[str, int]]) -> dg.MarkdownMetadataValue:
+    names = ("disallow_all", "partial", "allow", "unspecified")
+    ranked = sorted(counts, key=lambda bot: -counts[bot].get(names[0], 0))
+    rows = [(bot, *(counts[bot].get(name, 0) for name in names)) for bot in ranked]
+    return markdown_table(("bot", *names), rows)
+
+
+def _outcome_check(outcomes: Mapping[str, int]) -> dg.AssetCheckResult:
+    waiting = outcomes.get("waiting", 0)
+    return dg.AssetCheckResult(
+        check_name="every_message_has_an_outcome",
+        passed=waiting == 0,
+        metadata={"waiting": waiting, "domains": sum(outcomes.values())},
+    )
+
+
+def _files_check(broken: Sequence[str]) -> dg.AssetCheckResult:
+    shown = [(line,) for line in broken[:_SHOWN_ROWS]]
+    return dg.AssetCheckResult(
+        check_name="success_means_complete",
+        passed=not broken,
+        metadata={"broken": len(broken), "examples": markdown_table(("problem",), shown)},
+    )
+
+
+def _built(dataset: str) -> Callable[[ObjectStore], Mapping[str, str]]:
+    def built(store: ObjectStore) -> Mapping[str, str]:
+        return {key: marker.inputs for key, marker in read_markers(store, dataset).items()}
+
+    return built
+
+
+EDGES = (
+    Edge("domain_queue", wanted=raw_batches, built=_built(QUEUE_DATASET)),
+    Edge("domain_metadata", wanted=queued_inputs, built=_built(METADATA_DATASET)),
+    Edge("domain_metadata_table", wanted=surveyed_days, built=_built(TABLE_DATASET)),
+    Edge("ai_policy_changes", wanted=tabled_days, built=_built(CHANGES_DATASET)),
+)
+PARTITIONS = (RESEARCH_BATCHES, RESEARCH_BATCHES, SURVEY_DAYS, SURVEY_DAYS)
+
+defs = dg.Definitions(
+    assets=[
+        research_datasets,
+        domain_queue,
+        domain_metadata,
+        domain_metadata_table,
+        ai_policy_changes,
+    ],
+    jobs=[seed_catalog_domains],
+    schedules=[retry_unfinished_domains],
+    sensors=[
+        watch_research_datasets,
+        survey_catalog_domains,
+        *(
+            reconciling_sensor(edge, dynamic_partitions=partitions)
+            for edge, partitions in zip(EDGES, PARTITIONS, strict=True)
+        ),
+    ],
+)

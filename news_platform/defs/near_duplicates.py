@@ -1,0 +1,149 @@
+"""Near-identical texts in Dagster: of each crawl day, and of all stored articles."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+
+import dagster as dg
+import polars as pl
+
+from news_platform.datasets.article_clusters import ARTICLE_CLUSTERS
+from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
+from news_platform.defs.backfills import SEVEN_A_RUN
+from news_platform.defs.lineage import column_lineage
+from news_platform.defs.metadata import markdown_table, table_metadata
+from news_platform.defs.reconcile import Edge, reconciling_sensor
+from news_platform.doors import DataRoot, Ledger
+from news_platform.near_duplicates.articles import (
+    built_articles,
+    cluster_articles,
+    wanted_articles,
+)
+from news_platform.near_duplicates.pages import (
+    built_days,
+    cluster_day,
+    day_problems,
+    wanted_days,
+)
+from news_platform.storage.parquet import read_table
+from news_platform.storage.store import ObjectStore
+
+GROUP = "near_duplicates"
+OWNERS = ["team:near_duplicates"]
+# The first day of CC-NEWS; today counts too.
+DAYS = dg.DailyPartitionsDefinition(start_date="2016-08-26", end_offset=1)
+# Articles arrive every five minutes; their clusters may be an hour behind.
+_ARTICLES_INTERVAL_SECONDS = 3600
+_SHOWN_CLUSTERS = 10
+
+
+@dg.asset(
+    partitions_def=DAYS,
+    deps=["raw_news"],
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"parquet"},
+    backfill_policy=SEVEN_A_RUN,
+    metadata=table_metadata(NEAR_DUPLICATES),
+)
+def near_duplicates(
+    context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
+) -> None:
+    """Pages of a day that carry nearly the same text: agency copies, syndication, updates.
+
+    Candidates share MinHash bands; whoever truly shares four fifths of its three-word runs with a
+    member belongs to the cluster.
+    """
+    store = data_root.store
+    for day in context.partition_keys:
+        report = cluster_day(store, day)
+        if report is not None:
+            metadata = {**_counts(asdict(report)), **_shown(store, day)}
+            context.add_asset_metadata(metadata, partition_key=day)
+
+
+def _counts(report: Mapping[str, int]) -> Mapping[str, int]:
+    return {"dagster/partition_row_count": report["members"], **report}
+
+
+def _shown(store: ObjectStore, day: str) -> Mapping[str, object]:
+    frame = read_table(store, near_duplicates_path(day), NEAR_DUPLICATES)
+    largest = (
+        frame.group_by("cluster_id")
+        .agg(pl.len().alias("pages"), pl.col("jaccard").mean().round(3), pl.col("uri").min())
+        .sort(["pages", "cluster_id"], descending=[True, False])
+        .head(_SHOWN_CLUSTERS)
+    )
+    return {
+        "dagster/uri": store.uri(near_duplicates_path(day)),
+        **column_lineage("near_duplicates"),
+        "largest_clusters": markdown_table(largest.columns, largest.iter_rows()),
+    }
+
+
+@dg.asset_check(asset=near_duplicates)
+def every_member_has_a_twin(
+    context: dg.AssetCheckExecutionContext, data_root: dg.ResourceParam[DataRoot]
+) -> dg.AssetCheckResult:
+    """No page is in two clusters, none is alone in one, and each is alike to another member.
+
+    If red: the file was changed by hand or by another version; materialise the day again.
+    """
+    store = data_root.store
+    days = context.partition_keys if context.has_partition_key else sorted(built_days(store))[-1:]
+    problems = [text for day in days for text in day_problems(store, day)]
+    return dg.AssetCheckResult(
+        passed=not problems, metadata={"problems": len(problems), "first": "\n".join(problems[:5])}
+    )
+
+
+@dg.asset(
+    deps=["articles"],
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"sql", "parquet"},
+    metadata=table_metadata(ARTICLE_CLUSTERS),
+)
+def article_clusters(
+    data_root: dg.ResourceParam[DataRoot], ledger: dg.ResourceParam[Ledger]
+) -> dg.MaterializeResult[None]:
+    """Every stored article and the cluster of near-identical articles it belongs to, over all days.
+
+    A new article is compared with all before it through the ledger's band table; clusters keep the
+    name of their first article.
+    """
+    store = data_root.store
+    report = cluster_articles(store, engine=ledger.engine)
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": report.articles,
+            "dagster/uri": store.uri(ARTICLE_CLUSTERS.path),
+            **column_lineage("article_clusters"),
+            "largest_clusters": _largest_articles(store),
+            **asdict(report),
+        }
+    )
+
+
+def _largest_articles(store: ObjectStore) -> dg.MarkdownMetadataValue:
+    frame = read_table(store, ARTICLE_CLUSTERS.path, ARTICLE_CLUSTERS)
+    largest = (
+        frame.unique("cluster_id")
+        .sort(["cluster_size", "cluster_id"], descending=[True, False])
+        .select("cluster_id", "cluster_size")
+        .head(_SHOWN_CLUSTERS)
+    )
+    return markdown_table(largest.columns, largest.iter_rows())
+
+
+PAGES_EDGE = Edge("near_duplicates", wanted_days, built_days)
+ARTICLES_EDGE = Edge("article_clusters", wanted_articles, built_articles)
+EDGES = (PAGES_EDGE, ARTICLES_EDGE)
+
+defs = dg.Definitions(
+    assets=[near_duplicates, article_clusters],
+    asset_checks=[every_member_has_a_twin],
+    sensors=[
+        reconciling_sensor(PAGES_EDGE),
+        reconciling_sensor(ARTICLES_EDGE, interval_seconds=_ARTICLES_INTERVAL_SECONDS),
+    ],
+)

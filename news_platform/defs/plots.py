@@ -1,0 +1,125 @@
+"""Small pictures for asset pages: drawn without a display, embedded in Markdown as PNG."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from datetime import date
+from io import BytesIO
+
+import dagster as dg
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+_DPI = 80
+_WIDTH_INCHES = 7.0
+_BLUE = "#4f43dd"
+# From closed to open; readable with any kind of colour vision, and in print.
+_POLICIES = {
+    "disallow_all": "#b2182b",
+    "partial": "#f4a582",
+    "allow": "#4393c3",
+    "unspecified": "#d9d9d9",
+}
+_CHANGES = {"blocked": "#b2182b", "changed": "#f4a582", "opened": "#4393c3"}
+_SERIES = ("#4f43dd", "#f28e2b", "#59a14f", "#e15759", "#76b7b2", "#edc948", "#b07aa1")
+_SHOWN_BOTS = 15
+
+
+def hours_plot(articles_per_hour: Mapping[str, int]) -> dg.MarkdownMetadataValue:
+    """Draw the articles stored in each hour."""
+    figure, axes = _canvas(2.0)
+    labels = [hour[-5:] for hour in articles_per_hour]
+    axes.bar(range(len(labels)), list(articles_per_hour.values()), color=_BLUE)
+    axes.set_xticks(range(len(labels)), labels, rotation=90, fontsize=7)
+    axes.set_ylabel("articles")
+    return _picture(figure, "articles per hour")
+
+
+def languages_plot(days: Mapping[date, Mapping[str, int]]) -> dg.MarkdownMetadataValue:
+    """Draw the pages of each day by language: the six most frequent, and the rest as one."""
+    totals: dict[str, int] = {}
+    for counts in days.values():
+        for language, pages in counts.items():
+            totals[language] = totals.get(language, 0) + pages
+    named = sorted(totals, key=lambda language: (-totals[language], language))[: len(_SERIES) - 1]
+    rows = {language: [counts.get(language, 0) for counts in days.values()] for language in named}
+    rest = [
+        sum(counts.values()) - sum(row[at] for row in rows.values())
+        for at, counts in enumerate(days.values())
+    ]
+    figure, axes = _canvas(2.6)
+    _stack(axes, [day.isoformat() for day in days], {**rows, "other": rest})
+    axes.set_ylabel("pages")
+    return _picture(figure, "languages per day")
+
+
+def growth_plot(first_seen: Sequence[date], records: Mapping[str, int]) -> dg.MarkdownMetadataValue:
+    """Draw the records of the newest batches, and how many domains were known by each day."""
+    figure = Figure(figsize=(_WIDTH_INCHES, 2.4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.bar(list(records), list(records.values()), color=_BLUE)
+    left.set_ylabel("records")
+    days = sorted(set(first_seen))
+    known = [sum(seen <= day for seen in first_seen) for day in days]
+    right.step([day.isoformat() for day in days], known, where="post", color=_BLUE, marker="o")
+    right.set_ylabel("domains known")
+    right.set_ylim(bottom=0)
+    for axes in (left, right):
+        _tidy(axes)
+    return _picture(figure, "growth of the store")
+
+
+def policy_plot(counts: pl.DataFrame) -> dg.MarkdownMetadataValue:
+    """Draw, for the crawlers blocked most, how many domains have which policy."""
+    shown = counts.head(_SHOWN_BOTS).reverse()
+    figure, axes = _canvas(0.8 + 0.28 * max(shown.height, 1))
+    left = [0] * shown.height
+    for policy, colour in _POLICIES.items():
+        widths = shown[policy].to_list()
+        axes.barh(shown["bot"].to_list(), widths, left=left, color=colour, label=policy)
+        left = [start + width for start, width in zip(left, widths, strict=True)]
+    axes.set_xlabel("domains")
+    axes.legend(ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1), frameon=False, fontsize=8)
+    return _picture(figure, "AI policies")
+
+
+def changes_plot(changes: pl.DataFrame) -> dg.MarkdownMetadataValue:
+    """Draw, for each AI crawler, how many domains blocked it, opened to it or changed otherwise."""
+    bots = changes["bot"].value_counts(sort=True)["bot"].head(_SHOWN_BOTS).to_list()[::-1]
+    figure, axes = _canvas(0.8 + 0.28 * max(len(bots), 1))
+    left = [0] * len(bots)
+    for change, colour in _CHANGES.items():
+        of_kind = changes.filter(pl.col("change") == change)
+        widths = [of_kind.filter(pl.col("bot") == bot).height for bot in bots]
+        axes.barh(bots, widths, left=left, color=colour, label=change)
+        left = [start + width for start, width in zip(left, widths, strict=True)]
+    axes.set_xlabel("domains" if bots else "no domain changed its policy")
+    axes.legend(ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1), frameon=False, fontsize=8)
+    return _picture(figure, "AI policy changes")
+
+
+def _canvas(height_inches: float) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(_WIDTH_INCHES, height_inches), layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def _stack(axes: Axes, labels: Sequence[str], rows: Mapping[str, Sequence[int]]) -> None:
+    bottom = [0] * len(labels)
+    for (name, row), colour in zip(rows.items(), _SERIES, strict=False):
+        axes.bar(labels, row, bottom=bottom, color=colour, label=name)
+        bottom = [start + height for start, height in zip(bottom, row, strict=True)]
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize=8)
+
+
+def _tidy(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(axis="x", rotation=90, labelsize=7)
+
+
+def _picture(figure: Figure, name: str) -> dg.MarkdownMetadataValue:
+    file = BytesIO()
+    figure.savefig(file, format="png", dpi=_DPI, metadata={"Software": None})
+    body = base64.b64encode(file.getvalue()).decode("ascii")
+    return dg.MetadataValue.md(f"![{name}](data:image/png;base64,{body})")

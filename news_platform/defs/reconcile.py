@@ -1,0 +1,275 @@
+"""How every asset follows its parents: compare what it was built from with what lies there now.
+
+An `Edge` gives two maps, partition to fingerprint: what the inputs are now, and what the output was
+built from. Where they differ, a sensor requests a run. Nothing depends on having seen an event, so
+nothing is lost when a day is built again right after its request, when a parent is newer than its
+follower within one tick, or when history was there before the sensor's first tick.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from news_platform.doors import DataRoot
+from news_platform.storage.root import is_paused
+from news_platform.storage.store import ObjectStore
+
+Fingerprints = Mapping[str, str]
+
+# The partition key of an asset that has no partitions.
+WHOLE = "all"
+# Each run carries the partition and fingerprint it was requested for, to be found again.
+REQUEST_TAG = "news_platform/request"
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An asset and the inputs it follows.
+
+    `wanted` says what the inputs of each partition are now, `built` what each partition was last
+    built from; both read storage by LIST alone, so that a tick over ten years stays within seconds.
+    """
+
+    asset: str
+    wanted: Callable[[ObjectStore], Fingerprints]
+    built: Callable[[ObjectStore], Fingerprints]
+
+    def stale(self, store: ObjectStore) -> dict[str, str]:
+        """Return the partitions that differ from their inputs, newest key first."""
+        built, wanted = self.built(store), self.wanted(store)
+        return {
+            key: wanted[key]
+            for key in sorted(wanted, reverse=True)
+            if built.get(key) != wanted[key]
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one sensor may have under way, and how often it tries again."""
+
+    outstanding: int = 8
+    attempts: int = 5
+    backoff_seconds: float = 60.0
+    longest_backoff_seconds: float = 3600.0
+
+    def backoff(self, attempts: int) -> float:
+        """Return how long to wait after this many failed attempts."""
+        doubled: float = self.backoff_seconds * 2.0 ** (attempts - 1)
+        return min(doubled, self.longest_backoff_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A partition that was requested and does not match its inputs yet.
+
+    `serial` numbers the run key and never repeats for one fingerprint: Dagster makes one run
+    per run key for ever. `retry_at` (Unix seconds) is set once an attempt ended without success;
+    until then a run is awaited.
+    """
+
+    fingerprint: str
+    serial: int
+    attempts: int = 1
+    retry_at: float | None = None
+
+    @property
+    def is_awaited(self) -> bool:
+        """Tell whether a run is under way, or should be."""
+        return self.retry_at is None
+
+    def run_key(self, partition: str) -> str:
+        """Return the key by which Dagster makes this attempt's run once."""
+        return f"{partition}@{self.fingerprint}#{self.serial}"
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """How many runs were ever made for one partition and fingerprint, and how many go on."""
+
+    total: int = 0
+    unfinished: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one tick requests, and what the next tick must remember."""
+
+    requests: Mapping[str, Pending]
+    pending: Mapping[str, Pending]
+
+
+RunsOf = Callable[[str, str], Runs]
+
+
+def plan_requests(
+    stale: Fingerprints,
+    *,
+    pending: Mapping[str, Pending],
+    runs_of: RunsOf,
+    now: float,
+    limits: Limits,
+) -> Plan:
+    """Decide what to request: `stale` comes newest first and is served in that order."""
+    remembered = _observed(stale, pending=pending, runs_of=runs_of, now=now, limits=limits)
+    requests: dict[str, Pending] = {}
+    room = limits.outstanding - sum(state.is_awaited for state in remembered.values())
+    for key, fingerprint in stale.items():
+        if room <= 0:
+            break
+        state = remembered.get(key)
+        if state is not None and not _is_due(state, now=now, limits=limits):
+            continue
+        remembered[key], is_new = _attempt(state, fingerprint, runs_of(key, fingerprint))
+        if is_new:
+            requests[key] = remembered[key]
+        room -= 1
+    return Plan(requests=requests, pending=remembered)
+
+
+def _observed(
+    stale: Fingerprints,
+    *,
+    pending: Mapping[str, Pending],
+    runs_of: RunsOf,
+    now: float,
+    limits: Limits,
+) -> dict[str, Pending]:
+    """Return what is still worth remembering of the partitions that are still stale.
+
+    A partition whose inputs changed again starts anew, but not beside a run that still goes on; so
+    does one whose run was deleted.
+    """
+    kept: dict[str, Pending] = {}
+    for key in stale.keys() & pending.keys():
+        state = pending[key]
+        runs = runs_of(key, state.fingerprint) if state.is_awaited else Runs(state.serial)
+        if runs.unfinished:
+            kept[key] = state
+        elif stale[key] == state.fingerprint and runs.total >= state.serial:
+            kept[key] = _ended(state, now=now, limits=limits)
+    return kept
+
+
+def _ended(state: Pending, *, now: float, limits: Limits) -> Pending:
+    """Note that an awaited attempt has ended while its partition is still stale."""
+    if not state.is_awaited:
+        return state
+    return replace(state, retry_at=now + limits.backoff(state.attempts))
+
+
+def _is_due(state: Pending, *, now: float, limits: Limits) -> bool:
+    if state.retry_at is None:
+        return False
+    return state.attempts < limits.attempts and state.retry_at <= now
+
+
+def _attempt(state: Pending | None, fingerprint: str, runs: Runs) -> tuple[Pending, bool]:
+    """Return the next attempt, and whether it needs a request.
+
+    It needs none when a run of a tick that died before it was remembered is still under way.
+    """
+    attempts = 1 if state is None else state.attempts + 1
+    if runs.unfinished:
+        return Pending(fingerprint, serial=runs.total, attempts=attempts), False
+    return Pending(fingerprint, serial=runs.total + 1, attempts=attempts), True
+
+
+def reconciling_sensor(
+    edge: Edge,
+    *,
+    dynamic_partitions: dg.DynamicPartitionsDefinition | None = None,
+    limits: Limits | None = None,
+    interval_seconds: int = 60,
+    status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.RUNNING,
+) -> dg.SensorDefinition:
+    """Build the sensor `follow_<asset>`; with dynamic partitions it also adds their new keys."""
+
+    @dg.sensor(
+        name=f"follow_{edge.asset}",
+        target=dg.AssetSelection.assets(edge.asset),
+        description=f"Requests {edge.asset} wherever it differs from its inputs.",
+        minimum_interval_seconds=interval_seconds,
+        default_status=status,
+    )
+    def follow(
+        context: dg.SensorEvaluationContext, data_root: dg.ResourceParam[DataRoot]
+    ) -> dg.SensorResult | dg.SkipReason:
+        store = data_root.store
+        if is_paused(store):
+            return dg.SkipReason("paused: `news-platform resume` lets all sensors go on")
+        plan = plan_requests(
+            edge.stale(store),
+            pending=load_cursor(context.cursor),
+            runs_of=lambda key, fingerprint: runs_of(
+                context.instance, edge.asset, key, fingerprint
+            ),
+            now=datetime.now(UTC).timestamp(),
+            limits=limits or Limits(),
+        )
+        return dg.SensorResult(
+            run_requests=[
+                run_request(edge.asset, key, plan.requests[key]) for key in plan.requests
+            ],
+            dynamic_partitions_requests=new_partitions(
+                context.instance, dynamic_partitions, plan.requests
+            ),
+            cursor=dump_cursor(plan.pending),
+        )
+
+    return follow
+
+
+def new_partitions(
+    instance: dg.DagsterInstance,
+    partitions: dg.PartitionsDefinition[str] | None,
+    keys: Iterable[str],
+) -> list[dg.AddDynamicPartitionsRequest]:
+    """Return the request that adds those keys which dynamic partitions do not have yet."""
+    if not isinstance(partitions, dg.DynamicPartitionsDefinition) or partitions.name is None:
+        return []
+    known = set(instance.get_dynamic_partitions(partitions.name))
+    missing = [key for key in keys if key not in known]
+    return [partitions.build_add_request(missing)] if missing else []
+
+
+def add_partitions(
+    instance: dg.DagsterInstance, defs: dg.Definitions, asset: str, keys: Iterable[str]
+) -> None:
+    """Tell Dagster of the partitions of an asset that exist because their inputs do."""
+    partitions = defs.resolve_asset_graph().get(dg.AssetKey(asset)).partitions_def
+    for request in new_partitions(instance, partitions, keys):
+        instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
+
+
+def run_request(asset: str, partition: str, attempt: Pending) -> dg.RunRequest:
+    """Return the request of one attempt, tagged so that `runs_of` finds its run again."""
+    return dg.RunRequest(
+        run_key=attempt.run_key(partition),
+        partition_key=None if partition == WHOLE else partition,
+        tags={REQUEST_TAG: _request_tag(asset, partition, attempt.fingerprint)},
+    )
+
+
+def runs_of(instance: dg.DagsterInstance, asset: str, partition: str, fingerprint: str) -> Runs:
+    """Count the runs that were requested for this partition and fingerprint."""
+    tags = {REQUEST_TAG: _request_tag(asset, partition, fingerprint)}
+    records = instance.get_runs(filters=dg.RunsFilter(tags=tags))
+    return Runs(len(records), sum(not run.is_finished for run in records))
+
+
+def _request_tag(asset: str, partition: str, fingerprint: str) -> str:
+    return f"{asset}|{partition}@{fingerprint}"
+
+
+def load_cursor(cursor: str | None) -> dict[str, Pending]:
+    """Read what an earlier tick remembered."""
+    return {key: Pending(**state) for key, state in json.loads(cursor or "{}").items()}
+
+
+def dump_cursor(pending: Mapping[str, Pending]) -> str:
+    """Write what the next tick must remember."""
+    return json.dumps({key: asdict(state) for key, state in sorted(pending.items())})

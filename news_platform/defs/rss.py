@@ -1,0 +1,329 @@
+"""The RSS room in Dagster: feeds, pending articles and articles by the clock, with their checks."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import dagster as dg
+
+from news_platform.datasets.articles import ARTICLES
+from news_platform.datasets.feeds import FEEDS, PENDING_ARTICLES
+from news_platform.defs.lineage import column_lineage
+from news_platform.defs.metadata import markdown_table, table_metadata
+from news_platform.defs.plots import hours_plot
+from news_platform.defs.reconcile import WHOLE, Edge
+from news_platform.doors import Clock, DataRoot, Doors, Ledger, Web, store_options
+from news_platform.rss import flow
+from news_platform.rss.candidates import candidate_feeds
+from news_platform.rss.claims import has_due_articles
+from news_platform.rss.export import changed_days, export_days
+from news_platform.rss.feed_rows import has_due_feeds, unknown_feeds
+from news_platform.rss.full_text import expire_full_texts
+from news_platform.rss.options import discovery_options, poll_options, work_options
+from news_platform.rss.status import (
+    LedgerStatus,
+    doubled_main_rows,
+    ledger_status,
+    missing_full_texts,
+    overdue_locks,
+    recent_articles,
+    worst_feeds,
+)
+from news_platform.rss.surveyed import SurveyedRobots
+from news_platform.storage.root import is_paused
+from news_platform.storage.store import ObjectStore, open_store
+
+ROOM = "rss"
+OWNERS = [f"team:{ROOM}"]
+# These assets go by the clock; they follow no marker.
+EDGES: tuple[Edge, ...] = ()
+
+_FULL_TEXT_FOLDER = "articles/full_text"
+# Older articles were checked when they were new.
+_CHECKED_DAYS = 2
+
+
+@dg.asset(
+    deps=[dg.AssetKey("raw_news"), dg.AssetKey("feed_candidates")],
+    group_name=ROOM,
+    owners=OWNERS,
+    kinds={"sql"},
+    pool="ledger",
+    metadata=table_metadata(FEEDS),
+)
+def feeds(
+    data_root: dg.ResourceParam[DataRoot],
+    ledger: dg.ResourceParam[Ledger],
+    web: dg.ResourceParam[Web],
+    clock: dg.ResourceParam[Clock],
+) -> dg.MaterializeResult[None]:
+    """Every feed that is fresh and in a wanted language, with its health.
+
+    Candidates come from the root's `feeds.opml` and from the feeds that crawled pages link to.
+    """
+    now = clock.now()
+    flow.ensure(ledger.engine, now=now)
+    report = flow.run_discovery(
+        ledger.engine,
+        candidate_feeds(data_root.store),
+        fetch=web.fetch_options,
+        options=discovery_options(data_root.settings.rss),
+        now=now,
+    )
+    status = ledger_status(ledger.engine, now=now)
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": sum(status.feeds.values()),
+            "candidates": report.candidates,
+            "added": report.added,
+            "verdicts": markdown_table(("verdict", "feeds"), report.outcomes.items()),
+            **column_lineage("feeds"),
+            **_feed_metadata(ledger, status),
+        }
+    )
+
+
+@dg.asset(
+    deps=[feeds],
+    group_name=ROOM,
+    owners=OWNERS,
+    kinds={"sql"},
+    pool="ledger",
+    metadata=table_metadata(PENDING_ARTICLES),
+)
+def pending_articles(
+    data_root: dg.ResourceParam[DataRoot],
+    ledger: dg.ResourceParam[Ledger],
+    web: dg.ResourceParam[Web],
+    clock: dg.ResourceParam[Clock],
+) -> dg.MaterializeResult[None]:
+    """Articles that feeds show, each URL once, waiting to be read; only due feeds are asked."""
+    now = clock.now()
+    report = flow.run_poll(
+        ledger.engine,
+        fetch=web.fetch_options,
+        options=poll_options(data_root.settings.rss),
+        now=now,
+    )
+    status = ledger_status(ledger.engine, now=now)
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": sum(status.articles.values()),
+            "feeds_asked": report.feeds,
+            "new_articles": report.new_articles,
+            "known_articles": report.known_articles,
+            "left_for_next_poll": report.left_for_next_poll,
+            "not_modified": report.outcomes.get("not_modified", 0),
+            "answers": markdown_table(("answer", "feeds"), report.outcomes.items()),
+            **column_lineage("pending_articles"),
+            **_feed_metadata(ledger, status),
+        }
+    )
+
+
+@dg.asset(
+    deps=[pending_articles, dg.AssetKey("domain_metadata")],
+    group_name=ROOM,
+    owners=OWNERS,
+    kinds={"sql", "parquet"},
+    pool="ledger",
+    metadata=table_metadata(ARTICLES),
+)
+def articles(
+    context: dg.AssetExecutionContext,
+    data_root: dg.ResourceParam[DataRoot],
+    ledger: dg.ResourceParam[Ledger],
+    web: dg.ResourceParam[Web],
+    clock: dg.ResourceParam[Clock],
+) -> dg.MaterializeResult[None]:
+    """Every article of the feeds: text, title, authors, date, language; no URL and no text twice.
+
+    The rules of the robots survey decide what may be fetched. The days that changed are written to
+    `articles/date=…`; full texts past their time are removed.
+    """
+    full_texts = _full_texts(data_root)
+    report = flow.run_work(
+        ledger.engine,
+        fetch=web.fetch_options,
+        full_texts=full_texts,
+        known_robots=SurveyedRobots(data_root.store, now=clock.now()),
+        worker_id=context.run.run_id,
+        options=work_options(data_root.settings.rss, is_sample=data_root.is_sample),
+        clock=clock.now,
+    )
+    now = clock.now()
+    expired = _expire(data_root, ledger, full_texts, clock)
+    exported = export_days(ledger.engine, data_root.store, now=now)
+    status = ledger_status(ledger.engine, now=now)
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/row_count": status.articles.get("stored", 0),
+            "dagster/uri": data_root.store.uri("articles"),
+            "claimed": report.claimed,
+            "stored": report.stored,
+            "duplicates": report.duplicates,
+            "errors": report.outcomes.get("error", 0),
+            "full_texts_expired": expired,
+            "exported_days": len(exported.days),
+            "outcomes": markdown_table(("outcome", "articles"), report.outcomes.items()),
+            **column_lineage("articles"),
+            **_article_metadata(ledger, status),
+        }
+    )
+
+
+def _feed_metadata(ledger: Ledger, status: LedgerStatus) -> dict[str, Any]:
+    columns = ("feed", "status", "health", "silent days", "notes")
+    return {
+        "feeds_by_status": markdown_table(("status", "feeds"), status.feeds.items()),
+        "feeds_by_health": markdown_table(("health", "feeds"), status.feeds_by_health.items()),
+        "worst_feeds": markdown_table(columns, worst_feeds(ledger.engine)),
+    }
+
+
+def _article_metadata(ledger: Ledger, status: LedgerStatus) -> dict[str, Any]:
+    columns = ("source", "title", "language", "category", "words")
+    return {
+        "articles_by_status": markdown_table(("status", "articles"), status.articles.items()),
+        "duplicates": markdown_table(("reason", "addresses"), status.duplicates.items()),
+        "errors_by_host": markdown_table(("host", "articles"), status.errors_by_host.items()),
+        "articles_per_hour": hours_plot(status.articles_per_hour),
+        "newest": markdown_table(columns, recent_articles(ledger.engine)),
+    }
+
+
+def _full_texts(data_root: DataRoot) -> ObjectStore:
+    place = data_root.settings.rss.fulltext_dir
+    if place:
+        return open_store(place, options=store_options(data_root.settings))
+    return data_root.store.child(_FULL_TEXT_FOLDER)
+
+
+def _expire(data_root: DataRoot, ledger: Ledger, full_texts: ObjectStore, clock: Clock) -> int:
+    keep_days = data_root.settings.rss.fulltext_keep_days
+    if keep_days is None:
+        return 0
+    return expire_full_texts(ledger.engine, full_texts, keep_days=keep_days, now=clock.now())
+
+
+@dg.asset_check(asset=articles)
+def no_url_hash_twice_as_main_row(ledger: dg.ResourceParam[Ledger]) -> dg.AssetCheckResult:
+    """No two main rows bear the same url_hash.
+
+    If red: the ledger has lost its unique index; stop the workers (`news-platform pause`), restore
+    the index or the ledger's backup, then `rss export` writes the tables again.
+    """
+    return _verdict(doubled_main_rows(ledger.engine))
+
+
+@dg.asset_check(asset=articles)
+def every_stored_row_has_its_full_text(
+    data_root: dg.ResourceParam[DataRoot],
+    ledger: dg.ResourceParam[Ledger],
+    clock: dg.ResourceParam[Clock],
+) -> dg.AssetCheckResult:
+    """The full text of every article of the last two days lies where its row says.
+
+    If red: files were removed by hand, or FULLTEXT_DIR points elsewhere since; put the setting or
+    the files back. Articles are read again by setting their status to `pending` in the ledger.
+    """
+    since = clock.now() - timedelta(days=_CHECKED_DAYS)
+    return _verdict(missing_full_texts(ledger.engine, _full_texts(data_root), since=since))
+
+
+@dg.asset_check(asset=articles)
+def no_lock_older_than_its_lease(
+    data_root: dg.ResourceParam[DataRoot],
+    ledger: dg.ResourceParam[Ledger],
+    clock: dg.ResourceParam[Clock],
+) -> dg.AssetCheckResult:
+    """No article is held by a worker that has died; the next one takes it over.
+
+    If red: no worker has run since one died. See that the schedule `run_articles` is on and the
+    root is not paused; the next run clears it.
+    """
+    lease = work_options(data_root.settings.rss).lease_seconds
+    return _verdict(overdue_locks(ledger.engine, lease_seconds=lease, now=clock.now()))
+
+
+def _verdict(found: Sequence[str]) -> dg.AssetCheckResult:
+    shown = markdown_table(("found",), ([thing] for thing in found[:20]))
+    return dg.AssetCheckResult(passed=not found, metadata={"count": len(found), "found": shown})
+
+
+def _stale_feeds(doors: Doors) -> Sequence[str]:
+    candidates = candidate_feeds(doors.data_root.store)
+    return [WHOLE] if unknown_feeds(doors.ledger.engine, candidates) else []
+
+
+def _stale_pending(doors: Doors) -> Sequence[str]:
+    return [WHOLE] if has_due_feeds(doors.ledger.engine, now=doors.clock.now()) else []
+
+
+def _stale_articles(doors: Doors) -> Sequence[str]:
+    lease = work_options(doors.settings.rss).lease_seconds
+    due = has_due_articles(doors.ledger.engine, lease_seconds=lease, now=doors.clock.now())
+    return [WHOLE] if due or changed_days(doors.ledger.engine) else []
+
+
+STALE: Mapping[str, Callable[[Doors], Sequence[str]]] = {
+    "feeds": _stale_feeds,
+    "pending_articles": _stale_pending,
+    "articles": _stale_articles,
+}
+"""For each asset, whether there is anything for it to do now, in the order of the graph."""
+
+
+def _by_the_clock(asset: str, cron: str, text: str) -> dg.ScheduleDefinition:
+    """Build the schedule that runs an asset when it has something to do and is not running yet."""
+
+    @dg.schedule(
+        name=f"run_{asset}",
+        target=dg.AssetSelection.assets(asset),
+        cron_schedule=cron,
+        description=text,
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+    )
+    def tick(
+        context: dg.ScheduleEvaluationContext, data_root: dg.ResourceParam[DataRoot]
+    ) -> dg.RunRequest | dg.SkipReason:
+        if is_paused(data_root.store):
+            return dg.SkipReason("paused: `news-platform resume` lets all sensors go on")
+        if _is_running(context.instance, asset):
+            return dg.SkipReason("the run before this one still goes on")
+        if asset != "feeds" and not STALE[asset](Doors(data_root.settings)):
+            return dg.SkipReason("nothing is due")
+        return dg.RunRequest(tags={_TAG: asset})
+
+    return tick
+
+
+_TAG = "news_platform/clockwork"
+_UNFINISHED = [
+    dg.DagsterRunStatus.QUEUED,
+    dg.DagsterRunStatus.NOT_STARTED,
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+]
+
+
+def _is_running(instance: dg.DagsterInstance, asset: str) -> bool:
+    going = dg.RunsFilter(tags={_TAG: asset}, statuses=_UNFINISHED)
+    return bool(instance.get_runs(filters=going, limit=1))
+
+
+SCHEDULES = (
+    _by_the_clock("feeds", "0 6 * * *", "Looks for new feeds every morning."),
+    _by_the_clock("pending_articles", "7 * * * *", "Polls what is due: each feed every 3 to 6 h."),
+    _by_the_clock("articles", "*/5 * * * *", "Reads pending articles every five minutes."),
+)
+
+defs = dg.Definitions(
+    assets=[feeds, pending_articles, articles],
+    asset_checks=[
+        no_url_hash_twice_as_main_row,
+        every_stored_row_has_its_full_text,
+        no_lock_older_than_its_lease,
+    ],
+    schedules=SCHEDULES,
+)

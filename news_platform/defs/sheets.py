@@ -1,0 +1,120 @@
+"""The editors' view in Dagster: the ledger as a workbook, or as the Google Sheet that is set."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import dagster as dg
+
+from news_platform.defs.metadata import markdown_table
+from news_platform.defs.reconcile import WHOLE
+from news_platform.doors import Clock, DataRoot, Doors, Ledger, Web
+from news_platform.rss import flow
+from news_platform.rss.options import discovery_options
+from news_platform.rss.sheets import Access, Timing
+from news_platform.rss.sheets_access import sheets_access
+from news_platform.rss.sheets_sync import SyncReport, is_behind, run_sync
+from news_platform.rss.workbook import WorkbookReport, is_stale, write_workbook
+from news_platform.storage.root import is_paused
+
+ROOM = "rss"
+OWNERS = [f"team:{ROOM}"]
+
+
+@dg.asset(
+    deps=[dg.AssetKey("articles"), dg.AssetKey("feeds")],
+    group_name=ROOM,
+    owners=OWNERS,
+    kinds={"googlesheets"},
+    pool="sheets",
+)
+def article_sheets(
+    context: dg.AssetExecutionContext,
+    data_root: dg.ResourceParam[DataRoot],
+    ledger: dg.ResourceParam[Ledger],
+    web: dg.ResourceParam[Web],
+    clock: dg.ResourceParam[Clock],
+) -> dg.MaterializeResult[None]:
+    """Feeds, articles, index, diagnostics and config as tabs that a person can open.
+
+    They are a Google Sheet where one is set, else an .xlsx file under the root.
+    """
+    access = _access(data_root)
+    if access is None:
+        report = write_workbook(ledger.engine, data_root.store)
+        return dg.MaterializeResult(metadata=_workbook_metadata(data_root, report))
+    done = run_sync(
+        ledger.engine,
+        access,
+        owner=context.run.run_id,
+        timing=Timing(time.monotonic, time.sleep, calls=data_root.settings.sheets.calls_per_minute),
+        clock=clock.now,
+        discover=lambda urls: flow.run_discovery(
+            ledger.engine,
+            urls,
+            fetch=web.fetch_options,
+            options=discovery_options(data_root.settings.rss),
+            now=clock.now(),
+        ),
+    )
+    return dg.MaterializeResult(metadata=_sync_metadata(done))
+
+
+def _access(data_root: DataRoot) -> Access | None:
+    return sheets_access(data_root.settings.sheets, is_sample=data_root.is_sample)
+
+
+def _workbook_metadata(data_root: DataRoot, report: WorkbookReport) -> dict[str, Any]:
+    return {
+        "dagster/row_count": sum(report.rows.values()),
+        "dagster/uri": data_root.store.uri(report.path),
+        "rows": markdown_table(("tab", "rows"), report.rows.items()),
+        "rows_left_out": sum(report.left_out.values()),
+    }
+
+
+def _sync_metadata(done: SyncReport) -> dict[str, Any]:
+    return {
+        "dagster/uri": done.url,
+        "sheet": dg.MetadataValue.url(done.url),
+        "rows_added": done.appended,
+        "rows_updated": done.updated,
+        "rows_left_out": done.left_out,
+        "batches": done.batches,
+        "batches_in_doubt": done.doubts,
+        "quota_waits": done.quota_waits,
+        "doubled_keys": done.doubled_keys,
+        "edits_taken": done.edits.taken,
+        "edits_refused": done.edits.refused,
+    }
+
+
+def _stale_sheets(doors: Doors) -> Sequence[str]:
+    access = _access(doors.data_root)
+    if access is not None:
+        return [WHOLE] if is_behind(doors.ledger.engine, access) else []
+    return [WHOLE] if is_stale(doors.ledger.engine, doors.data_root.store) else []
+
+
+STALE: Mapping[str, Callable[[Doors], Sequence[str]]] = {"article_sheets": _stale_sheets}
+"""Whether the view shows less than the ledger holds."""
+
+
+@dg.schedule(
+    target=dg.AssetSelection.assets("article_sheets"),
+    cron_schedule="*/10 * * * *",
+    description="Shows what is new every ten minutes; reads admins' edits of a Google Sheet.",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+)
+def run_article_sheets(
+    data_root: dg.ResourceParam[DataRoot],
+) -> dg.RunRequest | dg.SkipReason:
+    """Shows what is new every ten minutes; a Google Sheet is also read for admins' edits."""
+    if is_paused(data_root.store):
+        return dg.SkipReason("paused: `news-platform resume` lets all sensors go on")
+    if _access(data_root) is None and not _stale_sheets(Doors(data_root.settings)):
+        return dg.SkipReason("the workbook shows all that the ledger holds")
+    return dg.RunRequest()
+
+
+defs = dg.Definitions(assets=[article_sheets], schedules=[run_article_sheets])

@@ -1,0 +1,77 @@
+"""Tables that a run of raw_news writes beside its own: where each page lies, which feeds it names.
+
+They are assets of their own in the graph, so that an analyst finds them and the feeds room shows
+where its candidates come from; the run that writes them tells Dagster of it.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+
+import dagster as dg
+import polars as pl
+
+from news_platform.datasets.captures import CAPTURES
+from news_platform.datasets.feed_candidates import FEED_CANDIDATES
+from news_platform.datasets.table import Table
+from news_platform.datasets.warc_paths import FIRST_DAY
+from news_platform.defs.lineage import column_lineage
+from news_platform.defs.metadata import markdown_table, table_metadata
+from news_platform.storage.parquet import scan_table
+from news_platform.storage.store import ObjectStore
+
+GROUP = "ccnews"
+DAYS = dg.DailyPartitionsDefinition(start_date=FIRST_DAY.isoformat(), end_offset=1)
+_PREVIEW_ROWS = 5
+
+
+def _spec(table: Table, description: str) -> dg.AssetSpec:
+    return dg.AssetSpec(
+        table.name,
+        deps=["raw_news"],
+        description=description,
+        partitions_def=DAYS,
+        group_name=GROUP,
+        owners=[f"team:{GROUP}"],
+        kinds={"parquet"},
+        metadata=table_metadata(table),
+    )
+
+
+captures = _spec(
+    CAPTURES,
+    "Where the record of every page lies in its WARC, and the title, date and author it states: "
+    "the way back to the source, and a narrow table for scans. Written by the run of raw_news.",
+)
+feed_candidates = _spec(
+    FEED_CANDIDATES,
+    "Feeds that crawled pages link to, per host: what the feeds room looks at every morning. "
+    "Written by the run of raw_news.",
+)
+
+
+def side_tables(store: ObjectStore, day: date) -> Iterator[dg.AssetMaterialization]:
+    """Tell what lies there of a day; a table switched off by its setting is not mentioned."""
+    for table in (CAPTURES, FEED_CANDIDATES):
+        folder = f"news/{table.name}/year={day:%Y}/month={day:%m}/day={day:%d}"
+        paths = [info.path for info in store.list(folder) if info.path.endswith(".parquet")]
+        if paths:
+            yield dg.AssetMaterialization(
+                table.name,
+                partition=day.isoformat(),
+                metadata={
+                    **_described(scan_table(store, paths, table)),
+                    **column_lineage(table.name),
+                    "dagster/uri": store.uri(folder),
+                },
+            )
+
+
+def _described(rows: pl.LazyFrame) -> Mapping[str, dg.MetadataValue]:
+    preview = rows.head(_PREVIEW_ROWS).collect()
+    return {
+        "dagster/partition_row_count": dg.MetadataValue.int(rows.select(pl.len()).collect().item()),
+        "preview": markdown_table(preview.columns, preview.iter_rows()),
+    }
+
+
+defs = dg.Definitions(assets=[captures, feed_candidates])

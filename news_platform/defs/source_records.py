@@ -1,0 +1,161 @@
+"""Institutional pages in Dagster: stored snapshots, and the clean blocks cut from them."""
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import dagster as dg
+
+from news_platform.datasets.page_snapshots import SNAPSHOTS_FOLDER
+from news_platform.datasets.source_records import SOURCE_RECORDS, records_path
+from news_platform.defs.metadata import markdown_table, table_metadata
+from news_platform.defs.reconcile import Edge, new_partitions, reconciling_sensor
+from news_platform.doors import DataRoot
+from news_platform.source_records.flow import (
+    DATASET,
+    RecordsReport,
+    build_institution,
+    built_institutions,
+    record_problems,
+    wanted_institutions,
+)
+from news_platform.source_records.setup import flow_options
+from news_platform.storage.markers import read_markers, read_report
+from news_platform.storage.root import is_paused
+
+GROUP = "source_records"
+OWNERS = [f"team:{GROUP}"]
+INSTITUTIONS = dg.DynamicPartitionsDefinition(name="institutions")
+
+page_snapshots = dg.AssetSpec(
+    "page_snapshots",
+    description=(
+        "Pages of institutions as a crawler stored them: Firecrawl v2 JSON, HTML, markdown or text "
+        "under `snapshots/institution=ID/`. Nothing here ever fetches; a file is all it takes."
+    ),
+    partitions_def=INSTITUTIONS,
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"json"},
+    metadata={"path": f"{SNAPSHOTS_FOLDER}/institution={{institution}}/*.json"},
+)
+
+
+@dg.asset(
+    partitions_def=INSTITUTIONS,
+    deps=[page_snapshots],
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"parquet"},
+    metadata=table_metadata(SOURCE_RECORDS),
+)
+def source_records(
+    context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
+) -> dg.MaterializeResult[None]:
+    """Clean, ordered blocks of an institution's pages, each with its section and its source.
+
+    Menus, footers, other languages and repetitions are left out; a page that cannot be read lies
+    in quarantine with its error.
+    """
+    store, institution = data_root.store, context.partition_key
+    options = flow_options(asdict(data_root.settings.source_records))
+    report = build_institution(institution, store=store, options=options)
+    return dg.MaterializeResult(
+        metadata=_shown(report) | {"dagster/uri": store.uri(records_path(institution))}
+    )
+
+
+def _shown(report: RecordsReport) -> dict[str, Any]:  # Dagster takes any of its metadata types
+    return {
+        "dagster/partition_row_count": report.blocks_kept,
+        "pages_seen": report.pages_seen,
+        "pages_failed": report.pages_failed,
+        "failed_share": report.failed_share,
+        "blocks_total": report.blocks_total,
+        "blocks_kept": report.blocks_kept,
+        "blocks_deduped": report.blocks_deduped,
+        "dropped": markdown_table(("reason", "blocks"), report.dropped.items()),
+        "languages": markdown_table(("language", "blocks"), report.languages.items()),
+        "samples": markdown_table(("section", "text"), report.samples),
+        "failures": markdown_table(("snapshot", "error"), report.failures),
+    }
+
+
+@dg.asset_check(asset=source_records)
+def records_are_sound(
+    context: dg.AssetCheckExecutionContext, data_root: dg.ResourceParam[DataRoot]
+) -> dg.AssetCheckResult:
+    """No text is empty, order grows within each page, and every record says where it is from.
+
+    If red: the file was changed by hand or by another version; materialise the institution again.
+    """
+    keys = _institutions(context, data_root)
+    problems = [text for key in keys for text in record_problems(key, store=data_root.store)]
+    return dg.AssetCheckResult(
+        passed=not problems, metadata={"problems": len(problems), "first": "\n".join(problems[:5])}
+    )
+
+
+@dg.asset_check(asset=source_records)
+def few_pages_fail(
+    context: dg.AssetCheckExecutionContext, data_root: dg.ResourceParam[DataRoot]
+) -> dg.AssetCheckResult:
+    """The share of pages in quarantine stays under the setting.
+
+    If red: the metadata of the last materialisation lists each failed snapshot with its error; ask
+    for those pages again and put the new files beside the old, or raise the setting.
+    """
+    markers = read_markers(data_root.store, DATASET)
+    allowed = data_root.settings.source_records.failed_share
+    seen = failed = 0
+    for key in _institutions(context, data_root):
+        report = read_report(data_root.store, markers[key])
+        seen += int(str(report["pages_seen"]))
+        failed += int(str(report["pages_failed"]))
+    share = failed / seen if seen else 0.0
+    return dg.AssetCheckResult(
+        passed=share <= allowed, metadata={"failed_share": share, "allowed": allowed}
+    )
+
+
+def _institutions(context: dg.AssetCheckExecutionContext, data_root: DataRoot) -> list[str]:
+    if context.has_partition_key:
+        return list(context.partition_keys)
+    return sorted(built_institutions(data_root.store))
+
+
+@dg.sensor(
+    description="Adds a partition for every institution whose snapshots appear, and observes it.",
+    minimum_interval_seconds=60,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+)
+def watch_page_snapshots(
+    context: dg.SensorEvaluationContext, data_root: dg.ResourceParam[DataRoot]
+) -> dg.SensorResult | dg.SkipReason:
+    """Adds a partition for every institution whose snapshots appear, and observes those."""
+    if is_paused(data_root.store):
+        return dg.SkipReason("paused: `news-platform resume` lets all sensors go on")
+    known: dict[str, str] = json.loads(context.cursor or "{}")
+    found = wanted_institutions(data_root.store)
+    changed = [key for key in sorted(found) if known.get(key) != found[key]]
+    return dg.SensorResult(
+        asset_events=[
+            dg.AssetObservation("page_snapshots", partition=key, metadata={"inputs": found[key]})
+            for key in changed
+        ],
+        dynamic_partitions_requests=new_partitions(context.instance, INSTITUTIONS, sorted(found)),
+        cursor=json.dumps(found, sort_keys=True),
+    )
+
+
+RECORDS_EDGE = Edge("source_records", wanted=wanted_institutions, built=built_institutions)
+EDGES = (RECORDS_EDGE,)
+
+defs = dg.Definitions(
+    assets=[page_snapshots, source_records],
+    asset_checks=[records_are_sound, few_pages_fail],
+    sensors=[
+        watch_page_snapshots,
+        reconciling_sensor(RECORDS_EDGE, dynamic_partitions=INSTITUTIONS),
+    ],
+)

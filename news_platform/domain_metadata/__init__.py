@@ -1,0 +1,1 @@
+"""Research files in, robots and sitemap facts of every domain out."""

@@ -1,0 +1,208 @@
+"""What is asked of one host: its robots.txt, a sitemap, the children of an index."""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from urllib.parse import urljoin, urlsplit
+
+from news_platform.datasets.domain_metadata import RobotsFacts, SitemapFacts
+from news_platform.domain_metadata.sitemap_text import BadGzip, TooLarge, inflated
+from news_platform.domain_metadata.sitemaps import Sitemap, parse_sitemap
+from news_platform.errors import FetchError
+from news_platform.web.fetch import PoliteFetcher, Response
+from news_platform.web.robots import MAX_BYTES, Robots
+
+Clock = Callable[[], datetime]
+
+# TLS that fails and a closed port 443 mean the same: this site speaks http only.
+_NO_TLS = frozenset({"tls", "refused"})
+# Parsing more than this would hold up everybody else's answers.
+_PARSE_INLINE_BYTES = 128 * 1024
+_WEB = ("https://", "http://")
+_HTML = (b"<!doctype html", b"<html", b"<head", b"<body")
+
+
+@dataclass(frozen=True, slots=True)
+class AskOptions:
+    """How much we ask of a domain; `user_agent` is the token its robots.txt may name."""
+
+    user_agent: str = "NewsPlatformBot"
+    max_sitemap_bytes: int = 50 * 1024 * 1024
+    max_sitemaps_tried: int = 3
+    max_children: int = 10
+    # Children are asked for one by one, and no more once they have taken this long.
+    children_seconds: float = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostRobots:
+    """A host's robots.txt: the facts, its rules, and its bytes when there was a file."""
+
+    facts: RobotsFacts
+    rules: Robots
+    body: bytes | None = None
+    retry_after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundSitemap:
+    """A sitemap: the facts, and its bytes as they are to be stored."""
+
+    facts: SitemapFacts
+    body: bytes | None = None
+    children: tuple[str, ...] = ()
+    retry_after: str | None = None
+
+
+async def fetch_robots(
+    host: str, *, fetcher: PoliteFetcher, clock: Clock, user_agent: str
+) -> HostRobots:
+    """Ask a host for its robots.txt, by http once when https is not to be had."""
+    site = f"[{host}]" if ":" in host else host
+    answer = await _robots_at(f"https://{site}/robots.txt", host=host, fetcher=fetcher, clock=clock)
+    if answer.facts.error in _NO_TLS:
+        plain = await _robots_at(
+            f"http://{site}/robots.txt", host=host, fetcher=fetcher, clock=clock
+        )
+        plain.facts.tls_failed = True
+        answer = plain
+    delay = answer.rules.crawl_delay(user_agent)
+    if delay:
+        answer.facts.crawl_delay_seconds = delay
+        fetcher.set_crawl_delay(urlsplit(answer.facts.final_url or "").hostname or host, delay)
+    return answer
+
+
+async def _robots_at(url: str, *, host: str, fetcher: PoliteFetcher, clock: Clock) -> HostRobots:
+    fetched_at = clock()
+    try:
+        response = await fetcher.fetch(url, max_body_bytes=MAX_BYTES)
+    except FetchError as error:
+        facts = RobotsFacts(host=host, url=url, fetched_at=fetched_at, error=error.reason)
+        return HostRobots(facts, Robots.of_answer(None, b""))
+    rules = Robots.of_answer(response.status, response.body)
+    exists = 200 <= response.status < 300
+    body = response.body if exists else None
+    facts = RobotsFacts(
+        host=host,
+        url=url,
+        final_url=response.final_url,
+        status_code=response.status,
+        exists=exists,
+        content_length=len(body) if body is not None else None,
+        sha256=hashlib.sha256(body).hexdigest() if body is not None else None,
+        truncated=exists and response.truncated,
+        is_html=body is not None and body.lstrip()[:15].lower().startswith(_HTML),
+        redirects=len(response.redirects),
+        fetched_at=fetched_at,
+        elapsed_seconds=round(response.elapsed_seconds, 3),
+        sitemap_urls=list(_web_urls(rules.sitemaps, base=response.final_url)) if exists else [],
+    )
+    return HostRobots(facts, rules, body, response.headers.get("retry-after"))
+
+
+def _web_urls(links: Iterable[str], *, base: str) -> Iterator[str]:
+    for link in links:
+        try:
+            url = link if link.startswith(_WEB) else urljoin(base, link)
+        except ValueError:
+            continue
+        if url.lower().startswith(_WEB):
+            yield url
+
+
+async def fetch_sitemap(
+    url: str,
+    *,
+    found_by: Literal["robots", "default"],
+    fetcher: PoliteFetcher,
+    clock: Clock,
+    options: AskOptions,
+) -> FoundSitemap:
+    """Ask for one sitemap and read it."""
+    facts = SitemapFacts(url=url, found_by=found_by, fetched_at=clock())
+    try:
+        response = await fetcher.fetch(url, max_body_bytes=options.max_sitemap_bytes)
+    except FetchError as error:
+        facts.error = error.reason
+        return FoundSitemap(facts)
+    if 200 <= response.status < 300:
+        return await _read_sitemap(facts, response)
+    facts.status_code, facts.final_url = response.status, response.final_url
+    facts.elapsed_seconds = round(response.elapsed_seconds, 3)
+    return FoundSitemap(facts, retry_after=response.headers.get("retry-after"))
+
+
+async def _read_sitemap(asked: SitemapFacts, response: Response) -> FoundSitemap:
+    body = response.body
+    gzipped = body.startswith(b"\x1f\x8b")
+    if response.truncated:
+        sitemap, stored = Sitemap("invalid", problems=("too_large",)), None
+    elif gzipped or len(body) > _PARSE_INLINE_BYTES:
+        sitemap, stored = await asyncio.to_thread(_read, body, response.final_url)
+    else:
+        sitemap, stored = _read(body, response.final_url)
+    facts = SitemapFacts(
+        url=asked.url,
+        found_by=asked.found_by,
+        fetched_at=asked.fetched_at,
+        final_url=response.final_url,
+        status_code=response.status,
+        exists=True,
+        kind=sitemap.kind,
+        content_length=len(stored) if stored is not None else None,
+        sha256=hashlib.sha256(stored).hexdigest() if stored is not None else None,
+        inflated=gzipped,
+        elapsed_seconds=round(response.elapsed_seconds, 3),
+        url_count=len(sitemap.urls),
+        child_count=len(sitemap.children),
+        problems=list(sitemap.problems),
+    )
+    return FoundSitemap(facts, stored, sitemap.children)
+
+
+def _read(body: bytes, url: str) -> tuple[Sitemap, bytes | None]:
+    sitemap = parse_sitemap(body, url)
+    if not body.startswith(b"\x1f\x8b"):
+        return sitemap, body
+    try:
+        return sitemap, b"".join(inflated(body))
+    except (TooLarge, BadGzip):
+        return sitemap, None
+
+
+async def count_children(
+    found: FoundSitemap, *, fetcher: PoliteFetcher, options: AskOptions
+) -> None:
+    """Ask for the first children of an index and add their pages to its count."""
+    clock = asyncio.get_running_loop().time
+    stop_at = clock() + options.children_seconds
+    for url in found.children[: options.max_children]:
+        if clock() > stop_at:
+            _note(found.facts, "children_out_of_time")
+            return
+        try:
+            response = await fetcher.fetch(url, max_body_bytes=options.max_sitemap_bytes)
+        except FetchError as error:
+            _note(found.facts, f"child_{error.reason}")
+            continue
+        found.facts.children_fetched += 1
+        await _count(found.facts, response)
+
+
+async def _count(facts: SitemapFacts, response: Response) -> None:
+    if response.status >= 300 or response.truncated:
+        _note(facts, "child_too_large" if response.truncated else f"child_http_{response.status}")
+        return
+    child = await asyncio.to_thread(parse_sitemap, response.body, response.final_url)
+    facts.url_count += len(child.urls)
+    if child.kind in ("index", "invalid"):
+        _note(facts, f"child_{child.kind}")
+
+
+def _note(facts: SitemapFacts, problem: str) -> None:
+    if problem not in facts.problems:
+        facts.problems.append(problem)

@@ -1,0 +1,90 @@
+"""Domains that the crawl has newly seen, offered to the survey as research files of our own.
+
+They lie in batches `zz|ccnews|DAY`, one for each day on which domains were first seen.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+
+import polars as pl
+
+from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.domain_metadata.raw_files import import_file, parse_records, seeds
+from news_platform.storage.store import ObjectStore
+
+CATALOG_PATH = "domain_catalog/part-0.parquet"
+COUNTRY, CATEGORY = "zz", "ccnews"
+
+
+@dataclass(frozen=True, slots=True)
+class SeedReport:
+    """How many domains were newly offered, and in which files."""
+
+    domains: int
+    files: tuple[str, ...]
+
+
+def seed_from_catalog(catalog: pl.DataFrame, *, store: ObjectStore, per_day: int) -> SeedReport:
+    """Write a research file for each day whose new domains are not offered yet.
+
+    `catalog` has domain, records and first_seen; at most `per_day` domains a day are offered,
+    those with most records first.
+    """
+    domains, files = 0, []
+    for day, found in newly_seen(catalog, per_day=per_day).items():
+        batch = PartitionInfo.of(COUNTRY, CATEGORY, day)
+        offered = _offered(store, batch)
+        fresh = [domain for domain in found if domain not in offered][: per_day - len(offered)]
+        if fresh:
+            domains += len(fresh)
+            files.append(import_file(store, batch, name=day, body=research_file(day, fresh)))
+    return SeedReport(domains, tuple(files))
+
+
+def read_catalog(store: ObjectStore) -> pl.DataFrame:
+    """Return what the survey needs of the catalog of domains."""
+    body = BytesIO(store.read(CATALOG_PATH))
+    return pl.read_parquet(body, columns=["domain", "records", "first_seen"])
+
+
+def newly_seen(catalog: pl.DataFrame, *, per_day: int) -> dict[str, list[str]]:
+    """Return the domains first seen on each day, most records first."""
+    ranked = catalog.drop_nulls("first_seen").sort(
+        "first_seen", "records", "domain", descending=[False, True, False]
+    )
+    days = ranked.group_by("first_seen", maintain_order=True).agg(pl.col("domain").head(per_day))
+    return {str(day): found for day, found in days.iter_rows()} if per_day > 0 else {}
+
+
+def research_file(day: str, domains: Sequence[str]) -> bytes:
+    """Return a research file that names these domains."""
+    meta = {
+        "dataset_id": f"{CATEGORY}-{day}",
+        "country": COUNTRY,
+        "category": CATEGORY,
+        "discovered_at": day,
+        "research_methods": ["crawl"],
+        "engine": "domain_catalog",
+        "record_count": len(domains),
+    }
+    records = [
+        {
+            "raw_url": f"https://{domain}/",
+            "normalized_domain": domain,
+            "source_type": "media",
+            "discovery_method": "crawl",
+        }
+        for domain in domains
+    ]
+    return json.dumps({"meta": meta, "records": records}, indent=1).encode()
+
+
+def _offered(store: ObjectStore, batch: PartitionInfo) -> set[str]:
+    return {
+        str(record["normalized_domain"])
+        for seed in seeds(store, batch)
+        for record in parse_records(store.read(seed.raw_file_path), path=seed.raw_file_path)
+        if isinstance(record, dict) and "normalized_domain" in record
+    }

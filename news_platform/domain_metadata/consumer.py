@@ -1,0 +1,295 @@
+"""One consumer of the domain queue: claims messages, surveys their domains, settles what it did.
+
+Any number may work on one batch at once. A consumer that dies loses nothing: its leases expire, and
+a domain it finished but did not settle is recognised by its success marker.
+"""
+
+import asyncio
+import contextlib
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from functools import partial
+from heapq import nlargest
+from operator import itemgetter
+from typing import ParamSpec, TypeVar
+
+from news_platform.datasets.domain_metadata import sanitized_domain
+from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.domain_metadata.ask import AskOptions
+from news_platform.domain_metadata.queue import Claim, DomainQueue, Settled
+from news_platform.domain_metadata.results import (
+    Stored,
+    is_finished,
+    read_metadata,
+    read_stored,
+    write_result,
+)
+from news_platform.domain_metadata.survey import Surveyed, survey_domain
+from news_platform.domain_metadata.writers import Writers
+from news_platform.storage.store import ObjectStore
+from news_platform.web.fetch import PoliteFetcher
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_SLOWEST_KEPT = 10
+# One transaction for many finished domains; a crash before it costs a look at their markers.
+_SETTLED_AT_ONCE = 64
+# How often an idle consumer looks for messages that others gave back or let expire.
+_POLL_SECONDS = 1.0
+_SHORTEST_PAUSE_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyOptions:
+    """How a consumer works: how much at once, how often again, how long a claim lasts."""
+
+    ask: AskOptions = field(default_factory=AskOptions)
+    concurrency: int = 64
+    max_tries: int = 3
+    # Longer than a negative DNS answer is remembered, so that a retry asks anew.
+    retry_seconds: float = 45.0
+    # A server that wants to be left alone longer than this is left to the next run.
+    max_retry_seconds: float = 600.0
+    lease_seconds: float = 60.0
+    # How many results are stored at once: few suffice for a disk, a bucket lets each of them wait.
+    local_writers: int = 4
+    remote_writers: int = 32
+    # Above any sum of timeouts; only a long crawl-delay with many sitemaps gets here.
+    domain_seconds: float = 900.0
+
+
+@dataclass(slots=True)
+class SurveyReport:
+    """What a consumer did; `outcomes` are those of the whole batch, the rest this run's."""
+
+    batch: str
+    surveyed: int = 0
+    finished_before: int = 0
+    retries: int = 0
+    lost_claims: int = 0
+    outcomes: dict[str, int] = field(default_factory=dict)
+    ai_policies: dict[str, dict[str, int]] = field(default_factory=dict)
+    slowest: list[tuple[str, float]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """What a consumer works with.
+
+    `worker` is a name that no other consumer has. `clock` dates the facts, `seconds` (since the
+    epoch) times leases and retries: the sample's clock stands still, the second one never does.
+    """
+
+    queue: DomainQueue
+    store: ObjectStore
+    fetcher: PoliteFetcher
+    clock: Callable[[], datetime]
+    seconds: Callable[[], float]
+    worker: str
+
+
+class Consumer:
+    """One run over one batch."""
+
+    def __init__(self, batch: PartitionInfo, *, doors: Doors, options: SurveyOptions) -> None:
+        self._batch = batch
+        self._doors = doors
+        self._options = options
+        self._stored: Stored = {}
+        self._claimed: deque[Claim] = deque()
+        self._running: set[asyncio.Task[None]] = set()
+        self._settled: list[Settled] = []
+        self._policies: Counter[tuple[str, str]] = Counter()
+        is_remote = doors.store.local_folder is None
+        threads = options.remote_writers if is_remote else options.local_writers
+        self._writers = Writers(self._write_results, threads=threads)
+        self.report = SurveyReport(batch.key)
+
+    async def run(self) -> SurveyReport:
+        """Work until every message of the batch is settled, by us or by somebody else."""
+        # The queue has a thread of its own: a lease must not expire behind a hundred uploads.
+        with ThreadPoolExecutor(1, thread_name_prefix="domain-queue") as self._clerk:
+            try:
+                await self._run()
+            except ExceptionGroup as group:
+                raise _first(group) from group
+        self.report.slowest = nlargest(_SLOWEST_KEPT, self.report.slowest, key=itemgetter(1))
+        for (bot, policy), count in sorted(self._policies.items()):
+            self.report.ai_policies.setdefault(bot, {})[policy] = count
+        return self.report
+
+    async def _run(self) -> None:
+        queue = self._doors.queue
+        self._stored = await asyncio.to_thread(read_stored, self._doors.store, self._batch)
+        await self._asked(queue.reopen, self._batch.key, now=self._doors.seconds())
+        slots = asyncio.Semaphore(self._options.concurrency)
+        async with asyncio.TaskGroup() as tasks:
+            leases = tasks.create_task(self._keep_leases())
+            while await self._has_claims():
+                await slots.acquire()
+                task = tasks.create_task(self._work(self._claimed.popleft()))
+                self._running.add(task)
+                task.add_done_callback(self._running.discard)
+                task.add_done_callback(lambda _: slots.release())
+            leases.cancel()
+        self.report.outcomes = await self._asked(queue.outcomes, self._batch.key)
+
+    async def _has_claims(self) -> bool:
+        """Wait until there is a message to work on, or say that the batch is done."""
+        while not self._claimed:
+            self._claimed.extend(await self._asked(self._claim))
+            if self._claimed:
+                return True
+            if self._running:
+                done = asyncio.FIRST_COMPLETED
+                await asyncio.wait(self._running, timeout=_POLL_SECONDS, return_when=done)
+                continue
+            await self._flush()
+            waiting = await self._asked(self._doors.queue.waiting, self._batch.key)
+            if not waiting.messages:
+                return False
+            pause = (waiting.next_at or 0.0) - self._doors.seconds()
+            await asyncio.sleep(min(max(pause, _SHORTEST_PAUSE_SECONDS), _POLL_SECONDS))
+        return True
+
+    async def _asked(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Ask the queue, on its own thread."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._clerk, partial(question, *args, **kwargs))
+
+    async def _work(self, claim: Claim) -> None:
+        if not await self._is_held(claim):
+            self.report.lost_claims += 1
+            return
+        if await self._was_finished(claim):
+            return
+        surveyed = await self._survey(claim)
+        if surveyed is None:
+            await self._settle(Settled(claim, "out_of_time", final=False))
+            return
+        wait_seconds = self._wait_before_retry(claim, surveyed)
+        if wait_seconds is not None:
+            self.report.retries += 1
+            due_at, word = self._doors.seconds() + wait_seconds, surveyed.outcome.word
+            await self._asked(self._doors.queue.postpone, claim, due_at=due_at, outcome=word)
+        elif await self._publish(claim, surveyed):
+            self._count(surveyed)
+            final = surveyed.outcome.verdict == "final"
+            await self._settle(Settled(claim, surveyed.outcome.word, final=final))
+        else:
+            self.report.lost_claims += 1
+
+    async def _survey(self, claim: Claim) -> Surveyed | None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._options.domain_seconds):
+                return await survey_domain(
+                    claim.message,
+                    fetcher=self._doors.fetcher,
+                    clock=self._doors.clock,
+                    options=self._options.ask,
+                    tries=claim.tries,
+                )
+        return None
+
+    async def _publish(self, claim: Claim, surveyed: Surveyed) -> bool:
+        """Write the result, unless somebody else has taken the domain over meanwhile."""
+        held = await self._is_held(claim)
+        if held:
+            await self._writers.store(surveyed)
+        return held
+
+    def _write_results(self, results: Sequence[Surveyed]) -> None:
+        for surveyed in results:
+            write_result(self._doors.store, surveyed, batch=self._batch, stored=self._stored)
+
+    async def _is_held(self, claim: Claim) -> bool:
+        """Say whether a claim is still ours; a fresh one surely is."""
+        # The margin stands for clocks that differ and for the writing itself.
+        surely_until = claim.leased_until - self._options.lease_seconds / 3
+        now = self._doors.seconds()
+        return now <= surely_until or await self._asked(self._doors.queue.holds, claim, now=now)
+
+    async def _was_finished(self, claim: Claim) -> bool:
+        """Recognise a domain that was finished by a consumer who died before settling it."""
+        domain = claim.message.registrable_domain
+        if claim.attempt == 1 and sanitized_domain(domain) not in self._stored:
+            return False
+        store = self._doors.store
+        if not await asyncio.to_thread(is_finished, store, self._batch, domain):
+            return False
+        facts = await asyncio.to_thread(read_metadata, store, self._batch, domain)
+        self.report.finished_before += 1
+        await self._settle(Settled(claim, facts.outcome if facts else "ok", final=True))
+        return True
+
+    def _wait_before_retry(self, claim: Claim, surveyed: Surveyed) -> float | None:
+        """Return the seconds until the next try of this run, None when this was the last."""
+        options = self._options
+        if surveyed.outcome.verdict != "retry" or claim.tries >= options.max_tries:
+            return None
+        asked = _retry_after_seconds(surveyed.retry_after, now=self._doors.clock())
+        wait = max(options.retry_seconds * 2 ** (claim.tries - 1), asked)
+        return wait if wait <= options.max_retry_seconds else None
+
+    def _claim(self) -> list[Claim]:
+        return self._doors.queue.claim(
+            self._batch.key,
+            worker=self._doors.worker,
+            limit=self._options.concurrency,
+            now=self._doors.seconds(),
+            lease_seconds=self._options.lease_seconds,
+        )
+
+    async def _keep_leases(self) -> None:
+        lease = self._options.lease_seconds
+        while True:
+            await asyncio.sleep(lease / 3)
+            renew, worker = self._doors.queue.renew, self._doors.worker
+            await self._asked(renew, worker, now=self._doors.seconds(), lease_seconds=lease)
+            await self._flush()
+
+    async def _settle(self, settled: Settled) -> None:
+        self._settled.append(settled)
+        if len(self._settled) >= _SETTLED_AT_ONCE:
+            await self._flush()
+
+    async def _flush(self) -> None:
+        settled, self._settled = self._settled, []
+        if settled:
+            at = self._doors.seconds()
+            stood = await self._asked(self._doors.queue.settle, settled, at=at)
+            self.report.lost_claims += len(settled) - stood
+
+    def _count(self, surveyed: Surveyed) -> None:
+        facts = surveyed.metadata
+        self.report.surveyed += 1
+        if facts.ai_policy is not None:
+            self._policies.update(facts.ai_policy.policies.items())
+        seconds = facts.robots.elapsed_seconds + facts.sitemap.elapsed_seconds
+        self.report.slowest.append((facts.registrable_domain, round(seconds, 3)))
+        if len(self.report.slowest) > 10 * _SLOWEST_KEPT:
+            self.report.slowest = nlargest(_SLOWEST_KEPT, self.report.slowest, key=itemgetter(1))
+
+
+def _first(error: Exception) -> Exception:
+    """Return what went wrong first; the tasks beside it were only cancelled."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _retry_after_seconds(header: str | None, *, now: datetime) -> float:
+    """Read a Retry-After header, seconds or a date; what cannot be read asks for nothing."""
+    if header is None:
+        return 0.0
+    if header.strip().isdecimal():
+        return float(header.strip()[:9])
+    try:
+        return max(0.0, (parsedate_to_datetime(header) - now).total_seconds())
+    except (ValueError, TypeError):
+        return 0.0

@@ -1,0 +1,91 @@
+"""A research record in, a queue message out, or the reason why there is none."""
+
+import ipaddress
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from news_platform.datasets.domain_queue import DomainQueueMessage
+from news_platform.datasets.research_datasets import ResearchRecord, SeedQueueMessage
+from news_platform.web.urls import registrable_domain
+
+UNKNOWN_AUTHORITY = "unknown"
+
+_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_DOMAIN = re.compile(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})+")
+_WEB_URL = re.compile(r"https?://[^\s/?#]", re.IGNORECASE)
+_PLAIN_AUTHORITY = re.compile(r"[^a-z0-9_.-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A record that cannot be queued; `index` is its place in the file."""
+
+    index: int
+    reason: str
+    record: object
+
+
+def iter_messages(
+    records: Iterable[object], *, seed: SeedQueueMessage
+) -> Iterator[DomainQueueMessage | Dropped]:
+    """Yield a message for each domain the first time it is seen, and what had to be dropped.
+
+    A domain seen again gives nothing: the first record speaks for it.
+    """
+    seen: set[str] = set()
+    for index, record in enumerate(records):
+        found = message_of(record, seed=seed)
+        if isinstance(found, str):
+            yield Dropped(index, found, record)
+        elif found.registrable_domain not in seen:
+            seen.add(found.registrable_domain)
+            yield found
+
+
+def message_of(record: object, *, seed: SeedQueueMessage) -> DomainQueueMessage | str:
+    """Return the message of a record, or the reason why it has none."""
+    try:
+        known = ResearchRecord.model_validate(record)
+    except ValidationError as error:
+        field = ".".join(map(str, error.errors()[0]["loc"])) or "record"
+        return f"bad_{field}"
+    named = (known.normalized_domain or "").strip() or (known.raw_url or "").strip()
+    if not named:
+        return "no_domain"
+    domain = registrable_domain(named)
+    if not is_domain(domain):
+        return "not_a_domain"
+    authority = _authority(known.source_type)
+    return DomainQueueMessage(
+        domain_id=f"{authority}:{seed.partition_info.country}:{domain}",
+        domain_url=_domain_url(known.raw_url, domain),
+        registrable_domain=domain,
+        authority=authority,
+        partition_info=seed.partition_info,
+        source_file_path=seed.raw_file_path,
+    )
+
+
+def is_domain(name: str) -> bool:
+    """Say whether a name can be asked for: labels of ASCII letters with a dot, or an address."""
+    if _DOMAIN.fullmatch(name):
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _authority(source_type: str | None) -> str:
+    return _PLAIN_AUTHORITY.sub("_", (source_type or "").strip().lower()) or UNKNOWN_AUTHORITY
+
+
+def _domain_url(raw_url: str | None, domain: str) -> str:
+    """Return the address as found when it is one of this domain, else the domain's own."""
+    url = (raw_url or "").strip()
+    same = _WEB_URL.match(url) is not None and registrable_domain(url) == domain
+    return url if same else f"https://{domain}/"

@@ -1,0 +1,310 @@
+"""The domain queue in SQL, the same on SQLite and PostgreSQL: accept, claim, renew, settle.
+
+A claim is a lease with a fencing number: whoever lets it expire can settle nothing any more, since
+the next claimer has a higher `attempt`. Times are seconds since the epoch.
+
+    ready ──claim──▶ claimed ──settle──▶ done      a final outcome
+      ▲                │  │ └──settle──▶ unfinished  given up for this run, reopened by the next
+      └──postpone──────┘  └──lease expires──▶ may be claimed again
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from news_platform.datasets.domain_queue import DomainQueueMessage
+from news_platform.storage.sql import reading
+
+_TABLES = sa.MetaData()
+QUEUE = sa.Table(
+    "domain_queue",
+    _TABLES,
+    sa.Column("id", sa.BigInteger, primary_key=True),
+    sa.Column("batch", sa.Text),
+    sa.Column("domain", sa.Text),
+    sa.Column("message", sa.Text),
+    sa.Column("state", sa.Text),
+    sa.Column("accepted_at", sa.Double),
+    sa.Column("due_at", sa.Double),
+    sa.Column("worker", sa.Text),
+    sa.Column("lease_until", sa.Double),
+    sa.Column("attempt", sa.Integer),
+    sa.Column("tries", sa.Integer),
+    sa.Column("outcome", sa.Text),
+    sa.Column("finished_at", sa.Double),
+)
+FILES = sa.Table(
+    "research_files",
+    _TABLES,
+    sa.Column("path", sa.Text, primary_key=True),
+    sa.Column("batch", sa.Text),
+    sa.Column("sha256", sa.Text),
+    sa.Column("records", sa.Integer),
+    sa.Column("messages", sa.Integer),
+    sa.Column("dropped", sa.Integer),
+    sa.Column("accepted_at", sa.Double),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedFile:
+    """A research file whose domains are in the queue."""
+
+    path: str
+    batch: str
+    sha256: str
+    records: int
+    messages: int
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A message in one worker's hands; `tries` counts this run's, this one included."""
+
+    id: int
+    attempt: int
+    tries: int
+    leased_until: float
+    message: DomainQueueMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """How a claim ended: `final` leaves the queue, else the next run takes it up again."""
+
+    claim: Claim
+    outcome: str
+    final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What is left of a batch: messages not settled, and when the next can be claimed at best."""
+
+    messages: int
+    next_at: float | None
+
+
+class DomainQueue:
+    """The queue of one ledger; methods are transactions and may be called from any thread."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine
+        self._reading = reading(engine)
+        self._insert = postgresql.insert if engine.dialect.name == "postgresql" else sqlite.insert
+
+    def accept(
+        self, file: AcceptedFile, messages: Sequence[DomainQueueMessage], *, at: float
+    ) -> int:
+        """Take up a file's messages, all or none; return how many domains are new to the batch."""
+        rows = [_row(message, at) for message in messages]
+        with self._engine.begin() as connection:
+            before = self._size(connection, file.batch)
+            if rows:
+                connection.execute(self._insert(QUEUE).on_conflict_do_nothing(), rows)
+            accepted = dict(_columns(file), accepted_at=at)
+            connection.execute(self._insert(FILES).on_conflict_do_nothing(), accepted)
+            return self._size(connection, file.batch) - before
+
+    def accepted_file(self, path: str) -> AcceptedFile | None:
+        """Return what is known of a file, None when its domains were never accepted."""
+        columns = [column for column in FILES.c if column.name != "accepted_at"]
+        with self._reading.connect() as connection:
+            row = connection.execute(sa.select(*columns).where(FILES.c.path == path)).first()
+        return AcceptedFile(**row._mapping) if row else None
+
+    def claim(
+        self, batch: str, *, worker: str, limit: int, now: float, lease_seconds: float
+    ) -> list[Claim]:
+        """Take up to `limit` messages that are due, then those whose lease has expired."""
+        due = sa.and_(QUEUE.c.state == "ready", QUEUE.c.due_at <= now)
+        expired = sa.and_(QUEUE.c.state == "claimed", QUEUE.c.lease_until < now)
+        until = now + lease_seconds
+        rows: list[sa.Row[int, int, int, str]] = []
+        with self._engine.begin() as connection:
+            # One question after the other: each is answered in the order of an index.
+            for free in (due, expired):
+                if len(rows) < limit:
+                    taking = _taking(
+                        batch, free, worker=worker, limit=limit - len(rows), until=until
+                    )
+                    rows += connection.execute(taking).all()
+        parse = DomainQueueMessage.model_validate_json
+        return [
+            Claim(id_, attempt, tries, until, parse(text)) for id_, attempt, tries, text in rows
+        ]
+
+    def renew(self, worker: str, *, now: float, lease_seconds: float) -> None:
+        """Extend every lease of a worker that has not expired yet."""
+        mine = sa.and_(QUEUE.c.worker == worker, QUEUE.c.state == "claimed")
+        with self._engine.begin() as connection:
+            connection.execute(
+                sa.update(QUEUE)
+                .where(mine, QUEUE.c.lease_until >= now)
+                .values(lease_until=now + lease_seconds)
+            )
+
+    def holds(self, claim: Claim, *, now: float) -> bool:
+        """Say whether the claim still stands: nobody else took it and its lease has not expired."""
+        ours = sa.select(QUEUE.c.id).where(*_is(claim), QUEUE.c.lease_until >= now)
+        with self._reading.connect() as connection:
+            return connection.execute(ours).first() is not None
+
+    def settle(self, settled: Iterable[Settled], *, at: float) -> int:
+        """Record how claims ended; return how many still stood, the others are left alone."""
+        alike: dict[tuple[str, bool], list[tuple[int, int]]] = {}
+        for one in settled:
+            claim = (one.claim.id, one.claim.attempt)
+            alike.setdefault((one.outcome, one.final), []).append(claim)
+        with self._engine.begin() as connection:
+            return sum(
+                connection.execute(_settling(outcome, final, claims, at=at)).rowcount
+                for (outcome, final), claims in alike.items()
+            )
+
+    def postpone(self, claim: Claim, *, due_at: float, outcome: str) -> bool:
+        """Put a claim back for another try; return whether it still stood."""
+        back = sa.update(QUEUE).where(*_is(claim))
+        values = {"state": "ready", "due_at": due_at, "outcome": outcome, "worker": None}
+        with self._engine.begin() as connection:
+            return connection.execute(back.values(**values)).rowcount == 1
+
+    def reopen(self, batch: str, *, now: float) -> int:
+        """Offer the unfinished messages of earlier runs again; return how many."""
+        again = sa.update(QUEUE).where(QUEUE.c.batch == batch, QUEUE.c.state == "unfinished")
+        with self._engine.begin() as connection:
+            return connection.execute(again.values(state="ready", tries=0, due_at=now)).rowcount
+
+    def finished(self, batch: str) -> list[str]:
+        """Return the domains of a batch that have a final outcome."""
+        done = sa.select(QUEUE.c.domain).where(QUEUE.c.batch == batch, QUEUE.c.state == "done")
+        with self._reading.connect() as connection:
+            return list(connection.execute(done).scalars())
+
+    def reopen_finished(self, batch: str, domains: Sequence[str], *, now: float) -> int:
+        """Offer finished domains of a batch again, all or none; return how many."""
+        again = sa.update(QUEUE).where(
+            QUEUE.c.batch == batch,
+            QUEUE.c.state == "done",
+            QUEUE.c.domain == sa.bindparam("lost"),
+        )
+        with self._engine.begin() as connection:
+            return sum(
+                connection.execute(
+                    again.values(state="ready", tries=0, due_at=now), {"lost": domain}
+                ).rowcount
+                for domain in domains
+            )
+
+    def waiting(self, batch: str) -> Waiting:
+        """Return what is left of a batch."""
+        open_ = sa.and_(QUEUE.c.batch == batch, QUEUE.c.state.in_(("ready", "claimed")))
+        free_at = sa.case((QUEUE.c.state == "ready", QUEUE.c.due_at), else_=QUEUE.c.lease_until)
+        with self._reading.connect() as connection:
+            row = connection.execute(sa.select(sa.func.count(), sa.func.min(free_at)).where(open_))
+            count, next_at = row.one()
+        return Waiting(count, next_at)
+
+    def outcomes(self, batch: str) -> dict[str, int]:
+        """Count the outcomes of a batch; messages never answered for count as `waiting`."""
+        outcome = sa.func.coalesce(QUEUE.c.outcome, "waiting")
+        counted = (
+            sa.select(outcome, sa.func.count()).where(QUEUE.c.batch == batch).group_by(outcome)
+        )
+        with self._reading.connect() as connection:
+            rows = connection.execute(counted).all()
+        return {name: count for name, count in sorted(rows)}
+
+    def states(self) -> dict[str, Counter[str]]:
+        """Count the messages of every batch by state."""
+        counted = sa.select(QUEUE.c.batch, QUEUE.c.state, sa.func.count())
+        with self._reading.connect() as connection:
+            rows = connection.execute(counted.group_by(QUEUE.c.batch, QUEUE.c.state)).all()
+        found: dict[str, Counter[str]] = {}
+        for batch, state, count in sorted(rows):
+            found.setdefault(batch, Counter())[state] = count
+        return found
+
+    def messages(self, batch: str) -> list[DomainQueueMessage]:
+        """Return all messages of a batch, in the order accepted."""
+        rows = sa.select(QUEUE.c.message).where(QUEUE.c.batch == batch).order_by(QUEUE.c.id)
+        return self._parsed(rows)
+
+    def messages_of(self, domain: str) -> list[DomainQueueMessage]:
+        """Return the messages about a domain, newest first."""
+        rows = sa.select(QUEUE.c.message).where(QUEUE.c.domain == domain)
+        return self._parsed(rows.order_by(QUEUE.c.id.desc()))
+
+    def _parsed(self, rows: sa.Select[str]) -> list[DomainQueueMessage]:
+        with self._reading.connect() as connection:
+            texts = [text for (text,) in connection.execute(rows)]
+        return [DomainQueueMessage.model_validate_json(text) for text in texts]
+
+    def _size(self, connection: sa.Connection, batch: str) -> int:
+        counted = sa.select(sa.func.count()).where(QUEUE.c.batch == batch)
+        return connection.execute(counted).scalar_one()
+
+
+def _row(message: DomainQueueMessage, at: float) -> dict[str, object]:
+    return {
+        "batch": message.partition_info.key,
+        "domain": message.registrable_domain,
+        "message": message.model_dump_json(),
+        "state": "ready",
+        "accepted_at": at,
+        "due_at": 0.0,
+        "attempt": 0,
+        "tries": 0,
+    }
+
+
+def _columns(file: AcceptedFile) -> dict[str, object]:
+    return {name: getattr(file, name) for name in AcceptedFile.__slots__}
+
+
+def _is(claim: Claim) -> tuple[sa.ColumnElement[bool], ...]:
+    return (QUEUE.c.id == claim.id, QUEUE.c.attempt == claim.attempt, QUEUE.c.state == "claimed")
+
+
+def _taking(
+    batch: str, free: sa.ColumnElement[bool], *, worker: str, limit: int, until: float
+) -> sa.UpdateBase:
+    # A CTE is computed once; as a plain subquery PostgreSQL may lock more rows than it updates.
+    picked = (
+        sa.select(QUEUE.c.id)
+        .where(QUEUE.c.batch == batch, free)
+        .order_by(QUEUE.c.due_at, QUEUE.c.id)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+        .cte("picked")
+    )
+    return (
+        sa.update(QUEUE)
+        .where(QUEUE.c.id.in_(sa.select(picked.c.id)))
+        .values(
+            state="claimed",
+            worker=worker,
+            lease_until=until,
+            attempt=QUEUE.c.attempt + 1,
+            tries=QUEUE.c.tries + 1,
+        )
+        .returning(QUEUE.c.id, QUEUE.c.attempt, QUEUE.c.tries, QUEUE.c.message)
+    )
+
+
+def _settling(
+    outcome: str, final: bool, claims: Sequence[tuple[int, int]], *, at: float
+) -> sa.Update:
+    """Settle all claims that ended alike by one statement; most of a batch ends alike."""
+    standing = sa.tuple_(QUEUE.c.id, QUEUE.c.attempt).in_(claims)
+    values = {
+        "state": "done" if final else "unfinished",
+        "outcome": outcome,
+        "finished_at": at,
+        "worker": None,
+    }
+    return sa.update(QUEUE).where(QUEUE.c.state == "claimed", standing).values(**values)

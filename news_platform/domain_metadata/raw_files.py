@@ -1,0 +1,128 @@
+"""The research files under `raw/`: found, imported under the next free number, marked as read."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+
+from news_platform.datasets.research_datasets import (
+    RAW_FOLDER,
+    RAW_METADATA,
+    SUCCESS_SUFFIX,
+    PartitionInfo,
+    SeedQueueMessage,
+    is_raw_file,
+    raw_file_number,
+    seed_message,
+)
+from news_platform.domain_metadata.messages import Dropped
+from news_platform.errors import InputError
+from news_platform.storage.markers import fingerprint_of
+from news_platform.storage.store import ObjectInfo, ObjectStore
+
+
+def raw_batches(store: ObjectStore) -> dict[str, str]:
+    """Return the fingerprint of every batch's research files by partition key, from one LIST."""
+    found: dict[str, list[ObjectInfo]] = {}
+    for info in store.list(RAW_FOLDER):
+        try:
+            seed = seed_message(info.path)
+        except InputError:
+            continue  # a folder that is no batch holds nothing we read
+        if seed is not None:
+            found.setdefault(seed.partition_info.key, []).append(info)
+    return {key: fingerprint_of(infos) for key, infos in found.items()}
+
+
+def batch_fingerprint(store: ObjectStore, batch: PartitionInfo) -> str:
+    """Return the fingerprint of one batch's research files."""
+    return fingerprint_of(_infos(store, batch))
+
+
+def seeds(store: ObjectStore, batch: PartitionInfo) -> Iterator[SeedQueueMessage]:
+    """Yield the research files of a batch, in their order."""
+    for info in _infos(store, batch):
+        yield SeedQueueMessage(raw_file_path=info.path, partition_info=batch)
+
+
+def parse_records(body: bytes, *, path: str) -> list[object]:
+    """Return the records of a research file; raise InputError when it is none."""
+    try:
+        document = json.loads(body)
+    except ValueError as error:
+        raise InputError(f"not JSON: {path!r}: {error}", thing=path) from error
+    except RecursionError as error:
+        raise InputError(f"not research data: {path!r}: nested too deep", thing=path) from error
+    records = document.get("records") if isinstance(document, dict) else None
+    if not isinstance(records, list):
+        expected = "an object with a list `records`"
+        raise InputError(f"not research data: {path!r}: expected {expected}", thing=path)
+    return records
+
+
+def import_file(store: ObjectStore, batch: PartitionInfo, *, name: str, body: bytes) -> str:
+    """Put a research file under the next free number and return its path.
+
+    The same bytes twice keep their first path; nothing is ever overwritten. `raw_metadata.json`
+    keeps its name.
+    """
+    folder = f"{RAW_FOLDER}/{batch.folder}"
+    if name == RAW_METADATA:
+        return _import_metadata(store, f"{folder}/{RAW_METADATA}", body)
+    parse_records(body, path=name)
+    infos = _infos(store, batch)
+    for info in infos:
+        if info.size_bytes == len(body) and store.read(info.path) == body:
+            return info.path
+    number = max((raw_file_number(info.path.rpartition("/")[2]) for info in infos), default=0)
+    while True:
+        number += 1
+        path = f"{folder}/raw_{number:04}.json"
+        if store.put_if_absent(path, body):
+            return path
+
+
+def mark_read(store: ObjectStore, path: str) -> None:
+    """Write the checkpoint of a research file whose domains are in the queue."""
+    store.put_if_absent(f"{path}{SUCCESS_SUFFIX}", b"")
+
+
+def write_dropped(store: ObjectStore, path: str, dropped: list[Dropped]) -> None:
+    """Keep the records that could not be queued, with their reasons, one JSON line each."""
+    lines = [
+        json.dumps({"index": one.index, "reason": one.reason, "record": one.record})
+        for one in dropped
+    ]
+    store.put(quarantine_path(path), "".join(f"{line}\n" for line in lines).encode())
+
+
+def quarantine_path(path: str) -> str:
+    """Return where the dropped records of a research file lie."""
+    return f"quarantine/research/{path.removeprefix(f'{RAW_FOLDER}/').removesuffix('.json')}.jsonl"
+
+
+def read_raw_metadata(store: ObjectStore, batch: PartitionInfo) -> dict[str, object] | None:
+    """Return the batch's `raw_metadata.json` for people to see, None when there is none."""
+    path = f"{RAW_FOLDER}/{batch.folder}/{RAW_METADATA}"
+    if not store.exists(path):
+        return None
+    try:
+        found = json.loads(store.read(path))
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def sha256(body: bytes) -> str:
+    """Return the digest by which a research file is known."""
+    return hashlib.sha256(body).hexdigest()
+
+
+def _infos(store: ObjectStore, batch: PartitionInfo) -> list[ObjectInfo]:
+    infos = store.list(f"{RAW_FOLDER}/{batch.folder}")
+    return [info for info in infos if is_raw_file(info.path.rpartition("/")[2])]
+
+
+def _import_metadata(store: ObjectStore, path: str, body: bytes) -> str:
+    if not store.put_if_absent(path, body) and store.read(path) != body:
+        raise InputError(f"already there with other content: {path!r}", thing=path)
+    return path

@@ -1,0 +1,279 @@
+"""The bytes of a sitemap in, its URLs or children out: XML, text, RSS or Atom, gzipped or not.
+
+Nothing raises: what cannot be read has kind `invalid` and its problems named. A DOCTYPE is never
+read. An entry counts only when its end tag was seen, so a file that breaks off loses its last one.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Literal, cast
+from urllib.parse import urljoin
+
+from lxml import etree
+
+from news_platform.domain_metadata.sitemap_text import (
+    PIECE_BYTES,
+    BadGzip,
+    TooLarge,
+    clean_text,
+    inflated,
+)
+
+Kind = Literal["urlset", "index", "txt", "rss", "atom", "invalid"]
+
+MAX_URLS = 50_000
+"""The limit of the sitemap protocol."""
+
+# Far more than the longest real entry (a page with 1,000 images); past it we are being fed padding,
+# and memory stays bounded because finished entries are dropped.
+_MAX_ENTRY_CHARACTERS = 1024 * 1024
+_ROOTS: dict[str, Kind] = {
+    "urlset": "urlset",
+    "sitemapindex": "index",
+    "rss": "rss",
+    "rdf": "rss",
+    "feed": "atom",
+}
+_ENTRIES: dict[Kind, str] = {"urlset": "url", "index": "sitemap", "rss": "item", "atom": "entry"}
+_TAGS = [
+    f"{{*}}{name}" for name in ("urlset", "sitemapindex", "rss", "RDF", "feed", *_ENTRIES.values())
+]
+_ROOT_TAG = re.compile(r"<[^!?]")
+_DOCTYPE = re.compile(rb"<!DOCTYPE", re.IGNORECASE)
+_WEB = re.compile(r"https?://[^\s/]", re.IGNORECASE)
+# A link with nothing to strip, to mend or to join, as nearly all are.
+_PLAIN_LINK = re.compile(r"https?://[^\s/&][^\s&]*")
+# One for all short sitemaps: making a parser costs more than such a sitemap. It locks itself.
+_PARSER = etree.XMLParser(resolve_entities=False, no_network=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Sitemap:
+    """What a sitemap holds: page URLs, or the sitemaps of an index; both in the order written.
+
+    `problems` are words to count by: empty, not_xml, doctype, bad_gzip, too_large, too_many_urls,
+    truncated, bad_url, relative_url.
+    """
+
+    kind: Kind
+    urls: tuple[str, ...] = ()
+    children: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The sitemap so far."""
+
+    base: str
+    kind: Kind = "invalid"
+    found: list[str] = field(default_factory=list)
+    problems: dict[str, None] = field(default_factory=dict)
+    complete: bool = False
+
+    def add(self, link: str | None) -> None:
+        """Take up a link, absolute or relative to the sitemap."""
+        # Doubly escaped links and raw ones inside CDATA look the same here.
+        text = (link or "").strip().replace("&amp;", "&")
+        if not text.startswith(("https://", "http://")) or not _WEB.match(text):
+            text = self._joined(text)
+        if text:
+            self.found.append(text)
+
+    def add_all(self, links: Iterable[str | None]) -> None:
+        """Take up links in their order, plain ones without a second look."""
+        is_plain, take = _PLAIN_LINK.fullmatch, self.found.append
+        for link in links:
+            if link and is_plain(link):
+                take(link)
+            else:
+                self.add(link)
+
+    def _joined(self, text: str) -> str:
+        try:
+            joined = urljoin(self.base, text) if text else ""
+        except ValueError:
+            joined = ""
+        usable = bool(_WEB.match(joined))
+        self.problems["relative_url" if usable else "bad_url"] = None
+        return joined if usable else ""
+
+    def result(self) -> Sitemap:
+        """Return the finished sitemap, cut at the protocol's limit."""
+        if len(self.found) > MAX_URLS:
+            self.problems["too_many_urls"] = None
+        links, problems = tuple(self.found[:MAX_URLS]), tuple(self.problems)
+        if self.kind == "index":
+            return Sitemap("index", children=links, problems=problems)
+        return Sitemap(self.kind, urls=links, problems=problems)
+
+
+def parse_sitemap(body: bytes, url: str) -> Sitemap:
+    """Read a sitemap found at `url`; what is wrong with it stands in `problems`."""
+    reading = _Reading(url)
+    if _read_plain(reading, body):
+        return reading.result()
+    try:
+        text = _started(clean_text(inflated(body)))
+        first = next(text, "")
+        if not first:
+            return Sitemap("invalid", problems=("empty",))
+        _read(reading, first, text)
+    except (TooLarge, _Padding):
+        return Sitemap("invalid", problems=("too_large",))
+    except BadGzip:
+        reading.problems["bad_gzip"] = None
+    except _Doctype:
+        return Sitemap("invalid", problems=("doctype",))
+    except etree.XMLSyntaxError:
+        reading.problems["not_xml"] = None
+    return reading.result()
+
+
+def _read_plain(reading: _Reading, body: bytes) -> bool:
+    """Read a short, well-formed sitemap at once, as most are; say whether it was one."""
+    if len(body) > PIECE_BYTES or not body.startswith(b"<") or _DOCTYPE.search(body):
+        return False
+    try:
+        root = etree.fromstring(body, _PARSER)
+    except etree.XMLSyntaxError:
+        return False
+    kind = _kind(root.getroottree())
+    if kind not in ("urlset", "index"):
+        return False
+    namespace = root.tag[: root.tag.rfind("}") + 1]
+    locs = [loc.text for loc in root.iter(f"{namespace}loc")]
+    if len(locs) != len(root):
+        return False  # some entry has none, two, or another namespace
+    reading.kind = kind
+    reading.add_all(locs)
+    return True
+
+
+class _Doctype(Exception):
+    """The sitemap declares a document type; nobody needs one, attackers do."""
+
+
+class _Padding(Exception):
+    """The sitemap goes on without a finished entry."""
+
+
+@dataclass(slots=True)
+class _Patience:
+    """How long we have been fed without an entry."""
+
+    characters: int = 0
+
+    def count(self, piece: str, *, found: bool) -> None:
+        # A piece that cleaning left empty was all padding.
+        self.characters = 0 if found else self.characters + (len(piece) or PIECE_BYTES)
+        if self.characters > _MAX_ENTRY_CHARACTERS:
+            raise _Padding
+
+
+def _started(pieces: Iterator[str]) -> Iterator[str]:
+    """Drop what is blank in front: XML must begin at its first character."""
+    for piece in pieces:
+        start = piece.lstrip("\ufeff \t\r\n")
+        if start:
+            yield start
+            break
+    yield from pieces
+
+
+def _read(reading: _Reading, first: str, rest: Iterator[str]) -> None:
+    if first.startswith("<"):
+        _read_xml(reading, first, rest)
+    else:
+        _read_lines(reading, first, rest)
+
+
+def _read_lines(reading: _Reading, first: str, rest: Iterator[str]) -> None:
+    patience, carried = _Patience(), ""
+    for piece in chain([first], rest):
+        *lines, carried = (carried + piece).split("\n")
+        patience.count(piece, found=_take_lines(reading, lines))
+        if len(reading.found) > MAX_URLS:
+            break
+    _take_lines(reading, [carried])
+    if reading.found:
+        reading.kind = "txt"
+    else:
+        reading.problems["not_xml"] = None
+
+
+def _take_lines(reading: _Reading, lines: Iterable[str]) -> bool:
+    links = [line for line in map(str.strip, lines) if _WEB.match(line)]
+    reading.add_all(links)
+    return bool(links)
+
+
+def _read_xml(reading: _Reading, first: str, rest: Iterator[str]) -> None:
+    if "<!DOCTYPE" in _prolog(first).upper():
+        raise _Doctype
+    _read_pieces(reading, chain([first], rest))
+
+
+def _read_pieces(reading: _Reading, pieces: Iterator[str]) -> None:
+    parser = etree.XMLPullParser(
+        events=("end",),
+        tag=_TAGS,
+        encoding="utf-8",
+        recover=True,
+        resolve_entities=False,
+        no_network=True,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    patience = _Patience()
+    for piece in pieces:
+        parser.feed(piece.encode("utf-8"))
+        patience.count(piece, found=_take_entries(reading, parser))
+        if len(reading.found) > MAX_URLS:
+            return
+    if not reading.complete:
+        reading.problems["not_xml" if reading.kind == "invalid" else "truncated"] = None
+
+
+def _prolog(text: str) -> str:
+    root = _ROOT_TAG.search(text)
+    return text[: root.start()] if root else text
+
+
+def _take_entries(reading: _Reading, parser: etree.XMLPullParser) -> bool:
+    """Read the elements finished so far and let go of them; say whether there were entries."""
+    entry: etree._Element | None = None
+    for _, item in parser.read_events():
+        element = cast(etree._Element, item)
+        if reading.kind == "invalid":
+            reading.kind = _kind(element.getroottree())
+        if element.tag.endswith(_ENTRIES.get(reading.kind, "\0")):
+            entry = element
+            reading.add(_link(reading.kind, entry))
+        elif element.getparent() is None:
+            reading.complete = True
+    if entry is not None and (parent := entry.getparent()) is not None:
+        del parent[: parent.index(entry)]
+    return entry is not None
+
+
+def _kind(tree: etree._ElementTree) -> Kind:
+    if tree.docinfo.doctype:  # type: ignore[attr-defined]  # the stubs leave it out
+        raise _Doctype
+    return _ROOTS.get(etree.QName(tree.getroot()).localname.lower(), "invalid")
+
+
+def _link(kind: Kind, entry: etree._Element) -> str | None:
+    """Return the address of an entry; children of other namespaces (image:loc) do not count."""
+    namespace = entry.tag.removesuffix(_ENTRIES[kind])
+    if kind == "atom":
+        links = entry.iterchildren(f"{namespace}link")
+        pages = (link.get("href") for link in links if link.get("rel", "alternate") == "alternate")
+        return next(pages, None)
+    for child in entry.iterchildren(f"{namespace}{'link' if kind == 'rss' else 'loc'}"):
+        return child.text
+    for child in entry.iterchildren(f"{namespace}guid"):
+        return child.text if child.get("isPermaLink") != "false" else None
+    return entry.text  # some write the address without its <loc>

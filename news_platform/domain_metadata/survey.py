@@ -1,0 +1,192 @@
+"""One domain in, its robots.txt, sitemap and facts out: what is asked, and in which order."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+from urllib.parse import urlsplit
+
+from news_platform.datasets.domain_metadata import (
+    ROBOTS_FILE,
+    SITEMAP_FILE,
+    AiPolicyFacts,
+    DomainMetadata,
+    SitemapFacts,
+    SourceFacts,
+    sanitized_domain,
+)
+from news_platform.datasets.domain_queue import DomainQueueMessage
+from news_platform.domain_metadata.ask import (
+    AskOptions,
+    Clock,
+    FoundSitemap,
+    HostRobots,
+    count_children,
+    fetch_robots,
+    fetch_sitemap,
+)
+from news_platform.domain_metadata.outcome import Outcome, outcome_of, sitemap_doubt
+from news_platform.web.ai_bots import AI_BOTS_VERSION
+from news_platform.web.fetch import PoliteFetcher
+from news_platform.web.robots import AiStance, policies_of
+
+_AUTHORITY_END = re.compile(r"[/?#]")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file as it came, to be stored beside the facts."""
+
+    name: str
+    body: bytes
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """The result for one domain: its facts, its outcome, and the files as they came."""
+
+    metadata: DomainMetadata
+    outcome: Outcome
+    files: tuple[StoredFile, ...]
+    retry_after: str | None = None
+
+
+async def survey_domain(
+    message: DomainQueueMessage,
+    *,
+    fetcher: PoliteFetcher,
+    clock: Clock,
+    options: AskOptions,
+    tries: int = 1,
+) -> Surveyed:
+    """Ask a domain, and the host it was found under, for robots.txt and a sitemap.
+
+    `tries` says how often this run has asked already, this time included. Nothing is raised: what
+    went wrong is the outcome.
+    """
+    hosts = [
+        await fetch_robots(host, fetcher=fetcher, clock=clock, user_agent=options.user_agent)
+        for host in _hosts(message)
+    ]
+    found = await _sitemap(hosts, fetcher=fetcher, clock=clock, options=options)
+    outcome = outcome_of([host.facts for host in hosts], found.facts, tries=tries)
+    files = tuple(_files(hosts, found))
+    speaker = _speaker(hosts)
+    metadata = DomainMetadata(
+        domain_id=message.domain_id,
+        registrable_domain=message.registrable_domain,
+        country=message.partition_info.country,
+        category=message.partition_info.category,
+        date=message.partition_info.date,
+        collected_at=clock(),
+        outcome=outcome.word,
+        final=outcome.verdict == "final",
+        final_origin=_origin(speaker) if speaker else None,
+        robots=hosts[0].facts,
+        other_hosts=[host.facts for host in hosts[1:]],
+        sitemap=found.facts,
+        ai_policy=_ai_policy(speaker),
+        source=_source(message),
+        files={file.name: file.sha256 for file in files},
+    )
+    waits = (found.retry_after, *(host.retry_after for host in hosts))
+    return Surveyed(metadata, outcome, files, next(filter(None, waits), None))
+
+
+def _hosts(message: DomainQueueMessage) -> Iterator[str]:
+    """Yield the domain, then the host of its address when that is another."""
+    yield message.registrable_domain
+    if message.domain_url.startswith(f"https://{message.registrable_domain}/"):
+        return
+    try:
+        host = urlsplit(message.domain_url).hostname or message.registrable_domain
+        host = host if host.isascii() else host.encode("idna").decode()
+    except ValueError:
+        return
+    if host.rstrip(".") != message.registrable_domain:
+        yield host.rstrip(".")
+
+
+async def _sitemap(
+    hosts: list[HostRobots], *, fetcher: PoliteFetcher, clock: Clock, options: AskOptions
+) -> FoundSitemap:
+    """Return the first sitemap that answers with one, else what tells most about its absence."""
+    others: list[FoundSitemap] = []
+    for url, found_by in _candidates(hosts, options):
+        found = await fetch_sitemap(
+            url, found_by=found_by, fetcher=fetcher, clock=clock, options=options
+        )
+        if found.facts.exists and found.facts.kind != "invalid":
+            await count_children(found, fetcher=fetcher, options=options)
+            return found
+        others.append(found)
+    return min(others, key=_rank, default=FoundSitemap(SitemapFacts(fetched_at=clock())))
+
+
+def _candidates(
+    hosts: list[HostRobots], options: AskOptions
+) -> Iterator[tuple[str, Literal["robots", "default"]]]:
+    """Yield the sitemaps that robots.txt names, then the usual place if robots.txt lets us."""
+    named = dict.fromkeys(url for host in hosts for url in host.facts.sitemap_urls)
+    for url in list(named)[: options.max_sitemaps_tried]:
+        yield url, "robots"
+    speaker = _speaker(hosts)
+    if speaker is not None:
+        default = f"{_origin(speaker)}/{SITEMAP_FILE}"
+        if default not in named and speaker.rules.allows(options.user_agent, default):
+            yield default, "default"
+
+
+def _rank(found: FoundSitemap) -> int:
+    """Order failures: one that may pass, then a page that is no sitemap, then a plain no."""
+    if sitemap_doubt(found.facts):
+        return 0
+    return 1 if found.facts.exists else 2
+
+
+def _origin(host: HostRobots) -> str:
+    """Return scheme and host of where robots.txt was found in the end."""
+    scheme, _, rest = (host.facts.final_url or host.facts.url).partition("://")
+    return f"{scheme}://{_AUTHORITY_END.split(rest, maxsplit=1)[0]}"
+
+
+def _speaker(hosts: list[HostRobots]) -> HostRobots | None:
+    """Return the host whose rules are the domain's: the first with a file, else with an answer."""
+    answered = [host for host in hosts if host.facts.status_code is not None]
+    return next((host for host in answered if host.facts.exists), answered[0] if answered else None)
+
+
+def _files(hosts: list[HostRobots], found: FoundSitemap) -> Iterator[StoredFile]:
+    for place, host in enumerate(hosts):
+        if host.body is not None and host.facts.sha256 is not None:
+            other = f"robots.{sanitized_domain(host.facts.host)}.txt"
+            yield StoredFile(other if place else ROBOTS_FILE, host.body, host.facts.sha256)
+    if found.body is not None and found.facts.sha256 is not None:
+        yield StoredFile(SITEMAP_FILE, found.body, found.facts.sha256)
+
+
+def _ai_policy(speaker: HostRobots | None) -> AiPolicyFacts | None:
+    """Return the policies of a file that was read, or of a site that says it has none."""
+    if speaker is None or (not speaker.facts.exists and (speaker.facts.status_code or 500) >= 500):
+        return None
+    return _policy_facts(speaker.rules.ai_stance())
+
+
+@lru_cache(maxsize=1024)
+def _policy_facts(stance: AiStance) -> AiPolicyFacts:
+    policies = policies_of(stance).values()
+    return AiPolicyFacts(
+        list_version=AI_BOTS_VERSION,
+        policies={policy.bot: policy.policy for policy in policies},
+        own=[policy.bot for policy in policies if policy.source == "own"],
+    )
+
+
+def _source(message: DomainQueueMessage) -> SourceFacts:
+    return SourceFacts(
+        raw_file_path=message.source_file_path,
+        domain_url=message.domain_url,
+        authority=message.authority,
+    )

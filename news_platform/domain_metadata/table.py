@@ -1,0 +1,213 @@
+"""Stored facts of a day in, the analysts' table out; two days of it in, changed AI policies out."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+
+import polars as pl
+
+from news_platform.datasets.ai_policy_changes import AI_POLICY_CHANGES
+from news_platform.datasets.domain_metadata import (
+    METADATA_FILE,
+    PROD_FOLDER,
+    AiPolicyFacts,
+    DomainMetadata,
+)
+from news_platform.datasets.domain_metadata_table import DOMAIN_METADATA_TABLE
+from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.domain_metadata.flow import METADATA_DATASET
+from news_platform.storage.markers import Marker, fingerprint, read_markers, write_marker
+from news_platform.storage.parquet import read_table, write_table
+from news_platform.storage.store import ObjectStore
+from news_platform.web.ai_bots import AI_BOTS
+
+TABLE_DATASET = DOMAIN_METADATA_TABLE.name
+CHANGES_DATASET = AI_POLICY_CHANGES.name
+
+# Each reader waits for one small object.
+_READERS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class TableReport:
+    """How many rows a day of a table got."""
+
+    date: str
+    rows: int
+
+
+def surveyed_days(store: ObjectStore) -> dict[str, str]:
+    """Return the fingerprint of each day's surveys, from their markers."""
+    days: dict[str, list[Marker]] = {}
+    for key, marker in read_markers(store, METADATA_DATASET).items():
+        days.setdefault(str(PartitionInfo.parse(key).date), []).append(marker)
+    return {day: _fingerprint(markers) for day, markers in days.items()}
+
+
+def tabled_days(store: ObjectStore) -> dict[str, str]:
+    """Return the fingerprint of each day's table together with all days before it.
+
+    By the markers' names alone: a table is a function of its inputs, so the same table written
+    again changes nothing for those who follow it.
+    """
+    found: dict[str, str] = {}
+    before = ""
+    for day, marker in sorted(read_markers(store, TABLE_DATASET).items()):
+        found[day] = before = fingerprint([before, marker.path])
+    return found
+
+
+def build_table(day: str, *, store: ObjectStore) -> TableReport:
+    """Write the table of a day from the facts of all its batches."""
+    inputs = surveyed_days(store).get(day, fingerprint([]))
+    keys = read_markers(store, METADATA_DATASET)
+    batches = [batch for batch in map(PartitionInfo.parse, sorted(keys)) if str(batch.date) == day]
+    paths = [
+        info.path
+        for batch in batches
+        for info in store.list(f"{PROD_FOLDER}/{batch.folder}")
+        if info.path.endswith(f"/{METADATA_FILE}")
+    ]
+    with ThreadPoolExecutor(_READERS) as readers:
+        facts = readers.map(
+            lambda path: DomainMetadata.model_validate_json(store.read(path)), paths
+        )
+        frame = facts_frame(list(facts))
+    return _write(store, day, frame, dataset=TABLE_DATASET, inputs=inputs)
+
+
+def build_changes(day: str, *, store: ObjectStore) -> TableReport:
+    """Write who changed an AI policy on a day, compared with each domain's survey before it."""
+    days = tabled_days(store)
+    inputs = days.get(day, fingerprint([]))
+    tables = {d: read_facts(store, d) for d in sorted(days) if d <= day}
+    today = tables.pop(day, facts_frame([]).with_columns(date=pl.lit(day)))
+    earlier = pl.concat([*tables.values(), today.clear()])
+    return _write(
+        store, day, policy_changes(today, earlier), dataset=CHANGES_DATASET, inputs=inputs
+    )
+
+
+def facts_frame(facts: Sequence[DomainMetadata]) -> pl.DataFrame:
+    """Return facts as rows of the table, sorted by domain."""
+    rows = [_row(one) for one in facts]
+    return pl.DataFrame(rows, schema=dict(DOMAIN_METADATA_TABLE.schema), orient="row").sort(
+        "domain", "country", "category"
+    )
+
+
+def policy_changes(today: pl.DataFrame, earlier: pl.DataFrame) -> pl.DataFrame:
+    """Compare each domain and crawler with the last survey under the same list of crawlers."""
+    before = _policies(earlier).sort("date").group_by("domain", "bot", "ai_list_version").last()
+    operators = pl.DataFrame(
+        {"bot": [bot.name for bot in AI_BOTS], "operator": [bot.operator for bot in AI_BOTS]}
+    )
+    joined = (
+        _policies(today)
+        .join(before, on=["domain", "bot", "ai_list_version"], suffix="_before")
+        .join(operators, on="bot", how="left")
+        .filter(pl.col("policy") != pl.col("policy_before"))
+    )
+    return joined.select(
+        "domain",
+        "country",
+        "bot",
+        "operator",
+        before=pl.col("policy_before"),
+        after=pl.col("policy"),
+        change=_change(),
+        before_date=pl.col("date_before"),
+    ).sort("domain", "bot")
+
+
+def policy_counts(frame: pl.DataFrame) -> pl.DataFrame:
+    """Count, for each crawler, the domains of a table by policy."""
+    names = ("disallow_all", "partial", "allow", "unspecified")
+    counts = [(pl.col("policy") == name).sum().alias(name) for name in names]
+    rows = _policies(frame).group_by("bot").agg(counts)
+    return rows.sort("disallow_all", "bot", descending=[True, False])
+
+
+def _change() -> pl.Expr:
+    blocked = pl.col("policy") == "disallow_all"
+    opened = pl.col("policy_before") == "disallow_all"
+    return (
+        pl.when(blocked)
+        .then(pl.lit("blocked"))
+        .when(opened)
+        .then(pl.lit("opened"))
+        .otherwise(pl.lit("changed"))
+    )
+
+
+def _policies(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return one row for each day, domain and crawler; a domain in two batches counts once."""
+    return (
+        frame.select("domain", "country", "date", "ai_list_version", "ai_policies")
+        .explode("ai_policies")
+        .drop_nulls("ai_policies")
+        .unnest("ai_policies")
+        .unique(["date", "domain", "bot"], keep="first", maintain_order=True)
+    )
+
+
+def _row(facts: DomainMetadata) -> dict[str, object]:
+    robots, sitemap = facts.robots, facts.sitemap
+    return {
+        "domain": facts.registrable_domain,
+        "domain_id": facts.domain_id,
+        "country": facts.country,
+        "category": facts.category,
+        "authority": facts.source.authority,
+        "collected_at": facts.collected_at,
+        "outcome": facts.outcome,
+        "final": facts.final,
+        "final_origin": facts.final_origin,
+        "robots_status": robots.status_code,
+        "robots_exists": robots.exists,
+        "robots_bytes": robots.content_length,
+        "robots_is_html": robots.is_html,
+        "tls_failed": robots.tls_failed,
+        "crawl_delay_seconds": robots.crawl_delay_seconds,
+        "sitemap_url": sitemap.url,
+        "sitemap_status": sitemap.status_code,
+        "sitemap_kind": sitemap.kind,
+        "sitemap_urls": sitemap.url_count,
+        "sitemap_children": sitemap.child_count,
+        "sitemap_problems": sitemap.problems,
+        "elapsed_seconds": robots.elapsed_seconds + sitemap.elapsed_seconds,
+        "ai_list_version": facts.ai_policy.list_version if facts.ai_policy else None,
+        "ai_policies": _policy_rows(facts.ai_policy),
+        "raw_file_path": facts.source.raw_file_path,
+    }
+
+
+def _policy_rows(facts: AiPolicyFacts | None) -> list[Mapping[str, object]] | None:
+    if facts is None:
+        return None
+    own = set(facts.own)
+    return [{"bot": b, "policy": p, "own": b in own} for b, p in facts.policies.items()]
+
+
+def read_facts(store: ObjectStore, day: str) -> pl.DataFrame:
+    """Return the table of a day."""
+    return read_table(store, f"{TABLE_DATASET}/date={day}/part-0.parquet", DOMAIN_METADATA_TABLE)
+
+
+def read_changes(store: ObjectStore, day: str) -> pl.DataFrame:
+    """Return who changed an AI policy on a day."""
+    return read_table(store, f"{CHANGES_DATASET}/date={day}/part-0.parquet", AI_POLICY_CHANGES)
+
+
+def _write(
+    store: ObjectStore, day: str, frame: pl.DataFrame, *, dataset: str, inputs: str
+) -> TableReport:
+    table = DOMAIN_METADATA_TABLE if dataset == TABLE_DATASET else AI_POLICY_CHANGES
+    write_table(store, f"{dataset}/date={day}/part-0.parquet", frame, table)
+    report = TableReport(day, frame.height)
+    write_marker(store, dataset, day, inputs=inputs, report=asdict(report))
+    return report
+
+
+def _fingerprint(markers: Sequence[Marker]) -> str:
+    return fingerprint(f"{m.path}\n{m.etag}\n{m.size_bytes}" for m in markers)

@@ -1,0 +1,115 @@
+"""The one place where a bucket changes: a new manifest, then CURRENT by compare-and-set.
+
+CURRENT is a copy of the newest manifest, so one read opens a bucket. File names are derived from
+the manifest they are added to; once anybody has committed on top of it, no name of that time can
+ever be committed again. That is what makes deletion safe: delete only after a commit of your own.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import count
+
+from news_platform.domain_store.bucket import checked_buckets
+from news_platform.domain_store.layout import STORE_FILE, current_path, manifest_path, view_path
+from news_platform.domain_store.manifest import Manifest, parse_manifest
+from news_platform.errors import ConfigError, StorageError
+from news_platform.storage.markers import fingerprint
+from news_platform.storage.store import NotFound, ObjectStore
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """The newest generation of a bucket as it was read; no manifest when there is none yet."""
+
+    manifest: Manifest | None
+    etag: str | None
+
+    @property
+    def generation(self) -> int:
+        """Return the number of the generation; 0 before the first."""
+        return self.manifest.generation if self.manifest else 0
+
+    def file_name(self, *purpose: str) -> str:
+        """Return the 12 hex digits for files that are added to this generation and no other."""
+        # A number is used once and an index is named after its content and its own base.
+        base = f"base {self.generation} {self.manifest.index.path if self.manifest else ''}"
+        return fingerprint([base, *purpose])[:12]
+
+
+def claim_buckets(store: ObjectStore, buckets: int) -> int:
+    """Return the number of buckets of a store, new or old; raise ConfigError when it is another."""
+    body = json.dumps({"format": 1, "buckets": checked_buckets(buckets)}).encode()
+    if store.find(STORE_FILE) is None and store.put_if_absent(STORE_FILE, body):
+        return buckets
+    found = read_buckets(store)
+    if found != buckets:
+        raise ConfigError(
+            f"{store.uri(STORE_FILE)!r} has {found} buckets, not {buckets}: "
+            "a store keeps the number it was begun with",
+            thing=store.url,
+        )
+    return found
+
+
+def settled_buckets(store: ObjectStore, buckets: int) -> int:
+    """Return the number of buckets of an existing store, else the one that a new one will get."""
+    return read_buckets(store) if store.exists(STORE_FILE) else checked_buckets(buckets)
+
+
+def read_buckets(store: ObjectStore) -> int:
+    """Return the number of buckets; raise NotFound when there is no store."""
+    try:
+        return int(json.loads(store.read(STORE_FILE))["buckets"])
+    except (ValueError, KeyError, TypeError) as error:
+        path = store.uri(STORE_FILE)
+        raise StorageError(f"{path!r} does not describe a domain store", thing=path) from error
+
+
+def read_current(store: ObjectStore, bucket: int) -> Current:
+    """Read the newest generation of a bucket."""
+    path = current_path(bucket)
+    try:
+        body, info = store.read_with_info(path)
+    except NotFound:
+        return Current(None, None)
+    return Current(parse_manifest(body, store.uri(path)), info.etag)
+
+
+def commit(store: ObjectStore, base: Current, change: Callable[[int], Manifest]) -> Manifest:
+    """Make the next generation current; raise Conflict when somebody else was faster.
+
+    `change` gets the generation's number. Numbers of attempts that died are skipped.
+    """
+    for generation in count(base.generation + 1):
+        manifest = change(generation)
+        body = manifest.to_json()
+        if store.put_if_absent(manifest_path(manifest.bucket, generation), body):
+            store.compare_and_set(current_path(manifest.bucket), body, etag=base.etag)
+            return manifest
+    raise AssertionError("unreachable")
+
+
+def refresh_view(store: ObjectStore, manifest: Manifest) -> None:
+    """Put the index where people look for it; the newest one wins over a slower writer's."""
+    while True:
+        store.put(view_path(manifest.bucket), store.read(manifest.index.path))
+        newest = read_current(store, manifest.bucket).manifest
+        if newest is None or newest.generation <= manifest.generation:
+            return
+        manifest = newest
+
+
+def retired_files(old: Manifest | None, needed: set[str], *, at: int) -> dict[str, int]:
+    """Return since when each file that `old` knew is no longer needed."""
+    if old is None:
+        return {}
+    gone = {path: at for path in (old.paths | {manifest_path(old.bucket, old.generation)})}
+    return {path: since for path, since in {**gone, **old.retired}.items() if path not in needed}
+
+
+def without_expired(manifest: Manifest, *, before: int) -> tuple[Manifest, list[str]]:
+    """Return the manifest without the files that were retired `before`, and those files."""
+    expired = sorted(path for path, since in manifest.retired.items() if since < before)
+    kept = {path: since for path, since in manifest.retired.items() if since >= before}
+    return replace(manifest, retired=kept), expired

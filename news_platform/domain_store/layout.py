@@ -1,0 +1,104 @@
+"""Pure: where everything of the domain store lies under the root."""
+
+from news_platform.datasets.domain_buckets import ROOT as STAGED
+from news_platform.datasets.domain_store import ROOT as STORE
+from news_platform.errors import InputError
+
+# One run builds so many neighbouring buckets.
+RANGE_SIZE = 16
+STORE_FILE = f"{STORE}/store.json"
+
+
+def staged_folder(bucket: int, batch: str) -> str:
+    """Return the folder of one bucket of a batch in stage 1."""
+    return f"{STAGED}/{bucket}/{checked_batch(batch)}"
+
+
+def staged_path(bucket: int, batch: str, *, name: str, number: int) -> str:
+    """Return a stage 1 data file; its description has the same path, ending in .parquet."""
+    return f"{staged_folder(bucket, batch)}/{number}/part-{name}-{number + 1:06d}.jsonl.gz"
+
+
+def facts_path(data_path: str) -> str:
+    """Return the Parquet file that describes a stage 1 data file."""
+    return data_path.removesuffix(".jsonl.gz") + ".parquet"
+
+
+def data_folder(bucket: int) -> str:
+    """Return the folder of all data files of a bucket."""
+    return f"{STORE}/data/{bucket}"
+
+
+def data_path(bucket: int, name: str, *, number: int) -> str:
+    """Return a data file of a segment."""
+    return f"{data_folder(bucket)}/{number}/part-{name}-{number + 1:06d}.jsonl.gz"
+
+
+def entries_path(bucket: int, name: str) -> str:
+    """Return the list of what lies where in the data files of a segment."""
+    return f"{STORE}/entries/{bucket}/{name}.parquet"
+
+
+def records_path(bucket: int, name: str) -> str:
+    """Return the narrow table of a segment's records."""
+    return f"{STORE}/records/{bucket}/{name}.parquet"
+
+
+def index_path(bucket: int, name: str) -> str:
+    """Return the immutable index of one generation."""
+    return f"{STORE}/index/{bucket}/{name}.jsonl"
+
+
+def ranges_path(bucket: int, name: str) -> str:
+    """Return the same index as a table."""
+    return f"{STORE}/index/{bucket}/{name}.parquet"
+
+
+def view_path(bucket: int) -> str:
+    """Return the index for people and other tools; it follows the newest generation."""
+    return f"{STORE}/metadata/{bucket:04d}.jsonl"
+
+
+def manifest_path(bucket: int, generation: int) -> str:
+    """Return the manifest of one generation."""
+    return f"{STORE}/manifests/{bucket}/{generation:08d}.json"
+
+
+def current_path(bucket: int) -> str:
+    """Return the pointer to the newest generation: a copy of its manifest."""
+    return f"{STORE}/manifests/{bucket}/CURRENT"
+
+
+def bucket_folders(bucket: int) -> tuple[str, ...]:
+    """Return all folders that hold files of one bucket."""
+    kinds = ("data", "entries", "records", "index", "manifests")
+    return tuple(f"{STORE}/{kind}/{bucket}" for kind in kinds)
+
+
+def own_path(filepath: str) -> str:
+    """Return the path under the root of a `filepath` in an index, wherever it was built."""
+    _, found, rest = filepath.rpartition(f"{STORE}/data/")
+    if not found:
+        raise InputError(f"{filepath!r} is no data file of a domain store", thing=filepath)
+    return f"{STORE}/data/{rest}"
+
+
+def checked_batch(batch: str) -> str:
+    """Return the name of a batch; raise InputError unless it can name a folder."""
+    if not batch or batch.startswith(".") or set(batch) & set('/\\@|*?[]"'):
+        raise InputError(f"{batch!r} cannot name a batch: use letters, digits, '-', '_' and '.'")
+    return batch
+
+
+def range_keys(buckets: int) -> list[str]:
+    """Return the partition keys of all bucket ranges: `0000-0015`, `0016-0031`, ..."""
+    starts = range(0, buckets, RANGE_SIZE)
+    return [f"{start:04d}-{start + RANGE_SIZE - 1:04d}" for start in starts]
+
+
+def range_buckets(key: str, buckets: int) -> range:
+    """Return the buckets of one range; the last range of a store may be shorter than its key."""
+    first, _, last = key.partition("-")
+    if not (first.isdigit() and last.isdigit()) or int(first) >= buckets:
+        raise InputError(f"{key!r} is no range of a store of {buckets} buckets", thing=key)
+    return range(int(first), min(int(last) + 1, buckets))

@@ -1,0 +1,114 @@
+"""Pure: what one generation of a bucket consists of, to and from JSON."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from news_platform.domain_store.layout import entries_path, records_path
+from news_platform.errors import StorageError
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One data file of a segment."""
+
+    path: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One version of a batch: the name of its inputs, and the Unix second it was taken up."""
+
+    inputs: str
+    taken_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Immutable files that hold some batches; those in `dropped` count no more."""
+
+    name: str
+    bucket: int
+    files: tuple[DataFile, ...]
+    batches: Mapping[str, Batch]
+    dropped: tuple[str, ...] = ()
+    last_day: date | None = None
+
+    @property
+    def live(self) -> Mapping[str, Batch]:
+        """Return the batches that still count."""
+        return {name: batch for name, batch in self.batches.items() if name not in self.dropped}
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the bytes of all data files."""
+        return sum(file.size_bytes for file in self.files)
+
+    @property
+    def paths(self) -> Iterator[str]:
+        """Yield every file that belongs to the segment."""
+        yield from (file.path for file in self.files)
+        yield entries_path(self.bucket, self.name)
+        yield records_path(self.bucket, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The index file of a generation; `sparse` has the first domain and offset of each block."""
+
+    path: str
+    size_bytes: int
+    ranges_path: str
+    domains: int
+    records: int
+    bytes: int
+    fragments: int
+    sparse: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One generation of a bucket.
+
+    `empty` names batches that have nothing here; `retired` says when each file stopped counting.
+    """
+
+    bucket: int
+    buckets: int
+    generation: int
+    index: Index
+    format: Literal[1] = 1
+    segments: tuple[Segment, ...] = ()
+    empty: Mapping[str, str] = field(default_factory=dict)
+    retired: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def taken(self) -> dict[str, str]:
+        """Return the inputs of every batch that this generation stands on."""
+        live = {name: batch.inputs for part in self.segments for name, batch in part.live.items()}
+        return {**self.empty, **live}
+
+    @property
+    def paths(self) -> set[str]:
+        """Return every file that this generation needs."""
+        needed = {path for segment in self.segments for path in segment.paths}
+        return needed | {self.index.path, self.index.ranges_path}
+
+    def to_json(self) -> bytes:
+        """Write the manifest."""
+        return _JSON.dump_json(self)
+
+
+_JSON = TypeAdapter(Manifest)
+
+
+def parse_manifest(body: bytes, path: str) -> Manifest:
+    """Read a manifest; raise StorageError when it is none, or of another format."""
+    try:
+        return _JSON.validate_json(body)
+    except ValidationError as error:
+        raise StorageError(f"{path!r} is not a manifest: {error}", thing=path) from error

@@ -1,0 +1,223 @@
+"""The pool's side of one worker process: start it, hand it an item, watch it, kill it."""
+
+import contextlib
+import fcntl
+import json
+import os
+import pickle
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from news_platform.errors import ConfigError
+from news_platform.isolation import frames
+from news_platform.isolation.outcome import Done, Lost, Outcome, Reason
+
+# The child gets our import path first, so that it finds what we find, installed or not.
+_BOOT = (
+    "import sys, json; target, parent, limit, path = sys.argv[1:]; sys.path[:] = json.loads(path); "
+    "from news_platform.isolation.worker import main; "
+    "main(target, parent_pid=int(parent), data_limit_bytes=int(limit) or None)"
+)
+# Importing native extractors takes seconds, and more on a busy machine.
+_START_SECONDS = 120.0
+# How often the resident size is read while an item runs: a process fills some 40 MB meanwhile.
+_WATCH_SECONDS = 0.02
+# Beyond the cap on resident memory: stops one absurd allocation before a single page is touched.
+# Not tighter, since native libraries map far more private memory than they ever use.
+_DATA_SLACK_BYTES = 1 << 30
+_PIPE_BYTES = 1 << 20
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class WorkerFailed(Exception):
+    """The worker is of no more use, and has been killed."""
+
+    def __init__(self, reason: Reason, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+
+
+class WorkerProcess:
+    """One worker and its two pipes; used by one thread at a time, but for `kill`."""
+
+    def __init__(self, target: str, *, deadline_seconds: float, memory_bytes: int | None) -> None:
+        self._target = target
+        self._deadline_seconds = deadline_seconds
+        self._memory_bytes = memory_bytes
+        limit = memory_bytes + _DATA_SLACK_BYTES if memory_bytes else 0
+        arguments = [target, str(os.getpid()), str(limit), json.dumps(sys.path)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _BOOT, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            process_group=0,  # Ctrl-C is ours to handle, and a kill reaches the target's children
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._requests = self._process.stdin.fileno()
+        self._answers = self._process.stdout.fileno()
+        os.set_blocking(self._requests, False)
+        for pipe in (self._requests, self._answers):
+            _widen(pipe)
+        self._buffer = frames.FrameBuffer()
+        self._readable = select.poll()
+        self._readable.register(self._answers, select.POLLIN)
+        self._writable = select.poll()
+        self._writable.register(self._requests, select.POLLOUT)
+        self._statm = _open_statm(self.pid) if memory_bytes else None
+        self._ready_bytes = 0  # resident size when the first item came
+        self._resident_bytes = 0
+        self._watched_at = 0.0
+        self._renew_deadline(_START_SECONDS)
+
+    @property
+    def pid(self) -> int:
+        """Return the process id."""
+        return self._process.pid
+
+    def await_ready(self) -> None:
+        """Wait until the target is imported; raise ConfigError when it cannot be."""
+        kind, payload = self._next_frame()
+        if kind != frames.READY:
+            raise ConfigError(
+                f"cannot load {self._target!r}: {payload.decode()}", thing=self._target
+            )
+        self._watch_memory()
+        self._ready_bytes = self._resident_bytes
+
+    def is_fit(self) -> bool:
+        """Say whether it lives and has not grown so much that its next item would pay for it."""
+        if self._process.poll() is not None:
+            return False
+        if self._memory_bytes is None:
+            return True
+        room = self._memory_bytes - self._ready_bytes
+        return 2 * (self._resident_bytes - self._ready_bytes) <= room
+
+    def run(
+        self, request: bytes, *, on_report: Callable[[Any], None] | None
+    ) -> tuple[Outcome, bool]:
+        """Return what became of the pickled item, and whether this worker can take another."""
+        last_report = b""
+        self._renew_deadline(self._deadline_seconds)
+        try:
+            self._send(request)
+            while (frame := self._next_frame())[0] == frames.REPORT:
+                last_report = frame[1]
+                if on_report is not None:
+                    on_report(pickle.loads(last_report))
+                self._renew_deadline(self._deadline_seconds)
+        except WorkerFailed as failed:
+            return Lost(failed.reason, failed.detail, _loaded_report(last_report)), False
+        return _outcome(*frame, last_report=last_report), frame[0] != frames.MEMORY
+
+    def kill(self) -> None:
+        """Kill the worker and whatever it started; safe from any thread."""
+        if self._process.returncode is None:  # not yet reaped, so the id is still its own
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+    def discard(self) -> None:
+        """Kill the worker, reap it and close its pipes."""
+        self.kill()
+        with self._process:  # closes both pipes, then waits
+            if self._statm is not None:
+                os.close(self._statm)
+                self._statm = None
+
+    def _renew_deadline(self, seconds: float) -> None:
+        self._allowed_seconds = seconds
+        self._deadline = time.monotonic() + seconds
+
+    def _send(self, request: bytes) -> None:
+        header = frames.HEADER.pack(frames.REQUEST, len(request))
+        parts = [memoryview(header), memoryview(request)]
+        while parts:
+            try:
+                parts = frames.unwritten(parts, os.writev(self._requests, parts))
+            except BlockingIOError:
+                self._wait(self._writable)
+            except BrokenPipeError as error:
+                raise self._gone() from error
+
+    def _next_frame(self) -> tuple[bytes, bytes]:
+        while (frame := self._buffer.pop()) is None:
+            if not self._wait(self._readable):
+                continue
+            data = os.read(self._answers, _PIPE_BYTES)
+            if not data:
+                raise self._gone()
+            self._buffer.feed(data)
+        return frame
+
+    def _wait(self, poll: select.poll) -> bool:
+        """Wait a little and say whether the pipe is open for us; kill a late or fat worker."""
+        now = time.monotonic()
+        if now >= self._deadline:
+            raise self._ended("timeout", f"silent for {self._allowed_seconds:g} s")
+        if self._statm is None:
+            return bool(poll.poll((self._deadline - now) * 1000))
+        if now >= self._watched_at + _WATCH_SECONDS:  # also while reports keep us busy
+            self._watched_at = now
+            self._watch_memory()
+        return bool(poll.poll(min(self._deadline - now, _WATCH_SECONDS) * 1000))
+
+    def _watch_memory(self) -> None:
+        if self._statm is None or self._memory_bytes is None:
+            return
+        with contextlib.suppress(ProcessLookupError):  # it is gone; its pipe will say so
+            self._resident_bytes = int(os.pread(self._statm, 256, 0).split()[1]) * _PAGE_BYTES
+        if self._resident_bytes > self._memory_bytes:
+            held = f"held {self._resident_bytes:,} of {self._memory_bytes:,} bytes"
+            raise self._ended("memory", held)
+
+    def _ended(self, reason: Reason, detail: str) -> WorkerFailed:
+        self.kill()
+        return WorkerFailed(reason, detail)
+
+    def _gone(self) -> WorkerFailed:
+        """Say how the process ended: its pipe closed, so its exit status is already decided."""
+        self.kill()
+        return WorkerFailed("crash", _ending(self._process.wait()))
+
+
+def _widen(pipe: int) -> None:
+    """Let a whole page through at once, sparing both sides wake-ups, where the system allows it."""
+    with contextlib.suppress(AttributeError, OSError):
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+
+
+def _open_statm(pid: int) -> int | None:
+    """Open what tells a process's resident size; None where the system has no such file."""
+    try:
+        return os.open(f"/proc/{pid}/statm", os.O_RDONLY)
+    except OSError:
+        return None
+
+
+def _ending(status: int) -> str:
+    """Put an exit status into words; a negative one is the signal that killed the process."""
+    if status >= 0:
+        return f"exit {status}"
+    try:
+        return f"killed by {signal.Signals(-status).name}"
+    except ValueError:  # real-time signals have no name
+        return f"killed by signal {-status}"
+
+
+def _loaded_report(payload: bytes) -> Any:
+    return pickle.loads(payload) if payload else None
+
+
+def _outcome(kind: bytes, payload: bytes, *, last_report: bytes) -> Outcome:
+    if kind == frames.DONE:
+        return Done(pickle.loads(payload))
+    reason: Reason = "memory" if kind == frames.MEMORY else "error"
+    return Lost(reason, payload.decode(), _loaded_report(last_report))

@@ -1,0 +1,115 @@
+"""The worker's side: import one function, call it on each item that arrives, answer, die on EOF.
+
+The process is started by `process.py`; of ours it imports only this, the target brings the rest.
+"""
+
+import ctypes
+import importlib
+import os
+import pickle
+import resource
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from news_platform.isolation import frames
+
+_PR_SET_PDEATHSIG = 1
+_PICKLE_PROTOCOL = 5
+
+
+class _Channel:
+    """Where answers go; a lock, since the target may report from several threads."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._lock = threading.Lock()
+
+    def send(self, kind: bytes, payload: bytes) -> None:
+        with self._lock:
+            frames.write_frame(self._fd, kind, payload)
+
+
+_channel: _Channel | None = None
+
+
+def report(value: object) -> None:
+    """Tell the pool where the target is; its deadline starts anew. Outside a worker: do nothing."""
+    if _channel is not None:
+        _channel.send(frames.REPORT, pickle.dumps(value, _PICKLE_PROTOCOL))
+
+
+def main(target: str, *, parent_pid: int, data_limit_bytes: int | None) -> None:
+    """Serve items until the parent closes the pipe or dies."""
+    global _channel
+    requests, channel = _take_pipes()
+    _die_with(parent_pid)
+    _limit(data_limit_bytes)
+    try:
+        function = load_target(target)
+    except BaseException as error:  # noqa: BLE001 - an import may raise anything; the pool tells it
+        channel.send(frames.UNUSABLE, _described(error))
+        return
+    _channel = channel
+    channel.send(frames.READY, b"")
+    while (request := _read_request(requests)) is not None:
+        _answer(function, request, channel)
+
+
+def load_target(target: str) -> Callable[[Any], Any]:
+    """Import `package.module:function`."""
+    module, _, name = target.partition(":")
+    function: Callable[[Any], Any] = getattr(importlib.import_module(module), name)
+    return function
+
+
+def _answer(function: Callable[[Any], Any], request: bytes, channel: _Channel) -> None:
+    try:
+        payload = pickle.dumps(function(pickle.loads(request)), _PICKLE_PROTOCOL)
+    except MemoryError as error:
+        # What is left of this process cannot be trusted with another item.
+        channel.send(frames.MEMORY, _described(error))
+        os._exit(1)
+    except BaseException as error:  # noqa: BLE001 - anyone's code: native panics are no Exception
+        channel.send(frames.ERROR, _described(error))
+    else:
+        channel.send(frames.DONE, payload)
+
+
+def _described(error: BaseException) -> bytes:
+    return f"{type(error).__name__}: {error}".encode("utf-8", "replace")
+
+
+def _take_pipes() -> tuple[BinaryIO, _Channel]:
+    """Move the pipes away from 0 and 1, where prints and prompts of the target would touch them."""
+    requests = os.fdopen(os.dup(0), "rb")
+    answers = os.dup(1)
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123 - a descriptor is wanted, not a path
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    return requests, _Channel(answers)
+
+
+def _read_request(requests: BinaryIO) -> bytes | None:
+    header = requests.read(frames.HEADER.size)
+    if len(header) < frames.HEADER.size:
+        return None
+    _, length = frames.HEADER.unpack(header)
+    payload = requests.read(length)
+    return payload if len(payload) == length else None
+
+
+def _limit(data_bytes: int | None) -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash is one lost item, not a core file
+    if data_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_DATA, (data_bytes, data_bytes))
+
+
+def _die_with(parent_pid: int) -> None:
+    """Have Linux kill this process when its parent dies; elsewhere it ends at the closed pipe."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent_pid:  # it died before we asked
+        os._exit(1)

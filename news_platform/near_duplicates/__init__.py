@@ -1,0 +1,1 @@
+"""Articles and pages in, clusters of near-identical texts out."""

@@ -1,0 +1,108 @@
+"""Stored articles in, their clusters out: assigned in the ledger's band table, shown as Parquet."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+
+import polars as pl
+import sqlalchemy as sa
+
+from news_platform.datasets.article_clusters import ARTICLE_CLUSTERS
+from news_platform.datasets.articles import ARTICLES, articles_path
+from news_platform.near_duplicates.bands import BandTable
+from news_platform.near_duplicates.flow import Document, assign_clusters
+from news_platform.near_duplicates.sketch import SketchOptions
+from news_platform.storage.markers import (
+    fingerprint,
+    fingerprint_of,
+    read_markers,
+    read_report,
+    write_marker,
+)
+from news_platform.storage.parquet import path_values, scan_table, write_table
+from news_platform.storage.sql import reading
+from news_platform.storage.store import ObjectStore
+
+COLLECTION = "articles"
+_WHOLE = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class ArticlesReport:
+    """What a run judged, and what all runs have found."""
+
+    days: int
+    judged: int
+    joined: int
+    articles: int
+    clusters: int
+    largest: int
+
+
+def wanted_articles(store: ObjectStore) -> Mapping[str, str]:
+    """Return what the clusters should stand on: all daily files of articles."""
+    days = _days(store)
+    return {_WHOLE: fingerprint(f"{day}={inputs}" for day, inputs in days.items())} if days else {}
+
+
+def built_articles(store: ObjectStore) -> Mapping[str, str]:
+    """Return what the clusters stand on."""
+    markers = read_markers(store, ARTICLE_CLUSTERS.name)
+    return {key: marker.inputs for key, marker in markers.items()}
+
+
+def cluster_articles(store: ObjectStore, *, engine: sa.Engine) -> ArticlesReport:
+    """Judge the articles of every day whose file changed, then show all clusters."""
+    days, options = _days(store), SketchOptions()
+    inputs = wanted_articles(store).get(_WHOLE, "")
+    changed = [day for day, seen in days.items() if _known_days(store).get(day) != seen]
+    assigned = list(
+        assign_clusters(
+            _read_articles(store, changed), engine=engine, collection=COLLECTION, options=options
+        )
+    )
+    frame = read_clusters(engine)
+    write_table(store, ARTICLE_CLUSTERS.path, frame, ARTICLE_CLUSTERS)
+    report = ArticlesReport(
+        days=len(changed),
+        judged=len(assigned),
+        joined=sum(one.jaccard is not None for one in assigned),
+        articles=frame.height,
+        clusters=frame.filter(pl.col("cluster_size") > 1)["cluster_id"].n_unique(),
+        largest=max(frame["cluster_size"].to_list(), default=0),
+    )
+    seen = asdict(report) | {"inputs_of_days": days}
+    write_marker(store, ARTICLE_CLUSTERS.name, _WHOLE, inputs=inputs, report=seen)
+    return report
+
+
+def read_clusters(engine: sa.Engine) -> pl.DataFrame:
+    """Return every judged article with its cluster, in the order they came."""
+    with reading(engine).begin() as connection:
+        rows = BandTable(connection, COLLECTION, SketchOptions()).assignments()
+    columns = [(one.document_id, one.cluster_id, one.jaccard) for one in rows]
+    schema = {"url_hash": pl.String(), "cluster_id": pl.String(), "jaccard": pl.Float64()}
+    frame = pl.DataFrame(columns, schema=schema, orient="row")
+    return frame.with_columns(pl.len().over("cluster_id").cast(pl.Int64).alias("cluster_size"))
+
+
+def _days(store: ObjectStore) -> dict[str, str]:
+    """Return the fingerprint of every daily file, with the options it is to be judged by."""
+    options = SketchOptions()
+    by = f"{options.fingerprint}-{options.threshold}"
+    return {
+        path_values(info.path)["date"]: fingerprint([fingerprint_of([info]), by])
+        for info in store.list("articles", name_prefix="date=")
+    }
+
+
+def _known_days(store: ObjectStore) -> Mapping[str, object]:
+    marker = read_markers(store, ARTICLE_CLUSTERS.name).get(_WHOLE)
+    known = read_report(store, marker).get("inputs_of_days") if marker else None
+    return known if isinstance(known, dict) else {}
+
+
+def _read_articles(store: ObjectStore, days: list[str]) -> Iterator[Document]:
+    for day in sorted(days):
+        rows = scan_table(store, [articles_path(day)], ARTICLES)
+        for url_hash, text in rows.select("url_hash", "clean_text").collect().iter_rows():
+            yield Document(url_hash, text or "")

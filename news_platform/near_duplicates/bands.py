@@ -1,0 +1,188 @@
+"""The band table in SQL: documents that arrive one by one find their cluster among all before.
+
+Each document is one row with its shingle hashes, and one narrow row per band key. Keys are salted
+with the collection and the sketch options, so collections never meet and need no column there.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from news_platform.near_duplicates.clusters import cluster_id
+from news_platform.near_duplicates.sketch import Sketch, SketchOptions, jaccard_of
+
+METADATA = sa.MetaData()
+_SERIAL = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+
+TEXTS = sa.Table(
+    "near_duplicate_texts",
+    METADATA,
+    sa.Column("sequence", _SERIAL, primary_key=True, autoincrement=True),
+    sa.Column("collection", sa.Text, nullable=False),
+    sa.Column("document_id", sa.Text, nullable=False),
+    sa.Column("sketch", sa.Text, nullable=False),
+    sa.Column("text_key", sa.Text, nullable=False),
+    sa.Column("cluster_id", sa.Text, nullable=False),
+    sa.Column("jaccard", sa.Double),
+    sa.Column("shingle_hashes", sa.LargeBinary, nullable=False),
+    sa.UniqueConstraint("collection", "document_id", name="near_duplicate_texts_document"),
+    sa.Index("near_duplicate_texts_cluster", "collection", "cluster_id"),
+    sa.Index("near_duplicate_texts_text", "collection", "text_key"),
+)
+BANDS = sa.Table(
+    "near_duplicate_bands",
+    METADATA,
+    sa.Column("key", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column(
+        "sequence",
+        _SERIAL,
+        sa.ForeignKey(TEXTS.c.sequence, ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    sa.Index("near_duplicate_bands_sequence", "sequence"),
+    sqlite_with_rowid=False,
+)
+# Ordered by shared keys, so the true twins come first; the rest of a template's crowd adds nothing.
+_MAX_CANDIDATES = 64
+# Any constant will do, as long as all our processes take the same PostgreSQL advisory lock.
+_ADVISORY_LOCK = 7_236_120_456
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """The cluster of a document; `jaccard` is that with its most alike elder, None without one."""
+
+    document_id: str
+    cluster_id: str
+    jaccard: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class BandTable:
+    """One collection of documents and their clusters, in a transaction of the caller's."""
+
+    connection: sa.Connection
+    collection: str
+    options: SketchOptions
+
+    def lock(self) -> None:
+        """Keep other writers out until the transaction ends; two twins must see each other.
+
+        SQLite's transactions hold the write lock from their beginning.
+        """
+        if self.connection.dialect.name == "postgresql":
+            self.connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
+
+    def assign(self, document_id: str, sketch: Sketch) -> Assignment:
+        """Store the document and return its cluster; the same text again changes nothing."""
+        known = self._row(TEXTS.c.document_id == document_id)
+        if known is not None:
+            if (known.text_key, known.sketch) == (sketch.text_key, self.options.fingerprint):
+                return Assignment(document_id, known.cluster_id, known.jaccard)
+            self._remove(known)
+        twin = self._row(TEXTS.c.text_key == sketch.text_key, self._is_comparable())
+        if twin is not None:
+            found = Assignment(document_id, twin.cluster_id, 1.0)
+        else:
+            found = self._assigned_by_bands(document_id, sketch)
+        self._insert(found, sketch, with_bands=twin is None)
+        return found
+
+    def assignments(self) -> list[Assignment]:
+        """Return every document and its cluster, in the order they came."""
+        query = sa.select(TEXTS.c.document_id, TEXTS.c.cluster_id, TEXTS.c.jaccard)
+        ours = query.where(TEXTS.c.collection == self.collection).order_by(TEXTS.c.sequence)
+        return [Assignment(*row) for row in self.connection.execute(ours)]
+
+    def members(self, name: str) -> list[str]:
+        """Return the documents of a cluster, the first one first."""
+        query = sa.select(TEXTS.c.document_id).order_by(TEXTS.c.sequence)
+        is_member = sa.and_(TEXTS.c.collection == self.collection, TEXTS.c.cluster_id == name)
+        return list(self.connection.scalars(query.where(is_member)))
+
+    def _row(self, *conditions: sa.ColumnElement[bool]) -> sa.Row[Any] | None:
+        query = sa.select(TEXTS).where(TEXTS.c.collection == self.collection, *conditions)
+        return self.connection.execute(query.order_by(TEXTS.c.sequence).limit(1)).first()
+
+    def _is_comparable(self) -> sa.ColumnElement[bool]:
+        return TEXTS.c.sketch == self.options.fingerprint
+
+    def _assigned_by_bands(self, document_id: str, sketch: Sketch) -> Assignment:
+        alike = [
+            (jaccard, cluster)
+            for cluster, hashes in self._candidates(sketch)
+            if (jaccard := _jaccard(sketch, hashes)) >= self.options.threshold
+        ]
+        if not alike:
+            return Assignment(document_id, cluster_id(document_id, sketch.text_key), None)
+        name = self._merged({cluster for _, cluster in alike})
+        return Assignment(document_id, name, max(jaccard for jaccard, _ in alike))
+
+    def _candidates(self, sketch: Sketch) -> list[tuple[str, bytes]]:
+        shared = sa.func.count()
+        met = (
+            sa.select(BANDS.c.sequence)
+            .where(BANDS.c.key.in_(self._salted(sketch.band_keys)))
+            .group_by(BANDS.c.sequence)
+            .having(shared >= self.options.min_shared_bands)
+            .order_by(shared.desc(), BANDS.c.sequence)
+            .limit(_MAX_CANDIDATES)
+            .subquery()
+        )
+        query = sa.select(TEXTS.c.cluster_id, TEXTS.c.shingle_hashes)
+        rows = self.connection.execute(query.join(met, met.c.sequence == TEXTS.c.sequence))
+        return [(row.cluster_id, row.shingle_hashes) for row in rows]
+
+    def _merged(self, names: set[str]) -> str:
+        """Make one cluster of several, under the name of the one whose first member came first."""
+        if len(names) == 1:
+            return names.pop()
+        is_one = sa.and_(TEXTS.c.collection == self.collection, TEXTS.c.cluster_id.in_(names))
+        query = sa.select(TEXTS.c.cluster_id).where(is_one).order_by(TEXTS.c.sequence).limit(1)
+        eldest: str = self.connection.scalars(query).one()
+        self.connection.execute(sa.update(TEXTS).where(is_one).values(cluster_id=eldest))
+        return eldest
+
+    def _insert(self, found: Assignment, sketch: Sketch, *, with_bands: bool) -> None:
+        row = {
+            "collection": self.collection,
+            "document_id": found.document_id,
+            "sketch": self.options.fingerprint,
+            "text_key": sketch.text_key,
+            "cluster_id": found.cluster_id,
+            "jaccard": found.jaccard,
+            "shingle_hashes": sketch.shingle_hashes.tobytes(),
+        }
+        insert = sa.insert(TEXTS).values(row).returning(TEXTS.c.sequence)
+        sequence = self.connection.scalars(insert).one()
+        if with_bands:  # a twin's keys serve both
+            keys = self._salted(sketch.band_keys)
+            self.connection.execute(
+                sa.insert(BANDS), [{"key": key, "sequence": sequence} for key in set(keys)]
+            )
+
+    def _remove(self, row: sa.Row[Any]) -> None:
+        """Delete a document whose text changed; its band keys go to a twin, if it has one."""
+        twin = self._row(
+            TEXTS.c.text_key == row.text_key,
+            TEXTS.c.sketch == row.sketch,
+            TEXTS.c.sequence != row.sequence,
+        )
+        if twin is not None:
+            moved = sa.update(BANDS).where(BANDS.c.sequence == row.sequence)
+            self.connection.execute(moved.values(sequence=twin.sequence))
+        self.connection.execute(sa.delete(TEXTS).where(TEXTS.c.sequence == row.sequence))
+
+    def _salted(self, keys: Iterable[int]) -> list[int]:
+        name = f"{self.collection}\n{self.options.fingerprint}".encode()
+        salt = int.from_bytes(hashlib.sha256(name).digest()[:8], "little", signed=True)
+        return [key ^ salt for key in keys]
+
+
+def _jaccard(sketch: Sketch, stored: bytes) -> float:
+    return jaccard_of(sketch.shingle_hashes, np.frombuffer(stored, dtype=np.uint32))

@@ -1,0 +1,65 @@
+"""The words and phrases by which boilerplate gives itself away; lists only, no decisions.
+
+They are general: class names that content systems share and phrases that newsrooms share.
+"""
+
+import re
+
+# Whole words of class and id attributes.
+NEGATIVE_CLASS = re.compile(
+    r"""(?:^|[\s_-])(
+    comments?|kommentare?|disqus|related|recommend\w*|recirc\w*|newsletters?|sign-?up|subscri\w+
+    |social\w*|share\w*|sharing|addthis|promo\w*|sidebar|breadcrumbs?|cookies?|consent|gdpr
+    |ad|ads|advert\w*|adslot|sponsor\w*|popular|trending|most-?(?:read|popular|viewed)
+    |read-?more|read-?also|also-?read|more-?(?:on|from|stories|news|articles)
+    |by-?line\w*|bio|authors?|author-?(?:bio|box|info|card|name|list|block)
+    |caption\w*|credits?|copyright|footer\w*|tags?|tag-?(?:list|cloud)|keywords|topics?|toolbar
+    |outbrain|taboola|login|banner|modal|popup|pop-?over|tooltip|print-?only|sr-?only
+    |visually-?hidden|screen-?reader\w*|skip-?link|pagination|pager|next-?(?:article|post)|prev\w*
+    |post-?nav\w*|navigation|nav|menu|gallery|carousel|slider|player|playlist|video\w*|podcast\w*
+    |audio|poll|quiz|rating|timestamp|dateline|date|published|pub-?date|meta|metadata
+    |post-?meta|entry-?meta|disclaimer|correction|donat\w*|support-?us|feedback|survey|widget\w*
+    |jp-relatedposts|infobox|info-?box|fact-?box|faktabox|factsheet|callout|teasers?|linkbox
+    |link-?list|more-?links|kicker|eyebrow|hide|hidden|no-?print|d-none
+    )(?=$|[\s_-])""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# Words so plain that they hold even when the text under them outweighs a short article.
+STRONG_WORDS = frozenset(("cookie", "cookies", "consent", "gdpr", "modal", "comments", "disqus"))
+NEGATIVE_ROLES = frozenset(("navigation", "banner", "contentinfo", "complementary", "dialog"))
+HIDDEN_STYLE = re.compile(r"display:\s*none|visibility:\s*hidden", re.IGNORECASE)
+
+BODY_CLASS = re.compile(
+    r"(?:article|story|post|entry|content|news|page|text)[_-]*(?:body|content|text|main|inner)"
+    r"|articlebody|storytext|body-?(?:text|content|copy)|richtext|^article$|paragraph",
+    re.IGNORECASE,
+)
+LEAD_CLASS = re.compile(
+    r"(?:^|[\s_-])(?:lead|lede|intro\w*|stand-?first|sub-?title\w*|sub-?head\w*|summary|excerpt"
+    r"|abstract|dek|deck|description|preamble|ingress|chapo\w*|sapo|vorspann|teaser|entradilla"
+    r"|bajada|sumario|sottotitolo|subline|synopsis)(?=$|[\s_-])",
+    re.IGNORECASE,
+)
+
+# How a line begins that sends the reader elsewhere.
+POINTER_LINE = re.compile(
+    r"(?:read (?:more|also|next)|see (?:more|also)|more\s*:|also (?:on|read)|don.t miss|related"
+    r"|advertisement|click here|follow |sign up|subscribe|share|lesen sie|mehr zu|auch interessant"
+    r"|copyright|©)",
+    re.IGNORECASE,
+)
+# How a line ends that credits a picture.
+CREDIT_LINE = re.compile(
+    r"\((?:image|photo|picture|pic|foto|bild|credit)s?\b[^)]*\)$"
+    r"|(?:^|[\s|.(])(?:foto|bild|photo|image|credit|picture)s?\s*(?:credit)?:\s*\S.{0,60}$"
+    r"|©\s?\S.{0,50}$|\| getty images$",
+    re.IGNORECASE,
+)
+# A line that is nothing but a date.
+DATE_LINE = re.compile(
+    r"(?:(?:stand|published|publiziert|publicado|updated|aktualisiert|veröffentlicht|datum"
+    r"|last updated|posted)\b\W*)?(?:(?:mon|tue|wed|thu|fri|sat|sun)\w*,?\s+)?"
+    r"\d{1,4}[\s./-]*(?:\d{1,2}|[^\W\d]{3,9})[\s./,-]*\d{2,4}[\s,|–-]*(?:um|at)?\s*"
+    r"(?:\d{1,2}[:.h]\d{2})?\s*(?:uhr|am|pm|gmt|utc)?$",
+    re.IGNORECASE,
+)

@@ -1,0 +1,167 @@
+"""Articles out of the ledger: a Parquet file a day, what changed since a cursor, or a selection."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Literal
+
+import polars as pl
+import sqlalchemy as sa
+
+from news_platform.datasets.articles import ARTICLES, articles_path
+from news_platform.rss.ledger import changing, looking, newest_seq, read_config, write_config
+from news_platform.rss.tables import LINKS, RAW
+from news_platform.storage.parquet import write_table
+from news_platform.storage.store import ObjectStore
+
+Order = Literal["newest", "sources"]
+
+_CURSOR = "articles_export_seq"
+_COLUMNS = tuple(RAW.c[name] for name in ARTICLES.schema)
+# An article that waits for a second look is stored all the same.
+_IS_ARTICLE = (RAW.c.stored_at.is_not(None), RAW.c.status != "duplicate")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReport:
+    """The days written anew and the rows in them."""
+
+    days: tuple[str, ...]
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """Articles that changed after a cursor, in the order of their change, and the next cursor."""
+
+    rows: tuple[dict[str, Any], ...]
+    cursor: int
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which articles to give; None means any."""
+
+    category: str | None = None
+    language: str | None = None
+    since: datetime | None = None
+    order: Order = "newest"
+    limit: int | None = None
+
+
+def export_days(engine: sa.Engine, store: ObjectStore, *, now: datetime) -> ExportReport:
+    """Write the file of every day in which an article changed since the last export."""
+    newest = newest_seq(engine)
+    days = changed_days(engine)
+    rows = sum(_write_day(engine, store, day) for day in days)
+    if days:
+        with changing(engine) as change:
+            write_config(change, _CURSOR, str(newest), now=now)
+    return ExportReport(tuple(day.isoformat() for day in days), rows)
+
+
+def changed_days(engine: sa.Engine) -> list[date]:
+    """Return the days of storing that hold a change which no file shows yet."""
+    since = int(read_config(engine, _CURSOR) or 0)
+    chosen = sa.select(RAW.c.stored_at).where(
+        RAW.c.stored_at.is_not(None), RAW.c.changed_seq > since
+    )
+    with looking(engine) as connection:
+        moments = connection.execute(chosen).scalars()
+        return sorted({moment.astimezone(UTC).date() for moment in moments})
+
+
+def delta_since(engine: sa.Engine, cursor: int, *, limit: int = 1_000) -> Delta:
+    """Return up to `limit` articles changed after the cursor; ask again until there are none."""
+    chosen = (
+        sa.select(*_COLUMNS, RAW.c.status, RAW.c.changed_seq)
+        .where(RAW.c.stored_at.is_not(None), RAW.c.changed_seq > cursor)
+        .order_by(RAW.c.changed_seq, RAW.c.row_id)
+        .limit(limit)
+    )
+    with looking(engine) as connection:
+        rows = [dict(row._mapping) for row in connection.execute(chosen)]
+        rows += _rest_of_change(connection, rows, limit=limit)
+    return Delta(tuple(rows), rows[-1]["changed_seq"] if rows else cursor)
+
+
+def _rest_of_change(
+    connection: sa.Connection, rows: list[dict[str, Any]], *, limit: int
+) -> list[dict[str, Any]]:
+    """Return what is left of the last change, so that a cursor never stands inside one."""
+    if len(rows) < limit:
+        return []
+    last = rows[-1]
+    chosen = sa.select(*_COLUMNS, RAW.c.status, RAW.c.changed_seq).where(
+        RAW.c.stored_at.is_not(None),
+        RAW.c.changed_seq == last["changed_seq"],
+        RAW.c.row_id > last["row_id"],
+    )
+    return [dict(row._mapping) for row in connection.execute(chosen.order_by(RAW.c.row_id))]
+
+
+def select_articles(engine: sa.Engine, selection: Selection) -> list[dict[str, Any]]:
+    """Return stored articles with `popularity`: feeds that carry them plus links to them here."""
+    chosen = sa.select(*_COLUMNS, _links_here().label("links_here")).where(*_IS_ARTICLE)
+    if selection.category:
+        chosen = chosen.where(RAW.c.category_guess == selection.category)
+    if selection.language:
+        chosen = chosen.where(RAW.c.language == selection.language)
+    if selection.since:
+        chosen = chosen.where(
+            sa.func.coalesce(RAW.c.published_at, RAW.c.found_at) >= selection.since
+        )
+    with looking(engine) as connection:
+        rows = [dict(row._mapping) for row in connection.execute(chosen)]
+    ordered = sorted((_with_popularity(row) for row in rows), key=_sort_key(selection.order))
+    return ordered[: selection.limit]
+
+
+def _links_here() -> sa.ScalarSelect[int]:
+    return (
+        sa.select(sa.func.count())
+        .where(LINKS.c.target_url_hash == RAW.c.url_hash)
+        .correlate(RAW)
+        .scalar_subquery()
+    )
+
+
+def _with_popularity(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "popularity": len(row["sources_list"]) + row.pop("links_here")}
+
+
+def _sort_key(order: Order) -> Any:
+    def newest(row: dict[str, Any]) -> float:
+        return -float((row["published_at"] or row["found_at"]).timestamp())
+
+    if order == "newest":
+        return lambda row: (newest(row), row["row_id"])
+    return lambda row: (-row["popularity"], newest(row), row["row_id"])
+
+
+def _write_day(engine: sa.Engine, store: ObjectStore, day: date) -> int:
+    """Replace the file of a day; a day that lost its last article loses its file."""
+    start = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    chosen = (
+        sa.select(*_COLUMNS)
+        .where(*_IS_ARTICLE, RAW.c.stored_at >= start, RAW.c.stored_at < start + timedelta(days=1))
+        .order_by(RAW.c.row_id)
+    )
+    with looking(engine) as connection:
+        frame = article_frame(row._mapping for row in connection.execute(chosen))
+    path = articles_path(day.isoformat())
+    if frame.is_empty():
+        store.delete([path])
+    else:
+        write_table(store, path, frame, ARTICLES)
+    return frame.height
+
+
+def article_frame(rows: Iterable[Any]) -> pl.DataFrame:
+    """Return ledger rows as a frame with the columns of the articles table."""
+    lists = {name for name, dtype in ARTICLES.schema.items() if isinstance(dtype, pl.List)}
+    columns: dict[str, list[Any]] = {name: [] for name in ARTICLES.schema}
+    for row in rows:
+        for name, values in columns.items():
+            values.append(list(row[name]) if name in lists else row[name])
+    return pl.DataFrame(columns, schema=dict(ARTICLES.schema))

@@ -1,0 +1,281 @@
+"""The ledger's tables: the seed's columns for Feeds, Raw and ArticlesIndex, our own beside them.
+
+`changed_seq` grows with every committed change a reader of the ledger may want to see; claims do
+not count. Whoever copies the ledger elsewhere asks for what is above the last number it saw.
+"""
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Dialect
+from sqlalchemy.types import TypeDecorator
+
+METADATA = sa.MetaData()
+
+FEEDS_COLUMNS = (
+    "feed_url",
+    "feed_url_canon",
+    "lang",
+    "status",
+    "last_entry_date",
+    "last_crawled",
+    "no_updates_days",
+    "etag",
+    "last_modified",
+    "health_score",
+    "notes",
+    "checked_at",
+)
+RAW_COLUMNS = (
+    "row_id",
+    "source",
+    "feed_url",
+    "article_url",
+    "article_url_canon",
+    "url_hash",
+    "text_hash",
+    "found_at",
+    "fetched_at",
+    "published_at",
+    "language",
+    "title",
+    "subtitle",
+    "authors",
+    "section",
+    "tags",
+    "article_type",
+    "clean_text",
+    "clean_text_len",
+    "full_text_ref",
+    "full_text_len",
+    "word_count",
+    "out_links",
+    "category_guess",
+    "status",
+    "lock_owner",
+    "lock_at",
+    "processed_at",
+    "retries",
+    "error_msg",
+    "sources_list",
+    "aliases",
+    "last_seen_rss",
+)
+INDEX_COLUMNS = (
+    "url_hash",
+    "text_hash",
+    "article_url_canon",
+    "row_id_raw",
+    "first_seen",
+    "last_seen",
+    "is_duplicate",
+    "reason",
+    "language",
+    "category_guess",
+    "rev_n",
+)
+
+
+class Moment(TypeDecorator[datetime]):
+    """An aware UTC moment on both databases; SQLite itself keeps no zone."""
+
+    impl = sa.DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Hand over UTC, without the zone where the database would not keep it."""
+        if value is None:
+            return None
+        moment = value.astimezone(UTC)
+        return moment.replace(tzinfo=None) if dialect.name == "sqlite" else moment
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        """Give the zone back."""
+        if value is None or value.tzinfo is not None:
+            return value if value is None else value.astimezone(UTC)
+        return value.replace(tzinfo=UTC)
+
+
+class Texts(TypeDecorator[tuple[str, ...]]):
+    """A list of texts as one JSON array, readable in any SQL browser and in a sheet's cell."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Sequence[str] | None, dialect: Dialect) -> str | None:
+        """Write the array."""
+        return None if value is None else json.dumps(list(value), ensure_ascii=False)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> tuple[str, ...]:
+        """Read the array; an empty cell is an empty list."""
+        return tuple(json.loads(value)) if value else ()
+
+
+def _text(name: str) -> sa.Column[str]:
+    return sa.Column(name, sa.Text, nullable=False, server_default="")
+
+
+def _number(name: str, default: int = 0) -> sa.Column[int]:
+    return sa.Column(name, sa.Integer, nullable=False, server_default=str(default))
+
+
+def _changed_seq() -> sa.Column[int]:
+    return sa.Column("changed_seq", sa.BigInteger, nullable=False, index=True)
+
+
+FEEDS = sa.Table(
+    "feeds",
+    METADATA,
+    sa.Column("feed_url", sa.Text, nullable=False),
+    sa.Column("feed_url_canon", sa.Text, primary_key=True),
+    _text("lang"),
+    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("last_entry_date", Moment),
+    sa.Column("last_crawled", Moment),
+    _number("no_updates_days"),
+    _text("etag"),
+    _text("last_modified"),
+    _number("health_score", 100),
+    _text("notes"),
+    sa.Column("checked_at", Moment),
+    # Our own: what the poller needs to know.
+    _text("title"),
+    sa.Column("next_poll_at", Moment),
+    sa.Column("claimed_until", Moment),
+    _number("interval_seconds"),
+    _number("errors_in_row"),
+    _number("last_status"),
+    _text("body_hash"),
+    _changed_seq(),
+    sa.Index("feeds_due", "status", "next_poll_at"),
+)
+
+RAW = sa.Table(
+    "raw",
+    METADATA,
+    sa.Column("row_id", sa.Integer, primary_key=True, autoincrement=True),
+    _text("source"),
+    sa.Column("feed_url", sa.Text, nullable=False),
+    sa.Column("article_url", sa.Text, nullable=False),
+    sa.Column("article_url_canon", sa.Text, nullable=False),
+    sa.Column("url_hash", sa.Text, nullable=False),
+    _text("text_hash"),
+    sa.Column("found_at", Moment, nullable=False),
+    sa.Column("fetched_at", Moment),
+    sa.Column("published_at", Moment),
+    _text("language"),
+    _text("title"),
+    _text("subtitle"),
+    sa.Column("authors", Texts),
+    _text("section"),
+    sa.Column("tags", Texts),
+    _text("article_type"),
+    _text("clean_text"),
+    _number("clean_text_len"),
+    _text("full_text_ref"),
+    _number("full_text_len"),
+    _number("word_count"),
+    sa.Column("out_links", Texts),
+    _text("category_guess"),
+    sa.Column("status", sa.Text, nullable=False),
+    _text("lock_owner"),
+    sa.Column("lock_at", Moment),
+    sa.Column("processed_at", Moment),
+    _number("retries"),
+    _text("error_msg"),
+    sa.Column("sources_list", Texts),
+    sa.Column("aliases", Texts),
+    sa.Column("last_seen_rss", Moment),
+    # Our own: the fence against late workers, the backoff, the day of the export.
+    _number("attempt"),
+    sa.Column("next_try_at", Moment),
+    sa.Column("stored_at", Moment),
+    sa.Column("full_text_expired_at", Moment),
+    _changed_seq(),
+    sa.Index("raw_claimable", "status", "next_try_at", "row_id"),
+    sa.Index("raw_url_hash", "url_hash"),
+    sa.Index("raw_stored_at", "stored_at"),
+    sa.Index(
+        "raw_main_text",
+        "text_hash",
+        unique=True,
+        sqlite_where=sa.text("status = 'stored'"),
+        postgresql_where=sa.text("status = 'stored'"),
+    ),
+    sqlite_autoincrement=True,
+)
+
+ARTICLES_INDEX = sa.Table(
+    "articles_index",
+    METADATA,
+    sa.Column("url_hash", sa.Text, primary_key=True),
+    _text("text_hash"),
+    sa.Column("article_url_canon", sa.Text, nullable=False),
+    sa.Column("row_id_raw", sa.Integer, nullable=False, index=True),
+    sa.Column("first_seen", Moment, nullable=False),
+    sa.Column("last_seen", Moment, nullable=False),
+    sa.Column("is_duplicate", sa.Boolean, nullable=False, server_default=sa.false()),
+    _text("reason"),
+    _text("language"),
+    _text("category_guess"),
+    _number("rev_n"),
+    _changed_seq(),
+)
+
+REVISIONS = sa.Table(
+    "article_revisions",
+    METADATA,
+    sa.Column("row_id", sa.Integer, primary_key=True),
+    sa.Column("rev_n", sa.Integer, primary_key=True),
+    sa.Column("revised_at", Moment, nullable=False),
+    sa.Column("old_text_hash", sa.Text, nullable=False),
+    sa.Column("new_text_hash", sa.Text, nullable=False),
+    sa.Column("delta", sa.Text, nullable=False),
+)
+
+LINKS = sa.Table(
+    "article_links",
+    METADATA,
+    sa.Column("target_url_hash", sa.Text, primary_key=True),
+    sa.Column("row_id", sa.Integer, primary_key=True),
+)
+
+ROBOTS = sa.Table(
+    "robots",
+    METADATA,
+    sa.Column("origin", sa.Text, primary_key=True),
+    sa.Column("fetched_at", Moment, nullable=False),
+    sa.Column("status", sa.Integer, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False),
+)
+
+DIAGNOSTICS = sa.Table(
+    "diagnostics",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("run_at", Moment, nullable=False),
+    sa.Column("stage", sa.Text, nullable=False),
+    sa.Column("metric", sa.Text, nullable=False),
+    sa.Column("value", sa.Float, nullable=False),
+    _text("notes"),
+    _changed_seq(),
+    sqlite_autoincrement=True,
+)
+
+CONFIG = sa.Table(
+    "config",
+    METADATA,
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+    sa.Column("updated_at", Moment, nullable=False),
+    _changed_seq(),
+)
+
+SEQUENCE = sa.Table(
+    "ledger_sequence",
+    METADATA,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.BigInteger, nullable=False),
+)

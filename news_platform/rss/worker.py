@@ -1,0 +1,298 @@
+"""Claim pending articles, fetch and read their pages, and store what they say.
+
+read ─▶ decide ─▶ write for each article at its own pace; extraction runs in processes that may be
+killed, and the ledger takes one finished article at a time.
+"""
+
+import asyncio
+import re
+import sys
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import zip_longest
+from urllib.parse import urlsplit
+
+import sqlalchemy as sa
+
+from news_platform.errors import FetchError
+from news_platform.isolation.pool import Done, Pool
+from news_platform.rss import rhythm
+from news_platform.rss.article import Article
+from news_platform.rss.category import guess_category
+from news_platform.rss.claims import Claim, claim_articles, renew_claims
+from news_platform.rss.full_text import cut_at_word_end, write_full_text
+from news_platform.rss.ledger import changing, note_metrics
+from news_platform.rss.options import WorkOptions
+from news_platform.rss.outcomes import (
+    Finding,
+    defer_article,
+    fail_article,
+    retry_time,
+    skip_article,
+    store_finding,
+)
+from news_platform.rss.robots_gate import KnownRobots, RobotsGate
+from news_platform.rss.tasks import Document
+from news_platform.storage.store import ObjectStore
+from news_platform.text.hashes import text_hash
+from news_platform.web.fetch import PoliteFetcher, Response
+from news_platform.web.urls import canonical_url, url_hash
+
+_WORD = re.compile(r"\w+")
+# Asking again later may help; every other status of 400 and above is the site's last word.
+_SOFT = frozenset((408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524))
+_HARD_REASONS = frozenset(("blocked_address", "blocked_port", "bad_url", "nxdomain"))
+_HTML = ("html", "xml")
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """What a worker may touch: the ledger, the web, the process pool, the store of full texts."""
+
+    engine: sa.Engine
+    fetcher: PoliteFetcher
+    pool: Pool
+    full_texts: ObjectStore
+    user_agent: str
+    known_robots: KnownRobots
+    clock: Callable[[], datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkReport:
+    """How a batch went; `outcomes` counts articles by what became of them."""
+
+    claimed: int
+    outcomes: Mapping[str, int]
+
+    @property
+    def stored(self) -> int:
+        """Return how many articles were stored or revised."""
+        return self.outcomes.get("stored", 0) + self.outcomes.get("revised", 0)
+
+    @property
+    def duplicates(self) -> int:
+        """Return how many articles turned out to be known, by their address or by their text."""
+        return sum(n for outcome, n in self.outcomes.items() if outcome.startswith("duplicate"))
+
+
+async def work_articles(doors: Doors, *, worker_id: str, options: WorkOptions) -> WorkReport:
+    """Work batch by batch until nothing is due, or as many as allowed were claimed."""
+    run = _Run(doors, worker_id, options)
+    renewal = asyncio.create_task(run.keep_leases())
+    try:
+        await asyncio.gather(*(run.lane() for _ in range(options.concurrency)))
+    finally:
+        renewal.cancel()
+        with suppress(asyncio.CancelledError):
+            await renewal
+    if run.claimed:
+        await asyncio.to_thread(_note, doors, run.outcomes)
+    return WorkReport(run.claimed, dict(run.outcomes))
+
+
+def _note(doors: Doors, outcomes: Counter[str]) -> None:
+    with changing(doors.engine) as change:
+        note_metrics(change, "work", outcomes, now=doors.clock())
+
+
+def mixed(claims: Iterable[Claim]) -> list[Claim]:
+    """Return the claims host by host in turn, so that no host keeps all lanes waiting."""
+    by_host: dict[str, deque[Claim]] = {}
+    for claim in claims:
+        by_host.setdefault(urlsplit(claim.url_canon).netloc, deque()).append(claim)
+    turns = zip_longest(*by_host.values())
+    return [claim for turn in turns for claim in turn if claim is not None]
+
+
+class _Run:
+    """One worker at work: lanes that each take one article after the other."""
+
+    def __init__(self, doors: Doors, worker_id: str, options: WorkOptions) -> None:
+        self.doors = doors
+        self.worker_id = worker_id
+        self.options = options
+        self.waiting: deque[Claim] = deque()
+        self.in_hand: dict[int, Claim] = {}
+        self.claimed = 0
+        self.outcomes: Counter[str] = Counter()
+        self.claiming = asyncio.Lock()
+        # One writer at a time: SQLite has one anyway, and waiting here blocks no thread.
+        self.ledger = asyncio.Lock()
+        self.robots = RobotsGate(
+            doors.engine,
+            fetcher=doors.fetcher,
+            user_agent=doors.user_agent,
+            known=doors.known_robots,
+            cache_seconds=options.robots_cache_seconds,
+            now=doors.clock(),
+        )
+
+    async def lane(self) -> None:
+        """Take articles from claim to outcome until none is due."""
+        while (claim := await self.next_claim()) is not None:
+            outcome = await self._work(claim)
+            del self.in_hand[claim.row_id]
+            self.outcomes[outcome] += 1
+
+    async def next_claim(self) -> Claim | None:
+        async with self.claiming:
+            if not self.waiting:
+                claims = await asyncio.to_thread(self.claim)
+                self.claimed += len(claims)
+                self.in_hand.update((claim.row_id, claim) for claim in claims)
+                self.waiting.extend(mixed(claims))
+            return self.waiting.popleft() if self.waiting else None
+
+    def claim(self) -> list[Claim]:
+        most = self.options.max_articles
+        left = sys.maxsize if most is None else most - self.claimed
+        limit = min(self.options.pending_batch_size, left)
+        if limit <= 0:
+            return []
+        return claim_articles(
+            self.doors.engine,
+            self.worker_id,
+            limit=limit,
+            lease_seconds=self.options.lease_seconds,
+            now=self.doors.clock(),
+        )
+
+    async def keep_leases(self) -> None:
+        """Renew the leases of what is still in hand, for as long as the work lasts."""
+        while True:
+            await asyncio.sleep(self.options.lease_seconds / 3)
+            claims = tuple(self.in_hand.values())
+            await asyncio.to_thread(renew_claims, self.doors.engine, claims, now=self.doors.clock())
+
+    async def _work(self, claim: Claim) -> str:
+        verdict = await self.robots.verdict(claim.url_canon)
+        if verdict == "disallowed":
+            return await self._skip(claim, "robots.txt disallows it")
+        if verdict == "unknown":
+            return await self._defer(claim, "robots.txt is unreachable")
+        try:
+            answer = await self._fetch(claim)
+        except FetchError as error:
+            return await self._fail(claim, error.reason, soft=error.reason not in _HARD_REASONS)
+        if answer.status != 200:
+            wait = rhythm.asked_wait_seconds(answer.headers, now=self.doors.clock())
+            soft = answer.status in _SOFT
+            return await self._fail(claim, f"status {answer.status}", soft=soft, wait=wait)
+        return await self._read(claim, answer)
+
+    async def _fetch(self, claim: Claim) -> Response:
+        """Ask for the canonical address, without trackers; if refused, as the feed wrote it."""
+        answer = await self.doors.fetcher.fetch(claim.url_canon)
+        refused = answer.status >= 400 and answer.status not in _SOFT
+        if refused and claim.url != claim.url_canon:
+            return await self.doors.fetcher.fetch(claim.url)
+        return answer
+
+    async def _read(self, claim: Claim, answer: Response) -> str:
+        kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind and not any(part in kind for part in _HTML):
+            return await self._skip(claim, f"content type {kind}")
+        final = await self.robots.verdict(answer.final_url)
+        if final == "disallowed":
+            return await self._skip(claim, "robots.txt of the final address disallows it")
+        if final == "unknown":
+            return await self._defer(claim, "robots.txt of the final address is unreachable")
+        document = Document(answer.body, kind, answer.final_url)
+        extracted = await asyncio.wrap_future(self.doors.pool.submit(document))
+        if not isinstance(extracted, Done):
+            # A process may be lost to a busy machine; an exception comes from the page itself.
+            soft = extracted.reason != "error"
+            return await self._fail(claim, f"extraction {extracted.reason}", soft=soft)
+        if not extracted.value.clean_text.strip():
+            return await self._fail(claim, "no article text found", soft=False)
+        return await self._store(claim, answer, extracted.value)
+
+    async def _store(self, claim: Claim, answer: Response, article: Article) -> str:
+        now = self.doors.clock()
+        found = finding(article, final_url=answer.final_url, fetched_at=now, options=self.options)
+        reference = await asyncio.to_thread(
+            write_full_text, self.doors.full_texts, found.final_url_hash, article.full_text
+        )
+        return await self._write(
+            lambda: self._store_in_ledger(claim, replace(found, full_text_ref=reference), now)
+        )
+
+    def _store_in_ledger(self, claim: Claim, found: Finding, now: datetime) -> str:
+        with changing(self.doors.engine) as change:
+            return store_finding(change, claim, found, now=now)
+
+    async def _skip(self, claim: Claim, reason: str) -> str:
+        def write() -> str:
+            with changing(self.doors.engine) as change:
+                held = skip_article(change, claim, reason, now=self.doors.clock())
+            return "skipped" if held else "lost"
+
+        return await self._write(write)
+
+    async def _defer(self, claim: Claim, reason: str) -> str:
+        def write() -> str:
+            retry_at = self.doors.clock() + timedelta(seconds=self.options.retry_seconds)
+            with changing(self.doors.engine) as change:
+                held = defer_article(change, claim, reason, retry_at=retry_at)
+            return "deferred" if held else "lost"
+
+        return await self._write(write)
+
+    async def _fail(self, claim: Claim, reason: str, *, soft: bool, wait: int = 0) -> str:
+        def write() -> str:
+            now = self.doors.clock()
+            retry_at = self._retry_at(claim, now, wait) if soft else None
+            with changing(self.doors.engine) as change:
+                held = fail_article(change, claim, reason, retry_at=retry_at, now=now)
+            return ("error" if retry_at is None else "retry") if held else "lost"
+
+        return await self._write(write)
+
+    def _retry_at(self, claim: Claim, now: datetime, wait: int) -> datetime | None:
+        if claim.retries >= self.options.max_retries:
+            return None
+        backoff = retry_time(now, retries=claim.retries, retry_seconds=self.options.retry_seconds)
+        return max(backoff, now + timedelta(seconds=wait))
+
+    async def _write(self, write: Callable[[], str]) -> str:
+        async with self.ledger:
+            return await asyncio.to_thread(write)
+
+
+def finding(
+    article: Article, *, final_url: str, fetched_at: datetime, options: WorkOptions
+) -> Finding:
+    """Return what the ledger keeps of an article; lengths and hash are of the uncut text."""
+    canonical = canonical_url(final_url)
+    return Finding(
+        final_url=canonical,
+        final_url_hash=url_hash(canonical),
+        text_hash=text_hash(article.clean_text),
+        fetched_at=fetched_at,
+        published_at=article.published_at,
+        language=article.language,
+        title=article.title,
+        subtitle=article.subtitle,
+        authors=article.authors,
+        section=article.section,
+        tags=article.tags,
+        article_type=article.article_type,
+        clean_text=cut_at_word_end(article.clean_text, options.clean_text_limit),
+        clean_text_len=len(article.clean_text),
+        full_text_ref="",
+        full_text_len=len(article.full_text),
+        word_count=len(_WORD.findall(article.clean_text)),
+        out_links=article.out_links,
+        link_hashes=tuple(url_hash(link) for link in article.out_links),
+        category_guess=guess_category(
+            url=canonical,
+            section=article.section,
+            tags=article.tags,
+            title=article.title,
+            text=article.clean_text,
+        ),
+    )

@@ -1,0 +1,1 @@
+"""A small deterministic fictional news world for the demo and the tests."""

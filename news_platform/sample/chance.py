@@ -1,0 +1,57 @@
+"""Named streams of draws that give the same values on every machine and Python version."""
+
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Chance:
+    """Draw from a stream that depends on its names alone.
+
+    `random` promises stable results for `random()` only; hashing a counter promises all of them,
+    and a stream per thing keeps one article from changing when another is added.
+    """
+
+    def __init__(self, *names: object) -> None:
+        self._names = names
+        self._key = blake2b("\0".join(map(str, names)).encode()).digest()
+        self._drawn = 0
+
+    def branch(self, *names: object) -> "Chance":
+        """Return the stream of a part, independent of what was drawn here."""
+        return Chance(*self._names, *names)
+
+    def number(self, low: int, high: int) -> int:
+        """Draw a whole number from `low` to `high`, both included."""
+        return low + self._word() % (high - low + 1)
+
+    def happens(self, percent: int) -> bool:
+        """Say yes in `percent` of a hundred draws."""
+        return self._word() % 100 < percent
+
+    def pick(self, items: Sequence[T]) -> T:
+        """Draw one of the items."""
+        return items[self._word() % len(items)]
+
+    def sample(self, items: Sequence[T], count: int) -> list[T]:
+        """Draw `count` different items (all, when there are fewer), in drawn order."""
+        left = list(items)
+        return [left.pop(self._word() % len(left)) for _ in range(min(count, len(left)))]
+
+    def in_order(self, items: Sequence[T], count: int) -> list[T]:
+        """Draw `count` different items and keep the order in which they were given."""
+        chosen = sorted(self.sample(range(len(items)), count))
+        return [items[index] for index in chosen]
+
+    def octets(self, count: int) -> bytes:
+        """Draw up to 64 bytes."""
+        return self._block()[:count]
+
+    def _word(self) -> int:
+        return int.from_bytes(self._block()[:8], "big")
+
+    def _block(self) -> bytes:
+        self._drawn += 1
+        return blake2b(self._drawn.to_bytes(8, "big"), key=self._key).digest()

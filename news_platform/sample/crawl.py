@@ -1,0 +1,150 @@
+"""Pure: which pages the crawler met when, and the files of the listing it made of them."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta
+
+from news_platform.sample.chance import Chance
+from news_platform.sample.dates import DAYS
+from news_platform.sample.newsroom import Article
+from news_platform.sample.outlets import OUTLETS, Outlet
+from news_platform.sample.pages import missing_page
+from news_platform.sample.resource import Resource, gzip_member
+from news_platform.sample.sites import Site, page_of
+from news_platform.sample.warcs import Capture, warc_bytes
+
+FOLDER = "crawl-data/CC-NEWS/2025/11"
+LISTING = f"{FOLDER}/warc.paths.gz"
+
+_STARTS = (time(9, 12, 7), time(18, 33, 41))
+_LATE_START = time(22, 4, 19)
+_FIRST_SERIAL = 5011
+_HELD_BACK_A_DAY = 8
+_SEEN_AGAIN_PERCENT = 3
+
+# Listings have been seen to hold lines that are not WARC files; ours has one as well.
+_FOREIGN_LINE = f"{FOLDER}/warc.paths.md5"
+
+
+@dataclass(frozen=True, slots=True)
+class Warc:
+    """One file of the crawl with all its bytes."""
+
+    path: str
+    day: date
+    pages: int
+    body: bytes
+
+
+def crawl_warcs(articles: Sequence[Article], sites: Mapping[str, Site], seed: int) -> list[Warc]:
+    """Return the two WARC files of each day."""
+    met = _captures(articles, seed)
+    starts = [datetime.combine(day, at, tzinfo=UTC) for day in DAYS for at in _STARTS]
+    return [
+        _warc(start, _FIRST_SERIAL + at, met[start] + _oddities(sites, start, seed), seed=seed)
+        for at, start in enumerate(starts)
+    ]
+
+
+def late_warc(articles: Sequence[Article], day: date, seed: int) -> Warc:
+    """Return a third file of a day: pages that the crawler uploads later than the others."""
+    start = datetime.combine(day, _LATE_START, tzinfo=UTC)
+    captures = [
+        Capture(article.url, page_of(article, _of_outlet(articles, article)), start)
+        for article in held_back(articles, day, seed)
+    ]
+    return _warc(start, _FIRST_SERIAL + 100 + day.day, captures, seed=seed)
+
+
+def listing(paths: Iterable[str]) -> bytes:
+    """Return `warc.paths.gz` for these files, with the foreign line real listings have."""
+    lines = [*sorted(paths), _FOREIGN_LINE]
+    return gzip_member("".join(f"{line}\n" for line in lines).encode())
+
+
+def held_back(articles: Sequence[Article], day: date, seed: int) -> list[Article]:
+    """Return the articles of a day that only a late WARC shows."""
+    own = [
+        article
+        for article in articles
+        if article.outlet.crawled and article.kind == "own" and article.published_at.date() == day
+    ]
+    return Chance(seed, "held back", day).in_order(own, _HELD_BACK_A_DAY)
+
+
+def _captures(articles: Sequence[Article], seed: int) -> dict[datetime, list[Capture]]:
+    late = {article.url for day in DAYS for article in held_back(articles, day, seed)}
+    met: dict[datetime, list[Capture]] = defaultdict(list)
+    for article in articles:
+        if not article.outlet.crawled or article.url in late:
+            continue
+        for start, version in _meetings(article, seed):
+            page = page_of(version, _of_outlet(articles, article))
+            met[start].append(Capture(article.url, page, start))
+    return met
+
+
+def _meetings(article: Article, seed: int) -> Iterable[tuple[datetime, Article]]:
+    """Yield when an article is met and as what: once, or again after a change or by chance."""
+    first = _next_start(article.published_at)
+    if first is None:
+        return
+    changed = article.updated_at and article.updated_at > first
+    yield first, _first_version(article) if changed else article
+    again = _next_start(article.updated_at if changed and article.updated_at else first)
+    if again and (changed or Chance(seed, "again", article.url).happens(_SEEN_AGAIN_PERCENT)):
+        yield again, article
+
+
+def _first_version(article: Article) -> Article:
+    return replace(article, story=article.earlier or article.story, updated_at=None)
+
+
+def _next_start(after: datetime) -> datetime | None:
+    starts = (datetime.combine(day, at, tzinfo=UTC) for day in DAYS for at in _STARTS)
+    return next((start for start in starts if start > after), None)
+
+
+def _of_outlet(articles: Sequence[Article], article: Article) -> list[Article]:
+    return [other for other in articles if other.outlet.key == article.outlet.key]
+
+
+def _oddities(sites: Mapping[str, Site], start: datetime, seed: int) -> list[Capture]:
+    """Return what crawls also hold: fronts, redirects, missing pages, pictures, feeds, shells."""
+    chance = Chance(seed, "oddities", start)
+    crawled = [outlet for outlet in OUTLETS if outlet.crawled]
+    odd: list[Capture] = []
+    for outlet in chance.sample(crawled, 6):
+        odd.append(_of_site(sites, outlet, "/", start))
+    for outlet in chance.sample(crawled, 2):
+        gone = Resource(missing_page(outlet), f"text/html; charset={outlet.charset}", status=404)
+        odd.append(Capture(f"{outlet.origin}/{chance.number(1000, 9999)}.html", gone, start))
+    for outlet, path in zip(chance.sample(crawled, 2), ("/logo.png", "/app"), strict=True):
+        odd.append(_of_site(sites, outlet, path, start))
+    outlet = chance.pick(crawled)
+    odd.append(_of_site(sites, outlet, outlet.feed.path, start))
+    odd.append(_redirect(sites, chance, start))
+    return odd
+
+
+def _redirect(sites: Mapping[str, Site], chance: Chance, start: datetime) -> Capture:
+    outlet = next(outlet for outlet in OUTLETS if outlet.key == "harbourhill")
+    old = sorted(path for path in sites[outlet.host] if path.startswith("/story/"))
+    return _of_site(sites, outlet, chance.pick(old), start)
+
+
+def _of_site(sites: Mapping[str, Site], outlet: Outlet, path: str, at: datetime) -> Capture:
+    return Capture(outlet.origin + path, sites[outlet.host][path], at)
+
+
+def _warc(start: datetime, serial: int, captures: list[Capture], *, seed: int) -> Warc:
+    name = f"CC-NEWS-{start:%Y%m%d%H%M%S}-{serial:05d}.warc.gz"
+    chance = Chance(seed, "order", name)
+    shuffled = chance.sample(captures, len(captures))
+    timed = [
+        replace(capture, at=start + timedelta(seconds=4 * at + chance.number(0, 3)))
+        for at, capture in enumerate(shuffled)
+    ]
+    body = warc_bytes(name, timed, started_at=start)
+    return Warc(path=f"{FOLDER}/{name}", day=start.date(), pages=len(captures), body=body)

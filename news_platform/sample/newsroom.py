@@ -1,0 +1,202 @@
+"""Pure: who publishes which story when, with wire copies, updates and twins."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from urllib.parse import quote
+
+from news_platform.sample.chance import Chance
+from news_platform.sample.dates import DAYS, later, opening, publishing_minutes
+from news_platform.sample.desk import Desk
+from news_platform.sample.outlets import OUTLETS, Outlet
+from news_platform.sample.phrasebook import phrasebook
+from news_platform.sample.story import Story, with_ending
+
+
+@dataclass(frozen=True, slots=True)
+class Article:
+    """One story at one address; `earlier` is its first version when it was updated since.
+
+    `kind` is own, copy (of another outlet's story), twin (same text, second address) or premium
+    (behind a robots.txt rule).
+    """
+
+    outlet: Outlet
+    number: int
+    path: str
+    story: Story
+    author: str
+    published_at: datetime
+    kind: str = "own"
+    earlier: Story | None = None
+    updated_at: datetime | None = None
+    mentions: str | None = None
+
+    @property
+    def url(self) -> str:
+        """Return the address as the outlet writes it."""
+        return self.outlet.origin + self.path
+
+    @property
+    def changed_at(self) -> datetime:
+        """Return the instant of the newest version."""
+        return self.updated_at or self.published_at
+
+
+# Who sells stories to whom, and how many of them: the near-duplicates of the world.
+_SYNDICATION = (
+    ("meridian", ("calderpost", "harbourhill", "northmoor"), 16),
+    ("kupfertal", ("muenstereck",), 6),
+)
+_TWINS = (("calderpost", 2), ("northmoor", 1))
+_PREMIUM = ("calderpost", 3)
+_UPDATED_PERCENT = 6
+_MENTIONS_PERCENT = 12
+
+
+def publish(seed: int) -> tuple[Article, ...]:
+    """Return every article of the world, by outlet and then by time."""
+    desk = Desk(seed)
+    own = {outlet.key: _own_articles(outlet, desk) for outlet in OUTLETS}
+    copies = [copy for deal in _SYNDICATION for copy in _copies(own, seed, deal)]
+    for copy in copies:
+        own[copy.outlet.key].append(copy)
+    for key, count in _TWINS:
+        own[key].extend(_twins(own[key], count))
+    articles = [article for key in own for article in sorted(own[key], key=_by_time)]
+    return tuple(_with_mention(article, articles, seed) for article in articles)
+
+
+def _by_time(article: Article) -> tuple[datetime, int]:
+    return article.published_at, article.number
+
+
+def _own_articles(outlet: Outlet, desk: Desk) -> list[Article]:
+    times = sorted(_publishing_times(outlet, desk.seed))
+    articles = [_write(outlet, desk, index=index, at=at) for index, at in enumerate(times)]
+    if outlet.key == _PREMIUM[0]:
+        articles[-_PREMIUM[1] :] = [_premium(article) for article in articles[-_PREMIUM[1] :]]
+    return articles
+
+
+def _publishing_times(outlet: Outlet, seed: int) -> Iterable[datetime]:
+    for index in range(outlet.articles):
+        chance = Chance(seed, "time", outlet.key, index)
+        day = DAYS[index * len(DAYS) // outlet.articles]
+        minutes = chance.number(0, publishing_minutes(day) - 1)
+        yield opening(day) + timedelta(minutes=minutes, seconds=chance.number(0, 59))
+
+
+def _write(outlet: Outlet, desk: Desk, *, index: int, at: datetime) -> Article:
+    chance = Chance(desk.seed, "article", outlet.key, index)
+    story = desk.assign(outlet, index=index, day=at.date())
+    number = _first_number(outlet) + 7 * index
+    article = Article(
+        outlet=outlet,
+        number=number,
+        path=_path(outlet, story, number=number, at=at),
+        story=story,
+        author=chance.pick(phrasebook(outlet.language).names["authors"]),
+        published_at=at,
+    )
+    return _updated(article, chance) if chance.happens(_UPDATED_PERCENT) else article
+
+
+def _first_number(outlet: Outlet) -> int:
+    return Chance("number", outlet.key).number(100, 799) * 100
+
+
+def _updated(article: Article, chance: Chance) -> Article:
+    labels = phrasebook(article.outlet.language).labels
+    return replace(
+        article,
+        earlier=article.story,
+        story=with_ending(article.story, labels["update"], labels["correction"]),
+        updated_at=later(article.published_at, chance.number(200, 1100)),
+    )
+
+
+def _premium(article: Article) -> Article:
+    return replace(article, kind="premium", path="/premium" + article.path)
+
+
+def _copies(
+    own: dict[str, list[Article]], seed: int, deal: tuple[str, tuple[str, ...], int]
+) -> Iterable[Article]:
+    agency, buyers, count = deal
+    chance = Chance(seed, "deal", agency)
+    for sold, original in enumerate(chance.in_order(own[agency], count)):
+        for buyer in chance.sample(buyers, chance.number(1, len(buyers))):
+            outlet = next(outlet for outlet in OUTLETS if outlet.key == buyer)
+            yield _copy(original, outlet, chance=chance.branch(sold, buyer), sold=sold)
+
+
+def _copy(original: Article, outlet: Outlet, *, chance: Chance, sold: int) -> Article:
+    story = _edited(original, chance)
+    number = _first_number(outlet) + 7 * sold + 3
+    at = later(original.published_at, chance.number(20, 240))
+    return Article(
+        outlet=outlet,
+        number=number,
+        path=_path(outlet, story, number=number, at=at),
+        story=story,
+        author=original.outlet.name,
+        published_at=at,
+        kind="copy",
+    )
+
+
+def _edited(original: Article, chance: Chance) -> Story:
+    """Edit as a copy desk does: credit, then as told, without its end, or in brief."""
+    story = original.earlier or original.story
+    credited = f"{story.places[0].upper()} ({original.outlet.name}) – {story.lead}"
+    rest = story.paragraphs[1:]
+    kept = chance.pick((rest, rest, rest[:-1], rest[: max(4, len(rest) // 2)]))
+    headline = chance.pick((story.headline, f"{story.headline} ({original.outlet.name})"))
+    return replace(story, headline=headline, paragraphs=(credited, *kept))
+
+
+def _twins(articles: list[Article], count: int) -> list[Article]:
+    own = [article for article in articles if article.kind == "own" and not article.updated_at]
+    return [
+        replace(article, kind="twin", number=article.number + 1, path="/features" + article.path)
+        for article in own[-count:]
+    ]
+
+
+def _with_mention(article: Article, articles: list[Article], seed: int) -> Article:
+    """Let some articles link to an older one in the same language: what is talked about."""
+    chance = Chance(seed, "mention", article.url)
+    if article.kind != "own" or not chance.happens(_MENTIONS_PERCENT):
+        return article
+    older = [
+        other
+        for other in articles
+        if other.kind == "own"
+        and other.outlet.language == article.outlet.language
+        and other.published_at < article.published_at
+    ]
+    return replace(article, mentions=chance.pick(older).url) if older else article
+
+
+def _path(outlet: Outlet, story: Story, *, number: int, at: datetime) -> str:
+    match outlet.link_style:
+        case "numbered":
+            return f"/{story.topic}/{number}"
+        case "query":
+            return f"/article?id={number}"
+        case "native":
+            return f"/{story.topic}/{quote(_slug(story.headline))}-{number}/"
+        case _:
+            return f"/{at:%Y/%m/%d}/{story.topic}/{_latin_slug(story.headline)}-{number}.html"
+
+
+def _slug(headline: str) -> str:
+    return "-".join(re.findall(r"\w+", headline.lower())[:6])
+
+
+def _latin_slug(headline: str) -> str:
+    plain = unicodedata.normalize("NFKD", headline.replace("ß", "ss"))
+    return _slug(plain.encode("ascii", "ignore").decode())

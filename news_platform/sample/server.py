@@ -1,0 +1,169 @@
+"""A loopback HTTP server that answers for every host of a written sample world."""
+
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from hashlib import sha256
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Lock, Thread
+from urllib.parse import quote, unquote
+
+from news_platform.sample.dates import WORLD_NOW
+from news_platform.sample.resource import Resource, gzip_member, http_date
+from news_platform.sample.sitefiles import read_sites
+
+_MISSING = Resource(b"Not found\n", content_type="text/plain; charset=utf-8", status=404)
+_STRANGER = Resource(b"No such site\n", content_type="text/plain; charset=utf-8", status=421)
+
+
+@contextmanager
+def serve_world(folder: Path) -> Iterator[Mapping[str, tuple[str, int]]]:
+    """Serve the world from a thread; give the host map that leads a fetcher to it."""
+    server = _Server(read_sites(folder / "sites"))
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+    thread.start()
+    try:
+        yield {host: ("127.0.0.1", server.server_port) for host in sorted(server.sites)}
+    finally:
+        server.shutdown()
+        server.hang_up()
+        server.server_close()
+        thread.join()
+
+
+def answer(resource: Resource, headers: Mapping[str, str]) -> tuple[int, dict[str, str], bytes]:
+    """Decide status, headers and body for a request that met this resource."""
+    fields = {"Content-Type": resource.content_type, **_validators(resource)}
+    if resource.location:
+        fields["Location"] = resource.location
+    if resource.retry_after_seconds is not None:
+        fields["Retry-After"] = str(resource.retry_after_seconds)
+    if _is_unchanged(resource, fields, headers):
+        return HTTPStatus.NOT_MODIFIED, fields, b""
+    if not resource.gzipped:
+        return resource.status, fields, resource.body
+    fields["Vary"] = "Accept-Encoding"
+    if "gzip" not in headers.get("accept-encoding", ""):
+        return resource.status, fields, resource.body
+    fields["Content-Encoding"] = "gzip"
+    return resource.status, fields, gzip_member(resource.body)
+
+
+def _validators(resource: Resource) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    if resource.etag:
+        # Weak where the body may travel in two codings.
+        weak = "W/" if resource.gzipped else ""
+        fields["ETag"] = f'{weak}"{sha256(resource.body).hexdigest()[:20]}"'
+    if resource.modified_at:
+        fields["Last-Modified"] = http_date(resource.modified_at)
+    return fields
+
+
+def _is_unchanged(
+    resource: Resource, fields: Mapping[str, str], headers: Mapping[str, str]
+) -> bool:
+    """Compare as RFC 9110 says: If-None-Match alone counts when it is sent."""
+    if resource.status != HTTPStatus.OK:
+        return False
+    if "if-none-match" in headers:
+        wanted = {tag.strip().removeprefix("W/") for tag in headers["if-none-match"].split(",")}
+        return "*" in wanted or fields.get("ETag", "").removeprefix("W/") in wanted - {""}
+    since = _parsed_date(headers.get("if-modified-since", ""))
+    return bool(since and resource.modified_at and resource.modified_at <= since)
+
+
+def _plain(target: str) -> str:
+    """Return the target as sites list it: escaped our way, without campaign parameters."""
+    path, _, query = target.partition("?")
+    kept = [part for part in query.split("&") if part and not part.startswith("utm_")]
+    return quote(unquote(path)) + ("?" + "&".join(kept) if kept else "")
+
+
+def _parsed_date(value: str) -> datetime | None:
+    try:
+        return parsedate_to_datetime(value)
+    except ValueError:
+        return None
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = False
+    request_queue_size = 128
+
+    def __init__(self, sites: Mapping[str, Mapping[str, Resource]]) -> None:
+        super().__init__(("127.0.0.1", 0), _Conversation)
+        self.sites = sites
+        self._lines: set[socket.socket] = set()
+        self._lock = Lock()
+
+    def find(self, host: str, target: str) -> Resource:
+        """Return what a host answers at a target, however escaped and whoever tracks it."""
+        site = self.sites.get(host.partition(":")[0].lower())
+        if site is None:
+            return _STRANGER
+        return site.get(target) or site.get(_plain(target)) or _MISSING
+
+    def open_line(self, line: socket.socket) -> None:
+        with self._lock:
+            self._lines.add(line)
+
+    def shutdown_request(self, request: object) -> None:
+        assert isinstance(request, socket.socket)
+        with self._lock:
+            self._lines.discard(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Take no notice of a reader who leaves in the middle of an answer."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]  # typeshed's union
+
+    def hang_up(self) -> None:
+        """End kept-alive connections, so that closing does not wait for their clients."""
+        with self._lock:
+            for line in self._lines:
+                with suppress(OSError):
+                    line.shutdown(socket.SHUT_RDWR)
+
+
+class _Conversation(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server_version = "SampleWorld"
+    sys_version = ""
+    server: _Server
+
+    def setup(self) -> None:
+        self.server.open_line(self.request)
+        super().setup()
+
+    def do_GET(self) -> None:
+        self._answer(with_body=True)
+
+    def do_HEAD(self) -> None:
+        self._answer(with_body=False)
+
+    def _answer(self, *, with_body: bool) -> None:
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        resource = self.server.find(headers.get("host", ""), self.path)
+        status, fields, body = answer(resource, headers)
+        self.send_response(status)
+        for name, value in fields.items():
+            self.send_header(name, value)
+        if status != HTTPStatus.NOT_MODIFIED:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if with_body:
+            self.wfile.write(body)
+
+    def date_time_string(self, timestamp: float | None = None) -> str:
+        """Give the hour of the world, not of the machine."""
+        return http_date(WORLD_NOW)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Stay silent: a demo prints its own lines."""

@@ -1,0 +1,148 @@
+"""Pure: a phrasebook and a stream of draws in, one believable fictional story out."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import cache
+
+from news_platform.sample.chance import Chance
+from news_platform.sample.phrasebook import Phrasebook, Plot
+
+_ALTERNATIVES = re.compile(r"\[([^\[\]]*)\]")
+_SLOT = re.compile(r"\{(\w+)\}")
+
+# All end in 0, 5, 6 or 8, so that one plural form fits them in every language we write.
+_DOZENS = (25, 30, 35, 36, 38, 40, 45, 46, 48, 50, 55, 56, 58, 60, 65, 68, 70, 75, 80, 85, 90)
+
+# Sentences after the lead: fewer would not make an article of 150 words.
+_SHORTEST = 9
+
+# Topics on which somebody decides something, so that remarks about decisions fit.
+_DEBATED = ("politics", "economy", "technology")
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A text without a publisher: what is told, not where or when."""
+
+    language: str
+    topic: str
+    headline: str
+    paragraphs: tuple[str, ...]
+    people: tuple[str, ...]
+    places: tuple[str, ...]
+
+    @property
+    def lead(self) -> str:
+        """Return the opening paragraph."""
+        return self.paragraphs[0]
+
+    @property
+    def text(self) -> str:
+        """Return the paragraphs, one a line."""
+        return "\n".join(self.paragraphs)
+
+
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """How long the stories of an outlet are, in beats, and which topics it covers."""
+
+    topics: tuple[str, ...] = ()
+    shortest: int = 7
+    longest: int = 11
+
+
+def write_story(book: Phrasebook, plot: Plot, *, chance: Chance, voice: Voice, day: date) -> Story:
+    """Write one story of the plot as told on `day`."""
+    cast = _cast(book, chance, day)
+    number = _numbers(book, chance)
+    # Headline and lead tell the same figures; the beats after them have their own.
+    main_number = cache(number)
+
+    def say(template: str, number: Callable[[str], str] = number) -> str:
+        return _capitalised(expand(template, chance, cast=cast, number=number))
+
+    return Story(
+        language=book.language,
+        topic=plot.topic,
+        headline=say(chance.pick(plot.headlines), main_number),
+        paragraphs=(
+            say(chance.pick(plot.leads), main_number),
+            *_body(book, plot, chance=chance, voice=voice, say=say),
+        ),
+        people=(cast["person"], cast["other"]),
+        places=(cast["place"], cast["town"]),
+    )
+
+
+def expand(
+    template: str,
+    chance: Chance,
+    *,
+    cast: Mapping[str, str],
+    number: Callable[[str], str],
+) -> str:
+    """Choose one of each `[a|b]` and fill each `{slot}`."""
+    text = _ALTERNATIVES.sub(lambda found: chance.pick(found[1].split("|")), template)
+    return _SLOT.sub(lambda found: cast.get(found[1]) or number(found[1]), text)
+
+
+def with_ending(story: Story, *paragraphs: str) -> Story:
+    """Return the story with paragraphs added at its end."""
+    return replace(story, paragraphs=(*story.paragraphs, *paragraphs))
+
+
+def _body(
+    book: Phrasebook, plot: Plot, *, chance: Chance, voice: Voice, say: Callable[[str], str]
+) -> tuple[str, ...]:
+    remarks = _remarks(book, plot, chance)
+    told_by_plot = max(chance.number(voice.shortest, voice.longest), _SHORTEST - len(remarks))
+    beats = chance.in_order(plot.beats, told_by_plot)
+    for remark in remarks:
+        beats.insert(chance.number(1, len(beats)), remark)
+    told = [say(beat) for beat in beats]
+    grouped: list[str] = []
+    while told:
+        size = chance.number(1, 3)
+        grouped.append(book.word_space.join(told[:size]))
+        del told[:size]
+    return tuple(grouped)
+
+
+def _remarks(book: Phrasebook, plot: Plot, chance: Chance) -> list[str]:
+    if plot.topic not in _DEBATED:
+        return []
+    return chance.sample(book.general, chance.number(2, 4))
+
+
+def _cast(book: Phrasebook, chance: Chance, day: date) -> dict[str, str]:
+    person, other = chance.sample(book.names["people"], 2)
+    place, town = chance.sample(book.names["places"], 2)
+    team, rival = chance.sample(book.names["teams"], 2)
+    return {
+        "person": person,
+        "other": other,
+        "woman": chance.pick(book.names["women"]),
+        "place": place,
+        "town": town,
+        "team": team,
+        "rival": rival,
+        "org": chance.pick(book.names["orgs"]),
+        "day": book.weekdays[day.weekday()],
+    }
+
+
+def _numbers(book: Phrasebook, chance: Chance) -> Callable[[str], str]:
+    draws: dict[str, Callable[[], int]] = {
+        "n": lambda: chance.pick(_DOZENS),
+        "few": lambda: chance.number(6, 19),
+        "pct": lambda: chance.number(5, 12),
+        "money": lambda: chance.pick(_DOZENS) * chance.number(3, 9),
+        "big": lambda: chance.pick(_DOZENS) * 100,
+    }
+    return lambda slot: f"{draws[slot]():,}".replace(",", book.thousands)
+
+
+def _capitalised(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]

@@ -1,0 +1,1 @@
+"""Page snapshots in, clean, ordered and provenanced text blocks out."""

@@ -1,0 +1,77 @@
+"""A block of a page as the walk finds it, and the containers it stands in; no decisions here."""
+
+from dataclasses import dataclass, field
+
+# What a block was made from. A heading or a table's column names are no records by themselves
+# unless the options ask for them: they describe the blocks that follow.
+PARAGRAPH = "paragraph"
+HEADING = "heading"
+ITEM = "item"
+ROW = "row"
+COLUMNS = "columns"
+TABLE = "table"
+TERM = "term"
+DEFINITION = "definition"
+CODE = "code"
+
+
+@dataclass(slots=True)
+class Container:
+    """An element that says something about itself, with the sums of all text below it.
+
+    `zone` is what its tag or role makes it, `mark` what its class or id speaks of.
+    """
+
+    parent: "Container | None" = None
+    zone: str | None = None
+    mark: str | None = None
+    is_main: bool = False
+    chars: int = 0
+    link_chars: int = 0
+
+    def add(self, other: "Container") -> None:
+        """Count everything below `other` as below this one too."""
+        self.chars += other.chars
+        self.link_chars += other.link_chars
+
+    @property
+    def plain_chars(self) -> int:
+        """Return how many characters are outside links."""
+        return self.chars - self.link_chars
+
+
+@dataclass(slots=True)
+class Block:
+    """One piece of text in reading order, whitespace normalised.
+
+    `level` is 1-6 for headings, else 0. `link_chars` counts the characters inside links.
+    """
+
+    text: str
+    kind: str
+    container: Container
+    link_chars: int = 0
+    level: int = 0
+    hints: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def link_density(self) -> float:
+        """Return the share of the text that is inside links."""
+        return self.link_chars / len(self.text)
+
+
+@dataclass(slots=True)
+class Walked:
+    """A page in reading order: its blocks, and its containers, outer before inner.
+
+    `language` is what the page declares about itself.
+    """
+
+    blocks: list[Block]
+    containers: list[Container]
+    language: str | None = None
+
+
+def normalised(text: str) -> str:
+    """Return the text with every run of whitespace as one space."""
+    return " ".join(text.split())

@@ -1,0 +1,80 @@
+"""Blocks in, for each the structural reason to call it boilerplate, or None."""
+
+import re
+
+from news_platform.source_records.blocks import PARAGRAPH, Block, Container, Walked
+from news_platform.source_records.options import BoilerplateRules
+
+_BETWEEN_LINKS = re.compile(r" [|/·•›»>] ")
+# A row of links has separators between them that are no links.
+_ROW_DENSITY = 0.6
+
+
+def boilerplate_reasons(page: Walked, rules: BoilerplateRules) -> list[str | None]:
+    """Return a reason for every block that the page's structure and density speak against."""
+    _settle_zones(page.containers, rules)
+    has_main = _has_main(page.blocks, rules)
+    reasons = [_reason(block, has_main, rules) for block in page.blocks]
+    _drop_furniture(page.blocks, reasons, rules)
+    return reasons
+
+
+def _settle_zones(containers: list[Container], rules: BoilerplateRules) -> None:
+    """Hand zones and marks down, unless an element holds too much plain text to be a widget."""
+    plain = containers[0].plain_chars
+    for container in containers:
+        outer = container.parent
+        if container.plain_chars > rules.zone_share * plain:
+            container.zone = None
+        if container.mark and container.plain_chars <= rules.widget_share * plain:
+            container.zone = container.zone or container.mark
+        if outer is not None:
+            container.zone = outer.zone or container.zone
+            container.is_main = container.is_main or outer.is_main
+
+
+def _has_main(blocks: list[Block], rules: BoilerplateRules) -> bool:
+    """Tell whether <main> holds enough of the text outside all zones to be believed."""
+    free = main = 0
+    for block in blocks:
+        if not block.container.zone:
+            size = len(block.text)
+            free += size
+            main += size if block.container.is_main else 0
+    return main > rules.main_share * free
+
+
+def _reason(block: Block, has_main: bool, rules: BoilerplateRules) -> str | None:
+    if block.container.zone:
+        return block.container.zone
+    if has_main and not block.container.is_main:
+        return "outside_main"
+    if block.kind == PARAGRAPH and _leads_elsewhere(block, rules):
+        return "link_dense"
+    return None
+
+
+def _leads_elsewhere(block: Block, rules: BoilerplateRules) -> bool:
+    density = block.link_density
+    if density >= rules.link_density and block.text.count(" ") < rules.link_words:
+        return True
+    return density >= _ROW_DENSITY and len(_BETWEEN_LINKS.findall(block.text)) > 1
+
+
+def _drop_furniture(
+    blocks: list[Block], reasons: list[str | None], rules: BoilerplateRules
+) -> None:
+    """Drop the short texts above the title: dates, badges, contact lines, slogans."""
+    above: list[int] = []
+    for index, block in enumerate(blocks):
+        if reasons[index]:
+            continue
+        if block.level == 1:
+            break
+        above.append(index)
+    else:
+        return
+    if len(above) <= rules.lead_blocks:
+        for index in above:
+            if len(blocks[index].text) < rules.lead_chars:
+                reasons[index] = "above_title"

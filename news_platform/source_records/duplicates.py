@@ -1,0 +1,65 @@
+"""Near-identical texts of one page, told by the Jaccard similarity of their word shingles."""
+
+import math
+from collections import defaultdict
+
+from news_platform.text.shingles import words
+
+_BETWEEN_WORDS = {code: " " for code in range(128) if not f"x{chr(code)}".isidentifier()}
+
+# Hashes of runs of words: quicker to make and to sort than the runs, and as good as unique.
+Shingles = frozenset[int]
+
+
+class SeenTexts:
+    """The texts so far; knows a near-identical one without comparing with all of them.
+
+    Two sets of n shingles that are `similarity` alike share one of the first (1 - similarity)·n + 1
+    shingles of either in any fixed order, so only texts that share one of those are compared.
+    """
+
+    def __init__(self, *, similarity: float, shingle_words: int) -> None:
+        self._similarity = similarity
+        self._size = shingle_words
+        self._by_prefix: dict[int, list[Shingles]] = defaultdict(list)
+        self._short: set[str] = set()
+        # With fewer shingles than this a single other word already makes two texts unlike.
+        self._few_words = math.ceil(1 / max(1 - similarity, 1e-9)) if similarity < 1 else math.inf
+
+    def is_repeated(self, text: str) -> bool:
+        """Tell whether a near-identical text was seen before; remember this one if not."""
+        if text.count(" ") < self._few_words:
+            return self._is_repeated_short(" ".join(_words(text)))
+        return self._is_repeated_long(self._shingles(text))
+
+    def _is_repeated_short(self, found: str) -> bool:
+        if found in self._short:
+            return True
+        self._short.add(found)
+        return False
+
+    def _is_repeated_long(self, found: Shingles) -> bool:
+        prefix = self._prefix(found)
+        if any(self._is_alike(found, other) for part in prefix for other in self._by_prefix[part]):
+            return True
+        for part in prefix:
+            self._by_prefix[part].append(found)
+        return False
+
+    def _is_alike(self, left: Shingles, right: Shingles) -> bool:
+        common = len(left & right)
+        return common >= self._similarity * (len(left) + len(right) - common)
+
+    def _prefix(self, found: Shingles) -> list[int]:
+        differing = math.floor((1 - self._similarity) * len(found) + 1e-9)
+        return sorted(found)[: differing + 1]
+
+    def _shingles(self, text: str) -> Shingles:
+        found = _words(text)
+        runs = (found[start:] for start in range(self._size))
+        return frozenset(map(hash, zip(*runs, strict=False))) or frozenset([hash(tuple(found))])
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text; in plain ASCII the short way gives the same."""
+    return text.lower().translate(_BETWEEN_WORDS).split() if text.isascii() else words(text)

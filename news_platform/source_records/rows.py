@@ -1,0 +1,66 @@
+"""Source records as rows of their Parquet tables, and as lines of JSON."""
+
+import json
+from collections.abc import Iterable
+
+import polars as pl
+
+from news_platform.datasets.source_records import (
+    SOURCE_RECORDS,
+    SOURCE_RECORDS_QUARANTINE,
+    SourceRecord,
+)
+
+
+def record_document(record: SourceRecord) -> dict[str, object]:
+    """Return a record as the JSON object of the specification; what is unknown is left out."""
+    provenance = {key: value for key, value in record.provenance.items() if value is not None}
+    meta = {key: value for key, value in record.meta.items() if value is not None}
+    if "fetched_at" in provenance:
+        provenance["fetched_at"] = str(provenance["fetched_at"]).replace(" ", "T")
+    return {"text": record.text, "provenance": provenance, "meta": meta}
+
+
+def record_json(record: SourceRecord) -> str:
+    """Return a record as one line of JSON."""
+    return json.dumps(record_document(record), ensure_ascii=False)
+
+
+def record_rows(records: Iterable[SourceRecord]) -> pl.DataFrame:
+    """Return the rows of `source_records`."""
+    rows = [_row(record) for record in records]
+    return pl.DataFrame(rows, schema=dict(SOURCE_RECORDS.schema), orient="row")
+
+
+def quarantine_rows(failures: Iterable[SourceRecord]) -> pl.DataFrame:
+    """Return the rows of the quarantine."""
+    rows = [
+        (
+            record.text,
+            record.provenance.url,
+            record.provenance.fetched_at,
+            record.meta.snapshot,
+            record.meta.error,
+            record.meta.charset,
+        )
+        for record in failures
+    ]
+    return pl.DataFrame(rows, schema=dict(SOURCE_RECORDS_QUARANTINE.schema), orient="row")
+
+
+def _row(record: SourceRecord) -> tuple[object, ...]:
+    origin, meta = record.provenance, record.meta
+    return (
+        record.text,
+        origin.section,
+        origin.url,
+        origin.fetched_at,
+        meta.snapshot,
+        meta.order,
+        meta.kind,
+        meta.language,
+        meta.language_probability,
+        meta.language_source,
+        meta.charset,
+        json.dumps(dict(meta.hints), ensure_ascii=False, sort_keys=True),
+    )

@@ -1,0 +1,91 @@
+"""Section heuristics: heading paths, and content-like blocks that only lead elsewhere."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+from news_platform.source_records import blocks as kinds
+from news_platform.source_records.blocks import Block
+from news_platform.source_records.options import SectionRules
+
+SEPARATOR = " > "
+# What may stand around the name of a menu item.
+_EDGES = " .,:;!?*»›>|→-–—·•"
+
+
+class HeadingPath:
+    """The headings above the place where a walk is now."""
+
+    __slots__ = ("_levels", "_texts", "section")
+
+    def __init__(self) -> None:
+        self._levels: list[int] = []
+        self._texts: list[str] = []
+        # The path as one text, None above all headings.
+        self.section: str | None = None
+
+    def enter(self, heading: Block) -> None:
+        """Go below a heading, and out of those of its level and deeper."""
+        while self._levels and self._levels[-1] >= heading.level:
+            self._levels.pop()
+            self._texts.pop()
+        self._levels.append(heading.level)
+        self._texts.append(heading.text)
+        self.section = SEPARATOR.join(self._texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Heuristics:
+    """The section rules, compiled."""
+
+    navigation_items: frozenset[str]
+    call: re.Pattern[str]
+    notice: re.Pattern[str]
+    phrases: tuple[str, ...]
+    section: re.Pattern[str]
+    rules: SectionRules
+
+    def reason(self, block: Block) -> str | None:
+        """Return why a block leads elsewhere instead of saying something, or None."""
+        if len(block.text) > self.rules.notice_chars:
+            return None
+        text = block.text.lower()
+        if block.kind != kinds.HEADING:
+            if _name(text) in self.navigation_items:
+                return "navigation_item"
+            if text.count(" ") < self.rules.call_words and self.call.match(text):
+                return "call_to_action"
+        return "notice" if self.notice.match(text) or self._has_phrase(text) else None
+
+    def _has_phrase(self, text: str) -> bool:
+        # A plain loop: a generator costs twice as much, and every block comes here.
+        for phrase in self.phrases:  # noqa: SIM110 - see above
+            if phrase in text:
+                return True
+        return False
+
+    def drops_section(self, heading: Block) -> bool:
+        """Tell whether everything under a heading only leads elsewhere."""
+        return bool(self.section.match(heading.text.lower()))
+
+
+def _name(text: str) -> str:
+    return text.strip(_EDGES).replace(" and ", " & ")
+
+
+@lru_cache(maxsize=32)
+def heuristics(rules: SectionRules) -> Heuristics:
+    """Compile the rules, once for each set of them."""
+    return Heuristics(
+        navigation_items=frozenset(rules.navigation_items),
+        call=_any_of((rf"({'|'.join(rules.call_verbs)})\b",) if rules.call_verbs else ()),
+        notice=_any_of(rules.notice_openings),
+        phrases=rules.notice_phrases,
+        section=_any_of(rules.sections),
+        rules=rules,
+    )
+
+
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    # "(?!)" never matches: no rules, nothing found.
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns) or "(?!)")

@@ -1,0 +1,111 @@
+"""A stored snapshot in, the page it holds out: Firecrawl v2 JSON, plain HTML, markdown or text."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import Literal
+
+from news_platform.source_records.segment import Page
+
+_HTML_SUFFIXES = (".html", ".htm", ".xhtml")
+_TEXT_SUFFIXES = (".md", ".markdown", ".txt")
+# What a snapshot file may end in; anything else beside them is left alone.
+SUFFIXES = (".json", *_HTML_SUFFIXES, *_TEXT_SUFFIXES)
+# rawHtml first: Firecrawl's html may already be stripped of lists and tables.
+_FORMATS: tuple[tuple[str, Literal["html", "text"]], ...] = (
+    ("rawHtml", "html"),
+    ("html", "html"),
+    ("markdown", "text"),
+    ("text", "text"),
+)
+_CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
+_FETCHED = ("fetched_at", "fetchedAt", "scrapedAt", "cachedAt", "timestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A stored file and where it belongs; `modified_at` stands in for a page that has no date."""
+
+    path: str
+    institution: str
+    body: bytes
+    url: str | None = None
+    modified_at: datetime | None = None
+
+
+def parse_snapshot(snapshot: Snapshot) -> tuple[Page, str | None]:
+    """Return the page, and why it is none if the snapshot says so or cannot be read."""
+    suffix = PurePosixPath(snapshot.path).suffix.lower()
+    if suffix == ".json":
+        return _parse_json(snapshot)
+    page = _page(snapshot, {}, {})
+    media: Literal["html", "text"] = "text" if suffix in _TEXT_SUFFIXES else "html"
+    return replace(page, content=snapshot.body, media=media, charset=None), None
+
+
+def _parse_json(snapshot: Snapshot) -> tuple[Page, str | None]:
+    try:
+        document = json.loads(snapshot.body)
+    except (ValueError, RecursionError) as error:
+        return _page(snapshot, {}, {}), f"not JSON: {error}"
+    if not isinstance(document, dict):
+        return _page(snapshot, {}, {}), "not a JSON object"
+    data = _mapping(document.get("data")) or document
+    page = _page(snapshot, document, data)
+    stated = _stated_error(document, data)
+    if stated:
+        return page, stated
+    for name, media in _FORMATS:
+        content = _text(data, name)
+        if content:
+            return replace(page, content=content, media=media), None
+    return page, "the snapshot holds no content"
+
+
+def _page(snapshot: Snapshot, document: Mapping[str, object], data: Mapping[str, object]) -> Page:
+    metadata = _mapping(data.get("metadata"))
+    dates = (_text(place, key) for key in _FETCHED for place in (metadata, data, document))
+    stated = next(filter(None, dates), None)
+    url = _text(metadata, "url") or _text(metadata, "sourceURL") or _text(document, "url")
+    charset = _CHARSET.search(_text(metadata, "contentType") or "")
+    return Page(
+        content="",
+        url=snapshot.url or url or snapshot.path,
+        institution=snapshot.institution,
+        fetched_at=_instant(stated) or snapshot.modified_at,
+        charset=charset.group(1).lower() if charset else None,
+        language=_text(metadata, "language"),
+        snapshot=snapshot.path,
+    )
+
+
+def _stated_error(document: Mapping[str, object], data: Mapping[str, object]) -> str | None:
+    metadata = _mapping(data.get("metadata"))
+    if document.get("success") is False:
+        return f"the crawler failed: {_text(document, 'error') or 'no reason given'}"
+    status = metadata.get("statusCode")
+    if isinstance(status, int) and status >= 400:
+        return f"the site answered {status}: {_text(metadata, 'error') or 'no content'}"
+    return None
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(document: Mapping[str, object], key: str) -> str | None:
+    value = document.get(key)
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _instant(text: str | None) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(text) if text else None
+    except ValueError:
+        return None
+    if found is None:
+        return None
+    return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)

@@ -1,0 +1,1 @@
+"""How datasets lie in storage: the object store door, markers, the commit protocol, SQL."""

@@ -1,0 +1,1 @@
+"""The history of the ledger's schema: one linear row of Alembic revisions."""

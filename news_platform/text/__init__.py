@@ -1,0 +1,1 @@
+"""Pure facts about text: its language, its hashes, its shingles."""

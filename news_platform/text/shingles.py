@@ -1,0 +1,31 @@
+"""A text as the set of its overlapping word runs, and how alike two such sets are."""
+
+import re
+from collections.abc import Set
+
+from news_platform.text.hashes import normalised_text
+
+# Scripts written without blanks (Thai, Lao, Khmer, Myanmar, kana, Han) count one word a character.
+_UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+)
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+
+
+def words(text: str) -> list[str]:
+    """Return the words of the normalised text in order, without punctuation."""
+    return _WORD.findall(normalised_text(text))
+
+
+def shingles(text: str, size: int) -> frozenset[str]:
+    """Return every run of `size` words; a shorter text is one run, an empty text none."""
+    found = words(text)
+    if len(found) <= size:
+        return frozenset([" ".join(found)] if found else [])
+    return frozenset(map(" ".join, zip(*(found[start:] for start in range(size)), strict=False)))
+
+
+def jaccard(left: Set[str], right: Set[str]) -> float:
+    """Return the share of common members, from 0 to 1; with nothing on either side it is 0."""
+    common = len(left & right)
+    return common / (len(left) + len(right) - common) if common else 0.0

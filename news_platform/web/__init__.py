@@ -1,0 +1,1 @@
+"""How the platform speaks to the web: URLs, robots rules, and one guarded, polite fetcher."""

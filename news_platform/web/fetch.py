@@ -1,0 +1,312 @@
+"""The platform's one door to the web: polite, bounded, closed to addresses that are not public.
+
+Every hop of a redirect is judged like the first request. A body is held to its cap while it is
+being inflated and then cut; `Response.truncated` tells. Any status is a Response; only what kept us
+from an answer is a FetchError, whose `reason` is one word to count by:
+
+    timeout  nxdomain  dns  refused  reset  tls  blocked_address  blocked_port  bad_url
+    too_many_redirects  bad_encoding  incomplete  protocol  network
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from types import MappingProxyType, TracebackType
+from typing import NamedTuple, Protocol, Self
+
+import aiohttp
+from yarl import URL
+
+from news_platform.errors import FetchError
+from news_platform.web.gates import Gates
+from news_platform.web.guard import BlockedAddress, checked_url, guarded_socket
+from news_platform.web.inflate import Body
+from news_platform.web.names import Lookup, NameOptions, Names
+
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+# Real sites send policies of 20 KB in one header; aiohttp stops at 8 KB.
+_MAX_HEADER_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """What a server answered, after redirects.
+
+    `headers` have lower-case names; `redirects` are the URLs that led to `final_url`, in order,
+    `hop_statuses` the redirect status each of them answered; `truncated` means that `body` stops
+    at the cap and more was to come; `elapsed_seconds` leaves out the waiting for our own limits.
+    """
+
+    url: str
+    final_url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    redirects: tuple[str, ...] = ()
+    elapsed_seconds: float = 0.0
+    truncated: bool = False
+    hop_statuses: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FetchOptions:
+    """How we present ourselves and how far we go.
+
+    `host_map` sends a host, http or https, to plain HTTP at an address and port: the sample's
+    sites. These alone may live on a private address, and `per_address` does not count for them.
+    """
+
+    user_agent: str = "NewsPlatformBot/0.1"
+    contact: str = ""
+    total_timeout_seconds: float = 30.0
+    connect_timeout_seconds: float = 10.0
+    read_timeout_seconds: float = 15.0
+    per_host: int = 2
+    per_address: int = 8
+    max_connections: int = 256
+    max_body_bytes: int = 10 * 1024 * 1024
+    max_redirects: int = 5
+    max_crawl_delay_seconds: float = 30.0
+    keepalive_seconds: float = 5.0
+    names: NameOptions = field(default_factory=NameOptions)
+    host_map: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> str:
+        """Return the User-Agent we send: who asks, and whom to write to."""
+        return f"{self.user_agent} (+{self.contact})" if self.contact else self.user_agent
+
+
+class Fetcher(Protocol):
+    """Something that answers for a URL: the web, or a dict in a test."""
+
+    async def fetch(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] = _NO_HEADERS,
+        max_body_bytes: int | None = None,
+    ) -> Response:
+        """GET a URL, following redirects; raise FetchError when there is no answer."""
+        ...
+
+
+class PoliteFetcher(Fetcher, Protocol):
+    """A fetcher that can be told how slowly a host wants to be asked."""
+
+    def set_crawl_delay(self, host: str, seconds: float) -> None:
+        """Keep this long between two requests to a host from now on, as its robots.txt asks."""
+        ...
+
+
+class _Got(NamedTuple):
+    """One answer, a redirect or not."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    truncated: bool
+
+
+@dataclass(slots=True)
+class _Budget:
+    """Seconds left of a fetch; waiting for our own politeness costs none of them."""
+
+    left_seconds: float
+
+
+def system_lookup(host: str) -> Sequence[str]:
+    """Ask the operating system for the addresses of a host, in the order it prefers."""
+    found = socket.getaddrinfo(host, 443, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    return list(dict.fromkeys(str(info[4][0]) for info in found))
+
+
+class WebFetcher:
+    """The real web behind `Fetcher`: one aiohttp session, used as an async context manager.
+
+    `trust` holds the authorities whose certificates we believe, the system's by default.
+    """
+
+    def __init__(
+        self,
+        options: FetchOptions,
+        *,
+        lookup: Lookup = system_lookup,
+        make_socket: type[socket.socket] = socket.socket,
+        trust: ssl.SSLContext | None = None,
+    ) -> None:
+        self.options = options
+        self._lookup = lookup
+        self._make_socket = make_socket
+        self._trust = trust
+        self._hosts = Gates(options.per_host)
+        self._addresses = Gates(options.per_address)
+        self._doors = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        options = self.options
+        self._names = Names(self._lookup, host_map=options.host_map, options=options.names)
+        connector = aiohttp.TCPConnector(
+            resolver=self._names,
+            use_dns_cache=False,
+            socket_factory=guarded_socket(options.host_map, make=self._make_socket),
+            ssl=self._trust or True,
+            limit=options.max_connections,
+            keepalive_timeout=options.keepalive_seconds,
+        )
+        session = aiohttp.ClientSession(
+            connector=connector,
+            headers={"User-Agent": options.identity, "Accept-Encoding": "gzip, deflate, br"},
+            timeout=aiohttp.ClientTimeout(
+                total=None,
+                sock_connect=options.connect_timeout_seconds,
+                sock_read=options.read_timeout_seconds,
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            max_line_size=_MAX_HEADER_BYTES,
+            max_field_size=_MAX_HEADER_BYTES,
+        )
+        self._session = await self._doors.enter_async_context(session)
+        self._doors.push_async_callback(self._names.close)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._doors.aclose()
+
+    def set_crawl_delay(self, host: str, seconds: float) -> None:
+        """Keep this long between two requests to a host, within `max_crawl_delay_seconds`."""
+        self._hosts.set_delay(host, min(seconds, self.options.max_crawl_delay_seconds))
+
+    async def fetch(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] = _NO_HEADERS,
+        max_body_bytes: int | None = None,
+    ) -> Response:
+        """GET a URL, following redirects; raise FetchError when there is no answer."""
+        cap = self.options.max_body_bytes if max_body_bytes is None else max_body_bytes
+        budget = _Budget(self.options.total_timeout_seconds)
+        target = checked_url(url, mapped=self.options.host_map)
+        hops: list[str] = []
+        statuses: list[int] = []
+        while True:
+            got = await self._ask(target, headers=headers, cap_bytes=cap, budget=budget)
+            location = got.headers.get("location") if got.status in _REDIRECTS else None
+            if location is None:
+                return Response(
+                    url=url,
+                    final_url=str(target),
+                    status=got.status,
+                    headers=got.headers,
+                    body=got.body,
+                    redirects=tuple(hops),
+                    hop_statuses=tuple(statuses),
+                    elapsed_seconds=self.options.total_timeout_seconds - budget.left_seconds,
+                    truncated=got.truncated,
+                )
+            hops.append(str(target))
+            statuses.append(got.status)
+            target = self._next_hop(target, location, hops)
+
+    def _next_hop(self, target: URL, location: str, hops: Sequence[str]) -> URL:
+        try:
+            joined = str(target.join(URL(location)).with_fragment(None))
+        except ValueError as error:
+            message = f"cannot follow {str(target)!r} to {location!r}: {error}"
+            raise FetchError(message, thing=str(target), reason="bad_url") from error
+        if joined in hops or len(hops) > self.options.max_redirects:
+            message = f"cannot fetch {hops[0]!r}: redirects do not end within {len(hops)}"
+            raise FetchError(message, thing=hops[0], reason="too_many_redirects")
+        return checked_url(joined, mapped=self.options.host_map)
+
+    async def _ask(
+        self, target: URL, *, headers: Mapping[str, str], cap_bytes: int, budget: _Budget
+    ) -> _Got:
+        host = target.raw_host or ""
+        async with self._hosts.enter(host):
+            if host in self.options.host_map:
+                return await self._timed_get(
+                    target, headers=headers, cap_bytes=cap_bytes, budget=budget
+                )
+            address = (await self._names.addresses(host))[0]
+            async with self._addresses.enter(address):
+                return await self._timed_get(
+                    target, headers=headers, cap_bytes=cap_bytes, budget=budget
+                )
+
+    async def _timed_get(
+        self, target: URL, *, headers: Mapping[str, str], cap_bytes: int, budget: _Budget
+    ) -> _Got:
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        try:
+            async with asyncio.timeout(budget.left_seconds):
+                return await self._get(target, headers=headers, cap_bytes=cap_bytes)
+        except (aiohttp.ClientError, OSError, FetchError) as error:
+            raise _as_fetch_error(error, str(target)) from error
+        finally:
+            budget.left_seconds -= clock() - started
+
+    async def _get(self, target: URL, *, headers: Mapping[str, str], cap_bytes: int) -> _Got:
+        mapped = target.raw_host in self.options.host_map
+        dialled = target.with_scheme("http") if mapped else target
+        async with self._session.get(dialled, headers=headers, allow_redirects=False) as raw:
+            named = _named(raw)
+            body = Body(named.get("content-encoding", ""), cap_bytes=cap_bytes)
+            if raw.status not in _REDIRECTS:
+                while not body.full and (piece := await raw.content.readany()):
+                    body.feed(piece)
+            if body.full:
+                raw.close()  # the rest is not worth the wire
+            return _Got(raw.status, named, body.finish(), body.full)
+
+
+def _named(raw: aiohttp.ClientResponse) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for name, value in raw.headers.items():
+        key = name.lower()
+        headers[key] = f"{headers[key]}, {value}" if key in headers else value
+    return headers
+
+
+def _as_fetch_error(error: aiohttp.ClientError | OSError | FetchError, url: str) -> FetchError:
+    if isinstance(error, FetchError):
+        return FetchError(f"cannot fetch {url!r}: {error}", thing=url, reason=error.reason)
+    detail = str(error) or type(error).__name__
+    return FetchError(f"cannot fetch {url!r}: {detail}", thing=url, reason=_reason(error))
+
+
+_REASONS: tuple[tuple[type[BaseException], str], ...] = (
+    (TimeoutError, "timeout"),
+    (BlockedAddress, "blocked_address"),
+    (ConnectionRefusedError, "refused"),
+    (ConnectionResetError, "reset"),
+    (aiohttp.ClientConnectorDNSError, "dns"),
+    (aiohttp.InvalidURL, "bad_url"),
+    (aiohttp.ClientSSLError, "tls"),
+    (ssl.SSLError, "tls"),
+    (aiohttp.ClientPayloadError, "incomplete"),
+    (aiohttp.ServerDisconnectedError, "reset"),
+    (aiohttp.ClientResponseError, "protocol"),
+)
+
+
+def _reason(error: BaseException | None) -> str:
+    """Name the first cause we know, from the error to what it was raised from."""
+    while error is not None:
+        for kind, reason in _REASONS:
+            if isinstance(error, kind):
+                return reason
+        error = error.__cause__ or error.__context__
+    return "network"

@@ -1,0 +1,91 @@
+"""Which URLs and addresses we are willing to dial: judgement only, nothing is looked up here."""
+
+import ipaddress
+import socket
+from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
+
+from yarl import URL
+
+from news_platform.errors import FetchError
+
+WEB_PORTS = frozenset({80, 443})
+AddressInfo = tuple[
+    int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]
+]
+
+# Global by the registry, yet they carry or reach another address: NAT64, 6to4, its relays, mapped
+# and compatible IPv4, site-local IPv6. Multicast is judged apart.
+_TUNNELS = tuple(
+    ipaddress.ip_network(net)
+    for net in (
+        "64:ff9b::/96",
+        "64:ff9b:1::/48",
+        "2001::/32",
+        "2002::/16",
+        "::/96",
+        "::ffff:0:0/96",
+        "fec0::/10",
+        "192.88.99.0/24",
+    )
+)
+
+
+class BlockedAddress(OSError):
+    """The address about to be dialled is not on the public internet."""
+
+
+@lru_cache(maxsize=8192)
+def is_public(address: str) -> bool:
+    """Say whether an IP address is an ordinary public one; anything unreadable is not."""
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    tunnelled = any(ip.version == net.version and ip in net for net in _TUNNELS)
+    return ip.is_global and not ip.is_multicast and not tunnelled
+
+
+def is_address(host: str) -> bool:
+    """Say whether a host is an IP literal (IPv6 without its brackets)."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def checked_url(url: str, *, mapped: Collection[str] = ()) -> URL:
+    """Return the URL when we may ask for it, else raise FetchError (bad_url, blocked_port).
+
+    Hosts in `mapped` lead to a place the operator named, so their port does not matter.
+    """
+    try:
+        target = URL(url)
+    except ValueError as error:
+        raise FetchError(f"cannot fetch {url!r}: {error}", thing=url, reason="bad_url") from error
+    if target.scheme not in ("http", "https") or not target.raw_host or target.raw_user:
+        expected = "an http or https URL with a host and no credentials"
+        raise FetchError(f"cannot fetch {url!r}: not {expected}", thing=url, reason="bad_url")
+    if target.port not in WEB_PORTS and target.raw_host not in mapped:
+        message = f"cannot fetch {url!r}: port {target.port} is not 80 or 443"
+        raise FetchError(message, thing=url, reason="blocked_port")
+    return target
+
+
+def guarded_socket(
+    host_map: Mapping[str, tuple[str, int]], *, make: type[socket.socket] = socket.socket
+) -> Callable[[AddressInfo], socket.socket]:
+    """Return a socket factory that judges the very address being dialled, then calls `make`.
+
+    A resolver alone would let IP literals through and could be told another answer the second time.
+    """
+    mapped = frozenset(host_map.values())
+
+    def open_socket(info: AddressInfo) -> socket.socket:
+        family, kind, proto, _, place = info
+        if place[:2] not in mapped and not (place[1] in WEB_PORTS and is_public(str(place[0]))):
+            raise BlockedAddress(f"{place[0]} port {place[1]} is not a public web address")
+        return make(family, kind, proto)
+
+    return open_socket

@@ -1,0 +1,125 @@
+"""A response body as it arrives, compressed or not, held to a cap while it is being inflated."""
+
+import zlib
+from typing import Protocol
+
+import brotli  # type: ignore[import-untyped]  # ships no types
+
+from news_platform.errors import FetchError
+
+# One encoding is the rule, two is a proxy in the way; more is somebody playing.
+_MAX_LAYERS = 3
+
+
+class _Decoder(Protocol):
+    complete: bool
+
+    def inflate(self, data: bytes, limit: int) -> bytes:
+        """Return what the data gives, at most `limit` bytes (the rest may be dropped)."""
+
+
+class _Gzip:
+    """Gzip of any number of members; a body that is no gzip at all passes as it is."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(wbits=31)
+        self._plain: bool | None = None
+        self.complete = True
+
+    def inflate(self, data: bytes, limit: int) -> bytes:
+        if self._plain is None and data:
+            # Servers that promise gzip and send text exist; a browser shows the text.
+            self._plain = data[0] != 0x1F
+        if self._plain:
+            return data[:limit]
+        out = bytearray()
+        while data and len(out) < limit:
+            if self._member.eof:
+                if data[0] != 0x1F:  # padding after the last member
+                    break
+                self._member = zlib.decompressobj(wbits=31)
+            out += self._member.decompress(data, limit - len(out))
+            data = self._member.unused_data
+        self.complete = self._member.eof
+        return bytes(out)
+
+
+class _Deflate:
+    """Deflate with its zlib header, or without as many servers send it."""
+
+    def __init__(self) -> None:
+        self._stream: zlib._Decompress | None = None
+        self.complete = True
+
+    def inflate(self, data: bytes, limit: int) -> bytes:
+        if self._stream is None and data:
+            self._stream = zlib.decompressobj(wbits=15 if _has_zlib_header(data) else -15)
+        if self._stream is None:
+            return b""
+        out = self._stream.decompress(data, limit)
+        self.complete = self._stream.eof
+        return out
+
+
+def _has_zlib_header(data: bytes) -> bool:
+    return data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
+
+
+class _Brotli:
+    def __init__(self) -> None:
+        self._stream = brotli.Decompressor()
+        self.complete = True
+
+    def inflate(self, data: bytes, limit: int) -> bytes:
+        out = bytearray(self._stream.process(data, output_buffer_limit=limit))
+        while len(out) < limit and not self._stream.can_accept_more_data():
+            out += self._stream.process(b"", output_buffer_limit=limit - len(out))
+        self.complete = self._stream.is_finished()
+        return bytes(out[:limit])
+
+
+_DECODERS: dict[str, type[_Gzip] | type[_Deflate] | type[_Brotli]] = {
+    "gzip": _Gzip,
+    "x-gzip": _Gzip,
+    "deflate": _Deflate,
+    "br": _Brotli,
+}
+
+
+class Body:
+    """The body so far: feed it what arrives, stop when it is full."""
+
+    def __init__(self, encoding: str, *, cap_bytes: int) -> None:
+        self._cap = cap_bytes
+        self._bytes = bytearray()
+        self._decoders = _decoders(encoding)
+
+    @property
+    def full(self) -> bool:
+        """Say whether more came than the cap allows; the rest need not be read."""
+        return len(self._bytes) > self._cap
+
+    def feed(self, data: bytes) -> None:
+        """Take up the next piece as it came over the wire; raise FetchError when it is damaged."""
+        limit = self._cap + 1 - len(self._bytes)
+        try:
+            for decoder in self._decoders:
+                data = decoder.inflate(data, self._cap + 1)
+        except (zlib.error, brotli.error) as error:
+            raise FetchError(f"body is damaged: {error}", reason="bad_encoding") from error
+        self._bytes += data[:limit]
+
+    def finish(self) -> bytes:
+        """Return the body, cut at the cap; raise FetchError when its compression breaks off."""
+        if not self.full and not all(decoder.complete for decoder in self._decoders):
+            raise FetchError("body breaks off inside its compression", reason="incomplete")
+        return bytes(self._bytes[: self._cap])
+
+
+def _decoders(encoding: str) -> list[_Decoder]:
+    names = [name.strip().lower() for name in encoding.split(",")]
+    names = [name for name in names if name not in ("", "identity")]
+    unknown = [name for name in names if name not in _DECODERS]
+    if unknown or len(names) > _MAX_LAYERS:
+        raise FetchError(f"unknown content encoding {encoding!r}", reason="bad_encoding")
+    return [_DECODERS[name]() for name in reversed(names)]

@@ -1,0 +1,231 @@
+"""Facts about a URL: its canonical form and hash, its registrable domain, its SURT; no network.
+
+Nothing here raises, since URLs come from strangers by the million: what is not a web address comes
+back cleaned of blanks but otherwise as it was, and has the empty domain when it names no host.
+"""
+
+import hashlib
+import re
+import string
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+import idna
+from tldextract import TLDExtract
+
+from news_platform.web.trackers import is_tracker
+
+# The snapshot of the public suffix list that ships with tldextract; `suffix_list_urls=()` and no
+# cache folder mean that neither network nor disk is touched. `.example` is our sample world's.
+_SUFFIXES = TLDExtract(
+    cache_dir=None,
+    suffix_list_urls=(),
+    fallback_to_snapshot=True,
+    include_psl_private_domains=False,
+    extra_suffixes=("example",),
+)
+_DEFAULT_PORTS = {"http": "80", "https": "443"}
+# A crawl file holds some ten thousand hosts, each with many pages.
+_HOSTS_CACHED = 32_768
+# What browsers never escape inside a path segment or a query value (encodeURIComponent's set).
+_PLAIN = frozenset(string.ascii_letters + string.digits + "-._~!'()*")
+
+_BLANKS = "".join(map(chr, range(33))) + "\x7f\xa0\ufeff<>"
+_LINE_BREAKS = re.compile(r"[\t\r\n]+")
+# Browsers read any number of (back)slashes after http:, and feeds double the scheme by mistake.
+_URL = re.compile(
+    r"(?:(?:https?:[\\/]+(?=https?:[\\/]{2}))*(https?):[\\/]*|([a-z][a-z0-9+.-]*)://|[\\/]{2})?"
+    r"([^\\/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))?",
+    re.IGNORECASE | re.DOTALL,
+)
+_AUTHORITY = re.compile(r"(?:(.*)@)?(\[[^\]]*\]|[^:]*)(:0*([0-9]{0,5}))?", re.DOTALL)
+_ESCAPED_AMPERSAND = re.compile(r"&(?:amp;|#0*38;)+")
+_LEADING_AMP = re.compile(r"(?:amp;)+")
+_PERCENT = re.compile(r"%([0-9A-Fa-f]{2})?")
+_SLASHES = re.compile(r"(?<!:)/{2,}")
+_PATH_SAFE = "%/:@!$&'()*+,;=~"
+_QUERY_SAFE = _PATH_SAFE + "?[]"
+
+
+class _Parts(NamedTuple):
+    scheme: str
+    authority: str
+    path: str
+    query: str
+    fragment: str
+
+
+class _Authority(NamedTuple):
+    userinfo: str
+    host: str
+    port: str | None  # None when it is not a number
+
+
+def canonical_url(url: str) -> str:
+    """Return the one spelling by which we know an article's address.
+
+    Lower-case scheme and host (punycode), no default port, no dot segments or doubled slashes,
+    percent-escapes only where needed, query sorted and without trackers, no fragment but `#!`.
+    Without a scheme it is https. Anything but http and https is returned as it was, blanks cut.
+    """
+    text = _ESCAPED_AMPERSAND.sub("&", _clean(url))
+    parts = _split(text)
+    scheme = parts.scheme or _scheme_of_bare(text, parts.authority)
+    authority = _authority(parts.authority)
+    if scheme not in _DEFAULT_PORTS or not authority.host or authority.port is None:
+        return text
+    site = _site(authority, default_port=_DEFAULT_PORTS[scheme])
+    query = _canonical_query(parts.query, host=authority.host)
+    fragment = f"#{_escape(parts.fragment, safe=_QUERY_SAFE)}" if parts.fragment[:1] == "!" else ""
+    return f"{scheme}://{site}{_canonical_path(parts.path)}{query and '?' + query}{fragment}"
+
+
+def url_hash(url: str) -> str:
+    """Return the SHA-256 of the canonical URL in hex."""
+    return hashlib.sha256(canonical_url(url).encode("utf-8", "replace")).hexdigest()
+
+
+@lru_cache(maxsize=_HOSTS_CACHED)
+def registrable_domain(host: str) -> str:
+    """Return the domain one can buy under a public suffix, in punycode: `bbc.co.uk`.
+
+    IP addresses, public suffixes themselves and unknown suffixes give the whole host.
+    """
+    name = _authority(_split(_clean(host)).authority).host
+    return _SUFFIXES.extract_str(name).top_domain_under_public_suffix or name
+
+
+def reversed_domain(url: str) -> str:
+    """Return the registrable domain with its labels reversed: www.levels.fyi is `fyi.levels`."""
+    return _reversed_domain(_split(_clean(url)).authority)
+
+
+def surt(url: str) -> str:
+    """Return the sort-friendly form without scheme, `www.` and fragment: `fyi,levels)/nl-nl/x`.
+
+    The host's labels are reversed and its port kept unless default; path and query stay as written.
+    """
+    parts = _split(_clean(url))
+    site = _surt_site(parts.authority, _DEFAULT_PORTS.get(parts.scheme))
+    query = f"?{parts.query}" if parts.query else ""
+    return f"{site}){parts.path or '/'}{query}"
+
+
+@lru_cache(maxsize=_HOSTS_CACHED)
+def _reversed_domain(authority: str) -> str:
+    return ".".join(reversed(registrable_domain(authority).split(".")))
+
+
+@lru_cache(maxsize=_HOSTS_CACHED)
+def _surt_site(authority: str, default_port: str | None) -> str:
+    _, host, port = _authority(authority)
+    bare = host.removeprefix("www.")
+    labels = (bare if "." in bare else host).split(".")
+    suffix = f":{port}" if port and port != default_port else ""
+    return ",".join(reversed(labels)) + suffix
+
+
+def _clean(url: str) -> str:
+    return _LINE_BREAKS.sub("", url.strip(_BLANKS))
+
+
+def _split(text: str) -> _Parts:
+    match = _URL.match(text)
+    assert match is not None  # every group is optional, so any text matches
+    web_scheme, other_scheme, authority, path, query, fragment = match.groups("")
+    return _Parts((web_scheme or other_scheme).lower(), authority, path, query, fragment)
+
+
+def _scheme_of_bare(text: str, authority: str) -> str:
+    """Return https for `//host/…` and for a bare `site.org/…`, nothing for a relative path."""
+    if text.startswith(("//", "\\\\")):
+        return "https"
+    userinfo, host, _ = _authority(authority)
+    is_site = not userinfo and _SUFFIXES.extract_str(host).top_domain_under_public_suffix
+    return "https" if is_site else ""
+
+
+@lru_cache(maxsize=_HOSTS_CACHED)
+def _authority(text: str) -> _Authority:
+    match = _AUTHORITY.match(text)
+    assert match is not None  # every group is optional, so any text matches
+    userinfo, host, _, port = match.groups("")
+    return _Authority(userinfo.strip(":"), _host(host), port if match.end() == len(text) else None)
+
+
+def _host(text: str) -> str:
+    host = unquote(text).strip(_BLANKS).rstrip(".").lower()
+    if host.isascii():
+        return host.strip("[]")
+    try:
+        return idna.encode(host, uts46=True).decode()
+    except idna.IDNAError:
+        return host
+
+
+def _site(authority: _Authority, *, default_port: str) -> str:
+    userinfo = f"{_escape(authority.userinfo, safe=_PATH_SAFE)}@" if authority.userinfo else ""
+    host = f"[{authority.host}]" if ":" in authority.host else authority.host
+    port = f":{authority.port}" if authority.port and authority.port != default_port else ""
+    return f"{userinfo}{host}{port}"
+
+
+def _canonical_path(path: str) -> str:
+    escaped = _escape(path.replace("\\", "/"), safe=_PATH_SAFE)
+    if "/." in escaped:
+        escaped = _without_dot_segments(escaped)
+    return _SLASHES.sub("/", escaped) or "/"
+
+
+def _without_dot_segments(path: str) -> str:
+    kept: list[str] = []
+    *folders, last = path.split("/")[1:]
+    for segment in [*folders, "" if last in (".", "..") else last]:
+        if segment == ".." and kept:
+            kept.pop()
+        elif segment not in (".", ".."):
+            kept.append(segment)
+    if last == ".." and len(kept) > 1:
+        del kept[-2]
+    return "/" + "/".join(kept)
+
+
+def _canonical_query(query: str, *, host: str) -> str:
+    """Return the query without trackers, sorted by name and then by value."""
+    pairs: list[tuple[str, str, str]] = []
+    for piece in query.split("&") if query else ():
+        name, equals, value = _LEADING_AMP.sub("", piece, count=1).partition("=")
+        if (
+            (name or equals)
+            and not is_tracker(unquote(name))
+            and not _is_own_ref(name, value, host)
+        ):
+            pairs.append((_query_escape(name), equals, _query_escape(value)))
+    pairs.sort(key=lambda pair: (pair[0], pair[2]))
+    return "&".join(map("".join, pairs))
+
+
+def _is_own_ref(name: str, value: str, host: str) -> bool:
+    """Tell a blog's `?ref=<its own host>`; any other `ref` may choose the page."""
+    return name == "ref" and value.lower().removeprefix("www.") == host.removeprefix("www.")
+
+
+def _query_escape(text: str) -> str:
+    """Escape so that all spellings of a blank (`+`, `%20`, a blank) become `+`."""
+    return _escape(text, safe=_QUERY_SAFE).replace("%20", "+")
+
+
+def _escape(text: str, *, safe: str) -> str:
+    if "%" in text:
+        text = _PERCENT.sub(_canonical_escape, text)
+    return quote(text, safe=safe, errors="replace")
+
+
+def _canonical_escape(match: re.Match[str]) -> str:
+    """Spell out what needs no escape, and write the others in capitals; a lone `%` is `%25`."""
+    digits = match[1]
+    if digits is None:
+        return "%25"
+    character = chr(int(digits, 16))
+    return character if character in _PLAIN else f"%{digits.upper()}"

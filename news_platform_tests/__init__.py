@@ -1,0 +1,1 @@
+"""Tests of the platform; the folders mirror the package."""

@@ -1,0 +1,1 @@
+"""Tests of how the benchmarks are found and described."""

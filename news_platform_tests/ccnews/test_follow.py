@@ -1,0 +1,140 @@
+"""Which days a tick asks for: the newest at first, then what is new, late or unfinished."""
+
+import time
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from news_platform.ccnews.follow import Look, Memory, look
+from news_platform.datasets.collected import collected_path
+from news_platform.storage.store import ObjectStore, open_store
+from news_platform_tests.ccnews.crawl import warc_name, warc_path, write_listings
+
+TODAY = date(2025, 11, 3)
+DAYS = [date(2025, 11, day) for day in (1, 2, 3)]
+
+
+class World:
+    """A crawl listing and a root, and one tick after the other over them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "crawl"
+        self.root = open_store(str(folder / "root"))
+        self.listed = [(day, number) for day in DAYS for number in (1, 2)]
+        self.memory = Memory()
+        self.materialized: set[str] = set()
+        self.list_now()
+
+    def list_now(self) -> None:
+        write_listings(self.folder, [warc_path(day, number) for day, number in self.listed])
+
+    def collect(self, day: date, *numbers: int) -> None:
+        for number in numbers:
+            self.root.put(collected_path(day, warc_name(day, number)), b"{}")
+
+    def tick(self, *, today: date = TODAY, max_warcs: int | None = None) -> Look:
+        seen = look(
+            open_store(str(self.folder)),
+            self.root,
+            today=today,
+            memory=self.memory,
+            materialized=self.materialized,
+            max_warcs=max_warcs,
+        )
+        self.memory = seen.memory
+        return seen
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_the_first_tick_asks_for_the_newest_day_alone(world: World) -> None:
+    assert list(world.tick().stale) == ["2025-11-03"]
+
+
+def test_an_unlisted_crawl_asks_for_nothing(tmp_path: Path, local_store: ObjectStore) -> None:
+    crawl = open_store(str(tmp_path / "nowhere"))
+    seen = look(crawl, local_store, today=TODAY, memory=Memory(), materialized=())
+    assert seen == Look({}, (), Memory())
+
+
+def test_a_day_is_asked_for_until_its_last_warc_is_collected(world: World) -> None:
+    first = world.tick().stale
+    world.collect(DAYS[2], 1)
+    assert world.tick().stale == first
+    world.collect(DAYS[2], 2)
+    assert world.tick().stale == {}
+
+
+def test_a_warc_added_to_a_collected_day_changes_its_fingerprint(world: World) -> None:
+    first = world.tick().stale["2025-11-03"]
+    world.collect(DAYS[2], 1, 2)
+    world.listed.append((DAYS[2], 3))
+    world.list_now()
+    assert list(world.tick().stale) == ["2025-11-03"]
+    assert world.tick().stale["2025-11-03"] != first
+
+
+def test_days_after_the_first_are_followed_newest_first(world: World) -> None:
+    world.tick()
+    world.listed += [(date(2025, 11, 4), 1), (date(2025, 11, 5), 1)]
+    world.list_now()
+    assert list(world.tick(today=date(2025, 11, 5)).stale) == [
+        "2025-11-05",
+        "2025-11-04",
+        "2025-11-03",
+    ]
+
+
+def test_an_older_day_is_followed_once_it_was_materialized(world: World) -> None:
+    world.tick()
+    world.materialized = {"2025-11-01"}
+    assert list(world.tick().stale) == ["2025-11-03", "2025-11-01"]
+
+
+def test_with_a_cap_a_day_is_complete_at_the_cap(world: World) -> None:
+    world.collect(DAYS[2], 2)
+    assert world.tick(max_warcs=1).stale == {}
+    assert list(world.tick(max_warcs=2).stale) == ["2025-11-03"]
+
+
+def test_a_change_in_a_month_long_past_is_found_in_turn(world: World) -> None:
+    old = date(2020, 5, 7)
+    world.listed.append((old, 1))
+    world.list_now()
+    world.tick()
+    world.materialized = {old.isoformat()}
+    world.collect(old, 1)
+    assert old.isoformat() not in world.tick().stale
+    world.listed.append((old, 2))
+    world.list_now()
+    assert any(old.isoformat() in world.tick().stale for _ in range(25))
+
+
+def test_only_changed_listings_are_news(world: World) -> None:
+    assert [listing.month for listing in world.tick().news] == [date(2025, 11, 1)]
+    assert world.tick().news == ()
+    world.listed.append((DAYS[0], 9))
+    world.list_now()
+    assert len(world.tick().news) == 1
+
+
+def test_a_tick_over_ten_years_takes_seconds(world: World) -> None:
+    start = date(2016, 8, 26)
+    days = [start + timedelta(days=count) for count in range((TODAY - start).days)]
+    world.listed = [(day, 1) for day in days]
+    world.list_now()
+    world.materialized = {day.isoformat() for day in days}
+    for day in days:
+        path = world.folder.parent / "root" / collected_path(day, warc_name(day, 1))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"{}")
+    for _ in range(10):
+        started = time.process_time()
+        stale = world.tick().stale
+        assert time.process_time() - started < 5
+    assert stale == {}
+    assert len(world.memory.settled) == 110

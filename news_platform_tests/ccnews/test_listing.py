@@ -1,0 +1,140 @@
+"""Listings are read once per change, foreign lines are counted, the ledger is compared as a set."""
+
+import gzip
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from news_platform.ccnews.listing import (
+    collected_names,
+    collected_names_of_month,
+    day_fingerprint,
+    fetch_listing,
+    first_answering,
+    listed_warcs,
+    newest_collected_days,
+    next_month,
+    parse_listing,
+    previous_month,
+    read_copy,
+)
+from news_platform.datasets.collected import collected_path
+from news_platform.datasets.warc_paths import listing_path, parse_warc_path, warc_day
+from news_platform.errors import InputError, StorageError
+from news_platform.storage.store import ObjectStore, open_store
+from news_platform_tests.ccnews.crawl import DAY, warc_name, warc_path, write_listings
+from news_platform_tests.emulators.fault_proxy import FaultProxy
+
+MONTH = date(2025, 11, 1)
+
+
+@pytest.fixture
+def crawl(tmp_path: Path) -> ObjectStore:
+    write_listings(tmp_path / "crawl", [warc_path(DAY, 1), warc_path(DAY, 2)])
+    return open_store(str(tmp_path / "crawl"))
+
+
+@pytest.mark.parametrize(
+    ("name", "day"),
+    [
+        ("CC-NEWS-20251101004549-04954.warc.gz", date(2025, 11, 1)),
+        ("other-crawl-20160826120000-00001.warc", date(2016, 8, 26)),
+        ("CC-NEWS-20251301004549-04954.warc.gz", None),
+        ("pages.warc.gz", None),
+        ("CC-NEWS-20251101004549-04954.wat.gz", None),
+    ],
+)
+def test_the_day_is_in_the_name(name: str, day: date | None) -> None:
+    assert warc_day(name) == day
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "crawl-data/CC-NEWS/2025/11/warc.paths.gz",
+        "crawl-data/CC-NEWS/2025/11/CC-NEWS-20259901004549-04954.warc.gz",
+        "crawl-data/CC-MAIN-2025-43/segments/1/warc/CC-MAIN-20251101004549-20251101004549-0.warc.gz",
+        "../../etc/CC-NEWS-20251101004549-04954.warc.gz",
+        "# comment",
+    ],
+)
+def test_lines_that_name_no_news_warc_are_foreign(line: str) -> None:
+    assert parse_warc_path(line) is None
+
+
+def test_a_listing_counts_foreign_lines_and_doubles_once() -> None:
+    lines = [warc_path(DAY, 2), "", warc_path(DAY, 1), warc_path(DAY, 2), "nonsense"]
+    listing = parse_listing(lines, month=MONTH, etag="e")
+    assert [warc.path for warc in listing.warcs] == [warc_path(DAY, 1), warc_path(DAY, 2)]
+    assert listing.foreign == 1
+    assert [warc.name for warc in listing.days()[DAY]] == [warc_name(DAY, 1), warc_name(DAY, 2)]
+
+
+def test_a_listing_is_fetched_again_only_when_it_has_changed(
+    crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
+) -> None:
+    first = fetch_listing(crawl, local_store, month=MONTH)
+    copy = next(info for info in local_store.list("news/warc_paths"))
+    assert fetch_listing(crawl, local_store, month=MONTH) == first
+    assert next(info for info in local_store.list("news/warc_paths")) == copy
+    write_listings(tmp_path / "crawl", [warc_path(DAY, number) for number in (1, 2, 3)])
+    second = fetch_listing(crawl, local_store, month=MONTH)
+    assert first is not None and second is not None
+    assert len(second.warcs) == len(first.warcs) + 1
+    assert read_copy(local_store, month=MONTH) == second
+
+
+def test_a_month_that_is_not_listed_is_none(crawl: ObjectStore, local_store: ObjectStore) -> None:
+    assert fetch_listing(crawl, local_store, month=date(2025, 12, 1)) is None
+    assert listed_warcs(crawl, local_store, day=date(2025, 12, 1)) == ()
+    assert read_copy(local_store, month=date(2025, 12, 1)) is None
+
+
+def test_the_first_source_that_answers_is_taken(
+    crawl: ObjectStore, s3_store: ObjectStore, s3_faults: tuple[FaultProxy, str]
+) -> None:
+    assert first_answering((crawl,), month=MONTH) is crawl
+    assert first_answering((s3_store, crawl), month=MONTH) is s3_store
+    s3_faults[0].inject("slow_down", "HEAD", times=99)
+    assert first_answering((s3_store, crawl), month=MONTH) is crawl
+
+
+@pytest.mark.parametrize(
+    "body", [b"<html>no</html>", gzip.compress(b"x" * 99)[:-9]], ids=["a page", "cut off"]
+)
+def test_a_listing_that_is_no_gzip_file_is_an_input_error(
+    body: bytes, crawl: ObjectStore, local_store: ObjectStore
+) -> None:
+    crawl.put(listing_path(MONTH), body)
+    with pytest.raises(InputError, match="no gzip file"):
+        fetch_listing(crawl, local_store, month=MONTH)
+
+
+def test_a_broken_copy_is_named(crawl: ObjectStore, local_store: ObjectStore) -> None:
+    fetch_listing(crawl, local_store, month=MONTH)
+    local_store.put("news/warc_paths/2025-11.json", b"[]")
+    with pytest.raises(StorageError, match="not a copy of a listing"):
+        fetch_listing(crawl, local_store, month=MONTH)
+
+
+def test_the_ledger_is_read_by_name_alone(local_store: ObjectStore) -> None:
+    for day, name in ((DAY, "a b.warc.gz"), (DAY, "c.warc.gz"), (date(2025, 11, 9), "d.warc.gz")):
+        local_store.put(collected_path(day, name), b"not read")
+    assert collected_names(local_store, day=DAY) == {"a b.warc.gz", "c.warc.gz"}
+    assert len(collected_names_of_month(local_store, month=MONTH)) == 3
+    assert newest_collected_days(local_store, count=5) == [date(2025, 11, 9), DAY]
+    assert newest_collected_days(local_store, count=1) == [date(2025, 11, 9)]
+
+
+def test_a_days_fingerprint_changes_with_its_warcs_only() -> None:
+    listing = parse_listing([warc_path(DAY, 1), warc_path(DAY, 2)], month=MONTH, etag="e")
+    assert day_fingerprint(listing.warcs) == day_fingerprint(reversed(listing.warcs))
+    assert day_fingerprint(listing.warcs) != day_fingerprint(listing.warcs[:1])
+
+
+def test_months_follow_each_other() -> None:
+    assert next_month(date(2024, 12, 31)) == date(2025, 1, 1)
+    assert next_month(date(2025, 1, 31)) == date(2025, 2, 1)
+    assert previous_month(date(2025, 3, 31)) == date(2025, 2, 1)
+    assert previous_month(date(2025, 1, 1)) == date(2024, 12, 1)

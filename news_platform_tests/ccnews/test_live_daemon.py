@@ -1,0 +1,149 @@
+"""The sensor end to end, with a real daemon and real runs, killed in the middle of a burst."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from news_platform.ccnews.listing import collected_names, previous_month
+from news_platform.defs.reconcile import REQUEST_TAG
+from news_platform.storage.store import open_store
+from news_platform_tests.ccnews.crawl import mixed_pages, warc_path, write_crawl, write_listings
+
+_PATIENCE_SECONDS = 600
+_DEFINITIONS = """
+import os
+import dagster as dg
+from news_platform.defs.ccnews import listing_sensor, raw_news, warc_paths
+from news_platform.defs.resources import resources
+from news_platform.doors import Doors
+from news_platform.settings import load_settings
+
+defs = dg.Definitions(
+    assets=[warc_paths, raw_news],
+    sensors=[listing_sensor(interval_seconds=1)],
+    resources=resources(Doors(load_settings(os.environ))),
+    executor=dg.in_process_executor,
+)
+"""
+_INSTANCE = """
+telemetry: {enabled: false}
+concurrency: {runs: {max_concurrent_runs: 2}}
+"""
+
+
+class Daemon:
+    """A Dagster home, and a daemon over it that can be killed and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = folder / "home"
+        self.home.mkdir()
+        (self.home / "dagster.yaml").write_text(_INSTANCE)
+        (folder / "definitions.py").write_text(_DEFINITIONS)
+        self.crawl = folder / "crawl"
+        self.root = folder / "root"
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._environ = {
+            **os.environ,
+            "DAGSTER_HOME": str(self.home),
+            "NEWS_PLATFORM_ROOT": str(self.root),
+            "NEWS_PLATFORM_CRAWL_URL": str(self.crawl),
+            "NEWS_PLATFORM_CCNEWS_WORKERS": "1",
+            "NEWS_PLATFORM_CCNEWS_MAX_DAYS": "60",
+        }
+        self._command = [
+            *(sys.executable, "-m", "dagster._daemon", "run"),
+            *("-f", str(folder / "definitions.py")),
+        ]
+
+    def start(self) -> None:
+        with (self.home / f"daemon{len(self._processes)}.log").open("wb") as log:
+            self._processes.append(
+                subprocess.Popen(
+                    self._command,
+                    env=self._environ,
+                    cwd=Path(__file__).parents[2],
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            )
+
+    def kill_9(self) -> None:
+        self._processes[-1].kill()
+        self._processes[-1].wait()
+
+    def stop(self) -> None:
+        for process in self._processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def requests(self) -> Counter[str]:
+        """Count the runs by the partition and fingerprint that they were requested for."""
+        with dg.DagsterInstance.from_config(str(self.home)) as instance:
+            return Counter(run.tags[REQUEST_TAG] for run in instance.get_runs())
+
+    def collected(self, day: date) -> int:
+        return len(collected_names(open_store(str(self.root)), day=day))
+
+    def await_that(self, is_so: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while not is_so():
+            log = max(self.home.glob("*.log")).read_text(errors="replace")
+            assert time.monotonic() < deadline, log[-3000:]
+            time.sleep(0.5)
+
+
+@pytest.fixture
+def daemon(tmp_path: Path) -> Iterator[Daemon]:
+    daemon = Daemon(tmp_path)
+    yield daemon
+    daemon.stop()
+
+
+def _follow_through_a_kill(daemon: Daemon, first: date) -> None:
+    """Follow the crawl from its first day, then a burst of all days since, the daemon killed."""
+    burst = (datetime.now(UTC).date() - first).days
+    later = [first + timedelta(days=count) for count in range(1, burst + 1)]
+    older = [first - timedelta(days=count) for count in (1, 2)]
+    write_crawl(daemon.crawl, {warc_path(day): mixed_pages(3) for day in (first, *older)})
+    daemon.start()
+    daemon.await_that(lambda: daemon.collected(first) == 1)
+    assert len(daemon.requests()) == 1  # no flood: the two older days were not asked for
+
+    late = {warc_path(first, 2): mixed_pages(3)}
+    write_crawl(daemon.crawl, {**{warc_path(day): mixed_pages(3) for day in later}, **late})
+    write_listings(
+        daemon.crawl, [*(warc_path(day) for day in (first, *older, *later)), warc_path(first, 2)]
+    )
+    daemon.await_that(lambda: len(daemon.requests()) > 1)
+    daemon.kill_9()
+    daemon.start()
+    daemon.await_that(
+        lambda: daemon.collected(first) == 2 and all(daemon.collected(day) == 1 for day in later)
+    )
+    time.sleep(5)  # a doubled request would come with one of the next ticks
+    requests = daemon.requests()
+    assert set(requests.values()) == {1}
+    assert len(requests) == 1 + 1 + burst
+    assert [daemon.collected(day) for day in older] == [0, 0]
+
+
+def test_the_daemon_follows_and_a_kill_9_loses_and_doubles_nothing(daemon: Daemon) -> None:
+    _follow_through_a_kill(daemon, datetime.now(UTC).date() - timedelta(days=2))
+
+
+@pytest.mark.soak
+def test_a_kill_9_in_a_burst_of_all_recent_days_loses_and_doubles_none(daemon: Daemon) -> None:
+    """Up to 61 days, by the calendar: a first tick looks at this month and the one before."""
+    _follow_through_a_kill(daemon, previous_month(datetime.now(UTC).date()))

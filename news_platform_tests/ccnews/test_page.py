@@ -1,0 +1,162 @@
+"""One response becomes one row, or is dropped for a reason."""
+
+import time
+
+import pytest
+
+from news_platform.ccnews.page import Page, PageOptions, read_page
+from news_platform.ccnews.warc import Dropped, RecordInfo, Response
+from news_platform_tests.ccnews.archive import article, http
+
+ENGLISH = "The mayor of the town opened the new bridge over the river this morning."
+DUTCH = "De burgemeester opende vanmorgen de nieuwe brug over de rivier in het midden van de stad."
+
+
+def _response(
+    block: bytes, *, uri: str = "https://www.levels.fyi/nl-nl/x", payload_type: str | None = None
+) -> Response:
+    head, separator, body = block.partition(b"\r\n\r\n")
+    if not separator:
+        head, body = b"", block
+    record = RecordInfo(0, 10, 20, uri, "2025-11-01T01:44:44Z", "sha1:ABC")
+    return Response(record, payload_type, head + b"\r\n", body, True)
+
+
+def _page(block: bytes, options: PageOptions | None = None, **more: str) -> Page:
+    found = read_page(_response(block, **more), options or PageOptions())
+    assert isinstance(found, Page)
+    return found
+
+
+def _reason(block: bytes, options: PageOptions | None = None, **more: str) -> str:
+    found = read_page(_response(block, **more), options or PageOptions())
+    assert isinstance(found, Dropped)
+    assert found.offset == 10
+    return found.reason
+
+
+def test_a_page_has_all_its_facts() -> None:
+    page = _page(http(article(ENGLISH), "Last-Modified: Sat, 01 Nov 2025 00:00:00 GMT"))
+    assert page.tree.decode() == article(ENGLISH)
+    assert page.text.startswith(ENGLISH)
+    assert page.main_lang == "en"
+    assert page.langs[0] == "en"
+    assert len(page.langs) == len(page.confs) == 3
+    assert page.confs == sorted(page.confs)
+    assert page.http.date == "2025-11-01T01:44:44+00:00"
+    assert page.http.last_modified == "2025-11-01T00:00:00+00:00"
+    assert page.http.charset == "utf-8"
+    assert page.surt_uri == "fyi,levels)/nl-nl/x"
+    assert page.host == "fyi.levels"
+
+
+@pytest.mark.parametrize(
+    ("uri", "host"),
+    [
+        ("https://proagri.co.za/video", "za.co.proagri"),
+        ("http://192.168.0.7:8080/x", None),
+        ("https://intranet/x", "intranet"),
+        ("https://me.github.io/x", "io.github"),
+        ("https://bücher.example.de/x", "de.example"),
+    ],
+)
+def test_the_host_is_the_reversed_domain_and_never_null(uri: str, host: str | None) -> None:
+    page = _page(http(article(ENGLISH)), uri=uri)
+    assert page.host == (host or page.host)
+    assert page.host
+
+
+def test_a_page_without_text_is_kept_as_unknown() -> None:
+    page = _page(http("<html><body><img src=x></body></html>"))
+    assert (page.text, page.main_lang, page.langs, page.confs) == ("", "unknown", [], [])
+
+
+def test_an_empty_body_is_kept_as_unknown() -> None:
+    assert _page(http("")).main_lang == "unknown"
+
+
+def test_any_status_gives_a_row() -> None:
+    assert _page(http(article(ENGLISH), status="404 Not Found")).http.status == 404
+
+
+@pytest.mark.parametrize(
+    ("mime", "payload_type", "body", "kept"),
+    [
+        ("text/html", None, "x", True),
+        ("application/xhtml+xml; charset=utf-8", None, "x", True),
+        ("application/pdf", "text/html", "<html>", False),
+        (None, "text/html", "x", True),
+        (None, "image/png", "<html>", False),
+        (None, None, "\ufeff\n<!DOCTYPE HTML><p>x", True),
+        (None, None, "<html lang=en><p>x", True),
+        (None, None, '{"json": true}', False),
+    ],
+)
+def test_the_declared_type_decides_and_else_the_look(
+    mime: str | None, payload_type: str | None, body: str, kept: bool
+) -> None:
+    found = read_page(_response(http(body, mime=mime), payload_type=payload_type), PageOptions())
+    assert isinstance(found, Page) == kept
+    if isinstance(found, Dropped):
+        assert found.reason == "not_html"
+
+
+def test_a_bare_record_that_looks_like_html_is_a_page() -> None:
+    page = _page(b"<html><body><p>bare page</p></body></html>")
+    assert page.http.status is None
+    assert "bare page" in page.text
+
+
+def test_a_record_without_address_is_dropped() -> None:
+    assert _reason(http(article(ENGLISH)), uri="") == "no_uri"
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (PageOptions(statuses=frozenset({200})), "filtered_status"),
+        (PageOptions(hosts=frozenset({"bbc.co.uk"})), "filtered_host"),
+        (PageOptions(languages=frozenset({"en"})), "filtered_language"),
+        (PageOptions(mimes=frozenset({"text/plain"})), "not_html"),
+    ],
+)
+def test_filters_drop_and_say_why(options: PageOptions, reason: str) -> None:
+    block = http(article(DUTCH), status="404 Not Found")
+    assert _reason(block, options) == reason
+
+
+def test_filters_let_through_what_they_name() -> None:
+    options = PageOptions(
+        statuses=frozenset({200}), hosts=frozenset({"levels.fyi"}), languages=frozenset({"nl"})
+    )
+    assert _page(http(article(DUTCH)), options).main_lang == "nl"
+
+
+def test_main_content_leaves_the_menu_out_and_the_whole_page_keeps_it() -> None:
+    menu = "<nav class='menu'><ul>" + "<li><a href=/>Menu item</a></li>" * 20 + "</ul></nav>"
+    block = http(article(ENGLISH).replace("<article>", menu + "<article>"))
+    assert "Menu item" not in _page(block).text
+    assert "Menu item" in _page(block, PageOptions(main_content=False)).text
+
+
+@pytest.mark.parametrize("tail", ["", "<p>after</p>"], ids=["alone", "with a sibling"])
+def test_twenty_thousand_nested_elements_do_not_hang(tail: str) -> None:
+    html = "<html><body>" + "<div>" * 20_000 + ENGLISH + "</div>" * 20_000 + tail
+    started = time.process_time()
+    assert ENGLISH in _page(http(html)).text
+    assert time.process_time() - started < 5
+
+
+def test_metadata_and_feeds_can_be_switched_off() -> None:
+    head = '<link rel="alternate" type="application/rss+xml" href="/rss">'
+    block = http(article(ENGLISH, head=head))
+    on = _page(block)
+    off = _page(block, PageOptions(with_metadata=False, with_feeds=False))
+    assert (on.stated.title, len(on.feeds)) == ("A title", 1)
+    assert (off.stated.title, off.feeds) == (None, ())
+
+
+def test_a_page_over_the_limit_is_dropped() -> None:
+    response = _response(http("x"))
+    large = Response(response.record, None, response.head, b"x" * 9, False)
+    assert read_page(large, PageOptions()) == Dropped("too_large", 10)

@@ -1,0 +1,146 @@
+"""What a run will do and cost, and from what settings."""
+
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from news_platform.ccnews.crew import CrewOptions
+from news_platform.ccnews.options import crew_options, page_options
+from news_platform.ccnews.page import HTML_TYPES, PageOptions
+from news_platform.ccnews.plan import (
+    estimate,
+    outdated,
+    plan_day,
+    read_collected,
+    refuse_without_room,
+    version_key,
+)
+from news_platform.datasets.collected import Collected, collected_path, dump_collected
+from news_platform.errors import ConfigError, StorageError
+from news_platform.storage.store import ObjectStore, open_store
+from news_platform_tests.ccnews.crawl import DAY, warc_name, warc_path, write_listings
+
+MARKER = Collected(
+    warc=warc_name(DAY, 1),
+    day=DAY,
+    source="s",
+    source_etag="e",
+    source_bytes=1,
+    rows=1,
+    duplicates=0,
+    bytes=1,
+    languages={},
+    dropped={},
+    captures=None,
+    feed_candidates=None,
+    extractor_version="1",
+    attempt="a",
+    collected_at="2025-11-03T20:00:00+00:00",
+)
+
+
+@pytest.fixture
+def crawl(tmp_path: Path) -> ObjectStore:
+    write_listings(tmp_path / "crawl", [warc_path(DAY, number) for number in (1, 2, 3, 4)])
+    return open_store(str(tmp_path / "crawl"))
+
+
+def test_a_day_lacks_what_is_listed_and_has_no_marker(
+    crawl: ObjectStore, local_store: ObjectStore
+) -> None:
+    local_store.put(collected_path(DAY, MARKER.warc), dump_collected(MARKER))
+    plan = plan_day(DAY, crawl=crawl, root=local_store)
+    assert len(plan.listed) == 4
+    assert [warc.name for warc in plan.missing] == [warc_name(DAY, number) for number in (2, 3, 4)]
+    assert read_collected(local_store, day=DAY) == (MARKER,)
+
+
+@pytest.mark.parametrize(("cap", "count"), [(None, 3), (0, 0), (1, 0), (3, 2), (9, 3)])
+def test_a_cap_counts_what_is_collected_already(
+    cap: int | None, count: int, crawl: ObjectStore, local_store: ObjectStore
+) -> None:
+    local_store.put(collected_path(DAY, MARKER.warc), dump_collected(MARKER))
+    plan = plan_day(DAY, crawl=crawl, root=local_store, max_warcs=cap)
+    assert len(plan.missing) == count
+
+
+def test_a_warc_that_lost_a_file_counts_as_not_collected(
+    crawl: ObjectStore, local_store: ObjectStore
+) -> None:
+    lost = replace(MARKER, languages={"en": 1})
+    local_store.put(collected_path(DAY, MARKER.warc), dump_collected(lost))
+    assert len(plan_day(DAY, crawl=crawl, root=local_store).missing) == 4
+    local_store.put(lost.news_paths()["en"], b"")
+    assert len(plan_day(DAY, crawl=crawl, root=local_store).missing) == 3
+
+
+def test_a_day_that_is_not_listed_has_nothing_to_do(
+    crawl: ObjectStore, local_store: ObjectStore
+) -> None:
+    assert plan_day(date(2020, 1, 1), crawl=crawl, root=local_store).missing == ()
+
+
+def test_markers_of_older_extractors_are_outdated() -> None:
+    markers = [replace(MARKER, extractor_version=version) for version in ("0.9", "1", "1.10", "2")]
+    assert [one.extractor_version for one in outdated(markers)] == ["0.9"]
+    assert [one.extractor_version for one in outdated(markers, older_than="1.9")] == ["0.9", "1"]
+    assert version_key("1.x.3") == (1, 0, 3)
+
+
+def test_an_estimate_adds_up_and_can_be_read() -> None:
+    cost = estimate([1_000_000_000, None], workers=2)
+    assert cost.download_bytes == 2_070_000_000
+    assert cost.output_bytes == int(2_070_000_000 * 1.1)
+    assert cost.seconds == 207
+    assert str(cost) == "2 WARCs, 2.07 GB to read, 2.28 GB to write, about 3 min"
+    assert estimate([], workers=4).scratch_bytes == 0
+
+
+def test_room_is_asked_of_every_disk_that_is_written_to(
+    tmp_path: Path, local_store: ObjectStore, s3_store: ObjectStore
+) -> None:
+    cost = estimate([1_000_000], workers=1)
+    refuse_without_room(cost, scratch=tmp_path, root=local_store)
+    with pytest.raises(StorageError, match="set a cap"):
+        refuse_without_room(
+            cost, scratch=tmp_path, root=local_store, free_bytes=lambda folder: 1_500_000
+        )
+    refuse_without_room(cost, scratch=tmp_path, root=s3_store, free_bytes=lambda folder: 1_500_000)
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """Settings as this room sees them."""
+
+    workers: int = 3
+    page_seconds: float = 9.0
+    memory_mb: int = 512
+    main_content: bool = False
+    captures: bool = False
+    feed_candidates: bool = True
+    hosts: tuple[str, ...] = ("BBC.co.uk",)
+    languages: tuple[str, ...] = ("en",)
+    statuses: tuple[str, ...] = ("200", "404")
+    mimes: tuple[str, ...] = ()
+
+
+def test_settings_become_options() -> None:
+    assert page_options(Wishes()) == PageOptions(
+        main_content=False,
+        with_metadata=False,
+        with_feeds=True,
+        mimes=HTML_TYPES,
+        hosts=frozenset({"bbc.co.uk"}),
+        languages=frozenset({"en"}),
+        statuses=frozenset({200, 404}),
+    )
+    assert page_options(Wishes(mimes=("Text/Plain",))).mimes == {"text/plain"}
+    assert crew_options(Wishes()) == CrewOptions(3, 9.0, 512 << 20)
+    assert crew_options(Wishes(workers=0)).workers == 1
+
+
+def test_a_status_that_is_no_number_is_a_config_error() -> None:
+    with pytest.raises(ConfigError, match="'ok'"):
+        page_options(Wishes(statuses=("200", "ok")))

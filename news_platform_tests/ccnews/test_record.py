@@ -1,0 +1,91 @@
+"""A record by the book is read at once; every other is left to the tolerant reader."""
+
+import gzip
+from dataclasses import replace
+
+import pytest
+
+from news_platform.ccnews.record import plain_record
+from news_platform.ccnews.warc import Response, iter_responses
+from news_platform_tests.ccnews.archive import NAME, Record, http, page, stream
+
+LIMIT = 1 << 20
+PAGE = page(1)
+BOOK = PAGE.dumped()
+
+
+def test_a_response_by_the_book_is_split_into_fields_header_and_body() -> None:
+    record = plain_record(BOOK, max_body_bytes=LIMIT)
+    assert record is not None
+    assert record.kind == "response"
+    assert record.fields["warc-target-uri"] == PAGE.uri
+    assert record.fields["warc-payload-digest"] == "sha1:ABC"
+    assert record.head.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert record.head + b"\r\n" + record.body == PAGE.block
+
+
+@pytest.mark.parametrize("kind", ["request", "warcinfo", "metadata"])
+def test_a_companion_is_known_without_its_content(kind: str) -> None:
+    record = plain_record(replace(PAGE, kind=kind).dumped(), max_body_bytes=LIMIT)
+    assert record is not None
+    assert (record.kind, record.head, record.body) == (kind, b"", b"")
+
+
+def test_a_body_over_the_limit_is_cut_one_byte_behind_it() -> None:
+    record = plain_record(Record(http(b"x" * 500)).dumped(), max_body_bytes=100)
+    assert record is not None
+    assert record.body == b"x" * 101
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"\r\n\r\n", id="blank lines only"),
+        pytest.param(b"filedesc://x 0.0.0.0\r\n\r\n", id="an ARC header"),
+        pytest.param(BOOK.replace(b"\r\n", b"\n"), id="LF-only lines"),
+        pytest.param(BOOK.replace(b"WARC/1.0", b"WARC/0.17"), id="an older version"),
+        pytest.param(BOOK.replace(b"sha1:ABC", "sha1:ÄBC".encode()), id="a field beyond ASCII"),
+        pytest.param(BOOK.replace(b"sha1:ABC", b"sha1:\r\n ABC"), id="a folded line"),
+        pytest.param(BOOK.replace(b"sha1:ABC", b"sha1:\nX: ABC"), id="a bare line feed"),
+        pytest.param(BOOK.replace(b"WARC-Date", b"warc-type"), id="a field twice"),
+        pytest.param(BOOK.replace(b"Length: ", b"Length: 1"), id="a length too long"),
+        pytest.param(BOOK.replace(b"Content-Length: ", b"Content-Length: -"), id="no length"),
+        pytest.param(BOOK[:-2], id="one blank line missing"),
+        pytest.param(BOOK + BOOK, id="two records"),
+        pytest.param(BOOK + b"\r\n", id="a blank line too many"),
+        pytest.param(replace(PAGE, kind="revisit").dumped(), id="another kind"),
+        pytest.param(Record(b"<html>no header</html>").dumped(), id="no HTTP header"),
+        pytest.param(Record(b"HTTP/1.1 200 OK\r\nA: b").dumped(), id="an HTTP header without end"),
+    ],
+)
+def test_whatever_is_not_by_the_book_is_left_alone(data: bytes) -> None:
+    assert plain_record(data, max_body_bytes=LIMIT) is None
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        pytest.param(PAGE.block, id="an article"),
+        pytest.param(PAGE.block.replace(b"\r\n", b"\n"), id="an LF-only HTTP header"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nA: b\r\n \t\r\nbody", id="a blank line with blanks"),
+        pytest.param(b"http/1.0 404\r\n\r\n", id="no body"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nA: b\r\n\r\n\r\n\r\nbody", id="blank lines in the body"),
+        pytest.param(b"<p>no header</p>", id="no header"),
+        pytest.param(b"HTTP/1.1 200 OK\r\nA: " + b"b" * 70_000 + b"\r\n\r\nx", id="a huge header"),
+    ],
+)
+def test_both_readers_agree(block: bytes) -> None:
+    book = Record(block).dumped()
+    # Two fields of one name, the same value: only the tolerant reader takes that.
+    odd = book.replace(b"WARC-Payload-Digest: sha1:ABC", b"X-A: 1\r\nX-A: 1")
+    found = [_response(data) for data in (book, odd)]
+    assert (found[0].head, found[0].body) == (found[1].head, found[1].body)
+    assert found[0].record.uri == found[1].record.uri
+
+
+def _response(data: bytes) -> Response:
+    source = stream(gzip.compress(data, mtime=0))
+    (response,) = iter_responses(source, name=NAME, max_body_bytes=LIMIT)
+    assert isinstance(response, Response)
+    return response

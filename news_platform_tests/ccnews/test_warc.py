@@ -1,0 +1,172 @@
+"""WARC streams: places, cuts, damage and other formats."""
+
+import gzip
+import random
+from datetime import date
+
+import pytest
+
+from news_platform.ccnews.warc import Dropped, Response, first_record_day, iter_responses
+from news_platform.errors import InputError
+from news_platform_tests.ccnews.archive import NAME, Record, gzipped, http, page, stream
+
+LIMIT = 1 << 20
+
+
+def _read(data: bytes) -> list[Response | Dropped]:
+    return list(iter_responses(stream(data), name=NAME, max_body_bytes=LIMIT))
+
+
+def _uris(data: bytes) -> list[str]:
+    return [item.record.uri for item in _read(data) if isinstance(item, Response)]
+
+
+PAGES = [page(number) for number in range(3)]
+COMPANIONS = [
+    Record(b"software: x\r\n", kind="warcinfo"),
+    Record(b"GET / HTTP/1.1\r\n\r\n", "request"),
+]
+
+
+def test_responses_come_in_file_order_with_their_byte_range() -> None:
+    data = gzipped([*COMPANIONS, *PAGES])
+    found = [item for item in _read(data) if isinstance(item, Response)]
+    assert [item.record.uri for item in found] == [record.uri for record in PAGES]
+    for item, record in zip(found, PAGES, strict=True):
+        place = item.record
+        assert place.length is not None
+        assert gzip.decompress(data[place.offset : place.offset + place.length]) == record.dumped()
+        assert item.head + b"\r\n" + item.body == record.block
+    assert [item.record.number for item in found] == [2, 3, 4]
+    assert found[0].record.warc_date == "2025-11-01T01:44:44Z"
+    assert found[0].record.payload_digest == "sha1:ABC"
+
+
+def test_a_plain_file_gives_the_same_responses_with_its_own_ranges() -> None:
+    data = b"".join(record.dumped() for record in [*COMPANIONS, *PAGES])
+    for item, record in zip(_read(data), PAGES, strict=True):
+        assert isinstance(item, Response)
+        place = item.record
+        assert place.length is not None
+        assert data[place.offset : place.offset + place.length] == record.dumped()
+
+
+def test_a_file_squeezed_into_one_member_still_gives_every_response() -> None:
+    data = gzip.compress(b"".join(record.dumped() for record in PAGES))
+    assert _uris(data) == [record.uri for record in PAGES]
+
+
+def test_other_records_are_counted_by_type_and_companions_are_not() -> None:
+    data = gzipped([*COMPANIONS, Record(b"x", "revisit"), Record(b"x", "resource"), PAGES[0]])
+    reasons = [item.reason for item in _read(data) if isinstance(item, Dropped)]
+    assert reasons == ["revisit_record", "resource_record"]
+
+
+def test_a_corrupt_member_costs_its_own_record() -> None:
+    parts = [gzipped([record]) for record in PAGES]
+    broken = bytearray(parts[1])
+    broken[60] ^= 0xFF
+    items = _read(parts[0] + bytes(broken) + parts[2])
+    assert [type(item) for item in items] == [Response, Dropped, Response]
+    assert items[1] == Dropped("corrupt_member", len(parts[0]))
+
+
+def test_a_corrupt_checksum_costs_its_own_record_too() -> None:
+    parts = [gzipped([record]) for record in PAGES]
+    broken = bytearray(parts[1])
+    broken[-6] ^= 0xFF
+    uris = _uris(parts[0] + bytes(broken) + parts[2])
+    assert uris == [PAGES[0].uri, PAGES[2].uri]
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "is empty"),
+        (b"\x00" * 5000, "not a WARC"),
+        (b"<html>an error page</html>", "not a WARC"),
+        (gzip.compress(b"just text"), "not a WARC"),
+        (b"filedesc://x 1.2.3.4 2014 text/plain 10\n", "is an ARC file"),
+        (gzip.compress(b"filedesc://x 1.2.3.4 2014 text/plain 10\n"), "is an ARC file"),
+        (gzipped(PAGES)[:-1], "is truncated"),
+        (gzipped(PAGES)[:-900], "is truncated"),
+        (b"".join(record.dumped() for record in PAGES)[:-1], "is truncated"),
+        (b"".join(record.dumped() for record in PAGES)[:-60], "is truncated"),
+        (b"".join(record.dumped() for record in PAGES) + b"WAR", "is truncated"),
+        (b"".join(record.dumped() for record in PAGES) + b"WARC/1.0\r\nWARC-Ty", "is truncated"),
+    ],
+    ids=[
+        "empty",
+        "zeros",
+        "a page",
+        "gzipped text",
+        "arc",
+        "arc.gz",
+        "last byte of the trailer gone",
+        "last member cut",
+        "last line end gone",
+        "last body cut",
+        "next record begun",
+        "next header begun",
+    ],
+)
+def test_a_file_that_is_no_whole_warc_fails_with_its_reason(data: bytes, reason: str) -> None:
+    with pytest.raises(InputError, match=reason) as caught:
+        _read(data)
+    assert caught.value.thing == NAME
+
+
+@pytest.mark.parametrize("compressed", [True, False], ids=["gzip", "plain"])
+def test_every_cut_is_seen_unless_it_falls_between_records(compressed: bool) -> None:
+    records = [*COMPANIONS, *PAGES, COMPANIONS[1]]
+    parts = [gzipped([record]) if compressed else record.dumped() for record in records]
+    ends = {sum(len(part) for part in parts[:count]) for count in range(len(parts) + 1)}
+    data = b"".join(parts)
+    for position in random.Random(3).sample(range(1, len(data)), 200):
+        if position in ends:
+            continue
+        with pytest.raises(InputError, match=r"truncated|not a WARC"):
+            _read(data[:position])
+
+
+def test_a_response_without_http_header_is_all_body() -> None:
+    (item,) = _read(gzipped([Record(b"<html><p>bare</p></html>")]))
+    assert isinstance(item, Response)
+    assert (item.head, item.body) == (b"", b"<html><p>bare</p></html>")
+
+
+def test_lf_only_http_headers_are_split_from_the_body() -> None:
+    block = http("<p>x</p>").replace(b"\r\n", b"\n")
+    (item,) = _read(gzipped([Record(block)]))
+    assert isinstance(item, Response)
+    assert item.body == b"<p>x</p>"
+    assert b"Content-Type" in item.head
+
+
+def test_a_body_over_the_limit_is_marked_and_not_held() -> None:
+    (item,) = _read(gzipped([Record(http(b"x" * (LIMIT + 500)))]))
+    assert isinstance(item, Response)
+    assert not item.is_whole
+    assert len(item.body) <= LIMIT + 1
+
+
+def test_brackets_around_a_target_address_are_removed() -> None:
+    assert _uris(gzipped([Record(http("x"), uri="<http://example.com/>")])) == [
+        "http://example.com/"
+    ]
+
+
+@pytest.mark.parametrize("compressed", [True, False], ids=["gzip", "plain"])
+def test_the_first_record_tells_the_day(compressed: bool) -> None:
+    record = PAGES[0]
+    data = gzipped([record]) if compressed else record.dumped()
+    assert first_record_day(stream(data)) == date(2025, 11, 1)
+    assert first_record_day(stream(data.replace(b"WARC-Date: 2", b"WARC-Date: x"))) in (
+        None,
+        date(2025, 11, 1),
+    )
+
+
+def test_a_file_without_any_date_has_no_day() -> None:
+    assert first_record_day(stream(b"garbage")) is None
+    assert first_record_day(stream(b"WARC/1.0\r\nContent-Length: 0\r\n\r\n\r\n\r\n")) is None

@@ -1,0 +1,185 @@
+"""Pages become one Parquet file per language, in bounded memory."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+from news_platform.ccnews import writer as writers
+from news_platform.ccnews.page import Page, PageOptions, read_page
+from news_platform.ccnews.warc import Response, iter_responses
+from news_platform.ccnews.writer import FeedTally, NewsWriter, WarcWriter, arrow_schema
+from news_platform.datasets.captures import CAPTURES
+from news_platform.datasets.feed_candidates import FEED_CANDIDATES
+from news_platform.datasets.raw_news import RAW_NEWS
+from news_platform_tests.ccnews.archive import NAME, Record, article, gzipped, http, stream
+from news_platform_tests.ccnews.crawl import mixed_pages
+
+
+def _pages(records: list[Record]) -> list[Page]:
+    responses = iter_responses(stream(gzipped(records)), name=NAME, max_body_bytes=1 << 20)
+    found = [read_page(one, PageOptions()) for one in responses if isinstance(one, Response)]
+    return [page for page in found if isinstance(page, Page)]
+
+
+def test_each_language_has_one_file_with_exactly_the_columns_of_raw_news(tmp_path: Path) -> None:
+    writer = NewsWriter(tmp_path, warc=NAME)
+    for page in _pages(mixed_pages(6)):
+        writer.write(page)
+    files = writer.close()
+    assert {name: file.rows for name, file in files.items()} == {"en": 2, "nl": 2, "fr": 2}
+    for file in files.values():
+        assert dict(pl.read_parquet_schema(file.path)) == dict(RAW_NEWS.schema)
+        footer = pq.read_metadata(file.path)
+        assert footer.metadata[b"extractor_version"] == b"1"
+        assert footer.metadata[b"warc"] == NAME.encode()
+
+
+def test_rows_come_back_as_they_were_given(tmp_path: Path) -> None:
+    pages = _pages(mixed_pages(3))
+    writer = NewsWriter(tmp_path, warc=NAME)
+    for page in pages:
+        writer.write(page)
+    files = writer.close()
+    for page in pages:
+        (row,) = pl.read_parquet(files[page.main_lang].path).iter_rows(named=True)
+        assert row == {
+            "uri": page.record.uri,
+            "tree": page.tree.decode(),
+            "text": page.text,
+            "langs": page.langs,
+            "confs": page.confs,
+            "http_date": page.http.date,
+            "http_last_modified": None,
+            "http_charset": "utf-8",
+            "surt_uri": page.surt_uri,
+            "host": page.host,
+        }
+
+
+def test_only_bulky_columns_are_zstd_and_without_statistics(tmp_path: Path) -> None:
+    writer = NewsWriter(tmp_path, warc=NAME)
+    writer.write(_pages(mixed_pages(1))[0])
+    group = pq.read_metadata(writer.close()["en"].path).row_group(0)
+    columns = {group.column(index).path_in_schema: group.column(index) for index in range(10)}
+    assert not columns["tree"].is_stats_set
+    assert not columns["text"].is_stats_set
+    assert columns["host"].is_stats_set
+    zstd = {name for name, column in columns.items() if column.compression == "ZSTD"}
+    assert zstd == {"tree", "text"}
+
+
+def test_pages_of_a_site_lie_side_by_side_in_a_row_group(tmp_path: Path) -> None:
+    block = http(article("The mayor of the town opened the bridge today."))
+    uris = ["https://b.org/2", "https://a.org/1", "https://www.b.org/1", "https://a.org/0"]
+    writer = NewsWriter(tmp_path, warc=NAME)
+    for page in _pages([Record(block, uri=uri) for uri in uris]):
+        writer.write(page)
+    rows = pl.read_parquet(writer.close()["en"].path)
+    assert rows["uri"].to_list() == [uris[3], uris[1], uris[2], uris[0]]
+    assert rows["surt_uri"].is_sorted()
+
+
+def test_large_pages_are_written_without_a_copy_and_come_back_whole(tmp_path: Path) -> None:
+    pages = [
+        replace(page, tree=page.tree * 1500)
+        for page in _pages(
+            [Record(http(article("The mayor came.")), uri=f"https://a.org/{n}") for n in range(8)]
+        )
+    ]
+    writer = NewsWriter(tmp_path, warc=NAME)
+    for page in pages:
+        writer.write(page)
+    (file,) = writer.close().values()
+    assert pl.read_parquet(file.path)["tree"].to_list() == [page.tree.decode() for page in pages]
+
+
+def test_the_largest_language_is_written_when_the_budget_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writers, "_BUFFER_BYTES", 6000)
+    writer = NewsWriter(tmp_path, warc=NAME)
+    for page in _pages(mixed_pages(30)):
+        writer.write(page)
+    files = writer.close()
+    footers = {name: pq.read_metadata(file.path) for name, file in files.items()}
+    assert sum(footer.num_rows for footer in footers.values()) == 30
+    assert all(footer.num_row_groups > 1 for footer in footers.values())
+
+
+def test_a_language_is_written_when_it_fills_a_row_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writers, "_ROW_GROUP_BYTES", 1)
+    writer = NewsWriter(tmp_path, warc=NAME)
+    for page in _pages(mixed_pages(4)):
+        writer.write(page)
+    assert pq.read_metadata(writer.close()["en"].path).num_row_groups == 2
+
+
+def test_the_same_pages_give_the_same_bytes(tmp_path: Path) -> None:
+    bodies = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        writer = WarcWriter(tmp_path / name, warc=NAME, options=PageOptions())
+        for page in _pages(mixed_pages(5)):
+            writer.write(page)
+        writer.close()
+        bodies.append(
+            {file.name: file.read_bytes() for file in sorted((tmp_path / name).iterdir())}
+        )
+    assert bodies[0] == bodies[1]
+
+
+def test_captures_tell_where_each_page_lies(tmp_path: Path) -> None:
+    records = mixed_pages(3)
+    writer = WarcWriter(tmp_path, warc=NAME, options=PageOptions())
+    for page in _pages(records):
+        writer.write(page)
+    written = writer.close()
+    assert written.captures is not None
+    rows = pl.read_parquet(written.captures.path)
+    assert dict(rows.schema) == dict(CAPTURES.schema)
+    assert rows["uri"].to_list() == [record.uri for record in records]
+    data = gzipped(records)
+    ends = (rows["record_offset"] + rows["record_length"]).to_list()
+    assert ends == [*rows["record_offset"].to_list()[1:], len(data)]
+    assert rows["status"].to_list() == [200, 200, 200]
+    assert rows["title"].to_list() == ["A title"] * 3
+    assert rows["warc_date"].to_list() == ["2025-11-01T01:44:44Z"] * 3
+
+
+def test_feeds_are_counted_per_host_and_made_absolute(tmp_path: Path) -> None:
+    head = (
+        '<link rel="alternate" type="application/rss+xml" href="/rss" title="News">'
+        '<link rel="alternate" type="application/rss+xml" href="/rss">'
+        '<link rel="alternate" type="application/atom+xml" href="javascript:0">'
+        '<link rel="alternate" type="application/atom+xml" href="http://[broken">'
+    )
+    block = http(article("x", head=head))
+    uris = ["https://a.example.com/1", "https://a.example.com/2", "https://www.other.org/"]
+    tally = FeedTally()
+    for page in _pages([Record(block, uri=uri) for uri in uris]):
+        tally.add(page)
+    rows = pl.read_parquet(tally.write(tmp_path / "feeds", warc=NAME).path)
+    assert dict(rows.schema) == dict(FEED_CANDIDATES.schema)
+    found = {(row["host"], row["feed_url"]): row["pages"] for row in rows.iter_rows(named=True)}
+    assert found["com.example", "https://a.example.com/rss"] == 2
+    assert found["org.other", "https://www.other.org/rss"] == 1
+    assert not any(url.startswith("javascript") for _, url in found)
+
+
+def test_datasets_that_are_switched_off_are_not_written(tmp_path: Path) -> None:
+    options = PageOptions(with_metadata=False, with_feeds=False)
+    writer = WarcWriter(tmp_path, warc=NAME, options=options)
+    writer.write(_pages(mixed_pages(1))[0])
+    written = writer.close()
+    assert (written.captures, written.feeds, written.rows) == (None, None, 1)
+    assert [file.name for file in tmp_path.iterdir()] == ["en.parquet"]
+
+
+def test_every_table_of_the_room_has_an_arrow_schema() -> None:
+    for table in (RAW_NEWS, CAPTURES, FEED_CANDIDATES):
+        assert arrow_schema(table).names == [column.name for column in table.columns]

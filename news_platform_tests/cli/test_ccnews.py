@@ -1,0 +1,126 @@
+"""`news-platform ccnews …`: what it prints, writes and returns."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from news_platform.ccnews.scan import scan_news
+from news_platform.cli.ccnews import ccnews
+from news_platform.errors import NewsPlatformError
+from news_platform_tests.ccnews.archive import gzipped
+from news_platform_tests.ccnews.crawl import DAY, mixed_pages, warc_name, warc_path, write_crawl
+
+
+@pytest.fixture
+def crawl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write a crawl of two WARCs and make it the one of the settings."""
+    folder = tmp_path / "crawl"
+    write_crawl(folder, {warc_path(DAY, number): mixed_pages(3) for number in (1, 2)})
+    monkeypatch.setenv("NEWS_PLATFORM_CRAWL_URL", str(folder))
+    monkeypatch.setenv("NEWS_PLATFORM_CCNEWS_WORKERS", "1")
+    return folder
+
+
+def _run(root: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(ccnews, [*arguments, "--root", str(root)])
+
+
+def _json(root: Path, *arguments: str) -> Any:
+    result = _run(root, *arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def test_a_file_by_its_path_is_collected_once(crawl: Path, tmp_path: Path) -> None:
+    file = str(crawl / warc_path(DAY, 1))
+    first = _json(tmp_path / "root", "extract", file)
+    assert [one["rows"] for one in first["collected"]] == [3]
+    assert first["collected"][0]["day"] == "2025-11-01"
+    again = _json(tmp_path / "root", "extract", file)
+    assert (again["collected"], again["skipped"]) == ([], 1)
+    forced = _json(tmp_path / "root", "extract", file, "--again", "--workers", "1")
+    assert len(forced["collected"]) == 1
+    assert scan_news(str(tmp_path / "root")).collect().height == 3
+
+
+def test_days_are_collected_from_the_listing(crawl: Path, tmp_path: Path) -> None:
+    done = _json(tmp_path / "root", "extract", "--days", "2025-10-31..2025-11-02")
+    assert sorted(one["warc"] for one in done["collected"]) == [
+        warc_name(DAY, 1),
+        warc_name(DAY, 2),
+    ]
+    listed = _json(tmp_path / "root", "list", "--month", "2025-11")
+    assert listed["days"] == {"2025-11-01": {"listed": 2, "collected": 2}}
+    assert listed["warcs"] == [warc_path(DAY, 1), warc_path(DAY, 2)]
+    status = _json(tmp_path / "root", "status")
+    assert [(day["day"], day["warcs"], day["rows"]) for day in status["days"]] == [
+        ("2025-11-01", 2, 6)
+    ]
+
+
+def test_an_estimate_writes_nothing(crawl: Path, tmp_path: Path) -> None:
+    cost = _json(tmp_path / "root", "extract", warc_path(DAY, 1), "--estimate")
+    assert cost["warcs"] == 1
+    assert cost["download_bytes"] == (crawl / warc_path(DAY, 1)).stat().st_size
+    assert scan_news(str(tmp_path / "root")).collect().height == 0
+
+
+def test_what_an_older_extractor_wrote_is_redone(crawl: Path, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    _json(root, "extract", warc_path(DAY, 1))
+    assert _json(root, "extract", "--older-than", "1")["collected"] == []
+    redone = _json(root, "extract", "--older-than", "2")
+    assert [one["warc"] for one in redone["collected"]] == [warc_name(DAY, 1)]
+
+
+def test_a_bad_warc_is_a_reported_failure_and_the_others_finish(
+    crawl: Path, tmp_path: Path
+) -> None:
+    bad = tmp_path / warc_name(DAY, 7)
+    bad.write_bytes(gzipped(mixed_pages(2))[:-7])
+    result = _run(tmp_path / "root", "extract", str(bad), str(crawl / warc_path(DAY, 1)), "--json")
+    assert isinstance(result.exception, NewsPlatformError)
+    assert "1 of 2 WARCs failed" in str(result.exception)
+    assert "is truncated" in str(result.exception)
+    document = json.loads(result.stdout)
+    assert [one["warc"] for one in document["collected"]] == [warc_name(DAY, 1)]
+    assert document["failed"][0]["warc"] == warc_name(DAY, 7)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("extract",),
+        ("extract", "--days", "yesterday"),
+        ("extract", "--days", "2025-11-02..2025-11-01"),
+        ("list",),
+        ("list", "--month", "November"),
+    ],
+)
+def test_wrong_use_exits_with_2(arguments: tuple[str, ...], crawl: Path, tmp_path: Path) -> None:
+    assert _run(tmp_path / "root", *arguments).exit_code == 2
+
+
+def test_a_month_without_listing_is_a_reported_failure(crawl: Path, tmp_path: Path) -> None:
+    result = _run(tmp_path / "root", "list", "--month", "2015-01")
+    assert isinstance(result.exception, NewsPlatformError)
+    assert "no listing for 2015-01" in str(result.exception)
+
+
+def test_text_output_is_a_table_for_people(crawl: Path, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    assert "3 rows" in _run(root, "extract", warc_path(DAY, 1)).stdout
+    assert "1 collected already" in _run(root, "extract", warc_path(DAY, 1)).stdout
+    assert "2025-11-01     1 of    2" in _run(root, "list", "--month", "2025-11").stdout
+    assert "2025-11-01      1          3" in _run(root, "status").stdout
+
+
+def test_nothing_to_do_is_said_only_when_nothing_was_tried(crawl: Path, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    assert "nothing to do" in _run(root, "extract", "--days", "2025-11-20").stdout
+    bad = tmp_path / warc_name(DAY, 7)
+    bad.write_bytes(gzipped(mixed_pages(2))[:-7])
+    assert "nothing to do" not in _run(root, "extract", str(bad)).stdout

@@ -1,0 +1,78 @@
+"""The frame of the command line, and its refusals: one line, the thing and the cure."""
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+
+def _run(*words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "news_platform.cli", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={"PATH": "/usr/bin:/bin", **environ},
+    )
+
+
+def test_help_names_every_command() -> None:
+    done = _run("--help")
+    assert done.returncode == 0
+    assert "demo" in done.stdout
+
+
+def test_an_unknown_command_is_wrong_use() -> None:
+    done = _run("frobnicate")
+    assert done.returncode == 2
+    assert "frobnicate" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_wrong_setting_is_one_line_without_a_traceback() -> None:
+    done = _run("demo", NEWS_PLATFORM_ROOTT="x")
+    assert done.returncode == 2
+    assert done.stderr.strip() == (
+        "error: unknown setting NEWS_PLATFORM_ROOTT: did you mean NEWS_PLATFORM_ROOT?"
+    )
+
+
+def _assert_one_line(done: "subprocess.CompletedProcess[str]", *words: str) -> None:
+    assert done.returncode in (1, 2)
+    assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1, done.stderr
+    assert all(word in done.stderr for word in words), done.stderr
+
+
+def test_a_taken_port_is_one_line_with_the_cure(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        root = str(tmp_path / "root")
+        done = _run("dev", "--port", port, "--root", root, DAGSTER_HOME=str(tmp_path))
+    _assert_one_line(done, port, "PORT=")
+
+
+def test_a_missing_dagster_home_is_one_line_with_the_cure(tmp_path: Path) -> None:
+    done = _run("dev", "--root", str(tmp_path / "root"))
+    _assert_one_line(done, "DAGSTER_HOME", "make dev")
+
+
+def test_a_half_written_root_is_named(tmp_path: Path) -> None:
+    (tmp_path / "root.json").write_text("{half")
+    _assert_one_line(_run("pause", "--root", str(tmp_path)), "root.json")
+
+
+def test_an_unreachable_object_store_is_named(tmp_path: Path) -> None:
+    done = _run(
+        "pause",
+        "--root",
+        "s3://bucket/prefix",
+        NEWS_PLATFORM_S3_ENDPOINT="http://127.0.0.1:9",
+        NEWS_PLATFORM_ALLOW_HTTP="1",
+        NEWS_PLATFORM_S3_ACCESS_KEY="planted-key",
+        NEWS_PLATFORM_S3_SECRET_KEY="planted-secret",
+    )
+    _assert_one_line(done, "bucket")
+    assert "planted" not in done.stderr

@@ -1,0 +1,104 @@
+"""`news-platform records`: segment files, explain every block, build what is out of date."""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from news_platform.cli.records import records
+from news_platform.errors import InputError
+from news_platform_tests.source_records.pages import DEPARTMENTS, FULL_PAGE
+
+
+@pytest.fixture
+def snapshot(tmp_path: Path) -> Path:
+    """Return a stored Firecrawl answer."""
+    metadata = {"url": "https://u1.edu/depts", "cachedAt": "2025-10-01T08:00:00Z"}
+    file = tmp_path / "depts.json"
+    file.write_text(
+        json.dumps({"success": True, "data": {"html": DEPARTMENTS, "metadata": metadata}})
+    )
+    return file
+
+
+def run(*words: str, root: Path) -> Result:
+    return CliRunner().invoke(records, [*words, "--root", str(root)])
+
+
+def test_records_go_out_as_json_lines(snapshot: Path, tmp_path: Path) -> None:
+    done = run("segment", str(snapshot), "--institution", "u1", "--lang", "en", root=tmp_path)
+    assert done.exit_code == 0
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["text"] for line in lines] == [
+        "Computer Science",
+        "Electrical & Computer Engineering",
+    ]
+    assert lines[0]["provenance"] == {
+        "institution": "u1",
+        "url": "https://u1.edu/depts",
+        "section": "Departments",
+        "fetched_at": "2025-10-01T08:00:00+00:00",
+    }
+    assert lines[0]["meta"]["hints"] == {"marker": "-"}
+
+
+def test_explain_prints_every_block_with_its_fate(snapshot: Path, tmp_path: Path) -> None:
+    done = run("segment", str(snapshot), "--institution", "u1", "--explain", root=tmp_path)
+    lines = [line.split(maxsplit=2) for line in done.stdout.splitlines()[1:]]
+    assert [(line[0], line[2]) for line in lines] == [
+        ("attached", "Departments"),
+        ("kept", "Computer Science"),
+        ("kept", "Electrical & Computer Engineering"),
+        ("navigation_item", "Admissions"),
+        ("footer", "© 2025 University"),
+    ]
+
+
+def test_json_is_one_document_with_records_and_blocks(snapshot: Path, tmp_path: Path) -> None:
+    done = run("segment", str(snapshot), "--institution", "u1", "--json", root=tmp_path)
+    (page,) = json.loads(done.stdout)
+    assert (len(page["records"]), len(page["blocks"]), page["error"]) == (2, 5, None)
+    assert page["blocks"][3]["dropped"] == "navigation_item"
+
+
+def test_options_choose_the_language_headings_and_tables(tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    file.write_text(FULL_PAGE)
+    given = ("segment", str(file), "--institution", "u1", "--url", "https://u1.edu/f")
+    plain = run(*given, root=tmp_path).stdout
+    assert json.loads(plain.splitlines()[0])["provenance"]["url"] == "https://u1.edu/f"
+    headed = run(*given, "--headings", "records", "--tables", "structure", root=tmp_path).stdout
+    assert '"text": "Faculty of Engineering"' in headed
+    assert '"| Office | Opening hours |\\n' in headed
+    assert run(*given, "--lang", "de", root=tmp_path).stdout.strip() == ""
+
+
+def test_a_failed_page_is_reported_after_the_others(snapshot: Path, tmp_path: Path) -> None:
+    failed = tmp_path / "failed.json"
+    failed.write_text('{"success": false, "error": "blocked"}')
+    done = run("segment", str(failed), str(snapshot), "--institution", "u1", root=tmp_path)
+    assert isinstance(done.exception, InputError)
+    assert "the crawler failed: blocked" in str(done.exception)
+    assert len(done.stdout.splitlines()) == 2
+
+
+def test_wrong_use_is_told(tmp_path: Path) -> None:
+    assert run("segment", "--institution", "u1", root=tmp_path).exit_code == 2
+    assert (
+        run("segment", str(tmp_path / "none"), "--institution", "u1", root=tmp_path).exit_code == 2
+    )
+
+
+def test_build_cuts_what_is_out_of_date(snapshot: Path, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    place = root / "snapshots" / "institution=u1" / "depts.json"
+    place.parent.mkdir(parents=True)
+    place.write_bytes(snapshot.read_bytes())
+    done = run("build", root=root)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.strip() == "u1: 1 pages, 0 failed, 2 of 4 blocks kept"
+    assert run("build", root=root).stdout.strip() == "up to date"
+    again = run("build", "--institution", "u1", "--json", root=root)
+    assert json.loads(again.stdout)[0]["blocks_kept"] == 2
+    assert isinstance(run("build", "--institution", "u2", root=root).exception, InputError)

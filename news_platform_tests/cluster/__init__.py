@@ -1,0 +1,1 @@
+"""Tests of the Celery launcher: pure decisions, and real workers that are killed."""

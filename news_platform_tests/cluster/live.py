@@ -1,0 +1,135 @@
+"""A whole cluster of toys on this machine: PostgreSQL, Redis, two workers and the daemon."""
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+import pytest
+import sqlalchemy as sa
+import yaml
+from dagster._core.execution.backfill import PartitionBackfill
+
+from deploy.processes import Machine, Process
+from news_platform_tests.cluster import toy
+from news_platform_tests.emulators.redis import RedisServer, redis_server
+
+# Planted where settings hold secrets; none may show up in a log, a run or an event.
+SECRETS = {
+    "NEWS_PLATFORM_S3_SECRET_KEY": "planted-object-store-secret",
+    "NEWS_PLATFORM_ALERT_WEBHOOK": "https://hooks.example/planted-webhook-secret",
+}
+BROKER_SECRET, DATABASE_SECRET = "planted-broker-secret", "planted-database-secret"
+DEPLOY = Path(__file__).parents[2] / "deploy"
+
+
+@dataclass(frozen=True)
+class ToyCluster:
+    """The running parts, and the folder that the toy asset fills."""
+
+    machine: Machine
+    folder: Path
+    redis: RedisServer
+    workers: tuple[Process, Process]
+    daemon: Process
+    instance: dg.DagsterInstance
+
+    def backfill(self, keys: Sequence[str]) -> None:
+        """Ask for these partitions as one backfill; the daemon launches its runs."""
+        self.instance.add_backfill(
+            PartitionBackfill.from_asset_partitions(
+                backfill_id="toy",
+                asset_graph=toy.defs.resolve_asset_graph(),
+                partition_names=list(keys),
+                asset_selection=[dg.AssetKey("toy")],
+                backfill_timestamp=time.time(),
+                tags={},
+                dynamic_partitions_store=self.instance,
+                all_partitions=False,
+                title=None,
+                description=None,
+                run_config=None,
+            )
+        )
+
+    def done(self) -> set[str]:
+        """Return the partitions whose file is complete."""
+        return {path.stem for path in self.folder.glob("*.txt")}
+
+    def found(self) -> dict[str, str]:
+        """Return what each finished partition holds."""
+        return {path.stem: path.read_text() for path in self.folder.glob("*.txt")}
+
+    def told(self) -> str:
+        """Return all that logs, runs and events say, as one text."""
+        logs = [path.read_text(errors="replace") for path in self.machine.home.glob("*.log")]
+        runs = self.instance.get_runs()
+        events = [str(entry) for run in runs for entry in self.instance.all_logs(run.run_id)]
+        return "\n".join([*logs, *(str((run.run_config, run.tags)) for run in runs), *events])
+
+    def worker_in(self) -> set[str]:
+        """Return the workers named on runs so far."""
+        return {run.tags.get("news_platform/worker", "") for run in self.instance.get_runs()}
+
+
+@contextmanager
+def toy_cluster(
+    tmp_path: Path, *, postgres_url: str, patch: pytest.MonkeyPatch, seconds: float
+) -> Iterator[ToyCluster]:
+    """Start every part on its own port, and stop each by its own process."""
+    with ExitStack() as parts:
+        redis = parts.enter_context(redis_server(tmp_path / "redis", password=BROKER_SECRET))
+        folder = tmp_path / "toys"
+        folder.mkdir()
+        _set_environment(patch, postgres_url, broker=redis.url, folder=folder, seconds=seconds)
+        machine = _machine(tmp_path)
+        instance = parts.enter_context(dg.DagsterInstance.from_config(str(machine.home)))
+        workers = (machine.worker("one"), machine.worker("two"))
+        daemon = machine.daemon()
+        for process in (*workers, daemon):
+            parts.callback(process.stop)
+            process.start()
+        yield ToyCluster(machine, folder, redis, workers, daemon, instance)
+
+
+def wait_until(true: Callable[[], bool], *, seconds: float) -> float:
+    """Wait until a question is answered yes; return how long it took, fail when it never is."""
+    started = time.monotonic()
+    while not true():
+        if time.monotonic() - started > seconds:
+            pytest.fail(f"still not true after {seconds} s")
+        time.sleep(0.2)
+    return time.monotonic() - started
+
+
+def _set_environment(
+    patch: pytest.MonkeyPatch, postgres_url: str, *, broker: str, folder: Path, seconds: float
+) -> None:
+    # The server trusts everybody on its socket, so any password will do.
+    database = sa.make_url(postgres_url).set(password=DATABASE_SECRET)
+    patch.setenv(
+        "NEWS_PLATFORM_DAGSTER_POSTGRES_URL", database.render_as_string(hide_password=False)
+    )
+    for name, value in SECRETS.items():
+        patch.setenv(name, value)
+    patch.setenv("NEWS_PLATFORM_BROKER_URL", broker)
+    patch.setenv("NEWS_PLATFORM_REDELIVERY_SECONDS", "15")
+    patch.setenv("TOY_FOLDER", str(folder))
+    patch.setenv("TOY_SECONDS", str(seconds))
+
+
+def _machine(tmp_path: Path) -> Machine:
+    home = tmp_path / "home"
+    home.mkdir()
+    config = yaml.safe_load((DEPLOY / "dagster.yaml").read_text())
+    config["run_monitoring"]["poll_interval_seconds"] = 2
+    config["run_launcher"]["config"]["silence_seconds"] = 8.0
+    config["concurrency"]["runs"]["tag_concurrency_limits"] = []
+    (home / "dagster.yaml").write_text(yaml.safe_dump(config))
+    workspace = home / "workspace.yaml"
+    location = {"module_name": toy.__name__, "location_name": "toy"}
+    workspace.write_text(yaml.safe_dump({"load_from": [{"python_module": location}]}))
+    return Machine(home, workspace, os.environ)

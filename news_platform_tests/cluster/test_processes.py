@@ -1,0 +1,60 @@
+"""Processes of a cluster start in groups of their own and end with their children."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from deploy.processes import Machine, Process
+
+# A parent that starts a child, tells both ids and sleeps; it would leave the child behind.
+_FAMILY = (
+    "import os, subprocess, sys, time;"
+    "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']);"
+    "print(os.getpid(), child.pid, flush=True); time.sleep(60)"
+)
+
+
+def _is_alive(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/stat")
+    return status.exists() and status.read_text().rsplit(")", 1)[1].split()[0] != "Z"
+
+
+@pytest.fixture
+def family(tmp_path: Path) -> Process:
+    command = (sys.executable, "-c", _FAMILY)
+    return Process("family", command, os.environ, tmp_path / "family.log")
+
+
+def _ids(family: Process) -> list[int]:
+    deadline = time.monotonic() + 30
+    while not family.log.exists() or not family.log.read_text().strip():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return [int(part) for part in family.log.read_text().split()]
+
+
+@pytest.mark.parametrize("ending", ["kill", "stop"])
+def test_a_process_ends_with_its_children(ending: str, family: Process) -> None:
+    family.start()
+    ids = _ids(family)
+    getattr(family, ending)()
+    deadline = time.monotonic() + 10
+    while any(_is_alive(pid) for pid in ids) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(_is_alive(pid) for pid in ids)
+
+
+def test_ending_what_never_started_is_nothing(family: Process) -> None:
+    family.stop()
+    family.kill()
+
+
+def test_webserver_and_workers_are_told_where_to_listen(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, tmp_path / "workspace.yaml", {"SECRET": "planted"})
+    assert machine.webserver(3000).command[3:5] == ("-h", "127.0.0.1")
+    assert "heavy,light" in machine.worker("one").command
+    assert machine.daemon().environ["DAGSTER_HOME"] == str(tmp_path)
+    assert "planted" not in repr(machine) + repr(machine.daemon())

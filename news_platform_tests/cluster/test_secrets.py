@@ -1,0 +1,80 @@
+"""Planted secrets never show in what a person may read: texts, metadata, errors."""
+
+import dagster as dg
+import pytest
+import sqlalchemy as sa
+
+from news_platform.definitions import build_definitions
+from news_platform.doors import Doors, store_options
+from news_platform.errors import NewsPlatformError
+from news_platform.settings import Settings, load_settings
+from news_platform.storage.sql import open_engine
+from news_platform.storage.store import open_store
+from news_platform_tests.emulators.redis import free_port
+
+PLANTED = "planted-secret"
+
+
+@pytest.fixture
+def settings() -> Settings:
+    port = free_port()
+    return load_settings(
+        {
+            "NEWS_PLATFORM_ROOT": "s3://bucket/root",
+            "NEWS_PLATFORM_S3_ENDPOINT": f"http://127.0.0.1:{port}",
+            "NEWS_PLATFORM_S3_ACCESS_KEY": f"{PLANTED}-1",
+            "NEWS_PLATFORM_S3_SECRET_KEY": f"{PLANTED}-2",
+            "NEWS_PLATFORM_ALLOW_HTTP": "1",
+            "NEWS_PLATFORM_LEDGER_URL": (
+                f"postgresql+psycopg2://platform:{PLANTED}-3@127.0.0.1:{port}/ledger"
+            ),
+            "NEWS_PLATFORM_BROKER_URL": f"redis://:{PLANTED}-4@127.0.0.1:{port}/0",
+            "NEWS_PLATFORM_DAGSTER_POSTGRES_URL": (
+                f"postgresql+psycopg2://platform:{PLANTED}-5@127.0.0.1:{port}/dagster"
+            ),
+            "NEWS_PLATFORM_ALERT_WEBHOOK": f"https://hooks.example/{PLANTED}-6",
+        }
+    )
+
+
+def test_settings_and_doors_show_no_secret_as_text(settings: Settings) -> None:
+    doors = Doors(settings)
+    shown = [settings, doors, doors.data_root, doors.crawl, doors.web, doors.ledger, doors.clock]
+    assert PLANTED not in "".join(f"{thing!r}{thing}" for thing in shown)
+
+
+def test_no_asset_shows_a_secret_in_its_metadata(settings: Settings) -> None:
+    definitions = build_definitions(Doors(settings))
+    specs = definitions.resolve_all_asset_specs()
+    assert specs
+    assert PLANTED not in "".join(str((spec.metadata, spec.description)) for spec in specs)
+    job = definitions.resolve_implicit_global_asset_job_def()
+    assert PLANTED not in str(job.resource_defs)
+
+
+def test_a_store_that_is_away_names_no_key(settings: Settings) -> None:
+    options = store_options(settings)
+    with pytest.raises(NewsPlatformError) as raised:
+        open_store(settings.root, options=options).read("anything")
+    assert PLANTED not in str(raised.value)
+    assert PLANTED not in repr(options)
+
+
+def test_a_ledger_that_is_away_names_no_password(settings: Settings) -> None:
+    assert settings.ledger_url is not None
+    engine = open_engine(settings.ledger_url)
+    assert PLANTED not in repr(engine)
+    with pytest.raises((sa.exc.SQLAlchemyError, NewsPlatformError)) as raised, engine.connect():
+        pass
+    assert PLANTED not in str(raised.value)
+
+
+def test_a_failed_run_tells_no_secret(settings: Settings) -> None:
+    definitions = build_definitions(Doors(settings))
+    with dg.DagsterInstance.ephemeral() as instance:
+        result = definitions.resolve_implicit_global_asset_job_def().execute_in_process(
+            asset_selection=[dg.AssetKey("feeds")], instance=instance, raise_on_error=False
+        )
+        told = "".join(str(entry) for entry in instance.all_logs(result.run_id))
+    assert not result.success
+    assert PLANTED not in told

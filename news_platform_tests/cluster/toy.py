@@ -1,0 +1,34 @@
+"""A code location of one slow asset, so that a test can kill who works on it."""
+
+import os
+import time
+from pathlib import Path
+
+import dagster as dg
+
+from news_platform.settings import load_settings
+from news_platform.storage.store import StoreOptions, open_store
+
+FOLDER = Path(os.environ.get("TOY_FOLDER", "."))
+ROOT = os.environ.get("TOY_ROOT", str(FOLDER))
+SECONDS = float(os.environ.get("TOY_SECONDS", "2"))
+KEYS = [f"p{number:02}" for number in range(20)]
+
+
+@dg.asset(partitions_def=dg.StaticPartitionsDefinition(KEYS))
+def toy(context: dg.AssetExecutionContext) -> None:
+    """Write one file a partition, slowly, and show by another one that it began."""
+    key = context.partition_key
+    (FOLDER / f"{key}.began").touch()
+    time.sleep(SECONDS)
+    settings = load_settings(os.environ).storage
+    options = StoreOptions(
+        endpoint_url=settings.s3_endpoint,
+        access_key=settings.s3_access_key,
+        secret_key=settings.s3_secret_key,
+        allow_http=settings.allow_http,
+    )
+    open_store(ROOT, options=options).put(f"{key}.txt", f"{key}\n".encode() * 3)
+
+
+defs = dg.Definitions([toy], executor=dg.in_process_executor)

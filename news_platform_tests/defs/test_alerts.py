@@ -1,0 +1,197 @@
+"""What a person is told of a failed run, against a real webhook on loopback."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from news_platform.defs.alerts import TRIES, Alert, post_alert, redacted, tell_of_failed_runs
+from news_platform.doors import DataRoot
+from news_platform.errors import ConfigError, FetchError
+from news_platform.settings import AlertSettings, Settings, StorageSettings
+from news_platform_tests.servers.dagster_ui import free_port
+
+ALERT = Alert(
+    "raw_news 2025-11-01 failed", "job", "raw_news", "2025-11-01", "run-1", "no such WARC"
+)
+SECRET = "planted-secret"
+
+
+@dataclass
+class Webhook:
+    """A receiver that answers as it was told, then with 200, and keeps what it got."""
+
+    url: str = ""
+    answers: list[int] = field(default_factory=list)
+    bodies: list[dict[str, str]] = field(default_factory=list)
+
+
+@contextmanager
+def _served(webhook: Webhook) -> Iterator[Webhook]:
+    class Receiver(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            webhook.bodies.append(json.loads(body))
+            self.send_response(webhook.answers.pop(0) if webhook.answers else 200)
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            """Keep quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    webhook.url = f"http://127.0.0.1:{server.server_port}/hook/{SECRET}"
+    try:
+        yield webhook
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+@pytest.fixture
+def webhook() -> Iterator[Webhook]:
+    with _served(Webhook()) as running:
+        yield running
+
+
+def test_an_alert_is_posted_once_as_json_with_a_line_for_chat(webhook: Webhook) -> None:
+    post_alert(webhook.url, ALERT)
+    (body,) = webhook.bodies
+    assert body["text"] == "raw_news 2025-11-01 failed"
+    assert body["partition"] == "2025-11-01"
+
+
+@pytest.mark.parametrize("status", [500, 503, 429, 408])
+def test_a_webhook_that_stumbles_is_tried_again_with_growing_pauses(
+    webhook: Webhook, status: int
+) -> None:
+    webhook.answers = [status] * (TRIES - 1)
+    pauses: list[float] = []
+    post_alert(webhook.url, ALERT, pause=pauses.append)
+    assert len(webhook.bodies) == TRIES
+    assert pauses == sorted(pauses) and len(pauses) == TRIES - 1
+
+
+def test_a_webhook_that_stays_away_costs_a_bounded_number_of_tries(webhook: Webhook) -> None:
+    webhook.answers = [500] * 99
+    with pytest.raises(FetchError, match="HTTP 500") as raised:
+        post_alert(webhook.url, ALERT, pause=lambda seconds: None)
+    assert len(webhook.bodies) == TRIES
+    assert SECRET not in str(raised.value)
+
+
+def test_a_refused_alert_is_not_sent_again(webhook: Webhook) -> None:
+    webhook.answers = [404]
+    with pytest.raises(FetchError, match="HTTP 404"):
+        post_alert(webhook.url, ALERT, pause=lambda seconds: None)
+    assert len(webhook.bodies) == 1
+
+
+def test_a_webhook_that_nobody_serves_is_named_by_its_error_and_not_its_url() -> None:
+    url = f"http://127.0.0.1:{free_port()}/{SECRET}"
+    with pytest.raises(FetchError, match="ConnectionRefusedError") as raised:
+        post_alert(url, ALERT, pause=lambda seconds: None)
+    assert SECRET not in str(raised.value)
+
+
+@pytest.mark.parametrize("url", [f"file:///{SECRET}", f"ftp://h/{SECRET}", SECRET, ""])
+def test_a_webhook_that_is_no_web_address_is_a_wrong_setting(url: str) -> None:
+    with pytest.raises(ConfigError, match="NEWS_PLATFORM_ALERT_WEBHOOK") as raised:
+        post_alert(url, ALERT)
+    assert SECRET not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("key abcdef and abc", "key *** and ***"),
+        ("postgresql+psycopg2://user:hidden@db/x", "postgresql+psycopg2://***@db/x"),
+        ("GET https://s3/x?X-Amz-Signature=af12&v=1", "GET https://s3/x?X-Amz-Signature=***&v=1"),
+        ("token=hidden", "token=***"),
+        ("a 'key=1' is fine", "a 'key=***' is fine"),
+        ("nothing to hide: 12:30 a@b", "nothing to hide: 12:30 a@b"),
+    ],
+    ids=["settings", "password in a URL", "signed query", "token", "quoted", "plain"],
+)
+def test_a_text_keeps_its_sense_and_loses_its_secrets(text: str, shown: str) -> None:
+    assert redacted(text, {"abc", "abcdef"}) == shown
+
+
+@dg.asset(partitions_def=dg.StaticPartitionsDefinition(["2025-11-01"]))
+def doomed() -> None:
+    """An asset whose error carries all it should not."""
+    raise dg.Failure(
+        f"cannot read s3 with {SECRET}-key at https://u:{SECRET}-p@host/x?sig={SECRET}"
+    )
+
+
+def _failed_run(instance: dg.DagsterInstance, **tags: str) -> dg.ExecuteInProcessResult:
+    job = dg.Definitions(assets=[doomed]).resolve_implicit_global_asset_job_def()
+    return job.execute_in_process(
+        instance=instance,
+        partition_key="2025-11-01",
+        asset_selection=[dg.AssetKey("doomed")],
+        tags={"dagster/" + name: value for name, value in tags.items()},
+        raise_on_error=False,
+    )
+
+
+def _tick(instance: dg.DagsterInstance, settings: Settings, **tags: str) -> None:
+    done = _failed_run(instance, **tags)
+    context = dg.build_run_status_sensor_context(
+        sensor_name=tell_of_failed_runs.name,
+        dagster_instance=instance,
+        dagster_run=done.dagster_run,
+        dagster_event=done.get_run_failure_event(),
+    ).for_run_failure()
+    tell_of_failed_runs(context, data_root=DataRoot(settings))
+
+
+def _settings(root: Path, url: str | None) -> Settings:
+    storage = StorageSettings(s3_secret_key=f"{SECRET}-key")
+    return Settings(root=str(root), storage=storage, alerts=AlertSettings(webhook_url=url))
+
+
+def test_a_failed_run_is_told_with_its_asset_partition_and_reason_and_no_secret(
+    webhook: Webhook, tmp_path: Path
+) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        _tick(instance, _settings(tmp_path, webhook.url))
+    (body,) = webhook.bodies
+    assert body["text"].startswith("doomed 2025-11-01 failed in run ")
+    assert ": Failure: cannot read s3 with ***" in body["text"]
+    assert "docs/runbook.md" in body["text"]
+    assert SECRET not in json.dumps(body)
+
+
+def test_without_a_webhook_the_alert_is_a_line_in_the_log(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        _tick(instance, _settings(tmp_path, None))
+    (line,) = [line for line in capfd.readouterr().err.splitlines() if "ALERT" in line]
+    assert "doomed 2025-11-01 failed" in line
+    assert "Failure: cannot read s3 with ***" in line
+    assert SECRET not in line
+
+
+def test_a_run_that_dagster_tries_again_is_not_told_yet(webhook: Webhook, tmp_path: Path) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        _tick(instance, _settings(tmp_path, webhook.url), will_retry="true")
+    assert webhook.bodies == []
+
+
+def test_a_dead_webhook_does_not_stop_the_sensor(webhook: Webhook, tmp_path: Path) -> None:
+    webhook.answers = [403]
+    with dg.DagsterInstance.ephemeral() as instance:
+        _tick(instance, _settings(tmp_path, webhook.url))
+        _tick(instance, _settings(tmp_path, webhook.url))
+    assert len(webhook.bodies) == 2

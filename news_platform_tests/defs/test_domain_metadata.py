@@ -1,0 +1,247 @@
+"""The survey's assets on the sample world: each materialises, follows its parent, is checked."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from functools import cached_property
+from pathlib import Path
+
+import dagster as dg
+import polars as pl
+import pytest
+
+from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.defs.domain_automation import (
+    RESEARCH_BATCHES,
+    retry_unfinished_domains,
+    seed_catalog_domains,
+    survey_catalog_domains,
+    watch_research_datasets,
+)
+from news_platform.defs.domain_metadata import EDGES, PARTITIONS, defs
+from news_platform.defs.resources import resources
+from news_platform.domain_metadata.catalog import CATALOG_PATH
+from news_platform.domain_metadata.queue import DomainQueue
+from news_platform.domain_metadata.raw_files import raw_batches
+from news_platform.doors import DataRoot, Doors, Ledger
+from news_platform.sample.inputs import place_inputs
+from news_platform.settings import Settings, load_settings
+from news_platform.storage.root import pause
+from news_platform.storage.store import ObjectStore
+
+GB_NEWS = "gb|news|"
+
+
+@dataclass(frozen=True)
+class Shell:
+    """The room's definitions over one sample root."""
+
+    settings: Settings
+    instance: dg.DagsterInstance
+    data_root: DataRoot
+    ledger: Ledger
+
+    @property
+    def store(self) -> ObjectStore:
+        return self.data_root.store
+
+    @cached_property
+    def definitions(self) -> dg.Definitions:
+        shell = dg.Definitions(
+            resources=resources(Doors(self.settings, frozen_clock=True)),
+            executor=dg.in_process_executor,
+        )
+        return dg.Definitions.merge(defs, shell)
+
+    def build(self, asset: str, key: str) -> dg.ExecuteInProcessResult:
+        job = self.definitions.resolve_implicit_global_asset_job_def()
+        return job.execute_in_process(
+            asset_selection=[dg.AssetKey(asset)], partition_key=key, instance=self.instance
+        )
+
+    def build_all(self) -> dict[str, list[dg.ExecuteInProcessResult]]:
+        """Build whatever is out of date, edge by edge."""
+        built: dict[str, list[dg.ExecuteInProcessResult]] = {}
+        for edge, partitions in zip(EDGES, PARTITIONS, strict=True):
+            keys = sorted(edge.stale(self.store))
+            self.instance.add_dynamic_partitions(str(partitions.name), keys)
+            built[edge.asset] = [self.build(edge.asset, key) for key in keys]
+        return built
+
+
+@pytest.fixture(scope="module")
+def shell(sample_world: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """Return a sample root with its research files in place, nothing built yet."""
+    root = tmp_path_factory.mktemp("survey") / "root"
+    settings = replace(
+        load_settings({}), root=str(root), sample=True, sample_world=str(sample_world)
+    )
+    data_root = DataRoot(settings)
+    place_inputs(sample_world, data_root.store)
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield Shell(settings, instance, data_root, Ledger(data_root))
+
+
+@pytest.fixture(scope="module")
+def built(shell: Shell) -> dict[str, list[dg.ExecuteInProcessResult]]:
+    """Build the whole room once."""
+    return shell.build_all()
+
+
+def metadata_of(result: dg.ExecuteInProcessResult) -> dict[str, object]:
+    [event] = result.get_asset_materialization_events()
+    return {name: value.value for name, value in event.materialization.metadata.items()}
+
+
+def test_every_asset_is_described_owned_and_grouped(shell: Shell) -> None:
+    for spec in shell.definitions.resolve_all_asset_specs():
+        if spec.key.path == ["domain_catalog"]:
+            continue
+        assert spec.description and list(spec.owners) == ["team:domain_metadata"]
+        assert spec.group_name == "domain_metadata"
+
+
+def test_every_asset_materialises_and_its_checks_pass(
+    built: dict[str, list[dg.ExecuteInProcessResult]], shell: Shell
+) -> None:
+    batches = len(raw_batches(shell.store))
+    assert batches >= 4
+    assert len(built["domain_queue"]) == len(built["domain_metadata"]) == batches
+    for results in built.values():
+        for result in results:
+            assert result.success
+            for event in result.get_asset_check_evaluations():
+                assert event.passed, event
+
+
+def test_a_second_pass_finds_nothing_out_of_date(
+    built: dict[str, list[dg.ExecuteInProcessResult]], shell: Shell
+) -> None:
+    assert built and all(not edge.stale(shell.store) for edge in EDGES)
+
+
+def test_the_survey_shows_outcomes_policies_and_slow_hosts(
+    built: dict[str, list[dg.ExecuteInProcessResult]],
+) -> None:
+    shown = [metadata_of(result) for result in built["domain_metadata"]]
+    assert sum(int(str(one.get("outcome_ok", 0))) for one in shown) >= 5
+    for one in shown:
+        assert "| outcome | domains |" in str(one["outcomes"])
+        assert "slowest_hosts" in one and "ai_policies" in one
+
+
+def test_a_batch_with_a_bad_record_and_notes_shows_both(
+    built: dict[str, list[dg.ExecuteInProcessResult]],
+) -> None:
+    shown = [metadata_of(result) for result in built["domain_queue"]]
+    assert any("raw_metadata" in one for one in shown)
+    assert any("bad_" in str(one["dropped"]) for one in shown)
+
+
+def test_the_table_counts_what_the_surveys_found_and_draws_it(
+    built: dict[str, list[dg.ExecuteInProcessResult]], shell: Shell
+) -> None:
+    shown = [metadata_of(result) for result in built["domain_metadata_table"]]
+    rows = sum(int(str(one["dagster/partition_row_count"])) for one in shown)
+    assert rows == sum(
+        len(DomainQueue(shell.ledger.engine).messages(key)) for key in raw_batches(shell.store)
+    )
+    assert all("data:image/png;base64" in str(one["ai_policies_plot"]) for one in shown)
+
+
+def test_a_new_file_makes_the_batch_and_its_followers_stale(
+    built: dict[str, list[dg.ExecuteInProcessResult]], shell: Shell
+) -> None:
+    key = next(key for key in raw_batches(shell.store) if key.startswith(GB_NEWS))
+    folder = PartitionInfo.parse(key).folder
+    body = json.dumps({"records": [{"normalized_domain": "10.0.0.1"}]}).encode()
+    shell.store.put(f"raw/{folder}/raw_0777.json", body)
+    assert built and list(EDGES[0].stale(shell.store)) == [key]
+    again = shell.build_all()
+    assert [len(again[edge.asset]) for edge in EDGES[:3]] == [1, 1, 1]
+    assert metadata_of(again["domain_metadata"][0])["outcome_blocked_address"] == 1
+
+
+def test_the_watching_sensor_adds_batches_and_tells_once(shell: Shell) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        first = _tick(shell, instance, cursor=None)
+        found = raw_batches(shell.store)
+        [request] = first.dynamic_partitions_requests or []
+        assert set(request.partition_keys) == set(found)
+        assert len(first.asset_events) == len(found)
+        instance.add_dynamic_partitions(str(RESEARCH_BATCHES.name), list(found))
+        second = _tick(shell, instance, cursor=first.cursor)
+        assert not second.asset_events and not second.dynamic_partitions_requests
+
+
+def _tick(shell: Shell, instance: dg.DagsterInstance, cursor: str | None) -> dg.SensorResult:
+    context = dg.build_sensor_context(
+        instance=instance, cursor=cursor, resources={"data_root": shell.data_root}
+    )
+    found = watch_research_datasets(context)
+    assert isinstance(found, dg.SensorResult)
+    return found
+
+
+def test_unfinished_batches_are_asked_again_once_a_day(
+    built: dict[str, list[dg.ExecuteInProcessResult]], shell: Shell
+) -> None:
+    assert built
+    queue = DomainQueue(shell.ledger.engine)
+    unfinished = {key for key, counts in queue.states().items() if counts["unfinished"]}
+    context = dg.build_schedule_context(
+        instance=shell.instance,
+        scheduled_execution_time=datetime(2025, 11, 4, tzinfo=UTC),
+        resources={"data_root": shell.data_root, "ledger": shell.ledger},
+    )
+    requests = retry_unfinished_domains(context)
+    assert isinstance(requests, list) and {one.partition_key for one in requests} == unfinished
+    assert all(one.run_key == f"{one.partition_key}@2025-11-04" for one in requests)
+
+
+@pytest.fixture
+def real_root(tmp_path: Path) -> DataRoot:
+    """Return an empty root that is not the sample's, with catalog domains to be surveyed."""
+    settings = load_settings({"NEWS_PLATFORM_CATALOG_DOMAINS_PER_DAY": "2"})
+    return DataRoot(replace(settings, root=str(tmp_path / "real"), sample=False))
+
+
+def put_catalog(store: ObjectStore, tmp_path: Path) -> None:
+    frame = pl.DataFrame(
+        {
+            "domain": ["a.test", "b.test", "c.test", "d.test"],
+            "records": [5, 9, 7, 1],
+            "first_seen": [date(2025, 11, 1)] * 3 + [date(2025, 11, 2)],
+        }
+    )
+    frame.write_parquet(tmp_path / "catalog.parquet")
+    store.put(CATALOG_PATH, tmp_path / "catalog.parquet")
+
+
+def test_a_new_catalog_offers_its_new_domains_when_asked_for(
+    real_root: DataRoot, tmp_path: Path
+) -> None:
+    context = dg.build_sensor_context(resources={"data_root": real_root})
+    assert isinstance(survey_catalog_domains(context), dg.SkipReason)
+    put_catalog(real_root.store, tmp_path)
+    request = survey_catalog_domains(context)
+    assert isinstance(request, dg.RunRequest)
+    job = seed_catalog_domains.execute_in_process(resources={"data_root": real_root})
+    assert job.success
+    assert set(raw_batches(real_root.store)) == {"zz|ccnews|2025-11-01", "zz|ccnews|2025-11-02"}
+
+
+def test_the_catalog_is_left_alone_by_default(real_root: DataRoot, tmp_path: Path) -> None:
+    put_catalog(real_root.store, tmp_path)
+    default = DataRoot(replace(load_settings({}), root=real_root.settings.root, sample=False))
+    found = survey_catalog_domains(dg.build_sensor_context(resources={"data_root": default}))
+    assert isinstance(found, dg.SkipReason)
+
+
+def test_paused_sensors_and_schedules_do_nothing(real_root: DataRoot, tmp_path: Path) -> None:
+    pause(real_root.store)
+    with dg.DagsterInstance.ephemeral() as instance:
+        context = dg.build_sensor_context(instance=instance, resources={"data_root": real_root})
+        assert isinstance(watch_research_datasets(context), dg.SkipReason)
+        assert isinstance(survey_catalog_domains(context), dg.SkipReason)

@@ -1,0 +1,171 @@
+"""The assets of the domain store on small inputs."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from news_platform.defs.domain_store import (
+    BUCKETS_EDGE,
+    CATALOG_EDGE,
+    CHECKS,
+    RANGES,
+    STORE_EDGE,
+    defs,
+    domain_buckets,
+    domain_catalog,
+    domain_store,
+)
+from news_platform.defs.resources import resources
+from news_platform.domain_store.lookup import DomainStore
+from news_platform.doors import Doors
+from news_platform.settings import DomainStoreSettings, Settings
+from news_platform.storage.store import ObjectStore
+from news_platform_tests.domain_store.pages import collect, uncollect
+
+DAYS = {"2025-11-01": ["uk.co.bbc", "org.a"], "2025-11-02": ["org.a"]}
+BUCKETS = 20
+KEYS = ["0000-0015", "0016-0031"]
+
+
+class Graph:
+    """Runs assets of this room on a local root."""
+
+    def __init__(self, store: ObjectStore, instance: dg.DagsterInstance) -> None:
+        self.store = store
+        self.instance = instance
+        settings = Settings(root=store.url, domain_store=DomainStoreSettings(buckets=BUCKETS))
+        self._resources = resources(Doors(settings))
+
+    def run(
+        self, asset: dg.AssetsDefinition, partition: str | None = None
+    ) -> dg.ExecuteInProcessResult:
+        return dg.materialize(
+            [asset],
+            resources=dict(self._resources),
+            partition_key=partition,
+            instance=self.instance,
+            selection=[asset],
+        )
+
+    def run_all(self) -> None:
+        for day in sorted(BUCKETS_EDGE.stale(self.store)):
+            assert self.run(domain_buckets, day).success
+        self.instance.add_dynamic_partitions(str(RANGES.name), KEYS)
+        for key in STORE_EDGE.stale(self.store):
+            assert self.run(domain_store, key).success
+        for _ in CATALOG_EDGE.stale(self.store):
+            assert self.run(domain_catalog).success
+
+
+@pytest.fixture
+def graph(local_store: ObjectStore) -> Iterator[Graph]:
+    """Return the room's assets over a root with two collected days."""
+    collect(local_store, DAYS)
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield Graph(local_store, instance)
+
+
+def test_each_edge_is_stale_until_its_asset_ran_and_then_rests(graph: Graph) -> None:
+    assert sorted(BUCKETS_EDGE.stale(graph.store)) == sorted(DAYS)
+    assert STORE_EDGE.stale(graph.store) == {}
+    graph.run_all()
+    for edge in (BUCKETS_EDGE, STORE_EDGE, CATALOG_EDGE):
+        assert edge.stale(graph.store) == {}
+    assert DomainStore(graph.store).count("a.org") == 2
+
+
+def test_the_catalog_waits_until_all_ranges_stand_on_the_same_batches(graph: Graph) -> None:
+    graph.run_all()
+    collect(graph.store, {"2025-11-03": ["org.a"]})
+    graph.run(domain_buckets, "2025-11-03")
+    assert CATALOG_EDGE.stale(graph.store) == {}
+    graph.run(domain_store, KEYS[0])
+    assert CATALOG_EDGE.stale(graph.store) == {}
+    graph.run(domain_store, KEYS[1])
+    assert list(CATALOG_EDGE.stale(graph.store)) == ["all"]
+
+
+def test_a_day_that_vanished_is_requested_once_more_and_removed(graph: Graph) -> None:
+    graph.run_all()
+    uncollect(graph.store, "2025-11-02")
+    assert list(BUCKETS_EDGE.stale(graph.store)) == ["2025-11-02"]
+    graph.run_all()
+    assert DomainStore(graph.store).count("a.org") == 1
+    assert BUCKETS_EDGE.stale(graph.store) == {}
+
+
+def test_a_range_reports_what_it_holds_and_passes_its_checks(graph: Graph) -> None:
+    for day in DAYS:
+        graph.run(domain_buckets, day)
+    graph.instance.add_dynamic_partitions(str(RANGES.name), KEYS)
+    results = [graph.run(domain_store, key) for key in KEYS]
+    records = 0
+    for result in results:
+        (event,) = result.get_asset_materialization_events()
+        metadata = event.materialization.metadata
+        records += int(str(metadata["dagster/partition_row_count"].value))
+        assert {"domains", "bytes", "fragments_per_domain", "top_domains"} <= metadata.keys()
+        checks = result.get_asset_check_evaluations()
+        assert {check.check_name for check in checks} == CHECKS.keys()
+        assert all(check.passed for check in checks)
+    assert records == 3
+
+
+def test_several_days_in_one_run_report_each_for_itself(graph: Graph) -> None:
+    result = dg.materialize(
+        [domain_buckets],
+        resources=dict(graph._resources),
+        instance=graph.instance,
+        tags={
+            "dagster/asset_partition_range_start": "2025-11-01",
+            "dagster/asset_partition_range_end": "2025-11-02",
+        },
+    )
+    counts = {
+        event.partition: event.materialization.metadata["dagster/partition_row_count"].value
+        for event in result.get_asset_materialization_events()
+    }
+    assert counts == {"2025-11-01": 2, "2025-11-02": 1}
+
+
+@pytest.mark.parametrize("asset", [domain_buckets, domain_store, domain_catalog])
+def test_every_asset_has_a_description_an_owner_and_a_group(asset: dg.AssetsDefinition) -> None:
+    (spec,) = asset.specs
+    assert spec.description
+    assert spec.group_name == "domain_store"
+    assert list(spec.owners) == ["team:domain_store"]
+    assert "dagster/column_schema" in spec.metadata
+
+
+def test_the_room_gives_three_assets_and_their_sensors() -> None:
+    assert [sensor.name for sensor in defs.sensors or ()] == [
+        "follow_domain_buckets",
+        "follow_domain_store",
+        "follow_domain_catalog",
+    ]
+    assert len(list(defs.assets or ())) == 3
+
+
+def test_the_catalog_lies_where_the_layout_says(graph: Graph, tmp_path: Path) -> None:
+    graph.run_all()
+    assert graph.store.exists("domain_catalog/part-0.parquet")
+
+
+def test_several_ranges_in_one_run_report_each_for_itself(graph: Graph) -> None:
+    for day in DAYS:
+        graph.run(domain_buckets, day)
+    graph.instance.add_dynamic_partitions(str(RANGES.name), KEYS)
+    result = dg.materialize(
+        [domain_store],
+        resources=dict(graph._resources),
+        instance=graph.instance,
+        tags={
+            "dagster/asset_partition_range_start": KEYS[0],
+            "dagster/asset_partition_range_end": KEYS[1],
+        },
+    )
+    events = result.get_asset_materialization_events()
+    assert sorted(event.partition or "" for event in events) == KEYS
+    assert all("domains" in event.materialization.metadata for event in events)

@@ -1,0 +1,143 @@
+"""A walk over the whole graph: nothing in it leaves a reader or an operator alone."""
+
+import re
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from news_platform.definitions import build_definitions
+from news_platform.defs.cards import CARDS, FACTS, TEXTS, WORK
+from news_platform.defs.freshness import POLICIES, WITHOUT
+from news_platform.defs.jobs import TASKS, VIEWS
+from news_platform.defs.lineage import LINEAGE, column_lineage
+from news_platform.doors import Doors
+from news_platform.settings import Settings
+
+PROJECT = Path(__file__).parent.parent.parent
+DEFS = build_definitions(Doors(Settings(root="no-such-root", sample=False)))
+GRAPH = DEFS.resolve_asset_graph()
+SPECS = {spec.key.to_user_string(): spec for spec in DEFS.resolve_all_asset_specs()}
+CHECKS = {
+    spec.key.name: spec
+    for asset in (*(DEFS.assets or ()), *(DEFS.asset_checks or ()))
+    if isinstance(asset, dg.AssetsDefinition)
+    for spec in asset.check_specs
+}
+EXTERNAL = {"warc_paths", "research_datasets", "page_snapshots"}
+CROSSING = {
+    ("raw_news", "feed_candidates"),
+    ("feed_candidates", "feeds"),
+    ("raw_news", "domain_buckets"),
+    ("domain_catalog", "domain_metadata"),
+    ("domain_metadata", "articles"),
+    ("raw_news", "near_duplicates"),
+    ("articles", "article_clusters"),
+}
+
+
+def _columns(asset: str) -> dict[str, dg.TableColumn]:
+    schema = SPECS[asset].metadata["dagster/column_schema"]
+    assert isinstance(schema, dg.TableSchema)
+    return {column.name: column for column in schema.columns}
+
+
+def test_the_rooms_are_joined_by_edges_that_cross_them() -> None:
+    edges = {
+        (dep.asset_key.to_user_string(), name) for name, spec in SPECS.items() for dep in spec.deps
+    }
+    assert edges >= CROSSING
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_an_asset_says_what_a_row_is_and_where_it_lies(name: str) -> None:
+    spec = SPECS[name]
+    assert spec.description
+    assert re.search(r"A row is .+\. It lies at `[^`]+`\.$", spec.description)
+    assert len(spec.description) >= 120, "one paragraph, not a label"
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_an_asset_has_a_group_an_owner_kinds_and_tags(name: str) -> None:
+    spec = SPECS[name]
+    assert list(spec.owners) == [f"team:{spec.group_name}"]
+    assert spec.kinds
+    assert spec.tags["sensitivity"] in (TEXTS, FACTS, WORK)
+    assert spec.tags["cost"] in ("low", "medium", "high")
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_every_column_of_an_asset_is_described(name: str) -> None:
+    columns = _columns(name)
+    assert columns
+    assert [column.name for column in columns.values() if not column.description] == []
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_an_asset_of_ours_has_a_code_version_and_one_of_others_has_none(name: str) -> None:
+    assert (SPECS[name].code_version is None) == (name in EXTERNAL)
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_an_asset_leads_to_its_page_of_the_docs(name: str) -> None:
+    docs = SPECS[name].metadata["docs"]
+    assert isinstance(docs, dg.PathMetadataValue)
+    page = PROJECT / str(docs.value)
+    assert page.exists()
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_an_asset_is_watched_for_freshness_or_says_why_not(name: str) -> None:
+    assert (name in POLICIES) != (name in WITHOUT)
+    assert SPECS[name].freshness_policy == POLICIES.get(name)
+    assert SPECS[name].metadata.get("no_freshness_policy") == WITHOUT.get(name)
+
+
+@pytest.mark.parametrize("name", sorted(CHECKS))
+def test_a_check_says_what_to_do_when_it_is_red(name: str) -> None:
+    claim, _, advice = (CHECKS[name].description or "").partition("If red: ")
+    assert claim.strip()
+    assert len(advice) > 30, "what to look at, and what to do"
+
+
+def test_every_check_of_the_graph_is_walked() -> None:
+    assert {key.name for key in GRAPH.asset_check_keys} == CHECKS.keys()
+
+
+@pytest.mark.parametrize("name", LINEAGE)
+def test_column_lineage_joins_columns_that_exist_along_edges_that_exist(name: str) -> None:
+    ancestors = {key.to_user_string() for key in GRAPH.get_ancestor_asset_keys(dg.AssetKey(name))}
+    lineage = column_lineage(name)["dagster/column_lineage"].value
+    assert isinstance(lineage, dg.TableColumnLineage)
+    for column, sources in lineage.deps_by_column.items():
+        assert column in _columns(name)
+        for source in sources:
+            asset = source.asset_key.to_user_string()
+            assert asset in ancestors
+            assert source.column_name in _columns(asset), source
+
+
+@pytest.mark.filterwarnings("ignore:Parameter `include_sources`")  # Dagster's own parser sets it
+@pytest.mark.parametrize("what", VIEWS)
+def test_a_view_selects_something_but_not_everything(what: str) -> None:
+    selected = dg.AssetSelection.from_string(VIEWS[what], include_sources=True).resolve(GRAPH)
+    assert 1 < len(selected) < len(SPECS) or what == "what costs hours or gigabytes"
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_job_can_be_backfilled_because_its_assets_share_their_partitions(name: str) -> None:
+    job = DEFS.resolve_job_def(name)
+    assert {key.to_user_string() for key in job.asset_layer.selected_asset_keys} == set(
+        TASKS[name].assets
+    )
+    assert len({SPECS[asset].partitions_def for asset in TASKS[name].assets}) == 1
+
+
+def test_every_asset_that_we_build_belongs_to_exactly_one_job() -> None:
+    built = [asset for task in TASKS.values() for asset in task.assets]
+    written_beside = {"captures", "feed_candidates"}
+    assert sorted(built) == sorted(SPECS.keys() - EXTERNAL - written_beside)
+
+
+def test_every_card_belongs_to_an_asset() -> None:
+    assert CARDS.keys() == SPECS.keys()

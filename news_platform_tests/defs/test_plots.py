@@ -1,0 +1,56 @@
+"""Pictures of asset pages: real PNGs, small enough for an event, also for no data at all."""
+
+import base64
+import re
+from datetime import date
+
+import dagster as dg
+import polars as pl
+import pytest
+
+from news_platform.defs import plots
+
+DAY = date(2025, 11, 1)
+BOTS = pl.DataFrame(
+    {
+        "bot": ["GPTBot", "CCBot"],
+        "disallow_all": [3, 1],
+        "partial": [0, 1],
+        "allow": [1, 0],
+        "unspecified": [0, 2],
+    }
+)
+CHANGES = pl.DataFrame(
+    {"bot": ["GPTBot", "GPTBot", "CCBot"], "change": ["blocked", "opened", "changed"]}
+)
+PICTURES = {
+    "hours": plots.hours_plot({"2025-11-03 10:00": 3, "2025-11-03 11:00": 0}),
+    "no hours": plots.hours_plot({}),
+    "languages": plots.languages_plot({DAY: {"en": 3, "de": 1}, date(2025, 11, 2): {"el": 2}}),
+    "many languages": plots.languages_plot({DAY: {f"l{n}": n for n in range(20)}}),
+    "no languages": plots.languages_plot({}),
+    "growth": plots.growth_plot([DAY, DAY, date(2025, 11, 2)], {"2025-11-01": 10}),
+    "no growth": plots.growth_plot([], {}),
+    "policies": plots.policy_plot(BOTS),
+    "no policies": plots.policy_plot(BOTS.clear()),
+    "changes": plots.changes_plot(CHANGES),
+    "no changes": plots.changes_plot(CHANGES.clear()),
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_picture_is_a_small_png_inside_markdown(name: str) -> None:
+    found = re.fullmatch(r"!\[[\w ]+\]\(data:image/png;base64,(\S+)\)", _text(PICTURES[name]))
+    assert found
+    body = base64.b64decode(found[1])
+    assert body.startswith(b"\x89PNG")
+    assert 500 < len(body) < 60_000
+
+
+def test_the_same_data_gives_the_same_picture() -> None:
+    again = plots.changes_plot(CHANGES)
+    assert _text(again) == _text(PICTURES["changes"])
+
+
+def _text(picture: dg.MarkdownMetadataValue) -> str:
+    return picture.md_str or ""

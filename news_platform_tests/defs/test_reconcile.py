@@ -1,0 +1,126 @@
+"""Following parents: the cases that event-driven automation loses."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+
+from news_platform.defs.reconcile import (
+    Limits,
+    Pending,
+    Plan,
+    Runs,
+    dump_cursor,
+    load_cursor,
+    plan_requests,
+)
+
+LIMITS = Limits(outstanding=3, attempts=3, backoff_seconds=60)
+
+
+@dataclass
+class Bench:
+    """A sensor's surroundings: what is stale, what ran, and what it remembers."""
+
+    runs: dict[tuple[str, str], Runs] = field(default_factory=dict)
+    pending: Mapping[str, Pending] = field(default_factory=dict)
+
+    def tick(self, stale: Mapping[str, str], *, now: float = 0.0) -> list[str]:
+        """Evaluate once, through the cursor's text as Dagster does; launch what is requested."""
+        plan: Plan = plan_requests(
+            stale,
+            pending=load_cursor(dump_cursor(self.pending)),
+            runs_of=lambda key, fingerprint: self.runs.get((key, fingerprint), Runs()),
+            now=now,
+            limits=LIMITS,
+        )
+        self.pending = plan.pending
+        for key, attempt in plan.requests.items():
+            before = self.runs.get((key, attempt.fingerprint), Runs())
+            self.runs[key, attempt.fingerprint] = Runs(before.total + 1, before.unfinished + 1)
+        return [attempt.run_key(key) for key, attempt in plan.requests.items()]
+
+    def end(self, key: str, fingerprint: str) -> None:
+        """Let the run of that partition end, well or badly: only storage tells which."""
+        self.runs[key, fingerprint] = Runs(self.runs[key, fingerprint].total, 0)
+
+
+def test_a_stale_partition_is_requested_once_while_its_run_goes_on() -> None:
+    bench = Bench()
+    assert bench.tick({"2025-11-01": "a"}) == ["2025-11-01@a#1"]
+    assert bench.tick({"2025-11-01": "a"}) == []
+
+
+def test_nothing_stale_requests_nothing_and_forgets_everything() -> None:
+    bench = Bench()
+    bench.tick({"d": "a"})
+    bench.end("d", "a")
+    assert bench.tick({}) == []
+    assert bench.pending == {}
+
+
+def test_inputs_that_change_right_after_the_request_are_requested_again() -> None:
+    bench = Bench()
+    bench.tick({"d": "a"})
+    assert bench.tick({"d": "b"}) == [], "not beside the run that still goes on"
+    bench.end("d", "a")
+    assert bench.tick({"d": "b"}) == ["d@b#1"]
+
+
+def test_inputs_that_return_to_an_earlier_state_get_a_new_run_key() -> None:
+    bench = Bench()
+    bench.tick({"d": "a"})
+    bench.end("d", "a")
+    bench.tick({"d": "b"})
+    bench.end("d", "b")
+    assert bench.tick({"d": "a"}) == ["d@a#2"]
+
+
+def test_history_present_at_the_first_tick_is_taken_newest_first_within_the_limit() -> None:
+    bench = Bench()
+    history = {f"2025-11-{day:02}": "a" for day in range(9, 0, -1)}
+    assert bench.tick(history) == ["2025-11-09@a#1", "2025-11-08@a#1", "2025-11-07@a#1"]
+    assert bench.tick(history) == []
+    bench.end("2025-11-08", "a")
+    del history["2025-11-08"]
+    assert bench.tick(history) == ["2025-11-06@a#1"]
+
+
+def test_a_failing_partition_backs_off_and_is_given_up_after_its_attempts() -> None:
+    bench, made, now = Bench(), [], 0.0
+    for _ in range(100):
+        made += bench.tick({"d": "a"}, now=now)
+        bench.end("d", "a")
+        now += 30
+    assert made == ["d@a#1", "d@a#2", "d@a#3"]
+
+
+def test_a_given_up_partition_comes_back_with_new_inputs() -> None:
+    bench = Bench(runs={("d", "a"): Runs(3, 0)}, pending={"d": Pending("a", 3, 3, retry_at=1.0)})
+    assert bench.tick({"d": "a"}, now=9_999.0) == []
+    assert bench.tick({"d": "b"}, now=9_999.0) == ["d@b#1"]
+
+
+def test_failing_partitions_do_not_block_the_others() -> None:
+    bench = Bench()
+    stale = {key: "a" for key in "zyxw"}
+    bench.tick(stale)
+    for key in "zyx":
+        bench.end(key, "a")
+    assert bench.tick(stale) == ["w@a#1"]
+
+
+def test_a_request_whose_tick_died_before_it_was_remembered_is_not_doubled() -> None:
+    bench = Bench(runs={("d", "a"): Runs(total=1, unfinished=1)})
+    assert bench.tick({"d": "a"}) == []
+    assert bench.pending["d"].serial == 1
+
+
+def test_a_request_whose_run_was_deleted_is_made_again() -> None:
+    bench = Bench(pending={"d": Pending("a", serial=1)})
+    assert bench.tick({"d": "a"}) == ["d@a#1"]
+
+
+@pytest.mark.parametrize(("attempts", "seconds"), [(1, 60.0), (2, 120.0), (3, 240.0), (20, 3600.0)])
+def test_the_backoff_doubles_up_to_an_hour(attempts: int, seconds: float) -> None:
+    assert Limits().backoff(attempts) == seconds

@@ -1,0 +1,151 @@
+"""The RSS assets on the sample world: each materialises, a second run finds nothing to do."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+
+import dagster as dg
+import polars as pl
+import pytest
+import sqlalchemy as sa
+
+from news_platform.defs.resources import resources
+from news_platform.defs.rss import SCHEDULES, STALE, defs
+from news_platform.doors import Doors
+from news_platform.rss.ledger import changing, newest_seq
+from news_platform.rss.status import overdue_locks
+from news_platform.rss.tables import FEEDS, RAW
+from news_platform.sample.inputs import place_inputs
+from news_platform.settings import Settings, load_settings
+from news_platform.storage.root import pause, resume
+
+ASSETS = ("feeds", "pending_articles", "articles")
+
+
+@dataclass(frozen=True)
+class Shell:
+    """The room's definitions over one sample root."""
+
+    settings: Settings
+    doors: Doors
+    instance: dg.DagsterInstance
+
+    def build(self, asset: str) -> dg.ExecuteInProcessResult:
+        shell = dg.Definitions(
+            resources=resources(Doors(self.settings, frozen_clock=True)),
+            executor=dg.in_process_executor,
+        )
+        job = dg.Definitions.merge(defs, shell).resolve_implicit_global_asset_job_def()
+        return job.execute_in_process(asset_selection=[dg.AssetKey(asset)], instance=self.instance)
+
+    def metadata(self, asset: str) -> dict[str, object]:
+        event = self.instance.get_latest_materialization_event(dg.AssetKey(asset))
+        assert event is not None and event.asset_materialization is not None
+        return {name: item.value for name, item in event.asset_materialization.metadata.items()}
+
+
+@pytest.fixture(scope="module")
+def shell(sample_world: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    """Build the whole room once over a sample root."""
+    root = tmp_path_factory.mktemp("rss") / "root"
+    settings = replace(
+        load_settings({}), root=str(root), sample=True, sample_world=str(sample_world)
+    )
+    doors = Doors(settings, frozen_clock=True)
+    place_inputs(sample_world, doors.data_root.store)
+    with dg.DagsterInstance.ephemeral() as instance:
+        built = Shell(settings, doors, instance)
+        for asset in ASSETS:
+            assert STALE[asset](doors) == ["all"]
+            assert built.build(asset).success
+        yield built
+
+
+def test_every_asset_reports_what_it_did(shell: Shell) -> None:
+    feeds, pending, articles = (shell.metadata(asset) for asset in ASSETS)
+    assert int(str(feeds["added"])) >= 3
+    assert int(str(pending["new_articles"])) >= 30
+    assert int(str(articles["stored"])) >= 20
+    for shown in ("articles_by_status", "duplicates", "errors_by_host", "newest"):
+        assert "|---|" in str(articles[shown])
+    assert "data:image/png" in str(articles["articles_per_hour"])
+
+
+def test_nothing_is_left_to_do_after_one_run(shell: Shell) -> None:
+    before = newest_seq(shell.doors.ledger.engine)
+    assert [list(STALE[asset](shell.doors)) for asset in ASSETS] == [[], [], []]
+    assert newest_seq(shell.doors.ledger.engine) == before
+
+
+def test_the_daily_file_holds_the_stored_articles(shell: Shell) -> None:
+    folder = shell.doors.data_root.store.local_folder
+    assert folder is not None
+    frame = pl.read_parquet(folder / "articles/date=2025-11-03/part-0.parquet")
+    assert frame.height == int(str(shell.metadata("articles")["dagster/row_count"]))
+    assert frame["url_hash"].n_unique() == frame.height == frame["text_hash"].n_unique()
+
+
+def test_every_check_passes(shell: Shell) -> None:
+    result = shell.build("articles")
+    verdicts = {found.check_name: found.passed for found in result.get_asset_check_evaluations()}
+    assert verdicts == {
+        "no_url_hash_twice_as_main_row": True,
+        "every_stored_row_has_its_full_text": True,
+        "no_lock_older_than_its_lease": True,
+    }
+
+
+def test_a_lock_that_nobody_takes_over_is_told(shell: Shell) -> None:
+    engine = shell.doors.ledger.engine
+    long_ago = shell.doors.clock.now() - timedelta(hours=5)
+    with changing(engine) as change:
+        change.connection.execute(
+            sa.insert(RAW).values(
+                feed_url="f",
+                article_url="u",
+                article_url_canon="u",
+                url_hash="h",
+                found_at=long_ago,
+                status="processing",
+                lock_owner="dead",
+                lock_at=long_ago,
+                changed_seq=change.seq,
+            )
+        )
+    try:
+        now = shell.doors.clock.now()
+        assert overdue_locks(engine, lease_seconds=600, now=now) == ["u"]
+    finally:
+        with engine.begin() as connection:
+            connection.execute(sa.delete(RAW).where(RAW.c.url_hash == "h"))
+
+
+def test_schedules_skip_when_paused_or_when_nothing_is_due(shell: Shell, tmp_path: Path) -> None:
+    by_name = {schedule.name: schedule for schedule in SCHEDULES}
+    assert {name: s.cron_schedule for name, s in by_name.items()} == {
+        "run_feeds": "0 6 * * *",
+        "run_pending_articles": "7 * * * *",
+        "run_articles": "*/5 * * * *",
+    }
+    data_root = shell.doors.data_root
+
+    def tick(name: str) -> object:
+        with (
+            dg.DagsterInstance.local_temp(str(tmp_path)) as instance,
+            dg.build_schedule_context(
+                instance=instance, resources={"data_root": data_root}
+            ) as context,
+        ):
+            return by_name[name](context)
+
+    assert isinstance(tick("run_articles"), dg.SkipReason)
+    assert isinstance(tick("run_feeds"), dg.RunRequest)
+    with shell.doors.ledger.engine.begin() as connection:
+        connection.execute(sa.update(FEEDS).values(next_poll_at=None))
+    assert isinstance(tick("run_pending_articles"), dg.RunRequest)
+    pause(data_root.store)
+    try:
+        assert isinstance(tick("run_feeds"), dg.SkipReason)
+    finally:
+        resume(data_root.store)

@@ -1,0 +1,124 @@
+"""The assets of source records on small inputs."""
+
+from collections.abc import Iterator
+
+import dagster as dg
+import polars as pl
+import pytest
+
+from news_platform.datasets.source_records import SOURCE_RECORDS, records_path
+from news_platform.defs.resources import resources
+from news_platform.defs.source_records import (
+    INSTITUTIONS,
+    RECORDS_EDGE,
+    defs,
+    few_pages_fail,
+    records_are_sound,
+    source_records,
+    watch_page_snapshots,
+)
+from news_platform.doors import Doors
+from news_platform.settings import Settings
+from news_platform.source_records.flow import record_problems
+from news_platform.storage.parquet import parquet_bytes, read_table
+from news_platform.storage.root import pause
+from news_platform.storage.store import ObjectStore
+from news_platform_tests.source_records.pages import DEPARTMENTS, FULL_PAGE
+from news_platform_tests.source_records.test_flow import put_page
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as opened:
+        opened.add_dynamic_partitions("institutions", ["u1"])
+        yield opened
+
+
+def run(store: ObjectStore, instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
+    doors = resources(Doors(Settings(root=store.url)))
+    return dg.materialize(
+        [source_records, records_are_sound, few_pages_fail],
+        resources=dict(doors),
+        partition_key="u1",
+        instance=instance,
+    )
+
+
+def checks(done: dg.ExecuteInProcessResult) -> dict[str, bool]:
+    return {check.check_name: check.passed for check in done.get_asset_check_evaluations()}
+
+
+def test_an_institution_is_cut_checked_and_then_rests(
+    local_store: ObjectStore, instance: dg.DagsterInstance
+) -> None:
+    put_page(local_store, "departments", DEPARTMENTS)
+    put_page(local_store, "faculty", FULL_PAGE)
+    assert RECORDS_EDGE.stale(local_store).keys() == {"u1"}
+    done = run(local_store, instance)
+    (materialization,) = done.asset_materializations_for_node("source_records")
+    metadata = materialization.metadata
+    assert metadata["dagster/partition_row_count"].value == 6
+    assert metadata["pages_seen"].value == 2
+    assert "| Departments | Computer Science |" in str(metadata["samples"].value)
+    assert "| footer | 2 |" in str(metadata["dropped"].value)
+    assert checks(done) == {"records_are_sound": True, "few_pages_fail": True}
+    assert RECORDS_EDGE.stale(local_store) == {}
+
+
+def test_too_many_failed_pages_fail_their_check(
+    local_store: ObjectStore, instance: dg.DagsterInstance
+) -> None:
+    put_page(local_store, "departments", DEPARTMENTS)
+    put_page(local_store, "empty", "")
+    assert checks(run(local_store, instance)) == {
+        "records_are_sound": True,
+        "few_pages_fail": False,
+    }
+
+
+def test_rows_that_break_a_promise_are_told(
+    local_store: ObjectStore, instance: dg.DagsterInstance
+) -> None:
+    put_page(local_store, "departments", DEPARTMENTS)
+    run(local_store, instance)
+    rows = read_table(local_store, records_path("u1"), SOURCE_RECORDS)
+    broken = rows.reverse().with_columns(text=pl.lit(" "))
+    local_store.put(records_path("u1"), parquet_bytes(broken, SOURCE_RECORDS))
+    told = record_problems("u1", store=local_store)
+    assert told == ["u1: 2 records empty", "u1: 1 records disordered"]
+
+
+def test_a_sensor_adds_institutions_and_observes_their_snapshots(
+    local_store: ObjectStore, instance: dg.DagsterInstance
+) -> None:
+    put_page(local_store, "departments", DEPARTMENTS)
+    local_store.put("snapshots/institution=u2/page.md", b"# Page of the second institution")
+    doors = resources(Doors(Settings(root=local_store.url)))
+    with dg.build_sensor_context(
+        instance=instance, resources={"data_root": doors["data_root"]}
+    ) as context:
+        result = watch_page_snapshots(context)
+    assert isinstance(result, dg.SensorResult)
+    assert [event.partition for event in result.asset_events] == ["u1", "u2"]
+    assert result.dynamic_partitions_requests is not None
+    (request,) = result.dynamic_partitions_requests
+    assert request.partition_keys == ["u2"]
+    with dg.build_sensor_context(
+        instance=instance, resources={"data_root": doors["data_root"]}, cursor=result.cursor
+    ) as context:
+        again = watch_page_snapshots(context)
+    assert isinstance(again, dg.SensorResult) and not again.asset_events
+    pause(local_store)
+    with dg.build_sensor_context(
+        instance=instance, resources={"data_root": doors["data_root"]}
+    ) as context:
+        assert isinstance(watch_page_snapshots(context), dg.SkipReason)
+
+
+def test_every_asset_is_described_and_owned() -> None:
+    doors = resources(Doors(Settings()))
+    graph = dg.Definitions.merge(defs, dg.Definitions(resources=doors)).resolve_asset_graph()
+    for key in ("page_snapshots", "source_records"):
+        node = graph.get(dg.AssetKey(key))
+        assert node.description and node.owners == ["team:source_records"]
+        assert node.group_name == "source_records" and node.partitions_def == INSTITUTIONS

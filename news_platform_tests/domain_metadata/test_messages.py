@@ -1,0 +1,102 @@
+"""Research records to queue messages: what outsiders really write."""
+
+import pytest
+
+from news_platform.datasets.domain_queue import DomainQueueMessage
+from news_platform.datasets.research_datasets import PartitionInfo, SeedQueueMessage
+from news_platform.domain_metadata.messages import Dropped, iter_messages, message_of
+
+SEED = SeedQueueMessage(
+    raw_file_path="raw/country=de/category=media/date=2025-11-01/raw_0001.json",
+    partition_info=PartitionInfo.of("de", "media", "2025-11-01"),
+)
+
+
+def message(**record: object) -> DomainQueueMessage:
+    found = message_of(record, seed=SEED)
+    assert isinstance(found, DomainQueueMessage), found
+    return found
+
+
+def test_a_record_becomes_a_message_with_its_origin() -> None:
+    found = message(
+        raw_url="https://www.bbc.co.uk/news",
+        normalized_domain="bbc.co.uk",
+        source_type="Media",
+        confidence=0.9,
+        something_new={"kept": "elsewhere"},
+    )
+    assert found.model_dump(mode="json") == {
+        "domain_id": "media:de:bbc.co.uk",
+        "domain_url": "https://www.bbc.co.uk/news",
+        "registrable_domain": "bbc.co.uk",
+        "authority": "media",
+        "partition_info": {"country": "de", "category": "media", "date": "2025-11-01"},
+        "source_file_path": SEED.raw_file_path,
+    }
+
+
+@pytest.mark.parametrize(
+    ("record", "domain"),
+    [
+        ({"raw_url": "https://www.bbc.co.uk/x"}, "bbc.co.uk"),
+        ({"normalized_domain": "www.Bbc.co.uk."}, "bbc.co.uk"),
+        ({"normalized_domain": " https://a.test/x "}, "a.test"),
+        ({"raw_url": "https://münchen.test/"}, "xn--mnchen-3ya.test"),
+        ({"normalized_domain": "127.0.0.1"}, "127.0.0.1"),
+        ({"raw_url": "http://[::1]/"}, "::1"),
+        ({"normalized_domain": "a_b.test"}, "a_b.test"),
+    ],
+)
+def test_the_domain_is_found_however_it_is_written(record: dict[str, str], domain: str) -> None:
+    assert message(**record).registrable_domain == domain
+
+
+@pytest.mark.parametrize(
+    ("record", "reason"),
+    [
+        ({}, "no_domain"),
+        ({"raw_url": "", "normalized_domain": " "}, "no_domain"),
+        ({"normalized_domain": "localhost"}, "not_a_domain"),
+        ({"normalized_domain": "../../etc/passwd"}, "not_a_domain"),
+        ({"normalized_domain": "a b.test"}, "not_a_domain"),
+        ({"normalized_domain": "a|b.test"}, "not_a_domain"),
+        ({"normalized_domain": "foo..test"}, "not_a_domain"),
+        ({"normalized_domain": f"{'a' * 64}.test"}, "not_a_domain"),
+        ({"normalized_domain": "a\0.test"}, "not_a_domain"),
+        ({"normalized_domain": "-a.test"}, "not_a_domain"),
+        ({"normalized_domain": 7}, "bad_normalized_domain"),
+        ({"raw_url": "https://a.test", "confidence": 7}, "bad_confidence"),
+        ("a.test", "bad_record"),
+        (None, "bad_record"),
+        ([], "bad_record"),
+    ],
+)
+def test_a_record_that_cannot_be_has_a_reason(record: object, reason: str) -> None:
+    assert message_of(record, seed=SEED) == reason
+
+
+def test_an_address_of_another_domain_does_not_stand_for_this_one() -> None:
+    found = message(raw_url="https://other.test/x", normalized_domain="a.test")
+    assert (found.registrable_domain, found.domain_url) == ("a.test", "https://a.test/")
+
+
+@pytest.mark.parametrize(
+    ("given", "authority"),
+    [(None, "unknown"), ("", "unknown"), ("GOV ", "gov"), ("a:b/c", "a_b_c"), ("edu", "edu")],
+)
+def test_the_authority_is_one_plain_word(given: str | None, authority: str) -> None:
+    found = message(normalized_domain="a.test", source_type=given)
+    assert (found.authority, found.domain_id) == (authority, f"{authority}:de:a.test")
+
+
+def test_each_domain_gives_one_message_and_bad_records_keep_their_place() -> None:
+    records = [{"raw_url": "https://a.example/1"}, {}, {"raw_url": "https://www.a.example/2"}, "x"]
+    found = list(iter_messages(records, seed=SEED))
+    assert [one.domain_url for one in found if isinstance(one, DomainQueueMessage)] == [
+        "https://a.example/1"
+    ]
+    assert [one for one in found if isinstance(one, Dropped)] == [
+        Dropped(1, "no_domain", {}),
+        Dropped(3, "bad_record", "x"),
+    ]

@@ -1,0 +1,261 @@
+"""One domain: what is asked in which order, and what the answers mean."""
+
+import asyncio
+import gzip
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import pytest
+
+from news_platform.datasets.domain_queue import DomainQueueMessage
+from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.domain_metadata.ask import AskOptions
+from news_platform.domain_metadata.survey import Surveyed, survey_domain
+from news_platform.errors import FetchError
+from news_platform.web.fetch import Response
+from news_platform_tests.fakes import FakeFetcher, response
+
+NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
+SITE = "https://a.example"
+ROBOTS, SITEMAP = f"{SITE}/robots.txt", f"{SITE}/sitemap.xml"
+URLSET = b"<urlset><url><loc>https://a.example/1</loc></url></urlset>"
+INDEX = b"<sitemapindex>%s</sitemapindex>"
+CHILD = b"<sitemap><loc>https://a.example/%d.xml</loc></sitemap>"
+
+
+def error(reason: str) -> FetchError:
+    return FetchError("no answer", reason=reason)
+
+
+def survey(
+    web: Mapping[str, object],
+    *,
+    url: str = f"{SITE}/",
+    tries: int = 1,
+    options: AskOptions = AskOptions(),  # noqa: B008  # frozen
+) -> tuple[Surveyed, FakeFetcher]:
+    fetcher = FakeFetcher(web)
+    message = DomainQueueMessage(
+        domain_id="media:de:a.example",
+        domain_url=url,
+        registrable_domain="a.example",
+        authority="media",
+        partition_info=PartitionInfo.of("de", "media", "2025-11-01"),
+    )
+    found = asyncio.run(
+        survey_domain(message, fetcher=fetcher, clock=lambda: NOW, options=options, tries=tries)
+    )
+    return found, fetcher
+
+
+@pytest.mark.parametrize(
+    ("answer", "word", "verdict"),
+    [
+        (b"", "ok", "final"),
+        (response(ROBOTS, status=204), "ok", "final"),
+        (response(ROBOTS, status=404), "no_robots", "final"),
+        (response(ROBOTS, status=403), "no_robots", "final"),
+        (response(ROBOTS, status=302), "no_robots", "final"),
+        (response(ROBOTS, status=429), "http_429", "retry"),
+        (response(ROBOTS, status=408), "http_408", "retry"),
+        (response(ROBOTS, status=500), "http_500", "retry"),
+        (response(ROBOTS, status=503), "http_503", "retry"),
+        (error("timeout"), "timeout", "retry"),
+        (error("dns"), "dns", "retry"),
+        (error("incomplete"), "incomplete", "retry"),
+        (error("nxdomain"), "nxdomain", "retry"),
+        (error("blocked_address"), "blocked_address", "give_up"),
+        (error("too_many_redirects"), "too_many_redirects", "give_up"),
+        (error("bad_url"), "bad_url", "give_up"),
+    ],
+)
+def test_the_answer_to_robots_txt_decides(answer: object, word: str, verdict: str) -> None:
+    found, _ = survey({ROBOTS: answer, SITEMAP: response(SITEMAP, status=404)})
+    assert (found.outcome.word, found.outcome.verdict) == (word, verdict)
+    assert found.metadata.outcome == word and found.metadata.final is (verdict == "final")
+
+
+def test_a_missing_name_is_final_only_when_it_is_missing_twice() -> None:
+    found, _ = survey({ROBOTS: error("nxdomain")}, tries=2)
+    assert (found.outcome.word, found.outcome.verdict) == ("nxdomain", "final")
+
+
+@pytest.mark.parametrize(
+    ("answer", "word"),
+    [
+        (error("timeout"), "sitemap_timeout"),
+        (error("refused"), "sitemap_refused"),
+        (response(SITEMAP, status=502), "sitemap_http_502"),
+        (error("nxdomain"), "ok"),
+        (error("blocked_address"), "ok"),
+        (error("too_many_redirects"), "ok"),
+        (response(SITEMAP, status=410), "ok"),
+        (b"<html>", "ok"),
+    ],
+)
+def test_a_sitemap_in_doubt_keeps_the_domain_open(answer: object, word: str) -> None:
+    found, _ = survey({ROBOTS: b"", SITEMAP: answer})
+    assert found.outcome.word == word
+    assert found.outcome.verdict == ("final" if word == "ok" else "retry")
+
+
+@pytest.mark.parametrize("reason", ["tls", "refused"])
+def test_http_is_asked_once_when_https_is_not_to_be_had(reason: str) -> None:
+    web = {
+        ROBOTS: error(reason),
+        "http://a.example/robots.txt": b"x",
+        "http://a.example/sitemap.xml": URLSET,
+    }
+    found, fetcher = survey(web)
+    assert found.outcome.word == "ok" and found.metadata.robots.tls_failed
+    assert fetcher.requests == list(web)
+    assert found.metadata.final_origin == "http://a.example"
+
+
+def test_the_host_of_the_address_is_asked_too_and_its_file_is_kept_apart() -> None:
+    web = {
+        ROBOTS: b"one",
+        "https://www.a.example/robots.txt": b"Sitemap: https://www.a.example/map.xml",
+        "https://www.a.example/map.xml": URLSET,
+    }
+    found, fetcher = survey(web, url="https://www.a.example/start")
+    assert fetcher.requests == list(web)
+    assert [file.name for file in found.files] == [
+        "robots.txt",
+        "robots.www.a.example.txt",
+        "sitemap.xml",
+    ]
+    assert [facts.host for facts in found.metadata.other_hosts] == ["www.a.example"]
+
+
+def test_a_domain_whose_www_host_alone_answers_is_judged_by_it() -> None:
+    web = {
+        ROBOTS: error("timeout"),
+        "https://www.a.example/robots.txt": b"user-agent: CCBot\ndisallow: /",
+        "https://www.a.example/sitemap.xml": URLSET,
+    }
+    found, _ = survey(web, url="https://www.a.example/")
+    assert found.outcome.word == "ok" and found.metadata.final_origin == "https://www.a.example"
+    assert found.metadata.ai_policy is not None
+    assert found.metadata.ai_policy.policies["CCBot"] == "disallow_all"
+
+
+def test_named_sitemaps_are_tried_in_order_and_the_usual_place_last() -> None:
+    lines = "Sitemap: /relative.xml\nSitemap: https://cdn.example/2.xml\nSitemap: ftp://x/3.xml"
+    web = {
+        ROBOTS: lines.encode(),
+        f"{SITE}/relative.xml": response(f"{SITE}/relative.xml", status=404),
+        "https://cdn.example/2.xml": b"<html>soft 404</html>",
+        SITEMAP: URLSET,
+    }
+    found, fetcher = survey(web)
+    assert fetcher.requests == list(web)
+    assert found.metadata.sitemap.url == SITEMAP and found.metadata.sitemap.found_by == "default"
+
+
+def test_the_first_sitemap_that_answers_is_taken() -> None:
+    web = {
+        ROBOTS: f"Sitemap: {SITE}/1.xml\nSitemap: {SITE}/2.xml".encode(),
+        f"{SITE}/1.xml": URLSET,
+    }
+    found, fetcher = survey(web)
+    assert fetcher.requests == list(web) and found.metadata.sitemap.found_by == "robots"
+
+
+def test_only_so_many_named_sitemaps_are_tried() -> None:
+    lines = "\n".join(f"Sitemap: {SITE}/{n}.xml" for n in range(50))
+    missing = {f"{SITE}/{n}.xml": response(SITEMAP, status=404) for n in range(3)}
+    found, fetcher = survey({ROBOTS: lines.encode(), **missing, SITEMAP: URLSET})
+    assert len(fetcher.requests) == 5 and len(found.metadata.robots.sitemap_urls) == 50
+
+
+def test_a_site_that_lets_nobody_in_is_not_asked_for_its_usual_sitemap() -> None:
+    found, fetcher = survey({ROBOTS: b"user-agent: *\ndisallow: /"})
+    assert fetcher.requests == [ROBOTS]
+    assert found.outcome.word == "ok" and found.metadata.sitemap.url is None
+
+
+def test_a_site_that_lets_us_in_by_name_is_asked() -> None:
+    rules = b"user-agent: *\ndisallow: /\nuser-agent: NewsPlatformBot\nallow: /"
+    _, fetcher = survey({ROBOTS: rules, SITEMAP: URLSET})
+    assert fetcher.requests == [ROBOTS, SITEMAP]
+
+
+def test_children_of_an_index_are_counted_within_bounds() -> None:
+    index = INDEX % b"".join(CHILD % n for n in range(5))
+    web = {
+        ROBOTS: b"",
+        SITEMAP: index,
+        f"{SITE}/0.xml": URLSET,
+        f"{SITE}/1.xml": gzip.compress(URLSET),
+        f"{SITE}/2.xml": error("timeout"),
+        f"{SITE}/3.xml": INDEX % b"",
+    }
+    found, fetcher = survey(web, options=AskOptions(max_children=4))
+    facts = found.metadata.sitemap
+    assert (facts.kind, facts.child_count, facts.children_fetched, facts.url_count) == (
+        "index",
+        5,
+        3,
+        2,
+    )
+    assert facts.problems == ["child_timeout", "child_index"] and found.outcome.word == "ok"
+    assert fetcher.requests == list(web)
+
+
+def test_children_stop_when_their_time_is_over() -> None:
+    web = {ROBOTS: b"", SITEMAP: INDEX % (CHILD % 0)}
+    found, _ = survey(web, options=AskOptions(children_seconds=-1))
+    assert found.metadata.sitemap.problems == ["children_out_of_time"]
+
+
+def test_broken_children_are_noted() -> None:
+    index = INDEX % b"".join(CHILD % n for n in range(3))
+    web = {
+        ROBOTS: b"",
+        SITEMAP: index,
+        f"{SITE}/0.xml": response(SITEMAP, status=404),
+        f"{SITE}/1.xml": Response(SITEMAP, SITEMAP, 200, {}, b"x", truncated=True),
+        f"{SITE}/2.xml": b"<html>",
+    }
+    found, _ = survey(web)
+    assert found.metadata.sitemap.problems == ["child_http_404", "child_too_large", "child_invalid"]
+
+
+def test_a_sitemap_past_the_cap_is_not_stored() -> None:
+    cut = Response(SITEMAP, SITEMAP, 200, {}, b"<urlset>", truncated=True)
+    found, _ = survey({ROBOTS: b"", SITEMAP: cut})
+    assert found.metadata.sitemap.problems == ["too_large"]
+    assert [file.name for file in found.files] == ["robots.txt"]
+
+
+def test_a_damaged_gzip_is_not_stored() -> None:
+    found, _ = survey({ROBOTS: b"", SITEMAP: gzip.compress(URLSET)[:20]})
+    assert found.metadata.sitemap.problems == ["bad_gzip"]
+    assert "sitemap.xml" not in found.metadata.files
+
+
+def test_retry_after_is_passed_on() -> None:
+    busy = response(ROBOTS, status=429, headers={"retry-after": "120"})
+    found, _ = survey({ROBOTS: busy})
+    assert found.retry_after == "120"
+
+
+@pytest.mark.parametrize("url", ["https://[bad/", "mailto:x", "https://a.example:8443/x", ""])
+def test_an_odd_address_leaves_the_domain_itself(url: str) -> None:
+    _, fetcher = survey({ROBOTS: b"", SITEMAP: URLSET}, url=url)
+    assert fetcher.requests == [ROBOTS, SITEMAP]
+
+
+def test_the_policies_of_a_site_without_robots_txt_are_unspecified() -> None:
+    web = {ROBOTS: response(ROBOTS, status=404), SITEMAP: response(SITEMAP, status=404)}
+    found, _ = survey(web)
+    assert found.metadata.ai_policy is not None
+    assert set(found.metadata.ai_policy.policies.values()) == {"unspecified"}
+
+
+def test_the_facts_survive_a_round_trip_through_json() -> None:
+    found, _ = survey({ROBOTS: b"user-agent: *\ncrawl-delay: 3", SITEMAP: URLSET})
+    text = found.metadata.model_dump_json()
+    assert type(found.metadata).model_validate_json(text) == found.metadata
+    assert found.metadata.files == {file.name: file.sha256 for file in found.files}

@@ -1,0 +1,152 @@
+"""The analysts' table and the daily difference of AI policies."""
+
+from datetime import UTC, datetime
+
+import polars as pl
+
+from news_platform.datasets.ai_policy_changes import AI_POLICY_CHANGES
+from news_platform.datasets.domain_metadata import (
+    AiPolicyFacts,
+    DomainMetadata,
+    RobotsFacts,
+    SitemapFacts,
+    SourceFacts,
+)
+from news_platform.datasets.domain_metadata_table import DOMAIN_METADATA_TABLE
+from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.domain_metadata.table import (
+    build_changes,
+    build_table,
+    facts_frame,
+    policy_changes,
+    policy_counts,
+    read_changes,
+    read_facts,
+    surveyed_days,
+    tabled_days,
+)
+from news_platform.storage.markers import write_marker
+from news_platform.storage.store import ObjectStore
+
+NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
+
+
+def facts(
+    domain: str,
+    *,
+    policies: dict[str, str] | None = None,
+    day: str = "2025-11-01",
+    version: str = "1",
+) -> DomainMetadata:
+    return DomainMetadata(
+        domain_id=f"media:de:{domain}",
+        registrable_domain=domain,
+        **PartitionInfo.of("de", "media", day).model_dump(),
+        collected_at=NOW,
+        outcome="ok",
+        final=True,
+        robots=RobotsFacts(host=domain, url="u", fetched_at=NOW, status_code=200, exists=True),
+        sitemap=SitemapFacts(fetched_at=NOW),
+        ai_policy=AiPolicyFacts(list_version=version, policies=policies) if policies else None,
+        source=SourceFacts(domain_url="u", authority="media"),
+    )
+
+
+def day_of(frame: pl.DataFrame, day: str) -> pl.DataFrame:
+    return frame.with_columns(date=pl.lit(day))
+
+
+def put(store: ObjectStore, one: DomainMetadata) -> None:
+    batch = PartitionInfo.of("de", "media", one.date)
+    path = f"prod/{batch.folder}/{one.registrable_domain}/domain_metadata.json"
+    store.put(path, one.model_dump_json().encode())
+    write_marker(store, "domain_metadata", batch.key, inputs="x", report={})
+
+
+def test_facts_become_rows_of_the_declared_schema() -> None:
+    frame = facts_frame([facts("b.test"), facts("a.test", policies={"GPTBot": "allow"})])
+    assert dict(frame.schema) == dict(DOMAIN_METADATA_TABLE.schema)
+    assert frame["domain"].to_list() == ["a.test", "b.test"]
+    assert frame["ai_policies"].to_list() == [
+        [{"bot": "GPTBot", "policy": "allow", "own": False}],
+        None,
+    ]
+    assert frame["collected_at"][0] == NOW
+
+
+def test_a_change_is_named_by_what_it_does() -> None:
+    before = [
+        facts("a.test", policies={"GPTBot": "allow", "CCBot": "disallow_all"}),
+        facts("b.test", policies={"GPTBot": "partial"}),
+        facts("gone.test", policies={"GPTBot": "partial"}),
+    ]
+    after = [
+        facts("a.test", policies={"GPTBot": "disallow_all", "CCBot": "allow"}),
+        facts("b.test", policies={"GPTBot": "allow"}),
+        facts("new.test", policies={"GPTBot": "disallow_all"}),
+    ]
+    found = policy_changes(
+        day_of(facts_frame(after), "2025-11-02"), day_of(facts_frame(before), "2025-11-01")
+    )
+    columns = ("domain", "bot", "operator", "change", "before_date")
+    assert found.select(columns).rows() == [
+        ("a.test", "CCBot", "Common Crawl", "opened", "2025-11-01"),
+        ("a.test", "GPTBot", "OpenAI", "blocked", "2025-11-01"),
+        ("b.test", "GPTBot", "OpenAI", "changed", "2025-11-01"),
+    ]
+    assert dict(found.schema) == dict(AI_POLICY_CHANGES.schema)
+
+
+def test_a_domain_is_compared_with_its_last_survey_under_the_same_list() -> None:
+    older = day_of(facts_frame([facts("a.test", policies={"GPTBot": "allow"})]), "2025-11-01")
+    newer = day_of(
+        facts_frame([facts("a.test", policies={"GPTBot": "partial"}, version="2")]), "2025-11-02"
+    )
+    today = day_of(facts_frame([facts("a.test", policies={"GPTBot": "partial"})]), "2025-11-03")
+    found = policy_changes(today, pl.concat([older, newer]))
+    assert found.select("before", "after", "before_date").rows() == [
+        ("allow", "partial", "2025-11-01")
+    ]
+
+
+def test_policies_are_counted_by_crawler_the_most_blocked_first() -> None:
+    frame = facts_frame(
+        [
+            facts("a.test", policies={"GPTBot": "disallow_all", "CCBot": "allow"}),
+            facts("b.test", policies={"GPTBot": "disallow_all", "CCBot": "partial"}),
+        ]
+    )
+    counts = policy_counts(day_of(frame, "2025-11-01"))
+    assert counts.columns == ["bot", "disallow_all", "partial", "allow", "unspecified"]
+    assert counts.rows() == [("GPTBot", 2, 0, 0, 0), ("CCBot", 0, 1, 1, 0)]
+
+
+def test_tables_are_written_with_markers_and_read_back(local_store: ObjectStore) -> None:
+    put(local_store, facts("a.test", policies={"GPTBot": "allow"}))
+    put(local_store, facts("a.test", policies={"GPTBot": "disallow_all"}, day="2025-11-02"))
+    for day in ("2025-11-01", "2025-11-02"):
+        assert build_table(day, store=local_store).rows == 1
+        build_changes(day, store=local_store)
+    assert read_changes(local_store, "2025-11-01").height == 0
+    [row] = read_changes(local_store, "2025-11-02").to_dicts()
+    assert (row["domain"], row["change"], row["date"]) == ("a.test", "blocked", "2025-11-02")
+    assert read_facts(local_store, "2025-11-01")["date"].to_list() == ["2025-11-01"]
+
+
+def test_a_day_stands_on_its_surveys_and_a_difference_on_all_days_before(
+    local_store: ObjectStore,
+) -> None:
+    for day in ("2025-11-01", "2025-11-02"):
+        put(local_store, facts("a.test", policies={"GPTBot": "allow"}, day=day))
+        build_table(day, store=local_store)
+    surveys, tables = surveyed_days(local_store), tabled_days(local_store)
+    assert set(surveys) == set(tables) == {"2025-11-01", "2025-11-02"}
+    write_marker(local_store, "domain_metadata", "de|media|2025-11-01", inputs="y", report={})
+    assert surveyed_days(local_store)["2025-11-01"] != surveys["2025-11-01"]
+    build_table("2025-11-01", store=local_store)
+    assert all(tabled_days(local_store)[day] != tables[day] for day in tables)
+
+
+def test_a_day_without_facts_has_an_empty_table(local_store: ObjectStore) -> None:
+    assert build_table("2025-11-05", store=local_store).rows == 0
+    assert build_changes("2025-11-05", store=local_store).rows == 0

@@ -1,0 +1,11 @@
+"""The root that most tests of this room use."""
+
+import pytest
+
+from news_platform.storage.store import ObjectStore
+
+
+@pytest.fixture
+def root(local_store: ObjectStore) -> ObjectStore:
+    """Return an empty local root."""
+    return local_store

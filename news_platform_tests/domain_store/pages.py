@@ -1,0 +1,121 @@
+"""Small raw_news frames for tests, and a store built from them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime
+
+import polars as pl
+
+from news_platform.datasets.collected import (
+    Collected,
+    collected_path,
+    collected_prefix,
+    dump_collected,
+)
+from news_platform.datasets.raw_news import (
+    RAW_NEWS,
+    RAW_NEWS_ORDER,
+    raw_news_day_prefix,
+    raw_news_path,
+)
+from news_platform.domain_store.flow import BuildReport, build_buckets
+from news_platform.domain_store.lookup import DomainStore
+from news_platform.domain_store.options import BuildOptions
+from news_platform.domain_store.staging import stage_batch, unstage_batch
+from news_platform.storage.markers import fingerprint
+from news_platform.storage.parquet import write_table
+from news_platform.storage.store import ObjectStore
+
+NOW = datetime(2025, 11, 3, 20, tzinfo=UTC)
+SMALL = BuildOptions(buckets=4, memory_bytes=8 << 20, uploads=2)
+
+
+def news_rows(
+    hosts: Sequence[str | None], *, day: str = "2025-11-01", trees: Sequence[str] | None = None
+) -> pl.DataFrame:
+    """Return one row a host (reversed, as raw_news has it); addresses tell day and position."""
+    year, month, of_month = day.split("-")
+    count = len(hosts)
+    bodies = list(trees) if trees else [f"<p>page {n} of {day}</p>" for n in range(count)]
+    columns: dict[str, object] = {
+        "uri": [f"https://{host}/{day}/{n}" for n, host in enumerate(hosts)],
+        "tree": bodies,
+        "text": [f"page {n}" for n in range(count)],
+        "main_lang": ["en", "de", "fr"] * (count // 3) + ["en", "de", "fr"][: count % 3],
+        "langs": [["en", "de"]] * count,
+        "confs": [[300, 310]] * count,
+        "http_date": [f"{day}T01:02:03+00:00"] * count,
+        "http_last_modified": [None] * count,
+        "http_charset": ["utf-8"] * count,
+        "surt_uri": [f"surt)/{n}" for n in range(count)],
+        "host": list(hosts),
+        "filename": [f"CC-NEWS-{day.replace('-', '')}004549-04954.warc.gz"] * count,
+        "year": [year] * count,
+        "month": [month] * count,
+        "day": [of_month] * count,
+    }
+    schema = {name: RAW_NEWS.full_schema[name] for name in RAW_NEWS_ORDER}
+    return pl.DataFrame(columns, schema=schema)
+
+
+def stage(
+    store: ObjectStore, days: Mapping[str, Sequence[str]], *, options: BuildOptions = SMALL
+) -> None:
+    """Stage the hosts of each day; a day without hosts is removed."""
+    for day, hosts in days.items():
+        if not hosts:
+            unstage_batch(store, day, options=options)
+            continue
+        rows = news_rows(hosts, day=day)
+        inputs = fingerprint(f"{number} {host}" for number, host in enumerate(hosts))
+        stage_batch([rows], store=store, batch=day, inputs=inputs, options=options)
+
+
+def build(store: ObjectStore, *, options: BuildOptions = SMALL, now: datetime = NOW) -> BuildReport:
+    """Build all buckets."""
+    return build_buckets(range(options.buckets), store=store, options=options, now=now)
+
+
+def urls(store: ObjectStore, domains: Iterable[str]) -> dict[str, list[str]]:
+    """Return the addresses that a fresh reader finds for each domain."""
+    reader = DomainStore(store)
+    return {domain: [str(row["uri"]) for row in reader.records(domain)] for domain in domains}
+
+
+def collect(store: ObjectStore, days: Mapping[str, Sequence[str]]) -> None:
+    """Put raw_news rows of these days and their markers under a root, as the crawl's room does."""
+    for day, hosts in days.items():
+        when = date.fromisoformat(day)
+        name = f"CC-NEWS-{when:%Y%m%d}004549-04954.warc.gz"
+        parts = news_rows(hosts, day=day).partition_by("main_lang", as_dict=True)
+        for (language,), part in parts.items():
+            path = raw_news_path(when, str(language), filename=name)
+            write_table(store, path, part, RAW_NEWS)
+        languages = {str(language): part.height for (language,), part in parts.items()}
+        store.put(collected_path(when, name), dump_collected(_marker(name, when, languages)))
+
+
+def _marker(name: str, day: date, languages: Mapping[str, int]) -> Collected:
+    return Collected(
+        warc=name,
+        day=day,
+        source=f"crawl-data/{name}",
+        source_etag="",
+        source_bytes=0,
+        rows=sum(languages.values()),
+        duplicates=0,
+        bytes=0,
+        languages=languages,
+        dropped={},
+        captures=None,
+        feed_candidates=None,
+        extractor_version="1",
+        attempt="test",
+        collected_at=NOW.isoformat(),
+    )
+
+
+def uncollect(store: ObjectStore, day: str) -> None:
+    """Remove the rows and markers of a day."""
+    when = date.fromisoformat(day)
+    for folder in (collected_prefix(when), raw_news_day_prefix(when)):
+        store.delete([info.path for info in store.list(folder)])

@@ -1,0 +1,62 @@
+"""The catalog and the figures of a range."""
+
+from datetime import date
+
+from news_platform.domain_store.catalog import catalog_inputs, read_catalog, write_catalog
+from news_platform.domain_store.figures import describe
+from news_platform.domain_store.flow import build_range
+from news_platform.domain_store.lookup import DomainStore
+from news_platform.storage.store import ObjectStore
+from news_platform_tests.domain_store.pages import NOW, SMALL, build, stage
+
+DAYS = {"2025-11-01": ["org.a", "org.a", "org.b"], "2025-11-02": ["org.a"]}
+
+
+def test_the_catalog_has_one_row_a_domain(root: ObjectStore) -> None:
+    stage(root, DAYS)
+    build(root)
+    report = write_catalog(root, inputs="x")
+    rows = read_catalog(root).to_dicts()
+    assert [row["domain"] for row in rows] == ["a.org", "b.org"]
+    first = rows[0]
+    assert first["records"] == 3
+    assert first["languages"] == ["de", "en"]
+    assert (first["first_seen"], first["last_seen"]) == (date(2025, 11, 1), date(2025, 11, 2))
+    assert first["bytes"] > 0
+    assert (report.domains, report.records) == (2, 4)
+    assert report.top[0] == ("a.org", 3)
+
+
+def test_the_catalog_of_an_empty_store_is_empty(root: ObjectStore) -> None:
+    build(root)
+    assert write_catalog(root, inputs="x").domains == 0
+    assert read_catalog(root).height == 0
+
+
+def test_the_catalog_stands_on_all_ranges_or_on_none(root: ObjectStore) -> None:
+    assert catalog_inputs(root) is None
+    stage(root, DAYS)
+    assert catalog_inputs(root) is None
+    report = build_range("0000-0015", store=root, options=SMALL, now=NOW)
+    assert catalog_inputs(root) == report.inputs
+
+
+def test_figures_sum_up_a_range(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": ["org.a"] * 12 + ["org.b"]})
+    build(root)
+    figures = describe(DomainStore(root), range(SMALL.buckets))
+    assert (figures.domains, figures.records, figures.fragments) == (2, 13, 2)
+    assert [(name, count) for name, count, _ in figures.top] == [("a.org", 12), ("b.org", 1)]
+    assert dict(figures.histogram)["up to 1"] == 1
+    assert dict(figures.histogram)["up to 100"] == 1
+    assert figures.fragments_per_domain == 1.0
+
+
+def test_records_are_scanned_by_column_without_dropped_batches(root: ObjectStore) -> None:
+    stage(root, DAYS)
+    build(root)
+    stage(root, {"2025-11-01": ["org.b"]})
+    build(root)
+    rows = DomainStore(root).scan_records().collect().sort("url")
+    assert rows["url"].to_list() == ["https://org.a/2025-11-02/0", "https://org.b/2025-11-01/0"]
+    assert rows["batch"].to_list() == ["2025-11-02", "2025-11-01"]

@@ -1,0 +1,154 @@
+"""How a bucket changes: one writer at a time, whatever the others do."""
+
+from dataclasses import replace
+
+import pytest
+
+from news_platform.domain_store.commit import (
+    Current,
+    claim_buckets,
+    commit,
+    read_buckets,
+    read_current,
+    refresh_view,
+    retired_files,
+    settled_buckets,
+    without_expired,
+)
+from news_platform.domain_store.layout import STORE_FILE, current_path, manifest_path, view_path
+from news_platform.domain_store.manifest import Manifest
+from news_platform.errors import ConfigError, Conflict, InputError, StorageError
+from news_platform.storage.store import NotFound, ObjectStore
+from news_platform_tests.domain_store.test_manifest import MANIFEST
+
+NOTHING = Current(None, None)
+
+
+def _numbered(generation: int) -> Manifest:
+    return replace(MANIFEST, generation=generation)
+
+
+def test_a_store_keeps_the_number_of_buckets_it_was_begun_with(any_store: ObjectStore) -> None:
+    assert claim_buckets(any_store, 64) == 64
+    assert claim_buckets(any_store, 64) == 64
+    assert read_buckets(any_store) == 64
+    with pytest.raises(ConfigError, match="has 64 buckets, not 128"):
+        claim_buckets(any_store, 128)
+
+
+def test_a_new_store_takes_the_number_asked_for_and_an_old_one_its_own(root: ObjectStore) -> None:
+    assert settled_buckets(root, 128) == 128
+    claim_buckets(root, 64)
+    assert settled_buckets(root, 128) == 64
+
+
+def test_an_impossible_number_never_begins_a_store(root: ObjectStore) -> None:
+    with pytest.raises(InputError):
+        claim_buckets(root, 0)
+    with pytest.raises(NotFound):
+        read_buckets(root)
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"[]", b'{"buckets": "many"}'])
+def test_a_broken_description_of_a_store_is_named(root: ObjectStore, body: bytes) -> None:
+    root.put(STORE_FILE, body)
+    with pytest.raises(StorageError, match=r"store\.json"):
+        read_buckets(root)
+
+
+def test_the_first_generation_has_number_one(any_store: ObjectStore) -> None:
+    assert commit(any_store, NOTHING, _numbered).generation == 1
+    current = read_current(any_store, MANIFEST.bucket)
+    assert current.manifest == _numbered(1)
+    assert any_store.read(manifest_path(7, 1)) == any_store.read(current_path(7))
+
+
+def test_a_generation_follows_the_one_it_was_built_on(any_store: ObjectStore) -> None:
+    commit(any_store, NOTHING, _numbered)
+    commit(any_store, read_current(any_store, 7), _numbered)
+    assert read_current(any_store, 7).generation == 2
+
+
+def test_a_writer_that_is_late_conflicts_and_changes_nothing(any_store: ObjectStore) -> None:
+    commit(any_store, NOTHING, _numbered)
+    stale = read_current(any_store, 7)
+    commit(any_store, stale, _numbered)
+    with pytest.raises(Conflict):
+        commit(any_store, stale, lambda n: replace(_numbered(n), empty={}))
+    assert read_current(any_store, 7).manifest == _numbered(2)
+
+
+def test_two_writers_of_a_new_bucket_conflict_too(root: ObjectStore) -> None:
+    commit(root, NOTHING, _numbered)
+    with pytest.raises(Conflict):
+        commit(root, NOTHING, lambda n: replace(_numbered(n), empty={}))
+
+
+def test_numbers_that_died_unfinished_are_skipped(root: ObjectStore) -> None:
+    commit(root, NOTHING, _numbered)
+    root.put(manifest_path(7, 2), b"died")
+    root.put(manifest_path(7, 3), b"died")
+    assert commit(root, read_current(root, 7), _numbered).generation == 4
+
+
+def test_an_unreadable_pointer_is_named(root: ObjectStore) -> None:
+    root.put(current_path(7), b"{")
+    with pytest.raises(StorageError, match="CURRENT"):
+        read_current(root, 7)
+
+
+def test_file_names_belong_to_one_generation_and_one_purpose(root: ObjectStore) -> None:
+    first = Current(_numbered(1), "a")
+    names = {
+        first.file_name("index", "x"),
+        first.file_name("index", "y"),
+        first.file_name("x"),
+        Current(_numbered(2), "a").file_name("index", "x"),
+        NOTHING.file_name("index", "x"),
+    }
+    assert len(names) == 5
+    assert {len(name) for name in names} == {12}
+    assert first.file_name("index", "x") == Current(_numbered(1), "b").file_name("index", "x")
+
+
+def test_the_view_is_a_copy_of_the_newest_index(root: ObjectStore) -> None:
+    root.put(MANIFEST.index.path, b"line\n")
+    commit(root, NOTHING, _numbered)
+    refresh_view(root, _numbered(1))
+    assert root.read(view_path(7)) == b"line\n"
+
+
+def test_a_slow_writer_does_not_leave_its_old_view(root: ObjectStore) -> None:
+    old = replace(MANIFEST, index=replace(MANIFEST.index, path="domain_store/index/7/old.jsonl"))
+    root.put(old.index.path, b"old\n")
+    root.put(MANIFEST.index.path, b"new\n")
+    commit(root, NOTHING, lambda n: replace(old, generation=n))
+    commit(root, read_current(root, 7), _numbered)
+    refresh_view(root, replace(old, generation=1))
+    assert root.read(view_path(7)) == b"new\n"
+
+
+def test_files_are_retired_when_they_are_first_not_needed() -> None:
+    needed = set(list(MANIFEST.paths)[:2])
+    retired = retired_files(MANIFEST, needed, at=50)
+    assert retired.keys() == (
+        (MANIFEST.paths - needed) | MANIFEST.retired.keys() | {manifest_path(7, 3)}
+    )
+    assert retired["domain_store/data/7/0/part-old.jsonl.gz"] == 5
+    assert set(retired.values()) == {5, 50}
+
+
+def test_a_file_that_is_needed_again_is_not_retired() -> None:
+    again = set(MANIFEST.retired) | MANIFEST.paths
+    assert set(retired_files(MANIFEST, again, at=50)) == {manifest_path(7, 3)}
+
+
+def test_nothing_is_retired_before_the_first_generation() -> None:
+    assert retired_files(None, set(), at=50) == {}
+
+
+@pytest.mark.parametrize(("before", "expired"), [(5, 0), (6, 1)])
+def test_retired_files_expire(before: int, expired: int) -> None:
+    manifest, gone = without_expired(MANIFEST, before=before)
+    assert len(gone) == expired
+    assert len(manifest.retired) == 1 - expired

@@ -1,0 +1,89 @@
+"""What a generation consists of, to JSON and back."""
+
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from news_platform.domain_store.manifest import (
+    Batch,
+    DataFile,
+    Index,
+    Manifest,
+    Segment,
+    parse_manifest,
+)
+from news_platform.errors import StorageError
+
+INDEX = Index(
+    path="domain_store/index/7/aa.jsonl",
+    size_bytes=120,
+    ranges_path="domain_store/index/7/aa.parquet",
+    domains=2,
+    records=5,
+    bytes=99,
+    fragments=3,
+    sparse=(("a.org", 0), ('q"uote.org', 64)),
+)
+SEGMENT = Segment(
+    name="0123456789ab",
+    bucket=7,
+    files=(DataFile("domain_store/data/7/0/part-0123456789ab-000001.jsonl.gz", 99),),
+    batches={"2025-11-01": Batch("one", 10), "2025-11-02": Batch("two", 20)},
+    dropped=("2025-11-01",),
+    last_day=date(2025, 11, 2),
+)
+MANIFEST = Manifest(
+    bucket=7,
+    buckets=64,
+    generation=3,
+    index=INDEX,
+    segments=(SEGMENT,),
+    empty={"2025-11-03": "three"},
+    retired={"domain_store/data/7/0/part-old.jsonl.gz": 5},
+)
+
+
+def test_a_manifest_comes_back_as_it_was_written() -> None:
+    assert parse_manifest(MANIFEST.to_json(), "CURRENT") == MANIFEST
+
+
+def test_the_same_manifest_gives_the_same_bytes() -> None:
+    assert MANIFEST.to_json() == parse_manifest(MANIFEST.to_json(), "CURRENT").to_json()
+
+
+def test_a_segment_without_days_comes_back_too() -> None:
+    bare = replace(MANIFEST, segments=(replace(SEGMENT, last_day=None, dropped=()),))
+    assert parse_manifest(bare.to_json(), "CURRENT") == bare
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{}", b"[]", b"\xff", MANIFEST.to_json()[:-5], b'{"format": 1}'],
+    ids=["nothing", "empty", "a list", "no text", "cut off", "too little"],
+)
+def test_what_is_no_manifest_is_named(body: bytes) -> None:
+    with pytest.raises(StorageError, match="'CURRENT' is not a manifest"):
+        parse_manifest(body, "CURRENT")
+
+
+def test_a_manifest_of_another_format_is_refused() -> None:
+    body = MANIFEST.to_json().replace(b'"format":1', b'"format":2')
+    with pytest.raises(StorageError, match="not a manifest"):
+        parse_manifest(body, "CURRENT")
+
+
+def test_dropped_batches_are_not_taken_and_empty_ones_are() -> None:
+    assert list(SEGMENT.live) == ["2025-11-02"]
+    assert MANIFEST.taken == {"2025-11-02": "two", "2025-11-03": "three"}
+
+
+def test_a_manifest_names_every_file_it_needs() -> None:
+    assert MANIFEST.paths == {
+        "domain_store/data/7/0/part-0123456789ab-000001.jsonl.gz",
+        "domain_store/entries/7/0123456789ab.parquet",
+        "domain_store/records/7/0123456789ab.parquet",
+        "domain_store/index/7/aa.jsonl",
+        "domain_store/index/7/aa.parquet",
+    }
+    assert SEGMENT.size_bytes == 99

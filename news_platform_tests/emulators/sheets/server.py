@@ -1,0 +1,244 @@
+"""The HTTP side: routes, tokens, Drive's files, quotas, faults; every message is checked."""
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import RLock
+from typing import Any
+from urllib.parse import unquote
+
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
+
+from news_platform_tests.emulators.relay import Answer, Request, serve
+from news_platform_tests.emulators.sheets import values
+from news_platform_tests.emulators.sheets.a1 import BadRange
+from news_platform_tests.emulators.sheets.changes import Body, Book
+from news_platform_tests.emulators.sheets.discovery import NotAsDocumented, check
+from news_platform_tests.emulators.sheets.faults import Faults, Quota
+from news_platform_tests.emulators.sheets.grid import Invalid
+
+_SHEETS, _DRIVE = "sheets.v4", "drive.v3"
+_BOOK = re.compile(
+    r"/v4/spreadsheets/([^/:]+)"
+    r"(?::(\w+)|/values(?::(\w+)|/(.+?)(?::(append|clear))?)?)?\Z"
+)
+_FILE = re.compile(r"/drive/v3/files(?:/([^/]+))?(/permissions)?\Z")
+_TITLE = re.compile(r'name = "((?:[^"\\]|\\.)*)"')
+_TOKEN = "emulated-token"
+
+
+@dataclass(slots=True)
+class SheetsEmulator:
+    """All books of one account."""
+
+    faults: Faults = field(default_factory=Faults)
+    clock: Callable[[], float] = time.monotonic
+    writes_per_minute: int = 60
+    reads_per_minute: int = 60
+    window_seconds: float = 60.0
+    books: dict[str, Book] = field(default_factory=dict)
+    writes: Quota = field(init=False)
+    reads: Quota = field(init=False)
+    _late: list[tuple[int, Callable[[], object]]] = field(default_factory=list)
+    _lock: RLock = field(default_factory=RLock)
+
+    def __post_init__(self) -> None:
+        self.writes = Quota(self.writes_per_minute, self.clock, self.window_seconds)
+        self.reads = Quota(self.reads_per_minute, self.clock, self.window_seconds)
+
+    def answer(self, request: Request) -> Answer:
+        """Answer one request, after what was late."""
+        with self._lock:
+            if request.path == "/token":
+                token = {"access_token": _TOKEN, "token_type": "Bearer", "expires_in": 3600}
+                return _json(200, token)
+            if request.headers.get("authorization") != f"Bearer {_TOKEN}":
+                return _failed(401, "Request had invalid authentication credentials.")
+            if not request.path.startswith(("/v4/", "/drive/")):
+                return _failed(404, "Not Found")
+            self._apply_late()
+            if request.path.startswith("/drive/"):
+                return self._told(request)
+            return self._metered(request)
+
+    def flush(self) -> None:
+        """Apply now what would come late."""
+        with self._lock:
+            self._apply_late(all_of_it=True)
+
+    def new_book(self, title: str) -> Book:
+        """Add an empty book."""
+        book = Book(f"book-{len(self.books) + 1}", title)
+        self.books[book.id] = book
+        return book
+
+    def _metered(self, request: Request) -> Answer:
+        is_write = request.method != "GET"
+        if not (self.writes if is_write else self.reads).admits():
+            return _failed(429, "Quota exceeded for quota metric")
+        fault = self.faults.draw(is_write=is_write)
+        if fault == "over_quota":
+            return _failed(429, "Quota exceeded for quota metric")
+        if fault == "before":
+            return _failed(503, "The service is currently unavailable.")
+        if fault == "late":
+            self._late.append((self.faults.calls_until_late(), lambda: self._told(request)))
+            return Answer(0, {}, b"", 0, silent=True)
+        answer = self._told(request)
+        return _failed(503, "Deadline exceeded.") if fault == "after" else answer
+
+    def _apply_late(self, *, all_of_it: bool = False) -> None:
+        waiting = [(calls - 1, change) for calls, change in self._late]
+        self._late = [item for item in waiting if item[0] > 0 and not all_of_it]
+        for calls, change in waiting:
+            if calls <= 0 or all_of_it:
+                change()
+
+    def _told(self, request: Request) -> Answer:
+        try:
+            body = _without_nulls(json.loads(request.body)) if request.body else {}
+            schema, document = self._route(request, body)
+        except KeyError as error:
+            return _failed(404, f"Requested entity was not found: {error}")
+        except (Invalid, BadRange, NotAsDocumented) as error:
+            return _failed(400, str(error))
+        name = _DRIVE if request.path.startswith("/drive/") else _SHEETS
+        check(name, schema, document)
+        return _json(200, _masked(document, request))
+
+    def _route(self, request: Request, body: Body) -> tuple[str, Body]:
+        path = unquote(request.path)
+        if found := _FILE.match(path):
+            return self._drive(request, body, *found.groups())
+        if path == "/v4/spreadsheets":
+            check(_SHEETS, "Spreadsheet", body)
+            return "Spreadsheet", self.new_book(body["properties"]["title"]).document()
+        found = _BOOK.match(path)
+        if found is None:
+            raise KeyError(path)
+        book_id, verb, batch, span, act = found.groups()
+        book = self.books[book_id]
+        if verb == "batchUpdate":
+            check(_SHEETS, "BatchUpdateSpreadsheetRequest", body)
+            replies = book.apply(body["requests"])
+            return "BatchUpdateSpreadsheetResponse", {"spreadsheetId": book.id, "replies": replies}
+        if batch:
+            return _batch_values(book, batch, request, body)
+        return _values(book, span, act, request, body) if span else ("Spreadsheet", book.document())
+
+    def _drive(
+        self, request: Request, body: Body, file_id: str | None, permissions: str | None
+    ) -> tuple[str, Body]:
+        if permissions:
+            check(_DRIVE, "Permission", body)
+            _ = self.books[file_id or ""]
+            return "Permission", {"kind": "drive#permission", "id": "1", **body}
+        if request.method == "POST":
+            check(_DRIVE, "File", body)
+            return "File", _file(self.new_book(body["name"]))
+        if file_id:
+            return "File", _file(self.books[file_id])
+        wanted = _TITLE.search(request.query.get("q", [""])[0])
+        shown = [
+            _file(book)
+            for book in self.books.values()
+            if wanted is None or book.title == wanted.group(1)
+        ]
+        return "FileList", {"kind": "drive#fileList", "files": shown}
+
+
+def _batch_values(book: Book, verb: str, request: Request, body: Body) -> tuple[str, Body]:
+    if verb == "batchGet":
+        return "BatchGetValuesResponse", values.batch_get(book, request.query["ranges"])
+    if verb == "batchClear":
+        check(_SHEETS, "BatchClearValuesRequest", body)
+        return "BatchClearValuesResponse", values.batch_clear(book, body["ranges"])
+    check(_SHEETS, "BatchUpdateValuesRequest", body)
+    return "BatchUpdateValuesResponse", values.batch_update_values(book, body)
+
+
+def _values(
+    book: Book, span: str, act: str | None, request: Request, body: Body
+) -> tuple[str, Body]:
+    if act == "clear":
+        return "ClearValuesResponse", values.clear_values(book, span)
+    if request.method == "GET":
+        major = request.query.get("majorDimension", ["ROWS"])[0]
+        return "ValueRange", values.get_values(book, span, major=major)
+    check(_SHEETS, "ValueRange", body)
+    option = request.query["valueInputOption"][0]
+    if act == "append":
+        return "AppendValuesResponse", values.append_values(book, span, body, option=option)
+    return "UpdateValuesResponse", values.update_values(book, span, body, option=option)
+
+
+def _file(book: Book) -> Body:
+    return {
+        "kind": "drive#file",
+        "id": book.id,
+        "name": book.title,
+        "mimeType": "application/vnd.google-apps.spreadsheet",
+        "createdTime": "2025-11-03T20:00:00.000Z",
+        "modifiedTime": "2025-11-03T20:00:00.000Z",
+    }
+
+
+def _without_nulls(message: Any) -> Any:
+    """Leave out fields that are null: Google takes them for absent."""
+    if isinstance(message, dict):
+        return {key: _without_nulls(value) for key, value in message.items() if value is not None}
+    return [_without_nulls(item) for item in message] if isinstance(message, list) else message
+
+
+def _masked(document: Body, request: Request) -> Body:
+    """Keep the fields asked for, by their first name."""
+    asked = request.query.get("fields", [""])[0]
+    if not asked:
+        return document
+    names = {re.split(r"[.(/]", part)[0] for part in re.sub(r"\([^)]*\)", "", asked).split(",")}
+    return {name: value for name, value in document.items() if name in names}
+
+
+def _json(status: int, document: Any) -> Answer:
+    body = json.dumps(document, ensure_ascii=False).encode()
+    return Answer(status, {"content-type": "application/json; charset=UTF-8"}, body, len(body))
+
+
+def _failed(status: int, message: str) -> Answer:
+    kinds = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND"}
+    kind = kinds.get(status, "RESOURCE_EXHAUSTED" if status == 429 else "UNAVAILABLE")
+    return _json(status, {"error": {"code": status, "message": message, "status": kind}})
+
+
+@contextmanager
+def sheets_server(emulator: SheetsEmulator, *, port: int = 0) -> Iterator[str]:
+    """Serve the emulator and give its URL."""
+    with serve(emulator, port=port) as url:
+        yield url
+
+
+def service_account_key(server_url: str) -> str:
+    """Return a key in Google's form whose tokens come from the emulator."""
+    return json.dumps(
+        {
+            "type": "service_account",
+            "client_email": "news-platform@emulator.example",
+            "private_key_id": "1",
+            "private_key": _private_key(),
+            "token_uri": f"{server_url}/token",
+        }
+    )
+
+
+def _private_key() -> str:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    kind = PrivateFormat.PKCS8
+    return key.private_bytes(Encoding.PEM, kind, NoEncryption()).decode()

@@ -1,0 +1,269 @@
+"""A pool against targets that hang, crash, fill memory, print, raise, leak and lie."""
+
+import asyncio
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from news_platform.errors import ConfigError, InputError
+from news_platform.isolation.pool import Done, Lost, Outcome, Pool
+from news_platform_tests.isolation.processes import assert_gone, own_children
+
+ACT = "news_platform_tests.isolation.targets:act"
+MEGABYTE = 1_000_000
+
+
+def act_pool(**options: Any) -> Pool:
+    return Pool(ACT, **{"workers": 1, "deadline_seconds": 20.0, **options})
+
+
+def test_an_item_gives_its_value() -> None:
+    with act_pool() as pool:
+        assert pool.submit(("double", 21)).result() == Done(42)
+
+
+def test_outcomes_come_in_the_order_of_the_items() -> None:
+    with act_pool(workers=3) as pool:
+        outcomes = list(pool.map(("double", number) for number in range(100)))
+    assert outcomes == [Done(2 * number) for number in range(100)]
+
+
+def test_items_are_read_only_a_little_ahead() -> None:
+    taken: list[int] = []
+
+    def numbers() -> Iterator[tuple[str, int]]:
+        for number in range(1000):
+            taken.append(number)
+            yield ("double", number)
+
+    with act_pool(workers=2) as pool:
+        outcomes = pool.map(numbers())
+        next(outcomes)
+        assert len(taken) <= 10
+
+
+LOSSES = {
+    "a sleeper": (("sleep", 60), "timeout", "silent for 0.3 s"),
+    "a busy loop": (("busy",), "timeout", "silent for 0.3 s"),
+    "an exit": (("exit", 3), "crash", "exit 3"),
+    "a clean exit": (("exit", 0), "crash", "exit 0"),
+    "a segmentation fault": (("segfault",), "crash", "killed by SIGSEGV"),
+    "an abort": (("abort",), "crash", "killed by SIGABRT"),
+    "an exception": (("raise", ValueError("bad page")), "error", "ValueError: bad page"),
+    "a panic that is no Exception": (("raise", BaseException("p")), "error", "BaseException: p"),
+    "sys.exit": (("sys exit", 2), "error", "SystemExit: 2"),
+    "an unpicklable result": (("unpicklable",), "error", "AttributeError"),
+    "a slow memory hog": (("fill", 4_000 * MEGABYTE), "memory", "of 150,000,000 bytes"),
+    "a memory hog that never stops reporting": (("gossip", 4_000), "memory", "of 150,000,000"),
+    "a signal without a name": (("signal", 40), "crash", "killed by signal 40"),
+    "one absurd allocation": (("absurd",), "memory", "MemoryError"),
+}
+
+
+@pytest.mark.parametrize(("order", "reason", "detail"), LOSSES.values(), ids=LOSSES.keys())
+def test_a_bad_item_is_lost_and_the_next_one_is_done(
+    order: tuple[Any, ...], reason: str, detail: str
+) -> None:
+    deadline_seconds = 0.3 if reason == "timeout" else 20.0
+    with act_pool(deadline_seconds=deadline_seconds, memory_bytes=150 * MEGABYTE) as pool:
+        lost, done = pool.map([("report", ["here"], *order), ("double", 1)])
+    assert isinstance(lost, Lost)
+    assert lost.reason == reason
+    assert detail in lost.detail
+    assert lost.last_report in ("here", "fatter")
+    assert done == Done(2)
+
+
+def test_the_deadline_counts_from_the_last_report() -> None:
+    with act_pool(deadline_seconds=0.5) as pool:
+        assert pool.submit(("steps", 6, 0.2)).result() == Done(6)
+
+
+def test_starting_a_worker_does_not_count_against_the_item() -> None:
+    with act_pool(deadline_seconds=0.02) as pool:
+        assert pool.submit(("double", 1)).result() == Done(2)
+
+
+def test_reports_reach_the_caller_with_their_item() -> None:
+    heard: list[tuple[Any, Any]] = []
+    with act_pool(on_report=lambda item, value: heard.append((item[0], value))) as pool:
+        pool.submit(("report", [1, {"offset": 2}], "double", 1)).result()
+    assert heard == [("report", 1), ("report", {"offset": 2})]
+
+
+def test_an_exception_of_the_listener_is_the_callers_and_the_pool_goes_on() -> None:
+    def fail(item: object, value: object) -> None:
+        raise ZeroDivisionError
+
+    with act_pool(on_report=fail) as pool:
+        with pytest.raises(ZeroDivisionError):
+            pool.submit(("report", [1], "double", 1)).result()
+        assert pool.submit(("double", 1)).result() == Done(2)
+
+
+def test_what_the_target_prints_never_meets_the_protocol(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    with act_pool() as pool:
+        # The target also reads its stdin, which is empty.
+        assert pool.submit(("chatter", "\0\1D" * 10)).result() == Done("")
+        assert pool.submit(("double", 2)).result() == Done(4)
+    assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize("size", [0, 65_536, 40 * MEGABYTE])
+def test_large_items_and_results_pass(size: int) -> None:
+    with act_pool() as pool:
+        assert pool.submit(("size", bytes(size))).result() == Done(size)
+        assert pool.submit(("bytes", size)).result() == Done(bytes(size))
+
+
+def test_a_worker_is_used_again_and_replaced_only_after_a_loss() -> None:
+    with act_pool() as pool:
+        first, second, _, third = pool.map([("pid",), ("pid",), ("exit", 1), ("pid",)])
+    assert first == second != third
+
+
+def test_a_worker_that_died_between_items_costs_nothing() -> None:
+    with act_pool() as pool:
+        first = pool.submit(("pid",)).result()
+        assert isinstance(first, Done)
+        os.kill(first.value, signal.SIGKILL)
+        time.sleep(0.1)
+        assert pool.submit(("double", 1)).result() == Done(2)
+
+
+def test_a_leaking_worker_is_replaced_before_it_costs_an_item() -> None:
+    with act_pool(memory_bytes=200 * MEGABYTE) as pool:
+        outcomes = list(pool.map([("leak", 30 * MEGABYTE)] * 12))
+    pids = {outcome.value for outcome in outcomes if isinstance(outcome, Done)}
+    assert all(isinstance(outcome, Done) for outcome in outcomes)
+    assert 2 <= len(pids) <= 6
+
+
+def test_a_lost_items_own_children_are_killed_too() -> None:
+    with act_pool(deadline_seconds=1.0) as pool:
+        lost = pool.submit(("hang children",)).result()
+    assert isinstance(lost, Lost)
+    assert_gone([lost.last_report])
+
+
+@pytest.mark.parametrize("target", ["", "module", ":function", "module:"])
+def test_a_malformed_target_is_refused_at_once(target: str) -> None:
+    with pytest.raises(InputError, match=r"is not 'package\.module:function'"):
+        Pool(target, workers=1, deadline_seconds=1)
+
+
+@pytest.mark.parametrize("target", ["no.such.module:f", "json:no_such_function"])
+def test_a_target_that_cannot_be_imported_is_named(target: str) -> None:
+    with (
+        Pool(target, workers=1, deadline_seconds=5) as pool,
+        pytest.raises(ConfigError, match="cannot load"),
+    ):
+        pool.submit(1).result()
+
+
+def test_a_target_whose_import_kills_the_process_is_named() -> None:
+    target = "news_platform_tests.isolation.deadly:never"
+    with (
+        Pool(target, workers=1, deadline_seconds=5) as pool,
+        pytest.raises(ConfigError, match=r"no worker starts for .*: exit 7"),
+    ):
+        pool.submit(1).result()
+
+
+def test_an_item_that_cannot_be_pickled_is_the_callers_mistake() -> None:
+    with act_pool() as pool:
+        with pytest.raises((AttributeError, TypeError), match="pickle"):
+            pool.submit(threading.Lock()).result()
+        assert pool.submit(("double", 1)).result() == Done(2)
+
+
+def test_no_more_items_wait_than_allowed() -> None:
+    with act_pool(max_pending=2) as pool:
+        for _ in range(2):
+            pool.submit(("sleep", 0.3))
+        started_at = time.monotonic()
+        pool.submit(("double", 1))
+        assert time.monotonic() - started_at > 0.1
+
+
+def test_leaving_the_block_waits_for_the_items() -> None:
+    with act_pool(workers=2) as pool:
+        futures = [pool.submit(("double", number)) for number in range(20)]
+    assert [future.result() for future in futures] == [Done(2 * number) for number in range(20)]
+
+
+def test_an_interrupt_leaves_nothing_behind() -> None:
+    started_at = time.monotonic()
+    with pytest.raises(KeyboardInterrupt), act_pool(workers=2, deadline_seconds=600) as pool:
+        futures = [pool.submit(("sleep", 600)) for _ in range(6)]
+        time.sleep(0.3)
+        raise KeyboardInterrupt
+    assert time.monotonic() - started_at < 10
+    assert own_children() == []
+    assert Counter(ending(future) for future in futures)["cancelled"] >= 4
+
+
+def ending(future: Any) -> str:
+    try:
+        outcome: Outcome = future.result(timeout=0)
+    except CancelledError:
+        return "cancelled"
+    return type(outcome).__name__
+
+
+def test_closing_twice_is_fine_and_a_closed_pool_takes_no_items() -> None:
+    pool = act_pool()
+    pool.submit(("double", 1)).result()
+    pool.close()
+    pool.close()
+    with pytest.raises(RuntimeError):
+        pool.submit(("double", 1))
+
+
+def test_many_pools_leave_no_descriptor_and_no_process() -> None:
+    def open_descriptors() -> int:
+        return len(list(Path("/proc/self/fd").iterdir()))
+
+    with act_pool() as pool:
+        pool.submit(("double", 1)).result()
+    before = open_descriptors()
+    for _ in range(5):
+        with act_pool(workers=2) as pool:
+            list(pool.map([("double", 1), ("exit", 1), ("raise", ValueError()), ("segfault",)]))
+    assert open_descriptors() == before
+    assert own_children() == []
+
+
+def test_items_can_be_awaited_in_asyncio() -> None:
+    async def doubled(pool: Pool) -> list[Outcome]:
+        waiting = (asyncio.wrap_future(pool.submit(("double", number))) for number in range(20))
+        return await asyncio.gather(*waiting)
+
+    with act_pool(workers=2) as pool:
+        assert asyncio.run(doubled(pool)) == [Done(2 * number) for number in range(20)]
+
+
+def test_several_threads_may_share_a_pool() -> None:
+    totals: list[int] = []
+
+    def work(pool: Pool) -> None:
+        outcomes = pool.map(("double", number) for number in range(50))
+        totals.append(sum(outcome.value for outcome in outcomes if isinstance(outcome, Done)))
+
+    with act_pool(workers=2) as pool:
+        threads = [threading.Thread(target=work, args=(pool,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert totals == [2450] * 4

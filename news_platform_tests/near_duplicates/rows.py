@@ -1,0 +1,61 @@
+"""Small days of raw_news and of articles, as their rooms would have left them in a store."""
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+import polars as pl
+
+from news_platform.datasets.articles import ARTICLES, articles_path
+from news_platform.datasets.collected import Collected, collected_path, dump_collected
+from news_platform.datasets.raw_news import RAW_NEWS, raw_news_path
+from news_platform.storage.parquet import write_table
+from news_platform.storage.store import ObjectStore
+
+
+def collect_warc(
+    store: ObjectStore,
+    day: str,
+    texts: Mapping[str, str | None],
+    *,
+    warc: str,
+    language: str = "en",
+) -> None:
+    """Store pages of one language as one collected WARC, its marker last."""
+    when = date.fromisoformat(day)
+    frame = _filled({"uri": list(texts), "text": list(texts.values())}, RAW_NEWS.schema)
+    write_table(store, raw_news_path(when, language, filename=warc), frame, RAW_NEWS)
+    marker = Collected(
+        warc=warc,
+        day=when,
+        source=warc,
+        source_etag="",
+        source_bytes=0,
+        rows=len(texts),
+        duplicates=0,
+        bytes=0,
+        languages={language: len(texts)},
+        dropped={},
+        captures=None,
+        feed_candidates=None,
+        extractor_version="1",
+        attempt="",
+        collected_at=f"{day}T00:00:00+00:00",
+    )
+    store.put(collected_path(when, warc), dump_collected(marker))
+
+
+def export_articles(store: ObjectStore, day: str, texts: Mapping[str, str]) -> None:
+    """Store the articles of a day, by url_hash."""
+    columns = {"url_hash": list(texts), "clean_text": list(texts.values())}
+    write_table(store, articles_path(day), _filled(columns, ARTICLES.schema), ARTICLES)
+
+
+def _filled(columns: Mapping[str, list[Any]], schema: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    count = len(next(iter(columns.values())))
+    return pl.DataFrame(
+        [
+            pl.Series(name, columns.get(name, [None] * count), dtype)
+            for name, dtype in schema.items()
+        ]
+    )

@@ -1,0 +1,31 @@
+"""Made-up stories and their variants, long enough to be judged."""
+
+import random
+
+from news_platform.near_duplicates.flow import Document
+
+_NOUNS = """
+council bridge river mayor harbour vote budget school winter train station museum farmer market
+storm doctor engine island forest paper engineer village library teacher garden coast summer valley
+factory festival court judge player stadium victory minister report figure
+"""
+_WORDS = _NOUNS.split()
+
+
+def story(seed: int, *, words: int = 300) -> str:
+    """Return a story of its own: the same for the same seed, unlike any other."""
+    chance = random.Random(seed)
+    return " ".join(f"{chance.choice(_WORDS)}{chance.randrange(30)}" for _ in range(words))
+
+
+def variant(seed: int, *, changed: int) -> str:
+    """Return the story with some words replaced, evenly spread."""
+    words = story(seed).split()
+    for number in range(changed):
+        words[number * len(words) // changed] = f"changed{number}"
+    return " ".join(words)
+
+
+def documents(**texts: str) -> list[Document]:
+    """Return documents named by the keywords."""
+    return [Document(name, text) for name, text in texts.items()]

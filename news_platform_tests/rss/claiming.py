@@ -1,0 +1,73 @@
+"""A worker process for tests: claims, dawdles, stores; killed at will.
+
+Writes one line a step to its log: `claim ROW ATTEMPT SECONDS`, the seconds at which its lease
+begins, and `stored ROW ATTEMPT SECONDS`.
+"""
+
+import hashlib
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from news_platform.rss.claims import Claim, claim_articles
+from news_platform.rss.ledger import changing, looking
+from news_platform.rss.outcomes import Finding, store_finding
+from news_platform.rss.tables import RAW
+from news_platform.storage.sql import open_engine
+
+LEASE_SECONDS = 2
+BATCH = 4
+
+
+def main(url: str, owner: str, log: Path, dawdle_seconds: float) -> None:
+    """Work until every row is stored."""
+    engine = open_engine(url)
+    with log.open("a", buffering=1) as lines:
+        while True:
+            now = datetime.now(UTC)
+            claims = claim_articles(
+                engine, owner, limit=BATCH, lease_seconds=LEASE_SECONDS, now=now
+            )
+            for claim in claims:
+                lines.write(f"claim {claim.row_id} {claim.attempt} {now.timestamp():.3f}\n")
+            time.sleep(dawdle_seconds if claims else 0.3)
+            for claim in claims:
+                with changing(engine) as change:
+                    result = store_finding(change, claim, finding(claim), now=datetime.now(UTC))
+                lines.write(f"{result} {claim.row_id} {claim.attempt} {time.time():.3f}\n")
+            if not claims and _all_done(engine):
+                return
+
+
+def finding(claim: Claim) -> Finding:
+    """Return an article for a claim: its own text."""
+    return Finding(
+        final_url=claim.url_canon,
+        final_url_hash=claim.url_hash,
+        text_hash=hashlib.sha256(claim.url_canon.encode()).hexdigest(),
+        fetched_at=datetime.now(UTC),
+        published_at=None,
+        language="en",
+        title="t",
+        subtitle="",
+        authors=(),
+        section="",
+        tags=(),
+        article_type="news",
+        clean_text="text",
+        clean_text_len=4,
+        full_text_ref="x",
+        full_text_len=4,
+        word_count=1,
+        out_links=(),
+        link_hashes=(),
+        category_guess="other",
+    )
+
+
+def _all_done(engine: sa.Engine) -> bool:
+    with looking(engine) as connection:
+        left = sa.select(sa.func.count()).where(RAW.c.status.in_(("pending", "processing")))
+        return connection.execute(left).scalar_one() == 0

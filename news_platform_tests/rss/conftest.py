@@ -1,0 +1,56 @@
+"""A migrated ledger on both databases, the two process pools, and articles to fill a small web."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from news_platform.isolation.pool import Pool
+from news_platform.rss import flow
+from news_platform.storage.sql import migrate, open_engine
+
+
+@pytest.fixture
+def sqlite_ledger_url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
+
+
+@pytest.fixture
+def sqlite_ledger(sqlite_ledger_url: str) -> Iterator[sa.Engine]:
+    """Give an empty ledger on SQLite."""
+    yield from _migrated(sqlite_ledger_url)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def ledger_url(request: pytest.FixtureRequest) -> str:
+    """Return the URL of an empty ledger, on each database in turn."""
+    names = {"sqlite": "sqlite_ledger_url", "postgres": "postgres_url"}
+    return str(request.getfixturevalue(names[request.param]))
+
+
+@pytest.fixture
+def ledger(ledger_url: str) -> Iterator[sa.Engine]:
+    """Give an empty ledger, on each database in turn."""
+    yield from _migrated(ledger_url)
+
+
+def _migrated(url: str) -> Iterator[sa.Engine]:
+    engine = open_engine(url)
+    migrate(engine)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture(scope="session")
+def parse_pool() -> Iterator[Pool]:
+    """Give one process that parses feeds."""
+    with flow.parse_pool(1) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="session")
+def extract_pool() -> Iterator[Pool]:
+    """Give one process that reads pages."""
+    with flow.extract_pool(1) as pool:
+        yield pool

@@ -1,0 +1,86 @@
+"""Rows for a ledger that a test wants to see in a sheet."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from news_platform.rss.ledger import changing, note_metrics, write_config
+from news_platform.rss.tables import ARTICLES_INDEX, FEEDS, RAW
+
+NOW = datetime(2025, 11, 3, 20, tzinfo=UTC)
+
+
+def add_article(engine: sa.Engine, **values: Any) -> int:
+    """Add one article and its index row; return its row_id."""
+    return add_articles(engine, [values])[0]
+
+
+def add_articles(engine: sa.Engine, rows: list[dict[str, Any]]) -> list[int]:
+    """Add articles and their index rows in one change; return their row_ids."""
+    with changing(engine) as change:
+        first = change.connection.execute(sa.select(sa.func.max(RAW.c.row_id))).scalar_one() or 0
+        made = [
+            _article(first + n, values, seq=change.seq) for n, values in enumerate(rows, start=1)
+        ]
+        change.connection.execute(sa.insert(RAW), made)
+        change.connection.execute(
+            sa.insert(ARTICLES_INDEX), [_index_row(row, seq=change.seq) for row in made]
+        )
+        return [row["row_id"] for row in made]
+
+
+def _article(row_id: int, values: dict[str, Any], *, seq: int) -> dict[str, Any]:
+    url = f"https://outlet.example/{row_id}"
+    return {
+        "row_id": row_id,
+        "feed_url": "https://outlet.example/feed",
+        "article_url": url,
+        "article_url_canon": url,
+        "url_hash": f"{row_id:064x}",
+        "text_hash": f"{row_id:064x}",
+        "found_at": NOW,
+        "title": f"Title {row_id}",
+        "status": "stored",
+        "changed_seq": seq,
+        **values,
+    }
+
+
+def _index_row(row: dict[str, Any], *, seq: int) -> dict[str, Any]:
+    return {
+        "url_hash": row["url_hash"],
+        "text_hash": row["text_hash"],
+        "article_url_canon": row["article_url_canon"],
+        "row_id_raw": row["row_id"],
+        "first_seen": NOW,
+        "last_seen": NOW,
+        "changed_seq": seq,
+    }
+
+
+def change_article(engine: sa.Engine, row_id: int, **values: Any) -> None:
+    """Change the named columns of an article."""
+    with changing(engine) as change:
+        change.connection.execute(
+            sa.update(RAW).where(RAW.c.row_id == row_id).values(changed_seq=change.seq, **values)
+        )
+
+
+def add_feed(engine: sa.Engine, url: str, **values: Any) -> None:
+    """Add one feed."""
+    row = {"feed_url": url, "feed_url_canon": url, "status": "active", "lang": "en", **values}
+    with changing(engine) as change:
+        change.connection.execute(sa.insert(FEEDS).values(changed_seq=change.seq, **row))
+
+
+def add_metric(engine: sa.Engine, metric: str, value: float) -> None:
+    """Add one Diagnostics row."""
+    with changing(engine) as change:
+        note_metrics(change, "poll", {metric: value}, now=NOW)
+
+
+def set_config(engine: sa.Engine, key: str, value: str) -> None:
+    """Keep a value in Config."""
+    with changing(engine) as change:
+        write_config(change, key, value, now=NOW)

@@ -1,0 +1,280 @@
+"""Out of the ledger: daily files, deltas, selections, retention, status and its promises."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from news_platform.datasets.articles import ARTICLES
+from news_platform.rss.claims import claim_articles
+from news_platform.rss.export import (
+    Selection,
+    changed_days,
+    delta_since,
+    export_days,
+    select_articles,
+)
+from news_platform.rss.feed_rows import upsert_feed
+from news_platform.rss.full_text import (
+    cut_at_word_end,
+    expire_full_texts,
+    read_full_text,
+    write_full_text,
+)
+from news_platform.rss.ledger import (
+    changing,
+    looking,
+    newest_seq,
+    note_metrics,
+    read_config,
+    write_config,
+)
+from news_platform.rss.outcomes import Finding, store_finding, text_delta
+from news_platform.rss.status import (
+    doubled_main_rows,
+    ledger_status,
+    missing_full_texts,
+    overdue_locks,
+    recent_articles,
+    worst_feeds,
+)
+from news_platform.rss.tables import CONFIG, DIAGNOSTICS, RAW
+from news_platform.storage.parquet import read_table
+from news_platform.storage.store import NotFound, ObjectStore
+from news_platform.web.urls import url_hash
+from news_platform_tests.rss.claiming import finding
+from news_platform_tests.rss.test_worker import add_pending
+
+NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
+
+
+def store_article(
+    engine: sa.Engine, name: str, *, at: datetime = NOW, feeds: int = 1, **facts: Any
+) -> Finding:
+    """Store one article of its own text, as a worker would."""
+    url = f"https://post.example/{name}"
+    for number in range(feeds):
+        add_pending(engine, url, feed=f"https://feed{number}.example/rss")
+    (claim,) = claim_articles(engine, "w", limit=1, lease_seconds=600, now=at)
+    found = replace(finding(claim), fetched_at=at, title=name, **facts)
+    with changing(engine) as change:
+        assert store_finding(change, claim, found, now=at) == "stored"
+    return found
+
+
+def test_each_day_of_storing_gives_one_file(ledger: sa.Engine, local_store: ObjectStore) -> None:
+    store_article(ledger, "first", at=NOW - timedelta(days=1), authors=("Ada", "Bo"))
+    store_article(ledger, "second")
+    report = export_days(ledger, local_store, now=NOW)
+    assert (report.days, report.rows) == (("2025-11-02", "2025-11-03"), 2)
+    frame = read_table(local_store, "articles/date=2025-11-02/part-0.parquet", ARTICLES)
+    assert dict(frame.schema) == dict(ARTICLES.full_schema)
+    assert frame.select("title", "date").rows() == [("first", "2025-11-02")]
+    assert frame["authors"].to_list() == [["Ada", "Bo"]]
+    assert frame["fetched_at"].to_list() == [NOW - timedelta(days=1)]
+
+
+def test_only_days_that_changed_are_written_again(
+    sqlite_ledger: sa.Engine, local_store: ObjectStore
+) -> None:
+    store_article(sqlite_ledger, "first", at=NOW - timedelta(days=1))
+    export_days(sqlite_ledger, local_store, now=NOW)
+    assert export_days(sqlite_ledger, local_store, now=NOW).days == ()
+    store_article(sqlite_ledger, "second")
+    assert [day.isoformat() for day in changed_days(sqlite_ledger)] == ["2025-11-03"]
+    assert export_days(sqlite_ledger, local_store, now=NOW).days == ("2025-11-03",)
+
+
+def test_a_day_whose_articles_all_became_copies_loses_its_file(
+    sqlite_ledger: sa.Engine, local_store: ObjectStore
+) -> None:
+    store_article(sqlite_ledger, "first")
+    export_days(sqlite_ledger, local_store, now=NOW)
+    with changing(sqlite_ledger) as change:
+        change.connection.execute(sa.update(RAW).values(status="duplicate", changed_seq=change.seq))
+    assert export_days(sqlite_ledger, local_store, now=NOW).rows == 0
+    assert not local_store.exists("articles/date=2025-11-03/part-0.parquet")
+
+
+def test_a_delta_gives_every_change_once_in_order(ledger: sa.Engine) -> None:
+    for name in ("a", "b", "c"):
+        store_article(ledger, name)
+    first = delta_since(ledger, 0, limit=2)
+    assert [row["title"] for row in first.rows] == ["a", "b"]
+    second = delta_since(ledger, first.cursor, limit=2)
+    assert [row["title"] for row in second.rows] == ["c"]
+    assert delta_since(ledger, second.cursor).rows == ()
+    add_pending(ledger, "https://post.example/a", feed="https://late.example/rss")
+    (again,) = delta_since(ledger, second.cursor).rows
+    assert again["sources_list"] == ("https://feed0.example/rss", "https://late.example/rss")
+
+
+def test_a_cursor_never_stands_inside_a_change(sqlite_ledger: sa.Engine) -> None:
+    for name in ("a", "b", "c"):
+        store_article(sqlite_ledger, name)
+    with changing(sqlite_ledger) as change:
+        change.connection.execute(sa.update(RAW).values(section="x", changed_seq=change.seq))
+    assert len(delta_since(sqlite_ledger, change.seq - 1, limit=2).rows) == 3
+
+
+def test_selections_filter_by_category_language_and_date(ledger: sa.Engine) -> None:
+    store_article(ledger, "goal", category_guess="sports", published_at=NOW)
+    store_article(ledger, "tor", category_guess="sports", language="de", published_at=NOW)
+    store_article(ledger, "vote", category_guess="politics", published_at=NOW - timedelta(days=9))
+
+    def titles(**chosen: Any) -> list[str]:
+        return [row["title"] for row in select_articles(ledger, Selection(**chosen))]
+
+    assert titles(category="sports") == ["goal", "tor"]
+    assert titles(language="de") == ["tor"]
+    assert titles(since=NOW - timedelta(days=1)) == ["goal", "tor"]
+    assert titles(limit=1) == ["goal"]
+    assert titles(category="other") == []
+
+
+def test_popularity_counts_feeds_and_links_inside_the_corpus(ledger: sa.Engine) -> None:
+    store_article(ledger, "quiet", published_at=NOW)
+    store_article(ledger, "carried", feeds=3, published_at=NOW - timedelta(days=2))
+    target = (url_hash("https://post.example/linked"),)
+    store_article(ledger, "linked", published_at=NOW - timedelta(days=3))
+    for name in ("x", "y", "z"):
+        store_article(ledger, name, link_hashes=target, published_at=NOW - timedelta(days=5))
+    rows = select_articles(ledger, Selection(order="sources", limit=3))
+    assert [(row["title"], row["popularity"]) for row in rows] == [
+        ("linked", 4),
+        ("carried", 3),
+        ("quiet", 1),
+    ]
+
+
+def test_full_texts_are_removed_by_age_and_the_row_says_so(
+    ledger: sa.Engine, local_store: ObjectStore
+) -> None:
+    for name, days in (("old", 40), ("new", 1)):
+        at = NOW - timedelta(days=days)
+        reference = write_full_text(local_store, url_hash(f"https://post.example/{name}"), "text")
+        store_article(ledger, name, at=at, full_text_ref=reference)
+    assert missing_full_texts(ledger, local_store, since=NOW - timedelta(days=99)) == []
+    assert expire_full_texts(ledger, local_store, keep_days=30, now=NOW) == 1
+    assert expire_full_texts(ledger, local_store, keep_days=30, now=NOW) == 0
+    old, new = _rows(ledger)
+    assert (old.full_text_ref, old.full_text_expired_at, old.clean_text) == ("", NOW, "text")
+    assert read_full_text(local_store, new.url_hash) == "text"
+    with pytest.raises(NotFound):
+        read_full_text(local_store, old.url_hash)
+    assert missing_full_texts(ledger, local_store, since=NOW - timedelta(days=99)) == []
+
+
+def test_a_full_text_that_vanished_is_told(
+    sqlite_ledger: sa.Engine, local_store: ObjectStore
+) -> None:
+    store_article(sqlite_ledger, "first")
+    since = NOW - timedelta(days=2)
+    assert missing_full_texts(sqlite_ledger, local_store, since=since) == [
+        "https://post.example/first"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "cut"),
+    [
+        pytest.param("one two", 7, "one two", id="fits"),
+        pytest.param("one two", 3, "one", id="ends at a word"),
+        pytest.param("one two", 5, "one", id="inside a word"),
+        pytest.param("one  two", 4, "one", id="at a space"),
+        pytest.param("onetwothree", 5, "onetw", id="one long word"),
+        pytest.param("", 5, "", id="nothing"),
+    ],
+)
+def test_text_is_cut_where_a_word_ends(text: str, limit: int, cut: str) -> None:
+    assert cut_at_word_end(text, limit) == cut
+
+
+def test_equal_texts_are_equal_files(local_store: ObjectStore) -> None:
+    write_full_text(local_store, "ab12", "Grüße")
+    first = local_store.read("ab/ab12.txt.gz")
+    write_full_text(local_store, "ab12", "Grüße")
+    assert local_store.read("ab/ab12.txt.gz") == first
+
+
+def test_a_delta_of_texts_names_what_went_and_came() -> None:
+    delta = text_delta("one\ntwo\nthree", "one\n2\nthree\nfour")
+    assert delta.splitlines() == ["@@ -2 +2 @@", "-two", "+2", "@@ -3,0 +4 @@", "+four"]
+
+
+def test_status_counts_feeds_articles_and_failures(ledger: sa.Engine) -> None:
+    with changing(ledger) as change:
+        for name, state, score in (("a", "active", 100), ("b", "dead", 5), ("c", "rejected", 0)):
+            upsert_feed(change, name, feed_url=name, status=state, health_score=score)
+    store_article(ledger, "first")
+    add_pending(ledger, "https://slow.example/x")
+    with ledger.begin() as connection:
+        connection.execute(
+            sa.update(RAW).where(RAW.c.status == "pending").values(error_msg="timeout")
+        )
+    status = ledger_status(ledger, now=NOW)
+    assert status.feeds == {"active": 1, "dead": 1, "rejected": 1}
+    assert status.feeds_by_health == {
+        "0-19": 1,
+        "20-39": 0,
+        "40-59": 0,
+        "60-79": 0,
+        "80-100": 1,
+    }
+    assert status.articles == {"pending": 1, "stored": 1}
+    assert status.errors_by_host == {"slow.example": 1}
+    assert status.articles_per_hour == {"2025-11-03 12:00": 1}
+    assert [row.title for row in recent_articles(ledger)] == ["first"]
+    assert [row.feed_url for row in worst_feeds(ledger)] == ["b", "a"]
+
+
+def test_broken_promises_are_told(sqlite_ledger: sa.Engine) -> None:
+    assert doubled_main_rows(sqlite_ledger) == []
+    for url in ("https://post.example/1", "https://post.example/2"):
+        add_pending(sqlite_ledger, url)
+    claim_articles(sqlite_ledger, "dead", limit=1, lease_seconds=600, now=NOW)
+    with sqlite_ledger.begin() as connection:
+        connection.execute(sa.update(RAW).values(url_hash="same"))
+    assert doubled_main_rows(sqlite_ledger) == ["same"]
+    soon, late = NOW + timedelta(minutes=19), NOW + timedelta(minutes=21)
+    assert overdue_locks(sqlite_ledger, lease_seconds=600, now=soon) == []
+    assert len(overdue_locks(sqlite_ledger, lease_seconds=600, now=late)) == 1
+
+
+def test_changes_are_numbered_in_order_and_a_failed_one_leaves_no_trace(
+    ledger: sa.Engine,
+) -> None:
+    before = newest_seq(ledger)
+    with changing(ledger) as change:
+        write_config(change, "a", "1", now=NOW)
+    with pytest.raises(ZeroDivisionError), changing(ledger) as failed:
+        write_config(failed, "a", "2", now=NOW)
+        raise ZeroDivisionError
+    assert (change.seq, newest_seq(ledger)) == (before + 1, before + 1)
+    assert read_config(ledger, "a") == "1"
+
+
+def test_an_equal_value_does_not_change_config(sqlite_ledger: sa.Engine) -> None:
+    for hours in (0, 1):
+        with changing(sqlite_ledger) as change:
+            write_config(change, "a", "1", now=NOW + timedelta(hours=hours))
+    with looking(sqlite_ledger) as connection:
+        (row,) = connection.execute(sa.select(CONFIG)).all()
+    assert row.updated_at == NOW
+
+
+def test_metrics_that_are_zero_are_not_noted(sqlite_ledger: sa.Engine) -> None:
+    with changing(sqlite_ledger) as change:
+        note_metrics(change, "work", {"stored": 3, "error": 0}, now=NOW, notes="n")
+    with looking(sqlite_ledger) as connection:
+        rows = connection.execute(sa.select(DIAGNOSTICS)).all()
+    assert [(r.run_at, r.stage, r.metric, r.value, r.notes) for r in rows] == [
+        (NOW, "work", "stored", 3.0, "n")
+    ]
+
+
+def _rows(engine: sa.Engine) -> list[sa.Row[Any]]:
+    with looking(engine) as connection:
+        return list(connection.execute(sa.select(RAW).order_by(RAW.c.row_id)))

@@ -1,0 +1,214 @@
+"""Parsing feeds: what is read, what is refused, and how it compares with feedparser."""
+
+import calendar
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import feedparser
+import pytest
+
+from news_platform.errors import InputError
+from news_platform.rss.feeds import Feed, parse_feed, plain
+
+RSS = b"""<?xml version="1.0"?><rss version="2.0"><channel><title>Post &amp; Times</title>
+<language>en-GB</language><item><title>A &amp;lt;b&amp;gt;bold&amp;lt;/b&amp;gt; start</title>
+<link>https://post.example/a</link><guid>tag:1</guid>
+<pubDate>Mon, 03 Nov 2025 10:00:00 +0100</pubDate><description>&lt;p&gt;One.&lt;/p&gt;</description>
+</item></channel></rss>"""
+ATOM = b"""<feed xmlns="http://www.w3.org/2005/Atom"><title>T</title><id>f</id><entry><id>e</id>
+<title>A</title><link rel="self" href="https://post.example/api/1"/>
+<link rel="alternate" href="https://post.example/a"/>
+<published>2025-11-03T09:00:00Z</published><updated>2025-11-03T11:00:00Z</updated></entry></feed>"""
+RDF = b"""<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"
+xmlns="http://purl.org/rss/1.0/" xmlns:dc="http://purl.org/dc/elements/1.1/">
+<channel rdf:about="https://post.example/"><title>T</title><link>https://post.example/</link>
+</channel><item rdf:about="https://post.example/a"><title>A</title>
+<link>https://post.example/a</link><dc:date>2025-11-03T09:00:00Z</dc:date></item></rdf:RDF>"""
+JSON_FEED = json.dumps(
+    {
+        "version": "https://jsonfeed.org/version/1.1",
+        "title": "T",
+        "items": [
+            {
+                "id": "1",
+                "url": "https://post.example/a",
+                "title": "A",
+                "date_published": "2025-11-03T09:00:00Z",
+            }
+        ],
+    }
+).encode()
+
+
+def test_an_rss_feed_gives_title_language_and_entries() -> None:
+    feed = parse_feed(RSS)
+    assert (feed.title, feed.language) == ("Post & Times", "en-GB")
+    (entry,) = feed.entries
+    assert entry.link == "https://post.example/a"
+    assert entry.title == "A bold start"
+    assert entry.published_at == datetime(2025, 11, 3, 9, tzinfo=UTC)
+    assert (entry.id, entry.summary) == ("tag:1", "One.")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(ATOM, id="Atom"),
+        pytest.param(RDF, id="RSS 1.0"),
+        pytest.param(JSON_FEED, id="JSON Feed"),
+    ],
+)
+def test_every_format_gives_link_title_and_date(body: bytes) -> None:
+    (entry,) = parse_feed(body).entries
+    assert (entry.link, entry.title) == ("https://post.example/a", "A")
+    assert entry.published_at == datetime(2025, 11, 3, 9, tzinfo=UTC)
+
+
+_LANGUAGE = b"<language>en-GB</language>"
+
+
+@pytest.mark.parametrize(
+    ("body", "language"),
+    [
+        pytest.param(RSS, "en-GB", id="RSS"),
+        pytest.param(RSS.replace(b"en-GB", b"<![CDATA[de]]>"), "de", id="RSS, CDATA"),
+        pytest.param(RSS.replace(b"en-GB", b" pt_BR\n"), "pt-BR", id="RSS, underscore"),
+        pytest.param(RSS.replace(b"<language", b'<language xml:base="x"'), "en-GB", id="attribute"),
+        pytest.param(
+            RSS.replace(_LANGUAGE, b"").replace(b"</channel>", _LANGUAGE + b"</channel>"),
+            "en-GB",
+            id="RSS, after the items",
+        ),
+        pytest.param(
+            RSS.replace(
+                _LANGUAGE, b"<description>" + b"x" * 20_000 + b"</description>" + _LANGUAGE
+            ),
+            "en-GB",
+            id="RSS, after a long description",
+        ),
+        pytest.param(
+            RSS.replace(_LANGUAGE, b"").replace(b"<rss ", b'<rss xml:lang="it" '), "it", id="root"
+        ),
+        pytest.param(
+            RSS.replace(_LANGUAGE, b"").replace(b"<guid>", b"<language>es</language><guid>"),
+            "",
+            id="an item's is not the feed's",
+        ),
+        pytest.param(
+            RSS.replace(b'"1.0"?>', b'"1.0" encoding="UTF-16"?>').decode().encode("utf-16"),
+            "en-GB",
+            id="RSS in UTF-16",
+        ),
+        pytest.param(
+            RDF.replace(b"</channel>", b"<dc:language>ja</dc:language></channel>"), "ja", id="RDF"
+        ),
+        pytest.param(ATOM.replace(b"<feed ", b'<feed xml:lang="pl" '), "pl", id="Atom"),
+        pytest.param(ATOM, "", id="Atom without"),
+        pytest.param(
+            JSON_FEED.replace(b'"title"', b'"language": "nl", "title"', 1), "nl", id="JSON"
+        ),
+    ],
+)
+def test_a_feeds_language_is_what_it_declares(body: bytes, language: str) -> None:
+    assert parse_feed(body).language == language
+
+
+def test_atom_tells_when_an_entry_was_updated() -> None:
+    assert parse_feed(ATOM).entries[0].updated_at == datetime(2025, 11, 3, 11, tzinfo=UTC)
+
+
+def test_relative_links_are_made_absolute() -> None:
+    body = RSS.replace(b"https://post.example/a", b"/a")
+    assert parse_feed(body, url="https://post.example/rss").entries[0].link == (
+        "https://post.example/a"
+    )
+
+
+@pytest.mark.parametrize(
+    ("guid", "link"),
+    [
+        pytest.param("https://post.example/a", "https://post.example/a", id="a whole URL"),
+        pytest.param("tag:post.example,2025:1", "", id="only a name"),
+        pytest.param("abc123", "", id="only a number"),
+    ],
+)
+def test_an_id_is_a_link_only_where_it_is_a_whole_url(guid: str, link: str) -> None:
+    body = (
+        f'<rss version="2.0"><channel><title>T</title><item><title>A</title>'
+        f'<guid isPermaLink="false">{guid}</guid></item></channel></rss>'
+    )
+    assert parse_feed(body.encode()).entries[0].link == link
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"<html><body>Hello</body></html>", id="a web page"),
+        pytest.param(b"\x89PNG\r\n\x1a\n\x00\x00", id="a picture"),
+        pytest.param(b"%PDF-1.4", id="a document"),
+    ],
+)
+def test_what_is_no_feed_is_refused(body: bytes) -> None:
+    with pytest.raises(InputError, match="not a feed"):
+        parse_feed(body, url="https://post.example/x")
+
+
+def test_a_feed_without_entries_is_still_a_feed() -> None:
+    body = b'<rss version="2.0"><channel><title>Quiet</title></channel></rss>'
+    assert parse_feed(body) == Feed("Quiet", "", ())
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        pytest.param("a &amp; b", "a & b", id="entity"),
+        pytest.param("a &lt;i&gt;b&lt;/i&gt;", "a b", id="escaped tag"),
+        pytest.param("5 < 6", "5 < 6", id="no tag at all"),
+        pytest.param("  a\n b ", "a b", id="space"),
+        pytest.param(None, "", id="nothing"),
+    ],
+)
+def test_markup_becomes_plain_text(markup: str | None, text: str) -> None:
+    assert plain(markup) == text
+
+
+def test_entries_links_titles_and_dates_are_feedparsers_on_99_percent(bench_data: Path) -> None:
+    names = [
+        entry["file"] for entry in json.loads((bench_data / "feeds/MANIFEST.json").read_text())
+    ]
+    same: list[bool] = []
+    for name in names:
+        body = (bench_data / "feeds" / name).read_bytes()
+        theirs = feedparser.parse(body).entries
+        ours = _entries(body)
+        if name.endswith(".json"):
+            assert len(ours) >= len(theirs), "feedparser reads no JSON feeds"
+            continue
+        same += [_facts(a) == b for a, b in zip(map(_known, theirs), ours, strict=False)]
+        same += [False] * abs(len(theirs) - len(ours))
+    assert len(same) > 2_500
+    assert sum(same) / len(same) >= 0.99
+
+
+def _entries(body: bytes) -> list[tuple[str, str, datetime | None]]:
+    try:
+        return [(e.link, e.title, e.published_at) for e in parse_feed(body).entries]
+    except InputError:
+        return []
+
+
+def _known(entry: Any) -> tuple[str, str, Any]:
+    return (
+        (entry.get("link") or "").strip(),
+        plain(entry.get("title")),
+        entry.get("published_parsed") or entry.get("updated_parsed"),
+    )
+
+
+def _facts(known: tuple[str, str, Any]) -> tuple[str, str, datetime | None]:
+    link, title, parsed = known
+    moment = datetime.fromtimestamp(calendar.timegm(parsed), UTC) if parsed else None
+    return link, title, moment

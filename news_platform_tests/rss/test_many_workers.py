@@ -1,0 +1,176 @@
+"""Sixteen worker processes on one ledger, some of them killed: nothing lost, nothing doubled."""
+
+import multiprocessing
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from news_platform.rss.entries import Sighting, add_sightings
+from news_platform.rss.ledger import changing, looking
+from news_platform.rss.tables import ARTICLES_INDEX, RAW
+from news_platform.web.urls import url_hash
+from news_platform_tests.rss import claiming
+from news_platform_tests.rss.claiming import LEASE_SECONDS
+
+WORKERS = 16
+# One process imports everything and forks the workers: sixteen starts for the price of one.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload([claiming.__name__])
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of a worker's log."""
+
+    what: str
+    row_id: int
+    attempt: int
+    seconds: float
+    worker: str
+
+
+def test_sixteen_workers_share_the_work_and_survive_kills(
+    ledger: sa.Engine, ledger_url: str, tmp_path: Path
+) -> None:
+    _run(ledger, ledger_url, tmp_path, articles=160, kills=4, seed=1)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(3))
+def test_sixteen_workers_survive_many_kills(
+    ledger: sa.Engine, ledger_url: str, tmp_path: Path, seed: int
+) -> None:
+    _run(ledger, ledger_url, tmp_path, articles=2_000, kills=40, seed=seed)
+
+
+def _run(
+    engine: sa.Engine, url: str, folder: Path, *, articles: int, kills: int, seed: int
+) -> None:
+    _fill(engine, articles)
+    with _workers(url, folder) as crew:
+        killed = _kill_some(crew, folder, kills=kills, draw=random.Random(seed))
+        crew.wait()
+    steps = _steps(folder)
+    assert killed == kills, "the work was over before the killing was"
+    _assert_nothing_lost(engine, articles)
+    _assert_claims_are_exclusive(steps)
+
+
+class Crew:
+    """Worker processes; a killed one is replaced, as a supervisor would."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url, self.folder = url, folder
+        self.started = 0
+        self.running: list[ForkServerProcess] = []
+
+    def start(self) -> None:
+        """Start one more worker."""
+        name = f"w{self.started}"
+        self.started += 1
+        arguments = (self.url, name, self.folder / f"{name}.log", 0.05)
+        worker = FORKS.Process(target=claiming.main, args=arguments, name=name)
+        worker.start()
+        self.running.append(worker)
+
+    def kill(self, position: int) -> bool:
+        """Kill one with -9, start another in its place, and say whether it was still at work."""
+        victim = self.running.pop(position)
+        victim.kill()
+        victim.join()
+        self.start()
+        return victim.exitcode == -signal.SIGKILL
+
+    def wait(self) -> None:
+        """Wait until all have found that everything is done."""
+        for worker in self.running:
+            worker.join(timeout=240)
+            assert worker.exitcode == 0
+
+
+@contextmanager
+def _workers(url: str, folder: Path) -> Iterator[Crew]:
+    crew = Crew(url, folder)
+    try:
+        for _ in range(WORKERS):
+            crew.start()
+        yield crew
+    finally:
+        for worker in crew.running:
+            worker.kill()
+            worker.join()
+
+
+def _kill_some(crew: Crew, folder: Path, *, kills: int, draw: random.Random) -> int:
+    """Kill workers that have claimed something, one after the other."""
+    killed = 0
+    deadline = time.monotonic() + 120
+    while killed < kills and time.monotonic() < deadline:
+        time.sleep(draw.uniform(0.02, 0.1))
+        busy = [
+            position
+            for position, worker in enumerate(crew.running)
+            if worker.is_alive() and _has_claimed(folder / f"{worker.name}.log")
+        ]
+        if busy:
+            killed += crew.kill(draw.choice(busy))
+    return killed
+
+
+def _has_claimed(log: Path) -> bool:
+    return log.is_file() and log.stat().st_size > 0
+
+
+def _fill(engine: sa.Engine, articles: int) -> None:
+    now = datetime.now(UTC)
+    urls = [f"https://post.example/{number}" for number in range(articles)]
+    seen = [Sighting(url, url, url_hash(url), "", None, None) for url in urls]
+    with changing(engine) as change:
+        add_sightings(change, "https://post.example/rss", seen, max_new=articles, now=now)
+
+
+def _steps(folder: Path) -> list[Step]:
+    found = []
+    for log in folder.glob("w*.log"):
+        for line in log.read_text().splitlines():
+            parts = line.split()
+            if len(parts) == 4:  # the last line of a killed worker may be cut
+                found.append(
+                    Step(parts[0], int(parts[1]), int(parts[2]), float(parts[3]), log.stem)
+                )
+    return found
+
+
+def _assert_nothing_lost(engine: sa.Engine, articles: int) -> None:
+    with looking(engine) as connection:
+        statuses = Counter(connection.execute(sa.select(RAW.c.status)).scalars())
+        hashes = Counter(connection.execute(sa.select(RAW.c.url_hash)).scalars())
+        indexed = connection.execute(sa.select(ARTICLES_INDEX.c.row_id_raw)).scalars().all()
+    assert statuses == {"stored": articles}
+    assert set(hashes.values()) == {1}
+    assert len(set(indexed)) == len(indexed) == articles
+
+
+def _assert_claims_are_exclusive(steps: list[Step]) -> None:
+    claims = [step for step in steps if step.what == "claim"]
+    assert max(Counter((step.row_id, step.attempt) for step in claims).values()) == 1
+    stored = Counter(step.row_id for step in steps if step.what == "stored")
+    assert set(stored.values()) == {1}, "an article was stored twice"
+    by_row: dict[int, list[Step]] = {}
+    for step in claims:
+        by_row.setdefault(step.row_id, []).append(step)
+    for taken in by_row.values():
+        ordered = sorted(taken, key=lambda step: step.attempt)
+        for before, after in pairwise(ordered):
+            assert after.seconds - before.seconds > LEASE_SECONDS - 0.01, "taken before its time"

@@ -1,0 +1,171 @@
+"""The WARCs are shaped like CC-NEWS and hold what a news crawl holds."""
+
+import gzip
+import io
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from datetime import date, datetime
+
+import pytest
+from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
+
+from news_platform.sample.build import World
+from news_platform.sample.crawl import LISTING, held_back, late_warc
+from news_platform.sample.dates import DAYS
+from news_platform.sample.newsroom import Article
+from news_platform.sample.outlets import OUTLETS
+from news_platform.sample.resource import gzip_member
+from news_platform.sample.world import SEED
+
+FIRST = "crawl/crawl-data/CC-NEWS/2025/11/CC-NEWS-20251101091207-05011.warc.gz"
+
+
+def warcs(world: World) -> dict[str, bytes]:
+    return {path: body for path, body in world.files.items() if path.endswith(".warc.gz")}
+
+
+def records(body: bytes) -> Iterator[WarcRecord]:
+    for record in ArchiveIterator(io.BytesIO(body)):
+        record.freeze()
+        yield record
+
+
+def responses(world: World) -> Iterator[WarcRecord]:
+    for body in warcs(world).values():
+        yield from (r for r in records(body) if r.record_type == WarcRecordType.response)
+
+
+def members(body: bytes) -> Iterator[bytes]:
+    while body:
+        inflater = zlib.decompressobj(31)
+        yield inflater.decompress(body)
+        body = inflater.unused_data
+
+
+def test_the_listing_names_two_warcs_a_day_and_one_foreign_line(world: World) -> None:
+    lines = gzip.decompress(world.files[f"crawl/{LISTING}"]).decode().splitlines()
+    assert [line for line in lines if not line.endswith(".warc.gz")] == [
+        "crawl-data/CC-NEWS/2025/11/warc.paths.md5"
+    ]
+    listed = {f"crawl/{line}" for line in lines if line.endswith(".warc.gz")}
+    assert listed == set(warcs(world))
+    days = Counter(line.split("CC-NEWS-")[1][:8] for line in listed)
+    assert days == {f"{day:%Y%m%d}": 2 for day in DAYS}
+
+
+def test_every_record_is_one_gzip_member_without_a_time(world: World) -> None:
+    body = world.files[FIRST]
+    assert body[4:8] == b"\0\0\0\0"
+    found = list(members(body))
+    assert len(found) == len(list(records(body)))
+    assert all(member.startswith(b"WARC/1.0\r\n") for member in found)
+    assert all(member.endswith(b"\r\n\r\n") for member in found)
+
+
+def test_a_warcinfo_comes_first_and_requests_stand_before_their_responses(world: World) -> None:
+    for path, body in warcs(world).items():
+        info, *rest = records(body)
+        assert info.record_type == WarcRecordType.warcinfo
+        assert info.headers["WARC-Filename"] == path.rpartition("/")[2]
+        for request, response in zip(rest[::2], rest[1::2], strict=True):
+            assert request.record_type == WarcRecordType.request
+            assert response.record_type == WarcRecordType.response
+            assert request.headers["WARC-Concurrent-To"] == response.record_id
+            assert request.headers["WARC-Target-URI"] == response.headers["WARC-Target-URI"]
+
+
+def test_digests_and_lengths_are_true(world: World) -> None:
+    for response in responses(world):
+        assert response.verify_payload_digest()
+        assert int(response.http_headers["Content-Length"]) == len(response.reader.read())
+
+
+def test_block_digests_are_true(world: World) -> None:
+    for body in warcs(world).values():
+        for record in ArchiveIterator(io.BytesIO(body), parse_http=False):
+            if record.record_type == WarcRecordType.response:
+                assert record.verify_block_digest()
+
+
+def test_record_ids_are_unique(world: World) -> None:
+    ids = [r.record_id for body in warcs(world).values() for r in records(body)]
+    assert len(ids) == len(set(ids))
+
+
+def test_records_follow_the_start_of_their_file(world: World) -> None:
+    for path, body in warcs(world).items():
+        start = datetime.strptime(path.split("CC-NEWS-")[1][:14] + "+0000", "%Y%m%d%H%M%S%z")
+        times = [datetime.fromisoformat(r.headers["WARC-Date"]) for r in records(body)]
+        assert times[0] == start
+        assert times[1:] == sorted(times[1:])
+        assert times[-1].date() == start.date()
+
+
+def test_redirects_missing_pages_pictures_and_feeds_are_among_the_pages(world: World) -> None:
+    statuses = Counter(str(r.http_headers.status_code) for r in responses(world))
+    types = Counter(r.http_content_type for r in responses(world))
+    assert statuses["301"] == 6
+    assert statuses["404"] == 12
+    assert statuses["200"] > 400
+    assert types["text/html"] > 450
+    assert types["image/png"] == 6
+    assert sum(types[f"application/{kind}+xml"] for kind in ("rss", "atom", "rdf")) >= 4
+
+
+def test_an_updated_article_is_seen_twice_with_different_content(
+    world: World, articles: tuple[Article, ...]
+) -> None:
+    seen = defaultdict(set)
+    for response in responses(world):
+        uri = response.headers["WARC-Target-URI"]
+        seen[uri].add(response.headers["WARC-Payload-Digest"])
+    updated = [a for a in articles if a.updated_at and len(seen[a.url]) == 2]
+    assert len(updated) >= 5
+    unchanged = [a for a in articles if not a.updated_at]
+    assert all(len(seen[article.url]) <= 1 for article in unchanged)
+
+
+def test_some_pages_are_seen_again_unchanged(world: World) -> None:
+    counted = Counter(
+        (r.headers["WARC-Target-URI"], r.headers["WARC-Payload-Digest"]) for r in responses(world)
+    )
+    assert sum(times == 2 for (uri, _), times in counted.items() if not uri.endswith("/")) >= 4
+
+
+def test_hosts_in_the_crawl_are_the_crawled_outlets(world: World) -> None:
+    hosts = {r.headers["WARC-Target-URI"].split("/")[2] for r in responses(world)}
+    assert hosts == {outlet.host for outlet in OUTLETS if outlet.crawled}
+
+
+def test_every_charset_of_the_world_is_in_the_crawl(world: World) -> None:
+    charsets = {r.http_charset for r in responses(world)}
+    assert {"utf-8", "windows-1252", "windows-1251", "iso-8859-1", "iso-8859-7"} <= charsets
+    assert None in charsets
+
+
+def test_addresses_of_hosts_come_from_documentation_blocks(world: World) -> None:
+    addresses = {r.headers["WARC-IP-Address"] for r in responses(world)}
+    assert all(a.startswith(("192.0.2.", "198.51.100.", "203.0.113.")) for a in addresses)
+
+
+@pytest.mark.parametrize("day", DAYS)
+def test_a_late_warc_shows_pages_of_its_day_that_no_other_shows(
+    world: World, articles: tuple[Article, ...], day: date
+) -> None:
+    late = late_warc(articles, day, SEED)
+    seen = {r.headers["WARC-Target-URI"] for r in responses(world)}
+    shown = [
+        r.headers["WARC-Target-URI"]
+        for r in records(late.body)
+        if r.record_type == WarcRecordType.response
+    ]
+    assert sorted(shown) == sorted(article.url for article in held_back(articles, day, SEED))
+    assert len(shown) == late.pages == 8
+    assert not seen & set(shown)
+    assert f"CC-NEWS-{day:%Y%m%d}220419-" in late.path
+
+
+def test_a_gzip_member_is_plain_gzip() -> None:
+    assert gzip.decompress(gzip_member(b"news" * 1000)) == b"news" * 1000
+    assert gzip.decompress(gzip_member(b"a") + gzip_member(b"b")) == b"ab"

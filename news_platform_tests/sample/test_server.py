@@ -1,0 +1,257 @@
+"""The loopback server answers for every host as real servers do."""
+
+import gzip
+import http.client
+import socket
+import struct
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+import feedparser
+import pytest
+
+from news_platform.sample.newsroom import Article
+from news_platform.sample.outlets import OUTLETS
+from news_platform.sample.resource import Resource
+from news_platform.sample.server import answer, serve_world
+
+HostMap = Mapping[str, tuple[str, int]]
+POST = "www.calderpost.example"
+
+
+def ask(
+    hosts: HostMap, host: str, path: str, *, method: str = "GET", **headers: str
+) -> tuple[http.client.HTTPResponse, bytes]:
+    line = http.client.HTTPConnection(*hosts.get(host, hosts[POST]), timeout=10)
+    try:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        line.request(method, path, headers={"Host": host, **named})
+        response = line.getresponse()
+        return response, response.read()
+    finally:
+        line.close()
+
+
+def test_every_host_is_mapped_to_one_loopback_port(sample_hosts: HostMap) -> None:
+    assert len(sample_hosts) >= 25
+    assert {address for address, _ in sample_hosts.values()} == {"127.0.0.1"}
+    assert len({port for _, port in sample_hosts.values()}) == 1
+
+
+def test_hosts_on_the_same_port_answer_differently(sample_hosts: HostMap) -> None:
+    bodies = {ask(sample_hosts, host, "/robots.txt")[1] for host in sample_hosts}
+    assert len(bodies) > 15
+
+
+def test_a_port_in_the_host_header_does_not_matter(sample_hosts: HostMap) -> None:
+    _, plain = ask(sample_hosts, POST, "/robots.txt")
+    line = http.client.HTTPConnection(*sample_hosts[POST], timeout=10)
+    line.request("GET", "/robots.txt", headers={"Host": f"{POST.upper()}:80"})
+    assert line.getresponse().read() == plain
+    line.close()
+
+
+def test_a_page_comes_with_its_type_and_length(sample_hosts: HostMap) -> None:
+    response, body = ask(sample_hosts, POST, "/")
+    assert response.status == 200
+    assert response.headers["Content-Type"] == "text/html; charset=utf-8"
+    assert int(response.headers["Content-Length"]) == len(body)
+    assert response.headers["Date"] == "Mon, 03 Nov 2025 20:00:00 GMT"
+
+
+def test_an_etag_that_matches_gives_304_without_a_body(sample_hosts: HostMap) -> None:
+    first, body = ask(sample_hosts, POST, "/feeds/news.xml")
+    etag = first.headers["ETag"]
+    again, nothing = ask(sample_hosts, POST, "/feeds/news.xml", If_None_Match=f'"old", W/{etag}')
+    assert body
+    assert (again.status, nothing) == (304, b"")
+    assert again.headers["ETag"] == etag
+    other, full = ask(sample_hosts, POST, "/feeds/news.xml", If_None_Match='"old"')
+    assert (other.status, full) == (200, body)
+
+
+def test_a_date_that_is_not_older_gives_304(sample_hosts: HostMap) -> None:
+    host, path = "www.harbourhill.co.example", "/atom.xml"
+    first, _ = ask(sample_hosts, host, path)
+    assert "ETag" not in first.headers
+    modified = first.headers["Last-Modified"]
+    assert ask(sample_hosts, host, path, If_Modified_Since=modified)[0].status == 304
+    older = "Sat, 01 Nov 2025 00:00:00 GMT"
+    assert ask(sample_hosts, host, path, If_Modified_Since=older)[0].status == 200
+    assert ask(sample_hosts, host, path, If_Modified_Since="yesterday")[0].status == 200
+
+
+def test_an_etag_counts_more_than_a_date(sample_hosts: HostMap) -> None:
+    first, _ = ask(sample_hosts, POST, "/feeds/news.xml")
+    response, _ = ask(
+        sample_hosts,
+        POST,
+        "/feeds/news.xml",
+        If_None_Match='"old"',
+        If_Modified_Since=first.headers["Last-Modified"],
+    )
+    assert response.status == 200
+
+
+@pytest.mark.parametrize(
+    ("host", "path", "status", "location"),
+    [
+        (POST, "/feed", 301, "https://www.calderpost.example/feeds/news.xml"),
+        ("calderpost.example", "/robots.txt", 301, f"https://{POST}/robots.txt"),
+        ("www.harbourhill.co.example", "/old-feed.xml", 410, None),
+        ("news.northmoor.example", "/comments.xml", 404, None),
+        ("unknown.example", "/", 421, None),
+    ],
+)
+def test_redirects_and_errors(
+    sample_hosts: HostMap, host: str, path: str, status: int, location: str | None
+) -> None:
+    response, _ = ask(sample_hosts, host, path)
+    assert (response.status, response.headers["Location"]) == (status, location)
+
+
+def test_a_short_link_leads_on_by_302(sample_hosts: HostMap, articles: tuple[Article, ...]) -> None:
+    article = next(article for article in articles if article.outlet.host == POST)
+    response, _ = ask(sample_hosts, POST, f"/go/{article.number}")
+    assert (response.status, response.headers["Location"]) == (302, article.url)
+
+
+def test_a_busy_page_says_when_to_come_back(sample_hosts: HostMap) -> None:
+    response, _ = ask(sample_hosts, "news.northmoor.example", "/live")
+    assert (response.status, response.headers["Retry-After"]) == (503, "120")
+
+
+def test_gzip_is_used_only_where_it_is_asked_for(sample_hosts: HostMap) -> None:
+    host, path = "wire.meridian.example", "/rss.xml"
+    plain, body = ask(sample_hosts, host, path, Accept_Encoding="identity")
+    packed, small = ask(sample_hosts, host, path, Accept_Encoding="br, gzip")
+    assert plain.headers["Content-Encoding"] is None
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert packed.headers["Vary"] == plain.headers["Vary"] == "Accept-Encoding"
+    assert gzip.decompress(small) == body
+    assert packed.headers["ETag"].startswith('W/"')
+
+
+def test_head_gives_the_headers_of_get_without_the_body(sample_hosts: HostMap) -> None:
+    get, body = ask(sample_hosts, POST, "/sitemap_index.xml")
+    head, nothing = ask(sample_hosts, POST, "/sitemap_index.xml", method="HEAD")
+    assert nothing == b""
+    assert head.status == get.status == 200
+    assert head.headers["Content-Length"] == str(len(body))
+
+
+def test_other_methods_are_refused(sample_hosts: HostMap) -> None:
+    response, _ = ask(sample_hosts, POST, "/", method="DELETE")
+    assert response.status == 501
+
+
+def test_paths_in_another_script_are_found_however_they_are_escaped(
+    sample_hosts: HostMap, articles: tuple[Article, ...]
+) -> None:
+    article = next(article for article in articles if article.outlet.link_style == "native")
+    lower = article.path.replace("%D", "%d")
+    assert lower != article.path
+    for path in (article.path, lower):
+        assert ask(sample_hosts, article.outlet.host, path)[0].status == 200
+    assert quote("%") == "%25"
+
+
+def test_campaign_parameters_do_not_change_the_answer(
+    sample_hosts: HostMap, articles: tuple[Article, ...]
+) -> None:
+    queried = next(article for article in articles if "?id=" in article.path)
+    for article, mark in ((articles[0], "?"), (queried, "&")):
+        plain = ask(sample_hosts, article.outlet.host, article.path)
+        tracked = ask(
+            sample_hosts, article.outlet.host, f"{article.path}{mark}utm_source=rss&utm_medium=feed"
+        )
+        assert plain[0].status == tracked[0].status == 200
+        assert plain[1] == tracked[1]
+
+
+def test_every_link_of_every_feed_is_answered(sample_hosts: HostMap) -> None:
+    statuses: Counter[int] = Counter()
+    for outlet in OUTLETS:
+        if outlet.feed.kind != "json":
+            _, body = ask(sample_hosts, outlet.host, outlet.feed.path)
+            for entry in feedparser.parse(body).entries:
+                _, _, host, path = entry.link.split("/", 3)
+                statuses[ask(sample_hosts, host, f"/{path}")[0].status] += 1
+    assert set(statuses) == {200, 301, 302, 410}
+    assert statuses[410] <= 1
+
+
+def test_a_page_with_a_query_is_told_apart_by_it(
+    sample_hosts: HostMap, articles: tuple[Article, ...]
+) -> None:
+    found = [article for article in articles if "?id=" in article.path][:2]
+    bodies = {ask(sample_hosts, article.outlet.host, article.path)[1] for article in found}
+    assert len(bodies) == 2
+    missing, _ = ask(sample_hosts, found[0].outlet.host, "/article?id=1")
+    assert missing.status == 404
+
+
+def test_a_connection_is_kept_for_the_next_request(sample_hosts: HostMap) -> None:
+    line = http.client.HTTPConnection(*sample_hosts[POST], timeout=10)
+    for path in ("/robots.txt", "/nothing", "/feeds/news.xml"):
+        line.request("GET", path, headers={"Host": POST})
+        response = line.getresponse()
+        response.read()
+        assert not response.will_close
+    line.close()
+
+
+def test_many_readers_are_served_at_once(sample_hosts: HostMap) -> None:
+    statuses: list[int] = []
+
+    def read() -> None:
+        statuses.append(ask(sample_hosts, POST, "/")[0].status)
+
+    readers = [threading.Thread(target=read) for _ in range(32)]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join()
+    assert statuses == [200] * 32
+
+
+def test_the_server_ends_at_once_even_with_a_connection_open(sample_world: Path) -> None:
+    with serve_world(sample_world) as hosts:
+        line = http.client.HTTPConnection(*hosts[POST], timeout=10)
+        line.request("GET", "/", headers={"Host": POST})
+        line.getresponse().read()
+        started = time.monotonic()
+    assert time.monotonic() - started < 2
+    line.close()
+    with pytest.raises(ConnectionError):
+        ask(hosts, POST, "/")
+
+
+def test_a_reader_who_leaves_early_disturbs_nobody(
+    sample_world: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with serve_world(sample_world) as hosts:
+        for _ in range(5):
+            line = socket.create_connection(hosts[POST], timeout=10)
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            line.sendall(f"GET / HTTP/1.1\r\nHost: {POST}\r\n\r\n".encode() * 20)
+            line.close()
+        assert ask(hosts, POST, "/")[0].status == 200
+    assert capfd.readouterr().err == ""
+
+
+def test_an_error_is_never_answered_with_304() -> None:
+    gone = Resource(b"Gone", status=410, etag=True)
+    etag = answer(gone, {})[1]["ETag"]
+    assert answer(gone, {"if-none-match": etag})[0] == 410
+    assert answer(gone, {"if-none-match": "*"})[0] == 410
+
+
+def test_a_resource_without_validators_is_always_sent_whole() -> None:
+    plain = Resource(b"x")
+    assert answer(plain, {"if-none-match": '""'})[0] == 200
+    assert answer(plain, {"if-modified-since": "Mon, 03 Nov 2025 20:00:00 GMT"})[0] == 200

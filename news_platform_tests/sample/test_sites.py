@@ -1,0 +1,201 @@
+"""Feeds, robots rules and sitemaps: what the survey and the feed reader will meet."""
+
+import json
+import zlib
+from calendar import timegm
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from urllib.parse import urljoin, urlsplit
+
+import feedparser
+import pytest
+from lxml import etree
+
+from news_platform.sample.build import World
+from news_platform.sample.dates import WORLD_NOW
+from news_platform.sample.newsroom import Article
+from news_platform.sample.outlets import OUTLETS, Outlet
+from news_platform.sample.resource import Resource
+from news_platform.sample.sitefiles import read_sites, site_files
+from news_platform.sample.sites import Site
+
+Sites = Mapping[str, Site]
+WEEK = timedelta(days=7)
+XML_OUTLETS = [outlet for outlet in OUTLETS if outlet.feed.kind != "json"]
+JSON_OUTLETS = [outlet for outlet in OUTLETS if outlet.feed.kind == "json"]
+
+
+def feed_of(sites: Sites, outlet: Outlet) -> Resource:
+    return sites[outlet.host][outlet.feed.path]
+
+
+def follow(sites: Sites, url: str, *, hops: int = 3) -> Resource:
+    parts = urlsplit(url)
+    target = parts.path + (f"?{parts.query}" if parts.query else "")
+    site = sites[str(parts.hostname)]
+    found = site.get(target) or site[parts.path]
+    if not found.location or hops == 0:
+        return found
+    return follow(sites, urljoin(url, found.location), hops=hops - 1)
+
+
+@pytest.mark.parametrize("outlet", XML_OUTLETS, ids=lambda outlet: outlet.key)
+def test_feedparser_reads_every_xml_feed_without_complaint(sites: Sites, outlet: Outlet) -> None:
+    feed = feed_of(sites, outlet)
+    parsed = feedparser.parse(feed.body, response_headers={"content-type": feed.content_type})
+    assert not parsed.bozo, parsed.get("bozo_exception")
+    assert parsed.version == {"rss": "rss20", "atom": "atom10", "rdf": "rss10"}[outlet.feed.kind]
+    assert parsed.feed.title == outlet.name
+    assert len(parsed.entries) == outlet.feed.entries
+    for entry in parsed.entries:
+        stated = entry.get("published_parsed") or entry.updated_parsed
+        at = datetime.fromtimestamp(timegm(stated), tz=UTC)
+        assert WORLD_NOW - WEEK < at < WORLD_NOW
+        assert entry.title
+        assert entry.summary
+
+
+@pytest.mark.parametrize("outlet", JSON_OUTLETS, ids=lambda outlet: outlet.key)
+def test_json_feeds_follow_their_format(sites: Sites, outlet: Outlet) -> None:
+    document = json.loads(feed_of(sites, outlet).body)
+    assert document["version"] == "https://jsonfeed.org/version/1.1"
+    assert document["language"] == outlet.language
+    assert len(document["items"]) == outlet.feed.entries
+    assert all(item["id"] and item["url"] and item["title"] for item in document["items"])
+
+
+def test_some_entries_of_one_feed_have_no_date(sites: Sites) -> None:
+    fenwick = next(outlet for outlet in OUTLETS if outlet.key == "fenwick")
+    items = json.loads(feed_of(sites, fenwick).body)["items"]
+    dated = ["date_published" in item for item in items]
+    assert dated.count(False) == 3
+    assert dated[0]
+
+
+def test_feeds_of_all_four_kinds_exist() -> None:
+    assert {outlet.feed.kind for outlet in OUTLETS} == {"rss", "atom", "rdf", "json"}
+
+
+def test_every_announced_link_leads_to_a_page_but_for_the_withdrawn_one(sites: Sites) -> None:
+    outcomes = []
+    for outlet in XML_OUTLETS:
+        for entry in feedparser.parse(feed_of(sites, outlet).body).entries:
+            outcomes.append(follow(sites, entry.link).status)
+    assert outcomes.count(410) == 1
+    assert set(outcomes) == {200, 410}
+
+
+def test_links_carry_trackers_and_go_through_short_links(sites: Sites) -> None:
+    links = {
+        outlet.key: [entry.link for entry in feedparser.parse(feed_of(sites, outlet).body).entries]
+        for outlet in XML_OUTLETS
+    }
+    assert all("utm_source=rss" in link for link in links["meridian"])
+    assert sum("/go/" in link for link in links["calderpost"]) >= 3
+    assert sum("/story/" in link for link in links["harbourhill"]) >= 3
+    assert sum("/premium/" in link for link in links["calderpost"]) >= 1
+
+
+def test_feeds_differ_in_their_validators(sites: Sites) -> None:
+    kinds = {(feed_of(sites, o).etag, feed_of(sites, o).modified_at is not None) for o in OUTLETS}
+    assert kinds == {(True, True), (True, False), (False, True)}
+
+
+def test_the_troubled_feeds_are_as_the_opml_promises(sites: Sites) -> None:
+    post = sites["www.calderpost.example"]
+    assert (post["/feed"].status, post["/feed"].location) == (
+        301,
+        "https://www.calderpost.example/feeds/news.xml",
+    )
+    stale = feedparser.parse(post["/feeds/archive.xml"].body).entries
+    assert all(WORLD_NOW - parsedate_to_datetime(entry.published) > 5 * WEEK for entry in stale)
+    assert sites["www.harbourhill.co.example"]["/old-feed.xml"].status == 410
+    assert "/comments.xml" not in sites["news.northmoor.example"]
+
+
+def test_the_opml_lists_good_and_troubled_feeds(world: World, sites: Sites) -> None:
+    outlines = etree.fromstring(world.files["feeds.opml"]).findall(".//outline")
+    urls = [outline.get("xmlUrl") for outline in outlines]
+    assert len(urls) == len(set(urls)) == 10
+    assert all(urlsplit(str(url)).hostname in sites for url in urls)
+
+
+def test_every_host_answers_for_robots(sites: Sites) -> None:
+    assert all("/robots.txt" in site for site in sites.values())
+    statuses = {sites[outlet.host]["/robots.txt"].status for outlet in OUTLETS}
+    assert statuses == {200, 404}
+
+
+def test_robots_rules_differ_towards_ai_bots(sites: Sites) -> None:
+    rules = {outlet.key: sites[outlet.host]["/robots.txt"].body for outlet in OUTLETS}
+    assert sum(b"GPTBot" in body for body in rules.values()) >= 6
+    assert sum(b"Crawl-delay" in body for body in rules.values()) >= 3
+    assert b"Disallow: /premium/" in rules["calderpost"]
+    assert rules["almazul"].startswith(b"<!DOCTYPE html>")
+    assert rules["tidewater"].startswith(b"\xef\xbb\xbf")
+    with pytest.raises(UnicodeDecodeError):
+        rules["muenstereck"].decode()
+
+
+def test_the_outlet_that_bars_the_crawler_is_not_in_the_crawl(sites: Sites) -> None:
+    barred = [o for o in OUTLETS if b"CCBot\nUser-agent" in sites[o.host]["/robots.txt"].body]
+    assert [outlet.key for outlet in barred if not outlet.crawled] == ["fenwick"]
+
+
+def inflated(resource: Resource) -> bytes:
+    body = resource.body
+    return zlib.decompress(body, 31) if body.startswith(b"\x1f\x8b") else body
+
+
+def test_sitemaps_of_every_kind_parse_and_name_pages_that_exist(sites: Sites) -> None:
+    roots = set()
+    for host, site in sites.items():
+        for target, resource in site.items():
+            if "sitemap" not in target or resource.status != 200:
+                continue
+            if target.endswith(".txt"):
+                locations = resource.body.decode().split()
+                roots.add("txt")
+            else:
+                tree = etree.fromstring(inflated(resource))
+                roots.add(etree.QName(tree).localname)
+                locations = [str(found.text) for found in tree.iter("{*}loc")]
+            assert locations
+            assert all(urlsplit(url).hostname == host for url in locations)
+            assert all(follow(sites, url).status in (200, 404, 410) for url in locations)
+    assert roots == {"txt", "urlset", "sitemapindex"}
+
+
+def test_the_news_sitemap_carries_titles(sites: Sites) -> None:
+    tree = etree.fromstring(sites["wire.meridian.example"]["/sitemap-news.xml"].body)
+    titles = tree.findall(".//{http://www.google.com/schemas/sitemap-news/0.9}title")
+    assert len(titles) == 44
+
+
+def test_bare_domains_send_readers_on(sites: Sites) -> None:
+    assert sites["calderpost.example"]["/"].location == "https://www.calderpost.example/"
+    robots = sites["calderpost.example"]["/robots.txt"]
+    assert (robots.status, robots.location) == (301, "https://www.calderpost.example/robots.txt")
+    assert sites["northmoor.example"]["/robots.txt"].status == 200
+
+
+def test_sites_survive_the_way_to_disk_and_back(sites: Sites, tmp_path: Path) -> None:
+    for path, body in site_files(sites).items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(body)
+    assert read_sites(tmp_path) == {host: dict(site) for host, site in sites.items()}
+
+
+def test_no_two_addresses_share_a_file(sites: Sites) -> None:
+    files = site_files(sites)
+    assert len(files) == sum(len(site) + 1 for site in sites.values())
+
+
+def test_the_live_page_of_an_updated_article_is_the_new_one(
+    articles: tuple[Article, ...], sites: Sites
+) -> None:
+    article = next(a for a in articles if a.updated_at and a.outlet.charset == "utf-8")
+    page = sites[article.outlet.host][article.path].body.decode()
+    assert article.story.paragraphs[-1] in page

@@ -1,0 +1,136 @@
+"""One finished demo for all tests of a session that look at it, also over several workers."""
+
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from news_platform.definitions import build_definitions
+from news_platform.doors import Doors
+from news_platform.settings import load_settings
+from news_platform_tests.servers.dagster_ui import PROJECT, prepare_home
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """A sample root that was built by `news-platform demo`, and the Dagster home of those runs."""
+
+    folder: Path
+
+    @property
+    def root(self) -> Path:
+        return self.folder / "data-demo"
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    @property
+    def built(self) -> Mapping[str, list[str]]:
+        """Return the partitions that the first run built, by asset."""
+        document = json.loads((self.folder / "demo.json").read_text())
+        return {row["asset"]: row["built"] for row in document["assets"] if row["built"]}
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """Return what a process needs to work on this demo."""
+        return {
+            **os.environ,
+            "DAGSTER_HOME": str(self.home),
+            "NEWS_PLATFORM_ROOT": str(self.root),
+            "NEWS_PLATFORM_SAMPLE": "1",
+        }
+
+    def copy(self, folder: Path) -> "Demo":
+        """Return a copy that a test may change by replacing files, as the platform does.
+
+        Data files are links: a copied file would have another ETag, and its followers be stale.
+        """
+        shutil.copytree(self.folder, folder, symlinks=True, copy_function=_link_or_copy)
+        return Demo(folder)
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    """Link a file; copy what is changed in place, databases and logs."""
+    if "/data-demo/" in source and ".sqlite" not in source:
+        os.link(source, target)
+    else:
+        shutil.copy2(source, target)
+
+
+def make_a_marker_lie(demo: Demo) -> None:
+    """Let the marker of one WARC state a row more than there is."""
+    marker = min(demo.root.glob("news/collected/2025/11/03/*.json"))
+    document = json.loads(marker.read_text())
+    document["languages"]["en"] += 1
+    marker.unlink()  # it may be a link, shared with other copies
+    marker.write_text(json.dumps(document))
+
+
+def check_newest_data(demo: Demo) -> Mapping[str, bool]:
+    """Run all checks; return by name whether they passed."""
+    defs = build_definitions(Doors(load_settings(demo.environ), frozen_clock=True))
+    with dg.DagsterInstance.from_config(str(demo.home)) as instance:
+        result = defs.resolve_job_def("check_newest_data").execute_in_process(instance=instance)
+    return {found.check_name: found.passed for found in result.get_asset_check_evaluations()}
+
+
+@pytest.fixture(scope="session")
+def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    """Return the demo after its first run; tests read it, or change a copy."""
+    shared = _shared_folder(tmp_path_factory)
+    demo = Demo(shared / "finished-demo")
+    with _alone(shared / "finished-demo.lock"):
+        if not demo.folder.exists():
+            first = Demo(shared / "first-demo")
+            _run(first)
+            first.copy(demo.folder)
+    return demo
+
+
+@pytest.fixture(scope="session")
+def demo_in_place(finished_demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    """Return the demo where it ran, for the one module that runs it again.
+
+    Markers name the files they were made from, so that another place is another input.
+    """
+    assert finished_demo.folder.exists()
+    return Demo(_shared_folder(tmp_path_factory) / "first-demo")
+
+
+def _shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that all workers of this session have in common."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _run(demo: Demo) -> None:
+    prepare_home(demo.home)
+    words = ["-m", "news_platform.cli", "demo", "--root", str(demo.root), "--json"]
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=PROJECT,
+        env=dict(demo.environ),
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    (demo.folder / "demo.json").write_text(done.stdout)

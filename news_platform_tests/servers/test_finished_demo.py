@@ -1,0 +1,110 @@
+"""What the UI shows of a finished demo, in a real browser, and a backfill asked for by GraphQL."""
+
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from datetime import date
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from news_platform.ccnews.listing import collected_names
+from news_platform.storage.root import pause
+from news_platform.storage.store import open_store
+from news_platform_tests.servers.browser import browsing
+from news_platform_tests.servers.dagster_ui import DagsterUi, running_ui
+from news_platform_tests.servers.demo import Demo, check_newest_data, make_a_marker_lie
+
+PATIENCE_SECONDS = 600
+BACKFILLED = ("2025-11-01", "2025-11-02")
+LAUNCH = """mutation launch($params: LaunchBackfillParams!) {
+  launchPartitionBackfill(backfillParams: $params) {
+    __typename
+    ... on LaunchBackfillSuccess { backfillId }
+    ... on PythonError { message }
+  }
+}"""
+STATUS = """query status($id: String!) {
+  partitionBackfillOrError(backfillId: $id) {
+    ... on PartitionBackfill { status error { message } }
+  }
+}"""
+
+
+@pytest.fixture(scope="module")
+def demo(finished_demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    """Return a demo with a marker that lies, checked after that, and without two of its days."""
+    demo = finished_demo.copy(tmp_path_factory.mktemp("ui") / "demo")
+    pause(open_store(str(demo.root)))  # the sensors would mend all before a person could look
+    make_a_marker_lie(demo)
+    verdicts = check_newest_data(demo)
+    assert [name for name, passed in verdicts.items() if not passed] == ["rows_equal_markers"]
+    for day in BACKFILLED:
+        shutil.rmtree(demo.root / "news" / "collected" / day.replace("-", "/"))
+    return demo
+
+
+@pytest.fixture(scope="module")
+def ui(demo: Demo) -> Iterator[DagsterUi]:
+    with running_ui(demo.home, demo.environ) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    with browsing(width=1800, height=1200) as page:
+        yield page
+
+
+def test_an_asset_page_tells_what_it_is_and_shows_a_plot_and_a_preview(
+    ui: DagsterUi, page: Page
+) -> None:
+    page.goto(f"{ui.url}/assets/raw_news?view=overview")
+    for text in (
+        "A row is one HTML response of the crawl",  # the description
+        "Target URI of the WARC record",  # a column
+        "Latest materialization",
+        "2025-11-03",
+        "sensitivity: third-party-text",
+        "backfill_crawl_days",  # the job that builds it
+    ):
+        expect(page.get_by_text(text).first).to_be_visible()
+    _open(page, "languages_per_day")
+    picture = page.locator('img[alt="languages per day"]')
+    expect(picture).to_be_visible()
+    assert picture.evaluate("image => image.naturalWidth") > 300, "the PNG is drawn"
+    page.keyboard.press("Escape")
+    _open(page, "preview")
+    expect(page.locator("table", has_text="uri").last).to_contain_text(".example/")
+
+
+def _open(page: Page, entry: str) -> None:
+    """Open a long metadata entry, which the UI keeps behind a link."""
+    row = page.locator("tr", has=page.get_by_text(entry, exact=True))
+    row.get_by_text("[Show Markdown]").first.click()
+
+
+def test_a_failing_check_is_red_and_says_what_to_do(ui: DagsterUi, page: Page) -> None:
+    page.goto(f"{ui.url}/assets/raw_news?view=checks&checkDetail=rows_equal_markers")
+    expect(page.get_by_text("If red: the problem names the file").first).to_be_visible()
+    verdict = page.get_by_text("Failed", exact=True).last
+    expect(verdict).to_be_visible()
+    colour = verdict.evaluate("element => getComputedStyle(element).color")
+    red, green, blue = (int(part) for part in re.findall(r"\d+", colour)[:3])
+    assert red > green and red > blue
+
+
+def test_a_backfill_of_two_days_completes(ui: DagsterUi, demo: Demo) -> None:
+    params = {"assetSelection": [{"path": ["raw_news"]}], "partitionNames": list(BACKFILLED)}
+    launched = ui.query(LAUNCH, params=params)["launchPartitionBackfill"]
+    assert isinstance(launched, dict)
+    assert launched["__typename"] == "LaunchBackfillSuccess", launched
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while (status := str(ui.query(STATUS, id=launched["backfillId"]))).find("COMPLETED") < 0:
+        assert "FAILED" not in status and time.monotonic() < deadline, status
+        time.sleep(1)
+    assert "COMPLETED_SUCCESS" in status
+    store = open_store(str(demo.root))
+    for day in BACKFILLED:
+        assert len(collected_names(store, day=date.fromisoformat(day))) == 2

@@ -1,0 +1,102 @@
+"""Boilerplate by structure and density."""
+
+import pytest
+
+from news_platform_tests.source_records.pages import PROSE, fates, texts
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "reason"),
+    [
+        ("<nav>{}</nav>", "navigation"),
+        ("<header>{}</header>", "header"),
+        ("<footer>{}</footer>", "footer"),
+        ("<aside>{}</aside>", "aside"),
+        ("<dialog open>{}</dialog>", "dialog"),
+        ("<form>{}</form>", "control"),
+        ("<div role='navigation'>{}</div>", "navigation"),
+        ("<div role='banner'>{}</div>", "header"),
+        ("<div role='alertdialog'>{}</div>", "dialog"),
+        ("<div class='breadcrumbs'>{}</div>", "navigation"),
+        ("<div id='siteMenu'>{}</div>", "navigation"),
+        ("<div class='cookie_notice'>{}</div>", "consent"),
+        ("<div class='login-box'>{}</div>", "account"),
+        ("<div class='social share'>{}</div>", "share"),
+        ("<section class='related-posts'>{}</section>", "related"),
+        ("<p class='sr-only'>{}</p>", "screen_reader"),
+    ],
+    ids=lambda value: value.replace("{}", ""),
+)
+def test_a_zone_or_widget_goes_and_the_content_stays(wrapper: str, reason: str) -> None:
+    block = "Some words that nobody needs to read"
+    page = f"<h1>Title</h1><div><p>{PROSE}</p></div>{wrapper.format(block)}"
+    found = fates(page)
+    assert found[block] == reason
+    assert found[PROSE] is None
+
+
+@pytest.mark.parametrize("word", ["navy-blue", "sharepoint", "menuet", "content", "accountancy"])
+def test_a_class_that_only_looks_like_a_widget_is_content(word: str) -> None:
+    assert PROSE in texts(f"<div class='{word}'><p>{PROSE}</p></div>")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        f"<header><h1>Title</h1><p>{PROSE}</p></header>",
+        f"<div class='has-sidebar menu-open'><p>{PROSE}</p></div>",
+        f"<form><p>{PROSE}</p></form>",
+    ],
+    ids=["header", "class of the whole page", "form around the page"],
+)
+def test_what_holds_nearly_all_text_of_a_page_is_no_widget(page: str) -> None:
+    assert PROSE in texts(page)
+
+
+def test_the_header_of_an_article_and_the_button_of_an_accordion_are_content() -> None:
+    page = (
+        f"<article><header><p>{PROSE}</p></header>"
+        "<h2><button>What does it cost to study?</button></h2><p>It costs nothing at all.</p>"
+        "</article>"
+    )
+    assert texts(page) == [PROSE, "It costs nothing at all."]
+    assert fates(page)["What does it cost to study?"] == "attached"
+
+
+def test_what_is_outside_a_main_that_holds_the_text_goes() -> None:
+    page = f"<p>Some strip of news above the page</p><main><p>{PROSE}</p></main>"
+    assert fates(page)["Some strip of news above the page"] == "outside_main"
+
+
+def test_a_main_with_next_to_nothing_in_it_is_not_believed() -> None:
+    assert PROSE in texts(f"<main><p>Only a teaser here</p></main><div><p>{PROSE}</p></div>")
+
+
+def test_short_texts_above_the_title_are_furniture_and_long_ones_are_not() -> None:
+    page = (
+        f"<p>{PROSE}</p><p>Faculty of Everything</p><h1>Departments</h1><p>Physics and Optics</p>"
+    )
+    assert fates(page)["Faculty of Everything"] == "above_title"
+    assert texts(page) == [PROSE, "Physics and Optics"]
+
+
+def test_a_page_that_is_nearly_all_above_its_title_keeps_it() -> None:
+    above = "".join(f"<p>Department number {number}</p>" for number in range(40))
+    assert len(texts(f"{above}<h1>Contact</h1><p>{PROSE}</p>")) == 41
+
+
+def test_a_paragraph_of_nothing_but_links_leads_elsewhere() -> None:
+    page = (
+        f"<p>{PROSE}</p><p><a href='/'>Programme overview</a></p>"
+        "<p><a>First part</a> | <a>Second part</a> | <a>Third part</a></p>"
+    )
+    found = fates(page)
+    assert found["Programme overview"] == "link_dense"
+    assert found["First part | Second part | Third part"] == "link_dense"
+
+
+def test_a_list_of_linked_departments_is_content() -> None:
+    items = "".join(
+        f"<li><a href='/{name}'>{name}</a></li>" for name in ("Marine Physics", "Law and Ports")
+    )
+    assert texts(f"<h2>Departments</h2><ul>{items}</ul>") == ["Marine Physics", "Law and Ports"]

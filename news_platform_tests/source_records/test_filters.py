@@ -1,0 +1,61 @@
+"""Length bounds, the whitelist, repetition and their order."""
+
+import pytest
+
+from news_platform.errors import ConfigError
+from news_platform.source_records.duplicates import SeenTexts
+from news_platform.source_records.options import SegmentOptions
+from news_platform_tests.source_records.pages import PROSE, fates, texts
+
+
+@pytest.mark.parametrize(
+    ("size", "reason"),
+    [(11, "too_short"), (12, None), (2000, None), (2001, "too_long")],
+    ids=["below", "at least", "at most", "above"],
+)
+def test_the_bounds_are_twelve_and_two_thousand_characters(size: int, reason: str | None) -> None:
+    text = ("Physics of the sea and the shore. " * 80)[:size].strip().ljust(size, ".")
+    assert fates(f"<p>{text}</p>")[text] == reason
+
+
+@pytest.mark.parametrize("pattern", ["^Law$", "Departments", "Depart.*ts"])
+def test_the_whitelist_knows_sections_and_texts(pattern: str) -> None:
+    page = "<h2>Departments</h2><ul><li>Law</li></ul>"
+    assert texts(page) == []
+    assert texts(page, SegmentOptions(whitelist=("nothing", pattern))) == ["Law"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"whitelist": ("(",)}, {"headings": "sometimes"}, {"tables": "never"}]
+)
+def test_wrong_options_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ConfigError):
+        SegmentOptions(**wrong)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_near_identical_blocks_collapse_to_the_first() -> None:
+    many = " ".join(f"word{number}" for number in range(100))
+    nearly = many.replace("word99", "last")
+    other = many.replace("word5", "x").replace("word50", "y")
+    assert texts(f"<p>{many}</p><p>{nearly}</p>", SegmentOptions(similarity=0.9)) == [many]
+    assert texts(f"<p>{many}</p><p>{other}</p>") == [many, other]
+
+
+def test_case_width_and_punctuation_do_not_tell_texts_apart() -> None:
+    assert texts("<p>Applied Mathematics</p><p>APPLIED MATHEMATICS.</p>") == ["Applied Mathematics"]
+
+
+@pytest.mark.parametrize("similarity", [0.5, 0.8, 0.95, 1.0])
+def test_what_is_seen_before_agrees_with_comparing_all_pairs(similarity: float) -> None:
+    from news_platform.text.shingles import jaccard, shingles
+
+    base = PROSE.split()
+    variants = [" ".join([*base[:cut], "other", *base[cut + 1 :]]) for cut in range(0, 40, 3)]
+    seen = SeenTexts(similarity=similarity, shingle_words=3)
+    first: list[frozenset[str]] = []
+    for text in [PROSE, *variants, PROSE.upper()]:
+        found = shingles(text, 3)
+        expected = any(jaccard(found, other) >= similarity for other in first)
+        assert seen.is_repeated(text) == expected
+        if not expected:
+            first.append(found)

@@ -1,0 +1,50 @@
+"""Rule files and settings."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from news_platform.errors import ConfigError
+from news_platform.settings import SourceRecordsSettings
+from news_platform.source_records.flow import FlowOptions
+from news_platform.source_records.options import SegmentOptions
+from news_platform.source_records.rules import with_rules
+from news_platform.source_records.setup import flow_options, segment_options
+
+
+def test_a_rule_file_replaces_what_it_names() -> None:
+    toml = '[sections]\nnavigation_items = ["dean"]\n[boilerplate]\nlead_chars = 10\nmain_share = 1'
+    options = with_rules(SegmentOptions(), toml)
+    assert options.sections.navigation_items == ("dean",)
+    assert options.sections.call_words == SegmentOptions().sections.call_words
+    assert (options.boilerplate.lead_chars, options.boilerplate.main_share) == (10, 1)
+
+
+@pytest.mark.parametrize(
+    ("toml", "error"),
+    [
+        ("[sections", "not TOML"),
+        ("[section]", "no table 'section'"),
+        ("[sections]\nverbs = []", "no rule 'verbs'"),
+        ("[sections]\ncall_words = 'six'", "must be int"),
+        ("[sections]\ncall_verbs = [1]", "must be tuple"),
+        ("[sections]\nnotice_openings = ['(']", "wrong regular expression"),
+    ],
+)
+def test_a_wrong_rule_file_is_refused_by_name(toml: str, error: str) -> None:
+    with pytest.raises(ConfigError, match=error):
+        with_rules(SegmentOptions(), toml)
+
+
+def test_the_default_settings_are_the_default_options() -> None:
+    assert flow_options(asdict(SourceRecordsSettings())) == FlowOptions()
+
+
+def test_settings_name_the_rule_file(tmp_path: Path) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text("[sections]\ncall_words = 3\n")
+    options = segment_options(asdict(SourceRecordsSettings(language="de", rules=str(file))))
+    assert (options.language, options.sections.call_words) == ("de", 3)
+    with pytest.raises(ConfigError, match="cannot read the rule file"):
+        segment_options({"rules": str(tmp_path / "none.toml")})

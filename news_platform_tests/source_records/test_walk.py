@@ -1,0 +1,144 @@
+"""What a walk finds: blocks in reading order, their kinds and hints."""
+
+import pytest
+
+from news_platform.source_records import blocks as kinds
+from news_platform.source_records.blocks import Block
+from news_platform.source_records.dom import parse_html
+from news_platform.source_records.marks import mark_of
+from news_platform.source_records.walk import walk
+
+
+def blocks(html: str) -> list[Block]:
+    return walk(parse_html(html), zone_share=0.7).blocks
+
+
+def found(html: str) -> list[tuple[str, str]]:
+    return [(block.kind, block.text) for block in blocks(html)]
+
+
+def test_blocks_come_in_reading_order_with_their_kind() -> None:
+    html = (
+        "<h1>Title</h1>Loose text<p>Para <b>graph</b></p><pre>x = 1</pre><blockquote>Q</blockquote>"
+    )
+    assert found(html) == [
+        (kinds.HEADING, "Title"),
+        (kinds.PARAGRAPH, "Loose text"),
+        (kinds.PARAGRAPH, "Para graph"),
+        (kinds.CODE, "x = 1"),
+        (kinds.PARAGRAPH, "Q"),
+    ]
+
+
+def test_scripts_styles_and_choices_are_not_seen_but_the_text_after_them_is() -> None:
+    html = "<p>a<script>x()</script>b<style>p{}</style>c<select><option>d</select>e<!-- f -->g</p>"
+    assert found(html) == [(kinds.PARAGRAPH, "abceg")]
+
+
+def test_whitespace_is_normalised() -> None:
+    assert found("<p>  one\n\t two\xa0three </p>") == [(kinds.PARAGRAPH, "one two three")]
+
+
+def test_items_keep_their_markers_and_depth() -> None:
+    html = "<ul><li>a<ol start=3><li>b</li><li>c</li></ol></li></ul>"
+    assert [(block.text, block.hints) for block in blocks(html)] == [
+        ("a", {"marker": "-"}),
+        ("b", {"marker": "3.", "depth": "2"}),
+        ("c", {"marker": "4.", "depth": "2"}),
+    ]
+
+
+def test_a_data_table_becomes_rows_with_the_column_names_as_hints() -> None:
+    html = (
+        "<table><thead><tr><th>Name</th><th>Room</th></tr></thead>"
+        "<tbody><tr><td><p>Ada</p></td><td>1<br>2</td></tr><tr><td></td><td></td></tr></table>"
+    )
+    names, row = blocks(html)
+    assert (names.kind, names.text) == (kinds.COLUMNS, "Name | Room")
+    assert (row.kind, row.text) == (kinds.ROW, "Ada | 1 2")
+    assert row.hints == {"table": "1", "columns": "Name | Room"}
+
+
+def test_a_row_with_a_named_line_is_a_row() -> None:
+    (row,) = blocks("<table><tr><th>Phone</th><td>12 34</td></tr></table>")
+    assert (row.kind, row.text) == (kinds.ROW, "Phone | 12 34")
+
+
+def test_a_table_that_lays_out_a_page_is_no_table() -> None:
+    html = (
+        "<table><tr><td><h2>News</h2><p>Text</p></td><td><ul><li>item</li></ul></td></tr></table>"
+    )
+    assert [kind for kind, _ in found(html)] == [kinds.HEADING, kinds.PARAGRAPH, kinds.ITEM]
+
+
+def test_a_definition_knows_its_term() -> None:
+    term, definition = blocks("<dl><dt>Dean</dt><dd>Ada Lovelace</dd></dl>")
+    assert (term.kind, definition.kind) == (kinds.TERM, kinds.DEFINITION)
+    assert definition.hints == {"term": "Dean"}
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("one<br>two", ["one two"]),
+        ("one<br><br>two", ["one", "two"]),
+        ("Labs:<br>• Optics<br>• Waves", ["Labs:", "Optics", "Waves"]),
+        ("<br>", []),
+    ],
+    ids=["a line goes on", "a blank line parts", "bullets part", "nothing"],
+)
+def test_line_breaks(html: str, expected: list[str]) -> None:
+    assert [block.text for block in blocks(f"<p>{html}</p>")] == expected
+
+
+def test_a_bullet_written_by_hand_is_an_item() -> None:
+    (item,) = blocks("<p>2) Second</p>")
+    assert (item.kind, item.text, item.hints) == (kinds.ITEM, "Second", {"marker": "2)"})
+
+
+def test_link_characters_are_counted() -> None:
+    (block,) = blocks("<p>see <a href='/'>this page</a></p>")
+    assert (block.link_chars, block.link_density) == (9, 9 / 13)
+
+
+def test_a_long_listing_is_cut_at_blank_lines_and_a_short_one_is_not() -> None:
+    assert len(blocks("<pre>a = 1\n\nb = 2</pre>")) == 1
+    assert len(blocks(f"<pre>{'a' * 600}\n\n{'b' * 600}</pre>")) == 2
+
+
+def test_containers_sum_the_text_below_them() -> None:
+    page = walk(
+        parse_html("<main><p>four</p><nav><a href='/'>link</a></nav></main>"), zone_share=0.7
+    )
+    root, main, nav = page.containers
+    assert (root.chars, main.chars, nav.chars) == (8, 8, 4)
+    assert (main.plain_chars, nav.plain_chars, nav.zone, main.is_main) == (4, 0, "navigation", True)
+
+
+def test_the_texts_of_a_zone_are_seen_though_nothing_else_of_it_is() -> None:
+    html = f"<nav><ul><li><a href='/'>Study with us</a></li></ul></nav><p>{'word ' * 30}</p>"
+    first = blocks(html)[0]
+    assert (first.text, first.container.zone, first.hints) == ("Study with us", "navigation", {})
+
+
+def test_a_zone_that_holds_the_page_is_read_like_any_other_element() -> None:
+    html = f"<header><h2>Groups</h2><ul><li>Optics</li></ul><p>{'word ' * 30}</p></header><p>x</p>"
+    assert [(block.kind, block.hints) for block in blocks(html)[:2]] == [
+        (kinds.HEADING, {}),
+        (kinds.ITEM, {"marker": "-"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "mark"),
+    [
+        ("site-nav", "navigation"),
+        ("mainMenu open", "navigation"),
+        ("COOKIE_BAR", "consent"),
+        ("sr_only", "screen_reader"),
+        ("unshared navy", None),
+        ("row flex-1", None),
+    ],
+)
+def test_a_class_speaks_of_a_widget_by_whole_words(names: str, mark: str | None) -> None:
+    assert mark_of(names) == mark

@@ -1,0 +1,67 @@
+"""Generated pages are up to date, and what the docs point at exists."""
+
+import re
+import runpy
+from pathlib import Path
+
+import click
+import pytest
+
+from news_platform.cli.main import main as cli
+from news_platform.defs.cards import CARDS
+from news_platform.defs.jobs import VIEWS
+from news_platform.settings import setting_infos
+
+PROJECT = Path(__file__).parent.parent
+GENERATED: dict[str, str] = runpy.run_path(str(PROJECT / "docs" / "generate.py"))["pages"]()
+PAGES = sorted([PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *PROJECT.glob("docs/**/*.md")])
+ROOM_PAGES = sorted({card.page for card in CARDS.values()})
+LINK = re.compile(r"\]\(([^)#\s]+)")
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_a_generated_page_is_up_to_date(name: str) -> None:
+    stored = (PROJECT / "docs" / name).read_text(encoding="utf-8")
+    assert stored == GENERATED[name], "run `python docs/generate.py`"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def _texts() -> str:
+    return "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+
+
+def test_every_setting_that_the_docs_name_exists() -> None:
+    known = {info.env for info in setting_infos()}
+    named = set(re.findall(r"\bNEWS_PLATFORM_[A-Z0-9_]*[A-Z0-9]\b", _texts()))
+    assert named <= known
+
+
+def test_every_command_that_the_docs_name_exists() -> None:
+    named = re.findall(r"news-platform ([a-z]+)(?: ([a-z]+)\b)?", _texts())
+    assert len(named) > 20
+    for command, sub in named:
+        found = cli.get_command(click.Context(cli), command)
+        assert found is not None, command
+        if isinstance(found, click.Group):
+            assert sub == "" or sub in found.commands, f"{command} {sub}"
+
+
+def test_the_quick_start_lists_the_views_that_are_tested() -> None:
+    page = (PROJECT / "docs" / "quick_start.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| (.+?) \| `(.+)` \|$", page, re.MULTILINE))
+    assert rows == VIEWS
+
+
+@pytest.mark.parametrize("room", ROOM_PAGES)
+def test_a_room_page_tells_columns_backfill_and_what_can_go_wrong(room: str) -> None:
+    page = (PROJECT / "docs" / room).read_text(encoding="utf-8")
+    assert "data_dictionary.md" in page
+    assert re.search(r"backfill", page, re.IGNORECASE)
+    assert "\n## What can go wrong" in page
+    assert re.search(r"/part-0\.parquet|`articles/|jsonl|prod/|\.xlsx", page), "where it lies"

@@ -1,0 +1,105 @@
+"""The lock is exact and free of addresses; the built wheel works from any folder."""
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+PROJECT = Path(__file__).parent.parent
+PIN = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?==\S+")
+FIXED_BY_OUR_USER = {
+    "dagster", "dagster-webserver", "dagster-gcp", "dagster-aws", "polars", "fastwarc",
+    "resiliparse", "tldextract", "feedparser", "trafilatura", "gspread",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def lock_text() -> str:
+    return (PROJECT / "requirements.lock").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def project() -> dict[str, object]:
+    document = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))
+    table = document["project"]
+    assert isinstance(table, dict)
+    return table
+
+
+def _names(requirements: object) -> set[str]:
+    assert isinstance(requirements, list)
+    return {re.split(r"[\[<>=;~! ]", text)[0].lower().replace(".", "-") for text in requirements}
+
+
+def test_the_lock_names_no_address(lock_text: str) -> None:
+    assert "://" not in lock_text
+
+
+def test_every_line_of_the_lock_is_pinned_with_hashes(lock_text: str) -> None:
+    entries = re.split(r"\n(?=[A-Za-z0-9])", lock_text.strip())
+    assert len(entries) > 100
+    assert [
+        entry for entry in entries if not PIN.match(entry) or "--hash=sha256:" not in entry
+    ] == []
+
+
+def test_the_lock_covers_all_extras(lock_text: str, project: dict[str, object]) -> None:
+    extras = project["optional-dependencies"]
+    assert isinstance(extras, dict)
+    wanted = _names(project["dependencies"]).union(*(_names(extra) for extra in extras.values()))
+    locked = {
+        m[1].lower().replace(".", "-") for line in lock_text.splitlines() if (m := PIN.match(line))
+    }
+    assert wanted <= locked
+
+
+def test_what_our_user_fixed_is_depended_on(project: dict[str, object]) -> None:
+    assert _names(project["dependencies"]) >= FIXED_BY_OUR_USER
+
+
+@pytest.fixture(scope="module")
+def unpacked_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), "."]
+    subprocess.run(build, cwd=_copy_of_sources(out), check=True, capture_output=True, timeout=120)
+    (wheel,) = out.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(out / "site")
+    return out / "site"
+
+
+def _copy_of_sources(out: Path) -> Path:
+    """Copy what a wheel is built from, so that the build leaves nothing in the checkout."""
+    sources = out / "sources"
+    listed = ["pyproject.toml", "README.md", "LICENSE", "news_platform"]
+    sources.mkdir()
+    subprocess.run(["cp", "-r", *listed, str(sources)], cwd=PROJECT, check=True)
+    return sources
+
+
+def test_the_wheel_holds_its_package_data(unpacked_wheel: Path) -> None:
+    assert (unpacked_wheel / "news_platform" / "py.typed").exists()
+    assert list((unpacked_wheel / "news_platform" / "sample").rglob("*.toml"))
+    assert (unpacked_wheel / "news_platform" / "storage" / "migrations" / "env.py").exists()
+    assert not (unpacked_wheel / "news_platform_tests").exists()
+
+
+def test_the_wheel_works_from_any_folder(unpacked_wheel: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path\n"
+        f"sys.path.insert(0, {str(unpacked_wheel)!r})\n"
+        "import news_platform\n"
+        f"assert news_platform.__file__.startswith({str(unpacked_wheel)!r})\n"
+        "from news_platform.doors import Doors; from news_platform.settings import Settings\n"
+        "doors = Doors(Settings(root='root', sample=True))\n"
+        "assert doors.data_root.world.is_dir(); doors.ledger.engine.connect().close()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr

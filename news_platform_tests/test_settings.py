@@ -1,0 +1,60 @@
+"""Settings are typed, and a wrong one is a clear line."""
+
+import pytest
+
+from news_platform.errors import ConfigError
+from news_platform.settings import load_settings, setting_infos
+
+
+def test_without_variables_every_setting_has_its_default() -> None:
+    settings = load_settings({})
+    assert settings.root == "data"
+    assert settings.sample is None
+    assert settings.domain_store.buckets == 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("1", True), ("true", True), ("Off", False), ("0", False)]
+)
+def test_a_switch_takes_the_usual_words(text: str, value: bool) -> None:
+    assert load_settings({"NEWS_PLATFORM_SAMPLE": text}).sample is value
+
+
+def test_numbers_and_sections_are_parsed() -> None:
+    settings = load_settings({"NEWS_PLATFORM_BUCKETS": "64", "NEWS_PLATFORM_FETCH_TIMEOUT": "2.5"})
+    assert settings.domain_store.buckets == 64
+    assert settings.web.total_timeout_seconds == 2.5
+
+
+def test_an_empty_variable_counts_as_unset() -> None:
+    assert load_settings({"NEWS_PLATFORM_ROOT": ""}).root == "data"
+
+
+def test_a_value_of_the_wrong_type_names_the_variable() -> None:
+    with pytest.raises(ConfigError, match="NEWS_PLATFORM_BUCKETS='many' is not of type int"):
+        load_settings({"NEWS_PLATFORM_BUCKETS": "many"})
+
+
+def test_an_unknown_name_is_refused_with_the_closest_known_one() -> None:
+    with pytest.raises(ConfigError, match="did you mean NEWS_PLATFORM_BUCKETS"):
+        load_settings({"NEWS_PLATFORM_BUCKTES": "64"})
+
+
+def test_foreign_variables_are_nobodys_business() -> None:
+    assert load_settings({"PATH": "/bin", "EDITOR": "ed"}) == load_settings({})
+
+
+def test_secrets_do_not_show_in_the_text_of_settings() -> None:
+    settings = load_settings(
+        {
+            "NEWS_PLATFORM_LEDGER_URL": "postgresql+psycopg2://u:planted@h/d",
+            "NEWS_PLATFORM_S3_SECRET_KEY": "planted",
+        }
+    )
+    assert "planted" not in repr(settings)
+
+
+def test_every_setting_has_a_distinct_variable_and_a_text() -> None:
+    infos = setting_infos()
+    assert len({info.env for info in infos}) == len(infos)
+    assert all(info.help for info in infos)

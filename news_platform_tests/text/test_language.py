@@ -1,0 +1,58 @@
+"""The language of sentences we wrote ourselves, and of texts that have none."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from news_platform.text.language import UNKNOWN, Language, detect
+
+SENTENCES = {
+    "en": "The council voted on Tuesday to keep the old bridge open for another year.",
+    "de": "Der Stadtrat beschloss am Dienstag, die alte Brücke ein weiteres Jahr offen zu halten.",
+    "fr": "Le conseil municipal a décidé mardi de garder le vieux pont ouvert une année de plus.",
+    "es": "El ayuntamiento decidió el martes mantener abierto el viejo puente un año más.",
+    "pt": "A câmara municipal decidiu na terça-feira manter aberta a velha ponte por mais um ano.",
+    "ru": "Городской совет решил во вторник оставить старый мост открытым ещё на один год.",
+    "pl": "Rada miasta zdecydowała we wtorek, że stary most pozostanie otwarty jeszcze przez rok.",
+    "el": "Το δημοτικό συμβούλιο αποφάσισε την Τρίτη να κρατήσει ανοιχτή την παλιά γέφυρα.",
+    "zh": "市议会星期二决定，在新的桥梁建成之前，旧桥将继续开放一年，居民们对这个决定表示欢迎。",
+    "ja": "市議会は火曜日、古い橋をもう一年開けておくことを決めました。",
+    "ar": "قرر مجلس المدينة يوم الثلاثاء إبقاء الجسر القديم مفتوحا لمدة عام آخر.",
+}
+
+
+@pytest.mark.parametrize(("code", "sentence"), SENTENCES.items(), ids=SENTENCES.keys())
+def test_a_sentence_is_found_to_be_in_its_language(code: str, sentence: str) -> None:
+    found = detect(sentence)
+    assert found.code == code
+    assert found.probability >= 0.7
+
+
+@pytest.mark.parametrize("text", ["", " \n", "2024-05-01 12:30", "!?… —", "\U0001f600"])
+def test_without_letters_the_language_is_unknown(text: str) -> None:
+    assert detect(text) == Language(UNKNOWN, 0.0)
+
+
+def test_two_words_are_not_a_sure_thing() -> None:
+    assert detect("Computer Science").probability < 0.8
+
+
+def test_the_beginning_of_a_long_text_decides() -> None:
+    assert detect(SENTENCES["de"] * 100 + SENTENCES["en"] * 10_000) == detect(SENTENCES["de"] * 100)
+
+
+@settings(max_examples=50)
+@given(st.text())
+def test_no_text_makes_it_raise(text: str) -> None:
+    assert 0.0 <= detect(text).probability <= 1.001
+
+
+def test_real_articles_are_surely_in_some_language(bench_data: Path) -> None:
+    truth = json.loads((bench_data / "articles" / "benchmark" / "ground-truth.json").read_bytes())
+    found = [
+        detect(page["articleBody"]) for page in truth.values() if len(page["articleBody"]) > 500
+    ]
+    assert sum(language.probability >= 0.8 for language in found) >= 0.97 * len(found)

@@ -80,6 +80,15 @@ class Crawl:
             return open_store(str(self.data_root.world / "crawl"))
         return open_store(settings.ccnews.source, options=store_options(settings))
 
+    @cached_property
+    def sources(self) -> tuple[ObjectStore, ...]:
+        """Return the crawl, and what is read when it fails; the sample world needs no second."""
+        settings = self.data_root.settings
+        fallback = settings.ccnews.fallback
+        if fallback is None or self.data_root.is_sample:
+            return (self.store,)
+        return (self.store, open_store(fallback, options=store_options(settings)))
+
 
 @dataclass(frozen=True)
 class Web:

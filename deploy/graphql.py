@@ -74,19 +74,28 @@ class Dagster:
         The daemon looks at a backfill every 30 s; where all its runs have succeeded and `is_built`
         says that nothing is missing, its own last look is not waited for.
         """
-        params = {"assetSelection": [{"path": [asset]}], "partitionNames": list(keys)}
-        answer = self.ask(_BACKFILL, params=params)["launchPartitionBackfill"]
-        if "backfillId" not in answer:
-            raise NewsPlatformError(f"cannot backfill {asset}: {answer}", thing=asset)
-        found = answer["backfillId"]
+        found = self.launch_backfill(asset, keys)
         self._wait(
             lambda: self._backfill_status(found),
             what=f"backfill of {asset}",
             is_over=lambda: self._has_only_successes(found) and is_built(),
         )
 
+    def launch_backfill(self, asset: str, keys: Sequence[str]) -> str:
+        """Launch a backfill of some partitions and return its id."""
+        params = {"assetSelection": [{"path": [asset]}], "partitionNames": list(keys)}
+        answer = self.ask(_BACKFILL, params=params)["launchPartitionBackfill"]
+        if "backfillId" not in answer:
+            raise NewsPlatformError(f"cannot backfill {asset}: {answer}", thing=asset)
+        return str(answer["backfillId"])
+
     def materialise(self, asset: str) -> None:
         """Launch one run of an asset without partitions and wait until it has ended."""
+        run_id = self.launch(asset)
+        self._wait(lambda: self._run_status(run_id), what=f"run of {asset}")
+
+    def launch(self, asset: str) -> str:
+        """Launch one run of an asset without partitions and return its id."""
         selector = {
             "repositoryLocationName": self.location,
             "repositoryName": _REPOSITORY,
@@ -97,7 +106,7 @@ class Dagster:
         answer = self.ask(_RUN, params=params)["launchRun"]
         if "run" not in answer:
             raise NewsPlatformError(f"cannot launch {asset}: {answer}", thing=asset)
-        self._wait(lambda: self._run_status(answer["run"]["runId"]), what=f"run of {asset}")
+        return str(answer["run"]["runId"])
 
     def runs(self, **run_filter: Any) -> list[RunInfo]:
         """Return runs, newest first."""

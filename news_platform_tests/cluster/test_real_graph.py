@@ -1,0 +1,115 @@
+"""The whole graph on a cluster whose parts fail in turn, compared with one machine's result."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from dagster import DagsterRunStatus, RunsFilter
+
+from deploy.compare import differences, read_contents
+from deploy.sample_cluster import SampleCluster, run_on_one_machine, sample_cluster
+from news_platform.defs.graph import STEPS
+from news_platform.defs.reconcile import WHOLE, add_partitions
+from news_platform.defs.steps import Step
+from news_platform.errors import NewsPlatformError
+from news_platform_tests.cluster.live import wait_until
+from news_platform_tests.emulators.fault_proxy import FaultProxy, fault_proxy
+from news_platform_tests.emulators.postgres import restart_postgres
+
+# What the issue allows after a fault, on a machine that may be busy.
+_RECOVERY_SECONDS = 3 * 120.0
+_AWAY_SECONDS = 5.0
+_STORE_AWAY_SECONDS = 20.0
+_UNDER_WAY = (DagsterRunStatus.STARTING, DagsterRunStatus.STARTED)
+
+
+class _Trouble:
+    """The faults, by the asset in whose runs each of them falls."""
+
+    def __init__(self, cluster: SampleCluster, store: FaultProxy) -> None:
+        self._cluster = cluster
+        self._store = store
+        self.of: dict[str, Callable[[], None]] = {
+            "raw_news": lambda: self._kill("one"),
+            "domain_buckets": lambda: self._kill("daemon"),
+            "domain_store": self._push_back,
+            "domain_metadata": lambda: cluster.redis.restart(away_seconds=_AWAY_SECONDS),
+            "articles": lambda: restart_postgres(cluster.doors.settings.ledger_url or ""),
+            "source_records": lambda: self._kill("two"),
+        }
+
+    def _kill(self, name: str) -> None:
+        """Kill -9 a process with its children, and start it again as its supervisor would."""
+        process = self._cluster.processes[name]
+        process.kill()
+        time.sleep(_AWAY_SECONDS)
+        process.start()
+
+    def _push_back(self) -> None:
+        """Let the object store answer 503 to everything for a while."""
+        for method in ("GET", "PUT", "POST", "DELETE", "HEAD"):
+            self._store.inject("slow_down", method, times=1_000_000)
+        threading.Timer(_STORE_AWAY_SECONDS, self._store.faults.clear).start()
+
+
+@pytest.mark.soak
+def test_the_graph_is_the_same_when_every_part_has_failed_once(tmp_path: Path) -> None:
+    proxies: list[FaultProxy] = []
+
+    @contextmanager
+    def behind_a_proxy(url: str) -> Iterator[str]:
+        with fault_proxy(url) as (proxy, door):
+            proxies.append(proxy)
+            yield door
+
+    one = run_on_one_machine(tmp_path)
+    with sample_cluster(tmp_path, store_door=behind_a_proxy) as cluster:
+        trouble = _Trouble(cluster, proxies[0])
+        for step in STEPS:
+            _build(step, cluster, fault=trouble.of.pop(step.asset, None))
+        wait_until(lambda: not _runs_under_way(cluster, None), seconds=_RECOVERY_SECONDS)
+        many = read_contents(cluster.doors.data_root.store, cluster.doors.ledger.engine)
+    assert not trouble.of, "each fault has had its asset"
+    assert differences(one, many) == []
+
+
+def _build(step: Step, cluster: SampleCluster, *, fault: Callable[[], None] | None) -> None:
+    """Ask for what an asset lacks, let the fault fall while it is being built, and wait for it."""
+    keys = tuple(step.stale(cluster.doors))
+    if not keys:
+        assert fault is None, f"{step.asset} has nothing to build"
+        return
+    _ask_for(step, keys, cluster)
+    if fault is not None:
+        wait_until(lambda: _runs_under_way(cluster, step.asset) > 0, seconds=_RECOVERY_SECONDS)
+        fault()
+    wait_until(lambda: _is_built(step, cluster), seconds=_RECOVERY_SECONDS)
+
+
+def _ask_for(step: Step, keys: tuple[str, ...], cluster: SampleCluster) -> None:
+    if keys == (WHOLE,):
+        cluster.dagster.launch(step.asset)
+    else:
+        add_partitions(cluster.instance, cluster.defs, step.asset, keys)
+        cluster.dagster.launch_backfill(step.asset, keys)
+
+
+def _is_built(step: Step, cluster: SampleCluster) -> bool:
+    """Say whether nothing is stale any more; a part that is away just now says no."""
+    try:
+        return not step.stale(cluster.doors)
+    except (NewsPlatformError, sa.exc.DBAPIError):
+        return False
+
+
+def _runs_under_way(cluster: SampleCluster, asset: str | None) -> int:
+    try:
+        runs = cluster.instance.get_runs(RunsFilter(statuses=_UNDER_WAY))
+    except sa.exc.DBAPIError:
+        return 0
+    names = [key.to_user_string() for run in runs for key in run.asset_selection or ()]
+    return len(names) if asset is None else names.count(asset)

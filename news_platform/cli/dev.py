@@ -14,6 +14,12 @@ from news_platform.errors import ConfigError
 from news_platform.settings import ROOT_VARIABLE, Settings
 
 HOST = "127.0.0.1"
+# The location has the name that all our workspace files give it: sensors keep their state by it.
+_WORKSPACE = """load_from:
+  - python_module:
+      module_name: news_platform.definitions
+      location_name: news_platform
+"""
 
 
 @click.command()
@@ -23,12 +29,14 @@ def dev(root: str, port: int) -> None:
     """Open the Dagster UI and daemon on 127.0.0.1, until interrupted."""
     settings = settings_for(root)
     doors = Doors(settings)
-    _refuse_missing_home(settings)
+    home = _dagster_home(settings)
     _refuse_taken_port(port)
     store = doors.data_root.store
     click.echo(f"http://{HOST}:{port} over {store.url}", err=True)
     absolute = str(store.local_folder) if store.local_folder else root
-    words = ["dagster", "dev", "-h", HOST, "-p", str(port), "-m", "news_platform.definitions"]
+    workspace = home / "workspace.yaml"
+    workspace.write_text(_WORKSPACE, encoding="utf-8")
+    words = ["dagster", "dev", "-h", HOST, "-p", str(port), "-w", str(workspace)]
     # Dagster's notes about its own betas are not for those who only use the graph.
     quiet = {"PYTHONWARNINGS": "ignore", **os.environ}
     os.execve(_dagster_command(), words, {**quiet, ROOT_VARIABLE: absolute})
@@ -41,13 +49,14 @@ def _dagster_command() -> str:
     return beside
 
 
-def _refuse_missing_home(settings: Settings) -> None:
+def _dagster_home(settings: Settings) -> Path:
     home = settings.dagster_home
     if home is None or not Path(home).is_dir():
         raise ConfigError(
             f"DAGSTER_HOME={home!r} is not a folder: start by `make dev`, or set it to an "
             "absolute folder that holds our dagster.yaml"
         )
+    return Path(home)
 
 
 def _refuse_taken_port(port: int) -> None:

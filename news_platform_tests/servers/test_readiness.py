@@ -8,7 +8,13 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from news_platform_tests.servers.dagster_ui import PROJECT, free_port, prepare_home, stop_group
+from news_platform_tests.servers.dagster_ui import (
+    PROJECT,
+    DagsterUi,
+    free_port,
+    prepare_home,
+    stop_group,
+)
 
 IMPORT_CPU_SECONDS = 5.0
 # On an idle machine; the tests' own neighbours may take two thirds of ours.
@@ -55,6 +61,9 @@ def test_dev_answers_within_half_a_minute(tmp_path: Path) -> None:
             assert process.poll() is None, log_text
             assert time.monotonic() - started < READY_SECONDS * UNDER_LOAD, log_text
             time.sleep(0.2)
+        ui = DagsterUi(f"http://127.0.0.1:{port}", tmp_path / "home")
+        asked = ui.query("{ workspaceOrError { ... on Workspace { locationEntries { name } } } }")
+        assert asked == {"workspaceOrError": {"locationEntries": [{"name": "news_platform"}]}}
     finally:
         stop_group(process)
 

@@ -20,7 +20,7 @@ class StoreOptions:
     service_account_key: str | None = field(default=None, repr=False)
     anonymous: bool = False
     allow_http: bool = False
-    retries: int = 5
+    retries: int = 8
     timeout_seconds: float = 60.0
     backoff_seconds: float | None = None
 

@@ -15,14 +15,13 @@ from news_platform.rss.sheets import (
     Access,
     Book,
     BookState,
-    Doubt,
-    Refused,
     Timing,
     open_book,
 )
 from news_platform.rss.sheets_batch import Batch, build_batch
 from news_platform.rss.sheets_edits import Discover, EditReport, Unreadable, take_edits
 from news_platform.rss.sheets_ensure import PlacedTab, ensure_tabs, read_placed
+from news_platform.rss.sheets_errors import Doubt, Refused
 from news_platform.rss.sheets_layout import quoted
 from news_platform.rss.sheets_pace import backoff_seconds
 from news_platform.rss.sheets_requests import cells_request
@@ -36,7 +35,7 @@ class SyncOptions:
 
     max_rows: int = 1_000
     # Google advises 2 MB a request.
-    max_characters: int = 2_000_000
+    max_bytes: int = 2_000_000
     # Google's limit is 10 million cells a book.
     max_cells: int = 9_500_000
     lease_seconds: float = 600.0
@@ -58,6 +57,8 @@ class SyncReport:
     doubled_keys: int = 0
     # Rows older than those the book began with.
     left_out: int = 0
+    # Whether there was more to send than what an earlier sync counted of itself.
+    sent_news: bool = False
     edits: EditReport = field(default_factory=EditReport)
 
 
@@ -86,12 +87,27 @@ def run_sync(
     clock: Callable[[], datetime],
     discover: Discover,
 ) -> SyncReport:
-    """Open the book of the settings, remember which one it is, and bring it up to the ledger."""
-    book = open_book(access, timing)
-    if read_config(engine, _book_key(access)) != book.id:
-        with changing(engine) as change:
-            write_config(change, _book_key(access), book.id, now=clock())
+    """Bring the book of the settings up to the ledger."""
+    book = open_remembered(engine, access, owner=owner, timing=timing, now=clock())
     return sync(Writer(engine, book, owner, clock, timing.sleep, discover))
+
+
+def open_remembered(
+    engine: sa.Engine, access: Access, *, owner: str, timing: Timing, now: datetime
+) -> Book:
+    """Open the book of the settings and remember which one it is; one at a time may create it."""
+    if access.spreadsheet_id:
+        return open_book(access, timing)
+    _lease(engine, access.name, owner, seconds=SyncOptions().lease_seconds, now=now)
+    try:
+        known_id = read_config(engine, _book_key(access))
+        book = open_book(access, timing, known_id=known_id)
+        if known_id != book.id:
+            with changing(engine) as change:
+                write_config(change, _book_key(access), book.id, now=now)
+    finally:
+        outbox.give_lease_back(engine, access.name, owner)
+    return book
 
 
 def is_behind(engine: sa.Engine, access: Access) -> bool:
@@ -116,11 +132,13 @@ def sync(writer: Writer) -> SyncReport:
             _renew(writer)
             _send(writer, intent, report)
             report.batches += 1
+            report.sent_news |= not intent.is_own_counters
     finally:
         outbox.give_lease_back(writer.engine, writer.book.id, writer.owner)
-    report.quota_waits = writer.book.waits
-    report.left_out = count_left_out(writer.engine, writer.book.id)
-    _note(writer, report)
+        report.quota_waits = writer.book.waits
+        report.left_out = count_left_out(writer.engine, writer.book.id)
+        # Also of a sync that failed: what it did is done.
+        _note(writer, report)
     return report
 
 
@@ -131,8 +149,11 @@ def _begin(writer: Writer) -> None:
 
 def _renew(writer: Writer) -> None:
     seconds, now = writer.options.lease_seconds, writer.clock()
-    book = writer.book.id
-    if not outbox.take_lease(writer.engine, book, writer.owner, seconds=seconds, now=now):
+    _lease(writer.engine, writer.book.id, writer.owner, seconds=seconds, now=now)
+
+
+def _lease(engine: sa.Engine, book: str, owner: str, *, seconds: float, now: datetime) -> None:
+    if not outbox.take_lease(engine, book, owner, seconds=seconds, now=now):
         raise Conflict(f"another sync writes to book {book!r}: wait for it to end", thing=book)
 
 
@@ -141,7 +162,7 @@ def _next_intent(writer: Writer) -> Intent | None:
         writer.engine,
         writer.book.id,
         max_rows=writer.options.max_rows,
-        max_characters=writer.options.max_characters,
+        max_bytes=writer.options.max_bytes,
         now=writer.clock(),
     )
 
@@ -218,7 +239,11 @@ def _fence_age(writer: Writer) -> datetime:
 
 
 def _note(writer: Writer, report: SyncReport) -> None:
-    """Write the counters to Diagnostics, when there is anything to count."""
+    """Write the counters to Diagnostics, when there is anything to count.
+
+    A sync that only brought the counters of the one before has none of its own, or every sync would
+    give the next one something to write.
+    """
     metrics = {
         "appended": report.appended,
         "updated": report.updated,
@@ -230,6 +255,7 @@ def _note(writer: Writer, report: SyncReport) -> None:
         "doubled_keys": report.doubled_keys,
         "left_out": report.left_out,
     }
-    if report.batches or report.edits.taken or report.edits.refused:
+    edits = report.edits.taken + report.edits.refused
+    if report.sent_news or edits or report.doubts or report.quota_waits:
         with changing(writer.engine) as change:
             note_metrics(change, outbox.STAGE, metrics, now=writer.clock())

@@ -60,11 +60,11 @@ class Desk:
         timing = Timing(self.time.clock, self.time.sleep, timeout_seconds=10.0)
         return open_book(self.access, timing)
 
-    def sync(self, owner: str = "desk") -> SyncReport:
+    def sync(self, owner: str = "desk", *, book: Book | None = None) -> SyncReport:
+        """Sync once, with the book given or newly opened."""
         now, sleep = self.time.now, self.time.sleep
-        return sync(
-            Writer(self.engine, self.open(), owner, now, sleep, self.discover, self.options)
-        )
+        book = book or self.open()
+        return sync(Writer(self.engine, book, owner, now, sleep, self.discover, self.options))
 
     def discover(self, urls: Sequence[str]) -> DiscoveryReport:
         """Look at addresses in a web of this desk's own."""

@@ -24,7 +24,7 @@ from news_platform_tests.rss.ledger_rows import (
 
 
 def take(engine: sa.Engine, *, max_rows: int = 100, book: str = "b", size: int = 10**6) -> Intent:
-    intent = next_intent(engine, book, max_rows=max_rows, max_characters=size, now=NOW)
+    intent = next_intent(engine, book, max_rows=max_rows, max_bytes=size, now=NOW)
     assert intent is not None
     return intent
 
@@ -48,7 +48,7 @@ def test_nothing_is_pending_once_all_is_settled(ledger: sa.Engine) -> None:
     assert has_pending(ledger, "b")
     settle(ledger, take(ledger), now=NOW)
     assert not has_pending(ledger, "b")
-    assert next_intent(ledger, "b", max_rows=9, max_characters=9, now=NOW) is None
+    assert next_intent(ledger, "b", max_rows=9, max_bytes=9, now=NOW) is None
 
 
 def test_rows_leave_in_batches_in_the_order_of_their_numbers(ledger: sa.Engine) -> None:

@@ -12,17 +12,18 @@ MAX_CELLS = 10_000_000
 
 @dataclass(slots=True)
 class Book:
-    """One spreadsheet: its tabs in order and its developer metadata by id."""
+    """One spreadsheet: its tabs in order, its developer metadata and its permissions by id."""
 
     id: str
     title: str
     sheets: list[Sheet] = field(default_factory=lambda: [Sheet(0, "Sheet1")])
     metadata: dict[int, Body] = field(default_factory=dict)
+    permissions: dict[str, Body] = field(default_factory=dict)
 
     def copy(self) -> "Book":
         """Return a copy that can be changed by itself."""
         sheets = [sheet.copy() for sheet in self.sheets]
-        return Book(self.id, self.title, sheets, dict(self.metadata))
+        return Book(self.id, self.title, sheets, dict(self.metadata), self.permissions)
 
     def sheet(self, sheet_id: int) -> Sheet:
         """Return a tab by its id."""

@@ -89,17 +89,22 @@ def sync(root: str, as_json: bool) -> None:
     rows = 0
     if is_stale := workbook.is_stale(engine, store):
         rows = sum(workbook.write_workbook(engine, store).rows.values())
-    text = f"wrote {rows} rows to {place}" if is_stale else f"nothing to write: {place}"
+    text = f"wrote {_rows(rows)}: {place}" if is_stale else f"nothing to write: {place}"
     emit({"workbook": place, "written": is_stale, "rows": rows}, as_json=as_json, text=text)
 
 
 def _sync_text(done: SyncReport) -> str:
-    rows = done.appended + done.updated
-    said = f"wrote {rows} rows to {done.url} ({done.appended} new, {done.updated} changed)"
-    if not rows:
-        said = f"nothing to write: {done.url}"
-    edits = f"{done.edits.taken} edits taken, {done.edits.refused} refused"
-    return f"{said}; {edits}" if done.edits.taken or done.edits.refused else said
+    rows, edits = done.appended + done.updated, done.edits.taken + done.edits.refused
+    said = []
+    if rows:
+        said.append(f"wrote {_rows(rows)} ({done.appended} new, {done.updated} changed)")
+    if edits:
+        said.append(f"{done.edits.taken} edits taken, {done.edits.refused} refused")
+    return f"{', '.join(said) or 'nothing to write'}: {done.url}"
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row" if count == 1 else f"{count:,} rows"
 
 
 def _owner() -> str:

@@ -2,8 +2,10 @@
 
 from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from threading import Barrier
 
 import pytest
 import sqlalchemy as sa
@@ -12,6 +14,7 @@ from news_platform.errors import ConfigError, Conflict
 from news_platform.rss import outbox
 from news_platform.rss.ledger import changing, note_metrics
 from news_platform.rss.outbox import take_lease
+from news_platform.rss.sheets_errors import Doubt
 from news_platform.rss.sheets_start import begin_book
 from news_platform.rss.sheets_sync import SyncOptions
 from news_platform.rss.sheets_tabs import CUT_MARK, TABS
@@ -132,6 +135,51 @@ def test_a_second_writer_is_told_to_wait(desk: Desk) -> None:
         desk.sync()
     desk.time.sleep(61)
     desk.sync()
+
+
+def test_of_two_first_syncs_at_once_one_makes_the_book(desk: Desk) -> None:
+    together = Barrier(4)
+
+    def first_sync(owner: str) -> bool:
+        together.wait()
+        try:
+            desk.run_sync(owner)
+        except Conflict:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as threads:
+        assert any(threads.map(first_sync, "abcd"))
+    assert [book.title for book in desk.emulator.books.values()] == ["Desk"]
+    desk.run_sync()
+    assert differences(desk.engine, desk.book) == {}
+
+
+def test_a_book_is_known_by_its_id_once_it_was_written_to(desk: Desk) -> None:
+    desk.run_sync()
+    book = desk.book
+    book.title = "Renamed by hand"
+    desk.emulator.new_book("Desk")
+    add_article(desk.engine)
+    assert desk.run_sync().appended >= 2
+    assert differences(desk.engine, book) == {}
+
+
+def test_a_sync_that_fails_half_way_is_counted_too(desk: Desk) -> None:
+    add_articles(desk.engine, [{} for _ in range(30)])
+    desk.options = SyncOptions(max_rows=20, tries=3)
+    desk.emulator.faults.planned = deque([None, None, "before", "before", "before"])
+    with pytest.raises(Doubt, match="no answer after 3 tries"):
+        desk.sync()
+    desk.sync()
+    desk.sync()
+    told = [
+        (row["metric"], row["value"])
+        for row in desk.rows("Diagnostics")
+        if row["stage"] == "sheets"
+    ]
+    assert told[:3] == [("appended", 20), ("batches", 1), ("doubts", 3)]
+    assert sum(int(n) for name, n in told if name == "appended") >= 65
 
 
 def test_a_full_book_is_an_error_that_names_the_cure(desk: Desk) -> None:

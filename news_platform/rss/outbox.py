@@ -121,21 +121,26 @@ def settle(engine: sa.Engine, intent: Intent, *, now: datetime) -> None:
         connection.execute(applied)
 
 
-def old_fences(engine: sa.Engine, book: str, *, before: datetime) -> list[int]:
-    """Return the fences of batches so old that no copy of them can still be under way."""
+def old_intents(engine: sa.Engine, book: str, *, before: datetime, keep: int) -> list[Intent]:
+    """Return the batches of which no copy can be under way, without their rows.
+
+    They were applied before the moment given, or more than `keep` batches ago.
+    """
+    is_applied = (INTENTS.c.book == book, INTENTS.c.applied_at.is_not(None))
+    newest = sa.select(INTENTS.c.id).where(*is_applied).order_by(INTENTS.c.id.desc()).limit(keep)
+    is_old = sa.or_(INTENTS.c.applied_at < before, INTENTS.c.id.not_in(newest))
+    chosen = sa.select(INTENTS.c.id, INTENTS.c.token).where(*is_applied, is_old)
     with looking(engine) as connection:
-        chosen = sa.select(INTENTS.c.id, INTENTS.c.token).where(
-            INTENTS.c.book == book, INTENTS.c.applied_at < before
-        )
-        return [Intent(*row, rows=()).fence for row in connection.execute(chosen)]
+        return [Intent(*row, rows=()) for row in connection.execute(chosen)]
 
 
-def forget_intents(engine: sa.Engine, book: str, *, before: datetime) -> None:
-    """Drop the batches whose fences the book no longer holds."""
-    with engine.begin() as connection:
-        connection.execute(
-            sa.delete(INTENTS).where(INTENTS.c.book == book, INTENTS.c.applied_at < before)
-        )
+def forget_intents(engine: sa.Engine, intents: Iterable[Intent]) -> None:
+    """Drop batches whose fences the book no longer holds."""
+    gone = [{"gone": intent.id} for intent in intents]
+    if gone:
+        with engine.begin() as connection:
+            chosen = sa.delete(INTENTS).where(INTENTS.c.id == sa.bindparam("gone"))
+            connection.execute(chosen, gone)
 
 
 def has_pending(engine: sa.Engine, book: str) -> bool:

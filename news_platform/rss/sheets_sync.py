@@ -39,8 +39,10 @@ class SyncOptions:
     # Google's limit is 10 million cells a book.
     max_cells: int = 9_500_000
     lease_seconds: float = 600.0
-    # No copy of a request lives that long.
+    # No copy of a request lives that long, or comes after so many others, which take a quarter of
+    # an hour at Google's quota. A book has room for 30,000 characters of fences, 35 each.
     fence_hours: float = 24.0
+    max_fences: int = 300
     tries: int = 12
 
 
@@ -198,7 +200,13 @@ def _send(writer: Writer, intent: Intent, report: SyncReport) -> None:
         state = writer.book.look()
         if state.fences.get(intent.fence) == intent.token:
             return outbox.settle(writer.engine, intent, now=writer.clock())
-        batch = _batch(writer, intent, state)
+        old = outbox.old_intents(
+            writer.engine,
+            writer.book.id,
+            before=writer.clock() - timedelta(hours=writer.options.fence_hours),
+            keep=writer.options.max_fences,
+        )
+        batch = _batch(writer, intent, state, old)
         try:
             writer.book.change(batch.requests)
         except Doubt:
@@ -209,33 +217,27 @@ def _send(writer: Writer, intent: Intent, report: SyncReport) -> None:
             if writer.book.look().fences.get(intent.fence) != intent.token:
                 raise
         else:
+            outbox.forget_intents(writer.engine, old)
             return _settle(writer, intent, batch, report)
     raise Doubt(f"book {writer.book.id!r}: no answer after {writer.options.tries} tries")
 
 
-def _batch(writer: Writer, intent: Intent, state: BookState) -> Batch:
-    book, options = writer.book, writer.options
-    old = outbox.old_fences(writer.engine, book.id, before=_fence_age(writer))
+def _batch(writer: Writer, intent: Intent, state: BookState, old: Sequence[Intent]) -> Batch:
     return build_batch(
-        book,
+        writer.book,
         intent,
         state=state,
-        known=outbox.read_tabs(writer.engine, book.id),
-        old_fences=[fence for fence in old if fence in state.fences],
-        max_cells=options.max_cells,
+        known=outbox.read_tabs(writer.engine, writer.book.id),
+        old_fences=[done.fence for done in old if done.fence in state.fences],
+        max_cells=writer.options.max_cells,
     )
 
 
 def _settle(writer: Writer, intent: Intent, batch: Batch, report: SyncReport) -> None:
     outbox.settle(writer.engine, intent, now=writer.clock())
-    outbox.forget_intents(writer.engine, writer.book.id, before=_fence_age(writer))
     report.appended += batch.appended
     report.updated += batch.updated
     report.doubled_keys = max(report.doubled_keys, batch.doubled_keys)
-
-
-def _fence_age(writer: Writer) -> datetime:
-    return writer.clock() - timedelta(hours=writer.options.fence_hours)
 
 
 def _note(writer: Writer, report: SyncReport) -> None:

@@ -117,6 +117,19 @@ def test_a_metadata_id_is_taken_once(sheet: gspread.Spreadsheet) -> None:
         sheet.batch_update({"requests": [{"createDeveloperMetadata": made}]})
 
 
+def test_metadata_of_a_book_is_limited_as_google_documents(sheet: gspread.Spreadsheet) -> None:
+    def add(metadata_id: int, value: str) -> None:
+        metadata = {"metadataId": metadata_id, "metadataKey": "k", "metadataValue": value}
+        made = {**metadata, "location": {"spreadsheet": True}, "visibility": "DOCUMENT"}
+        body = {"createDeveloperMetadata": {"developerMetadata": made}}
+        sheet.batch_update({"requests": [body]})
+
+    add(1, "x" * 29_998)
+    add(2, "")
+    with pytest.raises(APIError, match="exceeds 30000 characters"):
+        add(3, "")
+
+
 @pytest.mark.parametrize(
     ("requests_", "message"),
     [

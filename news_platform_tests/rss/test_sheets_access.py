@@ -50,5 +50,22 @@ def test_a_book_that_does_not_exist_names_its_setting() -> None:
             open_book(access, TIMING)
 
 
+@pytest.mark.parametrize(
+    ("by", "scopes"),
+    [
+        ({"spreadsheet_id": "book-1"}, {"spreadsheets"}),
+        ({"spreadsheet_title": "News"}, {"spreadsheets", "drive.file"}),
+    ],
+)
+def test_no_more_is_asked_of_google_than_the_book_needs(
+    by: dict[str, str], scopes: set[str]
+) -> None:
+    emulator = SheetsEmulator()
+    emulator.new_book("News")
+    with sheets_server(emulator) as url:
+        open_book(Access(service_account_key(url), **by, endpoint=url), TIMING)
+    assert {scope.rpartition("/")[2] for scope in emulator.scopes} == scopes
+
+
 def test_the_key_is_never_shown() -> None:
     assert KEY not in repr(Access(KEY, spreadsheet_id="b"))

@@ -15,9 +15,11 @@ from news_platform.rss import outbox
 from news_platform.rss.ledger import changing, note_metrics
 from news_platform.rss.outbox import take_lease
 from news_platform.rss.sheets_errors import Doubt
+from news_platform.rss.sheets_requests import FENCE_KEY
 from news_platform.rss.sheets_start import begin_book
 from news_platform.rss.sheets_sync import SyncOptions
 from news_platform.rss.sheets_tabs import CUT_MARK, TABS
+from news_platform_tests.emulators.sheets.changes import MAX_METADATA_CHARACTERS
 from news_platform_tests.emulators.sheets.faults import Fault, Faults
 from news_platform_tests.rss.ledger_rows import (
     NOW,
@@ -48,6 +50,10 @@ def test_a_new_book_gets_its_tabs_headers_filters_and_all_rows(desk: Desk) -> No
         sheet = desk.sheet(tab.name)
         assert sheet.rows[0] == tab.columns
         assert sheet.frozen_rows == 1 and sheet.filter is not None
+        assert list(sheet.widths) == list(range(len(tab.columns)))
+    raw = desk.sheet("Raw")
+    widths = {name: raw.widths[place] for place, name in enumerate(raw.rows[0])}
+    assert widths["title"] > widths["article_url"] > widths["row_id"]
     assert differences(desk.engine, desk.book) == {}
 
 
@@ -263,3 +269,14 @@ def test_old_fences_are_removed_from_the_book(desk: Desk) -> None:
         add_article(desk.engine)
         desk.sync()
     assert len(desk.book.metadata) == 2
+
+
+def test_fences_of_many_batches_leave_room_for_more(desk: Desk) -> None:
+    desk.options = SyncOptions(max_rows=1, max_fences=3)
+    add_articles(desk.engine, [{} for _ in range(10)])
+    assert desk.sync().batches > 20
+    # Three are kept, and the last one came with the removal of the one before them.
+    assert len(desk.book.metadata) == 4
+    a_fence = len(FENCE_KEY) + len(next(iter(desk.book.metadata.values()))["metadataValue"])
+    assert 2 * SyncOptions().max_fences * a_fence < MAX_METADATA_CHARACTERS
+    assert differences(desk.engine, desk.book) == {}

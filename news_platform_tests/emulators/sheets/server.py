@@ -3,12 +3,13 @@
 import json
 import re
 import time
+from base64 import urlsafe_b64decode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote
 
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import (
@@ -56,6 +57,8 @@ class SheetsEmulator:
     writes: Quota = field(init=False)
     reads: Quota = field(init=False)
     largest_request_bytes: int = 0
+    # What the last token was asked for.
+    scopes: tuple[str, ...] = ()
     _ahead_seconds: float = 0.0
     _late: list[tuple[int, Callable[[], object]]] = field(default_factory=list)
     _lock: RLock = field(default_factory=RLock)
@@ -82,6 +85,7 @@ class SheetsEmulator:
         """Answer one request, after what was late."""
         with self._lock:
             if request.path == "/token":
+                self.scopes = _asked_scopes(request)
                 token = {"access_token": _TOKEN, "token_type": "Bearer", "expires_in": 3600}
                 return _json(200, token)
             if request.headers.get("authorization") != f"Bearer {_TOKEN}":
@@ -199,6 +203,15 @@ def _values(
     if act == "append":
         return "AppendValuesResponse", values.append_values(book, span, body, option=option)
     return "UpdateValuesResponse", values.update_values(book, span, body, option=option)
+
+
+def _asked_scopes(request: Request) -> tuple[str, ...]:
+    """Read the scopes out of a service account's signed wish."""
+    wish = parse_qs(request.body.decode()).get("assertion", [""])[0]
+    if wish.count(".") != 2:
+        return ()
+    claims = json.loads(urlsafe_b64decode(wish.split(".")[1] + "=="))
+    return tuple(claims["scope"].split())
 
 
 def _without_nulls(message: Any) -> Any:

@@ -41,6 +41,7 @@ class OutRow:
     key: str
     cells: tuple[Cell, ...]
     shown: Mapping[str, Cell]
+    is_new: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,11 @@ class Intent:
     def fence(self) -> int:
         """Return the token as a positive number of 31 bits."""
         return (int(self.token[:8], 16) & 0x7FFFFFFF) or 1
+
+    @property
+    def new_rows(self) -> int:
+        """Return how many of its rows the book did not show before."""
+        return sum(row.is_new for row in self.rows)
 
     @property
     def is_own_counters(self) -> bool:
@@ -294,13 +300,13 @@ def _is_pending(connection: sa.Connection, book: str, tab: Tab) -> bool:
 def _rows_of(connection: sa.Connection, intent_id: int) -> tuple[OutRow, ...]:
     rows = SHEET_ROWS.c
     chosen = (
-        sa.select(rows.tab, rows.key, rows.sending, rows.shown)
+        sa.select(rows.tab, rows.key, rows.sending, rows.shown, rows.seq)
         .where(rows.intent_id == intent_id)
         .order_by(rows.sending_seq, sa.func.length(rows.key), rows.key)
     )
     return tuple(
-        OutRow(tab, key, tuple(json.loads(cells)), json.loads(shown or "{}"))
-        for tab, key, cells, shown in connection.execute(chosen)
+        OutRow(tab, key, tuple(json.loads(cells)), json.loads(shown or "{}"), is_new=seq == 0)
+        for tab, key, cells, shown, seq in connection.execute(chosen)
     )
 
 

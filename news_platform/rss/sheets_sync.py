@@ -196,10 +196,12 @@ def _answer(book: Book, feeds: PlacedTab, unreadable: Sequence[Unreadable]) -> N
 
 def _send(writer: Writer, intent: Intent, report: SyncReport) -> None:
     """Apply one batch once: look for its fence first, and again after every doubt."""
+    # Until it is tried here, what it does is known from the ledger alone.
+    batch = Batch((), intent.new_rows, len(intent.rows) - intent.new_rows, doubled_keys=0)
     for tries in range(1, writer.options.tries + 1):
         state = writer.book.look()
         if state.fences.get(intent.fence) == intent.token:
-            return outbox.settle(writer.engine, intent, now=writer.clock())
+            return _settle(writer, intent, batch, report)
         old = outbox.old_intents(
             writer.engine,
             writer.book.id,

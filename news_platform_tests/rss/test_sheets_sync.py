@@ -112,6 +112,41 @@ def test_a_fault_neither_loses_nor_doubles_a_row(desk: Desk, fault: Fault, place
     assert differences(desk.engine, desk.book) == {}
 
 
+@pytest.mark.parametrize("fault", ["before", "after", "late"])
+def test_a_batch_that_was_in_doubt_is_counted_as_what_it_did(desk: Desk, fault: Fault) -> None:
+    desk.emulator.faults.latest = 1
+    desk.emulator.faults.planned = deque([None, fault])
+    report = desk.sync()
+    assert (report.appended, report.updated, report.doubts) == (5, 0, 1)
+
+
+def test_a_batch_that_another_writer_left_in_doubt_is_counted_by_the_next(desk: Desk) -> None:
+    desk.sync()
+    add_article(desk.engine)
+    change_article(desk.engine, 1, title="Changed")
+    desk.options = SyncOptions(tries=1)
+    desk.emulator.faults.planned = deque(["after"])
+    with pytest.raises(Doubt, match="no answer after 1 tries"):
+        desk.sync()
+    report = desk.sync()
+    # The article and its index row, and what the two syncs before counted of themselves.
+    counters = [row for row in desk.rows("Diagnostics") if row["stage"] == "sheets"]
+    assert (report.appended, report.updated) == (2 + len(counters), 1)
+
+
+def test_a_ledger_on_either_database_is_shown_alike(ledger: sa.Engine) -> None:
+    add_feed(ledger, "https://outlet.example/feed")
+    add_articles(ledger, [{"title": f"=A {n} 😀"} for n in range(60)])
+    with open_desk(ledger) as desk:
+        desk.emulator.faults = Faults(share=0.35, seed=5)
+        desk.options = SyncOptions(max_rows=25, tries=40)
+        desk.sync()
+        change_article(ledger, 7, title="Changed")
+        desk.sync()
+        desk.emulator.flush()
+        assert differences(ledger, desk.book) == {}
+
+
 def test_two_late_copies_of_a_batch_are_applied_once(desk: Desk) -> None:
     desk.emulator.faults.latest = 1000
     desk.emulator.faults.planned = deque([None, "late", "late", None])

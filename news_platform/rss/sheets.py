@@ -32,6 +32,7 @@ from news_platform.rss.sheets_tabs import Cell
 _SHEETS_SCOPE = "https://www.googleapis.com/auth/spreadsheets"
 # Enough to find and create our own files, and no one else's.
 _DRIVE_SCOPE = "https://www.googleapis.com/auth/drive.file"
+_LONGEST_PATH = 1_000
 _SEEN = "spreadsheetId,properties,developerMetadata,sheets.properties"
 
 
@@ -259,13 +260,17 @@ def _session(access: Access) -> AuthorizedSession:
 
 def _credentials(given: str, scopes: Sequence[str]) -> Credentials:
     """Read the key: the path of its file, or its text."""
+    cause = "GOOGLE_SERVICE_ACCOUNT_JSON: expected the path or the text of a service account's key"
     try:
         text = given if given.lstrip().startswith("{") else Path(given).read_text("utf-8")
         make: Callable[..., Credentials] = Credentials.from_service_account_info
         return make(json.loads(text), scopes=scopes)
-    except (OSError, ValueError) as error:
-        cause = "expected the path or the text of a service account's key"
-        raise ConfigError(f"GOOGLE_SERVICE_ACCOUNT_JSON: {cause}: {error}") from error
+    except OSError as error:
+        # Too long for a path: perhaps the key itself in another coding, which nobody may see.
+        shown = f"{given!r}: " if len(given) < _LONGEST_PATH else ""
+        raise ConfigError(f"{cause}: {shown}{error.strerror}") from None
+    except ValueError as error:
+        raise ConfigError(f"{cause}: {error}") from error
 
 
 class _Elsewhere(HTTPAdapter):

@@ -4,8 +4,8 @@ A server in trouble, or a proxy before it, may answer anything: a page of HTML, 
 nothing. All of that leaves the fate of a change unknown.
 """
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import requests
 from google.auth.exceptions import GoogleAuthError
@@ -17,6 +17,10 @@ Result = TypeVar("Result")
 
 # Enough to know an error page by.
 _SHOWN_CHARACTERS = 200
+# Timed out, or given up because of another change: to be looked at and tried again.
+_ABANDONED = (408, 409)
+# Drive says 403 where Sheets says 429.
+_RATE_LIMITS = ("rateLimitExceeded", "userRateLimitExceeded")
 
 
 class Doubt(FetchError):
@@ -37,7 +41,10 @@ def explained(call: Callable[[], Result]) -> Result:
         return call()
     except APIError as error:
         # The code is the document's own; an answer without one has only its status.
-        code = error.code if error.code > 0 else error.response.status_code
+        is_coded = isinstance(error.code, int) and error.code > 0
+        code = error.code if is_coded else error.response.status_code
+        if _is_rate_limit(error.error):
+            code = 429
         raise _told(code, str(error.error.get("message", ""))) from error
     except PermissionError as error:
         raise _told(403, "the book is not shared with the service account") from error
@@ -50,11 +57,17 @@ def explained(call: Callable[[], Result]) -> Result:
         raise Doubt(f"Google Sheets answers nonsense: {error!r}", reason="answer") from error
 
 
+def _is_rate_limit(error: Mapping[str, Any]) -> bool:
+    said = error.get("errors")
+    items = said if isinstance(said, list) else []
+    return any(isinstance(item, dict) and item.get("reason") in _RATE_LIMITS for item in items)
+
+
 def _told(code: int, message: str) -> Exception:
     message = _brief(message)
     if code == 429:
         return OverQuota(f"Google Sheets: {message}", reason="quota")
-    if code >= 500:
+    if code >= 500 or code in _ABANDONED:
         return Doubt(f"Google Sheets answers {code}: {message}", reason="status")
     if code in (401, 403):
         cure = "share the book with the service account, or check GOOGLE_SERVICE_ACCOUNT_JSON"

@@ -1,5 +1,8 @@
 """Which view the settings ask for, and what a wrong key or book is told."""
 
+from base64 import b64encode
+from traceback import format_exception
+
 import pytest
 
 from news_platform.errors import ConfigError
@@ -41,6 +44,14 @@ def test_a_book_without_an_account_names_the_missing_setting() -> None:
 def test_a_key_that_cannot_be_read_names_its_setting(key: str) -> None:
     with pytest.raises(ConfigError, match="GOOGLE_SERVICE_ACCOUNT_JSON"):
         open_book(Access(key, spreadsheet_id="b"), TIMING)
+
+
+def test_a_key_in_another_coding_is_not_shown() -> None:
+    key = b64encode(b'{"private_key": "PLANTED"}' * 100).decode()
+    with pytest.raises(ConfigError, match="GOOGLE_SERVICE_ACCOUNT_JSON") as caught:
+        open_book(Access(key, spreadsheet_id="b"), TIMING)
+    told = "".join(format_exception(caught.value))
+    assert key[:40] not in told and "File name too long" in told
 
 
 def test_a_book_that_does_not_exist_names_its_setting() -> None:

@@ -37,6 +37,7 @@ GARBAGE = {
     "null": answer(200, b"null"),
     "a text as error": answer(500, b'{"error": "backend"}'),
     "an error without code": answer(500, b'{"error": {"message": "backend"}}'),
+    "an odd error": answer(500, b'{"error": {"code": "x", "errors": ["y"], "message": null}}'),
     "not utf-8": answer(200, b"\xff\xfe\x00"),
 }
 
@@ -149,6 +150,29 @@ def test_a_page_that_refuses_is_a_refusal_and_not_tried_again(
     with pytest.raises(Refused, match="Request Entity Too Large"):
         desk.sync()
     assert garbler.garbled == 1
+
+
+@pytest.mark.parametrize("reason", ["rateLimitExceeded", "userRateLimitExceeded"])
+def test_drives_own_way_to_say_over_quota_is_waited_out(
+    desk: Desk, garbler: Garbler, reason: str
+) -> None:
+    errors = [{"domain": "usageLimits", "reason": reason, "message": "Rate Limit Exceeded"}]
+    said = {"error": {"code": 403, "message": "Rate Limit Exceeded", "errors": errors}}
+    garbler.place, garbler.is_applied = "/drive/v3/files", False
+    garbler.garbage = iter([answer(403, json.dumps(said).encode())] * 3)
+    assert desk.sync().quota_waits == 3
+    assert differences(desk.engine, desk.book) == {}
+
+
+@pytest.mark.parametrize("code", [408, 409])
+def test_a_change_that_was_given_up_is_made_again(desk: Desk, garbler: Garbler, code: int) -> None:
+    desk.sync()
+    add_article(desk.engine)
+    said = {"error": {"code": code, "message": "The operation was aborted.", "status": "ABORTED"}}
+    garbler.place, garbler.is_applied = ":batchUpdate", False
+    garbler.garbage = iter([answer(code, json.dumps(said).encode())])
+    assert desk.sync().doubts == 1
+    assert differences(desk.engine, desk.book) == {}
 
 
 @pytest.mark.parametrize("fault", ["over_quota", "before", "after", "late"])

@@ -31,10 +31,10 @@ from news_platform.rss.export import (
 from news_platform.rss.feed_rows import feed_urls
 from news_platform.rss.opml import opml_document, opml_feeds
 from news_platform.rss.options import discovery_options, poll_options, work_options
-from news_platform.rss.sheets import Access, Timing, open_book
+from news_platform.rss.sheets import Access, Timing
 from news_platform.rss.sheets_access import sheets_access
 from news_platform.rss.sheets_ensure import ensure_tabs
-from news_platform.rss.sheets_sync import run_sync
+from news_platform.rss.sheets_sync import SyncReport, open_remembered, run_sync
 from news_platform.rss.status import ledger_status
 from news_platform.rss.surveyed import SurveyedRobots
 from news_platform.storage.store import ObjectStore, open_store
@@ -57,7 +57,10 @@ def ensure(root: str, as_json: bool) -> None:
     url = doors.ledger.engine.url.render_as_string(hide_password=True)
     document = {"ledger": url, "version": flow.LEDGER_VERSION}
     if access := _access(doors):
-        book = open_book(access, _timing(doors))
+        now = doors.clock.now()
+        book = open_remembered(
+            doors.ledger.engine, access, owner=_owner(), timing=_timing(doors), now=now
+        )
         ensure_tabs(doors.ledger.engine, book)
         document["sheet"] = book.url
     text = f"ready: {' and '.join(document[key] for key in ('ledger', 'sheet') if key in document)}"
@@ -72,22 +75,40 @@ def sync(root: str, as_json: bool) -> None:
     doors = Doors(settings_for(root))
     engine, store = doors.ledger.engine, doors.data_root.store
     if access := _access(doors):
-        owner = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
         done = run_sync(
             engine,
             access,
-            owner=owner,
+            owner=_owner(),
             timing=_timing(doors),
             clock=doors.clock.now,
             discover=lambda urls: _discover(doors, urls),
         )
-        text = f"{done.appended} rows added, {done.updated} updated, {done.edits.taken} edits taken"
-        emit(asdict(done), as_json=as_json, text=f"{text}: {done.url}")
+        emit(asdict(done), as_json=as_json, text=_sync_text(done))
         return
-    if workbook.is_stale(engine, store):
-        workbook.write_workbook(engine, store)
     place = store.uri(workbook.WORKBOOK_PATH)
-    emit({"workbook": place}, as_json=as_json, text=f"up to date: {place}")
+    rows = 0
+    if is_stale := workbook.is_stale(engine, store):
+        rows = sum(workbook.write_workbook(engine, store).rows.values())
+    text = f"wrote {_rows(rows)}: {place}" if is_stale else f"nothing to write: {place}"
+    emit({"workbook": place, "written": is_stale, "rows": rows}, as_json=as_json, text=text)
+
+
+def _sync_text(done: SyncReport) -> str:
+    rows, edits = done.appended + done.updated, done.edits.taken + done.edits.refused
+    said = []
+    if rows:
+        said.append(f"wrote {_rows(rows)} ({done.appended} new, {done.updated} changed)")
+    if edits:
+        said.append(f"{done.edits.taken} edits taken, {done.edits.refused} refused")
+    return f"{', '.join(said) or 'nothing to write'}: {done.url}"
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row" if count == 1 else f"{count:,} rows"
+
+
+def _owner() -> str:
+    return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
 
 def _access(doors: Doors) -> Access | None:
@@ -118,11 +139,15 @@ def discovery(feeds: tuple[str, ...], opml: Path | None, root: str, as_json: boo
         "candidates": report.candidates,
         "known": report.known,
         "added": report.added,
+        "revived": report.revived,
         "outcomes": report.outcomes,
         "feeds": [{"feed_url": u, "outcome": o, "notes": n} for u, o, n in verdicts],
     }
     lines = [f"{outcome:<12} {url} {notes}".rstrip() for url, outcome, notes in verdicts]
-    lines.append(f"{report.candidates} candidates, {report.known} known, {report.added} added")
+    lines.append(
+        f"{report.candidates} candidates, {report.known} known, {report.added} added, "
+        f"{report.revived} active again"
+    )
     emit(document, as_json=as_json, text="\n".join(lines))
     if named and not report.outcomes.get("active"):
         sys.exit(1)

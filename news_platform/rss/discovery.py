@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
@@ -26,6 +26,11 @@ from news_platform.web.urls import canonical_url
 
 _SURE = 0.8
 _LANGUAGE_SAMPLE = 20
+# A paused feed stays so: a person put it aside.
+_IN_USE = ("active", "paused")
+
+Taken = Literal["added", "revived"]
+"""How a feed came into use: registered for the first time, or known and not in use before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +50,15 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryReport:
-    """How a discovery went; `outcomes` counts candidates by verdict."""
+    """How a discovery went; `outcomes` counts candidates by verdict.
+
+    `revived` feeds were registered as rejected, dead or gone, and are active now.
+    """
 
     candidates: int
     known: int
     added: int
+    revived: int
     outcomes: Mapping[str, int]
     verdicts: tuple[Verdict, ...]
 
@@ -75,9 +84,15 @@ async def discover_feeds(
     gate = asyncio.Semaphore(options.concurrency)
     looks = (_look_within(gate, url, fetcher, pool, options=options, now=now) for url in fresh)
     verdicts = tuple(await asyncio.gather(*looks))
-    added = await asyncio.to_thread(_register, engine, verdicts, now=now)
-    outcomes = dict(Counter(verdict.outcome for verdict in verdicts))
-    return DiscoveryReport(len(asked), len(asked) - len(fresh), added, outcomes, verdicts)
+    taken = Counter(await asyncio.to_thread(_register, engine, verdicts, now=now))
+    return DiscoveryReport(
+        candidates=len(asked),
+        known=len(asked) - len(fresh),
+        added=taken["added"],
+        revived=taken["revived"],
+        outcomes=dict(Counter(verdict.outcome for verdict in verdicts)),
+        verdicts=verdicts,
+    )
 
 
 async def _look_within(
@@ -156,18 +171,21 @@ def _judge_content(
     return found
 
 
-def _register(engine: sa.Engine, verdicts: Sequence[Verdict], *, now: datetime) -> int:
+def _register(
+    engine: sa.Engine, verdicts: Sequence[Verdict], *, now: datetime
+) -> list[Taken | None]:
+    """Write every verdict down; return, one for each, how it came into use, None: it did not."""
     with changing(engine) as change:
-        new = [_register_feed(change, verdict, now=now) for verdict in verdicts]
+        taken = [_register_feed(change, verdict, now=now) for verdict in verdicts]
         for verdict in verdicts:
             if canonical_url(verdict.asked_url) != canonical_url(verdict.feed_url):
                 _register_site(change, verdict, now=now)
         counts = Counter(f"candidates_{verdict.outcome}" for verdict in verdicts)
         note_metrics(change, "discovery", counts, now=now)
-    return sum(is_new and v.outcome == "active" for is_new, v in zip(new, verdicts, strict=True))
+    return taken
 
 
-def _register_feed(change: Change, verdict: Verdict, *, now: datetime) -> bool:
+def _register_feed(change: Change, verdict: Verdict, *, now: datetime) -> Taken | None:
     """Register what was found; what a person may have set about a feed in use stays."""
     key, columns = canonical_url(verdict.feed_url), _columns(verdict, now=now)
     chosen = sa.select(FEEDS.c.status, FEEDS.c.lang).where(FEEDS.c.feed_url_canon == key)
@@ -176,7 +194,10 @@ def _register_feed(change: Change, verdict: Verdict, *, now: datetime) -> bool:
         del columns["status"]
     if known and known.lang and known.status != "rejected":
         del columns["lang"]
-    return upsert_feed(change, key, **columns)
+    upsert_feed(change, key, **columns)
+    if verdict.outcome != "active" or (known and known.status in _IN_USE):
+        return None
+    return "revived" if known else "added"
 
 
 def _register_site(change: Change, verdict: Verdict, *, now: datetime) -> None:

@@ -23,8 +23,10 @@ from news_platform.rss.sheets_tabs import TABS, Cell, Tab, cell_of
 CELL_LIMIT = 50_000
 # Diagnostics of this stage tell of the sync itself: they wait for the next one.
 STAGE = "sheets"
-# What a row costs beside its text, in characters of a request.
-_ROW_CHARACTERS = 2_000
+# What a cell and a row cost in a request beside their text. Foreign columns between all of ours
+# add 160 bytes a cell: that is more than Google advises, but well below what it refuses.
+_CELL_BYTES = 50
+_ROW_BYTES = 500
 _KEY = ("book", "tab", "key")
 
 
@@ -39,6 +41,7 @@ class OutRow:
     key: str
     cells: tuple[Cell, ...]
     shown: Mapping[str, Cell]
+    is_new: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,16 @@ class Intent:
         """Return the token as a positive number of 31 bits."""
         return (int(self.token[:8], 16) & 0x7FFFFFFF) or 1
 
+    @property
+    def new_rows(self) -> int:
+        """Return how many of its rows the book did not show before."""
+        return sum(row.is_new for row in self.rows)
+
+    @property
+    def is_own_counters(self) -> bool:
+        """Tell whether there is nothing in it but what an earlier sync counted of itself."""
+        return all(row.tab == "Diagnostics" and STAGE in row.cells[:2] for row in self.rows)
+
 
 def take_lease(engine: sa.Engine, book: str, owner: str, *, seconds: float, now: datetime) -> bool:
     """Become the book's one writer, or stay it; False while another one is."""
@@ -66,8 +79,13 @@ def take_lease(engine: sa.Engine, book: str, owner: str, *, seconds: float, now:
         held = sa.select(WRITERS.c.owner).where(WRITERS.c.book == book)
         if connection.execute(held).one_or_none():
             return False
-        connection.execute(sa.insert(WRITERS).values(book=book, owner=owner, until=until))
-        return True
+    try:
+        with engine.begin() as connection:
+            connection.execute(sa.insert(WRITERS).values(book=book, owner=owner, until=until))
+    except sa.exc.IntegrityError:
+        # Another one was the first writer ever at the same moment.
+        return False
+    return True
 
 
 def give_lease_back(engine: sa.Engine, book: str, owner: str) -> None:
@@ -78,7 +96,7 @@ def give_lease_back(engine: sa.Engine, book: str, owner: str) -> None:
 
 
 def next_intent(
-    engine: sa.Engine, book: str, *, max_rows: int, max_characters: int, now: datetime
+    engine: sa.Engine, book: str, *, max_rows: int, max_bytes: int, now: datetime
 ) -> Intent | None:
     """Return the batch whose fate is open, else a new one of rows that the book does not show."""
     with engine.begin() as connection:
@@ -86,7 +104,7 @@ def next_intent(
         left = connection.execute(sa.select(INTENTS.c.id, INTENTS.c.token).where(*is_open)).first()
         found = (left.id, left.token) if left else None
         found = found or _new_intent(
-            connection, book, max_rows=max_rows, max_characters=max_characters, now=now
+            connection, book, max_rows=max_rows, max_bytes=max_bytes, now=now
         )
         if found is None:
             return None
@@ -109,21 +127,26 @@ def settle(engine: sa.Engine, intent: Intent, *, now: datetime) -> None:
         connection.execute(applied)
 
 
-def old_fences(engine: sa.Engine, book: str, *, before: datetime) -> list[int]:
-    """Return the fences of batches so old that no copy of them can still be under way."""
+def old_intents(engine: sa.Engine, book: str, *, before: datetime, keep: int) -> list[Intent]:
+    """Return the batches of which no copy can be under way, without their rows.
+
+    They were applied before the moment given, or more than `keep` batches ago.
+    """
+    is_applied = (INTENTS.c.book == book, INTENTS.c.applied_at.is_not(None))
+    newest = sa.select(INTENTS.c.id).where(*is_applied).order_by(INTENTS.c.id.desc()).limit(keep)
+    is_old = sa.or_(INTENTS.c.applied_at < before, INTENTS.c.id.not_in(newest))
+    chosen = sa.select(INTENTS.c.id, INTENTS.c.token).where(*is_applied, is_old)
     with looking(engine) as connection:
-        chosen = sa.select(INTENTS.c.id, INTENTS.c.token).where(
-            INTENTS.c.book == book, INTENTS.c.applied_at < before
-        )
-        return [Intent(*row, rows=()).fence for row in connection.execute(chosen)]
+        return [Intent(*row, rows=()) for row in connection.execute(chosen)]
 
 
-def forget_intents(engine: sa.Engine, book: str, *, before: datetime) -> None:
-    """Drop the batches whose fences the book no longer holds."""
-    with engine.begin() as connection:
-        connection.execute(
-            sa.delete(INTENTS).where(INTENTS.c.book == book, INTENTS.c.applied_at < before)
-        )
+def forget_intents(engine: sa.Engine, intents: Iterable[Intent]) -> None:
+    """Drop batches whose fences the book no longer holds."""
+    gone = [{"gone": intent.id} for intent in intents]
+    if gone:
+        with engine.begin() as connection:
+            chosen = sa.delete(INTENTS).where(INTENTS.c.id == sa.bindparam("gone"))
+            connection.execute(chosen, gone)
 
 
 def has_pending(engine: sa.Engine, book: str) -> bool:
@@ -185,9 +208,9 @@ def refill_tab(engine: sa.Engine, book: str, tab: str) -> None:
 
 
 def _new_intent(
-    connection: sa.Connection, book: str, *, max_rows: int, max_characters: int, now: datetime
+    connection: sa.Connection, book: str, *, max_rows: int, max_bytes: int, now: datetime
 ) -> tuple[int, str] | None:
-    chosen = _chosen_rows(connection, book, max_rows=max_rows, max_characters=max_characters)
+    chosen = _chosen_rows(connection, book, max_rows=max_rows, max_bytes=max_bytes)
     if not chosen:
         return None
     made = sa.insert(INTENTS).values(book=book, token="", made_at=now).returning(INTENTS.c.id)
@@ -225,11 +248,11 @@ def _key(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _chosen_rows(
-    connection: sa.Connection, book: str, *, max_rows: int, max_characters: int
+    connection: sa.Connection, book: str, *, max_rows: int, max_bytes: int
 ) -> list[dict[str, Any]]:
     """Return rows of all tabs until the batch is full; one row alone may be over the size."""
     chosen: list[dict[str, Any]] = []
-    characters = 0
+    size_bytes = 0
     start = read_start(connection, book)
     for tab in TABS:
         columns = [tab.table.c[name] for name in tab.columns]
@@ -237,13 +260,18 @@ def _chosen_rows(
         for key, seq, *values in connection.execute(wanted):
             cells = [cell_of(value, limit=CELL_LIMIT) for value in values]
             sending = json.dumps(cells, ensure_ascii=False)
-            characters += len(sending) + _ROW_CHARACTERS
-            if chosen and characters > max_characters:
+            size_bytes += _request_bytes(cells)
+            if chosen and size_bytes > max_bytes:
                 return chosen
             chosen.append(
                 {"book": book, "tab": tab.name, "key": str(key), "seq": seq, "sending": sending}
             )
     return chosen
+
+
+def _request_bytes(cells: list[Cell]) -> int:
+    """Return at most how many bytes a row takes in a request, where é is six and 😀 is twelve."""
+    return len(json.dumps(cells)) + _CELL_BYTES * len(cells) + _ROW_BYTES
 
 
 def _pending(book: str, tab: Tab, *columns: sa.Column[Any], start: Start) -> sa.Select[Any]:
@@ -272,13 +300,13 @@ def _is_pending(connection: sa.Connection, book: str, tab: Tab) -> bool:
 def _rows_of(connection: sa.Connection, intent_id: int) -> tuple[OutRow, ...]:
     rows = SHEET_ROWS.c
     chosen = (
-        sa.select(rows.tab, rows.key, rows.sending, rows.shown)
+        sa.select(rows.tab, rows.key, rows.sending, rows.shown, rows.seq)
         .where(rows.intent_id == intent_id)
         .order_by(rows.sending_seq, sa.func.length(rows.key), rows.key)
     )
     return tuple(
-        OutRow(tab, key, tuple(json.loads(cells)), json.loads(shown or "{}"))
-        for tab, key, cells, shown in connection.execute(chosen)
+        OutRow(tab, key, tuple(json.loads(cells)), json.loads(shown or "{}"), is_new=seq == 0)
+        for tab, key, cells, shown, seq in connection.execute(chosen)
     )
 
 

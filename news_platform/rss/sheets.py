@@ -6,24 +6,25 @@ unknown (5xx, a lost answer) is a `Doubt`: whoever asked must look before asking
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
 import gspread
 import requests
-from google.auth.exceptions import GoogleAuthError
 from google.auth.transport.requests import AuthorizedSession
 from google.auth.transport.requests import Request as AuthRequest
 from google.oauth2.service_account import Credentials
-from gspread.exceptions import APIError, SpreadsheetNotFound
+from gspread.exceptions import SpreadsheetNotFound
 from gspread.http_client import ParamsType
 from gspread.urls import DRIVE_FILES_API_V3_URL
 from gspread.utils import MimeType
 from requests.adapters import HTTPAdapter
 
-from news_platform.errors import ConfigError, FetchError, InputError
+from news_platform.errors import ConfigError
+from news_platform.rss.sheets_errors import Doubt, OverQuota, Result, explained
 from news_platform.rss.sheets_pace import Pace, backoff_seconds
 from news_platform.rss.sheets_requests import FENCE_KEY, Request
 from news_platform.rss.sheets_tabs import Cell
@@ -31,17 +32,8 @@ from news_platform.rss.sheets_tabs import Cell
 _SHEETS_SCOPE = "https://www.googleapis.com/auth/spreadsheets"
 # Enough to find and create our own files, and no one else's.
 _DRIVE_SCOPE = "https://www.googleapis.com/auth/drive.file"
+_LONGEST_PATH = 1_000
 _SEEN = "spreadsheetId,properties,developerMetadata,sheets.properties"
-
-Result = TypeVar("Result")
-
-
-class Doubt(FetchError):
-    """Whether a change was applied is unknown."""
-
-
-class Refused(InputError):
-    """Google understood the change and did not apply it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +103,14 @@ class Book:
         """Return how often a call had to wait for the quota."""
         return self._line.waits
 
+    def wait(self, tries: int) -> None:
+        """Wait after so many failures in a row."""
+        self._line.timing.sleep(backoff_seconds(tries))
+
     def look(self) -> BookState:
         """Return the tabs and the fences as they are now."""
-        found = self._line.read(lambda: self._sheet.fetch_sheet_metadata({"fields": _SEEN}))
-        return BookState(
-            tuple(_sheet_of(item["properties"]) for item in found["sheets"]),
-            {
-                item["metadataId"]: item.get("metadataValue", "")
-                for item in found.get("developerMetadata", ())
-                if item.get("metadataKey") == FENCE_KEY
-            },
+        return self._line.read(
+            lambda: _state_of(self._sheet.fetch_sheet_metadata({"fields": _SEEN}))
         )
 
     def read(self, ranges: Sequence[str]) -> list[list[list[Cell]]]:
@@ -128,22 +118,36 @@ class Book:
         if not ranges:
             return []
         params: ParamsType = {"valueRenderOption": "UNFORMATTED_VALUE"}
-        found = self._line.read(lambda: self._sheet.values_batch_get(list(ranges), params))
-        return [item.get("values", []) for item in found["valueRanges"]]
+
+        def call() -> list[list[list[Cell]]]:
+            found = self._sheet.values_batch_get(list(ranges), params)["valueRanges"]
+            if len(found) != len(ranges):
+                raise KeyError(f"{len(found)} of {len(ranges)} ranges")
+            return [item.get("values", []) for item in found]
+
+        return self._line.read(call)
 
     def change(self, changes: Sequence[Request]) -> None:
         """Apply all changes or none; raise Refused or Doubt."""
-        self._line.write(lambda: self._sheet.batch_update({"requests": list(changes)}))
+        # Only an answer that names the book is one from Google.
+        body = {"requests": list(changes)}
+        self._line.write(lambda: self._sheet.batch_update(body)["spreadsheetId"])
 
 
-def open_book(access: Access, timing: Timing) -> Book:
-    """Open the book by its id, else by its title, which is created when there is none."""
+def open_book(access: Access, timing: Timing, *, known_id: str | None = None) -> Book:
+    """Open the book by its id, else by its title, which is created when there is none.
+
+    `known_id` is what the title stood for before: it wins over others that bear the same title.
+    """
     line = _Line(timing)
     session = _session(access)
     client = gspread.Client(auth=session.credentials, session=session)
     client.set_timeout(timing.timeout_seconds)
     if access.spreadsheet_id:
         return Book(_open(client, access.spreadsheet_id, line), line)
+    if known_id:
+        with suppress(SpreadsheetNotFound):
+            return Book(line.read(lambda: client.open_by_key(known_id)), line)
     title = access.spreadsheet_title
     try:
         return Book(line.read(lambda: client.open(title)), line)
@@ -165,7 +169,11 @@ def _create(client: gspread.Client, title: str, line: "_Line") -> gspread.Spread
     except Doubt:
         # It may be there all the same; a second one of its name would split the rows.
         line.pause()
-    return line.read(lambda: client.open(title))
+    try:
+        return line.read(lambda: client.open(title))
+    except SpreadsheetNotFound as error:
+        cause = "Google did not say whether it made it; the next sync looks for it first"
+        raise Doubt(f"there is no book {title!r} yet: {cause}", reason="create") from error
 
 
 @dataclass(slots=True)
@@ -203,10 +211,10 @@ class _Line:
             self._wait(pace.wait_seconds(self.timing.clock()))
             pace.note(self.timing.clock())
             try:
-                return _explained(call)
-            except _OverQuota:
+                return explained(call)
+            except OverQuota:
                 self._wait(backoff_seconds(tries))
-        return _explained(call)
+        return explained(call)
 
     def _wait(self, seconds: float) -> None:
         if seconds > 0:
@@ -214,33 +222,15 @@ class _Line:
             self.timing.sleep(seconds)
 
 
-class _OverQuota(FetchError):
-    """Too many calls; this one was not applied."""
-
-
-def _explained(call: Callable[[], Result]) -> Result:
-    """Make the call; what it raises is told in our own words."""
-    try:
-        return call()
-    except APIError as error:
-        raise _told(error.code, str(error.error.get("message", ""))) from error
-    except PermissionError as error:
-        raise _told(403, "the book is not shared with the service account") from error
-    except GoogleAuthError as error:
-        raise ConfigError(f"Google refuses the service account: {error}") from error
-    except requests.RequestException as error:
-        raise Doubt(f"no answer from Google Sheets: {error}", reason="network") from error
-
-
-def _told(code: int, message: str) -> Exception:
-    if code == 429:
-        return _OverQuota(f"Google Sheets: {message}", reason="quota")
-    if code >= 500 or code < 0:
-        return Doubt(f"Google Sheets answers {code}: {message}", reason="status")
-    if code in (401, 403):
-        cure = "share the book with the service account, or check GOOGLE_SERVICE_ACCOUNT_JSON"
-        return ConfigError(f"Google Sheets refuses: {message}; {cure}")
-    return Refused(f"Google Sheets refuses: {message}")
+def _state_of(found: Mapping[str, Any]) -> BookState:
+    return BookState(
+        tuple(_sheet_of(item["properties"]) for item in found["sheets"]),
+        {
+            item["metadataId"]: item.get("metadataValue", "")
+            for item in found.get("developerMetadata", ())
+            if item.get("metadataKey") == FENCE_KEY
+        },
+    )
 
 
 def _sheet_of(properties: Mapping[str, Any]) -> Sheet:
@@ -270,13 +260,17 @@ def _session(access: Access) -> AuthorizedSession:
 
 def _credentials(given: str, scopes: Sequence[str]) -> Credentials:
     """Read the key: the path of its file, or its text."""
+    cause = "GOOGLE_SERVICE_ACCOUNT_JSON: expected the path or the text of a service account's key"
     try:
         text = given if given.lstrip().startswith("{") else Path(given).read_text("utf-8")
         make: Callable[..., Credentials] = Credentials.from_service_account_info
         return make(json.loads(text), scopes=scopes)
-    except (OSError, ValueError) as error:
-        cause = "expected the path or the text of a service account's key"
-        raise ConfigError(f"GOOGLE_SERVICE_ACCOUNT_JSON: {cause}: {error}") from error
+    except OSError as error:
+        # Too long for a path: perhaps the key itself in another coding, which nobody may see.
+        shown = f"{given!r}: " if len(given) < _LONGEST_PATH else ""
+        raise ConfigError(f"{cause}: {shown}{error.strerror}") from None
+    except ValueError as error:
+        raise ConfigError(f"{cause}: {error}") from error
 
 
 class _Elsewhere(HTTPAdapter):

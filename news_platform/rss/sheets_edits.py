@@ -28,6 +28,8 @@ _OTHER_KEY = "feed_url_canon is not that of feed_url: leave it empty"
 _STATUSES = get_args(FeedStatus)
 # So many new addresses are looked at by one sync; the rest waits for the next.
 _MAX_NEW = 200
+# So many rows without a feed are answered by one sync: more would make too large a request.
+_MAX_ANSWERS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ def take_edits(
     found = list(edits_of(rows, shown_rows(engine, book, FEEDS_TAB)))
     edits = [item for item in found if isinstance(item, Edit)]
     new = [item for item in found if isinstance(item, NewFeed)][:_MAX_NEW]
-    unreadable = tuple(item for item in found if isinstance(item, Unreadable))
+    unreadable = tuple(item for item in found if isinstance(item, Unreadable))[:_MAX_ANSWERS]
     # Before its row is noted: who dies in between looks again at what is known by then.
     verdicts = (
         {v.asked_url: v for v in discover([item.url for item in new]).verdicts} if new else {}

@@ -8,7 +8,8 @@ import sqlalchemy as sa
 
 from news_platform.errors import NewsPlatformError
 from news_platform.rss.outbox import note_tab, read_tabs, refill_tab
-from news_platform.rss.sheets import Book, BookState, Doubt, Refused, Sheet
+from news_platform.rss.sheets import Book, BookState, Sheet
+from news_platform.rss.sheets_errors import Doubt, Refused
 from news_platform.rss.sheets_layout import Layout, layout_of, quoted
 from news_platform.rss.sheets_requests import Request, add_column_requests, new_tab_requests
 from news_platform.rss.sheets_tabs import TABS, Cell, Tab
@@ -31,10 +32,16 @@ class PlacedTab:
 
 def ensure_tabs(engine: sa.Engine, book: Book) -> None:
     """Bring the book to where every tab has all its columns; remember what was found."""
-    for _ in range(_TRIES):
-        if not _changed_something(engine, book):
-            return
-    raise NewsPlatformError(f"book {book.id!r} changes faster than its tabs can be made")
+    last = NewsPlatformError(f"book {book.id!r} changes faster than its tabs can be made")
+    for tries in range(1, _TRIES + 1):
+        try:
+            if not _changed_something(engine, book):
+                return
+        except (Doubt, Refused) as error:
+            # Applied or not, or made by somebody else: the next look tells.
+            last = error
+            book.wait(tries)
+    raise last
 
 
 def _changed_something(engine: sa.Engine, book: Book) -> bool:
@@ -48,11 +55,7 @@ def _changed_something(engine: sa.Engine, book: Book) -> bool:
     if not changes:
         _remember(engine, book.id, placed, known=known)
         return False
-    try:
-        book.change(changes)
-    except (Doubt, Refused):
-        # Applied or not, or made by somebody else: the next look tells.
-        return True
+    book.change(changes)
     return True
 
 

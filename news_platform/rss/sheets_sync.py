@@ -15,14 +15,13 @@ from news_platform.rss.sheets import (
     Access,
     Book,
     BookState,
-    Doubt,
-    Refused,
     Timing,
     open_book,
 )
 from news_platform.rss.sheets_batch import Batch, build_batch
 from news_platform.rss.sheets_edits import Discover, EditReport, Unreadable, take_edits
 from news_platform.rss.sheets_ensure import PlacedTab, ensure_tabs, read_placed
+from news_platform.rss.sheets_errors import Doubt, Refused
 from news_platform.rss.sheets_layout import quoted
 from news_platform.rss.sheets_pace import backoff_seconds
 from news_platform.rss.sheets_requests import cells_request
@@ -36,12 +35,14 @@ class SyncOptions:
 
     max_rows: int = 1_000
     # Google advises 2 MB a request.
-    max_characters: int = 2_000_000
+    max_bytes: int = 2_000_000
     # Google's limit is 10 million cells a book.
     max_cells: int = 9_500_000
     lease_seconds: float = 600.0
-    # No copy of a request lives that long.
+    # No copy of a request lives that long, or comes after so many others, which take a quarter of
+    # an hour at Google's quota. A book has room for 30,000 characters of fences, 35 each.
     fence_hours: float = 24.0
+    max_fences: int = 300
     tries: int = 12
 
 
@@ -58,6 +59,8 @@ class SyncReport:
     doubled_keys: int = 0
     # Rows older than those the book began with.
     left_out: int = 0
+    # Whether there was more to send than what an earlier sync counted of itself.
+    sent_news: bool = False
     edits: EditReport = field(default_factory=EditReport)
 
 
@@ -86,12 +89,27 @@ def run_sync(
     clock: Callable[[], datetime],
     discover: Discover,
 ) -> SyncReport:
-    """Open the book of the settings, remember which one it is, and bring it up to the ledger."""
-    book = open_book(access, timing)
-    if read_config(engine, _book_key(access)) != book.id:
-        with changing(engine) as change:
-            write_config(change, _book_key(access), book.id, now=clock())
+    """Bring the book of the settings up to the ledger."""
+    book = open_remembered(engine, access, owner=owner, timing=timing, now=clock())
     return sync(Writer(engine, book, owner, clock, timing.sleep, discover))
+
+
+def open_remembered(
+    engine: sa.Engine, access: Access, *, owner: str, timing: Timing, now: datetime
+) -> Book:
+    """Open the book of the settings and remember which one it is; one at a time may create it."""
+    if access.spreadsheet_id:
+        return open_book(access, timing)
+    _lease(engine, access.name, owner, seconds=SyncOptions().lease_seconds, now=now)
+    try:
+        known_id = read_config(engine, _book_key(access))
+        book = open_book(access, timing, known_id=known_id)
+        if known_id != book.id:
+            with changing(engine) as change:
+                write_config(change, _book_key(access), book.id, now=now)
+    finally:
+        outbox.give_lease_back(engine, access.name, owner)
+    return book
 
 
 def is_behind(engine: sa.Engine, access: Access) -> bool:
@@ -116,11 +134,13 @@ def sync(writer: Writer) -> SyncReport:
             _renew(writer)
             _send(writer, intent, report)
             report.batches += 1
+            report.sent_news |= not intent.is_own_counters
     finally:
         outbox.give_lease_back(writer.engine, writer.book.id, writer.owner)
-    report.quota_waits = writer.book.waits
-    report.left_out = count_left_out(writer.engine, writer.book.id)
-    _note(writer, report)
+        report.quota_waits = writer.book.waits
+        report.left_out = count_left_out(writer.engine, writer.book.id)
+        # Also of a sync that failed: what it did is done.
+        _note(writer, report)
     return report
 
 
@@ -131,8 +151,11 @@ def _begin(writer: Writer) -> None:
 
 def _renew(writer: Writer) -> None:
     seconds, now = writer.options.lease_seconds, writer.clock()
-    book = writer.book.id
-    if not outbox.take_lease(writer.engine, book, writer.owner, seconds=seconds, now=now):
+    _lease(writer.engine, writer.book.id, writer.owner, seconds=seconds, now=now)
+
+
+def _lease(engine: sa.Engine, book: str, owner: str, *, seconds: float, now: datetime) -> None:
+    if not outbox.take_lease(engine, book, owner, seconds=seconds, now=now):
         raise Conflict(f"another sync writes to book {book!r}: wait for it to end", thing=book)
 
 
@@ -141,7 +164,7 @@ def _next_intent(writer: Writer) -> Intent | None:
         writer.engine,
         writer.book.id,
         max_rows=writer.options.max_rows,
-        max_characters=writer.options.max_characters,
+        max_bytes=writer.options.max_bytes,
         now=writer.clock(),
     )
 
@@ -173,11 +196,19 @@ def _answer(book: Book, feeds: PlacedTab, unreadable: Sequence[Unreadable]) -> N
 
 def _send(writer: Writer, intent: Intent, report: SyncReport) -> None:
     """Apply one batch once: look for its fence first, and again after every doubt."""
+    # Until it is tried here, what it does is known from the ledger alone.
+    batch = Batch((), intent.new_rows, len(intent.rows) - intent.new_rows, doubled_keys=0)
     for tries in range(1, writer.options.tries + 1):
         state = writer.book.look()
         if state.fences.get(intent.fence) == intent.token:
-            return outbox.settle(writer.engine, intent, now=writer.clock())
-        batch = _batch(writer, intent, state)
+            return _settle(writer, intent, batch, report)
+        old = outbox.old_intents(
+            writer.engine,
+            writer.book.id,
+            before=writer.clock() - timedelta(hours=writer.options.fence_hours),
+            keep=writer.options.max_fences,
+        )
+        batch = _batch(writer, intent, state, old)
         try:
             writer.book.change(batch.requests)
         except Doubt:
@@ -188,37 +219,35 @@ def _send(writer: Writer, intent: Intent, report: SyncReport) -> None:
             if writer.book.look().fences.get(intent.fence) != intent.token:
                 raise
         else:
+            outbox.forget_intents(writer.engine, old)
             return _settle(writer, intent, batch, report)
     raise Doubt(f"book {writer.book.id!r}: no answer after {writer.options.tries} tries")
 
 
-def _batch(writer: Writer, intent: Intent, state: BookState) -> Batch:
-    book, options = writer.book, writer.options
-    old = outbox.old_fences(writer.engine, book.id, before=_fence_age(writer))
+def _batch(writer: Writer, intent: Intent, state: BookState, old: Sequence[Intent]) -> Batch:
     return build_batch(
-        book,
+        writer.book,
         intent,
         state=state,
-        known=outbox.read_tabs(writer.engine, book.id),
-        old_fences=[fence for fence in old if fence in state.fences],
-        max_cells=options.max_cells,
+        known=outbox.read_tabs(writer.engine, writer.book.id),
+        old_fences=[done.fence for done in old if done.fence in state.fences],
+        max_cells=writer.options.max_cells,
     )
 
 
 def _settle(writer: Writer, intent: Intent, batch: Batch, report: SyncReport) -> None:
     outbox.settle(writer.engine, intent, now=writer.clock())
-    outbox.forget_intents(writer.engine, writer.book.id, before=_fence_age(writer))
     report.appended += batch.appended
     report.updated += batch.updated
     report.doubled_keys = max(report.doubled_keys, batch.doubled_keys)
 
 
-def _fence_age(writer: Writer) -> datetime:
-    return writer.clock() - timedelta(hours=writer.options.fence_hours)
-
-
 def _note(writer: Writer, report: SyncReport) -> None:
-    """Write the counters to Diagnostics, when there is anything to count."""
+    """Write the counters to Diagnostics, when there is anything to count.
+
+    A sync that only brought the counters of the one before has none of its own, or every sync would
+    give the next one something to write.
+    """
     metrics = {
         "appended": report.appended,
         "updated": report.updated,
@@ -230,6 +259,7 @@ def _note(writer: Writer, report: SyncReport) -> None:
         "doubled_keys": report.doubled_keys,
         "left_out": report.left_out,
     }
-    if report.batches or report.edits.taken or report.edits.refused:
+    edits = report.edits.taken + report.edits.refused
+    if report.sent_news or edits or report.doubts or report.quota_waits:
         with changing(writer.engine) as change:
             note_metrics(change, outbox.STAGE, metrics, now=writer.clock())

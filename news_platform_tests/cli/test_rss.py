@@ -11,8 +11,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from news_platform.cli.rss import rss
+from news_platform.rss.feed_rows import upsert_feed
+from news_platform.rss.ledger import changing
 from news_platform.rss.opml import opml_feeds
 from news_platform.sample.inputs import place_inputs
+from news_platform.storage.sql import ledger_url, open_engine
 from news_platform.storage.store import open_store
 
 
@@ -99,6 +102,19 @@ def test_export_gives_deltas_daily_files_and_opml(shell: Shell) -> None:
 def test_a_named_feed_that_is_refused_fails_with_its_reason(shell: Shell) -> None:
     result = shell.run("discovery", "--feed", "https://nowhere.example/rss", fails=True)
     assert (result.exit_code, "unreachable" in result.stdout) == (1, True)
+
+
+def test_a_rejected_feed_that_is_taken_after_all_is_not_passed_over_in_silence(
+    shell: Shell,
+) -> None:
+    feed = "https://wire.meridian.example/rss.xml"
+    engine = open_engine(ledger_url(str(shell.root), None))
+    with changing(engine) as change:
+        upsert_feed(change, feed, status="rejected")
+    engine.dispose()
+    last = shell.run("discovery", "--feed", feed).stdout.splitlines()[-1]
+    assert last == "1 candidates, 0 known, 0 added, 1 active again"
+    assert shell.json("discovery", "--feed", feed)["revived"] == 0
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,46 @@ def run(command: str, root: Path) -> dict[str, object]:
     return document
 
 
+def said(command: str, root: Path) -> str:
+    result = CliRunner().invoke(rss, [command, "--root", str(root)])
+    assert result.exit_code == 0, result.output
+    return result.stdout.strip()
+
+
 def test_without_google_a_workbook_is_written(tmp_path: Path) -> None:
     run("ensure", tmp_path / "root")
-    place = str(run("sync", tmp_path / "root")["workbook"]).removeprefix("file://")
+    first = run("sync", tmp_path / "root")
+    assert (first["written"], first["rows"]) == (True, 1)
+    place = str(first["workbook"]).removeprefix("file://")
     before = Path(place).read_bytes()
-    run("sync", tmp_path / "root")
+    second = run("sync", tmp_path / "root")
+    assert (second["written"], second["rows"]) == (False, 0)
     assert Path(place).read_bytes() == before
+
+
+def test_the_sentence_says_whether_the_workbook_was_written(tmp_path: Path) -> None:
+    run("ensure", tmp_path / "root")
+    place = tmp_path / "root" / "article_sheets" / "articles.xlsx"
+    assert said("sync", tmp_path / "root") == f"wrote 1 row: {place}"
+    assert said("sync", tmp_path / "root") == f"nothing to write: {place}"
+
+
+def test_the_sentence_says_what_went_to_the_sheet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emulator = SheetsEmulator()
+    with sheets_server(emulator) as url:
+        monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT_JSON", service_account_key(url))
+        monkeypatch.setenv("SPREADSHEET_TITLE", "News")
+        monkeypatch.setenv("NEWS_PLATFORM_SHEETS_ENDPOINT", url)
+        run("ensure", tmp_path / "root")
+        place = "https://docs.google.com/spreadsheets/d/book-1"
+        assert said("sync", tmp_path / "root") == f"wrote 2 rows (2 new, 0 changed): {place}"
+        assert said("sync", tmp_path / "root").startswith("wrote ")
+        assert said("sync", tmp_path / "root") == f"nothing to write: {place}"
+        [book] = emulator.books.values()
+        book.titled("Feeds").append([["no address"]])
+        assert said("sync", tmp_path / "root") == f"0 edits taken, 1 refused: {place}"
 
 
 def test_with_google_the_sheet_is_made_and_filled(

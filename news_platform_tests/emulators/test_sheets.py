@@ -1,10 +1,7 @@
 """The Sheets emulator answers gspread, as it is, the way the discovery documents say."""
 
-import subprocess
-import sys
 from collections import deque
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import gspread
@@ -16,6 +13,7 @@ from gspread.utils import ValueInputOption, ValueRenderOption
 from news_platform.rss.sheets import Access, Timing, open_book
 from news_platform_tests.emulators.sheets import a1
 from news_platform_tests.emulators.sheets.discovery import NotAsDocumented, check
+from news_platform_tests.emulators.sheets.drive import ACCOUNT
 from news_platform_tests.emulators.sheets.faults import Quota
 from news_platform_tests.emulators.sheets.server import (
     SheetsEmulator,
@@ -119,6 +117,19 @@ def test_a_metadata_id_is_taken_once(sheet: gspread.Spreadsheet) -> None:
         sheet.batch_update({"requests": [{"createDeveloperMetadata": made}]})
 
 
+def test_metadata_of_a_book_is_limited_as_google_documents(sheet: gspread.Spreadsheet) -> None:
+    def add(metadata_id: int, value: str) -> None:
+        metadata = {"metadataId": metadata_id, "metadataKey": "k", "metadataValue": value}
+        made = {**metadata, "location": {"spreadsheet": True}, "visibility": "DOCUMENT"}
+        body = {"createDeveloperMetadata": {"developerMetadata": made}}
+        sheet.batch_update({"requests": [body]})
+
+    add(1, "x" * 29_998)
+    add(2, "")
+    with pytest.raises(APIError, match="exceeds 30000 characters"):
+        add(3, "")
+
+
 @pytest.mark.parametrize(
     ("requests_", "message"),
     [
@@ -139,6 +150,73 @@ def test_limits_of_cells_and_of_books_are_kept(sheet: gspread.Spreadsheet) -> No
         sheet.sheet1.update([["x" * 50_001]], "A1", value_input_option=ValueInputOption.raw)
     with pytest.raises(APIError, match="above 10000000 cells"):
         sheet.add_worksheet("Large", rows=1_000_000, cols=11)
+
+
+@pytest.mark.parametrize(("size", "status"), [(1_000, 200), (1_001, 413)])
+def test_a_request_past_the_size_limit_is_refused_in_googles_words(
+    emulator: SheetsEmulator, sheet: gspread.Spreadsheet, url: str, size: int, status: int
+) -> None:
+    emulator.max_request_bytes = 1_000
+    bearer = {"Authorization": f"Bearer {_token(url)}"}
+    path = f"{url}/v4/spreadsheets/{sheet.id}/values/A1:clear"
+    answer = requests.post(path, data=b"{}".ljust(size), headers=bearer, timeout=10)
+    assert answer.status_code == status and emulator.largest_request_bytes == size
+    if status == 413:
+        assert answer.json()["error"] == {
+            "code": 413,
+            "message": "Request payload size exceeds the limit: 1000 bytes.",
+            "status": "INVALID_ARGUMENT",
+        }
+
+
+def test_a_body_that_is_no_json_is_refused(sheet: gspread.Spreadsheet, url: str) -> None:
+    bearer = {"Authorization": f"Bearer {_token(url)}"}
+    path = f"{url}/v4/spreadsheets/{sheet.id}:batchUpdate"
+    answer = requests.post(path, data=b"{", headers=bearer, timeout=10)
+    assert (answer.status_code, answer.json()["error"]["status"]) == (400, "INVALID_ARGUMENT")
+
+
+def _token(url: str) -> str:
+    return str(requests.post(f"{url}/token", timeout=10).json()["access_token"])
+
+
+def test_a_book_is_shared_and_its_permissions_listed_and_removed(
+    sheet: gspread.Spreadsheet,
+) -> None:
+    [owner] = sheet.list_permissions()
+    assert (owner["role"], owner["emailAddress"]) == ("owner", ACCOUNT)
+    sheet.share("ann@desk.example", perm_type="user", role="reader", notify=False)
+    sheet.share("ann@desk.example", perm_type="user", role="writer")
+    sheet.share("desk.example", perm_type="domain", role="reader")
+    sheet.share("", perm_type="anyone", role="reader", with_link=True)
+    found = {(item["type"], item["role"]) for item in sheet.list_permissions()}
+    assert found == {
+        ("user", "owner"),
+        ("user", "writer"),
+        ("domain", "reader"),
+        ("anyone", "reader"),
+    }
+    assert sheet.remove_permissions("ann@desk.example", role="reader") == []
+    assert len(sheet.remove_permissions("ann@desk.example")) == 1
+    assert len(sheet.remove_permissions("desk.example")) == 1
+    assert [item["role"] for item in sheet.list_permissions()] == ["owner", "reader"]
+
+
+def test_one_permission_is_read_by_its_id_in_brief_unless_fields_are_asked_for(
+    sheet: gspread.Spreadsheet, url: str
+) -> None:
+    bearer = {"Authorization": f"Bearer {_token(url)}"}
+    [owner] = sheet.list_permissions()
+    path = f"{url}/drive/v3/files/{sheet.id}/permissions"
+    brief = requests.get(f"{path}/{owner['id']}", headers=bearer, timeout=10).json()
+    assert brief.keys() == {"kind", "id", "type", "role"}
+    asked = requests.get(f"{path}/{owner['id']}?fields=*", headers=bearer, timeout=10).json()
+    assert asked["emailAddress"] == ACCOUNT
+    assert requests.get(f"{path}/9", headers=bearer, timeout=10).status_code == 404
+    refused = requests.delete(f"{path}/{owner['id']}", headers=bearer, timeout=10)
+    assert (refused.status_code, refused.json()["error"]["status"]) == (403, "PERMISSION_DENIED")
+    nobody = {"type": "user", "role": "reader"}
+    assert requests.post(path, json=nobody, headers=bearer, timeout=10).status_code == 400
 
 
 def test_an_unknown_book_is_not_found(emulator: SheetsEmulator, url: str) -> None:
@@ -190,18 +268,3 @@ def test_the_walker_refuses_what_the_discovery_document_does_not_know(message: o
 )
 def test_a1_ranges_are_read(text: str, found: a1.Range) -> None:
     assert a1.parse(text) == found
-
-
-def test_it_starts_alone_on_a_port_with_faults_as_told(tmp_path: Path) -> None:
-    module, key = "news_platform_tests.emulators.sheets", tmp_path / "key.json"
-    command = [sys.executable, "-m", module, "--key", str(key), "--fault-share", "1", "--seed", "3"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as server:
-        assert server.stdout is not None
-        url = server.stdout.readline().decode().strip()
-        path = f"{url}/v4/spreadsheets/x"
-        assert requests.get(path, timeout=10).status_code == 401
-        granted = requests.post(f"{url}/token", timeout=10).json()
-        bearer = {"Authorization": f"Bearer {granted['access_token']}"}
-        assert requests.get(path, headers=bearer, timeout=10).status_code in (429, 503)
-        server.kill()
-    assert url in key.read_text("utf-8")

@@ -61,10 +61,14 @@ def _index_row(row: dict[str, Any], *, seq: int) -> dict[str, Any]:
 
 def change_article(engine: sa.Engine, row_id: int, **values: Any) -> None:
     """Change the named columns of an article."""
+    change_articles(engine, [row_id], **values)
+
+
+def change_articles(engine: sa.Engine, row_ids: list[int], **values: Any) -> None:
+    """Change the named columns of many articles at once."""
     with changing(engine) as change:
-        change.connection.execute(
-            sa.update(RAW).where(RAW.c.row_id == row_id).values(changed_seq=change.seq, **values)
-        )
+        chosen = sa.update(RAW).where(RAW.c.row_id.in_(row_ids))
+        change.connection.execute(chosen.values(changed_seq=change.seq, **values))
 
 
 def add_feed(engine: sa.Engine, url: str, **values: Any) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -15,15 +15,12 @@ from news_platform.rss.discovery import DiscoveryReport, discover_feeds
 from news_platform.rss.options import DiscoveryOptions
 from news_platform.rss.outbox import CELL_LIMIT
 from news_platform.rss.sheets import Access, Book, Timing, open_book
-from news_platform.rss.sheets_sync import SyncOptions, SyncReport, Writer, sync
+from news_platform.rss.sheets_sync import SyncOptions, SyncReport, Writer, run_sync, sync
 from news_platform.rss.sheets_tabs import TABS, Cell, Tab, cell_of
+from news_platform_tests.emulators.relay import Service, serve
 from news_platform_tests.emulators.sheets import changes
 from news_platform_tests.emulators.sheets.grid import Sheet
-from news_platform_tests.emulators.sheets.server import (
-    SheetsEmulator,
-    service_account_key,
-    sheets_server,
-)
+from news_platform_tests.emulators.sheets.server import SheetsEmulator, service_account_key
 from news_platform_tests.fakes import FakeFetcher
 from news_platform_tests.rss.ledger_rows import NOW
 
@@ -56,15 +53,29 @@ class Desk:
     # What the web answers to discovery.
     web: dict[str, object] = field(default_factory=dict)
 
-    def open(self) -> Book:
-        timing = Timing(self.time.clock, self.time.sleep, timeout_seconds=10.0)
-        return open_book(self.access, timing)
+    @property
+    def timing(self) -> Timing:
+        return Timing(self.time.clock, self.time.sleep, timeout_seconds=10.0)
 
-    def sync(self, owner: str = "desk") -> SyncReport:
-        now, sleep = self.time.now, self.time.sleep
-        return sync(
-            Writer(self.engine, self.open(), owner, now, sleep, self.discover, self.options)
+    def open(self) -> Book:
+        return open_book(self.access, self.timing)
+
+    def run_sync(self, owner: str = "desk") -> SyncReport:
+        """Sync as the asset and the command do."""
+        return run_sync(
+            self.engine,
+            self.access,
+            owner=owner,
+            timing=self.timing,
+            clock=self.time.now,
+            discover=self.discover,
         )
+
+    def sync(self, owner: str = "desk", *, book: Book | None = None) -> SyncReport:
+        """Sync once, with the book given or newly opened."""
+        now, sleep = self.time.now, self.time.sleep
+        book = book or self.open()
+        return sync(Writer(self.engine, book, owner, now, sleep, self.discover, self.options))
 
     def discover(self, urls: Sequence[str]) -> DiscoveryReport:
         """Look at addresses in a web of this desk's own."""
@@ -142,10 +153,12 @@ def _told(rows: list[dict[str, Cell]]) -> Iterator[tuple[tuple[str, Cell], ...]]
 
 
 @contextmanager
-def open_desk(engine: sa.Engine, **emulated: Any) -> Iterator[Desk]:
-    """Serve an empty emulator and sit down before it."""
+def open_desk(
+    engine: sa.Engine, *, before: Callable[[SheetsEmulator], Service] | None = None
+) -> Iterator[Desk]:
+    """Serve an empty emulator, or what stands before it, and sit down."""
     time = FakeTime()
-    emulator = SheetsEmulator(clock=time.clock, **emulated)
-    with sheets_server(emulator) as url:
+    emulator = SheetsEmulator(clock=time.clock)
+    with serve(before(emulator) if before else emulator) as url:
         access = Access(service_account_key(url), spreadsheet_title="Desk", endpoint=url)
         yield Desk(engine, emulator, time, access)

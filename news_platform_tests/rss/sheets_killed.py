@@ -24,7 +24,8 @@ def main(ledger_url: str, endpoint: str, key_file: str, owner: str, max_rows: st
     """Sync once."""
     access = Access(key_file, spreadsheet_title="Desk", endpoint=endpoint)
     book = open_book(access, Timing(time.monotonic, _blink, calls=1_000_000, tries=40))
-    options = SyncOptions(max_rows=int(max_rows), lease_seconds=0.0, tries=60)
+    # A lease that is over when it is taken: nobody waits for the dead, and writers may meet.
+    options = SyncOptions(max_rows=int(max_rows), lease_seconds=-60.0, tries=60)
     engine = open_engine(ledger_url)
     sync(Writer(engine, book, owner, lambda: datetime.now(UTC), _blink, _discover, options))
 

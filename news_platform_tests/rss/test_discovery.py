@@ -260,3 +260,26 @@ def test_candidates_come_from_the_roots_opml_and_from_the_crawl(local_store: Obj
         local_store.put(f"{folder}/part-0.parquet", file.getvalue())
     assert candidate_feeds(local_store) == (FEED, "https://old.example/rss", "https://new.example/")
     assert candidate_feeds(local_store, days=1) == (FEED, "https://new.example/")
+
+
+@pytest.mark.parametrize(
+    ("status", "revived", "after"),
+    [
+        ("rejected", 1, "active"),
+        ("gone", 1, "active"),
+        ("dead", 1, "active"),
+        ("active", 0, "active"),
+        ("paused", 0, "paused"),
+    ],
+)
+def test_a_known_feed_that_comes_into_use_is_counted_and_not_as_added(
+    sqlite_ledger: sa.Engine, parse_pool: Pool, status: str, revived: int, after: str
+) -> None:
+    with changing(sqlite_ledger) as change:
+        upsert_feed(change, FEED, feed_url=FEED, status=status)
+    report = discover(sqlite_ledger, parse_pool, {FEED: FRESH}, recheck=True)
+    assert (report.added, report.revived) == (0, revived)
+    row = read_feed(sqlite_ledger, FEED)
+    assert row is not None and row.status == after
+    again = discover(sqlite_ledger, parse_pool, {FEED: FRESH}, recheck=True)
+    assert (again.added, again.revived) == (0, 0)

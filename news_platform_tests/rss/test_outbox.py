@@ -1,6 +1,8 @@
 """The outbox in SQL, on both databases: what waits, what is on its way, who may write."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from threading import Barrier
 
 import pytest
 import sqlalchemy as sa
@@ -24,7 +26,7 @@ from news_platform_tests.rss.ledger_rows import (
 
 
 def take(engine: sa.Engine, *, max_rows: int = 100, book: str = "b", size: int = 10**6) -> Intent:
-    intent = next_intent(engine, book, max_rows=max_rows, max_characters=size, now=NOW)
+    intent = next_intent(engine, book, max_rows=max_rows, max_bytes=size, now=NOW)
     assert intent is not None
     return intent
 
@@ -48,7 +50,7 @@ def test_nothing_is_pending_once_all_is_settled(ledger: sa.Engine) -> None:
     assert has_pending(ledger, "b")
     settle(ledger, take(ledger), now=NOW)
     assert not has_pending(ledger, "b")
-    assert next_intent(ledger, "b", max_rows=9, max_characters=9, now=NOW) is None
+    assert next_intent(ledger, "b", max_rows=9, max_bytes=9, now=NOW) is None
 
 
 def test_rows_leave_in_batches_in_the_order_of_their_numbers(ledger: sa.Engine) -> None:
@@ -62,6 +64,11 @@ def test_a_batch_is_bounded_by_its_size_but_never_empty(ledger: sa.Engine) -> No
     assert len(take(ledger, size=50_000).rows) == 2
     settle(ledger, take(ledger), now=NOW)
     assert len(take(ledger, size=1).rows) == 1
+
+
+def test_a_letter_outside_ascii_counts_as_the_six_bytes_it_is_sent_as(ledger: sa.Engine) -> None:
+    add_articles(ledger, [{"clean_text": "é" * 10_000} for _ in range(5)])
+    assert len(take(ledger, size=130_000).rows) == 2
 
 
 def test_tokens_differ_and_fences_are_positive_numbers_of_31_bits(ledger: sa.Engine) -> None:
@@ -88,6 +95,18 @@ def test_a_lease_keeps_others_out_until_it_ends(ledger: sa.Engine, seconds: int)
     assert not take_lease(ledger, "b", "two", seconds=60, now=now)
     assert take_lease(ledger, "b", "one", seconds=60, now=now)
     assert take_lease(ledger, "b", "two", seconds=60, now=now + timedelta(seconds=60))
+
+
+def test_of_many_who_ask_for_a_first_lease_at_once_one_gets_it(ledger: sa.Engine) -> None:
+    for book in map(str, range(10)):
+        together = Barrier(4)
+
+        def ask(owner: str, book: str = book, together: Barrier = together) -> bool:
+            together.wait()
+            return take_lease(ledger, book, owner, seconds=60, now=NOW)
+
+        with ThreadPoolExecutor(4) as threads:
+            assert sorted(threads.map(ask, "abcd")) == [False, False, False, True]
 
 
 def test_a_lease_given_back_is_free_at_once(ledger: sa.Engine) -> None:

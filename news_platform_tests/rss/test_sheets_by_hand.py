@@ -323,3 +323,12 @@ def test_the_copy_of_a_feeds_row_is_no_edit(desk: Desk) -> None:
     desk.sync()
     assert desk.sync().edits.taken == 0
     assert feed(desk)["status"] == "dead"
+
+
+def test_a_pasted_heap_of_rows_without_an_address_is_answered_sync_by_sync(desk: Desk) -> None:
+    desk.sync()
+    desk.emulator.max_request_bytes = 1_000_000
+    desk.sheet("Feeds").append([["no address"] for _ in range(1_500)])
+    assert [desk.sync().edits.refused for _ in range(3)] == [1_000, 500, 0]
+    answered = [row for row in desk.rows("Feeds") if row["status"] == "rejected"]
+    assert len(answered) == 1_500

@@ -1,6 +1,7 @@
 """Writers that are killed while a third of all calls fail: no row is missing, none is doubled."""
 
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from news_platform.rss.sheets_requests import FENCE_KEY
+from news_platform_tests.emulators.relay import Answer, Request, serve
 from news_platform_tests.emulators.sheets.faults import Faults
 from news_platform_tests.emulators.sheets.server import (
     SheetsEmulator,
@@ -90,6 +93,72 @@ def check(emulator: SheetsEmulator, engine: sa.Engine, *, rows: int) -> None:
     assert len(row_ids) == len(set(row_ids)) == rows
     assert differences(engine, book) == {}
     assert {"after", "late"} <= set(emulator.faults.happened)
+
+
+@dataclass(slots=True)
+class Executioner:
+    """Stands before the emulator and kills the writer at its first batch."""
+
+    emulator: SheetsEmulator
+    moment: str
+    writer: "subprocess.Popen[bytes] | None" = None
+    late: Request | None = None
+
+    def answer(self, request: Request) -> Answer:
+        writer = self.writer
+        if writer is None or FENCE_KEY.encode() not in request.body:
+            return self.emulator.answer(request)
+        self.writer = None
+        if self.moment == "after the append":
+            self.emulator.answer(request)
+        elif self.moment == "while it is under way":
+            self.late = request
+        writer.kill()
+        writer.wait()
+        return Answer(0, {}, b"", 0, silent=True)
+
+
+@pytest.mark.parametrize(
+    "moment", ["between intent and append", "after the append", "while it is under way"]
+)
+def test_a_writer_killed_at_its_call_leaves_the_batch_to_the_next(
+    tmp_path: Path, sqlite_ledger: sa.Engine, moment: str
+) -> None:
+    add_articles(sqlite_ledger, [{} for _ in range(30)])
+    emulator = SheetsEmulator(writes_per_minute=UNLIMITED, reads_per_minute=UNLIMITED)
+    before = Executioner(emulator, moment)
+    with serve(before) as url:
+        key_file = tmp_path / "key.json"
+        key_file.write_text(service_account_key(url), encoding="utf-8")
+        trial = Trial(str(sqlite_ledger.url), emulator, url, key_file, max_rows=20)
+        before.writer = killed = trial.start()
+        assert killed.wait() == -signal.SIGKILL
+        change_article(sqlite_ledger, 1, title="Changed while nobody wrote")
+        assert trial.start().wait() == 0
+        if before.late:
+            assert b"already exists" in emulator.answer(before.late).body
+        assert trial.start().wait() == 0
+    [book] = emulator.books.values()
+    assert [row[0] for row in book.titled("Raw").rows] == ["row_id", *range(1, 31)]
+    assert differences(sqlite_ledger, book) == {}
+
+
+def test_two_writers_at_once_without_a_lease_write_every_row_once(
+    tmp_path: Path, sqlite_ledger: sa.Engine
+) -> None:
+    add_articles(sqlite_ledger, [{} for _ in range(200)])
+    emulator = SheetsEmulator(writes_per_minute=UNLIMITED, reads_per_minute=UNLIMITED)
+    emulator.new_book("Desk")
+    with sheets_server(emulator) as url:
+        key_file = tmp_path / "key.json"
+        key_file.write_text(service_account_key(url), encoding="utf-8")
+        trial = Trial(str(sqlite_ledger.url), emulator, url, key_file, max_rows=15)
+        writers = [trial.start() for _ in range(3)]
+        assert [writer.wait() for writer in writers] == [0, 0, 0]
+    [book] = emulator.books.values()
+    row_ids = [row[0] for row in book.titled("Raw").rows[1:]]
+    assert len(row_ids) == len(set(row_ids)) == 200
+    assert differences(sqlite_ledger, book) == {}
 
 
 def test_killed_writers_leave_nothing_missing_and_nothing_doubled(

@@ -2,8 +2,10 @@
 
 from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from threading import Barrier
 
 import pytest
 import sqlalchemy as sa
@@ -12,9 +14,12 @@ from news_platform.errors import ConfigError, Conflict
 from news_platform.rss import outbox
 from news_platform.rss.ledger import changing, note_metrics
 from news_platform.rss.outbox import take_lease
+from news_platform.rss.sheets_errors import Doubt
+from news_platform.rss.sheets_requests import FENCE_KEY
 from news_platform.rss.sheets_start import begin_book
 from news_platform.rss.sheets_sync import SyncOptions
 from news_platform.rss.sheets_tabs import CUT_MARK, TABS
+from news_platform_tests.emulators.sheets.changes import MAX_METADATA_CHARACTERS
 from news_platform_tests.emulators.sheets.faults import Fault, Faults
 from news_platform_tests.rss.ledger_rows import (
     NOW,
@@ -45,6 +50,10 @@ def test_a_new_book_gets_its_tabs_headers_filters_and_all_rows(desk: Desk) -> No
         sheet = desk.sheet(tab.name)
         assert sheet.rows[0] == tab.columns
         assert sheet.frozen_rows == 1 and sheet.filter is not None
+        assert list(sheet.widths) == list(range(len(tab.columns)))
+    raw = desk.sheet("Raw")
+    widths = {name: raw.widths[place] for place, name in enumerate(raw.rows[0])}
+    assert widths["title"] > widths["article_url"] > widths["row_id"]
     assert differences(desk.engine, desk.book) == {}
 
 
@@ -56,6 +65,14 @@ def test_a_second_sync_finds_nothing_to_send(desk: Desk) -> None:
     # What is left are the counters of the first one.
     assert desk.sync().appended == len(desk.rows("Diagnostics")) - 1
     assert desk.emulator.writes.used <= writes + 1
+
+
+def test_an_idle_book_is_left_alone_once_it_shows_the_last_counters(desk: Desk) -> None:
+    for _ in range(2):
+        desk.sync()
+    writes, rows = desk.emulator.writes.used, desk.rows("Diagnostics")
+    assert [desk.sync().batches for _ in range(3)] == [0, 0, 0]
+    assert (desk.emulator.writes.used, desk.rows("Diagnostics")) == (writes, rows)
 
 
 def test_a_changed_article_is_updated_in_its_row(desk: Desk) -> None:
@@ -95,6 +112,41 @@ def test_a_fault_neither_loses_nor_doubles_a_row(desk: Desk, fault: Fault, place
     assert differences(desk.engine, desk.book) == {}
 
 
+@pytest.mark.parametrize("fault", ["before", "after", "late"])
+def test_a_batch_that_was_in_doubt_is_counted_as_what_it_did(desk: Desk, fault: Fault) -> None:
+    desk.emulator.faults.latest = 1
+    desk.emulator.faults.planned = deque([None, fault])
+    report = desk.sync()
+    assert (report.appended, report.updated, report.doubts) == (5, 0, 1)
+
+
+def test_a_batch_that_another_writer_left_in_doubt_is_counted_by_the_next(desk: Desk) -> None:
+    desk.sync()
+    add_article(desk.engine)
+    change_article(desk.engine, 1, title="Changed")
+    desk.options = SyncOptions(tries=1)
+    desk.emulator.faults.planned = deque(["after"])
+    with pytest.raises(Doubt, match="no answer after 1 tries"):
+        desk.sync()
+    report = desk.sync()
+    # The article and its index row, and what the two syncs before counted of themselves.
+    counters = [row for row in desk.rows("Diagnostics") if row["stage"] == "sheets"]
+    assert (report.appended, report.updated) == (2 + len(counters), 1)
+
+
+def test_a_ledger_on_either_database_is_shown_alike(ledger: sa.Engine) -> None:
+    add_feed(ledger, "https://outlet.example/feed")
+    add_articles(ledger, [{"title": f"=A {n} 😀"} for n in range(60)])
+    with open_desk(ledger) as desk:
+        desk.emulator.faults = Faults(share=0.35, seed=5)
+        desk.options = SyncOptions(max_rows=25, tries=40)
+        desk.sync()
+        change_article(ledger, 7, title="Changed")
+        desk.sync()
+        desk.emulator.flush()
+        assert differences(ledger, desk.book) == {}
+
+
 def test_two_late_copies_of_a_batch_are_applied_once(desk: Desk) -> None:
     desk.emulator.faults.latest = 1000
     desk.emulator.faults.planned = deque([None, "late", "late", None])
@@ -117,27 +169,6 @@ def test_a_third_of_all_calls_may_fail(desk: Desk, seed: int) -> None:
     assert sum(desk.emulator.faults.happened.values()) > 5
 
 
-def test_the_quota_is_kept_without_a_single_refusal(desk: Desk) -> None:
-    desk.options = SyncOptions(max_rows=5)
-    add_articles(desk.engine, [{} for _ in range(150)])
-    report = desk.sync()
-    assert desk.emulator.writes.refused == desk.emulator.reads.refused == 0
-    assert report.quota_waits > 0 and desk.time.seconds > 60
-
-
-def test_a_day_of_5000_articles_uses_at_most_a_twentieth_of_the_quota(desk: Desk) -> None:
-    for _ in range(5):
-        ids = add_articles(desk.engine, [{"status": "pending"} for _ in range(35)])
-        desk.sync()
-        for row_id in ids:
-            change_article(desk.engine, row_id, status="stored", clean_text="word " * 600)
-        desk.sync()
-    # Ten syncs of a day's 144 stand for it all: a sync writes once for each 2 MB of cells.
-    writes_a_day = desk.emulator.writes.used / 10 * 144
-    assert writes_a_day <= 0.05 * 60 * 24 * 60
-    assert desk.emulator.writes.refused == 0
-
-
 def test_a_second_writer_is_told_to_wait(desk: Desk) -> None:
     desk.sync()
     take_lease(desk.engine, desk.book.id, "other", seconds=60, now=desk.time.now())
@@ -145,6 +176,51 @@ def test_a_second_writer_is_told_to_wait(desk: Desk) -> None:
         desk.sync()
     desk.time.sleep(61)
     desk.sync()
+
+
+def test_of_two_first_syncs_at_once_one_makes_the_book(desk: Desk) -> None:
+    together = Barrier(4)
+
+    def first_sync(owner: str) -> bool:
+        together.wait()
+        try:
+            desk.run_sync(owner)
+        except Conflict:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as threads:
+        assert any(threads.map(first_sync, "abcd"))
+    assert [book.title for book in desk.emulator.books.values()] == ["Desk"]
+    desk.run_sync()
+    assert differences(desk.engine, desk.book) == {}
+
+
+def test_a_book_is_known_by_its_id_once_it_was_written_to(desk: Desk) -> None:
+    desk.run_sync()
+    book = desk.book
+    book.title = "Renamed by hand"
+    desk.emulator.new_book("Desk")
+    add_article(desk.engine)
+    assert desk.run_sync().appended >= 2
+    assert differences(desk.engine, book) == {}
+
+
+def test_a_sync_that_fails_half_way_is_counted_too(desk: Desk) -> None:
+    add_articles(desk.engine, [{} for _ in range(30)])
+    desk.options = SyncOptions(max_rows=20, tries=3)
+    desk.emulator.faults.planned = deque([None, None, "before", "before", "before"])
+    with pytest.raises(Doubt, match="no answer after 3 tries"):
+        desk.sync()
+    desk.sync()
+    desk.sync()
+    told = [
+        (row["metric"], row["value"])
+        for row in desk.rows("Diagnostics")
+        if row["stage"] == "sheets"
+    ]
+    assert told[:3] == [("appended", 20), ("batches", 1), ("doubts", 3)]
+    assert sum(int(n) for name, n in told if name == "appended") >= 65
 
 
 def test_a_full_book_is_an_error_that_names_the_cure(desk: Desk) -> None:
@@ -228,3 +304,14 @@ def test_old_fences_are_removed_from_the_book(desk: Desk) -> None:
         add_article(desk.engine)
         desk.sync()
     assert len(desk.book.metadata) == 2
+
+
+def test_fences_of_many_batches_leave_room_for_more(desk: Desk) -> None:
+    desk.options = SyncOptions(max_rows=1, max_fences=3)
+    add_articles(desk.engine, [{} for _ in range(10)])
+    assert desk.sync().batches > 20
+    # Three are kept, and the last one came with the removal of the one before them.
+    assert len(desk.book.metadata) == 4
+    a_fence = len(FENCE_KEY) + len(next(iter(desk.book.metadata.values()))["metadataValue"])
+    assert 2 * SyncOptions().max_fences * a_fence < MAX_METADATA_CHARACTERS
+    assert differences(desk.engine, desk.book) == {}

@@ -1,10 +1,16 @@
-"""`python -m news_platform_tests.emulators.sheets --port N`: the emulator alone, until Ctrl-C."""
+"""`python -m news_platform_tests.emulators.sheets --port N`: the emulator alone, until Ctrl-C.
 
+The first line it prints is its URL, the second, with --fault-port, the fault port's.
+"""
+
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
 
 import click
 
+from news_platform_tests.emulators.relay import serve
+from news_platform_tests.emulators.sheets.fault_port import FaultPort
 from news_platform_tests.emulators.sheets.faults import Faults
 from news_platform_tests.emulators.sheets.server import (
     SheetsEmulator,
@@ -15,18 +21,26 @@ from news_platform_tests.emulators.sheets.server import (
 
 @click.command()
 @click.option("--port", default=0, help="Port on loopback; 0: a free one.")
+@click.option("--fault-port", type=int, help="Port on loopback for orders; 0: a free one.")
 @click.option("--key", type=click.Path(dir_okay=False, path_type=Path), help="Write a key here.")
 @click.option("--fault-share", default=0.0, help="Share of calls that go wrong: 429, 503, late.")
 @click.option("--seed", default=0, help="Which calls go wrong.")
 @click.option("--window-seconds", default=60.0, help="In which 60 reads and 60 writes are allowed.")
-def main(port: int, key: Path | None, fault_share: float, seed: int, window_seconds: float) -> None:
+@click.option("--max-request-bytes", default=10_485_760, help="Larger requests are answered 413.")
+def main(port: int, fault_port: int | None, key: Path | None, **chosen: float) -> None:
     """Serve Google Sheets on loopback."""
-    faults = Faults(share=fault_share, seed=seed)
-    emulator = SheetsEmulator(faults=faults, window_seconds=window_seconds)
-    with sheets_server(emulator, port=port) as url:
+    emulator = SheetsEmulator(
+        faults=Faults(share=chosen["fault_share"], seed=int(chosen["seed"])),
+        window_seconds=chosen["window_seconds"],
+        max_request_bytes=int(chosen["max_request_bytes"]),
+    )
+    with ExitStack() as servers:
+        url = servers.enter_context(sheets_server(emulator, port=port))
         if key is not None:
             key.write_text(service_account_key(url), encoding="utf-8")
         click.echo(url)
+        if fault_port is not None:
+            click.echo(servers.enter_context(serve(FaultPort(emulator), port=fault_port)))
         Event().wait()
 
 

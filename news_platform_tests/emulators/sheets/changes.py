@@ -8,21 +8,24 @@ from news_platform_tests.emulators.sheets.grid import Invalid, Sheet, Value
 
 Body = dict[str, Any]
 MAX_CELLS = 10_000_000
+# Keys and values of the metadata of one book.
+MAX_METADATA_CHARACTERS = 30_000
 
 
 @dataclass(slots=True)
 class Book:
-    """One spreadsheet: its tabs in order and its developer metadata by id."""
+    """One spreadsheet: its tabs in order, its developer metadata and its permissions by id."""
 
     id: str
     title: str
     sheets: list[Sheet] = field(default_factory=lambda: [Sheet(0, "Sheet1")])
     metadata: dict[int, Body] = field(default_factory=dict)
+    permissions: dict[str, Body] = field(default_factory=dict)
 
     def copy(self) -> "Book":
         """Return a copy that can be changed by itself."""
         sheets = [sheet.copy() for sheet in self.sheets]
-        return Book(self.id, self.title, sheets, dict(self.metadata))
+        return Book(self.id, self.title, sheets, dict(self.metadata), self.permissions)
 
     def sheet(self, sheet_id: int) -> Sheet:
         """Return a tab by its id."""
@@ -225,7 +228,13 @@ def _create_metadata(book: Book, body: Body) -> Body:
         raise Invalid(f"Developer metadata with id {given['metadataId']} already exists")
     location = {**given["location"], "locationType": "SPREADSHEET"}
     book.metadata[given["metadataId"]] = {**given, "location": location}
+    if sum(map(_characters, book.metadata.values())) > MAX_METADATA_CHARACTERS:
+        raise Invalid(f"Developer metadata exceeds {MAX_METADATA_CHARACTERS} characters")
     return {"createDeveloperMetadata": {"developerMetadata": book.metadata[given["metadataId"]]}}
+
+
+def _characters(metadata: Body) -> int:
+    return len(metadata["metadataKey"]) + len(metadata.get("metadataValue", ""))
 
 
 def _delete_metadata(book: Book, body: Body) -> Body:
@@ -234,8 +243,17 @@ def _delete_metadata(book: Book, body: Body) -> Body:
     return {"deleteDeveloperMetadata": {"deletedDeveloperMetadata": [gone] if gone else []}}
 
 
+def _set_size(book: Book, body: Body) -> None:
+    """Keep the widths of columns, as the columns stand now; heights are not kept."""
+    span, size = body["range"], body["properties"].get("pixelSize")
+    sheet = book.sheet(span["sheetId"])
+    if span["dimension"] == "COLUMNS" and size:
+        start, end = _span(span, sheet.column_count)
+        sheet.widths = {**sheet.widths, **dict.fromkeys(range(start, end), size)}
+
+
 def _nothing(_book: Book, _body: Body) -> None:
-    """Widths and formats are not kept."""
+    """Formats are not kept."""
 
 
 _CHANGES: dict[str, Callable[[Book, Body], Body | None]] = {
@@ -246,7 +264,7 @@ _CHANGES: dict[str, Callable[[Book, Body], Body | None]] = {
     "deleteDimension": _delete_dimension,
     "insertDimension": _insert_dimension,
     "moveDimension": _move_dimension,
-    "updateDimensionProperties": _nothing,
+    "updateDimensionProperties": _set_size,
     "repeatCell": _nothing,
     "sortRange": _sort_range,
     "appendCells": _append_cells,

@@ -25,6 +25,8 @@ class Sheet:
     frozen_rows: int = 0
     filter: dict[str, Any] | None = None
     rows: list[tuple[Value, ...]] = field(default_factory=list)
+    # Pixels by column, where they were set.
+    widths: dict[int, int] = field(default_factory=dict)
 
     def copy(self) -> "Sheet":
         """Return a copy that can be changed by itself."""
@@ -36,6 +38,7 @@ class Sheet:
             self.frozen_rows,
             self.filter,
             list(self.rows),
+            self.widths,
         )
 
     def properties(self, index: int) -> dict[str, Any]:

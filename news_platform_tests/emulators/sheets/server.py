@@ -1,14 +1,15 @@
-"""The HTTP side: routes, tokens, Drive's files, quotas, faults; every message is checked."""
+"""The HTTP side: routes, tokens, quotas, sizes, faults; every message is checked."""
 
 import json
 import re
 import time
+from base64 import urlsafe_b64decode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from threading import RLock
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote
 
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import (
@@ -22,16 +23,22 @@ from news_platform_tests.emulators.sheets import values
 from news_platform_tests.emulators.sheets.a1 import BadRange
 from news_platform_tests.emulators.sheets.changes import Body, Book
 from news_platform_tests.emulators.sheets.discovery import NotAsDocumented, check
-from news_platform_tests.emulators.sheets.faults import Faults, Quota
+from news_platform_tests.emulators.sheets.drive import (
+    ACCOUNT,
+    DRIVE,
+    Answered,
+    Forbidden,
+    answer_drive,
+    grant,
+)
+from news_platform_tests.emulators.sheets.faults import Fault, Faults, Quota
 from news_platform_tests.emulators.sheets.grid import Invalid
 
-_SHEETS, _DRIVE = "sheets.v4", "drive.v3"
+_SHEETS = "sheets.v4"
 _BOOK = re.compile(
     r"/v4/spreadsheets/([^/:]+)"
     r"(?::(\w+)|/values(?::(\w+)|/(.+?)(?::(append|clear))?)?)?\Z"
 )
-_FILE = re.compile(r"/drive/v3/files(?:/([^/]+))?(/permissions)?\Z")
-_TITLE = re.compile(r'name = "((?:[^"\\]|\\.)*)"')
 _TOKEN = "emulated-token"
 
 
@@ -44,20 +51,41 @@ class SheetsEmulator:
     writes_per_minute: int = 60
     reads_per_minute: int = 60
     window_seconds: float = 60.0
+    # Google advises 2 MB and names no limit; past ten its front refuses.
+    max_request_bytes: int = 10_485_760
     books: dict[str, Book] = field(default_factory=dict)
     writes: Quota = field(init=False)
     reads: Quota = field(init=False)
+    largest_request_bytes: int = 0
+    # What the last token was asked for.
+    scopes: tuple[str, ...] = ()
+    _ahead_seconds: float = 0.0
     _late: list[tuple[int, Callable[[], object]]] = field(default_factory=list)
     _lock: RLock = field(default_factory=RLock)
 
     def __post_init__(self) -> None:
-        self.writes = Quota(self.writes_per_minute, self.clock, self.window_seconds)
-        self.reads = Quota(self.reads_per_minute, self.clock, self.window_seconds)
+        self.writes = Quota(self.writes_per_minute, self.now, self.window_seconds)
+        self.reads = Quota(self.reads_per_minute, self.now, self.window_seconds)
+
+    def now(self) -> float:
+        """Return the emulator's time in seconds: the clock, and by how much it was advanced."""
+        return self.clock() + self._ahead_seconds
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass for the quotas and the 429 window."""
+        with self._lock:
+            self._ahead_seconds += seconds
+
+    def set_faults(self, faults: Faults) -> None:
+        """Let other things go wrong from the next call on."""
+        with self._lock:
+            self.faults = faults
 
     def answer(self, request: Request) -> Answer:
         """Answer one request, after what was late."""
         with self._lock:
             if request.path == "/token":
+                self.scopes = _asked_scopes(request)
                 token = {"access_token": _TOKEN, "token_type": "Bearer", "expires_in": 3600}
                 return _json(200, token)
             if request.headers.get("authorization") != f"Bearer {_TOKEN}":
@@ -65,33 +93,44 @@ class SheetsEmulator:
             if not request.path.startswith(("/v4/", "/drive/")):
                 return _failed(404, "Not Found")
             self._apply_late()
-            if request.path.startswith("/drive/"):
-                return self._told(request)
+            self.largest_request_bytes = max(self.largest_request_bytes, len(request.body))
+            if len(request.body) > self.max_request_bytes:
+                limit = f"Request payload size exceeds the limit: {self.max_request_bytes} bytes."
+                return _failed(413, limit)
             return self._metered(request)
 
-    def flush(self) -> None:
-        """Apply now what would come late."""
+    def flush(self) -> int:
+        """Apply now what would come late; return how many changes that were."""
         with self._lock:
+            waiting = len(self._late)
             self._apply_late(all_of_it=True)
+            return waiting
 
     def new_book(self, title: str) -> Book:
         """Add an empty book."""
         book = Book(f"book-{len(self.books) + 1}", title)
+        grant(book, {"type": "user", "role": "owner", "emailAddress": ACCOUNT})
         self.books[book.id] = book
         return book
 
     def _metered(self, request: Request) -> Answer:
-        is_write = request.method != "GET"
+        """Count the call against its quota, which Drive has none of here, and draw its fault."""
+        is_write, now = request.method != "GET", self.now()
+        if request.path.startswith("/drive/"):
+            fault = self.faults.draw_drive(is_write=is_write, now=now)
+            return self._with_fault(request, fault)
         if not (self.writes if is_write else self.reads).admits():
             return _failed(429, "Quota exceeded for quota metric")
-        fault = self.faults.draw(is_write=is_write)
+        return self._with_fault(request, self.faults.draw(is_write=is_write, now=now))
+
+    def _with_fault(self, request: Request, fault: Fault | None) -> Answer:
         if fault == "over_quota":
             return _failed(429, "Quota exceeded for quota metric")
         if fault == "before":
             return _failed(503, "The service is currently unavailable.")
         if fault == "late":
             self._late.append((self.faults.calls_until_late(), lambda: self._told(request)))
-            return Answer(0, {}, b"", 0, silent=True)
+            return _unanswered(self.faults.stall_seconds)
         answer = self._told(request)
         return _failed(503, "Deadline exceeded.") if fault == "after" else answer
 
@@ -110,14 +149,20 @@ class SheetsEmulator:
             return _failed(404, f"Requested entity was not found: {error}")
         except (Invalid, BadRange, NotAsDocumented) as error:
             return _failed(400, str(error))
-        name = _DRIVE if request.path.startswith("/drive/") else _SHEETS
+        except json.JSONDecodeError as error:
+            return _failed(400, f"Invalid JSON payload received. {error}")
+        except Forbidden as error:
+            return _failed(403, str(error))
+        if schema is None:
+            return Answer(204, {}, b"", 0)
+        name = DRIVE if request.path.startswith("/drive/") else _SHEETS
         check(name, schema, document)
         return _json(200, _masked(document, request))
 
-    def _route(self, request: Request, body: Body) -> tuple[str, Body]:
+    def _route(self, request: Request, body: Body) -> Answered:
         path = unquote(request.path)
-        if found := _FILE.match(path):
-            return self._drive(request, body, *found.groups())
+        if path.startswith("/drive/"):
+            return answer_drive(self.books, request, body, new_book=self.new_book)
         if path == "/v4/spreadsheets":
             check(_SHEETS, "Spreadsheet", body)
             return "Spreadsheet", self.new_book(body["properties"]["title"]).document()
@@ -133,26 +178,6 @@ class SheetsEmulator:
         if batch:
             return _batch_values(book, batch, request, body)
         return _values(book, span, act, request, body) if span else ("Spreadsheet", book.document())
-
-    def _drive(
-        self, request: Request, body: Body, file_id: str | None, permissions: str | None
-    ) -> tuple[str, Body]:
-        if permissions:
-            check(_DRIVE, "Permission", body)
-            _ = self.books[file_id or ""]
-            return "Permission", {"kind": "drive#permission", "id": "1", **body}
-        if request.method == "POST":
-            check(_DRIVE, "File", body)
-            return "File", _file(self.new_book(body["name"]))
-        if file_id:
-            return "File", _file(self.books[file_id])
-        wanted = _TITLE.search(request.query.get("q", [""])[0])
-        shown = [
-            _file(book)
-            for book in self.books.values()
-            if wanted is None or book.title == wanted.group(1)
-        ]
-        return "FileList", {"kind": "drive#fileList", "files": shown}
 
 
 def _batch_values(book: Book, verb: str, request: Request, body: Body) -> tuple[str, Body]:
@@ -180,15 +205,13 @@ def _values(
     return "UpdateValuesResponse", values.update_values(book, span, body, option=option)
 
 
-def _file(book: Book) -> Body:
-    return {
-        "kind": "drive#file",
-        "id": book.id,
-        "name": book.title,
-        "mimeType": "application/vnd.google-apps.spreadsheet",
-        "createdTime": "2025-11-03T20:00:00.000Z",
-        "modifiedTime": "2025-11-03T20:00:00.000Z",
-    }
+def _asked_scopes(request: Request) -> tuple[str, ...]:
+    """Read the scopes out of a service account's signed wish."""
+    wish = parse_qs(request.body.decode()).get("assertion", [""])[0]
+    if wish.count(".") != 2:
+        return ()
+    claims = json.loads(urlsafe_b64decode(wish.split(".")[1] + "=="))
+    return tuple(claims["scope"].split())
 
 
 def _without_nulls(message: Any) -> Any:
@@ -201,7 +224,7 @@ def _without_nulls(message: Any) -> Any:
 def _masked(document: Body, request: Request) -> Body:
     """Keep the fields asked for, by their first name."""
     asked = request.query.get("fields", [""])[0]
-    if not asked:
+    if asked in ("", "*"):
         return document
     names = {re.split(r"[.(/]", part)[0] for part in re.sub(r"\([^)]*\)", "", asked).split(",")}
     return {name: value for name, value in document.items() if name in names}
@@ -212,10 +235,27 @@ def _json(status: int, document: Any) -> Answer:
     return Answer(status, {"content-type": "application/json; charset=UTF-8"}, body, len(body))
 
 
+_KINDS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    413: "INVALID_ARGUMENT",
+    429: "RESOURCE_EXHAUSTED",
+    503: "UNAVAILABLE",
+}
+
+
 def _failed(status: int, message: str) -> Answer:
-    kinds = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND"}
-    kind = kinds.get(status, "RESOURCE_EXHAUSTED" if status == 429 else "UNAVAILABLE")
-    return _json(status, {"error": {"code": status, "message": message, "status": kind}})
+    error = {"code": status, "message": message, "status": _KINDS[status]}
+    return _json(status, {"error": error})
+
+
+def _unanswered(stall_seconds: float) -> Answer:
+    """Leave the caller without an answer: cut off, or waiting for a body that never comes."""
+    if stall_seconds:
+        return Answer(200, {}, b"", 1, stall_seconds=stall_seconds)
+    return Answer(0, {}, b"", 0, silent=True)
 
 
 @contextmanager
@@ -230,7 +270,7 @@ def service_account_key(server_url: str) -> str:
     return json.dumps(
         {
             "type": "service_account",
-            "client_email": "news-platform@emulator.example",
+            "client_email": ACCOUNT,
             "private_key_id": "1",
             "private_key": _private_key(),
             "token_uri": f"{server_url}/token",

@@ -1,0 +1,96 @@
+"""Drive v3: the files that are books, and who may see them."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+from zlib import crc32
+
+from news_platform_tests.emulators.relay import Request
+from news_platform_tests.emulators.sheets.changes import Body, Book
+from news_platform_tests.emulators.sheets.discovery import check, document
+from news_platform_tests.emulators.sheets.grid import Invalid
+
+DRIVE = "drive.v3"
+ACCOUNT = "news-platform@emulator.example"
+
+_FILE = re.compile(r"/drive/v3/files(?:/([^/]+)(?:/(permissions)(?:/([^/]+))?)?)?\Z")
+_TITLE = re.compile(r'name = "((?:[^"\\]|\\.)*)"')
+# What Drive shows of a permission unless `fields` asks for more.
+_BRIEF = ("kind", "id", "type", "role")
+_NEEDS = {"user": "emailAddress", "group": "emailAddress", "domain": "domain"}
+
+
+class Forbidden(Exception):
+    """Google would answer 403."""
+
+
+Answered = tuple[str | None, Body]
+"""The schema of an answer and the answer; no schema: it has no body."""
+
+
+def answer_drive(
+    books: Mapping[str, Book], request: Request, body: Body, *, new_book: Callable[[str], Book]
+) -> Answered:
+    """Answer a call to Drive; raise KeyError, Invalid or Forbidden."""
+    found = _FILE.match(request.path)
+    if found is None:
+        raise KeyError(request.path)
+    file_id, permissions, permission_id = found.groups()
+    if permissions:
+        return _permissions(books[file_id], request, body, permission_id)
+    if request.method == "POST":
+        check(DRIVE, "File", body)
+        return "File", _file(new_book(body["name"]))
+    if file_id:
+        return "File", _file(books[file_id])
+    wanted = _TITLE.search(request.query.get("q", [""])[0])
+    shown = [
+        _file(book) for book in books.values() if wanted is None or book.title == wanted.group(1)
+    ]
+    return "FileList", {"kind": "drive#fileList", "files": shown}
+
+
+def grant(book: Book, given: Body) -> Body:
+    """Give somebody a role; who has one already gets another."""
+    kind = given.get("type")
+    named = _NEEDS.get(kind or "")
+    if kind is None or given.get("role") is None or (named and not given.get(named)):
+        raise Invalid(f"The permission is missing one of type, role, {named or 'emailAddress'}.")
+    owner = f"{kind} {given[named]}" if named else ""
+    key = str(crc32(owner.encode())) if owner else "anyoneWithLink"
+    book.permissions[key] = {"kind": "drive#permission", **given, "id": key}
+    return book.permissions[key]
+
+
+def _permissions(book: Book, request: Request, body: Body, key: str | None) -> Answered:
+    if request.method == "POST":
+        # Drive passes over what it does not know: gspread still sends `withLink`, which is v2's.
+        known = document(DRIVE)["schemas"]["Permission"]["properties"]
+        given = {name: value for name, value in body.items() if name in known}
+        check(DRIVE, "Permission", given)
+        return "Permission", _shown(grant(book, given), request)
+    if key is None:
+        shown = [_shown(item, request) for item in book.permissions.values()]
+        return "PermissionList", {"kind": "drive#permissionList", "permissions": shown}
+    if request.method == "DELETE":
+        if book.permissions[key]["role"] == "owner":
+            raise Forbidden("The owner of a file cannot be removed.")
+        del book.permissions[key]
+        return None, {}
+    return "Permission", _shown(book.permissions[key], request)
+
+
+def _shown(permission: Body, request: Request) -> Body:
+    asked = "fields" in request.query
+    return {key: value for key, value in permission.items() if asked or key in _BRIEF}
+
+
+def _file(book: Book) -> dict[str, Any]:
+    return {
+        "kind": "drive#file",
+        "id": book.id,
+        "name": book.title,
+        "mimeType": "application/vnd.google-apps.spreadsheet",
+        "createdTime": "2025-11-03T20:00:00.000Z",
+        "modifiedTime": "2025-11-03T20:00:00.000Z",
+    }

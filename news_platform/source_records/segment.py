@@ -1,7 +1,7 @@
 """One page in, its source records out in reading order; a failed page gives its error."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
@@ -139,7 +139,7 @@ def _iter_records(page: Page, verdicts: list[Verdict], charset: str) -> Iterator
     origin = Provenance(page.institution, page.url, None, page.fetched_at)
     for verdict in iter_kept(verdicts):
         if verdict.section != origin.section:
-            origin = replace(origin, section=verdict.section)
+            origin = Provenance(page.institution, page.url, verdict.section, page.fetched_at)
         yield SourceRecord(verdict.block.text, origin, _meta(page, verdict, charset))
 
 

@@ -5,9 +5,10 @@ page of 1,700 elements comes to some 600 that part texts from each other, and it
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from news_platform.errors import InputError
+from news_platform.source_records.marks import mark_of
 
 # Stands for <br> until the text around it is complete.
 BREAK = "\x1e"
@@ -28,6 +29,19 @@ ol p pre section summary table tbody td tfoot th thead tr ul
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """The beginning of an element that parts texts.
+
+    `mark` is what its class or id speaks of. Attributes are those of elements that say something
+    of themselves; of all others nobody asks for them.
+    """
+
+    tag: str
+    mark: str | None = None
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class End:
     """The end of an element that parts texts."""
 
@@ -36,19 +50,28 @@ class End:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinkEdge:
-    """The beginning or the end of a link."""
+    """The beginning of a link (1) or its end (-1)."""
 
     opens: int
 
 
-# The beginning of an element that parts texts: its tag and attributes.
-Start = tuple[str, Mapping[str, str]]
 Event = str | Start | End | LinkEdge
 
 _INVISIBLE = frozenset(_INVISIBLE_TAGS.split())
 _PARTING = frozenset(_PARTING_TAGS.split())
+# Their own attributes tell the language of the page and the number of an item.
+_ASKED = frozenset(("html", "ol"))
 _LINK_START, _LINK_END = LinkEdge(1), LinkEdge(-1)
+_STARTS = {tag: Start(tag) for tag in _PARTING}
 _ENDS: Mapping[str, End | LinkEdge] = {"a": _LINK_END} | {tag: End(tag) for tag in _PARTING}
+
+
+def _start(tag: str, attributes: Mapping[str, str]) -> Start:
+    """Return one and the same event for all elements of a kind that say nothing of themselves."""
+    mark = mark_of(attributes.get("class")) or mark_of(attributes.get("id"))
+    if mark or "role" in attributes or tag in _ASKED:
+        return Start(tag, mark, attributes)
+    return _STARTS[tag]
 
 
 class EventList:
@@ -66,7 +89,7 @@ class EventList:
         """Take the beginning of an element."""
         self._depth += 1
         if tag in _PARTING:
-            self.events.append((tag, attributes))
+            self.events.append(_start(tag, attributes) if attributes else _STARTS[tag])
         elif tag == "a":
             self.events.append(_LINK_START)
         elif tag in _INVISIBLE:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from news_platform.source_records import blocks as kinds
 from news_platform.source_records.blocks import normalised
-from news_platform.source_records.events import BREAK, End, Event
+from news_platform.source_records.events import BREAK, End, Event, Start
 
 BULLET = re.compile(r"^([-*•·▪◦‣–—]|\d{1,3}[.)])\s+(?=\S)")
 _BLANK_LINE = re.compile(r"\n\s*\n")
@@ -76,10 +76,9 @@ def is_data_table(events: Sequence[Event], start: int) -> bool:
     paragraphs = [0]
     for index in range(start + 1, len(events)):
         event = events[index]
-        if type(event) is tuple:
-            tag = event[0]
-            paragraphs[-1] += tag == "p"
-            if tag in _LAYOUT or paragraphs[-1] == _LAYOUT_PARAGRAPHS:
+        if type(event) is Start:
+            paragraphs[-1] += event.tag == "p"
+            if event.tag in _LAYOUT or paragraphs[-1] == _LAYOUT_PARAGRAPHS:
                 return False
             paragraphs.append(0)
         elif type(event) is End:

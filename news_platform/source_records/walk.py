@@ -4,12 +4,12 @@ The walk keeps everything a reader could see; what is boilerplate is decided lat
 and marks noted here and from the sums of text and link text in every container.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from news_platform.source_records import blocks as kinds
 from news_platform.source_records.blocks import Block, Container, Walked, normalised
-from news_platform.source_records.events import BREAK, End, Event, LinkEdge
-from news_platform.source_records.marks import LANDMARKS, mark_of, zone_of
+from news_platform.source_records.events import BREAK, End, Event, LinkEdge, Start
+from news_platform.source_records.marks import LANDMARKS, zone_of
 from news_platform.source_records.structures import (
     BULLET,
     ListReading,
@@ -50,7 +50,7 @@ def walk(events: Sequence[Event], *, zone_share: float) -> Walked:
 def _declared_language(events: Sequence[Event]) -> str | None:
     """Return what the outermost element says."""
     first = events[0] if events else None
-    return first[1].get("lang") if type(first) is tuple else None
+    return first.attributes.get("lang") if type(first) is Start else None
 
 
 class _Walker:
@@ -90,26 +90,22 @@ class _Walker:
             else:
                 if parts:
                     self.flush()
-                if type(event) is tuple:
-                    tag, attributes = event
+                if type(event) is Start:
                     if not self.is_skimming:
-                        self.start(index, tag, attributes)
-                    path.append(tag)
+                        self.start(index, event)
+                    path.append(event.tag)
                 elif type(event) is End:
                     path.pop()
                     if not self.is_skimming or self.opened[-1] == len(path):
                         self.end(event.tag)
 
-    def start(self, index: int, tag: str, attributes: Mapping[str, str]) -> None:
+    def start(self, index: int, event: Start) -> None:
         """Take the beginning of an element that parts texts; most say nothing of themselves."""
-        mark = role = None
-        if attributes:
-            role = attributes.get("role")
-            mark = mark_of(attributes.get("class")) or mark_of(attributes.get("id"))
-        if mark or role or tag in LANDMARKS:
-            self.enter(tag, role, mark)
+        tag = event.tag
+        if event.mark or tag in LANDMARKS or "role" in event.attributes:
+            self.enter(event)
         if tag in _STRUCTURES:
-            self.open_structure(index, tag, attributes)
+            self.open_structure(index, event)
 
     def end(self, tag: str) -> None:
         """Take the end of an element that parts texts."""
@@ -118,11 +114,12 @@ class _Walker:
         if self.opened[-1] == len(self.path):
             self.leave()
 
-    def enter(self, tag: str, role: str | None, mark: str | None) -> None:
+    def enter(self, event: Start) -> None:
         """Open a container for an element that says something of itself."""
-        zone = zone_of(tag, role, self.path)
-        is_main = tag == "main" or role == "main"
-        self.container = Container(self.container, zone, mark, is_main)
+        role = event.attributes.get("role")
+        zone = zone_of(event.tag, role, self.path)
+        is_main = event.tag == "main" or role == "main"
+        self.container = Container(self.container, zone, event.mark, is_main)
         self.containers.append(self.container)
         self.opened.append(len(self.path))
         self.is_skimming = zone in self.skims
@@ -139,7 +136,8 @@ class _Walker:
         most = share * self.containers[0].plain_chars
         return any(c.plain_chars > most for c in self.containers if c.zone in self.skims)
 
-    def open_structure(self, index: int, tag: str, attributes: Mapping[str, str]) -> None:
+    def open_structure(self, index: int, event: Start) -> None:
+        tag = event.tag
         if tag in _KINDS:
             self.kinds.append(_KINDS[tag])
             if tag in _LEVELS:
@@ -147,7 +145,7 @@ class _Walker:
             elif tag == "li" and self.lists:
                 self.lists[-1].open_item()
         elif tag in _LISTS:
-            self.lists.append(ListReading(tag, attributes.get("start", "")))
+            self.lists.append(ListReading(tag, event.attributes.get("start", "")))
         elif tag == "table":
             self.tables_seen += 1
             is_data = is_data_table(self.events, index)

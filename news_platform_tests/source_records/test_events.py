@@ -1,7 +1,7 @@
 """What a parser tells of a page: texts, elements that part them, and links."""
 
 from news_platform.source_records.dom import parse_html
-from news_platform.source_records.events import BREAK, End, Event, LinkEdge
+from news_platform.source_records.events import BREAK, End, Event, LinkEdge, Start
 
 
 def told(html: str) -> list[str]:
@@ -14,7 +14,7 @@ def _word(event: Event) -> str:
         return event
     if isinstance(event, LinkEdge):
         return "[" if event.opens > 0 else "]"
-    return f"/{event.tag}" if isinstance(event, End) else event[0]
+    return f"/{event.tag}" if isinstance(event, End) else event.tag
 
 
 def test_texts_and_what_parts_them_come_in_the_order_of_the_page() -> None:
@@ -42,8 +42,15 @@ def test_elements_that_are_not_closed_end_where_the_parser_says() -> None:
     assert told("<ul><li>a<li>b</ul>") == ["ul", "li", "a", "/li", "li", "b", "/li", "/ul"]
 
 
-def test_attributes_come_with_the_element() -> None:
-    assert ("p", {"class": "lead", "id": "x"}) in parse_html("<p class=lead id=x>a</p>")
+def test_attributes_come_with_an_element_that_says_something_of_itself() -> None:
+    html = "<div class=site-nav></div><div role=main></div><ol start=3></ol><p class=lead id=x></p>"
+    starts = [event for event in parse_html(html) if isinstance(event, Start)][2:]
+    assert [(start.mark, dict(start.attributes)) for start in starts] == [
+        ("navigation", {"class": "site-nav"}),
+        (None, {"role": "main"}),
+        (None, {"start": "3"}),
+        (None, {}),
+    ]
 
 
 def test_text_after_the_end_of_the_page_is_told_of_as_a_browser_shows_it() -> None:

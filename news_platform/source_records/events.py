@@ -68,7 +68,8 @@ _ENDS: Mapping[str, End | LinkEdge] = {"a": _LINK_END} | {tag: End(tag) for tag 
 
 def _start(tag: str, attributes: Mapping[str, str]) -> Start:
     """Return one and the same event for all elements of a kind that say nothing of themselves."""
-    mark = mark_of(attributes.get("class")) or mark_of(attributes.get("id"))
+    classes, name = attributes.get("class"), attributes.get("id")
+    mark = (mark_of(classes) if classes else None) or (mark_of(name) if name else None)
     if mark or "role" in attributes or tag in _ASKED:
         return Start(tag, mark, attributes)
     return _STARTS[tag]
@@ -89,7 +90,7 @@ class EventList:
         """Take the beginning of an element."""
         self._depth += 1
         if tag in _PARTING:
-            self.events.append(_start(tag, attributes) if attributes else _STARTS[tag])
+            self.data(_start(tag, attributes) if attributes else _STARTS[tag])
         elif tag == "a":
             self.events.append(_LINK_START)
         elif tag in _INVISIBLE:

@@ -71,10 +71,8 @@ def zone_of(tag: str, role: str | None, path: Sequence[str]) -> str | None:
 
 
 @lru_cache(maxsize=65_536)
-def mark_of(names: str | None) -> str | None:
+def mark_of(names: str) -> str | None:
     """Return the kind of widget that a class or id speaks of, if any."""
-    if names is None:
-        return None
     if not names.islower():
         names = _CAMEL.sub("-", names).lower()
     found = names.translate(_BETWEEN_WORDS).split()

@@ -145,13 +145,9 @@ def _iter_records(page: Page, verdicts: list[Verdict], charset: str) -> Iterator
 
 def _meta(page: Page, verdict: Verdict, charset: str) -> Meta:
     block, language = verdict.block, verdict.language
+    code = probability = source = None
+    if language:
+        code, probability, source = language.code, language.probability, language.source
     return Meta(
-        language=language.code if language else None,
-        charset=charset,
-        hints=block.hints,
-        kind=block.kind,
-        order=verdict.order,
-        language_probability=language.probability if language else None,
-        language_source=language.source if language else None,
-        snapshot=page.snapshot,
+        code, charset, block.hints, block.kind, verdict.order, probability, source, page.snapshot
     )

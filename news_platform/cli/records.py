@@ -14,6 +14,7 @@ from news_platform.source_records.flow import (
     RecordsReport,
     build_institution,
     built_institutions,
+    declare_options,
     wanted_institutions,
 )
 from news_platform.source_records.options import HEADINGS, TABLES
@@ -64,10 +65,11 @@ def build(chosen: tuple[str, ...], root: str, as_json: bool) -> None:
     """Cut all snapshots under the root whose records are out of date, as the asset does."""
     doors = Doors(settings_for(root))
     store = doors.data_root.store
+    options = flow_options(asdict(doors.settings.source_records))
+    declare_options(store, options.segment)
     wanted, built = wanted_institutions(store), built_institutions(store)
     if unknown := sorted(set(chosen) - wanted.keys()):
         raise InputError(f"no snapshots of institution {unknown[0]!r}", thing=unknown[0])
-    options = flow_options(asdict(doors.settings.source_records))
     stale = chosen or [key for key in sorted(wanted) if built.get(key) != wanted[key]]
     reports = [build_institution(key, store=store, options=options) for key in stale]
     text = "\n".join(map(_line, reports)) or "up to date"

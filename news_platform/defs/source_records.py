@@ -16,10 +16,11 @@ from news_platform.source_records.flow import (
     RecordsReport,
     build_institution,
     built_institutions,
+    declare_options,
     record_problems,
     wanted_institutions,
 )
-from news_platform.source_records.setup import flow_options
+from news_platform.source_records.setup import flow_options, segment_options
 from news_platform.storage.markers import read_markers, read_report
 from news_platform.storage.root import is_paused
 
@@ -125,16 +126,24 @@ def _institutions(context: dg.AssetCheckExecutionContext, data_root: DataRoot) -
 
 
 @dg.sensor(
-    description="Adds a partition for every institution whose snapshots appear, and observes it.",
+    description=(
+        "Adds a partition for every institution whose snapshots appear, observes it, and notes the "
+        "rules it is to be cut by."
+    ),
     minimum_interval_seconds=60,
     default_status=dg.DefaultSensorStatus.RUNNING,
 )
 def watch_page_snapshots(
     context: dg.SensorEvaluationContext, data_root: dg.ResourceParam[DataRoot]
 ) -> dg.SensorResult | dg.SkipReason:
-    """Adds a partition for every institution whose snapshots appear, and observes those."""
+    """Adds a partition for every institution whose snapshots appear, and observes those.
+
+    A changed rule file or setting makes all institutions out of date.
+    """
     if is_paused(data_root.store):
         return dg.SkipReason("paused: `news-platform resume` lets all sensors go on")
+    options = segment_options(asdict(data_root.settings.source_records))
+    declare_options(data_root.store, options)
     known: dict[str, str] = json.loads(context.cursor or "{}")
     found = wanted_institutions(data_root.store)
     changed = [key for key in sorted(found) if known.get(key) != found[key]]

@@ -5,7 +5,12 @@ from collections import defaultdict
 
 from news_platform.text.shingles import words
 
-_BETWEEN_WORDS = {code: " " for code in range(128) if not f"x{chr(code)}".isidentifier()}
+# Every byte of ASCII in lower case, or a blank where it belongs to no word.
+_WORD_BYTES = bytes(
+    ord(chr(code).lower()) if f"x{chr(code)}".isidentifier() else ord(" ") for code in range(256)
+)
+# What is not ASCII in most English texts; all of it stands between words.
+_TYPOGRAPHY = "\u2019\u2018\u201c\u201d\u2013\u2014\u2026\u2022"
 
 # Hashes of runs of words: quicker to make and to sort than the runs, and as good as unique.
 Shingles = frozenset[int]
@@ -62,4 +67,13 @@ class SeenTexts:
 
 def _words(text: str) -> list[str]:
     """Return the words of a text; in plain ASCII the short way gives the same."""
-    return text.lower().translate(_BETWEEN_WORDS).split() if text.isascii() else words(text)
+    plain = text if text.isascii() else _without_typography(text)
+    if not plain.isascii():
+        return words(text)
+    return plain.encode("ascii").translate(_WORD_BYTES).decode("ascii").split()
+
+
+def _without_typography(text: str) -> str:
+    for mark in _TYPOGRAPHY:
+        text = text.replace(mark, " ")
+    return text

@@ -1,8 +1,9 @@
 """All snapshots of an institution in, its records as Parquet and its failed pages in quarantine."""
 
+import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 import polars as pl
 
@@ -29,7 +30,10 @@ from news_platform.storage.store import ObjectInfo, ObjectStore
 
 DATASET = SOURCE_RECORDS.name
 # Part of every fingerprint: raising it redoes all institutions by the rules as they are now.
-SEGMENTER_VERSION = "2"
+SEGMENTER_VERSION = "3"
+# A marker by itself that says by which options pages are to be cut.
+_OPTIONS_DATASET = f"{DATASET}_options"
+_OPTIONS_KEY = "all"
 # A page and its JSON fit; what is larger is no page and is not even read.
 _MAX_SNAPSHOT_BYTES = 64_000_000
 
@@ -78,6 +82,7 @@ def build_institution(
     institution: str, *, store: ObjectStore, options: FlowOptions
 ) -> RecordsReport:
     """Cut every snapshot of an institution and replace its records, quarantine and marker."""
+    declare_options(store, options.segment)
     infos = _snapshots(store, institution_folder(institution))
     results = list(_iter_results(infos, store=store, options=options))
     records = [record for result in results for record in result.records]
@@ -85,18 +90,30 @@ def build_institution(
     report = _report(institution, results, records=records, samples=options.samples)
     store.put(records_path(institution), parquet_bytes(record_rows(records), SOURCE_RECORDS))
     _put_quarantine(store, institution, failures)
-    write_marker(store, DATASET, institution, inputs=_fingerprint(infos), report=_plain(report))
+    inputs = _fingerprint(infos, _options_fingerprint(options.segment))
+    write_marker(store, DATASET, institution, inputs=inputs, report=_plain(report))
     return report
 
 
+def declare_options(store: ObjectStore, options: SegmentOptions) -> None:
+    """Note by which options pages are cut from now on: what was cut by others is out of date."""
+    inputs = _options_fingerprint(options)
+    if _declared_options(store) != inputs:
+        write_marker(store, _OPTIONS_DATASET, _OPTIONS_KEY, inputs=inputs, report=asdict(options))
+
+
 def wanted_institutions(store: ObjectStore) -> dict[str, str]:
-    """Return every institution that has snapshots, and the fingerprint of those."""
+    """Return every institution that has snapshots, and the fingerprint of those.
+
+    The options that were declared last, rule file included, are part of it.
+    """
+    options = _declared_options(store)
     found: dict[str, list[ObjectInfo]] = defaultdict(list)
     for info in _snapshots(store, SNAPSHOTS_FOLDER):
         institution = institution_of(info.path)
         if institution:
             found[institution].append(info)
-    return {institution: _fingerprint(infos) for institution, infos in found.items()}
+    return {institution: _fingerprint(infos, options) for institution, infos in found.items()}
 
 
 def built_institutions(store: ObjectStore) -> dict[str, str]:
@@ -120,9 +137,18 @@ def _snapshots(store: ObjectStore, folder: str) -> list[ObjectInfo]:
     return [info for info in store.list(folder) if info.path.lower().endswith(SUFFIXES)]
 
 
-def _fingerprint(infos: list[ObjectInfo]) -> str:
+def _fingerprint(infos: list[ObjectInfo], options: str) -> str:
     parts = (f"{info.path}\n{info.etag}\n{info.size_bytes}" for info in infos)
-    return fingerprint([f"segmenter {SEGMENTER_VERSION}", *parts])
+    return fingerprint([f"segmenter {SEGMENTER_VERSION}", f"options {options}", *parts])
+
+
+def _options_fingerprint(options: SegmentOptions) -> str:
+    return fingerprint([json.dumps(asdict(options), sort_keys=True)])
+
+
+def _declared_options(store: ObjectStore) -> str:
+    declared = read_markers(store, _OPTIONS_DATASET).get(_OPTIONS_KEY)
+    return declared.inputs if declared else _options_fingerprint(SegmentOptions())
 
 
 def _iter_results(

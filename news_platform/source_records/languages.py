@@ -35,6 +35,8 @@ _TELLING_CHARS = 25
 # So many without a common word are odd enough to ask.
 _ODD_CHARS = 60
 _COMMON = 0.01
+# Of no more than so many words a single common one is share enough.
+_FEW_WORDS = 100
 # Enough against a short text that has a telling word: "Facultad de Ingeniería" reaches no more.
 _LIKELY = 0.5
 
@@ -72,12 +74,17 @@ class _Judge:
         own = text.lower().split()
         is_told = self.target not in COMMON_WORDS or not TELLING_WORDS.isdisjoint(own)
         is_foreign = not text.isascii() and _FOREIGN_LETTER.search(text) is not None
-        if not is_told and not is_foreign and len(text) < _ODD_CHARS:
-            return None
-        shared = sum(map(self.words.__contains__, own)) / (len(own) or 1)
         if is_told:
-            return _LIKELY if shared < _SHARED_WORDS_CLOSE else None
-        return self.sure if shared < (_SHARED_WORDS if is_foreign else _COMMON) else None
+            return _LIKELY if self.shared(own) < _SHARED_WORDS_CLOSE else None
+        if is_foreign:
+            return self.sure if self.shared(own) < _SHARED_WORDS else None
+        if len(text) < _ODD_CHARS or (len(own) <= _FEW_WORDS and not self.words.isdisjoint(own)):
+            return None
+        return self.sure if self.shared(own) < _COMMON else None
+
+    def shared(self, own: Sequence[str]) -> float:
+        """Return the share of these words that were seen in the target language."""
+        return sum(map(self.words.__contains__, own)) / (len(own) or 1)
 
 
 def judge_languages(
@@ -90,7 +97,9 @@ def judge_languages(
     page = _page_language(kept, sure=sure, declared=declared)
     sections = _section_languages(kept, judge, page)
     asked = 0
-    for verdict in (verdict for verdict in kept if verdict.language is None):
+    for verdict in kept:
+        if verdict.language is not None:
+            continue
         text = verdict.block.text
         around = _in_script(sections.get(verdict.section) or page, text)
         at_least = _doubt(verdict, judge, around) if asked < _MOST_ASKED else None
@@ -144,8 +153,10 @@ def _page_language(
 ) -> LanguageVerdict | None:
     code = declared_code(declared)
     stated = LanguageVerdict(code, None, "declared") if code else None
-    beginnings = (verdict.block.text[:_BEGINNING_CHARS] for verdict in kept)
-    found = _prevailing(kept, "page") or _detected(" ".join(beginnings), "page", at_least=sure)
+    found = _prevailing(kept, "page")
+    if found is None:
+        beginnings = (verdict.block.text[:_BEGINNING_CHARS] for verdict in kept)
+        found = _detected(_beginning(beginnings), "page", at_least=sure)
     if found and stated and found.code != code:
         found = _prevailing(kept, "page", share=_AGAINST_DECLARED)
     return found or stated
@@ -167,12 +178,24 @@ def _section_language(
 ) -> LanguageVerdict | None:
     if prevailing := _prevailing(group, "section"):
         return prevailing
-    text = " ".join(verdict.block.text for verdict in group)[:_PAGE_CHARS]
+    text = _beginning(verdict.block.text for verdict in group)
     if len(text) < _SECTION_CHARS:
         return None
     if judge.is_target(page) and judge.doubt(text) is None:
         return None
     return _detected(text, "section", at_least=judge.sure)
+
+
+def _beginning(texts: Iterable[str]) -> str:
+    """Return the first of some texts, joined until they are enough to tell a language."""
+    found: list[str] = []
+    missing = _PAGE_CHARS
+    for text in texts:
+        found.append(text)
+        missing -= len(text) + 1
+        if missing < 0:
+            break
+    return " ".join(found)[:_PAGE_CHARS]
 
 
 def _prevailing(

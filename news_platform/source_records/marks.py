@@ -1,9 +1,8 @@
 """What an element says about itself: a structural zone, or a common word in its class or id."""
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
-
-from lxml import etree
 
 _ZONE_TAGS = {
     "nav": "navigation",
@@ -55,19 +54,20 @@ _BETWEEN_WORDS = {code: " " for code in range(128) if not chr(code).isalpha()}
 LANDMARKS = frozenset((*_ZONE_TAGS, "main"))
 
 # Inside these the same tag means something else: the title of an article, an accordion's heading.
+_HEADS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "dt"))
 _EXEMPT = {
-    "header": ("main", "article", "section"),
-    "footer": ("article", "section", "blockquote"),
-    "button": ("h1", "h2", "h3", "h4", "h5", "h6", "dt"),
-    "label": ("h1", "h2", "h3", "h4", "h5", "h6", "dt"),
+    "header": frozenset(("main", "article", "section")),
+    "footer": frozenset(("article", "section", "blockquote")),
+    "button": _HEADS,
+    "label": _HEADS,
 }
 
 
-def zone_of(element: etree._Element, tag: str) -> str | None:
-    """Return the boilerplate zone an element opens by its tag or role, if any."""
-    if tag in _EXEMPT and any(True for _ in element.iterancestors(*_EXEMPT[tag])):
+def zone_of(tag: str, role: str | None, path: Sequence[str]) -> str | None:
+    """Return the boilerplate zone that an element below this path opens, if any."""
+    if tag in _EXEMPT and not _EXEMPT[tag].isdisjoint(path):
         return None
-    return _ZONE_TAGS.get(tag) or _ZONE_ROLES.get(element.get("role", ""))
+    return _ZONE_TAGS.get(tag) or _ZONE_ROLES.get(role or "")
 
 
 @lru_cache(maxsize=65_536)

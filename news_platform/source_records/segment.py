@@ -1,7 +1,7 @@
 """One page in, its source records out in reading order; a failed page gives its error."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
@@ -139,19 +139,15 @@ def _iter_records(page: Page, verdicts: list[Verdict], charset: str) -> Iterator
     origin = Provenance(page.institution, page.url, None, page.fetched_at)
     for verdict in iter_kept(verdicts):
         if verdict.section != origin.section:
-            origin = replace(origin, section=verdict.section)
+            origin = Provenance(page.institution, page.url, verdict.section, page.fetched_at)
         yield SourceRecord(verdict.block.text, origin, _meta(page, verdict, charset))
 
 
 def _meta(page: Page, verdict: Verdict, charset: str) -> Meta:
     block, language = verdict.block, verdict.language
+    code = probability = source = None
+    if language:
+        code, probability, source = language.code, language.probability, language.source
     return Meta(
-        language=language.code if language else None,
-        charset=charset,
-        hints=block.hints,
-        kind=block.kind,
-        order=verdict.order,
-        language_probability=language.probability if language else None,
-        language_source=language.source if language else None,
-        snapshot=page.snapshot,
+        code, charset, block.hints, block.kind, verdict.order, probability, source, page.snapshot
     )

@@ -1,19 +1,19 @@
 """Lists and tables while a walk is inside them: what marks an item, what names a column."""
 
 import re
-
-from lxml import etree
+from collections.abc import Sequence
 
 from news_platform.source_records import blocks as kinds
 from news_platform.source_records.blocks import normalised
+from news_platform.source_records.events import BREAK, End, Event, Start
 
-# Stands for <br> until the text around it is complete.
-BREAK = "\x1e"
 BULLET = re.compile(r"^([-*•·▪◦‣–—]|\d{1,3}[.)])\s+(?=\S)")
 _BLANK_LINE = re.compile(r"\n\s*\n")
 _LONG_CODE_CHARS = 1_000
-# A table that holds any of these lays a page out; its cells are containers like any other.
-_LAYOUT = etree.XPath("boolean(.//table|.//h1|.//h2|.//h3|.//ul|.//ol|.//form|.//p[3])")
+# A table that holds any of these, or so many paragraphs side by side, lays a page out; its cells
+# are containers like any other.
+_LAYOUT = frozenset(("table", "h1", "h2", "h3", "ul", "ol", "form"))
+_LAYOUT_PARAGRAPHS = 3
 
 
 class ListReading:
@@ -21,9 +21,8 @@ class ListReading:
 
     __slots__ = ("_is_ordered", "_number")
 
-    def __init__(self, element: etree._Element) -> None:
-        self._is_ordered = element.tag == "ol"
-        start = element.get("start", "")
+    def __init__(self, tag: str, start: str) -> None:
+        self._is_ordered = tag == "ol"
         self._number = int(start) - 1 if start.isdecimal() and len(start) < 9 else 0
 
     def open_item(self) -> None:
@@ -71,9 +70,22 @@ class TableReading:
         return text, kinds.ROW, dict(self._hints)
 
 
-def is_data_table(table: etree._Element) -> bool:
-    """Tell a table of data from one that lays out a page."""
-    return not _LAYOUT(table)
+def is_data_table(events: Sequence[Event], start: int) -> bool:
+    """Tell a table of data, which begins at `start`, from one that lays out a page."""
+    # How many paragraphs each of the elements has that are open inside the table.
+    paragraphs = [0]
+    for index in range(start + 1, len(events)):
+        event = events[index]
+        if type(event) is Start:
+            paragraphs[-1] += event.tag == "p"
+            if event.tag in _LAYOUT or paragraphs[-1] == _LAYOUT_PARAGRAPHS:
+                return False
+            paragraphs.append(0)
+        elif type(event) is End:
+            paragraphs.pop()
+            if not paragraphs:
+                break
+    return True
 
 
 def lines_of(text: str) -> list[str]:

@@ -1,16 +1,16 @@
-"""An HTML tree in, its blocks in reading order out, each in the container it stands in.
+"""The events of a page in, its blocks in reading order out, each in the container it stands in.
 
 The walk keeps everything a reader could see; what is boilerplate is decided later, from the zones
 and marks noted here and from the sums of text and link text in every container.
 """
 
-from lxml import etree
+from collections.abc import Sequence
 
 from news_platform.source_records import blocks as kinds
 from news_platform.source_records.blocks import Block, Container, Walked, normalised
-from news_platform.source_records.marks import LANDMARKS, mark_of, zone_of
+from news_platform.source_records.events import BREAK, End, Event, LinkEdge, Start
+from news_platform.source_records.marks import LANDMARKS, zone_of
 from news_platform.source_records.structures import (
-    BREAK,
     BULLET,
     ListReading,
     TableReading,
@@ -19,22 +19,6 @@ from news_platform.source_records.structures import (
     parts_of_code,
 )
 
-_INVISIBLE_TAGS = """
-script style noscript template svg iframe select option datalist input textarea head object canvas
-video audio map math link meta title
-"""
-_PARTING_TAGS = """
-address article aside blockquote body button caption center dd details dialog dir div dl dt fieldset
-figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr html label legend li main menu nav
-ol p pre section summary table tbody td tfoot th thead tr ul
-"""
-_INLINE_TAGS = """
-abbr acronym b bdi bdo big cite code data del dfn em font i img ins kbd mark nobr picture q rp rt
-ruby s samp small source span strike strong sub sup time tt u var wbr
-"""
-_INVISIBLE = tuple(_INVISIBLE_TAGS.split())
-_INLINE = tuple(_INLINE_TAGS.split())
-_PARTING = frozenset(_PARTING_TAGS.split())
 _LEVELS = {f"h{level}": level for level in range(1, 7)}
 _KINDS = {
     "li": kinds.ITEM,
@@ -49,36 +33,44 @@ _SKIMMED = frozenset(("navigation", "header", "footer", "aside", "dialog"))
 _STRUCTURES = frozenset((*_KINDS, *_LISTS, "table", "tr", "td", "th"))
 
 
-def walk(root: etree._Element, *, zone_share: float) -> Walked:
-    """Return the blocks below `root` in reading order.
+def walk(events: Sequence[Event], *, zone_share: float) -> Walked:
+    """Return the blocks of a page in reading order.
 
     Inside navigation and the like only the texts are looked at, unless such a zone holds more than
     `zone_share` of the page's plain text: then it is none, and is read like the rest.
     """
-    # Both in C: what nobody sees goes, and what only styles a text melts into it.
-    etree.strip_elements(root, *_INVISIBLE, with_tail=False)
-    etree.strip_tags(root, *_INLINE)
-    walker = _Walker(_SKIMMED)
-    walker.run(root)
+    walker = _Walker(events, skims=_SKIMMED)
+    walker.run()
     if walker.has_skimmed(zone_share):
-        walker = _Walker(frozenset())
-        walker.run(root)
-    return Walked(walker.blocks, walker.containers, root.get("lang"))
+        walker = _Walker(events, skims=frozenset())
+        walker.run()
+    return Walked(walker.blocks, walker.containers, _declared_language(events))
+
+
+def _declared_language(events: Sequence[Event]) -> str | None:
+    """Return what the outermost element says."""
+    first = events[0] if events else None
+    return first.attributes.get("lang") if type(first) is Start else None
 
 
 class _Walker:
     """The state of one walk; iterative, since pages nest deeper than Python recurses."""
 
-    def __init__(self, skims: frozenset[str]) -> None:
+    def __init__(self, events: Sequence[Event], *, skims: frozenset[str]) -> None:
+        self.events = events
         self.skims = skims
         self.blocks: list[Block] = []
+        self.path: list[str] = []
         self.container = Container()
         self.containers = [self.container]
-        self.opened: list[etree._Element | None] = [None]
-        self.skimmed: etree._Element | None = None
+        # How deep the elements lie that opened the containers around.
+        self.opened = [-1]
+        self.is_skimming = False
         self.parts: list[str] = []
-        self.link_chars = 0
+        # Inside links: how many, and from which part on their text is not yet counted.
         self.links = 0
+        self.links_from = 0
+        self.link_chars = 0
         self.kinds = [kinds.PARAGRAPH]
         self.level = 0
         self.lists: list[ListReading] = []
@@ -86,66 +78,56 @@ class _Walker:
         self.tables_seen = 0
         self.term = ""
 
-    def run(self, root: etree._Element) -> None:
-        """Visit every element, entering and leaving it; what is called here is called often."""
-        parts = self.parts
-        for event, element in etree.iterwalk(root, events=("start", "end")):
-            if event == "start":
-                self.start(element, element.tag)
-                text = element.text
+    def run(self) -> None:
+        """Take every event; what is called here is called often."""
+        parts, path = self.parts, self.path
+        for index, event in enumerate(self.events):
+            if type(event) is str:
+                if parts or not event.isspace():
+                    parts.append(event)
+            elif type(event) is LinkEdge:
+                self.cross_link_edge(event.opens)
             else:
-                self.end(element, element.tag)
-                text = element.tail
-            if text and (parts or not text.isspace()):
-                parts.append(text)
-                if self.links:
-                    self.link_chars += len(text.strip())
+                if parts:
+                    self.flush()
+                if type(event) is Start:
+                    if not self.is_skimming:
+                        self.start(index, event)
+                    path.append(event.tag)
+                elif type(event) is End:
+                    path.pop()
+                    if not self.is_skimming or self.opened[-1] == len(path):
+                        self.end(event.tag)
 
-    def start(self, element: etree._Element, tag: str) -> None:
-        """Take the beginning of an element."""
-        if tag in _PARTING:
-            if self.parts:
-                self.flush()
-            if self.skimmed is None:
-                self.enter(element, tag)
-        elif tag == "a":
-            self.links += 1
-        elif tag == "br":
-            self.parts.append(BREAK)
-
-    def end(self, element: etree._Element, tag: str) -> None:
-        """Take the end of an element."""
-        if tag in _PARTING:
-            if self.parts:
-                self.flush()
-            if self.skimmed is element:
-                self.skimmed = None
-            if self.skimmed is None:
-                if tag in _STRUCTURES:
-                    self.close_structure(tag)
-                if self.opened[-1] is element:
-                    self.leave()
-        elif tag == "a":
-            self.links -= 1
-
-    def enter(self, element: etree._Element, tag: str) -> None:
-        """Note what an element is; most say nothing and count to what is around."""
-        classes, name, role = element.get("class"), element.get("id"), element.get("role")
-        mark = (mark_of(classes) if classes else None) or (mark_of(name) if name else None)
-        if mark or role or tag in LANDMARKS:
-            zone = zone_of(element, tag)
-            is_main = tag == "main" or role == "main"
-            self.container = Container(self.container, zone, mark, is_main)
-            self.containers.append(self.container)
-            self.opened.append(element)
-            if zone in self.skims:
-                self.skimmed = element
+    def start(self, index: int, event: Start) -> None:
+        """Take the beginning of an element that parts texts; most say nothing of themselves."""
+        tag = event.tag
+        if event.mark or tag in LANDMARKS or "role" in event.attributes:
+            self.enter(event)
         if tag in _STRUCTURES:
-            self.open_structure(element, tag)
+            self.open_structure(index, event)
+
+    def end(self, tag: str) -> None:
+        """Take the end of an element that parts texts."""
+        if tag in _STRUCTURES:
+            self.close_structure(tag)
+        if self.opened[-1] == len(self.path):
+            self.leave()
+
+    def enter(self, event: Start) -> None:
+        """Open a container for an element that says something of itself."""
+        role = event.attributes.get("role")
+        zone = zone_of(event.tag, role, self.path)
+        is_main = event.tag == "main" or role == "main"
+        self.container = Container(self.container, zone, event.mark, is_main)
+        self.containers.append(self.container)
+        self.opened.append(len(self.path))
+        self.is_skimming = zone in self.skims
 
     def leave(self) -> None:
         """Count the text of an element that said something to what is around."""
         self.opened.pop()
+        self.is_skimming = False
         inner, self.container = self.container, self.container.parent or self.container
         self.container.add(inner)
 
@@ -154,7 +136,8 @@ class _Walker:
         most = share * self.containers[0].plain_chars
         return any(c.plain_chars > most for c in self.containers if c.zone in self.skims)
 
-    def open_structure(self, element: etree._Element, tag: str) -> None:
+    def open_structure(self, index: int, event: Start) -> None:
+        tag = event.tag
         if tag in _KINDS:
             self.kinds.append(_KINDS[tag])
             if tag in _LEVELS:
@@ -162,10 +145,11 @@ class _Walker:
             elif tag == "li" and self.lists:
                 self.lists[-1].open_item()
         elif tag in _LISTS:
-            self.lists.append(ListReading(element))
+            self.lists.append(ListReading(tag, event.attributes.get("start", "")))
         elif tag == "table":
             self.tables_seen += 1
-            self.tables.append(TableReading(self.tables_seen) if is_data_table(element) else None)
+            is_data = is_data_table(self.events, index)
+            self.tables.append(TableReading(self.tables_seen) if is_data else None)
         elif tag == "tr" and (table := self.table):
             table.open_row()
 
@@ -187,23 +171,40 @@ class _Walker:
         return self.tables[-1] if self.tables else None
 
     def close_cell(self, table: TableReading, *, is_name: bool) -> None:
-        table.add_cell("".join(self.parts), is_name=is_name, link_chars=self.link_chars)
-        self.parts.clear()
-        self.link_chars = 0
+        text, link_chars = self.take()
+        table.add_cell(text, is_name=is_name, link_chars=link_chars)
 
     def close_row(self, table: TableReading) -> None:
         text, kind, hints = table.close_row()
         if text:
             self.emit(text, kind, table.link_chars, hints)
 
+    def cross_link_edge(self, opens: int) -> None:
+        """Go into a link, or out of it."""
+        if self.links:
+            self.count_links()
+        self.links += opens
+        self.links_from = len(self.parts)
+
+    def count_links(self) -> None:
+        """Count the text since the edge of the link in hand."""
+        self.link_chars += len("".join(self.parts[self.links_from :]).strip())
+
+    def take(self) -> tuple[str, int]:
+        """Return the text so far and how much of it is inside links, and begin anew."""
+        if self.links:
+            self.count_links()
+        text, link_chars = "".join(self.parts), self.link_chars
+        self.parts.clear()
+        self.links_from = self.link_chars = 0
+        return text, link_chars
+
     def flush(self) -> None:
         """Make a block of the text so far; inside the row of a table, a blank."""
         if self.tables and (table := self.table) and table.is_in_row:
             self.parts.append(" ")
             return
-        text, links = "".join(self.parts), self.link_chars
-        self.parts.clear()
-        self.link_chars = 0
+        text, links = self.take()
         is_code = self.kinds[-1] == kinds.CODE
         if BREAK not in text and not is_code:
             self.emit_line(normalised(text), links)

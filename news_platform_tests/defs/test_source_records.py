@@ -1,6 +1,8 @@
 """The assets of source records on small inputs."""
 
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
+from pathlib import Path
 
 import dagster as dg
 import polars as pl
@@ -18,7 +20,7 @@ from news_platform.defs.source_records import (
     watch_page_snapshots,
 )
 from news_platform.doors import Doors
-from news_platform.settings import Settings
+from news_platform.settings import Settings, SourceRecordsSettings
 from news_platform.source_records.flow import record_problems
 from news_platform.storage.parquet import parquet_bytes, read_table
 from news_platform.storage.root import pause
@@ -34,14 +36,21 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield opened
 
 
-def run(store: ObjectStore, instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
-    doors = resources(Doors(Settings(root=store.url)))
+def run(
+    store: ObjectStore, instance: dg.DagsterInstance, rules: Path | None = None
+) -> dg.ExecuteInProcessResult:
+    doors = resources(Doors(settings(store, rules)))
     return dg.materialize(
         [source_records, records_are_sound, few_pages_fail],
         resources=dict(doors),
         partition_key="u1",
         instance=instance,
     )
+
+
+def settings(store: ObjectStore, rules: Path | None) -> Settings:
+    records = SourceRecordsSettings(rules=str(rules) if rules else None)
+    return Settings(root=store.url, source_records=records)
 
 
 def checks(done: dg.ExecuteInProcessResult) -> dict[str, bool]:
@@ -63,6 +72,36 @@ def test_an_institution_is_cut_checked_and_then_rests(
     assert "| footer | 2 |" in str(metadata["dropped"].value)
     assert checks(done) == {"records_are_sound": True, "few_pages_fail": True}
     assert RECORDS_EDGE.stale(local_store) == {}
+
+
+def test_an_edited_rule_file_makes_the_sensor_ask_for_the_institution_again(
+    local_store: ObjectStore, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    put_page(local_store, "departments", DEPARTMENTS)
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[sections]\nnavigation_items = ["computer science"]')
+    assert kept(run(local_store, instance, rules)) == 1
+    assert stale_after_a_tick(local_store, instance, rules) == set()
+    rules.write_text("[sections]\nnavigation_items = []")
+    assert stale_after_a_tick(local_store, instance, rules) == {"u1"}
+    assert kept(run(local_store, instance, rules)) == 2
+    assert stale_after_a_tick(local_store, instance, rules) == set()
+
+
+def kept(done: dg.ExecuteInProcessResult) -> object:
+    (materialization,) = done.asset_materializations_for_node("source_records")
+    return materialization.metadata["blocks_kept"].value
+
+
+def stale_after_a_tick(
+    store: ObjectStore, instance: dg.DagsterInstance, rules: Path
+) -> AbstractSet[str]:
+    doors = resources(Doors(settings(store, rules)))
+    with dg.build_sensor_context(
+        instance=instance, resources={"data_root": doors["data_root"]}
+    ) as context:
+        watch_page_snapshots(context)
+    return RECORDS_EDGE.stale(store).keys()
 
 
 def test_too_many_failed_pages_fail_their_check(

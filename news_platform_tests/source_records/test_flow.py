@@ -18,8 +18,10 @@ from news_platform.source_records.flow import (
     FlowOptions,
     build_institution,
     built_institutions,
+    declare_options,
     wanted_institutions,
 )
+from news_platform.source_records.rules import with_rules
 from news_platform.storage.markers import read_markers, read_report
 from news_platform.storage.parquet import read_table
 from news_platform.storage.store import ObjectStore
@@ -100,6 +102,20 @@ def test_what_is_wanted_and_built_agree_after_a_build_and_differ_after_a_change(
     assert built_institutions(local_store) == wanted
     put_page(local_store, "more", DEPARTMENTS)
     assert wanted_institutions(local_store) != built_institutions(local_store)
+
+
+def test_other_options_make_an_institution_out_of_date_and_the_same_do_not(
+    local_store: ObjectStore,
+) -> None:
+    put_page(local_store, "faculty", FULL_PAGE)
+    build_institution("u1", store=local_store, options=OPTIONS)
+    declare_options(local_store, OPTIONS.segment)
+    assert wanted_institutions(local_store) == built_institutions(local_store)
+    other = replace(OPTIONS, segment=with_rules(OPTIONS.segment, "[sections]\ncall_words = 9"))
+    declare_options(local_store, other.segment)
+    assert wanted_institutions(local_store) != built_institutions(local_store)
+    build_institution("u1", store=local_store, options=other)
+    assert wanted_institutions(local_store) == built_institutions(local_store)
 
 
 def test_the_marker_carries_the_counters(local_store: ObjectStore) -> None:

@@ -22,6 +22,8 @@ PAGES: dict[str, str | bytes] = {
     "empty": "",
     "empty body": "<html><body></body></html>",
     "attributes": "<p " + " ".join(f"a{number}=1" for number in range(100_000)) + ">text</p>",
+    "ends of nothing": "<b>" * 2_000 + "text of a page here" + "</i>" * 50_000,
+    "nested tables": "<table><tr>" * 1_000 + "<td>cell of a table" * 5_000,
     "line breaks": "<p>" + "line of a page<br>" * 50_000,
     "foreign blocks": "".join(SPANISH.format(number) for number in range(10_000)),
     "markdown stars": "*a " * 1_000_000,

@@ -1,0 +1,58 @@
+"""What a parser tells of a page: texts, elements that part them, and links."""
+
+from news_platform.source_records.dom import parse_html
+from news_platform.source_records.events import BREAK, End, Event, LinkEdge, Start
+
+
+def told(html: str) -> list[str]:
+    """Return the events below <body> in one word each."""
+    return [_word(event) for event in parse_html(html)][2:-2]
+
+
+def _word(event: Event) -> str:
+    if isinstance(event, str):
+        return event
+    if isinstance(event, LinkEdge):
+        return "[" if event.opens > 0 else "]"
+    return f"/{event.tag}" if isinstance(event, End) else event.tag
+
+
+def test_texts_and_what_parts_them_come_in_the_order_of_the_page() -> None:
+    assert told("<div>a<p>b</p>c</div>") == ["div", "a", "p", "b", "/p", "c", "/div"]
+
+
+def test_what_only_styles_a_text_is_not_told_of() -> None:
+    assert told("<p>a<b>b</b><x-y>c</x-y></p>") == ["p", "a", "b", "c", "/p"]
+
+
+def test_links_and_line_breaks_are_told_of() -> None:
+    assert told("<p>a<a href='/'>b</a><br>c</p>") == ["p", "a", "[", "b", "]", BREAK, "c", "/p"]
+
+
+def test_what_nobody_sees_is_forgotten_with_all_that_is_in_it() -> None:
+    html = "<p>a<svg><title>b</title><a><text>c</text></a></svg>d<script>'<p>e</p>'</script>f</p>"
+    assert told(html) == ["p", "a", "d", "f", "/p"]
+
+
+def test_an_invisible_element_that_never_ends_hides_the_rest() -> None:
+    assert told("<p>a</p><svg><p>b</p>") == ["p", "a", "/p"]
+
+
+def test_elements_that_are_not_closed_end_where_the_parser_says() -> None:
+    assert told("<ul><li>a<li>b</ul>") == ["ul", "li", "a", "/li", "li", "b", "/li", "/ul"]
+
+
+def test_attributes_come_with_an_element_that_says_something_of_itself() -> None:
+    html = "<div class=site-nav></div><div role=main></div><ol start=3></ol><p class=lead id=x></p>"
+    starts = [event for event in parse_html(html) if isinstance(event, Start)][2:]
+    assert [(start.mark, dict(start.attributes)) for start in starts] == [
+        ("navigation", {"class": "site-nav"}),
+        (None, {"role": "main"}),
+        (None, {"start": "3"}),
+        (None, {}),
+    ]
+
+
+def test_text_after_the_end_of_the_page_is_told_of_as_a_browser_shows_it() -> None:
+    events = parse_html("<html><body><p>a</p></body></html><p>b</p>")
+    assert [event for event in events if isinstance(event, str)] == ["a", "b"]

@@ -291,5 +291,5 @@ def _retry_after_seconds(header: str | None, *, now: datetime) -> float:
         return float(header.strip()[:9])
     try:
         return max(0.0, (parsedate_to_datetime(header) - now).total_seconds())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return 0.0

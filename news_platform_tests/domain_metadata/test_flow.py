@@ -257,6 +257,26 @@ def test_a_hiccup_costs_one_retry(
 
 
 @pytest.mark.usefixtures("queued")
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "soon",
+        "Mon, 01 Jan 2024 00:00:00 +99999999999999",
+        "Mon, 01 Jan 99999999999 00:00:00 GMT",
+        "Mon, 99999999999999999999 Jan 2024 00:00:00 GMT",
+    ],
+)
+def test_a_retry_after_that_makes_no_sense_asks_for_nothing(
+    asked: str, local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
+) -> None:
+    url = "https://b.example/robots.txt"
+    busy = response(url, status=503, headers={"retry-after": asked})
+    web = site("a.example") | site("b.example") | {url: (busy, b"")}
+    report, _ = survey(batch, web, store=local_store, queue=queue)
+    assert report.outcomes == {"ok": 2} and report.retries == 1
+
+
+@pytest.mark.usefixtures("queued")
 def test_what_an_unfinished_survey_left_behind_is_removed(
     local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
 ) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
-from urllib.parse import urlsplit
 
 from news_platform.datasets.domain_metadata import (
     ROBOTS_FILE,
@@ -26,10 +25,12 @@ from news_platform.domain_metadata.ask import (
     fetch_robots,
     fetch_sitemap,
 )
+from news_platform.domain_metadata.messages import is_domain
 from news_platform.domain_metadata.outcome import Outcome, outcome_of, sitemap_doubt
 from news_platform.web.ai_bots import AI_BOTS_VERSION
 from news_platform.web.fetch import PoliteFetcher
 from news_platform.web.robots import AiStance, policies_of
+from news_platform.web.urls import url_host
 
 _AUTHORITY_END = re.compile(r"[/?#]")
 
@@ -100,13 +101,10 @@ def _hosts(message: DomainQueueMessage) -> Iterator[str]:
     yield message.registrable_domain
     if message.domain_url.startswith(f"https://{message.registrable_domain}/"):
         return
-    try:
-        host = urlsplit(message.domain_url).hostname or message.registrable_domain
-        host = host if host.isascii() else host.encode("idna").decode()
-    except ValueError:
-        return
-    if host.rstrip(".") != message.registrable_domain:
-        yield host.rstrip(".")
+    # By the same reading that found the domain: two readings of one address ask a stranger.
+    host = url_host(message.domain_url)
+    if host != message.registrable_domain and is_domain(host):
+        yield host
 
 
 async def _sitemap(

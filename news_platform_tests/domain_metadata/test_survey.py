@@ -247,6 +247,26 @@ def test_an_odd_address_leaves_the_domain_itself(url: str) -> None:
     assert fetcher.requests == [ROBOTS, SITEMAP]
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://a.example\\@other.example/",
+        "https://a b.a.example/",
+        "https://a\0b.a.example/",
+        f"https://{'a' * 64}.a.example/",
+    ],
+)
+def test_an_address_that_reads_in_two_ways_leads_to_no_stranger(url: str) -> None:
+    _, fetcher = survey({ROBOTS: b"", SITEMAP: URLSET}, url=url)
+    assert fetcher.requests == [ROBOTS, SITEMAP]
+
+
+def test_an_international_host_is_asked_by_the_name_its_domain_has() -> None:
+    web = {ROBOTS: b"", "https://xn--strae-oqa.a.example/robots.txt": b"", SITEMAP: URLSET}
+    _, fetcher = survey(web, url="https://straße.a.example/")
+    assert fetcher.requests[1] == "https://xn--strae-oqa.a.example/robots.txt"
+
+
 def test_the_policies_of_a_site_without_robots_txt_are_unspecified() -> None:
     web = {ROBOTS: response(ROBOTS, status=404), SITEMAP: response(SITEMAP, status=404)}
     found, _ = survey(web)

@@ -26,7 +26,12 @@ from news_platform.domain_metadata.ask import (
     fetch_sitemap,
 )
 from news_platform.domain_metadata.messages import is_domain
-from news_platform.domain_metadata.outcome import Outcome, outcome_of, sitemap_doubt
+from news_platform.domain_metadata.outcome import (
+    Outcome,
+    outcome_of,
+    robots_outcome,
+    sitemap_doubt,
+)
 from news_platform.web.ai_bots import AI_BOTS_VERSION
 from news_platform.web.fetch import PoliteFetcher
 from news_platform.web.robots import AiStance, policies_of
@@ -151,9 +156,17 @@ def _origin(host: HostRobots) -> str:
 
 
 def _speaker(hosts: list[HostRobots]) -> HostRobots | None:
-    """Return the host whose rules are the domain's: the first with a file, else with an answer."""
+    """Return the host whose rules are the domain's: with a file, else with a sure answer, else any.
+
+    Of two alike it is the first.
+    """
     answered = [host for host in hosts if host.facts.status_code is not None]
-    return next((host for host in answered if host.facts.exists), answered[0] if answered else None)
+    return min(answered, key=lambda host: (not host.facts.exists, not _is_sure(host)), default=None)
+
+
+def _is_sure(host: HostRobots) -> bool:
+    """Say whether a host told its rules, or that it has none; "come back later" tells neither."""
+    return robots_outcome(host.facts, tries=1).verdict == "final"
 
 
 def _files(hosts: list[HostRobots], found: FoundSitemap) -> Iterator[StoredFile]:
@@ -167,7 +180,7 @@ def _files(hosts: list[HostRobots], found: FoundSitemap) -> Iterator[StoredFile]
 
 def _ai_policy(speaker: HostRobots | None) -> AiPolicyFacts | None:
     """Return the policies of a file that was read, or of a site that says it has none."""
-    if speaker is None or (not speaker.facts.exists and (speaker.facts.status_code or 500) >= 500):
+    if speaker is None or not _is_sure(speaker):
         return None
     return _policy_facts(speaker.rules.ai_stance())
 

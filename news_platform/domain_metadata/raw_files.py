@@ -37,6 +37,20 @@ def raw_batches(store: ObjectStore) -> dict[str, str]:
     return {key: fingerprint_of(infos) for key, infos in found.items()}
 
 
+def strays(store: ObjectStore) -> dict[str, str]:
+    """Return the files under `raw/` that are named like research data but lie in no batch."""
+    found: dict[str, str] = {}
+    for info in store.list(RAW_FOLDER):
+        try:
+            seed = seed_message(info.path)
+        except InputError as error:
+            found[info.path] = str(error)
+            continue
+        if seed is None and is_raw_file(info.path.rpartition("/")[2]):
+            found[info.path] = "expected raw/country=CC/category=CAT/date=YYYY-MM-DD/raw_NNNN.json"
+    return found
+
+
 def batch_fingerprint(store: ObjectStore, batch: PartitionInfo) -> str:
     """Return the fingerprint of one batch's research files."""
     return fingerprint_of(_infos(store, batch))

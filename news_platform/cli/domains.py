@@ -22,11 +22,11 @@ from news_platform.domain_metadata.flow import (
     survey_over_web,
 )
 from news_platform.domain_metadata.queue import DomainQueue
-from news_platform.domain_metadata.raw_files import import_file, raw_batches
+from news_platform.domain_metadata.raw_files import import_file, raw_batches, strays
 from news_platform.domain_metadata.results import read_metadata
 from news_platform.doors import Doors
 from news_platform.errors import InputError
-from news_platform.storage.markers import read_markers
+from news_platform.storage.markers import read_markers, read_report
 from news_platform.web.urls import registrable_domain
 
 # The sample's hosts answer at once or never.
@@ -49,7 +49,7 @@ def import_(
     files: tuple[str, ...], country: str, category: str, day: str, root: str, as_json: bool
 ) -> None:
     """Upload research FILES under the next free numbers; nothing is ever overwritten."""
-    batch = PartitionInfo.of(country, category, day)
+    batch = PartitionInfo.of(country.lower(), category, day)
     store = Doors(settings_for(root)).data_root.store
     imported: dict[str, str] = {}
     failed: dict[str, str] = {}
@@ -60,6 +60,7 @@ def import_(
         except InputError as error:
             failed[file] = str(error)
     lines = [f"{file} -> {path}" for file, path in imported.items()]
+    lines += [f"{file} failed: {reason}" for file, reason in failed.items()]
     document = {"batch": batch.key, "imported": imported, "failed": failed}
     emit(document, as_json=as_json, text="\n".join(lines))
     _raise_failed(failed)
@@ -70,9 +71,18 @@ def import_(
 @root_option
 @json_option
 def fetch(keys: tuple[str, ...], root: str, as_json: bool) -> None:
-    """Queue new research files and survey every domain without a final outcome."""
+    """Queue new research files and survey every domain without a final outcome.
+
+    A batch that is named is looked through as well: what its results have lost is fetched again.
+    """
     doors = Doors(settings_for(root))
-    _fetch(doors, tuple(PartitionInfo.parse(key).key for key in keys), as_json=as_json)
+    chosen = tuple(PartitionInfo.parse(key).key for key in keys)
+    known = {*raw_batches(doors.data_root.store), *DomainQueue(doors.ledger.engine).states()}
+    for key in chosen:
+        if key not in known:
+            cure = "see `news-platform domains status`, or `domains import` its files"
+            raise InputError(f"no such batch: {key!r}; {cure}", thing=key)
+    _fetch(doors, chosen, also=chosen, as_json=as_json)
 
 
 @domains.command()
@@ -127,21 +137,28 @@ def status(root: str, as_json: bool) -> None:
     waiting = list(_changed(doors, ()))
     lines = [f"{key}: {_counted(found['outcomes'])}" for key, found in batches.items()]
     lines += [f"{key}: research files wait for `domains fetch`" for key in waiting]
+    not_read = {**_failed_files(doors), **strays(doors.data_root.store)}
+    lines += [f"not read: {path}: {reason}" for path, reason in not_read.items()]
     emit(
-        {"batches": batches, "not_queued": waiting},
+        {"batches": batches, "not_queued": waiting, "not_read": not_read},
         as_json=as_json,
         text="\n".join(lines) or "no batches: start with `news-platform domains import`",
     )
 
 
-def _fetch(doors: Doors, chosen: tuple[str, ...], *, as_json: bool) -> None:
+def _fetch(
+    doors: Doors, chosen: tuple[str, ...], *, also: tuple[str, ...] = (), as_json: bool
+) -> None:
+    """Queue and survey the chosen batches, all if none is; those of `also` even when done."""
     queued = [_queue(doors, key) for key in _changed(doors, chosen)]
-    surveyed = [_survey(doors, key) for key in _unfinished(doors, chosen)]
+    keys = dict.fromkeys([*_unfinished(doors, chosen), *also])
+    surveyed = [_survey(doors, key) for key in keys]
     document = {
         "queued": [asdict(report) for report in queued],
         "surveyed": [asdict(report) for report in surveyed],
     }
-    emit(document, as_json=as_json, text=_fetch_text(queued, surveyed))
+    text = _fetch_text(queued, surveyed) or _nothing_to_do(doors)
+    emit(document, as_json=as_json, text=text)
     _raise_failed({path: why for report in queued for path, why in report.failed.items()})
 
 
@@ -223,9 +240,31 @@ def _options(doors: Doors) -> SurveyOptions:
 
 
 def _fetch_text(queued: list[QueueReport], surveyed: list[SurveyReport]) -> str:
-    lines = [f"queued {report.batch}: {report.new_domains} new domains" for report in queued]
-    lines += [f"surveyed {report.batch}: {_counted(report.outcomes)}" for report in surveyed]
-    return "\n".join(lines) or "nothing to do: every domain has a final outcome"
+    lines = [
+        f"queued {report.batch}: {report.new_domains} new domains"
+        + (f", records in quarantine: {_counted(report.dropped)}" if report.dropped else "")
+        for report in queued
+    ]
+    lines += [
+        f"surveyed {report.batch}: {_counted(report.outcomes) or 'no domains'}"
+        for report in surveyed
+    ]
+    return "\n".join(lines)
+
+
+def _nothing_to_do(doors: Doors) -> str:
+    if DomainQueue(doors.ledger.engine).states():
+        return "nothing to do: every domain has a final outcome"
+    return "nothing to do: no research files, start with `news-platform domains import`"
+
+
+def _failed_files(doors: Doors) -> dict[str, str]:
+    """Return the research files that could not be queued, with the reason."""
+    store, failed = doors.data_root.store, {}
+    for marker in read_markers(store, QUEUE_DATASET).values():
+        found = read_report(store, marker).get("failed")
+        failed.update(found if isinstance(found, dict) else {})
+    return failed
 
 
 def _counted(counts: object) -> str:

@@ -16,7 +16,8 @@ RAW_FOLDER = "raw"
 RAW_METADATA = "raw_metadata.json"
 SUCCESS_SUFFIX = ".success"
 
-_RAW_FILE = re.compile(r"raw_([0-9]{4,9})\.json")
+_RAW_FILE = re.compile(r"raw_([0-9]{4,})\.json")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _PLACE = re.compile(r"country=([^/]+)/category=([^/]+)/date=([^/]+)/([^/]+)")
 
 Country = Annotated[str, Field(pattern=r"^[A-Za-z]{2}$", description="two-letter country code")]
@@ -48,6 +49,8 @@ class PartitionInfo(BaseModel):
     def of(cls, country: str, category: str, day: str | datetime.date) -> Self:
         """Return the batch; raise InputError when one of the three cannot be."""
         try:
+            if not _DAY.fullmatch(str(day)):  # pydantic would take seconds since 1970 as well
+                raise ValueError(day)
             return cls.model_validate({"country": country, "category": category, "date": day})
         except ValueError as error:
             name = f"{country}|{category}|{day}"

@@ -136,8 +136,8 @@ def domain_queue(
             "success_means_complete",
             asset="domain_metadata",
             description="Where .success lies, every file lies too, with the recorded sha256. "
-            "If red: files under prod/ were changed or lost; delete the folder of each domain "
-            "that is named and materialise the batch again.",
+            "If red: files under prod/ were changed or lost while the batch was being surveyed; "
+            "materialise it again: the domains that are named, and only they, are asked anew.",
         ),
     ],
 )

@@ -1,6 +1,7 @@
 """What is asked of one host: its robots.txt, a sitemap, the children of an index."""
 
 import asyncio
+import codecs
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -22,7 +23,8 @@ _NO_TLS = frozenset({"tls", "refused"})
 # Parsing more than this would hold up everybody else's answers.
 _PARSE_INLINE_BYTES = 128 * 1024
 _WEB = ("https://", "http://")
-_HTML = (b"<!doctype html", b"<html", b"<head", b"<body")
+# Pages that come instead of rules, XHTML and the errors of object stores among them.
+_MARKUP = (b"<!doctype", b"<html", b"<head", b"<body", b"<?xml", b"<!--")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +97,17 @@ async def _robots_at(url: str, *, host: str, fetcher: PoliteFetcher, clock: Cloc
         content_length=len(body) if body is not None else None,
         sha256=hashlib.sha256(body).hexdigest() if body is not None else None,
         truncated=exists and response.truncated,
-        is_html=body is not None and body.lstrip()[:15].lower().startswith(_HTML),
+        is_html=body is not None and _is_markup(body),
         redirects=len(response.redirects),
         fetched_at=fetched_at,
         elapsed_seconds=round(response.elapsed_seconds, 3),
         sitemap_urls=list(_web_urls(rules.sitemaps, base=response.final_url)) if exists else [],
     )
     return HostRobots(facts, rules, body, response.headers.get("retry-after"))
+
+
+def _is_markup(body: bytes) -> bool:
+    return body.removeprefix(codecs.BOM_UTF8).lstrip()[:10].lower().startswith(_MARKUP)
 
 
 def _web_urls(links: Iterable[str], *, base: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ import polars as pl
 
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.raw_files import import_file, parse_records, seeds
+from news_platform.errors import InputError
 from news_platform.storage.store import ObjectStore
 
 CATALOG_PATH = "domain_catalog/part-0.parquet"
@@ -36,7 +37,9 @@ def seed_from_catalog(catalog: pl.DataFrame, *, store: ObjectStore, per_day: int
     for day, found in newly_seen(catalog, per_day=per_day).items():
         batch = PartitionInfo.of(COUNTRY, CATEGORY, day)
         offered = _offered(store, batch)
-        fresh = [domain for domain in found if domain not in offered][: per_day - len(offered)]
+        fresh = [domain for domain in found if domain not in offered][
+            : max(0, per_day - len(offered))
+        ]
         if fresh:
             domains += len(fresh)
             files.append(import_file(store, batch, name=day, body=research_file(day, fresh)))
@@ -85,6 +88,14 @@ def _offered(store: ObjectStore, batch: PartitionInfo) -> set[str]:
     return {
         str(record["normalized_domain"])
         for seed in seeds(store, batch)
-        for record in parse_records(store.read(seed.raw_file_path), path=seed.raw_file_path)
+        for record in _records(store, seed.raw_file_path)
         if isinstance(record, dict) and "normalized_domain" in record
     }
+
+
+def _records(store: ObjectStore, path: str) -> list[object]:
+    """Return the records of a file, none of a broken one: it offers nothing, and the queue says."""
+    try:
+        return parse_records(store.read(path), path=path)
+    except InputError:
+        return []

@@ -23,8 +23,7 @@ from news_platform.domain_metadata.ask import AskOptions
 from news_platform.domain_metadata.queue import Claim, DomainQueue, Settled
 from news_platform.domain_metadata.results import (
     Stored,
-    is_finished,
-    read_metadata,
+    finished_outcome,
     read_stored,
     write_result,
 )
@@ -220,11 +219,11 @@ class Consumer:
         if claim.attempt == 1 and sanitized_domain(domain) not in self._stored:
             return False
         store = self._doors.store
-        if not await asyncio.to_thread(is_finished, store, self._batch, domain):
+        outcome = await asyncio.to_thread(finished_outcome, store, self._batch, domain)
+        if outcome is None:
             return False
-        facts = await asyncio.to_thread(read_metadata, store, self._batch, domain)
         self.report.finished_before += 1
-        await self._settle(Settled(claim, facts.outcome if facts else "ok", final=True))
+        await self._settle(Settled(claim, outcome, final=True))
         return True
 
     def _wait_before_retry(self, claim: Claim, surveyed: Surveyed) -> float | None:
@@ -291,5 +290,5 @@ def _retry_after_seconds(header: str | None, *, now: datetime) -> float:
         return float(header.strip()[:9])
     try:
         return max(0.0, (parsedate_to_datetime(header) - now).total_seconds())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return 0.0

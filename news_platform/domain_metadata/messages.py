@@ -9,13 +9,14 @@ from pydantic import ValidationError
 
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import ResearchRecord, SeedQueueMessage
-from news_platform.web.urls import registrable_domain
+from news_platform.web.urls import registrable_domain, url_host
 
 UNKNOWN_AUTHORITY = "unknown"
 
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _DOMAIN = re.compile(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})+")
 _WEB_URL = re.compile(r"https?://[^\s/?#]", re.IGNORECASE)
+_PLAIN_URL = re.compile(r"https?://[^\s/?#\\@]+(?:[/?#]|$)", re.IGNORECASE)
 _PLAIN_AUTHORITY = re.compile(r"[^a-z0-9_.-]+")
 
 
@@ -85,7 +86,18 @@ def _authority(source_type: str | None) -> str:
 
 
 def _domain_url(raw_url: str | None, domain: str) -> str:
-    """Return the address as found when it is one of this domain, else the domain's own."""
+    """Return the address as found when it is one of this domain, else the domain's own.
+
+    Of an address with a password or with characters that no text may hold, only the host is kept.
+    """
     url = (raw_url or "").strip()
-    same = _WEB_URL.match(url) is not None and registrable_domain(url) == domain
-    return url if same else f"https://{domain}/"
+    if not _WEB_URL.match(url) or registrable_domain(url) != domain:
+        return _front(domain)
+    if _PLAIN_URL.match(url) and url.isprintable():
+        return url
+    host = url_host(url)
+    return _front(host if is_domain(host) else domain)
+
+
+def _front(host: str) -> str:
+    return f"https://[{host}]/" if ":" in host else f"https://{host}/"

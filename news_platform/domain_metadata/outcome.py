@@ -9,7 +9,7 @@ Verdict = Literal["final", "retry", "give_up"]
 
 # Asking again within minutes would only repeat these; the next run may find another internet.
 _STUBBORN = frozenset({"blocked_address", "blocked_port", "bad_url", "too_many_redirects"})
-# Come back later, says the server; every 5xx says so too.
+# Come back later, says the server; every 5xx says so too, and a 1xx is no answer yet.
 _LATER = frozenset({408, 425, 429})
 # A name that is missing once may be a name server's hiccup.
 _TRIES_TO_CONFIRM_NXDOMAIN = 2
@@ -60,7 +60,7 @@ def sitemap_doubt(facts: SitemapFacts) -> str | None:
 def _status_outcome(status: int) -> Outcome:
     if 200 <= status < 300:
         return OK
-    if status >= 500 or status in _LATER:
+    if status >= 500 or status < 200 or status in _LATER:
         return Outcome(f"http_{status}", "retry")
     return NO_ROBOTS
 

@@ -235,9 +235,10 @@ class DomainQueue:
         return self._parsed(rows)
 
     def messages_of(self, domain: str) -> list[DomainQueueMessage]:
-        """Return the messages about a domain, newest first."""
+        """Return the messages about a domain, that of the latest day first."""
         rows = sa.select(QUEUE.c.message).where(QUEUE.c.domain == domain)
-        return self._parsed(rows.order_by(QUEUE.c.id.desc()))
+        found = self._parsed(rows.order_by(QUEUE.c.id.desc()))
+        return sorted(found, key=lambda message: message.partition_info.date, reverse=True)
 
     def _parsed(self, rows: sa.Select[str]) -> list[DomainQueueMessage]:
         with self._reading.connect() as connection:

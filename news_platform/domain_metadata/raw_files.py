@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator
 
 from news_platform.datasets.research_datasets import (
@@ -19,6 +20,9 @@ from news_platform.errors import InputError
 from news_platform.storage.markers import fingerprint_of
 from news_platform.storage.store import ObjectInfo, ObjectStore
 
+# An asset page is no place for more.
+_MAX_SHOWN_BYTES = 64 * 1024
+
 
 def raw_batches(store: ObjectStore) -> dict[str, str]:
     """Return the fingerprint of every batch's research files by partition key, from one LIST."""
@@ -31,6 +35,20 @@ def raw_batches(store: ObjectStore) -> dict[str, str]:
         if seed is not None:
             found.setdefault(seed.partition_info.key, []).append(info)
     return {key: fingerprint_of(infos) for key, infos in found.items()}
+
+
+def strays(store: ObjectStore) -> dict[str, str]:
+    """Return the files under `raw/` that are named like research data but lie in no batch."""
+    found: dict[str, str] = {}
+    for info in store.list(RAW_FOLDER):
+        try:
+            seed = seed_message(info.path)
+        except InputError as error:
+            found[info.path] = str(error)
+            continue
+        if seed is None and is_raw_file(info.path.rpartition("/")[2]):
+            found[info.path] = "expected raw/country=CC/category=CAT/date=YYYY-MM-DD/raw_NNNN.json"
+    return found
 
 
 def batch_fingerprint(store: ObjectStore, batch: PartitionInfo) -> str:
@@ -47,7 +65,7 @@ def seeds(store: ObjectStore, batch: PartitionInfo) -> Iterator[SeedQueueMessage
 def parse_records(body: bytes, *, path: str) -> list[object]:
     """Return the records of a research file; raise InputError when it is none."""
     try:
-        document = json.loads(body)
+        document = json.loads(body, parse_constant=str, parse_float=_number)
     except ValueError as error:
         raise InputError(f"not JSON: {path!r}: {error}", thing=path) from error
     except RecursionError as error:
@@ -101,15 +119,21 @@ def quarantine_path(path: str) -> str:
 
 
 def read_raw_metadata(store: ObjectStore, batch: PartitionInfo) -> dict[str, object] | None:
-    """Return the batch's `raw_metadata.json` for people to see, None when there is none."""
+    """Return the batch's `raw_metadata.json` for people to see, None when there is none.
+
+    What cannot be shown is told under `problem`; it keeps nobody from queueing the batch.
+    """
     path = f"{RAW_FOLDER}/{batch.folder}/{RAW_METADATA}"
     if not store.exists(path):
         return None
+    body = store.read(path)
+    if len(body) > _MAX_SHOWN_BYTES:
+        return {"problem": f"too large to show: {len(body)} bytes"}
     try:
-        found = json.loads(store.read(path))
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
+        found = json.loads(body, parse_constant=str, parse_float=_number)
+    except (ValueError, RecursionError) as error:
+        return {"problem": f"not JSON: {error}"}
+    return found if isinstance(found, dict) else {"content": found}
 
 
 def sha256(body: bytes) -> str:
@@ -118,8 +142,15 @@ def sha256(body: bytes) -> str:
 
 
 def _infos(store: ObjectStore, batch: PartitionInfo) -> list[ObjectInfo]:
-    infos = store.list(f"{RAW_FOLDER}/{batch.folder}")
-    return [info for info in infos if is_raw_file(info.path.rpartition("/")[2])]
+    """Return the batch's own research files; what lies in folders below it is somebody's else."""
+    folder = f"{RAW_FOLDER}/{batch.folder}/"
+    return [info for info in store.list(folder) if is_raw_file(info.path.removeprefix(folder))]
+
+
+def _number(text: str) -> float | str:
+    """Return a number; one that JSON cannot write again stays as it was written."""
+    number = float(text)
+    return number if math.isfinite(number) else text
 
 
 def _import_metadata(store: ObjectStore, path: str, body: bytes) -> str:

@@ -51,20 +51,35 @@ def write_result(
         store.put(f"{folder}/{SUCCESS_FILE}", b"")
 
 
-def is_finished(store: ObjectStore, batch: PartitionInfo, domain: str) -> bool:
-    """Say whether a domain has its success marker."""
-    return store.exists(f"{domain_folder(batch, domain)}/{SUCCESS_FILE}")
+def finished_outcome(store: ObjectStore, batch: PartitionInfo, domain: str) -> str | None:
+    """Return the outcome of a domain that has its success marker, None when it is to be surveyed.
+
+    A marker without facts that can be read promises what is not there.
+    """
+    folder = domain_folder(batch, domain)
+    if not store.exists(f"{folder}/{SUCCESS_FILE}"):
+        return None
+    try:
+        return DomainMetadata.model_validate_json(store.read(f"{folder}/{METADATA_FILE}")).outcome
+    except (NotFound, ValidationError):
+        return None
 
 
 def read_metadata(store: ObjectStore, batch: PartitionInfo, domain: str) -> DomainMetadata | None:
     """Return the facts of a domain, None when there are none yet."""
-    path = f"{domain_folder(batch, domain)}/{METADATA_FILE}"
     try:
-        return DomainMetadata.model_validate_json(store.read(path))
+        return read_facts_file(store, f"{domain_folder(batch, domain)}/{METADATA_FILE}")
     except NotFound:
         return None
+
+
+def read_facts_file(store: ObjectStore, path: str) -> DomainMetadata:
+    """Return the facts in a file; raise StorageError when it holds something else."""
+    try:
+        return DomainMetadata.model_validate_json(store.read(path))
     except ValidationError as error:
-        message = f"not the facts of a domain: {store.uri(path)!r}: {error.errors()[0]['msg']}"
+        cause = f"{error.errors()[0]['msg']}; survey its batch again"
+        message = f"not the facts of a domain: {store.uri(path)!r}: {cause}"
         raise StorageError(message, thing=path) from error
 
 
@@ -89,7 +104,11 @@ def _broken(store: ObjectStore, folder: str, names: frozenset[str]) -> Iterator[
     if METADATA_FILE not in names:
         yield f"{folder}: marked as finished without {METADATA_FILE}"
         return
-    facts = DomainMetadata.model_validate_json(store.read(f"{folder}/{METADATA_FILE}"))
+    try:
+        facts = DomainMetadata.model_validate_json(store.read(f"{folder}/{METADATA_FILE}"))
+    except ValidationError:
+        yield f"{folder}/{METADATA_FILE}: not the facts of a domain"
+        return
     for name, sha256 in facts.files.items():
         if name not in names:
             yield f"{folder}/{name}: missing"

@@ -113,9 +113,9 @@ class _Reading:
 def parse_sitemap(body: bytes, url: str) -> Sitemap:
     """Read a sitemap found at `url`; what is wrong with it stands in `problems`."""
     reading = _Reading(url)
-    if _read_plain(reading, body):
-        return reading.result()
     try:
+        if _read_plain(reading, body):
+            return reading.result()
         text = _started(clean_text(inflated(body)))
         first = next(text, "")
         if not first:
@@ -127,7 +127,8 @@ def parse_sitemap(body: bytes, url: str) -> Sitemap:
         reading.problems["bad_gzip"] = None
     except _Doctype:
         return Sitemap("invalid", problems=("doctype",))
-    except etree.XMLSyntaxError:
+    except (etree.XMLSyntaxError, ValueError):
+        # ValueError: lxml looks for no name in a namespace with braces in its own.
         reading.problems["not_xml"] = None
     return reading.result()
 
@@ -262,7 +263,9 @@ def _take_entries(reading: _Reading, parser: etree.XMLPullParser) -> bool:
 def _kind(tree: etree._ElementTree) -> Kind:
     if tree.docinfo.doctype:  # type: ignore[attr-defined]  # the stubs leave it out
         raise _Doctype
-    return _ROOTS.get(etree.QName(tree.getroot()).localname.lower(), "invalid")
+    # A prefix that nobody declared stays part of the name.
+    name = tree.getroot().tag.rpartition("}")[2].rpartition(":")[2]
+    return _ROOTS.get(name.lower(), "invalid")
 
 
 def _link(kind: Kind, entry: etree._Element) -> str | None:

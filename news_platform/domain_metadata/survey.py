@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
-from urllib.parse import urlsplit
 
 from news_platform.datasets.domain_metadata import (
     ROBOTS_FILE,
@@ -26,10 +25,17 @@ from news_platform.domain_metadata.ask import (
     fetch_robots,
     fetch_sitemap,
 )
-from news_platform.domain_metadata.outcome import Outcome, outcome_of, sitemap_doubt
+from news_platform.domain_metadata.messages import is_domain
+from news_platform.domain_metadata.outcome import (
+    Outcome,
+    outcome_of,
+    robots_outcome,
+    sitemap_doubt,
+)
 from news_platform.web.ai_bots import AI_BOTS_VERSION
 from news_platform.web.fetch import PoliteFetcher
 from news_platform.web.robots import AiStance, policies_of
+from news_platform.web.urls import url_host
 
 _AUTHORITY_END = re.compile(r"[/?#]")
 
@@ -100,13 +106,10 @@ def _hosts(message: DomainQueueMessage) -> Iterator[str]:
     yield message.registrable_domain
     if message.domain_url.startswith(f"https://{message.registrable_domain}/"):
         return
-    try:
-        host = urlsplit(message.domain_url).hostname or message.registrable_domain
-        host = host if host.isascii() else host.encode("idna").decode()
-    except ValueError:
-        return
-    if host.rstrip(".") != message.registrable_domain:
-        yield host.rstrip(".")
+    # By the same reading that found the domain: two readings of one address ask a stranger.
+    host = url_host(message.domain_url)
+    if host != message.registrable_domain and is_domain(host):
+        yield host
 
 
 async def _sitemap(
@@ -153,9 +156,17 @@ def _origin(host: HostRobots) -> str:
 
 
 def _speaker(hosts: list[HostRobots]) -> HostRobots | None:
-    """Return the host whose rules are the domain's: the first with a file, else with an answer."""
+    """Return the host whose rules are the domain's: with a file, else with a sure answer, else any.
+
+    Of two alike it is the first.
+    """
     answered = [host for host in hosts if host.facts.status_code is not None]
-    return next((host for host in answered if host.facts.exists), answered[0] if answered else None)
+    return min(answered, key=lambda host: (not host.facts.exists, not _is_sure(host)), default=None)
+
+
+def _is_sure(host: HostRobots) -> bool:
+    """Say whether a host told its rules, or that it has none; "come back later" tells neither."""
+    return robots_outcome(host.facts, tries=1).verdict == "final"
 
 
 def _files(hosts: list[HostRobots], found: FoundSitemap) -> Iterator[StoredFile]:
@@ -169,7 +180,7 @@ def _files(hosts: list[HostRobots], found: FoundSitemap) -> Iterator[StoredFile]
 
 def _ai_policy(speaker: HostRobots | None) -> AiPolicyFacts | None:
     """Return the policies of a file that was read, or of a site that says it has none."""
-    if speaker is None or (not speaker.facts.exists and (speaker.facts.status_code or 500) >= 500):
+    if speaker is None or not _is_sure(speaker):
         return None
     return _policy_facts(speaker.rules.ai_stance())
 

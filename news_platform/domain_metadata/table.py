@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 
 import polars as pl
 
@@ -16,6 +17,7 @@ from news_platform.datasets.domain_metadata import (
 from news_platform.datasets.domain_metadata_table import DOMAIN_METADATA_TABLE
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.flow import METADATA_DATASET
+from news_platform.domain_metadata.results import read_facts_file
 from news_platform.storage.markers import Marker, fingerprint, read_markers, write_marker
 from news_platform.storage.parquet import read_table, write_table
 from news_platform.storage.store import ObjectStore
@@ -69,9 +71,7 @@ def build_table(day: str, *, store: ObjectStore) -> TableReport:
         if info.path.endswith(f"/{METADATA_FILE}")
     ]
     with ThreadPoolExecutor(_READERS) as readers:
-        facts = readers.map(
-            lambda path: DomainMetadata.model_validate_json(store.read(path)), paths
-        )
+        facts = readers.map(partial(read_facts_file, store), paths)
         frame = facts_frame(list(facts))
     return _write(store, day, frame, dataset=TABLE_DATASET, inputs=inputs)
 

@@ -6,6 +6,7 @@ from datetime import date
 from functools import lru_cache
 
 from news_platform.sample.crawl import LISTING, Warc, crawl_warcs, late_warc, listing
+from news_platform.sample.earlier import earlier_survey
 from news_platform.sample.feeds import render_opml
 from news_platform.sample.newsroom import Article, publish
 from news_platform.sample.outlets import OUTLETS
@@ -58,6 +59,7 @@ def build_world(seed: int, *, late: Sequence[date] = ()) -> World:
         f"crawl/{LISTING}": listing(warc.path for warc in warcs),
         **{f"crawl/{warc.path}": warc.body for warc in warcs},
         **_under("research", research),
+        **_under("surveyed", earlier_survey()),
         **_under("snapshots", snapshots),
         **_under("sites", site_files(sites)),
         "feeds.opml": render_opml(_opml_feeds()),

@@ -1,11 +1,11 @@
-"""The inputs that a person would upload, placed under a root: research files, snapshots, feeds."""
+"""What a person would upload, placed under a root: research, an old survey, snapshots, feeds."""
 
 from pathlib import Path
 
 from news_platform.storage.store import ObjectStore
 
 # Folder in the sample world -> where its files belong under the root.
-PLACES = {"research": "raw", "snapshots": "snapshots"}
+PLACES = {"research": "raw", "surveyed": "prod", "snapshots": "snapshots"}
 FEEDS_FILE = "feeds.opml"
 
 

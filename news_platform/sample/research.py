@@ -7,6 +7,7 @@ from datetime import date
 
 from news_platform.sample.chance import Chance
 from news_platform.sample.dates import DAYS
+from news_platform.sample.earlier import EARLIER_DAY, EARLIER_KEY
 from news_platform.sample.institutions import institutions
 from news_platform.sample.outlets import OUTLETS
 
@@ -65,6 +66,9 @@ def _batches() -> Iterator[tuple[Batch, list[Found]]]:
     for number, (country, category) in enumerate(keys):
         sites = [site for site in found if (site.country, site.category) == (country, category)]
         yield Batch(country, category, DAYS[number % len(DAYS)]), sites
+    outlet = next(outlet for outlet in OUTLETS if outlet.key == EARLIER_KEY)
+    before = [site for site in found if site.url == f"{outlet.origin}/"]
+    yield Batch(outlet.country, "news", EARLIER_DAY), before
 
 
 def _outlets() -> Iterator[Found]:

@@ -263,10 +263,11 @@ class WebFetcher:
         dialled = target.with_scheme("http") if mapped else target
         async with self._session.get(dialled, headers=headers, allow_redirects=False) as raw:
             named = _named(raw)
+            if raw.status in _REDIRECTS:
+                return _Got(raw.status, named, b"", truncated=False)
             body = Body(named.get("content-encoding", ""), cap_bytes=cap_bytes)
-            if raw.status not in _REDIRECTS:
-                while not body.full and (piece := await raw.content.readany()):
-                    body.feed(piece)
+            while not body.full and (piece := await raw.content.readany()):
+                body.feed(piece)
             if body.full:
                 raw.close()  # the rest is not worth the wire
             return _Got(raw.status, named, body.finish(), body.full)

@@ -1,6 +1,7 @@
 """Which URLs and addresses we are willing to dial: judgement only, nothing is looked up here."""
 
 import ipaddress
+import re
 import socket
 from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
@@ -29,6 +30,8 @@ _TUNNELS = tuple(
         "192.88.99.0/24",
     )
 )
+# A resolver in C would stop at the first of these and look up another name.
+_NO_HOST_CHARACTER = re.compile(r"[\x00-\x20\x7f]")
 
 
 class BlockedAddress(OSError):
@@ -64,9 +67,13 @@ def checked_url(url: str, *, mapped: Collection[str] = ()) -> URL:
         target = URL(url)
     except ValueError as error:
         raise FetchError(f"cannot fetch {url!r}: {error}", thing=url, reason="bad_url") from error
-    if target.scheme not in ("http", "https") or not target.raw_host or target.raw_user:
+    login = target.raw_user or target.raw_password
+    if target.scheme not in ("http", "https") or not target.raw_host or login:
         expected = "an http or https URL with a host and no credentials"
         raise FetchError(f"cannot fetch {url!r}: not {expected}", thing=url, reason="bad_url")
+    if _NO_HOST_CHARACTER.search(target.raw_host):
+        message = f"cannot fetch {url!r}: no host has such a name"
+        raise FetchError(message, thing=url, reason="bad_url")
     if target.port not in WEB_PORTS and target.raw_host not in mapped:
         message = f"cannot fetch {url!r}: port {target.port} is not 80 or 443"
         raise FetchError(message, thing=url, reason="blocked_port")

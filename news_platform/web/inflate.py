@@ -9,6 +9,8 @@ from news_platform.errors import FetchError
 
 # One encoding is the rule, two is a proxy in the way; more is somebody playing.
 _MAX_LAYERS = 3
+# What servers write where nothing is encoded: mostly the charset, in the wrong header.
+_NONE = frozenset({"", "identity", "none", "utf-8", "utf8", "binary", "8bit", "7bit"})
 
 
 class _Decoder(Protocol):
@@ -49,13 +51,16 @@ class _Deflate:
 
     def __init__(self) -> None:
         self._stream: zlib._Decompress | None = None
+        self._start = b""
         self.complete = True
 
     def inflate(self, data: bytes, limit: int) -> bytes:
-        if self._stream is None and data:
-            self._stream = zlib.decompressobj(wbits=15 if _has_zlib_header(data) else -15)
         if self._stream is None:
-            return b""
+            data = self._start = self._start + data
+            if len(data) < 2:  # the header has two bytes
+                self.complete = not data
+                return b""
+            self._stream = zlib.decompressobj(wbits=15 if _has_zlib_header(data) else -15)
         out = self._stream.decompress(data, limit)
         self.complete = self._stream.eof
         return out
@@ -118,7 +123,7 @@ class Body:
 
 def _decoders(encoding: str) -> list[_Decoder]:
     names = [name.strip().lower() for name in encoding.split(",")]
-    names = [name for name in names if name not in ("", "identity")]
+    names = [name for name in names if name not in _NONE]
     unknown = [name for name in names if name not in _DECODERS]
     if unknown or len(names) > _MAX_LAYERS:
         raise FetchError(f"unknown content encoding {encoding!r}", reason="bad_encoding")

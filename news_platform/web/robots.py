@@ -180,12 +180,13 @@ class Robots:
 
 def _lines(body: bytes) -> Iterable[tuple[str, str]]:
     """Yield known keys with their values; bytes become characters one to one."""
+    # A line cut in half would say something else, and a body of just this length was cut by us.
+    if len(body) >= MAX_BYTES:
+        body = body[: max(body.rfind(b"\n", 0, MAX_BYTES), body.rfind(b"\r", 0, MAX_BYTES), 0)]
     for size in (3, 2, 1):
         if body.startswith(_BOM[:size]):
             body = body[size:]
             break
-    if len(body) > MAX_BYTES:  # a line cut in half would say something else
-        body = body[: max(body.rfind(b"\n", 0, MAX_BYTES), body.rfind(b"\r", 0, MAX_BYTES), 0)]
     for line in body.decode("latin-1").replace("\r", "\n").split("\n"):
         found = _key_and_value(line[:_MAX_LINE_BYTES]) if line else None
         if found is not None:

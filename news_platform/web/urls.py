@@ -92,8 +92,13 @@ def registrable_domain(host: str) -> str:
 
     IP addresses, public suffixes themselves and unknown suffixes give the whole host.
     """
-    name = _authority(_split(_clean(host)).authority).host
+    name = url_host(host)
     return _SUFFIXES.extract_str(name).top_domain_under_public_suffix or name
+
+
+def url_host(url: str) -> str:
+    """Return the host of a URL in lower-case punycode, without port; IPv6 without its brackets."""
+    return _authority(_split(_clean(url)).authority).host
 
 
 def reversed_domain(url: str) -> str:
@@ -155,7 +160,7 @@ def _authority(text: str) -> _Authority:
 
 
 def _host(text: str) -> str:
-    host = unquote(text).strip(_BLANKS).rstrip(".").lower()
+    host = unquote(text).strip(_BLANKS).rstrip(f".{_BLANKS}").lower()
     if host.isascii():
         return host.strip("[]")
     try:

@@ -50,7 +50,7 @@ def test_from_import_to_facts(root: str, research: Path) -> None:
     again = document("import", str(research), *WHERE, root=root)
     assert again["imported"] == {str(research): path}
     waiting = document("status", root=root)
-    assert waiting == {"batches": {}, "not_queued": ["gb|news|2025-11-01"]}
+    assert waiting == {"batches": {}, "not_queued": ["gb|news|2025-11-01"], "not_read": {}}
 
     fetched = document("fetch", root=root)
     [surveyed] = fetched["surveyed"]
@@ -73,20 +73,79 @@ def test_text_for_people(root: str, research: Path) -> None:
         return CliRunner().invoke(domains, [*words, "--root", root]).stdout
 
     assert "start with `news-platform domains import`" in shown("status")
+    assert "start with `news-platform domains import`" in shown("fetch")
     assert "-> raw/country=gb" in shown("import", str(research), *WHERE)
     assert "research files wait" in shown("status")
     assert "surveyed gb|news|2025-11-01: " in shown("fetch")
     assert "ok " in shown("status")
+    bad = Path(root) / "raw/country=gb/category=news/date=2025-11-02/raw_0001.json"
+    bad.parent.mkdir(parents=True)
+    bad.write_text('{"records": [{"raw_url": "localhost"}]}')
+    assert "0 new domains, records in quarantine: not_a_domain 1" in shown("fetch")
+    assert "surveyed gb|news|2025-11-02: no domains" in shown(
+        "fetch", "--batch", "gb|news|2025-11-02"
+    )
+
+
+def test_status_names_every_file_that_is_not_read(root: str, research: Path) -> None:
+    raw = Path(root) / "raw/country=gb/category=news/date=2025-11-01"
+    raw.mkdir(parents=True)
+    (raw / "raw_0001.json").write_text("{")
+    elsewhere = Path(root) / "raw/country=gbr/category=news/date=2025-11-01/raw_0001.json"
+    elsewhere.parent.mkdir(parents=True)
+    elsewhere.write_bytes(research.read_bytes())
+    below = raw / "backup" / "raw_0002.json"
+    below.parent.mkdir()
+    below.write_bytes(research.read_bytes())
+    assert isinstance(run("fetch", root=root).exception, InputError)
+    not_read = document("status", root=root)["not_read"]
+    assert {path: reason.split(":")[0].split(" raw/")[0] for path, reason in not_read.items()} == {
+        "raw/country=gb/category=news/date=2025-11-01/raw_0001.json": "not JSON",
+        "raw/country=gb/category=news/date=2025-11-01/backup/raw_0002.json": "expected",
+        "raw/country=gbr/category=news/date=2025-11-01/raw_0001.json": "not a batch",
+    }
+    shown = CliRunner().invoke(domains, ["status", "--root", root]).stdout
+    assert shown.count("not read: raw/") == 3
+
+
+def test_a_batch_that_is_named_is_looked_through(root: str, research: Path) -> None:
+    document("import", str(research), *WHERE, root=root)
+    document("fetch", root=root)
+    [lost, *_] = sorted((Path(root) / "prod").rglob("robots.txt"))
+    lost.unlink()
+    assert document("fetch", root=root)["surveyed"] == [] and not lost.exists()
+    document("fetch", "--batch", "gb|news|2025-11-01", root=root)
+    assert lost.exists()
+
+
+def test_a_batch_that_nobody_imported_is_a_clear_error(root: str) -> None:
+    done = run("fetch", "--batch", "gb|news|2025-11-09", root=root)
+    assert isinstance(done.exception, InputError) and "domains import" in str(done.exception)
+
+
+def test_the_latest_day_is_shown_whatever_was_imported_last(root: str, research: Path) -> None:
+    later = ("--country", "GB", "--category", "news", "--date", "2025-11-02")
+    document("import", str(research), *later, root=root)
+    document("fetch", root=root)
+    document("import", str(research), *WHERE, root=root)
+    document("fetch", root=root)
+    domain = json.loads(research.read_text())["records"][0]["normalized_domain"]
+    shown = document("show", domain, root=root)
+    assert (shown["date"], shown["country"]) == ("2025-11-02", "gb")
 
 
 def test_a_bad_file_fails_alone_and_the_command_says_so(
     root: str, research: Path, tmp_path: Path
 ) -> None:
-    bad = tmp_path / "bad.json"
+    bad, worse = tmp_path / "bad.json", tmp_path / "worse.json"
     bad.write_text("[]")
-    done = run("import", str(bad), str(research), *WHERE, root=root)
+    worse.write_text("{")
+    words = ("import", str(bad), str(worse), str(research), *WHERE)
+    done = run(*words, root=root)
     assert isinstance(done.exception, InputError) and "bad.json" in str(done.exception)
     assert list(json.loads(done.stdout)["imported"]) == [str(research)]
+    shown = CliRunner().invoke(domains, [*words, "--root", root]).stdout
+    assert f"{bad} failed: not research data" in shown and f"{worse} failed: not JSON" in shown
 
 
 @pytest.mark.parametrize(

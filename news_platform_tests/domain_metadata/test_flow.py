@@ -21,7 +21,7 @@ from news_platform.domain_metadata.flow import (
     survey_over_web,
 )
 from news_platform.domain_metadata.queue import DomainQueue
-from news_platform.domain_metadata.raw_files import import_file, raw_batches
+from news_platform.domain_metadata.raw_files import import_file, raw_batches, read_raw_metadata
 from news_platform.domain_metadata.results import iter_broken, read_metadata
 from news_platform.errors import FetchError, InputError, StorageError
 from news_platform.storage.markers import read_markers
@@ -108,16 +108,37 @@ def test_a_crash_before_the_checkpoint_is_mended_by_the_next_run(
 def test_a_bad_record_is_quarantined_with_its_reason(
     local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
 ) -> None:
-    body = json.dumps({"records": [{"normalized_domain": "a.example"}, {"confidence": 9}, 7]})
+    good, odd = '{"normalized_domain": "a.example"}', '{"confidence": NaN, "rank": 1e999}'
+    body = f'{{"records": [{good}, {{"confidence": 9}}, 7, {odd}]}}'
     import_file(local_store, batch, name="x", body=body.encode())
     report = queue_batch(batch, store=local_store, queue=queue, now=NOW)
-    assert report.dropped == {"bad_confidence": 1, "bad_record": 1} and report.new_domains == 1
+    assert report.dropped == {"bad_confidence": 2, "bad_record": 1} and report.new_domains == 1
     path = "quarantine/research/country=de/category=media/date=2025-11-01/raw_0001.jsonl"
-    lines = [json.loads(line) for line in local_store.read(path).splitlines()]
+    # NaN and infinity are no JSON: a reader other than Python's would stop at such a line.
+    lines = [json.loads(x, parse_constant=pytest.fail) for x in local_store.read(path).splitlines()]
     assert lines == [
         {"index": 1, "reason": "bad_confidence", "record": {"confidence": 9}},
         {"index": 2, "reason": "bad_record", "record": 7},
+        {"index": 3, "reason": "bad_confidence", "record": {"confidence": "NaN", "rank": "1e999"}},
     ]
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        (b'{"notes": 1}', "{'notes': 1}"),
+        (b"[1, NaN]", "{'content': [1, 'NaN']}"),
+        (b"{", "not JSON"),
+        (b"[" * 30_000, "not JSON"),
+        (b" " * 100_000, "too large to show: 100000 bytes"),
+    ],
+)
+def test_notes_about_a_batch_are_shown_or_say_why_not(
+    body: bytes, shown: str, local_store: ObjectStore, batch: PartitionInfo
+) -> None:
+    assert read_raw_metadata(local_store, batch) is None
+    local_store.put(f"{RAW}/raw_metadata.json", body)
+    assert shown in str(read_raw_metadata(local_store, batch))
 
 
 @pytest.mark.parametrize(
@@ -156,6 +177,17 @@ def test_only_numbered_files_are_data(
     assert (report.files, report.new_domains) == (1, 1)
     assert not local_store.exists(f"{RAW}/raw_metadata.json.success")
     assert list(raw_batches(local_store)) == [batch.key]
+
+
+def test_folders_below_a_batch_are_not_its_files(
+    local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
+) -> None:
+    local_store.put(f"{RAW}/raw_0001.json", research("a.example"))
+    local_store.put(f"{RAW}/backup/raw_0002.json", research("b.example"))
+    queue_batch(batch, store=local_store, queue=queue, now=NOW)
+    assert [one.registrable_domain for one in queue.messages(batch.key)] == ["a.example"]
+    marker = read_markers(local_store, "domain_queue")[batch.key]
+    assert marker.inputs == raw_batches(local_store)[batch.key]
 
 
 def test_an_import_takes_the_next_number_and_never_overwrites(
@@ -252,6 +284,26 @@ def test_a_hiccup_costs_one_retry(
 ) -> None:
     url = "https://b.example/robots.txt"
     web = site("a.example") | site("b.example") | {url: (response(url, status=503), b"")}
+    report, _ = survey(batch, web, store=local_store, queue=queue)
+    assert report.outcomes == {"ok": 2} and report.retries == 1
+
+
+@pytest.mark.usefixtures("queued")
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "soon",
+        "Mon, 01 Jan 2024 00:00:00 +99999999999999",
+        "Mon, 01 Jan 99999999999 00:00:00 GMT",
+        "Mon, 99999999999999999999 Jan 2024 00:00:00 GMT",
+    ],
+)
+def test_a_retry_after_that_makes_no_sense_asks_for_nothing(
+    asked: str, local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
+) -> None:
+    url = "https://b.example/robots.txt"
+    busy = response(url, status=503, headers={"retry-after": asked})
+    web = site("a.example") | site("b.example") | {url: (busy, b"")}
     report, _ = survey(batch, web, store=local_store, queue=queue)
     assert report.outcomes == {"ok": 2} and report.retries == 1
 

@@ -82,6 +82,27 @@ def test_an_address_of_another_domain_does_not_stand_for_this_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("raw_url", "kept"),
+    [
+        ("https://user:secret@www.a.example:8443/x", "https://www.a.example/"),
+        ("https://a.example\\@other.example/", "https://a.example/"),
+        ("https://www.a.example/\ud83d", "https://www.a.example/"),
+        ("https://a\0b.a.example/", "https://a.example/"),
+        ("https://foo bar.a.example/", "https://a.example/"),
+        ("https://www.a.example?x=@other.example", "https://www.a.example?x=@other.example"),
+    ],
+)
+def test_of_an_odd_address_only_the_host_is_kept(raw_url: str, kept: str) -> None:
+    found = message(raw_url=raw_url)
+    assert (found.registrable_domain, found.domain_url) == ("a.example", kept)
+    assert DomainQueueMessage.model_validate_json(found.model_dump_json()) == found
+
+
+def test_the_own_address_of_an_ipv6_host_has_its_brackets() -> None:
+    assert message(normalized_domain="[2001:db8::1]").domain_url == "https://[2001:db8::1]/"
+
+
+@pytest.mark.parametrize(
     ("given", "authority"),
     [(None, "unknown"), ("", "unknown"), ("GOV ", "gov"), ("a:b/c", "a_b_c"), ("edu", "edu")],
 )

@@ -44,6 +44,7 @@ def test_a_batch_and_its_key_are_the_same_thing() -> None:
 @pytest.mark.parametrize(
     "key",
     ["", "de", "de|media", "deu|media|2025-11-01", "de|../x|2025-11-01", "de|a|b|2025-11-01",
+     "de|media|1730419200", "de|media|2025-11-01T00:00:00",
      "de|media|today", "de||2025-11-01", "de|media|2025-13-01", "d/|media|2025-11-01"],
 )  # fmt: skip
 def test_what_is_no_batch_is_refused_by_name(key: str) -> None:
@@ -56,6 +57,7 @@ def test_what_is_no_batch_is_refused_by_name(key: str) -> None:
     [
         ("raw_0001.json", 1),
         ("raw_12345.json", 12345),
+        ("raw_20251101120000.json", 20251101120000),
         ("raw_001.json", 0),
         ("raw_metadata.json", 0),
         ("raw_0001.json.success", 0),

@@ -197,6 +197,31 @@ def test_each_attack_costs_less_than_a_second_and_64_mb() -> None:
         assert urls == (MAX_URLS if name == "a gigabyte of entries" else 0), name
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-16"])
+def test_a_document_type_is_refused_in_every_encoding(encoding: str) -> None:
+    body = '<?xml version="1.0"?><!DOCTYPE r [<!ENTITY a "b">]><urlset><url>&a;</url></urlset>'
+    assert parse(body.encode(encoding)) == Sitemap("invalid", problems=("doctype",))
+
+
+def test_a_prefix_that_nobody_declared_is_no_part_of_the_name() -> None:
+    found = parse(b"<sm:urlset><url><loc>https://a.test/1</loc></url></sm:urlset>")
+    assert (found.kind, found.urls) == ("urlset", ("https://a.test/1",))
+
+
+_PIECES = st.sampled_from(
+    ["<urlset", "<sm:urlset", "<sitemapindex", "<rss", "<feed", "<url", "<sm:url", "<entry",
+     "<item", "<loc", "<link", ' xmlns="a}b{c"', ' xmlns="u r"', ' xmlns:sm=""', ' href="["', ">",
+     "/>", "</url>", "</urlset>", "</loc>", "<!-- -->", "<?x y?>", "<![CDATA[", "]]>", "&#0;",
+     "&x;", "https://a.test/", "http://[", "//[::1", "\0", "\ud800", "<!DOCTYPE a>", "1"]
+)  # fmt: skip
+
+
+@given(st.lists(_PIECES, max_size=25).map("".join))
+def test_no_markup_raises(text: str) -> None:
+    parse(text.encode("utf-8", "surrogatepass"))
+    parse(text.encode("utf-16-le", "surrogatepass"))
+
+
 @given(st.binary(max_size=300))
 def test_no_bytes_raise(body: bytes) -> None:
     parse(body)

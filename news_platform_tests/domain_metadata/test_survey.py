@@ -58,6 +58,7 @@ def survey(
         (response(ROBOTS, status=302), "no_robots", "final"),
         (response(ROBOTS, status=429), "http_429", "retry"),
         (response(ROBOTS, status=408), "http_408", "retry"),
+        (response(ROBOTS, status=101), "http_101", "retry"),
         (response(ROBOTS, status=500), "http_500", "retry"),
         (response(ROBOTS, status=503), "http_503", "retry"),
         (error("timeout"), "timeout", "retry"),
@@ -247,11 +248,63 @@ def test_an_odd_address_leaves_the_domain_itself(url: str) -> None:
     assert fetcher.requests == [ROBOTS, SITEMAP]
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://a.example\\@other.example/",
+        "https://a b.a.example/",
+        "https://a\0b.a.example/",
+        f"https://{'a' * 64}.a.example/",
+    ],
+)
+def test_an_address_that_reads_in_two_ways_leads_to_no_stranger(url: str) -> None:
+    _, fetcher = survey({ROBOTS: b"", SITEMAP: URLSET}, url=url)
+    assert fetcher.requests == [ROBOTS, SITEMAP]
+
+
+def test_an_international_host_is_asked_by_the_name_its_domain_has() -> None:
+    web = {ROBOTS: b"", "https://xn--strae-oqa.a.example/robots.txt": b"", SITEMAP: URLSET}
+    _, fetcher = survey(web, url="https://straße.a.example/")
+    assert fetcher.requests[1] == "https://xn--strae-oqa.a.example/robots.txt"
+
+
 def test_the_policies_of_a_site_without_robots_txt_are_unspecified() -> None:
     web = {ROBOTS: response(ROBOTS, status=404), SITEMAP: response(SITEMAP, status=404)}
     found, _ = survey(web)
     assert found.metadata.ai_policy is not None
     assert set(found.metadata.ai_policy.policies.values()) == {"unspecified"}
+
+
+@pytest.mark.parametrize("status", [101, 408, 429, 500, 503])
+def test_a_site_that_asks_to_come_back_has_said_nothing_to_ai_crawlers(status: int) -> None:
+    found, _ = survey({ROBOTS: response(ROBOTS, status=status), SITEMAP: URLSET})
+    assert found.metadata.ai_policy is None
+
+
+def test_a_host_with_a_sure_answer_speaks_before_one_that_asks_to_come_back() -> None:
+    other = "https://www.a.example"
+    web = {
+        ROBOTS: response(ROBOTS, status=503),
+        f"{other}/robots.txt": response(f"{other}/robots.txt", status=404),
+        f"{other}/sitemap.xml": URLSET,
+    }
+    found, _ = survey(web, url=f"{other}/")
+    assert (found.outcome.word, found.metadata.final_origin) == ("no_robots", other)
+    assert found.metadata.ai_policy is not None and found.metadata.sitemap.url_count == 1
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        b" <!DOCTYPE html>",
+        b"\xef\xbb\xbf<!doctype html>",
+        b'<?xml version="1.0"?><html/>',
+        b"<!-- moved -->",
+    ],
+)
+def test_a_page_instead_of_rules_is_told(page: bytes) -> None:
+    assert survey({ROBOTS: page, SITEMAP: URLSET})[0].metadata.robots.is_html
+    assert not survey({ROBOTS: b"# <html>", SITEMAP: URLSET})[0].metadata.robots.is_html
 
 
 def test_the_facts_survive_a_round_trip_through_json() -> None:

@@ -119,6 +119,11 @@ def test_redirects_are_followed_and_told() -> None:
     assert found.redirects == ("http://a.example/", "http://a.example/two")
 
 
+def test_a_redirect_is_followed_however_its_own_body_is_encoded() -> None:
+    moved = status(301, b"x", Location="/two", Content_Encoding="zstd")
+    assert fetch("http://a.example/", {"/": moved, "/two": body(b"two")}).body == b"two"
+
+
 def test_a_redirect_without_a_place_is_an_answer() -> None:
     assert fetch("http://a.example/", {"/": status(302)}).status == 302
 
@@ -258,9 +263,22 @@ def test_a_bomb_is_cut_at_the_cap_in_little_memory(encoding: str, make: object) 
         ("deflate", zlib.compress(b"hello world", wbits=-15)),
         ("br", brotli.compress(b"hello world")),
         ("identity", b"hello world"),
+        ("UTF-8", b"hello world"),
+        ("none", b"hello world"),
         ("br, gzip", gzip.compress(brotli.compress(b"hello world"))),
     ],
-    ids=["members", "padded", "a lie", "zlib", "raw deflate", "brotli", "identity", "two layers"],
+    ids=[
+        "members",
+        "padded",
+        "a lie",
+        "zlib",
+        "raw deflate",
+        "brotli",
+        "identity",
+        "charset",
+        "none",
+        "two layers",
+    ],
 )
 def test_encodings_are_undone_as_servers_really_send_them(encoding: str, content: bytes) -> None:
     found = fetch("http://a.example/", {"/": body(content, Content_Encoding=encoding)})

@@ -80,6 +80,9 @@ def test_an_international_host_is_taken_as_punycode() -> None:
         ("//a.test/", "bad_url"),
         ("http:///path", "bad_url"),
         ("http://me@a.test/", "bad_url"),
+        ("http://:secret@a.test/", "bad_url"),
+        ("http://a\0b.test/", "bad_url"),
+        ("http://a b.test/", "bad_url"),
     ],
 )
 def test_other_urls_are_refused_with_their_name(url: str, reason: str) -> None:

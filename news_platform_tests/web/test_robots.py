@@ -96,6 +96,10 @@ def test_a_long_file_is_read_to_the_cap_and_no_line_is_cut_in_half() -> None:
     head = FOO.encode() + filler[: MAX_BYTES - len(FOO) - 12]
     assert allows(head + b"\ndisallow: /folder/secret\n", "/folder")
     assert not allows(FOO.encode() + b"disallow: /a\n" + filler + filler, "/a")
+    # The fetcher stops at the cap, so what it hands over never is longer.
+    for mark in (b"", b"\xef\xbb\xbf"):
+        body = mark + head[: MAX_BYTES - 12 - len(mark)] + b"\ndisallow: /folder/secret\n"
+        assert allows(body[:MAX_BYTES], "/folder")
 
 
 @pytest.mark.parametrize("agent", ["", "*", "FooBot", "ü", "\ud800", "a" * 10_000])

@@ -25,6 +25,7 @@ CANONICAL = {
     "zeros before a port go": ("http://site.org:081/", "http://site.org:81/"),
     "an empty port goes": ("http://site.org:/a", "http://site.org/a"),
     "the root dot goes": ("http://site.org./a", "http://site.org/a"),
+    "blanks before the root dot go": ("http://site.org ./a", "http://site.org/a"),
     "an empty login goes": ("http://:@site.org/", "http://site.org/"),
     "a login stays": ("http://Me:pw@site.org/", "http://Me:pw@site.org/"),
     "punycode for other scripts": ("http://bücher.de/", "http://xn--bcher-kva.de/"),

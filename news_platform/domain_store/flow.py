@@ -9,7 +9,13 @@ from datetime import datetime
 from news_platform.datasets.domain_store import ROOT as DATASET
 from news_platform.domain_store.builder import Builder, Fresh, Plan
 from news_platform.domain_store.change import plan_change, without_batches
-from news_platform.domain_store.commit import Current, claim_buckets, read_current, refresh_view
+from news_platform.domain_store.commit import (
+    Current,
+    claim_buckets,
+    read_current,
+    refresh_view,
+    same_cut,
+)
 from news_platform.domain_store.layout import range_buckets
 from news_platform.domain_store.lost import without_lost
 from news_platform.domain_store.manifest import Manifest
@@ -101,6 +107,8 @@ def _each_bucket(
     claimed = claim_buckets(store, options.buckets)
     with ThreadPoolExecutor(options.uploads) as pool:
         currents = list(pool.map(lambda bucket: read_current(store, bucket), numbers))
+    for current in currents:
+        same_cut(current.manifest, claimed)
     # Listed after the manifests were read: what a manifest knows and the list lacks was removed.
     staged = read_staged(store, claimed)
     with open_uploads(store, options.uploads) as uploads:

@@ -21,11 +21,15 @@ BUFFER_BYTES = 1 << 20
 
 
 def iter_rows(
-    store: ObjectStore, paths: Iterable[str], *, frame_bytes: int = FRAME_BYTES
+    store: ObjectStore,
+    paths: Iterable[str],
+    *,
+    frame_bytes: int = FRAME_BYTES,
+    scratch: str | None = None,
 ) -> Iterator[pl.DataFrame]:
     """Yield the rows of Parquet files in order; columns may also stand in the path (`day=01`)."""
     for path in paths:
-        with _opened(store, path) as file:
+        with _opened(store, path, scratch) as file:
             yield from _iter_frames(file, store.uri(path), frame_bytes=frame_bytes)
 
 
@@ -44,7 +48,8 @@ def _iter_frames(file: BinaryIO, path: str, *, frame_bytes: int) -> Iterator[pl.
                 frame = pl.DataFrame(pl.from_arrow(batch))
                 missing = {k: pl.lit(v) for k, v in folders.items() if k not in frame.columns}
                 yield as_raw_news(frame.with_columns(**missing), path)
-    except pa.ArrowInvalid as error:
+    # Damaged pages are an OSError, odd types a NotImplementedError or one of Polars.
+    except (pa.ArrowException, OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"cannot read {path!r} as Parquet: {error}", thing=path) from error
 
 
@@ -59,14 +64,14 @@ def path_columns(path: str) -> Mapping[str, str]:
 
 
 @contextmanager
-def _opened(store: ObjectStore, path: str) -> Iterator[BinaryIO]:
+def _opened(store: ObjectStore, path: str, scratch: str | None) -> Iterator[BinaryIO]:
     """Open a local file in place; bring a remote one to a nameless local copy first."""
     if store.local_folder is not None:
         store.head(path)
         with (store.local_folder / path).open("rb") as file:
             yield file
         return
-    with tempfile.TemporaryFile() as copy, store.stream(path) as source:
+    with tempfile.TemporaryFile(dir=scratch) as copy, store.stream(path) as source:
         shutil.copyfileobj(source, copy, 1 << 20)
         copy.seek(0)
         yield copy

@@ -18,6 +18,10 @@ from news_platform.storage.store import ObjectStore
 
 FRAME_BYTES = 4 << 20
 BUFFER_BYTES = 1 << 20
+# The columns that are large, and how many rows are taken at once where a file tells each of them
+# once however often it stands there (our own crawl's files do not).
+PAGE_COLUMNS = frozenset({"tree", "text"})
+DICTIONARY_ROWS = 64
 
 
 def iter_rows(
@@ -54,7 +58,15 @@ def _iter_frames(file: BinaryIO, path: str, *, frame_bytes: int) -> Iterator[pl.
 
 
 def _batch_rows(group: pq.RowGroupMetaData, frame_bytes: int) -> int:
-    return int(max(1, group.num_rows * frame_bytes // max(group.total_byte_size, 1)))
+    fitting = int(max(1, group.num_rows * frame_bytes // max(group.total_byte_size, 1)))
+    return min(fitting, DICTIONARY_ROWS) if _has_repeated_pages(group) else fitting
+
+
+def _has_repeated_pages(group: pq.RowGroupMetaData) -> bool:
+    """Tell whether pages stand in a dictionary, so that the size says nothing of what they hold."""
+    columns = (group.column(number) for number in range(group.num_columns))
+    pages = (column for column in columns if column.path_in_schema in PAGE_COLUMNS)
+    return any("DICTIONARY" in encoding for column in pages for encoding in column.encodings)
 
 
 def path_columns(path: str) -> Mapping[str, str]:

@@ -38,6 +38,18 @@ def test_rows_come_in_frames_of_bounded_size(root: ObjectStore, tmp_path: Path) 
     assert [int(tree) for frame in frames for tree in frame["tree"]] == list(range(40))
 
 
+def test_pages_that_a_file_holds_once_for_many_rows_come_in_small_frames(
+    root: ObjectStore, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.parquet"
+    rows = news_rows(["org.a"] * 500, trees=["the same page"] * 500)
+    rows.write_parquet(path)
+    root.put("rows.parquet", path.read_bytes())
+    frames = list(iter_rows(root, ["rows.parquet"]))
+    assert max(frame.height for frame in frames) <= 64
+    assert pl.concat(frames).equals(rows)
+
+
 def test_a_file_that_is_no_parquet_is_named(root: ObjectStore) -> None:
     root.put("rows.parquet", b"PAR1 is not enough")
     with pytest.raises(InputError, match=r"rows\.parquet"):

@@ -119,8 +119,9 @@ class DomainStore:
     def entry(self, domain: str) -> Entry | None:
         """Return what the index says of a domain."""
         found = self._spelled_entry(domain)
-        other = known_spelling(domain)
-        return self._spelled_entry(other) if found is None and other != domain else found
+        if found is None and (other := known_spelling(domain)) != domain:
+            return self._spelled_entry(other)
+        return found
 
     def manifest(self, bucket: int) -> Manifest | None:
         """Return the generation of a bucket that this reader looks at."""

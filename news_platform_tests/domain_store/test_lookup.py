@@ -319,6 +319,18 @@ def test_a_truncated_file_fails_the_lookup_and_is_named(root: ObjectStore) -> No
         list(DomainStore(root).records("a.org"))
 
 
+def test_a_file_deleted_under_an_open_iterator_is_an_error_not_an_end(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": ["org.a"] * 3})
+    build(root)
+    entry = DomainStore(root).entry("a.org")
+    assert entry is not None
+    lines = fragments.iter_stored_lines(root, entry.fragments * (fragments.READ_AHEAD + 2))
+    next(lines)
+    root.delete([entry.fragments[0].path])
+    with pytest.raises(NotFound, match=entry.fragments[0].path):
+        list(lines)
+
+
 def test_a_missing_record_fails_the_lookup(root: ObjectStore) -> None:
     stage(root, {"2025-11-01": ["org.a"] * 3})
     build(root)

@@ -60,14 +60,19 @@ class NewsData:
 
     def sql(self, query: str) -> pl.DataFrame:
         """Answer a query over all datasets by DuckDB; only what it asks for is read."""
-        with duckdb.connect() as connection:
+        # A name that is no dataset must not be taken for a variable of this program.
+        with duckdb.connect(config={"python_enable_replacements": "false"}) as connection:
             for name in self.tables:
-                if re.search(rf"\b{name}\b", query):
+                if re.search(rf"\b{name}\b", query, re.IGNORECASE):
                     connection.register(name, self[name])
             try:
-                answer: pl.DataFrame = connection.sql(query).pl()
+                # None where nothing was asked: no text, or only a comment.
+                relation: duckdb.DuckDBPyRelation | None = connection.sql(query)
+                answer: pl.DataFrame | None = relation.pl() if relation is not None else None
             except duckdb.Error as error:
                 raise InputError(f"cannot answer the query: {error}", thing=query) from error
+        if answer is None:
+            raise InputError(f"{query!r} asks nothing: expected a SELECT", thing=query)
         return answer
 
     @property

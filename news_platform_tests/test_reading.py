@@ -66,6 +66,20 @@ def test_a_query_reads_only_the_columns_it_names(root: Path) -> None:
         news.sql("select max(domain) from domain_catalog")
 
 
+def test_sql_knows_datasets_in_capitals_and_no_variables_of_ours(root: Path) -> None:
+    news = news_platform.open(root)
+    assert news.sql("SELECT MAX(records) AS n FROM DOMAIN_CATALOG")["n"].to_list() == [5]
+    assert news.sql("select count(*) as n from RAW_NEWS")["n"].to_list() == [0]
+    with pytest.raises(InputError, match="Table with name TABLES does not exist"):
+        news.sql("select * from TABLES")
+
+
+@pytest.mark.parametrize("query", ["", ";", "-- only a remark"])
+def test_a_query_that_asks_nothing_is_an_input_error(root: Path, query: str) -> None:
+    with pytest.raises(InputError, match="asks nothing"):
+        news_platform.open(root).sql(query)
+
+
 @pytest.mark.parametrize("kind", ["s3", "gs"])
 def test_sql_reads_a_remote_root(
     kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch

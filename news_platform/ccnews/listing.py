@@ -115,7 +115,16 @@ def newest_collected_days(root: ObjectStore, *, count: int) -> list[date]:
         for month in reversed(root.list_folders(year))
         for day in reversed(root.list_folders(month))
     )
-    return [date.fromisoformat("-".join(day.split("/")[-3:])) for day in islice(days, count)]
+    named = (_folder_day(folder) for folder in days)
+    return list(islice((day for day in named if day is not None), count))
+
+
+def _folder_day(folder: str) -> date | None:
+    """Return the day of a folder of markers; None for a folder that somebody else made."""
+    try:
+        return date.fromisoformat("-".join(folder.split("/")[-3:]))
+    except ValueError:
+        return None
 
 
 def month_of(day: date) -> date:

@@ -80,6 +80,7 @@ def read_collected(root: ObjectStore, *, day: date) -> tuple[Collected, ...]:
     return tuple(
         parse_collected(root.read(info.path), path=info.path)
         for info in root.list(collected_prefix(day))
+        if info.path.endswith(".json")
     )
 
 

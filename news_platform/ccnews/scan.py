@@ -5,13 +5,17 @@ scan_news("data", days=["2025-11-01"], langs=["en"], columns=["uri", "text"]).co
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import date
+from contextlib import suppress
+from datetime import UTC, date, datetime
 from functools import partial
+from pathlib import Path
 
+import idna
 import polars as pl
 
 from news_platform.datasets.collected import Collected, collected_prefix, parse_collected
 from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER
+from news_platform.errors import InputError
 from news_platform.storage.parquet import scan_table
 from news_platform.storage.store import ObjectStore, StoreOptions, open_store
 
@@ -21,21 +25,23 @@ _CONCURRENT_READS = 16
 
 
 def scan_news(
-    root: str | ObjectStore,
+    root: str | Path | ObjectStore,
     days: Iterable[str | date] | str | date | None = None,
     langs: Iterable[str] | str | None = None,
     hosts: Iterable[str] | str | None = None,
-    columns: Sequence[str] | None = None,
+    columns: Iterable[str] | str | None = None,
     *,
     options: StoreOptions | None = None,
 ) -> pl.LazyFrame:
     """Return the pages of some days and languages as a LazyFrame; None means all.
 
     `hosts` are registrable domains in natural order (`bbc.co.uk`). Columns come in the order asked
-    for, by default all fifteen; year, month and day are strings, as in the paths.
+    for, by default all fifteen; year, month and day are strings, as in the paths. A day or column
+    that cannot be is an InputError; a language or host that nobody has seen gives no rows.
     """
+    wanted_columns = _columns(columns)
     store = root if isinstance(root, ObjectStore) else _opened(root, options)
-    wanted = None if langs is None else set(_several(langs))
+    wanted = None if langs is None else {language.lower() for language in _several(langs)}
     paths = [
         path
         for marker in read_markers(store, days=_days(days))
@@ -44,15 +50,16 @@ def scan_news(
     ]
     frame = scan_table(store, paths, RAW_NEWS)
     if hosts is not None:
-        reversed_hosts = [".".join(reversed(host.lower().split("."))) for host in _several(hosts)]
-        frame = frame.filter(pl.col("host").is_in(reversed_hosts))
-    return frame.select(columns or RAW_NEWS_ORDER)
+        frame = frame.filter(pl.col("host").is_in([_as_stored(host) for host in _several(hosts)]))
+    return frame.select(wanted_columns)
 
 
 def read_markers(store: ObjectStore, *, days: Sequence[date] | None = None) -> list[Collected]:
     """Return the markers of these days, None for all, in order of day and WARC."""
     folders = [_MARKER_ROOT] if days is None else [collected_prefix(day) for day in days]
-    paths = [info.path for folder in folders for info in store.list(folder)]
+    found = (info.path for folder in folders for info in store.list(folder))
+    # Desktops leave files of their own in every folder; they are no markers.
+    paths = [path for path in found if path.endswith(".json")]
     with ThreadPoolExecutor(_CONCURRENT_READS) as threads:
         return list(threads.map(partial(_read_marker, store), paths))
 
@@ -61,8 +68,25 @@ def _read_marker(store: ObjectStore, path: str) -> Collected:
     return parse_collected(store.read(path), path=path)
 
 
-def _opened(root: str, options: StoreOptions | None) -> ObjectStore:
-    return open_store(root, options=options) if options else open_store(root)
+def _opened(root: str | Path, options: StoreOptions | None) -> ObjectStore:
+    return open_store(str(root), options=options) if options else open_store(str(root))
+
+
+def _columns(names: Iterable[str] | str | None) -> list[str]:
+    wanted = list(RAW_NEWS_ORDER) if names is None else list(dict.fromkeys(_several(names)))
+    if unknown := [name for name in wanted if name not in RAW_NEWS_ORDER]:
+        known = ", ".join(RAW_NEWS_ORDER)
+        raise InputError(f"raw_news has no column {unknown[0]!r}: there are {known}")
+    return wanted or list(RAW_NEWS_ORDER)
+
+
+def _as_stored(host: str) -> str:
+    """Return a host as the column has it: lower case, punycode, its labels reversed."""
+    name = host.strip().rstrip(".").lower()
+    if not name.isascii():
+        with suppress(idna.IDNAError):
+            name = idna.encode(name, uts46=True).decode()
+    return ".".join(reversed(name.split(".")))
 
 
 def _several(names: Iterable[str] | str) -> list[str]:
@@ -72,5 +96,14 @@ def _several(names: Iterable[str] | str) -> list[str]:
 def _days(days: Iterable[str | date] | str | date | None) -> list[date] | None:
     if days is None:
         return None
-    several = [days] if isinstance(days, str | date) else days
-    return sorted({date.fromisoformat(day) if isinstance(day, str) else day for day in several})
+    return sorted({_day(day) for day in ([days] if isinstance(days, str | date) else days)})
+
+
+def _day(day: str | date) -> date:
+    """Return a day; of an instant the day it has in UTC."""
+    if isinstance(day, datetime):
+        return (day.astimezone(UTC) if day.tzinfo else day).date()
+    try:
+        return date.fromisoformat(day) if isinstance(day, str) else day
+    except ValueError as error:
+        raise InputError(f"{day!r} is no day such as 2025-11-01", thing=str(day)) from error

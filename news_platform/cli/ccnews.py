@@ -1,5 +1,6 @@
 """`news-platform ccnews list|status|extract`: the news crawl from the command line."""
 
+import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from news_platform.ccnews.crew import CollectReport, Crew, Failure, Target, collect_targets
 from news_platform.ccnews.listing import (
-    collected_names,
+    collected_names_of_month,
     fetch_listing,
     first_answering,
     newest_collected_days,
@@ -28,7 +29,7 @@ from news_platform.cli.options import emit, json_option, root_option, settings_f
 from news_platform.datasets.collected import Collected
 from news_platform.datasets.warc_paths import warc_day
 from news_platform.doors import Doors, store_options
-from news_platform.errors import NewsPlatformError
+from news_platform.errors import InputError, NewsPlatformError
 from news_platform.storage.store import ObjectStore, open_store
 
 _TICKS_A_SECOND = 5
@@ -53,6 +54,18 @@ class _Days(click.ParamType[list[date]]):
         return [start + timedelta(days=count) for count in range((end - start).days + 1)]
 
 
+class _Version(click.ParamType[str]):
+    """`2` or `2.1`."""
+
+    name = "version"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the version as it was given."""
+        if not re.fullmatch(r"\d+(\.\d+)*", value, re.ASCII):
+            self.fail(f"{value!r} is no version such as {EXTRACTOR_VERSION}")
+        return value
+
+
 @click.group()
 def ccnews() -> None:
     """The news crawl: what is listed, what is collected, and collecting it."""
@@ -70,10 +83,11 @@ def list_warcs(month: datetime, root: str, as_json: bool) -> None:
     listing = fetch_listing(crawl, store, month=month.date())
     if listing is None:
         raise NewsPlatformError(f"no listing for {month:%Y-%m} in {crawl.url!r}")
+    collected = collected_names_of_month(store, month=month.date())
     days = {
         day.isoformat(): {
             "listed": len(warcs),
-            "collected": sum(one.name in collected_names(store, day=day) for one in warcs),
+            "collected": sum(one.name in collected for one in warcs),
         }
         for day, warcs in listing.days().items()
     }
@@ -84,11 +98,19 @@ def list_warcs(month: datetime, root: str, as_json: bool) -> None:
         "foreign_lines": listing.foreign,
     }
     lines = [f"{day}  {one['collected']:>4} of {one['listed']:>4}" for day, one in days.items()]
+    if listing.foreign:
+        lines.append(f"{listing.foreign} lines name no WARC of the news crawl")
     emit(document, as_json=as_json, text="\n".join(["day         collected", *lines]))
 
 
 @ccnews.command()
-@click.option("--days", default=30, show_default=True, help="How many of the newest days.")
+@click.option(
+    "--days",
+    default=30,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="How many of the newest days.",
+)
 @root_option
 @json_option
 def status(days: int, root: str, as_json: bool) -> None:
@@ -119,7 +141,11 @@ def _day_status(store: ObjectStore, day: date) -> Mapping[str, object]:
 @ccnews.command()
 @click.argument("warcs", nargs=-1)
 @click.option("--days", type=_Days(), help="WARCs listed for these days and not collected yet.")
-@click.option("--older-than", help="All WARCs that an extractor older than this version wrote.")
+@click.option(
+    "--older-than",
+    type=_Version(),
+    help="All WARCs that an extractor older than this version wrote.",
+)
 @click.option("--again", is_flag=True, help="Also WARCs that are collected already.")
 @click.option("--estimate", "only_estimate", is_flag=True, help="Say what it would cost, and stop.")
 @click.option("--workers", type=click.IntRange(min=1), help="Worker processes.")
@@ -139,11 +165,9 @@ def extract(
     if not (warcs or days or older_than):
         raise click.UsageError("give WARCs, --days or --older-than")
     doors = Doors(settings_for(root))
-    targets = [
-        *(_target(warc, doors) for warc in warcs),
-        *_targets_of_days(doors, days or ()),
-        *_outdated_targets(doors, older_than),
-    ]
+    given = _each_once([_target(warc, doors) for warc in warcs])
+    listed = [*_targets_of_days(doors, days or ()), *_outdated_targets(doors, older_than)]
+    targets = list(({_name(one): one for one in listed} | given).values())
     todo = [one for one in targets if again or older_than or not _is_collected(one, doors)]
     workers = workers or doors.settings.ccnews.workers
     if only_estimate:
@@ -158,11 +182,30 @@ def extract(
         raise NewsPlatformError(f"{len(report.failed)} of {total} WARCs failed: {reasons}")
 
 
+def _each_once(targets: Sequence[Target]) -> dict[str, Target]:
+    """Return the WARCs by name; refuse two of one name: the second would replace the first."""
+    by_name: dict[str, Target] = {}
+    for target in targets:
+        other = by_name.setdefault(_name(target), target)
+        one, two = (each.sources[0].uri(each.path) for each in (other, target))
+        if one != two:
+            raise InputError(
+                f"{one!r} and {two!r} have one name: collect them under two", thing=two
+            )
+    return by_name
+
+
+def _name(target: Target) -> str:
+    return target.path.rpartition("/")[2]
+
+
 def _target(warc: str, doors: Doors) -> Target:
     """Find a WARC: a path of the crawl's listing, else a file or URL by itself."""
     if warc.startswith("crawl-data/") and not Path(warc).exists():
         return Target(warc, doors.crawl.sources)
     folder, _, name = warc.rpartition("/")
+    if not name or Path(warc).is_dir():
+        raise click.BadParameter(f"{warc!r} names a folder, not a WARC.")
     options = store_options(doors.settings)
     return Target(name, (open_store(folder or ("/" if warc[:1] == "/" else "."), options=options),))
 
@@ -185,7 +228,7 @@ def _outdated_targets(doors: Doors, older_than: str | None) -> Iterator[Target]:
 
 def _is_collected(target: Target, doors: Doors) -> bool:
     """Tell whether the marker of a WARC is there and speaks of a file of the same size."""
-    name = target.path.rpartition("/")[2]
+    name = _name(target)
     day = warc_day(name)
     if day is None:
         return False

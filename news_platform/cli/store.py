@@ -1,7 +1,7 @@
 """`news-platform store`: build the domain store, read it, look after it."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
@@ -11,10 +11,16 @@ from rich.progress import Progress
 
 from news_platform.cli.options import emit, json_option, root_option, settings_for
 from news_platform.domain_store.catalog import catalog_inputs, write_catalog
-from news_platform.domain_store.commit import claim_buckets, settled_buckets
+from news_platform.domain_store.commit import claim_buckets, read_buckets, settled_buckets
 from news_platform.domain_store.figures import describe
 from news_platform.domain_store.flow import build_range, compact_buckets, repair_buckets
-from news_platform.domain_store.inputs import day_rows, matching_rows, staged_days, wanted_days
+from news_platform.domain_store.inputs import (
+    crawl_name,
+    day_rows,
+    matching_rows,
+    staged_days,
+    wanted_days,
+)
 from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.options import SAMPLE_BUCKETS, BuildOptions
 from news_platform.domain_store.staged import built_ranges, wanted_ranges
@@ -24,6 +30,7 @@ from news_platform.domain_store.verify import verify_bucket
 from news_platform.doors import Doors, store_options
 from news_platform.errors import NewsPlatformError
 from news_platform.storage.store import ObjectStore
+from news_platform.web.urls import registrable_domain
 
 
 @click.group()
@@ -56,6 +63,21 @@ def _open(root: str) -> Opened:
     return Opened(data.store, options, doors.clock.now(), doors)
 
 
+def _open_built(root: str) -> Opened:
+    """Open a store that must be there: looking after none would begin one."""
+    opened = _open(root)
+    read_buckets(opened.store)
+    return opened
+
+
+def _numbers(only: int | None, buckets: int) -> Sequence[int]:
+    if only is None:
+        return range(buckets)
+    if not 0 <= only < buckets:
+        raise click.BadParameter(f"{only} is none of the buckets 0 to {buckets - 1}.")
+    return [only]
+
+
 def _open_reader(root: str) -> tuple[ObjectStore, DomainStore]:
     data = Doors(settings_for(root)).data_root
     return data.store, DomainStore(data.store)
@@ -70,12 +92,13 @@ def build(root: str, as_json: bool, batch: str | None, rows: str | None) -> None
     """Run both stages and the catalog over all collected days, or over one named batch too."""
     if (batch is None) != (rows is None):
         raise click.UsageError("--batch and --rows belong together")
+    name = None if batch is None else crawl_name(batch)
     opened = _open(root)
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        if batch is not None and rows is not None:
+        if name is not None and rows is not None:
             found = matching_rows(rows, options=store_options(opened.doors.settings))
-            stage_rows(found, store=opened.store, batch=batch, options=opened.options)
-            staged = [batch]
+            stage_rows(found, store=opened.store, batch=name, options=opened.options)
+            staged = [name]
         else:
             staged = list(_stage_days(opened, progress))
         written = _build_ranges(opened, progress)
@@ -126,7 +149,14 @@ def get(root: str, as_json: bool, domain: str, limit: int | None, since: datetim
         for line in lines:
             click.echo(line)
     if not count:
-        raise NewsPlatformError(f"the store has no records of {domain!r}", thing=domain)
+        raise NewsPlatformError(_unknown(reader, domain), thing=domain)
+
+
+def _unknown(reader: DomainStore, domain: str) -> str:
+    """Say that a domain is unknown, and which one would not be."""
+    owner = registrable_domain(domain)
+    hint = f"; it has some of {owner!r}" if owner != domain and reader.count(owner) else ""
+    return f"the store has no records of {domain!r}{hint}"
 
 
 def _print_document(domain: str, count: int, lines: Iterator[bytes]) -> None:
@@ -161,7 +191,7 @@ def stats(root: str, as_json: bool) -> None:
 def verify(root: str, as_json: bool, only: int | None) -> None:
     """Read every byte and prove that index and data agree."""
     opened, reader = _open_reader(root)
-    numbers = range(reader.buckets) if only is None else [only]
+    numbers = _numbers(only, reader.buckets)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         tracked = progress.track(numbers, description="walking buckets")
         reports = [verify_bucket(opened, bucket) for bucket in tracked]
@@ -180,8 +210,8 @@ def verify(root: str, as_json: bool, only: int | None) -> None:
 @click.option("--bucket", "only", type=int, help="This bucket only.")
 def repair(root: str, as_json: bool, only: int | None) -> None:
     """Build again, from stage 1, what has lost a file."""
-    opened = _open(root)
-    numbers = range(opened.options.buckets) if only is None else [only]
+    opened = _open_built(root)
+    numbers = _numbers(only, opened.options.buckets)
     report = repair_buckets(numbers, store=opened.store, options=opened.options, now=opened.now)
     batches, written = report.total("batches_added"), report.total("bytes_written")
     text = f"took up {batches} batches again, wrote {written} bytes" if batches else "nothing lost"
@@ -193,7 +223,7 @@ def repair(root: str, as_json: bool, only: int | None) -> None:
 @json_option
 def compact(root: str, as_json: bool) -> None:
     """Merge each bucket into one segment and delete what nobody needs any more."""
-    opened = _open(root)
+    opened = _open_built(root)
     written = files = 0
     with Progress(console=Console(stderr=True), transient=True) as progress:
         for bucket in progress.track(range(opened.options.buckets), description="compacting"):

@@ -13,9 +13,12 @@ from itertools import count
 from news_platform.domain_store.bucket import checked_buckets
 from news_platform.domain_store.layout import STORE_FILE, current_path, manifest_path, view_path
 from news_platform.domain_store.manifest import Manifest, parse_manifest
-from news_platform.errors import ConfigError, StorageError
+from news_platform.errors import ConfigError, InputError, StorageError
 from news_platform.storage.markers import fingerprint
 from news_platform.storage.store import NotFound, ObjectStore
+
+# Of the whole store; each manifest carries its own.
+FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class Current:
 
 def claim_buckets(store: ObjectStore, buckets: int) -> int:
     """Return the number of buckets of a store, new or old; raise ConfigError when it is another."""
-    body = json.dumps({"format": 1, "buckets": checked_buckets(buckets)}).encode()
+    body = json.dumps({"format": FORMAT, "buckets": checked_buckets(buckets)}).encode()
     if store.find(STORE_FILE) is None and store.put_if_absent(STORE_FILE, body):
         return buckets
     found = read_buckets(store)
@@ -60,10 +63,28 @@ def settled_buckets(store: ObjectStore, buckets: int) -> int:
 def read_buckets(store: ObjectStore) -> int:
     """Return the number of buckets; raise NotFound when there is no store."""
     try:
-        return int(json.loads(store.read(STORE_FILE))["buckets"])
-    except (ValueError, KeyError, TypeError) as error:
+        document = json.loads(store.read(STORE_FILE))
+        if document["format"] != FORMAT:
+            raise InputError(f"format {document['format']!r}, expected {FORMAT}")
+        return checked_buckets(int(document["buckets"]))
+    except NotFound as error:
+        message = f"no domain store at {store.url!r}: `news-platform store build` begins one"
+        raise NotFound(message, thing=store.url) from error
+    except (ValueError, KeyError, TypeError, InputError) as error:
         path = store.uri(STORE_FILE)
-        raise StorageError(f"{path!r} does not describe a domain store", thing=path) from error
+        message = f"{path!r} does not describe a domain store: {error}"
+        raise StorageError(message, thing=path) from error
+
+
+def same_cut(manifest: Manifest | None, buckets: int) -> Manifest | None:
+    """Return the manifest; raise StorageError when its bucket is one of another number."""
+    if manifest is not None and manifest.buckets != buckets:
+        raise StorageError(
+            f"bucket {manifest.bucket} is one of {manifest.buckets}, but {STORE_FILE!r} says "
+            f"{buckets}: write the old number back",
+            thing=STORE_FILE,
+        )
+    return manifest
 
 
 def read_current(store: ObjectStore, bucket: int) -> Current:

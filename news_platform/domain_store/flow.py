@@ -9,12 +9,18 @@ from datetime import datetime
 from news_platform.datasets.domain_store import ROOT as DATASET
 from news_platform.domain_store.builder import Builder, Fresh, Plan
 from news_platform.domain_store.change import plan_change, without_batches
-from news_platform.domain_store.commit import Current, claim_buckets, read_current, refresh_view
+from news_platform.domain_store.commit import (
+    Current,
+    claim_buckets,
+    read_current,
+    refresh_view,
+    same_cut,
+)
 from news_platform.domain_store.layout import range_buckets
 from news_platform.domain_store.lost import without_lost
 from news_platform.domain_store.manifest import Manifest
 from news_platform.domain_store.options import BuildOptions
-from news_platform.domain_store.output import open_uploads
+from news_platform.domain_store.output import open_uploads, scratch_explained
 from news_platform.domain_store.staged import Staged, read_staged
 from news_platform.domain_store.tiers import Merge, plan_merge
 from news_platform.errors import Conflict, StorageError
@@ -101,9 +107,11 @@ def _each_bucket(
     claimed = claim_buckets(store, options.buckets)
     with ThreadPoolExecutor(options.uploads) as pool:
         currents = list(pool.map(lambda bucket: read_current(store, bucket), numbers))
+    for current in currents:
+        same_cut(current.manifest, claimed)
     # Listed after the manifests were read: what a manifest knows and the list lacks was removed.
     staged = read_staged(store, claimed)
-    with open_uploads(store, options.uploads) as uploads:
+    with scratch_explained(options.scratch), open_uploads(store, options.uploads) as uploads:
         builder = Builder(store, uploads, claimed, options, now)
         reports = [
             _until_settled(step, builder, bucket=bucket, current=current, staged=staged)

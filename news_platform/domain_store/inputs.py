@@ -8,6 +8,7 @@ from datetime import date
 
 from news_platform.datasets.collected import collected_prefix, parse_collected
 from news_platform.datasets.domain_buckets import ROOT as STAGED
+from news_platform.domain_store.layout import checked_batch
 from news_platform.errors import InputError
 from news_platform.storage.markers import fingerprint_of, read_markers
 from news_platform.storage.store import ObjectInfo, ObjectStore, StoreOptions, open_store
@@ -16,6 +17,8 @@ COLLECTED = "news/collected"
 # What a day is wanted as when its input is gone but stage 1 still has it.
 REMOVED = "removed"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+# Anything else that people or their desktops leave there is no marker.
+_MARKER = re.compile(rf"{COLLECTED}/(\d{{4}})/(\d{{2}})/(\d{{2}})/[^/]+\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +34,8 @@ def wanted_days(store: ObjectStore) -> Mapping[str, str]:
     """Return what the input of every day is now: all that are collected, and those that were."""
     by_day: dict[str, list[ObjectInfo]] = defaultdict(list)
     for info in store.list(COLLECTED):
-        year, month, day, *_ = info.path.removeprefix(f"{COLLECTED}/").split("/")
-        by_day[f"{year}-{month}-{day}"].append(info)
+        if (found := _MARKER.fullmatch(info.path)) and _is_day(day := "-".join(found.groups())):
+            by_day[day].append(info)
     gone = {day: REMOVED for day in staged_days(store) if day not in by_day}
     return {day: fingerprint_of(infos) for day, infos in by_day.items()} | gone
 
@@ -48,12 +51,21 @@ def day_rows(store: ObjectStore, day: str) -> Rows | None:
 
     Only WARCs count whose marker says that they are complete.
     """
-    markers = list(store.list(collected_prefix(date.fromisoformat(day))))
+    found = store.list(collected_prefix(date.fromisoformat(day)))
+    markers = [info for info in found if _MARKER.fullmatch(info.path)]
     if not markers:
         return None
     collected = [parse_collected(store.read(info.path), path=info.path) for info in markers]
     paths = tuple(path for marker in collected for path in marker.news_paths().values())
     return Rows(store, paths, fingerprint_of(markers))
+
+
+def crawl_name(batch: str) -> str:
+    """Return the name of a batch that is no day; days are built from what is collected of them."""
+    if _DAY.fullmatch(batch):
+        message = f"{batch!r} names a day of the news crawl: give these rows a name of their own"
+        raise InputError(message, thing=batch)
+    return checked_batch(batch)
 
 
 def matching_rows(pattern: str, *, options: StoreOptions) -> Rows:
@@ -66,6 +78,14 @@ def matching_rows(pattern: str, *, options: StoreOptions) -> Rows:
     if not infos:
         raise InputError(f"no file matches {pattern!r}", thing=pattern)
     return Rows(store, tuple(info.path for info in infos), fingerprint_of(infos))
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _pattern(glob: str) -> re.Pattern[str]:

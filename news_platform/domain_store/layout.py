@@ -1,11 +1,15 @@
 """Pure: where everything of the domain store lies under the root."""
 
+from urllib.parse import quote
+
 from news_platform.datasets.domain_buckets import ROOT as STAGED
 from news_platform.datasets.domain_store import ROOT as STORE
 from news_platform.errors import InputError
 
 # One run builds so many neighbouring buckets.
 RANGE_SIZE = 16
+# Of a batch's name, percent-encoded.
+BATCH_BYTES = 200
 STORE_FILE = f"{STORE}/store.json"
 
 
@@ -84,9 +88,13 @@ def own_path(filepath: str) -> str:
 
 
 def checked_batch(batch: str) -> str:
-    """Return the name of a batch; raise InputError unless it can name a folder."""
-    if not batch or batch.startswith(".") or set(batch) & set('/\\@|*?[]"'):
-        raise InputError(f"{batch!r} cannot name a batch: use letters, digits, '-', '_' and '.'")
+    """Return the name of a batch; raise InputError unless it can name a folder everywhere."""
+    can_be_named = batch.isprintable() and batch == batch.strip() and not batch.startswith(".")
+    # A marker carries the name percent-encoded, and no file name may have more than 255 bytes.
+    is_short = 0 < len(quote(batch, safe="", errors="replace")) <= BATCH_BYTES
+    if not (can_be_named and is_short) or set(batch) & set('/\\@|*?[]#"'):
+        message = f"{batch[:80]!r} cannot name a batch: use letters, digits, '-', '_' and '.'"
+        raise InputError(f"{message}, at most {BATCH_BYTES} of them", thing=batch)
     return batch
 
 

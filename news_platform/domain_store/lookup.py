@@ -9,7 +9,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import cached_property, lru_cache, partial
 from itertools import islice
 from pathlib import Path
@@ -19,8 +19,8 @@ from pydantic_core import from_json
 
 from news_platform.datasets.domain_catalog import DOMAIN_CATALOG
 from news_platform.datasets.domain_store import RANGES, RECORDS
-from news_platform.domain_store.bucket import bucket_of
-from news_platform.domain_store.commit import read_buckets, read_current
+from news_platform.domain_store.bucket import bucket_of, known_spelling
+from news_platform.domain_store.commit import read_buckets, read_current, same_cut
 from news_platform.domain_store.fragments import (
     Fragment,
     Row,
@@ -31,7 +31,7 @@ from news_platform.domain_store.fragments import (
 from news_platform.domain_store.index import catalog_rows
 from news_platform.domain_store.layout import own_path, records_path
 from news_platform.domain_store.manifest import Manifest
-from news_platform.errors import ConfigError, StorageError
+from news_platform.errors import ConfigError, InputError, StorageError
 from news_platform.storage.parquet import read_table, scan_table
 from news_platform.storage.store import NotFound, ObjectStore, StoreOptions, open_store
 
@@ -84,7 +84,8 @@ class DomainStore:
     ) -> Iterator[Row]:
         """Yield the records of a domain, oldest batch first; none when it is unknown.
 
-        `since` keeps records whose WARC day is that day or later.
+        `since` keeps records whose WARC day is that day or later. Capitals, a dot at the end and
+        letters beyond ASCII are understood; a subdomain is not its domain.
         """
         return map(parse_row, self.lines(domain, limit=limit, since=since))
 
@@ -92,11 +93,11 @@ class DomainStore:
         self, domain: str, *, limit: int | None = None, since: date | str | None = None
     ) -> Iterator[bytes]:
         """Yield the same records as they are stored: JSON without an end of line."""
-        first_day = date.fromisoformat(since) if isinstance(since, str) else since
+        first_day = _as_day(since)
         lines = self._iter_lines(domain, first_day)
         if first_day is not None:
             lines = filter(partial(_is_since, first_day=first_day), lines)
-        return islice(lines, limit)
+        return islice(lines, _at_least_0(limit, "limit"))
 
     def count(self, domain: str) -> int:
         """Return how many records a domain has; 0 when it is unknown."""
@@ -117,8 +118,10 @@ class DomainStore:
 
     def entry(self, domain: str) -> Entry | None:
         """Return what the index says of a domain."""
-        line = self._bucket(bucket_of(domain, self.buckets)).line(domain)
-        return parse_entry(line) if line is not None else None
+        found = self._spelled_entry(domain)
+        if found is None and (other := known_spelling(domain)) != domain:
+            return self._spelled_entry(other)
+        return found
 
     def manifest(self, bucket: int) -> Manifest | None:
         """Return the generation of a bucket that this reader looks at."""
@@ -145,7 +148,7 @@ class DomainStore:
             first = next(lines, None)
         except NotFound:
             # This reader is older than the grace period; what it knew has been deleted.
-            self._opened.pop(bucket_of(domain, self.buckets), None)
+            self.refresh()
             lines = self._iter_known(domain, since)
             first = next(lines, None)
         if first is not None:
@@ -156,14 +159,28 @@ class DomainStore:
         entry = self.entry(domain)
         if entry is None:
             return
-        too_old = _files_before(self.manifest(bucket_of(domain, self.buckets)), since)
+        manifest = self.manifest(bucket_of(entry.domain, self.buckets))
+        too_old = _files_before(manifest, since)
         wanted = [part for part in entry.fragments if part.path not in too_old]
         yield from iter_stored_lines(self._store, wanted)
+
+    def _spelled_entry(self, domain: str) -> Entry | None:
+        try:
+            number = bucket_of(domain, self.buckets)
+        except UnicodeEncodeError:
+            return None  # half a character; no stored domain can have it
+        try:
+            line = self._bucket(number).line(domain)
+        except NotFound:
+            self._opened.pop(number, None)  # as in `_iter_lines`
+            line = self._bucket(number).line(domain)
+        return parse_entry(line) if line is not None else None
 
     def _bucket(self, number: int) -> "_Bucket":
         found = self._opened.get(number)
         if found is None:
-            found = _Bucket(self._store, read_current(self._store, number).manifest)
+            manifest = same_cut(read_current(self._store, number).manifest, self.buckets)
+            found = _Bucket(self._store, manifest)
             self._opened[number] = found
         return found
 
@@ -183,16 +200,20 @@ class _Bucket:
         if number < 0:
             return None
         block = self._block(number)
-        start = block.find(b'{"domain":%b,' % json.dumps(domain, ensure_ascii=False).encode())
+        start = block.find(_line_head(domain))
         return None if start < 0 else block[start : block.index(b"\n", start)]
 
     def _read_block(self, number: int) -> bytes:
         assert self.manifest is not None
         index = self.manifest.index
-        start = index.sparse[number][1]
+        first, start = index.sparse[number]
         is_last = number + 1 == len(index.sparse)
         end = index.size_bytes if is_last else index.sparse[number + 1][1]
-        return self._store.read_range(index.path, start, end - start)
+        block = self._store.read_range(index.path, start, end - start)
+        if not (block.startswith(_line_head(first)) and block.endswith(b"\n")):
+            where = self._store.uri(index.path)
+            raise StorageError(f"{where!r} is not the index of its manifest", thing=where)
+        return block
 
 
 def read_rows_from_offset(
@@ -203,9 +224,10 @@ def read_rows_from_offset(
     options: StoreOptions = DEFAULT_OPTIONS,
 ) -> Iterator[Row]:
     """Yield `limit` rows of a data file, from a domain's first byte on; None reads to its end."""
-    folder, _, name = str(filepath).rpartition("/")
-    store = open_store(folder or ".", options=options)
-    return islice(iter_rows(store, name, offset), limit)
+    folder, slash, name = str(filepath).rpartition("/")
+    store = open_store(folder or slash or ".", options=options)
+    start = _at_least_0(offset, "offset") or 0
+    return islice(iter_rows(store, name, start), _at_least_0(limit, "limit"))
 
 
 def parse_entry(line: bytes) -> Entry:
@@ -236,4 +258,28 @@ def _files_before(manifest: Manifest | None, since: date | None) -> set[str]:
 def _is_since(line: bytes, first_day: date) -> bool:
     """Tell whether a record's WARC day is known and not before `first_day`."""
     found = _DAY.search(line, max(0, len(line) - 64))
-    return found is not None and b"-".join(found.groups()).decode() >= first_day.isoformat()
+    # As numbers: other crawls may write May as 5.
+    day = tuple(map(int, found.groups())) if found else ()
+    return day >= (first_day.year, first_day.month, first_day.day)
+
+
+def _line_head(domain: str) -> bytes:
+    """Return how the index line of a domain begins."""
+    return b'{"domain":%b,' % json.dumps(domain, ensure_ascii=False).encode()
+
+
+def _as_day(since: date | str | None) -> date | None:
+    """Return a day; of an instant the day it has in UTC."""
+    try:
+        given = date.fromisoformat(since) if isinstance(since, str) else since
+    except ValueError as error:
+        raise InputError(f"since is {since!r}, expected a day like 2025-11-01") from error
+    if isinstance(given, datetime):
+        return (given.astimezone(UTC) if given.tzinfo else given).date()
+    return given
+
+
+def _at_least_0(number: int | None, name: str) -> int | None:
+    if number is not None and number < 0:
+        raise InputError(f"{name} is {number}, expected 0 or more")
+    return number

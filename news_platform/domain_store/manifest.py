@@ -111,4 +111,12 @@ def parse_manifest(body: bytes, path: str) -> Manifest:
     try:
         return _JSON.validate_json(body)
     except ValidationError as error:
-        raise StorageError(f"{path!r} is not a manifest: {error}", thing=path) from error
+        raise StorageError(f"{path!r} is not a manifest: {_cause(error)}", thing=path) from error
+
+
+def _cause(error: ValidationError) -> str:
+    """Return what is wrong in a few words; another format explains all the rest."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    first = next((one for one in found if one["loc"] == ("format",)), found[0])
+    place = ".".join(map(str, first["loc"]))
+    return f"{place}: {first['msg']}" if place else first["msg"]

@@ -7,6 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import BinaryIO, cast
 
+from news_platform.errors import StorageError
+from news_platform.storage.problems import problem
 from news_platform.storage.store import ObjectStore
 
 # Larger files wait on disk, not in memory, for their upload.
@@ -56,6 +58,17 @@ class Uploads:
             body.seek(0)
             self._store.put(path, body)
         self._spools.discard(body)
+
+
+@contextmanager
+def scratch_explained(scratch: str | None) -> Iterator[None]:
+    """Raise our own error, naming the folder, when the files in the making find no room there."""
+    try:
+        yield
+    except OSError as error:
+        # Whatever the object store raises is ours already; these come from the scratch folder.
+        said = problem(error, "write to the scratch folder", scratch or tempfile.gettempdir())
+        raise StorageError(str(said), thing=scratch) from error
 
 
 @contextmanager

@@ -6,6 +6,7 @@ marker moves over, and only then the old files go: whoever follows the marker se
 
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -19,7 +20,7 @@ from news_platform.domain_store.layout import checked_batch, facts_path, staged_
 from news_platform.domain_store.lines import FACT_NAMES, encoded_lines
 from news_platform.domain_store.members import RunWriter
 from news_platform.domain_store.options import BuildOptions
-from news_platform.domain_store.output import Uploads, open_uploads
+from news_platform.domain_store.output import Uploads, open_uploads, scratch_explained
 from news_platform.domain_store.rows import iter_rows
 from news_platform.domain_store.runs import Group, SortedRuns
 from news_platform.storage.markers import delete_marker, fingerprint, write_marker
@@ -61,13 +62,11 @@ def stage_batch(
     claim_buckets(store, options.buckets)
     name = staged_name(checked_batch(batch), inputs, buckets=options.buckets)
     runs = SortedRuns(options.memory_bytes, scratch=options.scratch)
-    try:
+    with scratch_explained(options.scratch), closing(runs):
         for frame in frames:
             runs.add(encoded_lines(frame, options.buckets))
         with open_uploads(store, options.uploads) as uploads:
             report = _write(runs, uploads, batch=batch, name=name, options=options)
-    finally:
-        runs.close()
     write_marker(store, DATASET, batch, inputs=inputs, report=_as_json(report))
     _sweep(store, batch, keep=uploads.paths, options=options)
     return report
@@ -80,7 +79,7 @@ def stage_rows(
     if rows is None:
         unstage_batch(store, batch, options=options)
         return StageReport(batch, 0, 0, 0, 0, {})
-    frames = iter_rows(rows.store, rows.paths)
+    frames = iter_rows(rows.store, rows.paths, scratch=options.scratch)
     return stage_batch(frames, store=store, batch=batch, inputs=rows.inputs, options=options)
 
 
@@ -97,7 +96,12 @@ def _write(
     domains = 0
     for bucket, groups in groupby(runs.groups(), key=lambda group: group.bucket):
         files = [
-            _write_file(piece, uploads, staged_path(bucket, batch, name=name, number=number))
+            _write_file(
+                piece,
+                uploads,
+                staged_path(bucket, batch, name=name, number=number),
+                scratch=options.scratch,
+            )
             for number, piece in enumerate(_iter_files(groups, options.records_per_file))
         ]
         cells[bucket] = (len(files), sum(f.records for f in files), sum(f.bytes for f in files))
@@ -114,8 +118,10 @@ class _File:
     domains: frozenset[str]
 
 
-def _write_file(groups: Iterable[Group], uploads: Uploads, path: str) -> _File:
-    spool = uploads.new_spool()
+def _write_file(
+    groups: Iterable[Group], uploads: Uploads, path: str, *, scratch: str | None
+) -> _File:
+    spool = uploads.new_spool(scratch)
     writer = RunWriter(spool)
     facts = _Facts()
     for group in groups:

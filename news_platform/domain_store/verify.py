@@ -7,7 +7,7 @@ import polars as pl
 
 from news_platform.datasets.domain_store import RANGES, RECORDS
 from news_platform.domain_store.bucket import bucket_of
-from news_platform.domain_store.commit import read_current
+from news_platform.domain_store.commit import read_buckets, read_current, same_cut
 from news_platform.domain_store.fragments import Fragment, iter_fragment_lines
 from news_platform.domain_store.index import IndexFile, build_index, byte_ranges
 from news_platform.domain_store.layout import records_path, view_path
@@ -33,9 +33,13 @@ class VerifyReport:
 
 def verify_bucket(store: ObjectStore, bucket: int) -> VerifyReport:
     """Read every byte that the newest generation of a bucket names, and compare all counts."""
-    manifest = read_current(store, bucket).manifest
-    if manifest is None:
-        return VerifyReport(bucket, 0, 0, 0, ())
+    try:
+        manifest = read_current(store, bucket).manifest
+        if manifest is None:
+            return VerifyReport(bucket, 0, 0, 0, ())
+        same_cut(manifest, read_buckets(store))
+    except StorageError as error:
+        return VerifyReport(bucket, 0, 0, 0, (str(error),))
     problems = [*_iter_segment_problems(store, manifest), *_iter_index_problems(store, manifest)]
     index = manifest.index
     return VerifyReport(bucket, index.domains, index.records, index.bytes, tuple(problems))

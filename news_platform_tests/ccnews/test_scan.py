@@ -1,14 +1,16 @@
 """scan_news reads exactly the files that markers name, in the columns asked for."""
 
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from news_platform.ccnews.listing import newest_collected_days
+from news_platform.ccnews.plan import read_collected
 from news_platform.ccnews.scan import read_markers, scan_news
 from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER, raw_news_path
-from news_platform.errors import StorageError
+from news_platform.errors import InputError, StorageError
 from news_platform.storage.store import ObjectStore
 from news_platform_tests.ccnews.crawl import (
     DAY,
@@ -17,6 +19,7 @@ from news_platform_tests.ccnews.crawl import (
     warc_path,
     write_crawl,
 )
+from news_platform_tests.domain_store.pages import collect
 
 OTHER_DAY = date(2025, 11, 2)
 
@@ -50,6 +53,53 @@ def test_days_languages_hosts_and_columns_narrow_it(root: ObjectStore) -> None:
     assert found.height == 18
     assert scan_news(url, hosts="levels.fyi").collect().height == 0
     assert set(scan_news(url, columns=["day"]).collect()["day"]) == {"01", "02"}
+
+
+def test_a_root_may_be_a_path_and_names_are_understood_as_people_write_them(
+    root: ObjectStore,
+) -> None:
+    folder = root.local_folder
+    assert folder is not None
+    assert scan_news(folder, langs="NL").collect().height == 6
+    assert scan_news(folder, hosts=["Example.COM."]).collect().height == 18
+    assert scan_news(folder, columns="uri").collect().columns == ["uri"]
+    assert scan_news(folder, columns=["day", "uri", "day"]).collect().columns == ["day", "uri"]
+    instants = [datetime(2025, 11, 1, 12), datetime(2025, 11, 2, 1, tzinfo=UTC), DAY]  # noqa: DTZ001 - what a notebook gives
+    assert scan_news(folder, days=instants).collect().height == 18
+
+
+def test_a_host_in_its_own_letters_is_found_by_them(local_store: ObjectStore) -> None:
+    collect(local_store, {"2025-11-01": ["de.xn--bcher-kva", "org.a"]})
+    assert scan_news(local_store, hosts="Bücher.de").collect()["host"].to_list() == [
+        "de.xn--bcher-kva"
+    ]
+
+
+def test_what_cannot_be_a_day_or_a_column_is_told_before_anything_is_read(
+    root: ObjectStore,
+) -> None:
+    with pytest.raises(InputError, match="'yesterday' is no day"):
+        scan_news(root, days="yesterday")
+    with pytest.raises(InputError, match="no column 'url': there are uri, tree"):
+        scan_news(root, columns=["uri", "url"])
+
+
+def test_what_nobody_has_seen_gives_no_rows(root: ObjectStore) -> None:
+    for frame in (
+        scan_news(root, days="1999-01-01"),
+        scan_news(root, langs=["xx"]),
+        scan_news(root, hosts=[]),
+        scan_news(root, days=[]),
+    ):
+        assert frame.collect().shape == (0, 15)
+
+
+def test_strangers_among_the_markers_are_not_read(root: ObjectStore) -> None:
+    for stray in (".DS_Store", "2025/11/01/.DS_Store", "2025/11/notes/read.me"):
+        root.put(f"news/collected/{stray}", b"x")
+    assert scan_news(root).collect().height == 18
+    assert len(read_collected(root, day=DAY)) == 2
+    assert newest_collected_days(root, count=9) == [OTHER_DAY, DAY]
 
 
 def test_files_that_no_marker_names_are_not_opened(root: ObjectStore) -> None:

@@ -1,5 +1,6 @@
 """`news-platform ccnews …`: what it prints, writes and returns."""
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,9 @@ from click.testing import CliRunner, Result
 
 from news_platform.ccnews.scan import scan_news
 from news_platform.cli.ccnews import ccnews
+from news_platform.datasets.warc_paths import listing_path
 from news_platform.errors import NewsPlatformError
+from news_platform.storage.store import open_store
 from news_platform_tests.ccnews.archive import gzipped
 from news_platform_tests.ccnews.crawl import DAY, mixed_pages, warc_name, warc_path, write_crawl
 
@@ -98,10 +101,44 @@ def test_a_bad_warc_is_a_reported_failure_and_the_others_finish(
         ("extract", "--days", "2025-11-02..2025-11-01"),
         ("list",),
         ("list", "--month", "November"),
+        ("status", "--days", "-1"),
+        ("extract", "--older-than", "new"),
+        ("extract", "/"),
+        ("extract", "."),
+        ("extract", ""),
     ],
 )
 def test_wrong_use_exits_with_2(arguments: tuple[str, ...], crawl: Path, tmp_path: Path) -> None:
     assert _run(tmp_path / "root", *arguments).exit_code == 2
+
+
+def test_a_file_given_twice_is_one_and_two_files_of_one_name_are_refused(
+    crawl: Path, tmp_path: Path
+) -> None:
+    root, file = tmp_path / "root", crawl / warc_path(DAY, 1)
+    other = tmp_path / "else where" / file.name
+    other.parent.mkdir()
+    other.write_bytes(gzipped(mixed_pages(2)))
+    result = _run(root, "extract", str(file), str(other))
+    assert isinstance(result.exception, NewsPlatformError)
+    assert "have one name" in str(result.exception)
+    assert scan_news(root).collect().height == 0
+    done = _json(root, "extract", str(other), str(other), "--days", "2025-11-01")
+    assert {one["warc"]: one["rows"] for one in done["collected"]} == {
+        warc_name(DAY, 1): 2,
+        warc_name(DAY, 2): 3,
+    }
+
+
+def test_foreign_lines_of_a_listing_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = open_store(str(tmp_path / "crawl"))
+    lines = f"{warc_path(DAY, 1)}\nindex.html\n\nsegment/x.warc.gz\n"
+    store.put(listing_path(DAY), gzip.compress(lines.encode()))
+    monkeypatch.setenv("NEWS_PLATFORM_CRAWL_URL", store.url)
+    assert _json(tmp_path / "root", "list", "--month", "2025-11")["foreign_lines"] == 2
+    assert "2 lines name no WARC" in _run(tmp_path / "root", "list", "--month", "2025-11").stdout
 
 
 def test_a_month_without_listing_is_a_reported_failure(crawl: Path, tmp_path: Path) -> None:

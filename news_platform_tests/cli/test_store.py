@@ -152,6 +152,38 @@ def test_rows_of_another_crawl_join_under_their_own_name(
     assert DomainStore(built).count("z.net") == 1
 
 
+def test_rows_that_claim_to_be_a_day_are_refused_before_anything_is_written(
+    built: ObjectStore, tmp_path: Path
+) -> None:
+    news_rows(["net.z"]).write_parquet(tmp_path / "rows.parquet")
+    words = ["--batch", "2025-11-01", "--rows", str(tmp_path / "rows.parquet")]
+    assert "names a day" in str(_call(built, "build", *words).exception)
+    assert DomainStore(built).count("z.net") == 0
+    assert _json(built, "build")["staged"] == []
+
+
+@pytest.mark.parametrize("command", ["verify", "repair"])
+@pytest.mark.parametrize("bucket", ["-1", "8"])
+def test_a_bucket_that_the_store_has_not_is_wrong_use(
+    built: ObjectStore, command: str, bucket: str
+) -> None:
+    before = [info.path for info in built.list()]
+    assert _call(built, command, "--bucket", bucket).exit_code == 2
+    assert [info.path for info in built.list()] == before
+
+
+@pytest.mark.parametrize("command", ["compact", "repair", "stats", "verify"])
+def test_looking_after_no_store_begins_none(local_store: ObjectStore, command: str) -> None:
+    result = _call(local_store, command)
+    assert "no domain store at" in str(result.exception)
+    assert not local_store.exists("domain_store/store.json")
+
+
+def test_who_asks_for_a_host_is_told_its_domain(built: ObjectStore) -> None:
+    told = str(_call(built, "get", "www.bbc.co.uk").exception)
+    assert told == "the store has no records of 'www.bbc.co.uk'; it has some of 'bbc.co.uk'"
+
+
 @pytest.mark.parametrize("words", [["--batch", "x"], ["--rows", "*.parquet"]])
 def test_a_batch_without_rows_is_wrong_use(local_store: ObjectStore, words: list[str]) -> None:
     assert _call(local_store, "build", *words).exit_code == 2

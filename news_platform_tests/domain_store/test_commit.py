@@ -49,7 +49,17 @@ def test_an_impossible_number_never_begins_a_store(root: ObjectStore) -> None:
         read_buckets(root)
 
 
-@pytest.mark.parametrize("body", [b"", b"{}", b"[]", b'{"buckets": "many"}'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b'{"format": 1, "buckets": "many"}',
+        b'{"format": 1, "buckets": 0}',
+        b'{"format": 2, "buckets": 64}',
+    ],
+)
 def test_a_broken_description_of_a_store_is_named(root: ObjectStore, body: bytes) -> None:
     root.put(STORE_FILE, body)
     with pytest.raises(StorageError, match=r"store\.json"):

@@ -42,13 +42,18 @@ def test_a_filepath_of_something_else_is_refused() -> None:
         own_path("s3://bucket/elsewhere/part.gz")
 
 
-@pytest.mark.parametrize("batch", ["", ".hidden", "a/b", "..", "a@b", "a*", "a|b"])
+@pytest.mark.parametrize(
+    "batch",
+    ["", ".hidden", "a/b", "..", "a@b", "a*", "a|b", "x#1", " ", "a ", "a\nb", "x" * 201, "é" * 34],
+)
 def test_a_batch_that_cannot_name_a_folder_is_refused(batch: str) -> None:
     with pytest.raises(InputError, match="cannot name a batch"):
         checked_batch(batch)
 
 
-@pytest.mark.parametrize("batch", ["2025-11-01", "CC-MAIN-2013-20", "my_crawl.1"])
+@pytest.mark.parametrize(
+    "batch", ["2025-11-01", "CC-MAIN-2013-20", "my_crawl.1", "a b", "été", "x" * 200]
+)
 def test_a_day_or_a_crawl_names_a_batch(batch: str) -> None:
     assert checked_batch(batch) == batch
 

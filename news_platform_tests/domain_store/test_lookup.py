@@ -4,21 +4,25 @@ import json
 import random
 import tracemalloc
 from collections.abc import Iterator
-from datetime import date
+from dataclasses import replace
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
 from news_platform.domain_store import fragments
 from news_platform.domain_store.bucket import bucket_of
+from news_platform.domain_store.layout import STORE_FILE
 from news_platform.domain_store.lookup import DomainStore, read_rows_from_offset
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.staging import stage_batch
-from news_platform.errors import StorageError
+from news_platform.errors import InputError, StorageError
 from news_platform.storage.store import ByteStream, NotFound, ObjectInfo, ObjectStore
 from news_platform_tests.domain_store.pages import NOW, SMALL, build, news_rows, stage
 
 DAYS = {f"2025-11-{day:02d}": ["org.a", "org.b"] for day in range(1, 5)}
+
+ONE = replace(SMALL, buckets=1)
 
 
 class Counted(ObjectStore):
@@ -72,13 +76,80 @@ def test_a_warm_lookup_is_one_request_a_fragment_and_a_cold_one_three_more(
     assert counted.gets == []
 
 
-@pytest.mark.parametrize("domain", ["nowhere.org", "", "zzzz.zz", "A.ORG", "a.or", "a.orgx"])
+@pytest.mark.parametrize(
+    "domain",
+    [
+        "nowhere.org",
+        "",
+        ".",
+        "www.a.org",
+        "a\udcff.org",
+        "zzzz.zz",
+        "a.or",
+        "a.orgx",
+        "www.a.org",
+        "a\udcff.org",
+    ],
+)
 def test_an_unknown_domain_is_empty(root: ObjectStore, domain: str) -> None:
     _build_days(root)
     reader = DomainStore(root)
     assert list(reader.records(domain)) == []
     assert reader.count(domain) == 0
     assert reader.entry(domain) is None
+
+
+@pytest.mark.parametrize("spelled", ["A.org", "a.org.", " A.ORG. "])
+def test_a_known_domain_is_found_however_it_is_spelled(root: ObjectStore, spelled: str) -> None:
+    _build_days(root)
+    reader = DomainStore(root)
+    assert reader.count(spelled) == 4
+    assert len(list(reader.records(spelled, since="2025-11-03"))) == 2
+
+
+def test_a_domain_in_its_own_letters_is_found_by_them(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": ["de.xn--bcher-kva"]})
+    build(root)
+    assert DomainStore(root).count("Bücher.de") == 1
+    assert [row["domain"] for row in DomainStore(root).records("bücher.de")] == ["xn--bcher-kva.de"]
+
+
+def test_capitals_of_a_foreign_crawl_are_found_as_they_were_written(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": ["org.A"], "2025-11-02": ["org.a", "org.a"]})
+    build(root)
+    assert (DomainStore(root).count("A.org"), DomainStore(root).count("a.org")) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "since",
+    [
+        date(2025, 11, 3),
+        datetime(2025, 11, 3, 23),  # noqa: DTZ001 - what a notebook gives
+        datetime(2025, 11, 4, 1, tzinfo=timezone(timedelta(hours=3))),
+        "2025-11-03",
+    ],
+)
+def test_since_is_a_day_or_an_instant_of_it(root: ObjectStore, since: date | str) -> None:
+    _build_days(root)
+    assert len(list(DomainStore(root).records("a.org", since=since))) == 2
+
+
+def test_since_knows_that_may_is_before_november_when_it_is_written_as_5(root: ObjectStore) -> None:
+    rows = news_rows(["org.a", "org.a"], day="2013-5-7")
+    late = news_rows(["org.a"], day="2013-11-07")
+    stage_batch([rows, late], store=root, batch="CC-MAIN", inputs="x", options=SMALL)
+    build(root)
+    reader = DomainStore(root)
+    assert len(list(reader.records("a.org", since="2013-11-01"))) == 1
+    assert len(list(reader.records("a.org", since="2013-05-07"))) == 3
+
+
+def test_a_bad_limit_or_day_is_told_at_once(root: ObjectStore) -> None:
+    reader = DomainStore(root)
+    with pytest.raises(InputError, match="limit is -1"):
+        reader.records("a.org", limit=-1)
+    with pytest.raises(InputError, match="since is 'yesterday'"):
+        reader.records("a.org", since="yesterday")
 
 
 @pytest.mark.parametrize(("limit", "count"), [(0, 0), (1, 1), (3, 3), (99, 4), (None, 4)])
@@ -141,6 +212,23 @@ def test_rows_are_read_from_an_offset_as_the_index_gives_it(root: ObjectStore) -
                 assert {row["domain"] for row in rows} == {document["domain"]}
 
 
+def test_a_place_that_no_file_has_is_an_error_not_nothing(root: ObjectStore) -> None:
+    _build_days(root)
+    entry = DomainStore(root).entry("a.org")
+    assert entry is not None
+    path = root.uri(entry.fragments[0].path)
+    with pytest.raises(InputError, match="offset is -5"):
+        read_rows_from_offset(path, -5, 1)
+    with pytest.raises(InputError, match="limit is -1"):
+        read_rows_from_offset(path, 0, -1)
+    with pytest.raises(StorageError, match="lies beyond"):
+        list(read_rows_from_offset(path, 10**9, 1))
+    with pytest.raises(StorageError, match="from byte 3"):
+        list(read_rows_from_offset(path, 3, 1))
+    with pytest.raises(NotFound, match=r"cannot read '/+no-such-file"):
+        list(read_rows_from_offset("/no-such-file.gz", 0, 1))
+
+
 def test_a_store_that_moved_is_read_at_its_new_place(root: ObjectStore, tmp_path: Path) -> None:
     _build_days(root)
     assert root.local_folder is not None
@@ -163,6 +251,39 @@ def test_a_reader_older_than_the_grace_period_finds_the_new_generation(root: Obj
     stage(root, {"2025-11-02": ["org.a"]})
     build(root, now=NOW + 2 * SMALL.grace)
     assert len(list(reader.records("a.org"))) == 3
+
+
+def test_an_old_reader_that_read_no_block_yet_counts_the_new_generation(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": ["org.a"]}, options=ONE)
+    build(root, options=ONE)
+    reader = DomainStore(root)
+    assert reader.manifest(0) is not None
+    stage(root, {"2025-11-01": ["org.a", "org.a"]}, options=ONE)
+    build(root, options=ONE)
+    stage(root, {"2025-11-02": ["org.a"]}, options=ONE)
+    build(root, options=ONE, now=NOW + 2 * SMALL.grace)
+    assert reader.count("a.org") == 3
+
+
+def test_an_index_that_is_not_its_manifests_fails_the_lookup_and_is_named(
+    root: ObjectStore,
+) -> None:
+    stage(root, {"2025-11-01": ["org.a"]})
+    build(root)
+    for info in root.list("domain_store/index"):
+        root.put(info.path, b"x" * info.size_bytes)
+    with pytest.raises(StorageError, match=r"index/\d/\w+\.jsonl' is not the index"):
+        DomainStore(root).count("a.org")
+
+
+def test_a_store_whose_number_of_buckets_was_edited_fails_the_lookup(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": [f"org.{n}" for n in range(9)]})
+    build(root)
+    root.put(STORE_FILE, b'{"format": 1, "buckets": 3}')
+    with pytest.raises(StorageError, match=r"is one of 4, but 'domain_store/store.json' says 3"):
+        DomainStore(root).count("1.org")
+    with pytest.raises(StorageError, match="is one of 4"):
+        build(root, options=replace(SMALL, buckets=3))
 
 
 @pytest.fixture
@@ -196,6 +317,18 @@ def test_a_truncated_file_fails_the_lookup_and_is_named(root: ObjectStore) -> No
     root.put(path, root.read(path)[:-20])
     with pytest.raises(StorageError, match=path):
         list(DomainStore(root).records("a.org"))
+
+
+def test_a_file_deleted_under_an_open_iterator_is_an_error_not_an_end(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": ["org.a"] * 3})
+    build(root)
+    entry = DomainStore(root).entry("a.org")
+    assert entry is not None
+    lines = fragments.iter_stored_lines(root, entry.fragments * (fragments.READ_AHEAD + 2))
+    next(lines)
+    root.delete([entry.fragments[0].path])
+    with pytest.raises(NotFound, match=entry.fragments[0].path):
+        list(lines)
 
 
 def test_a_missing_record_fails_the_lookup(root: ObjectStore) -> None:

@@ -4,9 +4,10 @@ import pytest
 
 from news_platform.domain_store.commit import read_current
 from news_platform.domain_store.flow import build_range, repair_buckets
-from news_platform.domain_store.layout import range_keys
+from news_platform.domain_store.layout import current_path, range_keys
 from news_platform.domain_store.lost import without_lost
 from news_platform.domain_store.verify import verify_bucket
+from news_platform.errors import StorageError
 from news_platform.storage.store import ObjectStore
 from news_platform_tests.domain_store.pages import NOW, SMALL, build, stage, urls
 from news_platform_tests.domain_store.test_flow import DAYS, DOMAINS, EXPECTED
@@ -43,6 +44,30 @@ def test_whatever_is_deleted_the_next_run_of_the_range_builds_again(
         root.delete([info.path])
         _build_all(root)
         _assert_whole(root)
+
+
+@pytest.mark.parametrize("kind", ["data", "index"])
+def test_a_file_that_was_cut_short_is_lost_too(root: ObjectStore, kind: str) -> None:
+    _built(root)
+    for info in list(root.list(f"domain_store/{kind}/")):
+        if info.path.endswith(".parquet"):
+            continue
+        root.put(info.path, root.read(info.path)[:-9])
+        _build_all(root)
+        _assert_whole(root)
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b'{"format": 2}'])
+def test_a_bucket_whose_manifest_is_damaged_is_built_anew_when_it_is_deleted(
+    root: ObjectStore, body: bytes
+) -> None:
+    _built(root)
+    root.put(current_path(0), body)
+    with pytest.raises(StorageError, match=f"{current_path(0)}' is not a manifest"):
+        _build_all(root)
+    root.delete([current_path(0)])
+    repair_buckets([0], store=root, options=SMALL, now=NOW)
+    _assert_whole(root)
 
 
 def test_only_the_segment_that_lost_a_file_is_written_again(root: ObjectStore) -> None:

@@ -69,8 +69,14 @@ def test_what_is_no_manifest_is_named(body: bytes) -> None:
 
 def test_a_manifest_of_another_format_is_refused() -> None:
     body = MANIFEST.to_json().replace(b'"format":1', b'"format":2')
-    with pytest.raises(StorageError, match="not a manifest"):
+    with pytest.raises(StorageError, match=r"'CURRENT' is not a manifest: format: .* 1$"):
         parse_manifest(body, "CURRENT")
+
+
+def test_what_is_wrong_with_a_manifest_is_said_in_few_words() -> None:
+    with pytest.raises(StorageError) as caught:
+        parse_manifest(b'{"format": 1}', "CURRENT")
+    assert str(caught.value) == "'CURRENT' is not a manifest: bucket: Field required"
 
 
 def test_dropped_batches_are_not_taken_and_empty_ones_are() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from news_platform.domain_store.inputs import (
     REMOVED,
+    crawl_name,
     day_rows,
     matching_rows,
     staged_days,
@@ -37,9 +38,50 @@ def test_rows_come_in_frames_of_bounded_size(root: ObjectStore, tmp_path: Path) 
     assert [int(tree) for frame in frames for tree in frame["tree"]] == list(range(40))
 
 
+def test_pages_that_a_file_holds_once_for_many_rows_come_in_small_frames(
+    root: ObjectStore, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.parquet"
+    rows = news_rows(["org.a"] * 500, trees=["the same page"] * 500)
+    rows.write_parquet(path)
+    root.put("rows.parquet", path.read_bytes())
+    frames = list(iter_rows(root, ["rows.parquet"]))
+    assert max(frame.height for frame in frames) <= 64
+    assert pl.concat(frames).equals(rows)
+
+
 def test_a_file_that_is_no_parquet_is_named(root: ObjectStore) -> None:
     root.put("rows.parquet", b"PAR1 is not enough")
     with pytest.raises(InputError, match=r"rows\.parquet"):
+        list(iter_rows(root, ["rows.parquet"]))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pl.lit("abc").alias("confs"),
+        pl.struct("uri", "host").alias("langs"),
+        pl.lit(b"\xff\xfe").alias("tree"),
+    ],
+    ids=["text for numbers", "struct for a list", "bytes that are no text"],
+)
+def test_columns_of_another_type_are_told_with_their_file(
+    root: ObjectStore, tmp_path: Path, wrong: pl.Expr
+) -> None:
+    path = tmp_path / "rows.parquet"
+    news_rows(["org.a"]).with_columns(wrong).write_parquet(path)
+    root.put("rows.parquet", path.read_bytes())
+    with pytest.raises(InputError, match=r"rows\.parquet"):
+        list(iter_rows(root, ["rows.parquet"]))
+
+
+def test_a_damaged_page_is_told_with_its_file(root: ObjectStore, tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    news_rows(["org.a"] * 50).write_parquet(path)
+    body = bytearray(path.read_bytes())
+    body[60:500] = bytes(byte ^ 0x5A for byte in body[60:500])
+    root.put("rows.parquet", bytes(body))
+    with pytest.raises(InputError, match=r"cannot read .*rows\.parquet"):
         list(iter_rows(root, ["rows.parquet"]))
 
 
@@ -71,6 +113,23 @@ def test_a_staged_day_without_input_is_wanted_as_removed(root: ObjectStore) -> N
     stage_batch([rows], store=root, batch="CC-MAIN-2013-20", inputs="x", options=SMALL)
     assert wanted_days(root) == {"2025-11-01": REMOVED}
     assert list(staged_days(root)) == ["2025-11-01"]
+
+
+def test_strangers_among_the_markers_are_no_days(root: ObjectStore) -> None:
+    collect(root, {"2025-11-01": ["org.a"]})
+    before, rows = wanted_days(root), day_rows(root, "2025-11-01")
+    for stray in (".DS_Store", "2025/notes.txt", "2025/13/45/x.json", "2025/11/01/.DS_Store"):
+        root.put(f"news/collected/{stray}", b"x")
+    assert wanted_days(root) == before
+    assert day_rows(root, "2025-11-01") == rows
+
+
+def test_a_crawl_may_not_be_named_like_a_day() -> None:
+    assert crawl_name("CC-MAIN-2013-20") == "CC-MAIN-2013-20"
+    with pytest.raises(InputError, match="names a day"):
+        crawl_name("2025-11-01")
+    with pytest.raises(InputError, match="cannot name a batch"):
+        crawl_name("a/b")
 
 
 def test_an_uncollected_day_has_no_rows(root: ObjectStore) -> None:

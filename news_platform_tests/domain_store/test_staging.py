@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import random
 from dataclasses import replace
 
 import polars as pl
@@ -9,6 +10,7 @@ import pytest
 
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.domain_store.bucket import bucket_of
+from news_platform.domain_store.output import SPOOL_BYTES
 from news_platform.domain_store.staged import (
     built_ranges,
     read_staged,
@@ -27,6 +29,7 @@ from news_platform.storage.parquet import read_table
 from news_platform.storage.store import ObjectStore
 from news_platform_tests.domain_store.pages import SMALL, build, news_rows, stage
 
+GONE = "/no/such/folder"
 HOSTS = ["org.b", "org.a", "org.b", "uk.co.bbc", "org.a", "org.c"]
 
 
@@ -173,3 +176,17 @@ def test_a_marker_without_its_buckets_is_named(root: ObjectStore) -> None:
     root.put(staged.markers["2025-11-01"].path, b"{}")
     with pytest.raises(StorageError, match="does not name its buckets"):
         staged.files("2025-11-01", 0)
+
+
+def test_a_scratch_folder_that_is_not_there_is_told_in_one_line(root: ObjectStore) -> None:
+    options = replace(SMALL, scratch=GONE, memory_bytes=1000)
+    with pytest.raises(StorageError, match=f"cannot write to the scratch folder '{GONE}'"):
+        stage_batch([news_rows(HOSTS)], store=root, batch="x", inputs="x", options=options)
+
+
+def test_large_files_of_stage_1_wait_in_the_scratch_folder(root: ObjectStore) -> None:
+    noise = random.Random(1)
+    rows = news_rows(["org.a"] * 2, trees=[noise.randbytes(SPOOL_BYTES).hex() for _ in range(2)])
+    options = replace(SMALL, scratch=GONE, memory_bytes=1 << 30)
+    with pytest.raises(StorageError, match=f"cannot write to the scratch folder '{GONE}'"):
+        stage_batch([rows], store=root, batch="x", inputs="x", options=options)

@@ -11,7 +11,13 @@ from news_platform.domain_store.checks import (
     iter_reading_problems,
 )
 from news_platform.domain_store.commit import read_current
-from news_platform.domain_store.layout import entries_path, records_path, view_path
+from news_platform.domain_store.layout import (
+    STORE_FILE,
+    current_path,
+    entries_path,
+    records_path,
+    view_path,
+)
 from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.manifest import Manifest
 from news_platform.domain_store.sweep import sweep_bucket
@@ -49,6 +55,19 @@ def test_a_sound_store_has_no_problems(built: ObjectStore) -> None:
 
 def test_an_empty_root_has_no_problems(root: ObjectStore) -> None:
     assert verify_bucket(root, 0).problems == ()
+
+
+def test_a_broken_manifest_is_named_and_the_other_buckets_are_walked(built: ObjectStore) -> None:
+    manifest = _manifest(built)
+    _cut(built, current_path(manifest.bucket))
+    (problem,) = _problems(built)
+    assert current_path(manifest.bucket) in problem
+    assert sum(verify_bucket(built, bucket).records for bucket in BUCKETS) > 0
+
+
+def test_a_changed_number_of_buckets_is_a_problem(built: ObjectStore) -> None:
+    built.put(STORE_FILE, b'{"format": 1, "buckets": 8}')
+    assert "is one of 4" in _problems(built)[0]
 
 
 def _flip(store: ObjectStore, path: str) -> None:

@@ -23,7 +23,7 @@ from benchmarks.domain_store_bucket import (
 from benchmarks.domain_store_pages import read_pages
 from news_platform.settings import load_settings
 
-RECORDS, DOMAINS = 110_000, 20_000
+RECORDS, DOMAINS = 165_000, 30_000
 RESULTS = Path(__file__).parent / "results" / "domain_store.json"
 
 

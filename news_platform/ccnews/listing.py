@@ -13,13 +13,11 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import islice
 
-from news_platform.datasets.collected import collected_prefix, collected_warc
+from news_platform.datasets.collected import COLLECTED, collected_prefix, collected_warc
 from news_platform.datasets.warc_paths import Warc, listing_path, parse_warc_path
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.markers import fingerprint
 from news_platform.storage.store import ObjectStore
-
-_COLLECTED = "news/collected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +109,7 @@ def newest_collected_days(root: ObjectStore, *, count: int) -> list[date]:
     """Return the newest days that have a marker, newest first, listing no more than needed."""
     days = (
         day
-        for year in reversed(root.list_folders(_COLLECTED))
+        for year in reversed(root.list_folders(COLLECTED))
         for month in reversed(root.list_folders(year))
         for day in reversed(root.list_folders(month))
     )

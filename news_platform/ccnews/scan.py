@@ -13,13 +13,12 @@ from pathlib import Path
 import idna
 import polars as pl
 
-from news_platform.datasets.collected import Collected, collected_prefix, parse_collected
+from news_platform.datasets.collected import COLLECTED, Collected, collected_prefix, parse_collected
 from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER
 from news_platform.errors import InputError
 from news_platform.storage.parquet import scan_table
 from news_platform.storage.store import ObjectStore, StoreOptions, open_store
 
-_MARKER_ROOT = "news/collected"
 # Markers are small and many; waiting for one at a time would be most of a scan's start.
 _CONCURRENT_READS = 16
 
@@ -56,7 +55,7 @@ def scan_news(
 
 def read_markers(store: ObjectStore, *, days: Sequence[date] | None = None) -> list[Collected]:
     """Return the markers of these days, None for all, in order of day and WARC."""
-    folders = [_MARKER_ROOT] if days is None else [collected_prefix(day) for day in days]
+    folders = [COLLECTED] if days is None else [collected_prefix(day) for day in days]
     found = (info.path for folder in folders for info in store.list(folder))
     # Desktops leave files of their own in every folder; they are no markers.
     paths = [path for path in found if path.endswith(".json")]

@@ -1,6 +1,7 @@
 """The ledger of raw_news: one marker per WARC, written last, telling what was taken from it."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import date
@@ -10,6 +11,9 @@ from news_platform.datasets.captures import captures_path
 from news_platform.datasets.feed_candidates import feed_candidates_path
 from news_platform.datasets.raw_news import raw_news_path
 from news_platform.errors import StorageError
+
+COLLECTED = "news/collected"
+_MARKER = re.compile(rf"{COLLECTED}/(\d{{4}})/(\d{{2}})/(\d{{2}})/[^/]+\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,17 @@ class Collected:
 
 def collected_prefix(day: date) -> str:
     """Return the folder that holds the markers of one day."""
-    return f"news/collected/{day:%Y}/{day:%m}/{day:%d}"
+    return f"{COLLECTED}/{day:%Y}/{day:%m}/{day:%d}"
+
+
+def collected_day(path: str) -> str | None:
+    """Return the day of a marker; None of what people or their desktops leave among them."""
+    found = _MARKER.fullmatch(path)
+    day = "-".join(found.groups()) if found else ""
+    try:
+        return date.fromisoformat(day).isoformat()
+    except ValueError:
+        return None
 
 
 def collected_path(day: date, warc: str) -> str:

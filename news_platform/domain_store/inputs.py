@@ -6,19 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from news_platform.datasets.collected import collected_prefix, parse_collected
+from news_platform.datasets.collected import (
+    COLLECTED,
+    collected_day,
+    collected_prefix,
+    parse_collected,
+)
 from news_platform.datasets.domain_buckets import ROOT as STAGED
 from news_platform.domain_store.layout import checked_batch
 from news_platform.errors import InputError
 from news_platform.storage.markers import fingerprint_of, read_markers
 from news_platform.storage.store import ObjectInfo, ObjectStore, StoreOptions, open_store
 
-COLLECTED = "news/collected"
 # What a day is wanted as when its input is gone but stage 1 still has it.
 REMOVED = "removed"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-# Anything else that people or their desktops leave there is no marker.
-_MARKER = re.compile(rf"{COLLECTED}/(\d{{4}})/(\d{{2}})/(\d{{2}})/[^/]+\.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +36,7 @@ def wanted_days(store: ObjectStore) -> Mapping[str, str]:
     """Return what the input of every day is now: all that are collected, and those that were."""
     by_day: dict[str, list[ObjectInfo]] = defaultdict(list)
     for info in store.list(COLLECTED):
-        if (found := _MARKER.fullmatch(info.path)) and _is_day(day := "-".join(found.groups())):
+        if day := collected_day(info.path):
             by_day[day].append(info)
     gone = {day: REMOVED for day in staged_days(store) if day not in by_day}
     return {day: fingerprint_of(infos) for day, infos in by_day.items()} | gone
@@ -52,7 +54,7 @@ def day_rows(store: ObjectStore, day: str) -> Rows | None:
     Only WARCs count whose marker says that they are complete.
     """
     found = store.list(collected_prefix(date.fromisoformat(day)))
-    markers = [info for info in found if _MARKER.fullmatch(info.path)]
+    markers = [info for info in found if collected_day(info.path)]
     if not markers:
         return None
     collected = [parse_collected(store.read(info.path), path=info.path) for info in markers]
@@ -78,14 +80,6 @@ def matching_rows(pattern: str, *, options: StoreOptions) -> Rows:
     if not infos:
         raise InputError(f"no file matches {pattern!r}", thing=pattern)
     return Rows(store, tuple(info.path for info in infos), fingerprint_of(infos))
-
-
-def _is_day(text: str) -> bool:
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _pattern(glob: str) -> re.Pattern[str]:

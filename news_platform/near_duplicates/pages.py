@@ -7,7 +7,12 @@ from datetime import date
 
 import polars as pl
 
-from news_platform.datasets.collected import collected_prefix, parse_collected
+from news_platform.datasets.collected import (
+    COLLECTED,
+    collected_day,
+    collected_prefix,
+    parse_collected,
+)
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.near_duplicates.flow import (
@@ -27,7 +32,6 @@ from news_platform.storage.markers import (
 from news_platform.storage.parquet import read_table, scan_table, write_table
 from news_platform.storage.store import ObjectInfo, ObjectStore
 
-_COLLECTED = "news/collected"
 # What a day is wanted as when its pages are gone but its clusters are still there.
 _REMOVED = "removed"
 
@@ -35,9 +39,9 @@ _REMOVED = "removed"
 def wanted_days(store: ObjectStore) -> Mapping[str, str]:
     """Return what the clusters of every day should stand on: its WARCs and today's options."""
     by_day: dict[str, list[ObjectInfo]] = defaultdict(list)
-    for info in store.list(_COLLECTED):
-        year, month, day, *_ = info.path.removeprefix(f"{_COLLECTED}/").split("/")
-        by_day[f"{year}-{month}-{day}"].append(info)
+    for info in store.list(COLLECTED):
+        if day := collected_day(info.path):
+            by_day[day].append(info)
     gone = {day: _REMOVED for day in built_days(store) if day not in by_day}
     return {day: _inputs(infos) for day, infos in by_day.items()} | gone
 
@@ -53,7 +57,8 @@ def cluster_day(store: ObjectStore, day: str) -> ClusterReport | None:
 
     Runs of one day replace each other; the marker comes last.
     """
-    markers = list(store.list(collected_prefix(date.fromisoformat(day))))
+    found_there = store.list(collected_prefix(date.fromisoformat(day)))
+    markers = [info for info in found_there if collected_day(info.path)]
     if not markers:
         delete_marker(store, NEAR_DUPLICATES.name, day)
         store.delete([near_duplicates_path(day)])

@@ -52,6 +52,14 @@ def test_a_day_is_wanted_until_it_is_built_and_again_when_a_warc_is_added(
     assert rows(local_store).height == 4
 
 
+def test_strangers_among_the_markers_are_no_days(local_store: ObjectStore) -> None:
+    collect_day(local_store)
+    for path in (".DS_Store", "2025/notes.json", "2025/13/45/x.json", "2025/11/01/.DS_Store"):
+        local_store.put(f"news/collected/{path}", b"")
+    assert wanted_days(local_store).keys() == {DAY}
+    assert cluster_day(local_store, DAY) is not None
+
+
 def test_the_same_day_again_gives_the_same_bytes(local_store: ObjectStore) -> None:
     collect_day(local_store)
     cluster_day(local_store, DAY)

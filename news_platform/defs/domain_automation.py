@@ -91,7 +91,9 @@ def retry_unfinished_domains(
     if is_paused(data_root.store):
         return dg.SkipReason(_PAUSED)
     states = DomainQueue(ledger.engine).states()
-    unfinished = [key for key, counts in states.items() if counts["unfinished"]]
+    # A batch imported while the sensors were off is no partition yet, and would fail the tick.
+    known = set(context.instance.get_dynamic_partitions(str(RESEARCH_BATCHES.name)))
+    unfinished = [key for key, counts in states.items() if counts["unfinished"] and key in known]
     newest = sorted(unfinished, key=lambda key: PartitionInfo.parse(key).date, reverse=True)
     day = context.scheduled_execution_time.date()
     return [

@@ -10,6 +10,7 @@ from pathlib import Path
 import dagster as dg
 import polars as pl
 import pytest
+from dagster._core.test_utils import instance_for_test
 
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.defs.domain_automation import (
@@ -190,13 +191,17 @@ def test_unfinished_batches_are_asked_again_once_a_day(
     assert built
     queue = DomainQueue(shell.ledger.engine)
     unfinished = {key for key, counts in queue.states().items() if counts["unfinished"]}
-    context = dg.build_schedule_context(
-        instance=shell.instance,
-        scheduled_execution_time=datetime(2025, 11, 4, tzinfo=UTC),
-        resources={"data_root": shell.data_root, "ledger": shell.ledger},
-    )
-    requests = retry_unfinished_domains(context)
+    with instance_for_test() as instance:
+        context = dg.build_schedule_context(
+            instance=instance,
+            scheduled_execution_time=datetime(2025, 11, 4, tzinfo=UTC),
+            resources={"data_root": shell.data_root, "ledger": shell.ledger},
+        )
+        assert retry_unfinished_domains(context) == []  # the sensor has not seen the files yet
+        instance.add_dynamic_partitions(str(RESEARCH_BATCHES.name), list(queue.states()))
+        requests = retry_unfinished_domains(context)
     assert isinstance(requests, list) and {one.partition_key for one in requests} == unfinished
+    assert unfinished
     assert all(one.run_key == f"{one.partition_key}@2025-11-04" for one in requests)
 
 

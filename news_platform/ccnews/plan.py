@@ -11,7 +11,12 @@ from pathlib import Path
 
 from news_platform.ccnews.listing import collected_names, listed_warcs
 from news_platform.ccnews.page import EXTRACTOR_VERSION
-from news_platform.datasets.collected import Collected, collected_prefix, parse_collected
+from news_platform.datasets.collected import (
+    Collected,
+    collected_day,
+    collected_prefix,
+    parse_collected,
+)
 from news_platform.datasets.raw_news import raw_news_day_prefix
 from news_platform.datasets.warc_paths import Warc
 from news_platform.errors import StorageError
@@ -80,7 +85,7 @@ def read_collected(root: ObjectStore, *, day: date) -> tuple[Collected, ...]:
     return tuple(
         parse_collected(root.read(info.path), path=info.path)
         for info in root.list(collected_prefix(day))
-        if info.path.endswith(".json")
+        if collected_day(info.path)
     )
 
 

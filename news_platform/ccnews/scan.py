@@ -5,19 +5,25 @@ scan_news("data", days=["2025-11-01"], langs=["en"], columns=["uri", "text"]).co
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from datetime import UTC, date, datetime
+from datetime import date
 from functools import partial
 from pathlib import Path
 
-import idna
 import polars as pl
 
-from news_platform.datasets.collected import COLLECTED, Collected, collected_prefix, parse_collected
+from news_platform.datasets.collected import (
+    COLLECTED,
+    Collected,
+    collected_day,
+    collected_prefix,
+    parse_collected,
+)
 from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER
 from news_platform.errors import InputError
 from news_platform.storage.parquet import scan_table
 from news_platform.storage.store import ObjectStore, StoreOptions, open_store
+from news_platform.text.days import as_day
+from news_platform.web.urls import plain_host
 
 # Markers are small and many; waiting for one at a time would be most of a scan's start.
 _CONCURRENT_READS = 16
@@ -57,8 +63,7 @@ def read_markers(store: ObjectStore, *, days: Sequence[date] | None = None) -> l
     """Return the markers of these days, None for all, in order of day and WARC."""
     folders = [COLLECTED] if days is None else [collected_prefix(day) for day in days]
     found = (info.path for folder in folders for info in store.list(folder))
-    # Desktops leave files of their own in every folder; they are no markers.
-    paths = [path for path in found if path.endswith(".json")]
+    paths = [path for path in found if collected_day(path)]
     with ThreadPoolExecutor(_CONCURRENT_READS) as threads:
         return list(threads.map(partial(_read_marker, store), paths))
 
@@ -81,11 +86,7 @@ def _columns(names: Iterable[str] | str | None) -> list[str]:
 
 def _as_stored(host: str) -> str:
     """Return a host as the column has it: lower case, punycode, its labels reversed."""
-    name = host.strip().rstrip(".").lower()
-    if not name.isascii():
-        with suppress(idna.IDNAError):
-            name = idna.encode(name, uts46=True).decode()
-    return ".".join(reversed(name.split(".")))
+    return ".".join(reversed(plain_host(host).split(".")))
 
 
 def _several(names: Iterable[str] | str) -> list[str]:
@@ -95,14 +96,4 @@ def _several(names: Iterable[str] | str) -> list[str]:
 def _days(days: Iterable[str | date] | str | date | None) -> list[date] | None:
     if days is None:
         return None
-    return sorted({_day(day) for day in ([days] if isinstance(days, str | date) else days)})
-
-
-def _day(day: str | date) -> date:
-    """Return a day; of an instant the day it has in UTC."""
-    if isinstance(day, datetime):
-        return (day.astimezone(UTC) if day.tzinfo else day).date()
-    try:
-        return date.fromisoformat(day) if isinstance(day, str) else day
-    except ValueError as error:
-        raise InputError(f"{day!r} is no day such as 2025-11-01", thing=str(day)) from error
+    return sorted({as_day(day) for day in ([days] if isinstance(days, str | date) else days)})

@@ -1,6 +1,5 @@
 """Pure: which domain a row belongs to and which bucket that domain falls into."""
 
-import idna
 import polars as pl
 import polars_hash
 import xxhash
@@ -22,17 +21,6 @@ def bucket_column(name: str, buckets: int) -> pl.Expr:
 def natural_domain(host: pl.Expr) -> pl.Expr:
     """Turn reversed domains (`uk.co.bbc`) into natural order (`bbc.co.uk`); null becomes empty."""
     return host.fill_null("").str.split(".").list.reverse().list.join(".")
-
-
-def known_spelling(domain: str) -> str:
-    """Return a domain as raw_news spells it: lower case, punycode, no dot at its end."""
-    name = domain.strip().rstrip(".").lower()
-    if name.isascii():
-        return name
-    try:
-        return idna.encode(name, uts46=True).decode()
-    except idna.IDNAError:
-        return name
 
 
 def checked_buckets(buckets: int) -> int:

@@ -9,7 +9,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from functools import cached_property, lru_cache, partial
 from itertools import islice
 from pathlib import Path
@@ -19,7 +19,7 @@ from pydantic_core import from_json
 
 from news_platform.datasets.domain_catalog import DOMAIN_CATALOG
 from news_platform.datasets.domain_store import RANGES, RECORDS
-from news_platform.domain_store.bucket import bucket_of, known_spelling
+from news_platform.domain_store.bucket import bucket_of
 from news_platform.domain_store.commit import read_buckets, read_current, same_cut
 from news_platform.domain_store.fragments import (
     Fragment,
@@ -34,6 +34,8 @@ from news_platform.domain_store.manifest import Manifest
 from news_platform.errors import ConfigError, InputError, StorageError
 from news_platform.storage.parquet import read_table, scan_table
 from news_platform.storage.store import NotFound, ObjectStore, StoreOptions, open_store
+from news_platform.text.days import as_day
+from news_platform.web.urls import plain_host
 
 # Blocks of the index kept in memory, of about 20 KB each.
 CACHED_BLOCKS = 1024
@@ -93,7 +95,7 @@ class DomainStore:
         self, domain: str, *, limit: int | None = None, since: date | str | None = None
     ) -> Iterator[bytes]:
         """Yield the same records as they are stored: JSON without an end of line."""
-        first_day = _as_day(since)
+        first_day = None if since is None else as_day(since, name="since")
         lines = self._iter_lines(domain, first_day)
         if first_day is not None:
             lines = filter(partial(_is_since, first_day=first_day), lines)
@@ -119,7 +121,7 @@ class DomainStore:
     def entry(self, domain: str) -> Entry | None:
         """Return what the index says of a domain."""
         found = self._spelled_entry(domain)
-        if found is None and (other := known_spelling(domain)) != domain:
+        if found is None and (other := plain_host(domain)) != domain:
             return self._spelled_entry(other)
         return found
 
@@ -266,17 +268,6 @@ def _is_since(line: bytes, first_day: date) -> bool:
 def _line_head(domain: str) -> bytes:
     """Return how the index line of a domain begins."""
     return b'{"domain":%b,' % json.dumps(domain, ensure_ascii=False).encode()
-
-
-def _as_day(since: date | str | None) -> date | None:
-    """Return a day; of an instant the day it has in UTC."""
-    try:
-        given = date.fromisoformat(since) if isinstance(since, str) else since
-    except ValueError as error:
-        raise InputError(f"since is {since!r}, expected a day like 2025-11-01") from error
-    if isinstance(given, datetime):
-        return (given.astimezone(UTC) if given.tzinfo else given).date()
-    return given
 
 
 def _at_least_0(number: int | None, name: str) -> int | None:

@@ -101,6 +101,20 @@ def url_host(url: str) -> str:
     return _authority(_split(_clean(url)).authority).host
 
 
+def plain_host(name: str) -> str:
+    """Return a host in lower-case punycode, without blanks around it or a dot at its end.
+
+    What is no name in any alphabet stays as it is, in lower case.
+    """
+    host = name.strip(_BLANKS).rstrip(f".{_BLANKS}").lower()
+    if host.isascii():
+        return host
+    try:
+        return idna.encode(host, uts46=True).decode()
+    except idna.IDNAError:
+        return host
+
+
 def reversed_domain(url: str) -> str:
     """Return the registrable domain with its labels reversed: www.levels.fyi is `fyi.levels`."""
     return _reversed_domain(_split(_clean(url)).authority)
@@ -160,13 +174,8 @@ def _authority(text: str) -> _Authority:
 
 
 def _host(text: str) -> str:
-    host = unquote(text).strip(_BLANKS).rstrip(f".{_BLANKS}").lower()
-    if host.isascii():
-        return host.strip("[]")
-    try:
-        return idna.encode(host, uts46=True).decode()
-    except idna.IDNAError:
-        return host
+    host = plain_host(unquote(text))
+    return host.strip("[]") if host.isascii() else host
 
 
 def _site(authority: _Authority, *, default_port: str) -> str:

@@ -78,7 +78,7 @@ def test_a_host_in_its_own_letters_is_found_by_them(local_store: ObjectStore) ->
 def test_what_cannot_be_a_day_or_a_column_is_told_before_anything_is_read(
     root: ObjectStore,
 ) -> None:
-    with pytest.raises(InputError, match="'yesterday' is no day"):
+    with pytest.raises(InputError, match="invalid day 'yesterday'"):
         scan_news(root, days="yesterday")
     with pytest.raises(InputError, match="no column 'url': there are uri, tree"):
         scan_news(root, columns=["uri", "url"])

@@ -148,7 +148,7 @@ def test_a_bad_limit_or_day_is_told_at_once(root: ObjectStore) -> None:
     reader = DomainStore(root)
     with pytest.raises(InputError, match="limit is -1"):
         reader.records("a.org", limit=-1)
-    with pytest.raises(InputError, match="since is 'yesterday'"):
+    with pytest.raises(InputError, match="invalid since 'yesterday'"):
         reader.records("a.org", since="yesterday")
 
 

@@ -24,10 +24,10 @@ from matplotlib import pyplot as plt
 
 from benchmarks.ccnews_peers import PEERS, measure_peer
 from benchmarks.ccnews_runs import NAME
-from news_platform.ccnews.crew import Crew, CrewOptions, Target, collect_targets
 from news_platform.ccnews.page import PageOptions
+from news_platform.ccnews.pool import Crew, CrewOptions, Target, collect_targets
 from news_platform.settings import load_settings
-from news_platform.storage.store import open_store
+from news_platform.storage.objects.store import open_store
 
 mpl.use("Agg")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.ccnews_bare import bare_loop
 from news_platform.ccnews.page import PageOptions
 from news_platform.ccnews.worker import CollectTask, Place, collect_task
-from news_platform.storage.store import StoreOptions
+from news_platform.storage.objects.store import StoreOptions
 
 # A name with a day, as the crawl gives them; the file itself may be called anything.
 NAME = "CC-NEWS-20251101004549-04954.warc.gz"

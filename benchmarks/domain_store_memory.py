@@ -40,11 +40,11 @@ def _run(bucket: "Bucket", root: Path, stage: str, budget: int) -> dict[str, flo
 
 def _stage(stage: str, root: str, rows: str, budget: int) -> dict[str, float]:
     # Imported here: the parent needs none of it, the child measures its own memory.
-    from news_platform.domain_store.flow import build_buckets
-    from news_platform.domain_store.inputs import matching_rows
     from news_platform.domain_store.options import BuildOptions
-    from news_platform.domain_store.staging import stage_rows
-    from news_platform.storage.store import StoreOptions, open_store
+    from news_platform.domain_store.pipeline import build_buckets
+    from news_platform.domain_store.staging.inputs import matching_rows
+    from news_platform.domain_store.staging.stage import stage_rows
+    from news_platform.storage.objects.store import StoreOptions, open_store
 
     store = open_store(root)
     options = BuildOptions(buckets=1, memory_bytes=budget)

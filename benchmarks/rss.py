@@ -24,17 +24,17 @@ import feedparser
 import trafilatura
 
 from benchmarks.rss_site import Site, serve
+from news_platform.articles.extract import Article, extract_article
 from news_platform.errors import InputError
-from news_platform.rss import flow
-from news_platform.rss.article import Article, extract_article
-from news_platform.rss.entries import Sighting, add_sightings
-from news_platform.rss.feed_rows import upsert_feed
+from news_platform.rss import pipeline as flow
 from news_platform.rss.feeds import parse_feed, plain
-from news_platform.rss.ledger import changing
+from news_platform.rss.ledger.entries import Sighting, add_sightings
+from news_platform.rss.ledger.feed_rows import upsert_feed
+from news_platform.rss.ledger.transactions import changing
 from news_platform.rss.options import PollOptions, WorkOptions
 from news_platform.settings import load_settings
-from news_platform.storage.sql import migrate, open_engine
-from news_platform.storage.store import open_store
+from news_platform.storage.objects.store import open_store
+from news_platform.storage.sql.engine import migrate, open_engine
 from news_platform.web.fetch import FetchOptions
 from news_platform.web.urls import canonical_url, url_hash
 

@@ -22,8 +22,8 @@ from dagster._core.workspace.load_target import ModuleTarget
 from dagster._daemon.backfill import execute_backfill_iteration
 
 from benchmarks import scale_location
-from news_platform.storage.markers import read_markers
-from news_platform.storage.store import open_store
+from news_platform.storage.commit.markers import read_markers
+from news_platform.storage.objects.store import open_store
 from news_platform_tests.emulators.postgres import new_database, postgres_server
 
 RESULTS = Path(__file__).parent / "results" / "scale.json"

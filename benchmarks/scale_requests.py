@@ -15,7 +15,7 @@ import dagster as dg
 from news_platform.definitions import build_definitions
 from news_platform.defs.graph import STEPS
 from news_platform.defs.reconcile import WHOLE, add_partitions
-from news_platform.doors import Doors
+from news_platform.resources import Doors
 from news_platform.sample.inputs import place_inputs
 from news_platform.settings import load_settings
 from news_platform_tests.emulators.fault_proxy import FaultProxy, fault_proxy

@@ -19,11 +19,11 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from news_platform.datasets.domain_metadata import PROD_FOLDER
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.consumer import SurveyOptions
-from news_platform.domain_metadata.flow import queue_batch, survey_over_web
+from news_platform.domain_metadata.pipeline import queue_batch, survey_over_web
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import import_file
-from news_platform.storage.sql import migrate, open_engine
-from news_platform.storage.store import ObjectInfo, ObjectStore, open_store
+from news_platform.storage.objects.store import ObjectInfo, ObjectStore, open_store
+from news_platform.storage.sql.engine import migrate, open_engine
 from news_platform.web.fetch import FetchOptions
 
 CONCURRENCY = 64

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 import sqlalchemy as sa
 
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore
 
 # Datasets that lie two folders deep; all others are named by their first folder.
 _DEEP = ("news", "domain_store", "articles")

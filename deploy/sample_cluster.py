@@ -19,8 +19,8 @@ from deploy.compare import Content, read_contents
 from deploy.graphql import Dagster
 from deploy.processes import Machine, Process
 from news_platform.definitions import build_definitions
-from news_platform.doors import Doors
 from news_platform.errors import NewsPlatformError
+from news_platform.resources import Doors
 from news_platform.sample.inputs import place_inputs
 from news_platform.settings import load_settings
 from news_platform_tests.emulators.postgres import new_database, postgres_server

@@ -8,7 +8,7 @@ import os
 import dagster as dg
 
 from news_platform.definitions import build_definitions
-from news_platform.doors import Doors
+from news_platform.resources import Doors
 from news_platform.settings import load_settings
 
 

@@ -11,6 +11,6 @@ def __getattr__(name: str) -> Any:
     """Offer `open` lazily."""
     if name != "open":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from news_platform.reading import open_root
+    from news_platform.api import open_root
 
     return open_root

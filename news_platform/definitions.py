@@ -5,12 +5,12 @@ from collections.abc import Callable
 
 import dagster as dg
 
-from news_platform.defs.cards import with_card
+from news_platform.defs.asset_metadata import with_card
 from news_platform.defs.freshness import stands_still, with_freshness
 from news_platform.defs.graph import AUTOMATION, ROOMS
 from news_platform.defs.resources import resources
 from news_platform.defs.sample_days import with_sample_days
-from news_platform.doors import Doors
+from news_platform.resources import Doors
 from news_platform.settings import Settings, load_settings
 
 

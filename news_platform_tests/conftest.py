@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.storage.store import ObjectStore, StoreOptions, open_store
+from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform_tests.emulators.fault_proxy import FaultProxy, fault_proxy
 
 pytest_plugins = ["news_platform_tests.sample.fixtures", "news_platform_tests.servers.demo"]

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from news_platform.definitions import build_definitions
-from news_platform.doors import Doors
+from news_platform.resources import Doors
 from news_platform.settings import Settings
 
 PROJECT = Path(__file__).parent.parent

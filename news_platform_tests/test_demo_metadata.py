@@ -8,7 +8,7 @@ import pytest
 from news_platform.definitions import build_definitions
 from news_platform.defs.graph import STEPS
 from news_platform.defs.lineage import LINEAGE
-from news_platform.doors import Doors
+from news_platform.resources import Doors
 from news_platform.settings import Settings
 from news_platform_tests.servers.demo import Demo
 

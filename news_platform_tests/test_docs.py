@@ -8,7 +8,7 @@ import click
 import pytest
 
 from news_platform.cli.main import main as cli
-from news_platform.defs.cards import CARDS
+from news_platform.defs.asset_metadata import CARDS
 from news_platform.defs.jobs import VIEWS
 from news_platform.settings import setting_infos
 

@@ -94,7 +94,7 @@ def test_the_wheel_works_from_any_folder(unpacked_wheel: Path, tmp_path: Path) -
         f"sys.path.insert(0, {str(unpacked_wheel)!r})\n"
         "import news_platform\n"
         f"assert news_platform.__file__.startswith({str(unpacked_wheel)!r})\n"
-        "from news_platform.doors import Doors; from news_platform.settings import Settings\n"
+        "from news_platform.resources import Doors; from news_platform.settings import Settings\n"
         "doors = Doors(Settings(root='root', sample=True))\n"
         "assert doors.data_root.world.is_dir(); doors.ledger.engine.connect().close()"
     )

@@ -21,7 +21,7 @@ from news_platform.ccnews.scan import scan_news
 from news_platform.ccnews.writer import arrow_schema
 from news_platform.datasets.raw_news import RAW_NEWS, raw_news_day_prefix
 from news_platform.datasets.warc_paths import Warc
-from news_platform.storage.store import ObjectInfo, ObjectStore
+from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 
 # The crawl's uploads come hours after the name's timestamp.
 GRACE = timedelta(days=2)

@@ -19,8 +19,8 @@ from news_platform.ccnews.listing import (
     next_month,
     previous_month,
 )
-from news_platform.storage.markers import fingerprint
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.commit.markers import fingerprint
+from news_platform.storage.objects.store import ObjectStore
 
 # Older months looked at in one tick: those not yet found complete, and resting ones in turn.
 _UNSETTLED_A_TICK = 12

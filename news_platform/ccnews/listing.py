@@ -16,8 +16,8 @@ from itertools import islice
 from news_platform.datasets.collected import COLLECTED, collected_prefix, collected_warc
 from news_platform.datasets.warc_paths import Warc, listing_path, parse_warc_path
 from news_platform.errors import InputError, StorageError
-from news_platform.storage.markers import fingerprint
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.commit.markers import fingerprint
+from news_platform.storage.objects.store import ObjectStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from news_platform.ccnews.crew import CrewOptions
 from news_platform.ccnews.page import HTML_TYPES, PageOptions
+from news_platform.ccnews.pool import CrewOptions
 from news_platform.errors import ConfigError
 
 

@@ -6,10 +6,10 @@ from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import DOMNode, HTMLTree
 from resiliparse.parse.lang import detect_fast
 
-from news_platform.ccnews.charset import decoded
 from news_platform.ccnews.http import HttpHead, parse_head, plain_body
-from news_platform.ccnews.metadata import FeedLink, Stated, feed_links, stated_facts
 from news_platform.ccnews.warc import Dropped, RecordInfo, Response
+from news_platform.html.decode import decoded
+from news_platform.html.page_metadata import FeedLink, Stated, feed_links, stated_facts
 from news_platform.web.urls import reversed_domain, surt
 
 # A new version says that the same WARC would give other rows; `--older-than` redoes what is behind.

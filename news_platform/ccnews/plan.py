@@ -20,7 +20,7 @@ from news_platform.datasets.collected import (
 from news_platform.datasets.raw_news import raw_news_day_prefix
 from news_platform.datasets.warc_paths import Warc
 from news_platform.errors import StorageError
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore
 
 # Measured on CC-NEWS of 2025: 18 files a day of this size; used where a size is not told.
 _USUAL_WARC_BYTES = 1_070_000_000

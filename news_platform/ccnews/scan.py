@@ -20,8 +20,8 @@ from news_platform.datasets.collected import (
 )
 from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER
 from news_platform.errors import InputError
+from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform.storage.parquet import scan_table
-from news_platform.storage.store import ObjectStore, StoreOptions, open_store
 from news_platform.text.days import as_day
 from news_platform.web.urls import plain_host
 

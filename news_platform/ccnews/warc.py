@@ -14,9 +14,9 @@ from typing import BinaryIO, cast
 
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordPayloadReader, WarcRecordType
 
-from news_platform.ccnews.members import GZIP_MAGIC, ByteSource, Frame, Source, iter_frames
+from news_platform.ccnews.gzip_members import GZIP_MAGIC, ByteSource, Frame, Source, iter_frames
+from news_platform.ccnews.plain_stream import Tape
 from news_platform.ccnews.record import HEADER_BYTES, PlainRecord, plain_record
-from news_platform.ccnews.tape import Tape
 from news_platform.errors import InputError
 
 _FRAMED_MAGICS = (b"\x04\x22\x4d\x18", b"\x28\xb5\x2f\xfd")  # lz4 and zstd tell a cut themselves

@@ -16,14 +16,14 @@ from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from news_platform.ccnews.flow import Attempt, collect_warc
-from news_platform.ccnews.members import ByteSource
+from news_platform.ccnews.gzip_members import ByteSource
 from news_platform.ccnews.page import PageOptions
+from news_platform.ccnews.pipeline import Attempt, collect_warc
 from news_platform.ccnews.warc import Response
 from news_platform.datasets.collected import Collected
 from news_platform.errors import StorageError
 from news_platform.isolation.worker import report
-from news_platform.storage.store import ObjectStore, StoreOptions, open_store
+from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 
 _HEARTBEAT_SECONDS = 0.5
 # Pages leave no cycles behind, and with the usual 700 the suffix list alone costs a second of them.

@@ -18,12 +18,12 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from news_platform.ccnews.metadata import FeedLink
 from news_platform.ccnews.page import EXTRACTOR_VERSION, Page, PageOptions
 from news_platform.datasets.captures import CAPTURES
 from news_platform.datasets.feed_candidates import FEED_CANDIDATES
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.datasets.table import Table
+from news_platform.html.page_metadata import FeedLink
 
 _ROW_GROUP_BYTES = 16 << 20
 # Half of what a 60 MB WARC fills, so a 1 GB one needs no more memory.

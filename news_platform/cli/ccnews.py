@@ -12,7 +12,6 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from news_platform.ccnews.crew import CollectReport, Crew, Failure, Target, collect_targets
 from news_platform.ccnews.listing import (
     collected_names_of_month,
     fetch_listing,
@@ -22,15 +21,16 @@ from news_platform.ccnews.listing import (
 from news_platform.ccnews.options import crew_options, page_options
 from news_platform.ccnews.page import EXTRACTOR_VERSION
 from news_platform.ccnews.plan import Estimate, estimate, outdated, plan_day, read_collected
+from news_platform.ccnews.pool import CollectReport, Crew, Failure, Target, collect_targets
 from news_platform.ccnews.scan import read_markers
 from news_platform.ccnews.worker import CollectTask
 from news_platform.ccnews.worker import Progress as WarcProgress
 from news_platform.cli.options import emit, json_option, root_option, settings_for
 from news_platform.datasets.collected import Collected
 from news_platform.datasets.warc_paths import warc_day
-from news_platform.doors import Doors, store_options
 from news_platform.errors import InputError, NewsPlatformError
-from news_platform.storage.store import ObjectStore, open_store
+from news_platform.resources import Doors, store_options
+from news_platform.storage.objects.store import ObjectStore, open_store
 
 _TICKS_A_SECOND = 5
 

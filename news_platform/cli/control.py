@@ -3,8 +3,8 @@
 import click
 
 from news_platform.cli.options import emit, json_option, root_option, settings_for
-from news_platform.doors import Doors
-from news_platform.storage import root as roots
+from news_platform.resources import Doors
+from news_platform.storage.commit import root as roots
 
 
 @click.command()

@@ -20,8 +20,8 @@ from news_platform.definitions import build_definitions
 from news_platform.defs.graph import STEPS
 from news_platform.defs.reconcile import WHOLE, add_partitions
 from news_platform.defs.steps import Step
-from news_platform.doors import Doors
 from news_platform.errors import ConfigError, NewsPlatformError
+from news_platform.resources import Doors
 from news_platform.sample.inputs import place_inputs
 from news_platform.settings import Settings, load_settings
 

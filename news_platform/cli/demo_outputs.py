@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from news_platform.errors import StorageError
-from news_platform.storage.markers import delete_marker
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.commit.markers import delete_marker
+from news_platform.storage.objects.store import ObjectStore
 
 OUTPUTS_FILE = "demo.json"
 # Inputs, the ledger and markers are not outputs of a partition.

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from news_platform.cli.options import root_option, settings_for
-from news_platform.doors import Doors
 from news_platform.errors import ConfigError
+from news_platform.resources import Doors
 from news_platform.settings import ROOT_VARIABLE, Settings
 
 HOST = "127.0.0.1"

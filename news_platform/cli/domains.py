@@ -12,10 +12,9 @@ import click
 from news_platform.cli.options import emit, json_option, root_option, settings_for
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.domain_metadata.again import offer_again
-from news_platform.domain_metadata.ask import AskOptions
 from news_platform.domain_metadata.consumer import SurveyOptions, SurveyReport
-from news_platform.domain_metadata.flow import (
+from news_platform.domain_metadata.fetchers import AskOptions
+from news_platform.domain_metadata.pipeline import (
     QUEUE_DATASET,
     QueueReport,
     queue_batch,
@@ -24,9 +23,10 @@ from news_platform.domain_metadata.flow import (
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import import_file, raw_batches, strays
 from news_platform.domain_metadata.results import read_metadata
-from news_platform.doors import Doors
+from news_platform.domain_metadata.resurvey import offer_again
 from news_platform.errors import InputError
-from news_platform.storage.markers import read_markers, read_report
+from news_platform.resources import Doors
+from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.web.urls import registrable_domain
 
 # The sample's hosts answer at once or never.

@@ -8,16 +8,16 @@ from pathlib import Path
 import click
 
 from news_platform.cli.options import emit, json_option, root_option, settings_for
-from news_platform.doors import Doors
 from news_platform.errors import InputError
-from news_platform.source_records.flow import (
+from news_platform.resources import Doors
+from news_platform.source_records.options import HEADINGS, TABLES
+from news_platform.source_records.pipeline import (
     RecordsReport,
     build_institution,
     built_institutions,
     declare_options,
     wanted_institutions,
 )
-from news_platform.source_records.options import HEADINGS, TABLES
 from news_platform.source_records.rows import record_document, record_json
 from news_platform.source_records.segment import Segmented
 from news_platform.source_records.setup import flow_options, segment_options

@@ -15,11 +15,12 @@ from typing import Any
 import click
 
 from news_platform.cli.options import emit, json_option, root_option, settings_for
-from news_platform.doors import Doors, store_options
 from news_platform.errors import InputError
-from news_platform.rss import flow, workbook
-from news_platform.rss.candidates import candidate_feeds
-from news_platform.rss.discovery import DiscoveryReport
+from news_platform.resources import Doors, store_options
+from news_platform.rss import pipeline as flow
+from news_platform.rss.discovery.candidates import candidate_feeds
+from news_platform.rss.discovery.discover import DiscoveryReport
+from news_platform.rss.discovery.opml import opml_document, opml_feeds
 from news_platform.rss.export import (
     Order,
     Selection,
@@ -28,16 +29,16 @@ from news_platform.rss.export import (
     export_days,
     select_articles,
 )
-from news_platform.rss.feed_rows import feed_urls
-from news_platform.rss.opml import opml_document, opml_feeds
+from news_platform.rss.ledger.feed_rows import feed_urls
+from news_platform.rss.ledger.status import ledger_status
 from news_platform.rss.options import discovery_options, poll_options, work_options
-from news_platform.rss.sheets import Access, Timing
-from news_platform.rss.sheets_access import sheets_access
-from news_platform.rss.sheets_ensure import ensure_tabs
-from news_platform.rss.sheets_sync import SyncReport, open_remembered, run_sync
-from news_platform.rss.status import ledger_status
+from news_platform.rss.sheets import workbook
+from news_platform.rss.sheets.access import sheets_access
+from news_platform.rss.sheets.ensure import ensure_tabs
+from news_platform.rss.sheets.google import Access, Timing
+from news_platform.rss.sheets.sync import SyncReport, open_remembered, run_sync
 from news_platform.rss.surveyed import SurveyedRobots
-from news_platform.storage.store import ObjectStore, open_store
+from news_platform.storage.objects.store import ObjectStore, open_store
 
 FULL_TEXT_FOLDER = "articles/full_text"
 

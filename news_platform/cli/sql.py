@@ -3,8 +3,8 @@
 import click
 import polars as pl
 
+from news_platform.api import open_root
 from news_platform.cli.options import emit, json_option, root_option
-from news_platform.reading import open_root
 
 
 @click.command()

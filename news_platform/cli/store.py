@@ -10,26 +10,26 @@ from rich.console import Console
 from rich.progress import Progress
 
 from news_platform.cli.options import emit, json_option, root_option, settings_for
+from news_platform.domain_store.building.gc import sweep_bucket
+from news_platform.domain_store.building.verify import verify_bucket
 from news_platform.domain_store.catalog import catalog_inputs, write_catalog
 from news_platform.domain_store.commit import claim_buckets, read_buckets, settled_buckets
-from news_platform.domain_store.figures import describe
-from news_platform.domain_store.flow import build_range, compact_buckets, repair_buckets
-from news_platform.domain_store.inputs import (
+from news_platform.domain_store.options import SAMPLE_BUCKETS, BuildOptions
+from news_platform.domain_store.pipeline import build_range, compact_buckets, repair_buckets
+from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.staging.inputs import (
     crawl_name,
     day_rows,
     matching_rows,
     staged_days,
     wanted_days,
 )
-from news_platform.domain_store.lookup import DomainStore
-from news_platform.domain_store.options import SAMPLE_BUCKETS, BuildOptions
-from news_platform.domain_store.staged import built_ranges, wanted_ranges
-from news_platform.domain_store.staging import stage_rows
-from news_platform.domain_store.sweep import sweep_bucket
-from news_platform.domain_store.verify import verify_bucket
-from news_platform.doors import Doors, store_options
+from news_platform.domain_store.staging.stage import stage_rows
+from news_platform.domain_store.staging.staged import built_ranges, wanted_ranges
+from news_platform.domain_store.stats import describe
 from news_platform.errors import NewsPlatformError
-from news_platform.storage.store import ObjectStore
+from news_platform.resources import Doors, store_options
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.urls import registrable_domain
 
 

@@ -15,8 +15,8 @@ from dataclasses import asdict, dataclass
 
 import dagster as dg
 
-from news_platform.doors import DataRoot
 from news_platform.errors import ConfigError, FetchError
+from news_platform.resources import DataRoot
 from news_platform.settings import secret_values
 
 # A tick of Dagster may take a minute; three tries and their pauses stay below a third of it.

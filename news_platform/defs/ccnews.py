@@ -11,7 +11,6 @@ from threading import Lock
 import dagster as dg
 import polars as pl
 
-from news_platform.ccnews.crew import CollectReport, Crew, Failure, Target, collect_targets
 from news_platform.ccnews.follow import Look, Memory, look
 from news_platform.ccnews.listing import (
     Listing,
@@ -20,6 +19,7 @@ from news_platform.ccnews.listing import (
 )
 from news_platform.ccnews.options import crew_options, page_options
 from news_platform.ccnews.plan import DayPlan, plan_day, read_collected
+from news_platform.ccnews.pool import CollectReport, Crew, Failure, Target, collect_targets
 from news_platform.ccnews.scan import scan_news
 from news_platform.ccnews.worker import CollectTask, Progress
 from news_platform.datasets.collected import Collected
@@ -40,9 +40,9 @@ from news_platform.defs.reconcile import (
 )
 from news_platform.defs.side_tables import side_tables
 from news_platform.defs.steps import Step
-from news_platform.doors import Clock, Crawl, DataRoot, Doors
-from news_platform.storage.root import is_paused
-from news_platform.storage.store import ObjectStore
+from news_platform.resources import Clock, Crawl, DataRoot, Doors
+from news_platform.storage.commit.root import is_paused
+from news_platform.storage.objects.store import ObjectStore
 
 GROUP = "ccnews"
 OWNERS = ["team:ccnews"]

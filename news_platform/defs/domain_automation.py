@@ -9,8 +9,8 @@ from news_platform.defs.reconcile import new_partitions
 from news_platform.domain_metadata.catalog import CATALOG_PATH, read_catalog, seed_from_catalog
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import raw_batches
-from news_platform.doors import DataRoot, Ledger
-from news_platform.storage.root import is_paused
+from news_platform.resources import DataRoot, Ledger
+from news_platform.storage.commit.root import is_paused
 
 RESEARCH_BATCHES = dg.DynamicPartitionsDefinition(name="research_batches")
 

@@ -20,9 +20,9 @@ from news_platform.defs.lineage import column_lineage
 from news_platform.defs.metadata import markdown_table, table_metadata
 from news_platform.defs.plots import changes_plot, policy_plot
 from news_platform.defs.reconcile import Edge, reconciling_sensor
-from news_platform.domain_metadata.ask import AskOptions
 from news_platform.domain_metadata.consumer import SurveyOptions
-from news_platform.domain_metadata.flow import (
+from news_platform.domain_metadata.fetchers import AskOptions
+from news_platform.domain_metadata.pipeline import (
     METADATA_DATASET,
     QUEUE_DATASET,
     queue_batch,
@@ -43,9 +43,9 @@ from news_platform.domain_metadata.table import (
     surveyed_days,
     tabled_days,
 )
-from news_platform.doors import Clock, DataRoot, Ledger, Web
-from news_platform.storage.markers import read_markers
-from news_platform.storage.store import ObjectStore
+from news_platform.resources import Clock, DataRoot, Ledger, Web
+from news_platform.storage.commit.markers import read_markers
+from news_platform.storage.objects.store import ObjectStore
 
 ROOM = "domain_metadata"
 OWNERS = [f"team:{ROOM}"]

@@ -20,18 +20,18 @@ from news_platform.domain_store.checks import (
     iter_reading_problems,
 )
 from news_platform.domain_store.commit import settled_buckets
-from news_platform.domain_store.figures import Figures, describe
-from news_platform.domain_store.flow import BuildReport, build_range
-from news_platform.domain_store.inputs import day_rows, staged_days, wanted_days
 from news_platform.domain_store.layout import range_buckets
-from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.options import SAMPLE_BUCKETS, BuildOptions
-from news_platform.domain_store.staged import built_ranges, wanted_ranges
-from news_platform.domain_store.staging import StageReport, stage_rows
-from news_platform.doors import Clock, DataRoot
-from news_platform.storage.markers import read_markers, read_report
+from news_platform.domain_store.pipeline import BuildReport, build_range
+from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.staging.inputs import day_rows, staged_days, wanted_days
+from news_platform.domain_store.staging.stage import StageReport, stage_rows
+from news_platform.domain_store.staging.staged import built_ranges, wanted_ranges
+from news_platform.domain_store.stats import Figures, describe
+from news_platform.resources import Clock, DataRoot
+from news_platform.storage.commit.markers import read_markers, read_report
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
-from news_platform.storage.store import ObjectStore
 
 GROUP = "domain_store"
 OWNERS = ["team:domain_store"]

@@ -11,8 +11,8 @@ from datetime import timedelta
 import dagster as dg
 
 from news_platform.settings import Settings
-from news_platform.storage.root import SAMPLE, read_world
-from news_platform.storage.store import open_store
+from news_platform.storage.commit.root import SAMPLE, read_world
+from news_platform.storage.objects.store import open_store
 
 
 def _within(*, warn_hours: int, fail_hours: int) -> dg.FreshnessPolicy:

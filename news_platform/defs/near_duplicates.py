@@ -12,7 +12,6 @@ from news_platform.defs.backfills import SEVEN_A_RUN
 from news_platform.defs.lineage import column_lineage
 from news_platform.defs.metadata import markdown_table, table_metadata
 from news_platform.defs.reconcile import Edge, reconciling_sensor
-from news_platform.doors import DataRoot, Ledger
 from news_platform.near_duplicates.articles import (
     built_articles,
     cluster_articles,
@@ -24,8 +23,9 @@ from news_platform.near_duplicates.pages import (
     day_problems,
     wanted_days,
 )
+from news_platform.resources import DataRoot, Ledger
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
-from news_platform.storage.store import ObjectStore
 
 GROUP = "near_duplicates"
 OWNERS = ["team:near_duplicates"]

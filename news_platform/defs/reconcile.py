@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from news_platform.doors import DataRoot
-from news_platform.storage.root import is_paused
-from news_platform.storage.store import ObjectStore
+from news_platform.resources import DataRoot
+from news_platform.storage.commit.root import is_paused
+from news_platform.storage.objects.store import ObjectStore
 
 Fingerprints = Mapping[str, str]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from news_platform.doors import Doors
+from news_platform.resources import Doors
 
 
 def resources(doors: Doors) -> Mapping[str, object]:

@@ -12,15 +12,14 @@ from news_platform.defs.lineage import column_lineage
 from news_platform.defs.metadata import markdown_table, table_metadata
 from news_platform.defs.plots import hours_plot
 from news_platform.defs.reconcile import WHOLE, Edge
-from news_platform.doors import Clock, DataRoot, Doors, Ledger, Web, store_options
-from news_platform.rss import flow
-from news_platform.rss.candidates import candidate_feeds
-from news_platform.rss.claims import has_due_articles
+from news_platform.resources import Clock, DataRoot, Doors, Ledger, Web, store_options
+from news_platform.rss import pipeline as flow
+from news_platform.rss.discovery.candidates import candidate_feeds
 from news_platform.rss.export import changed_days, export_days
-from news_platform.rss.feed_rows import has_due_feeds, unknown_feeds
 from news_platform.rss.full_text import expire_full_texts
-from news_platform.rss.options import discovery_options, poll_options, work_options
-from news_platform.rss.status import (
+from news_platform.rss.ledger.claims import has_due_articles
+from news_platform.rss.ledger.feed_rows import has_due_feeds, unknown_feeds
+from news_platform.rss.ledger.status import (
     LedgerStatus,
     doubled_main_rows,
     ledger_status,
@@ -29,9 +28,10 @@ from news_platform.rss.status import (
     recent_articles,
     worst_feeds,
 )
+from news_platform.rss.options import discovery_options, poll_options, work_options
 from news_platform.rss.surveyed import SurveyedRobots
-from news_platform.storage.root import is_paused
-from news_platform.storage.store import ObjectStore, open_store
+from news_platform.storage.commit.root import is_paused
+from news_platform.storage.objects.store import ObjectStore, open_store
 
 ROOM = "rss"
 OWNERS = [f"team:{ROOM}"]

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from news_platform.datasets.domain_metadata import DomainMetadata
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import ResearchRecord
-from news_platform.rss.sheets_tabs import TABS
+from news_platform.rss.sheets.tabs import TABS
 
 
 def model_schema(model: type[BaseModel]) -> dg.TableSchema:

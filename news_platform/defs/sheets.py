@@ -8,14 +8,14 @@ import dagster as dg
 
 from news_platform.defs.metadata import markdown_table
 from news_platform.defs.reconcile import WHOLE
-from news_platform.doors import Clock, DataRoot, Doors, Ledger, Web
-from news_platform.rss import flow
+from news_platform.resources import Clock, DataRoot, Doors, Ledger, Web
+from news_platform.rss import pipeline as flow
 from news_platform.rss.options import discovery_options
-from news_platform.rss.sheets import Access, Timing
-from news_platform.rss.sheets_access import sheets_access
-from news_platform.rss.sheets_sync import SyncReport, is_behind, run_sync
-from news_platform.rss.workbook import WorkbookReport, is_stale, write_workbook
-from news_platform.storage.root import is_paused
+from news_platform.rss.sheets.access import sheets_access
+from news_platform.rss.sheets.google import Access, Timing
+from news_platform.rss.sheets.sync import SyncReport, is_behind, run_sync
+from news_platform.rss.sheets.workbook import WorkbookReport, is_stale, write_workbook
+from news_platform.storage.commit.root import is_paused
 
 ROOM = "rss"
 OWNERS = [f"team:{ROOM}"]

@@ -16,8 +16,8 @@ from news_platform.datasets.table import Table
 from news_platform.datasets.warc_paths import FIRST_DAY
 from news_platform.defs.lineage import column_lineage
 from news_platform.defs.metadata import markdown_table, table_metadata
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
-from news_platform.storage.store import ObjectStore
 
 GROUP = "ccnews"
 DAYS = dg.DailyPartitionsDefinition(start_date=FIRST_DAY.isoformat(), end_offset=1)

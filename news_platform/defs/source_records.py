@@ -10,8 +10,8 @@ from news_platform.datasets.page_snapshots import SNAPSHOTS_FOLDER
 from news_platform.datasets.source_records import SOURCE_RECORDS, records_path
 from news_platform.defs.metadata import markdown_table, table_metadata
 from news_platform.defs.reconcile import Edge, new_partitions, reconciling_sensor
-from news_platform.doors import DataRoot
-from news_platform.source_records.flow import (
+from news_platform.resources import DataRoot
+from news_platform.source_records.pipeline import (
     DATASET,
     RecordsReport,
     build_institution,
@@ -21,8 +21,8 @@ from news_platform.source_records.flow import (
     wanted_institutions,
 )
 from news_platform.source_records.setup import flow_options, segment_options
-from news_platform.storage.markers import read_markers, read_report
-from news_platform.storage.root import is_paused
+from news_platform.storage.commit.markers import read_markers, read_report
+from news_platform.storage.commit.root import is_paused
 
 GROUP = "source_records"
 OWNERS = [f"team:{GROUP}"]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from news_platform.defs.reconcile import Edge
-from news_platform.doors import Doors
+from news_platform.resources import Doors
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import polars as pl
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.raw_files import import_file, parse_records, seeds
 from news_platform.errors import InputError
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore
 
 CATALOG_PATH = "domain_catalog/part-0.parquet"
 COUNTRY, CATEGORY = "zz", "ccnews"

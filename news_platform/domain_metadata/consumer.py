@@ -19,7 +19,7 @@ from typing import ParamSpec, TypeVar
 
 from news_platform.datasets.domain_metadata import sanitized_domain
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.domain_metadata.ask import AskOptions
+from news_platform.domain_metadata.fetchers import AskOptions
 from news_platform.domain_metadata.queue import Claim, DomainQueue, Settled
 from news_platform.domain_metadata.results import (
     Stored,
@@ -29,7 +29,7 @@ from news_platform.domain_metadata.results import (
 )
 from news_platform.domain_metadata.survey import Surveyed, survey_domain
 from news_platform.domain_metadata.writers import Writers
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import PoliteFetcher
 
 P = ParamSpec("P")

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from news_platform.datasets.domain_queue import DomainQueueMessage
-from news_platform.storage.sql import reading
+from news_platform.storage.sql.engine import reading
 
 _TABLES = sa.MetaData()
 QUEUE = sa.Table(

@@ -17,8 +17,8 @@ from news_platform.datasets.research_datasets import (
 )
 from news_platform.domain_metadata.messages import Dropped
 from news_platform.errors import InputError
-from news_platform.storage.markers import fingerprint_of
-from news_platform.storage.store import ObjectInfo, ObjectStore
+from news_platform.storage.commit.markers import fingerprint_of
+from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 
 # An asset page is no place for more.
 _MAX_SHOWN_BYTES = 64 * 1024

@@ -16,7 +16,7 @@ from news_platform.datasets.domain_metadata import (
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.survey import Surveyed
 from news_platform.errors import StorageError
-from news_platform.storage.store import NotFound, ObjectStore
+from news_platform.storage.objects.store import NotFound, ObjectStore
 
 Stored = Mapping[str, frozenset[str]]
 """File names by the folder of a domain."""

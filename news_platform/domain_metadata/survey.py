@@ -16,7 +16,7 @@ from news_platform.datasets.domain_metadata import (
     sanitized_domain,
 )
 from news_platform.datasets.domain_queue import DomainQueueMessage
-from news_platform.domain_metadata.ask import (
+from news_platform.domain_metadata.fetchers import (
     AskOptions,
     Clock,
     FoundSitemap,

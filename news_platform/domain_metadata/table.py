@@ -16,11 +16,11 @@ from news_platform.datasets.domain_metadata import (
 )
 from news_platform.datasets.domain_metadata_table import DOMAIN_METADATA_TABLE
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.domain_metadata.flow import METADATA_DATASET
+from news_platform.domain_metadata.pipeline import METADATA_DATASET
 from news_platform.domain_metadata.results import read_facts_file
-from news_platform.storage.markers import Marker, fingerprint, read_markers, write_marker
+from news_platform.storage.commit.markers import Marker, fingerprint, read_markers, write_marker
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table, write_table
-from news_platform.storage.store import ObjectStore
 from news_platform.web.ai_bots import AI_BOTS
 
 TABLE_DATASET = DOMAIN_METADATA_TABLE.name

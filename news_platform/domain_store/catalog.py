@@ -9,10 +9,10 @@ from news_platform.datasets.domain_catalog import DOMAIN_CATALOG
 from news_platform.datasets.domain_store import ROOT as DATASET
 from news_platform.domain_store.commit import read_buckets
 from news_platform.domain_store.layout import STORE_FILE, range_keys
-from news_platform.domain_store.lookup import DomainStore
-from news_platform.storage.markers import read_markers, write_marker
+from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.storage.commit.markers import read_markers, write_marker
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table, write_table
-from news_platform.storage.store import ObjectStore
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,15 @@ from datetime import datetime
 
 import polars as pl
 
+from news_platform.domain_store.building.gc import find_orphans
+from news_platform.domain_store.building.sources import read_all, read_entries
 from news_platform.domain_store.commit import read_current
-from news_platform.domain_store.fragments import iter_fragment_rows
-from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.manifest import Manifest
-from news_platform.domain_store.sources import read_all, read_entries
-from news_platform.domain_store.staged import Staged, read_staged
-from news_platform.domain_store.sweep import find_orphans
+from news_platform.domain_store.reading.fragments import iter_fragment_rows
+from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.staging.staged import Staged, read_staged
 from news_platform.errors import StorageError
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore
 
 # So many of the newest batches are counted again; `store verify` walks all.
 RECENT_BATCHES = 31

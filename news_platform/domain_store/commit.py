@@ -14,8 +14,8 @@ from news_platform.domain_store.bucket import checked_buckets
 from news_platform.domain_store.layout import STORE_FILE, current_path, manifest_path, view_path
 from news_platform.domain_store.manifest import Manifest, parse_manifest
 from news_platform.errors import ConfigError, InputError, StorageError
-from news_platform.storage.markers import fingerprint
-from news_platform.storage.store import NotFound, ObjectStore
+from news_platform.storage.commit.markers import fingerprint
+from news_platform.storage.objects.store import NotFound, ObjectStore
 
 # Of the whole store; each manifest carries its own.
 FORMAT = 1

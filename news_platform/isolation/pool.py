@@ -1,6 +1,6 @@
 """A pool of killable worker processes: a hang, a crash or a memory hog costs one item, reported.
 
-    with Pool("news_platform.rss.article:extract", workers=2, deadline_seconds=20) as pool:
+    with Pool("news_platform.articles.extract:extract", workers=2, deadline_seconds=20) as pool:
         for outcome in pool.map(pages):
             match outcome:
                 case Done(article): ...

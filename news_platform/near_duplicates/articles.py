@@ -9,18 +9,18 @@ import sqlalchemy as sa
 from news_platform.datasets.article_clusters import ARTICLE_CLUSTERS
 from news_platform.datasets.articles import ARTICLES, articles_path
 from news_platform.near_duplicates.bands import BandTable
-from news_platform.near_duplicates.flow import Document, assign_clusters
+from news_platform.near_duplicates.pipeline import Document, assign_clusters
 from news_platform.near_duplicates.sketch import SketchOptions
-from news_platform.storage.markers import (
+from news_platform.storage.commit.markers import (
     fingerprint,
     fingerprint_of,
     read_markers,
     read_report,
     write_marker,
 )
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import path_values, scan_table, write_table
-from news_platform.storage.sql import reading
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.sql.engine import reading
 
 COLLECTION = "articles"
 _WHOLE = "all"

@@ -15,22 +15,22 @@ from news_platform.datasets.collected import (
 )
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
 from news_platform.datasets.raw_news import RAW_NEWS
-from news_platform.near_duplicates.flow import (
+from news_platform.near_duplicates.pipeline import (
     Clustering,
     ClusterReport,
     Document,
     cluster_documents,
 )
 from news_platform.near_duplicates.sketch import SketchOptions
-from news_platform.storage.markers import (
+from news_platform.storage.commit.markers import (
     delete_marker,
     fingerprint,
     fingerprint_of,
     read_markers,
     write_marker,
 )
+from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import read_table, scan_table, write_table
-from news_platform.storage.store import ObjectInfo, ObjectStore
 
 # What a day is wanted as when its pages are gone but its clusters are still there.
 _REMOVED = "removed"

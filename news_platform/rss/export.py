@@ -9,10 +9,16 @@ import polars as pl
 import sqlalchemy as sa
 
 from news_platform.datasets.articles import ARTICLES, articles_path
-from news_platform.rss.ledger import changing, looking, newest_seq, read_config, write_config
-from news_platform.rss.tables import LINKS, RAW
+from news_platform.rss.ledger.tables import LINKS, RAW
+from news_platform.rss.ledger.transactions import (
+    changing,
+    looking,
+    newest_seq,
+    read_config,
+    write_config,
+)
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import write_table
-from news_platform.storage.store import ObjectStore
 
 Order = Literal["newest", "sources"]
 

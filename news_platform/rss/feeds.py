@@ -18,8 +18,8 @@ import fastfeedparser
 import feedparser
 
 from news_platform.errors import InputError
-from news_platform.rss.blocks import tidy
-from news_platform.rss.dates import parse_date
+from news_platform.html.dates import parse_date
+from news_platform.text.normalize import tidy
 
 _TAG = re.compile(r"<[a-zA-Z/!][^>]*>")
 # Whole articles stand in some summaries; the beginning is enough, and markup is not free to read.

@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
-from news_platform.rss.ledger import changing, looking
-from news_platform.rss.tables import RAW
-from news_platform.storage.store import ObjectStore
+from news_platform.rss.ledger.tables import RAW
+from news_platform.rss.ledger.transactions import changing, looking
+from news_platform.storage.objects.store import ObjectStore
 
 _BATCH = 500
 

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 import sqlalchemy as sa
 
 from news_platform.errors import FetchError
-from news_platform.rss.ledger import looking
-from news_platform.rss.tables import ROBOTS
+from news_platform.rss.ledger.tables import ROBOTS
+from news_platform.rss.ledger.transactions import looking
 from news_platform.web.fetch import PoliteFetcher
 from news_platform.web.robots import MAX_BYTES, Robots
 

@@ -14,7 +14,7 @@ from news_platform.datasets.domain_metadata import (
     RobotsFacts,
     sanitized_domain,
 )
-from news_platform.storage.store import NotFound, ObjectStore
+from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.web.robots import Robots
 from news_platform.web.urls import registrable_domain
 

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+from news_platform.articles.extract import Article, extract_article
 from news_platform.isolation.worker import report
-from news_platform.rss.article import Article, extract_article
 from news_platform.rss.feeds import Feed, parse_feed
 from news_platform.text.language import detect
 

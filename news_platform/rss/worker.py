@@ -17,16 +17,13 @@ from urllib.parse import urlsplit
 
 import sqlalchemy as sa
 
+from news_platform.articles.category import guess_category
+from news_platform.articles.extract import Article
 from news_platform.errors import FetchError
 from news_platform.isolation.pool import Done, Pool
-from news_platform.rss import rhythm
-from news_platform.rss.article import Article
-from news_platform.rss.category import guess_category
-from news_platform.rss.claims import Claim, claim_articles, renew_claims
 from news_platform.rss.full_text import cut_at_word_end, write_full_text
-from news_platform.rss.ledger import changing, note_metrics
-from news_platform.rss.options import WorkOptions
-from news_platform.rss.outcomes import (
+from news_platform.rss.ledger.claims import Claim, claim_articles, renew_claims
+from news_platform.rss.ledger.outcomes import (
     Finding,
     defer_article,
     fail_article,
@@ -34,9 +31,12 @@ from news_platform.rss.outcomes import (
     skip_article,
     store_finding,
 )
+from news_platform.rss.ledger.transactions import changing, note_metrics
+from news_platform.rss.options import WorkOptions
+from news_platform.rss.polling import poll_schedule as rhythm
 from news_platform.rss.robots_gate import KnownRobots, RobotsGate
 from news_platform.rss.tasks import Document
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.text.hashes import text_hash
 from news_platform.web.fetch import PoliteFetcher, Response
 from news_platform.web.urls import canonical_url, url_hash

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore
 
 # Folder in the sample world -> where its files belong under the root.
 PLACES = {"research": "raw", "surveyed": "prod", "snapshots": "snapshots"}

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from news_platform.errors import ConfigError
-from news_platform.source_records.flow import FlowOptions
 from news_platform.source_records.options import SegmentOptions
+from news_platform.source_records.pipeline import FlowOptions
 from news_platform.source_records.rules import with_rules
 
 

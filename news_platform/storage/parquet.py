@@ -8,7 +8,7 @@ import polars as pl
 
 from news_platform.datasets.table import Table
 from news_platform.errors import InputError, StorageError
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore
 
 # The level with the best speed for its size on news text; higher ones cost time and save little.
 _ZSTD_LEVEL = 1

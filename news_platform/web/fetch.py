@@ -21,10 +21,10 @@ import aiohttp
 from yarl import URL
 
 from news_platform.errors import FetchError
-from news_platform.web.gates import Gates
 from news_platform.web.guard import BlockedAddress, checked_url, guarded_socket
 from news_platform.web.inflate import Body
-from news_platform.web.names import Lookup, NameOptions, Names
+from news_platform.web.rate_limits import Gates
+from news_platform.web.resolver import Lookup, NameOptions, Names
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})

@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from news_platform.ccnews.crew import CollectReport, Crew, CrewOptions, Target, collect_targets
-from news_platform.ccnews.flow import Attempt, collect_warc
 from news_platform.ccnews.page import PageOptions
+from news_platform.ccnews.pipeline import Attempt, collect_warc
+from news_platform.ccnews.pool import CollectReport, Crew, CrewOptions, Target, collect_targets
 from news_platform.datasets.collected import Collected
-from news_platform.storage.store import ObjectStore, open_store
+from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.ccnews.archive import Record, gzipped, page
 
 NOW = datetime(2025, 11, 3, 20, tzinfo=UTC)

@@ -18,7 +18,7 @@ from news_platform.ccnews.listing import listed_warcs
 from news_platform.ccnews.plan import read_collected
 from news_platform.datasets.collected import collected_path, dump_collected
 from news_platform.datasets.raw_news import raw_news_path
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.ccnews.crawl import (
     DAY,
     collect_here,

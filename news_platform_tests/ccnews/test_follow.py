@@ -8,7 +8,7 @@ import pytest
 
 from news_platform.ccnews.follow import Look, Memory, look
 from news_platform.datasets.collected import collected_path
-from news_platform.storage.store import ObjectStore, open_store
+from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.ccnews.crawl import warc_name, warc_path, write_listings
 
 TODAY = date(2025, 11, 3)

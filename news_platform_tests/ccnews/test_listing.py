@@ -22,7 +22,7 @@ from news_platform.ccnews.listing import (
 from news_platform.datasets.collected import collected_path
 from news_platform.datasets.warc_paths import listing_path, parse_warc_path, warc_day
 from news_platform.errors import InputError, StorageError
-from news_platform.storage.store import ObjectStore, open_store
+from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.ccnews.crawl import DAY, warc_name, warc_path, write_listings
 from news_platform_tests.emulators.fault_proxy import FaultProxy
 

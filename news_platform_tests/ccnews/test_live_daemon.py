@@ -16,7 +16,7 @@ import pytest
 
 from news_platform.ccnews.listing import collected_names
 from news_platform.defs.reconcile import REQUEST_TAG
-from news_platform.storage.store import open_store
+from news_platform.storage.objects.store import open_store
 from news_platform_tests.ccnews.crawl import mixed_pages, warc_path, write_crawl, write_listings
 
 _PATIENCE_SECONDS = 600
@@ -25,7 +25,7 @@ import os
 import dagster as dg
 from news_platform.defs.ccnews import listing_sensor, raw_news, warc_paths
 from news_platform.defs.resources import resources
-from news_platform.doors import Doors
+from news_platform.resources import Doors
 from news_platform.settings import load_settings
 
 defs = dg.Definitions(

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.ccnews.crew import CrewOptions
 from news_platform.ccnews.options import crew_options, page_options
 from news_platform.ccnews.page import HTML_TYPES, PageOptions
 from news_platform.ccnews.plan import (
@@ -17,9 +16,10 @@ from news_platform.ccnews.plan import (
     refuse_without_room,
     version_key,
 )
+from news_platform.ccnews.pool import CrewOptions
 from news_platform.datasets.collected import Collected, collected_path, dump_collected
 from news_platform.errors import ConfigError, StorageError
-from news_platform.storage.store import ObjectStore, open_store
+from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.ccnews.crawl import DAY, warc_name, warc_path, write_listings
 
 MARKER = Collected(

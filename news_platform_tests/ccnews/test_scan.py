@@ -11,7 +11,7 @@ from news_platform.ccnews.plan import read_collected
 from news_platform.ccnews.scan import read_markers, scan_news
 from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER, raw_news_path
 from news_platform.errors import InputError, StorageError
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.ccnews.crawl import (
     DAY,
     collect_here,

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.ccnews.flow import Attempt, collect_warc
-from news_platform.ccnews.members import ByteSource
+from news_platform.ccnews.gzip_members import ByteSource
 from news_platform.ccnews.page import PageOptions
+from news_platform.ccnews.pipeline import Attempt, collect_warc
 from news_platform.ccnews.warc import Response
 from news_platform.ccnews.worker import CollectTask, Place, Watch, collect_task
 from news_platform.errors import InputError, StorageError
-from news_platform.storage.store import ObjectStore, StoreOptions
+from news_platform.storage.objects.store import ObjectStore, StoreOptions
 from news_platform_tests.ccnews.archive import stream
 from news_platform_tests.ccnews.crawl import DAY, NOW, mixed_pages, warc_path, write_crawl
 

@@ -12,7 +12,7 @@ from news_platform.ccnews.scan import scan_news
 from news_platform.cli.ccnews import ccnews
 from news_platform.datasets.warc_paths import listing_path
 from news_platform.errors import NewsPlatformError
-from news_platform.storage.store import open_store
+from news_platform.storage.objects.store import open_store
 from news_platform_tests.ccnews.archive import gzipped
 from news_platform_tests.ccnews.crawl import DAY, mixed_pages, warc_name, warc_path, write_crawl
 

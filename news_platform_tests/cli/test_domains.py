@@ -9,8 +9,8 @@ from click.testing import CliRunner, Result
 
 from news_platform.cli.domains import domains
 from news_platform.errors import ConfigError, InputError
-from news_platform.storage.root import SAMPLE, claim_root
-from news_platform.storage.store import open_store
+from news_platform.storage.commit.root import SAMPLE, claim_root
+from news_platform.storage.objects.store import open_store
 
 WHERE = ("--country", "gb", "--category", "news", "--date", "2025-11-01")
 

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from deploy.compare import Content, dataset_of, differences, read_contents
-from news_platform.storage.store import ObjectStore, open_store
+from news_platform.storage.objects.store import ObjectStore, open_store
 
 
 @pytest.fixture

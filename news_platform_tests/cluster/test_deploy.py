@@ -13,7 +13,7 @@ from dagster_k8s.container_context import K8sContainerContext
 from dagster_k8s.job import DagsterK8sJobConfig, construct_dagster_k8s_job
 
 from news_platform.definitions import build_definitions
-from news_platform.doors import Doors
+from news_platform.resources import Doors
 from news_platform.settings import Settings
 from news_platform_tests.cluster.live import DEPLOY
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.storage.store import StoreOptions, open_store
+from news_platform.storage.objects.store import StoreOptions, open_store
 from news_platform_tests.cluster import toy
 from news_platform_tests.cluster.live import (
     BROKER_SECRET,

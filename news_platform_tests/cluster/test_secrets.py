@@ -5,11 +5,11 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.definitions import build_definitions
-from news_platform.doors import Doors, store_options
 from news_platform.errors import NewsPlatformError
+from news_platform.resources import Doors, store_options
 from news_platform.settings import Settings, load_settings
-from news_platform.storage.sql import open_engine
-from news_platform.storage.store import open_store
+from news_platform.storage.objects.store import open_store
+from news_platform.storage.sql.engine import open_engine
 from news_platform_tests.emulators.redis import free_port
 
 PLANTED = "planted-secret"

@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 
 from news_platform.settings import load_settings
-from news_platform.storage.store import StoreOptions, open_store
+from news_platform.storage.objects.store import StoreOptions, open_store
 
 FOLDER = Path(os.environ.get("TOY_FOLDER", "."))
 ROOT = os.environ.get("TOY_ROOT", str(FOLDER))

@@ -13,9 +13,9 @@ from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.collected import collected_path, dump_collected
 from news_platform.datasets.raw_news import raw_news_path
 from news_platform.defs import ccnews as room
-from news_platform.doors import Crawl, DataRoot, Doors
+from news_platform.resources import Crawl, DataRoot, Doors
 from news_platform.settings import CcnewsSettings, Settings
-from news_platform.storage.root import pause, resume
+from news_platform.storage.commit.root import pause, resume
 from news_platform_tests.ccnews.crawl import (
     NOW,
     mixed_pages,

@@ -25,11 +25,11 @@ from news_platform.defs.resources import resources
 from news_platform.domain_metadata.catalog import CATALOG_PATH
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import raw_batches
-from news_platform.doors import DataRoot, Doors, Ledger
+from news_platform.resources import DataRoot, Doors, Ledger
 from news_platform.sample.inputs import place_inputs
 from news_platform.settings import Settings, load_settings
-from news_platform.storage.root import pause
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.commit.root import pause
+from news_platform.storage.objects.store import ObjectStore
 
 GB_NEWS = "gb|news|"
 

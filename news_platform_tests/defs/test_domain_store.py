@@ -18,10 +18,10 @@ from news_platform.defs.domain_store import (
     domain_store,
 )
 from news_platform.defs.resources import resources
-from news_platform.domain_store.lookup import DomainStore
-from news_platform.doors import Doors
+from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.resources import Doors
 from news_platform.settings import DomainStoreSettings, Settings
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.domain_store.pages import collect, uncollect
 
 DAYS = {"2025-11-01": ["uk.co.bbc", "org.a"], "2025-11-02": ["org.a"]}

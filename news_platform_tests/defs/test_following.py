@@ -8,11 +8,11 @@ import dagster as dg
 import pytest
 
 from news_platform.defs.reconcile import REQUEST_TAG, Edge, Limits, reconciling_sensor
-from news_platform.doors import DataRoot
+from news_platform.resources import DataRoot
 from news_platform.settings import Settings
-from news_platform.storage.markers import fingerprint_of, read_markers, write_marker
-from news_platform.storage.root import pause
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.commit.markers import fingerprint_of, read_markers, write_marker
+from news_platform.storage.commit.root import pause
+from news_platform.storage.objects.store import ObjectStore
 
 KEYS = dg.DynamicPartitionsDefinition(name="toy_keys")
 

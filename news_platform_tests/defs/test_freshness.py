@@ -8,7 +8,7 @@ import pytest
 
 from news_platform.definitions import build_definitions
 from news_platform.defs.freshness import POLICIES, stands_still
-from news_platform.doors import Doors
+from news_platform.resources import Doors
 from news_platform.settings import Settings
 
 

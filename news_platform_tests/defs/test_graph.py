@@ -7,11 +7,11 @@ import dagster as dg
 import pytest
 
 from news_platform.definitions import build_definitions
-from news_platform.defs.cards import CARDS, FACTS, TEXTS, WORK
+from news_platform.defs.asset_metadata import CARDS, FACTS, TEXTS, WORK
 from news_platform.defs.freshness import POLICIES, WITHOUT
 from news_platform.defs.jobs import TASKS, VIEWS
 from news_platform.defs.lineage import LINEAGE, column_lineage
-from news_platform.doors import Doors
+from news_platform.resources import Doors
 from news_platform.settings import Settings
 
 PROJECT = Path(__file__).parent.parent.parent

@@ -14,9 +14,9 @@ from news_platform.defs.near_duplicates import (
     near_duplicates,
 )
 from news_platform.defs.resources import resources
-from news_platform.doors import Doors
+from news_platform.resources import Doors
 from news_platform.settings import Settings
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.near_duplicates.rows import collect_warc, export_articles
 from news_platform_tests.near_duplicates.stories import story, variant
 

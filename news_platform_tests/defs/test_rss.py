@@ -12,13 +12,13 @@ import sqlalchemy as sa
 
 from news_platform.defs.resources import resources
 from news_platform.defs.rss import SCHEDULES, STALE, defs
-from news_platform.doors import Doors
-from news_platform.rss.ledger import changing, newest_seq
-from news_platform.rss.status import overdue_locks
-from news_platform.rss.tables import FEEDS, RAW
+from news_platform.resources import Doors
+from news_platform.rss.ledger.status import overdue_locks
+from news_platform.rss.ledger.tables import FEEDS, RAW
+from news_platform.rss.ledger.transactions import changing, newest_seq
 from news_platform.sample.inputs import place_inputs
 from news_platform.settings import Settings, load_settings
-from news_platform.storage.root import pause, resume
+from news_platform.storage.commit.root import pause, resume
 
 ASSETS = ("feeds", "pending_articles", "articles")
 

@@ -10,9 +10,9 @@ import pytest
 
 from news_platform.defs.resources import resources
 from news_platform.defs.sheets import STALE, defs, run_article_sheets
-from news_platform.doors import Doors
+from news_platform.resources import Doors
 from news_platform.settings import SheetsSettings, load_settings
-from news_platform.storage.root import pause
+from news_platform.storage.commit.root import pause
 from news_platform_tests.emulators.sheets.server import (
     SheetsEmulator,
     service_account_key,

@@ -9,8 +9,8 @@ import pytest
 
 from news_platform.datasets.captures import CAPTURES
 from news_platform.defs.side_tables import side_tables
+from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import write_table
-from news_platform.storage.store import ObjectStore, open_store
 
 DAY = date(2025, 11, 1)
 PATH = "news/captures/year=2025/month=11/day=01/filename={}/part-0.parquet"

@@ -19,14 +19,14 @@ from news_platform.defs.source_records import (
     source_records,
     watch_page_snapshots,
 )
-from news_platform.doors import Doors
+from news_platform.resources import Doors
 from news_platform.settings import Settings, SourceRecordsSettings
-from news_platform.source_records.flow import record_problems
+from news_platform.source_records.pipeline import record_problems
+from news_platform.storage.commit.root import pause
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import parquet_bytes, read_table
-from news_platform.storage.root import pause
-from news_platform.storage.store import ObjectStore
 from news_platform_tests.source_records.pages import DEPARTMENTS, FULL_PAGE
-from news_platform_tests.source_records.test_flow import put_page
+from news_platform_tests.source_records.test_pipeline import put_page
 
 
 @pytest.fixture

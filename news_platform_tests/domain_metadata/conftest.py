@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.queue import DomainQueue
-from news_platform.storage.sql import migrate, open_engine
+from news_platform.storage.sql.engine import migrate, open_engine
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.consumer import SurveyOptions
-from news_platform.domain_metadata.flow import survey_over_web
+from news_platform.domain_metadata.pipeline import survey_over_web
 from news_platform.domain_metadata.queue import DomainQueue
-from news_platform.storage.sql import open_engine
-from news_platform.storage.store import open_store
+from news_platform.storage.objects.store import open_store
+from news_platform.storage.sql.engine import open_engine
 from news_platform.web.fetch import FetchOptions
-from news_platform.web.names import NameOptions
+from news_platform.web.resolver import NameOptions
 
 BATCH = PartitionInfo.of("de", "media", "2025-11-01")
 OPTIONS = SurveyOptions(concurrency=32, max_tries=2, retry_seconds=0.05)

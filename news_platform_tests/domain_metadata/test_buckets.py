@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.domain_metadata.again import offer_again
-from news_platform.domain_metadata.flow import queue_batch
+from news_platform.domain_metadata.pipeline import queue_batch
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import import_file
 from news_platform.domain_metadata.results import iter_broken
+from news_platform.domain_metadata.resurvey import offer_again
 from news_platform.domain_metadata.table import (
     build_changes,
     build_table,
@@ -17,10 +17,17 @@ from news_platform.domain_metadata.table import (
     read_facts,
 )
 from news_platform.errors import FetchError
-from news_platform.storage.sql import migrate, open_engine
-from news_platform.storage.store import ObjectStore
-from news_platform_tests.domain_metadata.test_again import LATER, NEXT
-from news_platform_tests.domain_metadata.test_flow import NOW, PROD, names, research, site, survey
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.sql.engine import migrate, open_engine
+from news_platform_tests.domain_metadata.test_pipeline import (
+    NOW,
+    PROD,
+    names,
+    research,
+    site,
+    survey,
+)
+from news_platform_tests.domain_metadata.test_resurvey import LATER, NEXT
 
 WEB = (
     site("a.example", b"User-agent: GPTBot\nDisallow: /\n")

@@ -7,7 +7,7 @@ import polars as pl
 
 from news_platform.datasets.research_datasets import EnhancedResearchDataset, PartitionInfo
 from news_platform.domain_metadata.catalog import newly_seen, research_file, seed_from_catalog
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore
 
 
 def catalog(*rows: tuple[str, int, int]) -> pl.DataFrame:

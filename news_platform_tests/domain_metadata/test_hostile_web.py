@@ -17,12 +17,12 @@ import pytest
 from news_platform.datasets.domain_metadata import DomainMetadata, domain_folder
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.domain_metadata.consumer import Doors, SurveyReport
-from news_platform.domain_metadata.flow import queue_batch, survey_batch
+from news_platform.domain_metadata.pipeline import queue_batch, survey_batch
 from news_platform.domain_metadata.queue import AcceptedFile, DomainQueue
 from news_platform.domain_metadata.raw_files import import_file
 from news_platform.domain_metadata.results import iter_broken, read_metadata, read_stored
-from news_platform.storage.sql import migrate, open_engine
-from news_platform.storage.store import ObjectStore, open_store
+from news_platform.storage.objects.store import ObjectStore, open_store
+from news_platform.storage.sql.engine import migrate, open_engine
 from news_platform.web.fetch import WebFetcher
 from news_platform_tests.domain_metadata.attacks import gzip_of
 from news_platform_tests.domain_metadata.hostile_web import BATCH, OPTIONS, WEB

@@ -11,7 +11,7 @@ import pytest
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.queue import AcceptedFile, Claim, DomainQueue, Settled
-from news_platform.storage.sql import migrate, open_engine
+from news_platform.storage.sql.engine import migrate, open_engine
 
 
 def messages(batch: PartitionInfo, *domains: str) -> list[DomainQueueMessage]:

@@ -9,7 +9,7 @@ import pytest
 
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.domain_metadata.ask import AskOptions
+from news_platform.domain_metadata.fetchers import AskOptions
 from news_platform.domain_metadata.survey import Surveyed, survey_domain
 from news_platform.errors import FetchError
 from news_platform.web.fetch import Response

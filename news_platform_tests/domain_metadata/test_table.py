@@ -25,8 +25,8 @@ from news_platform.domain_metadata.table import (
     surveyed_days,
     tabled_days,
 )
-from news_platform.storage.markers import write_marker
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.commit.markers import write_marker
+from news_platform.storage.objects.store import ObjectStore
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 

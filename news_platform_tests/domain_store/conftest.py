@@ -2,7 +2,7 @@
 
 import pytest
 
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import json
 import sys
 from datetime import datetime
 
-from news_platform.storage.store import StoreOptions, open_store
+from news_platform.storage.objects.store import StoreOptions, open_store
 from news_platform_tests.domain_store.faults import DyingStore, Fuse, Step
 
 

@@ -17,13 +17,13 @@ from news_platform.datasets.raw_news import (
     raw_news_day_prefix,
     raw_news_path,
 )
-from news_platform.domain_store.flow import BuildReport, build_buckets
-from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.options import BuildOptions
-from news_platform.domain_store.staging import stage_batch, unstage_batch
-from news_platform.storage.markers import fingerprint
+from news_platform.domain_store.pipeline import BuildReport, build_buckets
+from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.staging.stage import stage_batch, unstage_batch
+from news_platform.storage.commit.markers import fingerprint
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import write_table
-from news_platform.storage.store import ObjectStore
 
 NOW = datetime(2025, 11, 3, 20, tzinfo=UTC)
 SMALL = BuildOptions(buckets=4, memory_bytes=8 << 20, uploads=2)

@@ -3,10 +3,10 @@
 from datetime import date
 
 from news_platform.domain_store.catalog import catalog_inputs, read_catalog, write_catalog
-from news_platform.domain_store.figures import describe
-from news_platform.domain_store.flow import build_range
-from news_platform.domain_store.lookup import DomainStore
-from news_platform.storage.store import ObjectStore
+from news_platform.domain_store.pipeline import build_range
+from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.stats import describe
+from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.domain_store.pages import NOW, SMALL, build, stage
 
 DAYS = {"2025-11-01": ["org.a", "org.a", "org.b"], "2025-11-02": ["org.a"]}

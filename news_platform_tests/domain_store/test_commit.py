@@ -18,7 +18,7 @@ from news_platform.domain_store.commit import (
 from news_platform.domain_store.layout import STORE_FILE, current_path, manifest_path, view_path
 from news_platform.domain_store.manifest import Manifest
 from news_platform.errors import ConfigError, Conflict, InputError, StorageError
-from news_platform.storage.store import NotFound, ObjectStore
+from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform_tests.domain_store.test_manifest import MANIFEST
 
 NOTHING = Current(None, None)

@@ -9,8 +9,8 @@ import polars as pl
 from news_platform.datasets.articles import ARTICLES, articles_path
 from news_platform.datasets.collected import Collected, collected_path, dump_collected
 from news_platform.datasets.raw_news import RAW_NEWS, raw_news_path
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import write_table
-from news_platform.storage.store import ObjectStore
 
 
 def collect_warc(

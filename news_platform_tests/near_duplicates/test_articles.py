@@ -15,9 +15,9 @@ from news_platform.near_duplicates.articles import (
     wanted_articles,
 )
 from news_platform.near_duplicates.bands import METADATA
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
-from news_platform.storage.sql import open_engine
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.sql.engine import open_engine
 from news_platform_tests.near_duplicates.rows import export_articles
 from news_platform_tests.near_duplicates.stories import story, variant
 

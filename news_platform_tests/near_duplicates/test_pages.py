@@ -4,8 +4,8 @@ import polars as pl
 
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
 from news_platform.near_duplicates.pages import built_days, cluster_day, day_problems, wanted_days
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table, write_table
-from news_platform.storage.store import ObjectStore
 from news_platform_tests.near_duplicates.rows import collect_warc
 from news_platform_tests.near_duplicates.stories import story, variant
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from news_platform.rss.claims import Claim, claim_articles
-from news_platform.rss.ledger import changing, looking
-from news_platform.rss.outcomes import Finding, store_finding
-from news_platform.rss.tables import RAW
-from news_platform.storage.sql import open_engine
+from news_platform.rss.ledger.claims import Claim, claim_articles
+from news_platform.rss.ledger.outcomes import Finding, store_finding
+from news_platform.rss.ledger.tables import RAW
+from news_platform.rss.ledger.transactions import changing, looking
+from news_platform.storage.sql.engine import open_engine
 
 LEASE_SECONDS = 2
 BATCH = 4

@@ -7,8 +7,8 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.isolation.pool import Pool
-from news_platform.rss import flow
-from news_platform.storage.sql import migrate, open_engine
+from news_platform.rss import pipeline as flow
+from news_platform.storage.sql.engine import migrate, open_engine
 
 
 @pytest.fixture

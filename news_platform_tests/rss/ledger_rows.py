@@ -5,8 +5,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from news_platform.rss.ledger import changing, note_metrics, write_config
-from news_platform.rss.tables import ARTICLES_INDEX, FEEDS, RAW
+from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, RAW
+from news_platform.rss.ledger.transactions import changing, note_metrics, write_config
 
 NOW = datetime(2025, 11, 3, 20, tzinfo=UTC)
 

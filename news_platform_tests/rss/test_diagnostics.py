@@ -7,14 +7,14 @@ from datetime import timedelta
 import sqlalchemy as sa
 
 from news_platform.isolation.pool import Pool
-from news_platform.rss.discovery import discover_feeds
+from news_platform.rss.discovery.discover import discover_feeds
 from news_platform.rss.options import DiscoveryOptions, PollOptions, WorkOptions
-from news_platform.rss.poller import poll_feeds
+from news_platform.rss.polling.poller import poll_feeds
 from news_platform.rss.worker import Doors, work_articles
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.rss.ledger_rows import NOW
-from news_platform_tests.rss.sheets_desk import Desk, open_desk
+from news_platform_tests.rss.sheets.desk import Desk, open_desk
 from news_platform_tests.rss.web import items, page, rss
 
 FEED, OTHER = "https://post.example/rss", "https://wire.example/rss"

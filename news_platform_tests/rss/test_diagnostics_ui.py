@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from news_platform.defs import rss, sheets
 from news_platform.defs.resources import resources
-from news_platform.doors import Doors
-from news_platform.rss.tables import DIAGNOSTICS, FEEDS
+from news_platform.resources import Doors
+from news_platform.rss.ledger.tables import DIAGNOSTICS, FEEDS
 from news_platform.sample.inputs import place_inputs
 from news_platform.settings import SheetsSettings, load_settings
 from news_platform_tests.emulators.sheets.server import (
@@ -20,7 +20,7 @@ from news_platform_tests.emulators.sheets.server import (
     service_account_key,
     sheets_server,
 )
-from news_platform_tests.rss.sheets_desk import tab_rows
+from news_platform_tests.rss.sheets.desk import tab_rows
 
 # What the issue counts, as the asset's metadata and as the ledger name it.
 COUNTERS = {

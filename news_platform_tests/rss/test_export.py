@@ -8,7 +8,6 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.datasets.articles import ARTICLES
-from news_platform.rss.claims import claim_articles
 from news_platform.rss.export import (
     Selection,
     changed_days,
@@ -16,23 +15,16 @@ from news_platform.rss.export import (
     export_days,
     select_articles,
 )
-from news_platform.rss.feed_rows import upsert_feed
 from news_platform.rss.full_text import (
     cut_at_word_end,
     expire_full_texts,
     read_full_text,
     write_full_text,
 )
-from news_platform.rss.ledger import (
-    changing,
-    looking,
-    newest_seq,
-    note_metrics,
-    read_config,
-    write_config,
-)
-from news_platform.rss.outcomes import Finding, store_finding, text_delta
-from news_platform.rss.status import (
+from news_platform.rss.ledger.claims import claim_articles
+from news_platform.rss.ledger.feed_rows import upsert_feed
+from news_platform.rss.ledger.outcomes import Finding, store_finding, text_delta
+from news_platform.rss.ledger.status import (
     doubled_main_rows,
     ledger_status,
     missing_full_texts,
@@ -40,9 +32,17 @@ from news_platform.rss.status import (
     recent_articles,
     worst_feeds,
 )
-from news_platform.rss.tables import CONFIG, DIAGNOSTICS, RAW
+from news_platform.rss.ledger.tables import CONFIG, DIAGNOSTICS, RAW
+from news_platform.rss.ledger.transactions import (
+    changing,
+    looking,
+    newest_seq,
+    note_metrics,
+    read_config,
+    write_config,
+)
+from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.parquet import read_table
-from news_platform.storage.store import NotFound, ObjectStore
 from news_platform.web.urls import url_hash
 from news_platform_tests.rss.claiming import finding
 from news_platform_tests.rss.test_worker import add_pending

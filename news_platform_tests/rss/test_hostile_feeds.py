@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from news_platform.rss import flow
-from news_platform.rss.feed_rows import feed_urls, read_feed
+from news_platform.rss import pipeline as flow
+from news_platform.rss.ledger.feed_rows import feed_urls, read_feed
 from news_platform.rss.options import PollOptions
-from news_platform.rss.poller import PollReport
+from news_platform.rss.polling.poller import PollReport
 from news_platform.web.fetch import FetchOptions
 from news_platform_tests.rss.http_site import ENDLESS, serve
-from news_platform_tests.rss.test_poller import register, rows
+from news_platform_tests.rss.polling.test_poller import register, rows
 from news_platform_tests.rss.web import items, rss
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)

@@ -8,13 +8,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import sqlalchemy as sa
 
-from news_platform.rss.claims import claim_articles
 from news_platform.rss.export import export_days
-from news_platform.rss.ledger import changing, looking
-from news_platform.rss.outcomes import store_finding
-from news_platform.rss.tables import RAW
-from news_platform.storage.sql import open_engine
-from news_platform.storage.store import ObjectStore
+from news_platform.rss.ledger.claims import claim_articles
+from news_platform.rss.ledger.outcomes import store_finding
+from news_platform.rss.ledger.tables import RAW
+from news_platform.rss.ledger.transactions import changing, looking
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.sql.engine import open_engine
 from news_platform_tests.rss.claiming import finding
 from news_platform_tests.rss.test_worker import add_pending
 

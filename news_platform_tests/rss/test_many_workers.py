@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from news_platform.rss.entries import Sighting, add_sightings
-from news_platform.rss.ledger import changing, looking
-from news_platform.rss.tables import ARTICLES_INDEX, RAW
+from news_platform.rss.ledger.entries import Sighting, add_sightings
+from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW
+from news_platform.rss.ledger.transactions import changing, looking
 from news_platform.web.urls import url_hash
 from news_platform_tests.rss import claiming
 from news_platform_tests.rss.claiming import LEASE_SECONDS

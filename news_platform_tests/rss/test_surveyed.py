@@ -11,7 +11,7 @@ from news_platform.datasets.domain_metadata import (
     SourceFacts,
 )
 from news_platform.rss.surveyed import SurveyedRobots
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 CLOSED = b"User-agent: *\nDisallow: /"

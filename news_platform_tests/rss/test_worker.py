@@ -10,14 +10,14 @@ import sqlalchemy as sa
 
 from news_platform.errors import FetchError
 from news_platform.isolation.pool import Pool
-from news_platform.rss.claims import claim_articles
-from news_platform.rss.entries import Sighting, add_sightings
 from news_platform.rss.full_text import read_full_text
-from news_platform.rss.ledger import changing, looking
+from news_platform.rss.ledger.claims import claim_articles
+from news_platform.rss.ledger.entries import Sighting, add_sightings
+from news_platform.rss.ledger.tables import ARTICLES_INDEX, LINKS, RAW, REVISIONS
+from news_platform.rss.ledger.transactions import changing, looking
 from news_platform.rss.options import WorkOptions
-from news_platform.rss.tables import ARTICLES_INDEX, LINKS, RAW, REVISIONS
 from news_platform.rss.worker import Doors, WorkReport, work_articles
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import Response
 from news_platform.web.robots import Robots
 from news_platform.web.urls import canonical_url, url_hash
@@ -354,7 +354,7 @@ def test_a_worker_whose_lease_was_taken_over_changes_nothing(desk: Desk) -> None
     taken = claim_articles(desk.engine, "slow", limit=1, lease_seconds=600, now=NOW)
     desk.now = NOW + timedelta(seconds=601)
     assert desk.work({url: page("the bridge")}).stored == 1
-    from news_platform.rss.outcomes import fail_article, skip_article
+    from news_platform.rss.ledger.outcomes import fail_article, skip_article
 
     with changing(desk.engine) as change:
         assert not fail_article(change, taken[0], "late", retry_at=None, now=NOW)

@@ -15,7 +15,7 @@ import dagster as dg
 import pytest
 
 from news_platform.definitions import build_definitions
-from news_platform.doors import Doors
+from news_platform.resources import Doors
 from news_platform.settings import load_settings
 from news_platform_tests.servers.dagster_ui import PROJECT, prepare_home
 

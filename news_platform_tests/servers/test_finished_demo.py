@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from news_platform.ccnews.listing import collected_names
-from news_platform.storage.root import pause
-from news_platform.storage.store import open_store
+from news_platform.storage.commit.root import pause
+from news_platform.storage.objects.store import open_store
 from news_platform_tests.servers.browser import browsing
 from news_platform_tests.servers.dagster_ui import DagsterUi, running_ui
 from news_platform_tests.servers.demo import Demo, check_newest_data, make_a_marker_lie

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.domain_store.flow import build_range
-from news_platform.domain_store.inputs import day_rows
-from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.options import BuildOptions
-from news_platform.domain_store.staging import stage_rows
-from news_platform.storage.store import open_store
+from news_platform.domain_store.pipeline import build_range
+from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.staging.inputs import day_rows
+from news_platform.domain_store.staging.stage import stage_rows
+from news_platform.storage.objects.store import open_store
 from news_platform_tests.ccnews.crawl import (
     collect_here,
     mixed_pages,
@@ -30,7 +30,7 @@ import dagster as dg
 from news_platform.defs import ccnews, domain_store
 from news_platform.defs.reconcile import reconciling_sensor
 from news_platform.defs.resources import resources
-from news_platform.doors import Doors
+from news_platform.resources import Doors
 from news_platform.settings import load_settings
 
 defs = dg.Definitions(

@@ -7,8 +7,8 @@ import pytest
 
 from news_platform.errors import ConfigError
 from news_platform.settings import SourceRecordsSettings
-from news_platform.source_records.flow import FlowOptions
 from news_platform.source_records.options import SegmentOptions
+from news_platform.source_records.pipeline import FlowOptions
 from news_platform.source_records.rules import with_rules
 from news_platform.source_records.setup import flow_options, segment_options
 

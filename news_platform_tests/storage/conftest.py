@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from news_platform.storage.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.emulators.fault_proxy import FaultProxy
 
 

@@ -7,7 +7,7 @@ from time import monotonic
 import pytest
 
 from news_platform.errors import ConfigError, Conflict, StorageError
-from news_platform.storage.store import ObjectStore, StoreOptions, open_store
+from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform_tests.emulators.fault_proxy import FaultProxy, Kind
 from news_platform_tests.storage.conftest import Remote
 

@@ -15,10 +15,10 @@ from time import sleep
 import pytest
 
 from news_platform.errors import ConfigError, StorageError
-from news_platform.storage.keys import INCOMING
-from news_platform.storage.local_writer import sweep
-from news_platform.storage.publish import publish
-from news_platform.storage.store import NotFound, ObjectStore, open_store
+from news_platform.storage.commit.publish import publish
+from news_platform.storage.objects.keys import INCOMING
+from news_platform.storage.objects.local_writer import sweep
+from news_platform.storage.objects.store import NotFound, ObjectStore, open_store
 
 
 def _start(program: str, root: Path, number: int) -> subprocess.Popen[str]:

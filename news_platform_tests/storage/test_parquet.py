@@ -8,6 +8,7 @@ import pytest
 
 from news_platform.datasets.table import Column, Table
 from news_platform.errors import InputError, StorageError
+from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import (
     parquet_bytes,
     path_values,
@@ -15,7 +16,6 @@ from news_platform.storage.parquet import (
     scan_table,
     write_table,
 )
-from news_platform.storage.store import ObjectStore, open_store
 
 ROWS = Table(
     name="rows",

@@ -4,8 +4,8 @@ import sys
 from itertools import count
 
 from news_platform.errors import Conflict, NewsPlatformError
-from news_platform.storage.publish import publish
-from news_platform.storage.store import ObjectStore, open_store
+from news_platform.storage.commit.publish import publish
+from news_platform.storage.objects.store import ObjectStore, open_store
 
 
 def count_up(store: ObjectStore, times: int) -> None:

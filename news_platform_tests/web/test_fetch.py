@@ -13,7 +13,7 @@ import pytest
 
 from news_platform.errors import FetchError
 from news_platform.web.fetch import FetchOptions, Response, WebFetcher
-from news_platform.web.names import Lookup
+from news_platform.web.resolver import Lookup
 from news_platform_tests.web.site import (
     Answer,
     Site,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.domain_metadata.ask import HostRobots, fetch_robots
+from news_platform.domain_metadata.fetchers import HostRobots, fetch_robots
 from news_platform.errors import FetchError
 from news_platform.web.fetch import FetchOptions, Response, WebFetcher
 from news_platform_tests.web.certificates import Authority, new_authority

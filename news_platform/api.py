@@ -1,0 +1,105 @@
+"""Read what lies under a root: every dataset by name as a Polars LazyFrame, or all of them by SQL.
+
+news = news_platform.open("data-demo")
+news["domain_catalog"].sort("records", descending=True).head(5).collect()
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import sqlalchemy as sa
+
+from news_platform.ccnews.scan import scan_news
+from news_platform.datasets.raw_news import RAW_NEWS
+from news_platform.datasets.registry import TABLES
+from news_platform.datasets.table import Table
+from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.errors import InputError
+from news_platform.resources import Doors
+from news_platform.settings import load_settings
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.parquet import scan_table
+
+# Files of these lie beside older ones until their grace period ends; `.domain_store` reads them.
+_BY_DOMAIN_STORE = frozenset(
+    {"domain_store", "domain_store_records", "domain_store_entries", "domain_store_ranges"}
+)
+
+
+class NewsData:
+    """The datasets under one root; nothing is opened before it is asked for."""
+
+    def __init__(self, doors: Doors) -> None:
+        self._doors = doors
+
+    @cached_property
+    def tables(self) -> Mapping[str, Table]:
+        """Return the schema of every dataset that can be read here, by name."""
+        return {
+            table.name: table
+            for table in TABLES
+            if table.path.endswith(".parquet") and table.name not in _BY_DOMAIN_STORE
+        }
+
+    def __getitem__(self, name: str) -> pl.LazyFrame:
+        """Return a dataset; one that has no files yet is empty."""
+        if name not in self.tables:
+            known = ", ".join(sorted(self.tables))
+            raise InputError(f"no dataset {name!r}: there are {known}", thing=name)
+        if name == RAW_NEWS.name:
+            return scan_news(self._store)
+        table = self.tables[name]
+        paths = [info.path for info in self._store.list(_folder(table)) if _is_file_of(info.path)]
+        return scan_table(self._store, paths, table)
+
+    def sql(self, query: str) -> pl.DataFrame:
+        """Answer a query over all datasets by DuckDB; only what it asks for is read."""
+        # A name that is no dataset must not be taken for a variable of this program.
+        with duckdb.connect(config={"python_enable_replacements": "false"}) as connection:
+            for name in self.tables:
+                if re.search(rf"\b{name}\b", query, re.IGNORECASE):
+                    connection.register(name, self[name])
+            try:
+                # None where nothing was asked: no text, or only a comment.
+                relation: duckdb.DuckDBPyRelation | None = connection.sql(query)
+                answer: pl.DataFrame | None = relation.pl() if relation is not None else None
+            except duckdb.Error as error:
+                raise InputError(f"cannot answer the query: {error}", thing=query) from error
+        if answer is None:
+            raise InputError(f"{query!r} asks nothing: expected a SELECT", thing=query)
+        return answer
+
+    @property
+    def domain_store(self) -> DomainStore:
+        """Return the lookup of all records of a domain."""
+        return DomainStore(self._store)
+
+    @property
+    def ledger(self) -> sa.Engine:
+        """Return the SQL ledger of queues, feeds and articles."""
+        return self._doors.ledger.engine
+
+    @property
+    def _store(self) -> ObjectStore:
+        return self._doors.data_root.store
+
+
+def open_root(root: str | Path) -> NewsData:
+    """Open a root for reading, with the settings of this process."""
+    return NewsData(Doors(replace(load_settings(os.environ), root=str(root))))
+
+
+def _folder(table: Table) -> str:
+    """Return the folder of a dataset: what its path has before the first part that varies."""
+    fixed = re.match(r"(?:[a-z_]+/)+(?=[^/]*$|[^/]*[=A-Z{<])", table.path)
+    return fixed[0].rstrip("/") if fixed else ""
+
+
+def _is_file_of(path: str) -> bool:
+    return path.endswith(".parquet") and "/quarantine/" not in f"/{path}"

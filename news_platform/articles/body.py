@@ -1,0 +1,231 @@
+"""Text blocks of a page in, the article's own text out.
+
+Prose has mass. Elements whose class names say boilerplate are left out, unless such a word covers a
+good part of the page's prose (then it is the site's habit, not a sign). From the body we then walk
+down to where the prose lies, and stop where it spreads over several alike children.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
+
+from lxml import html
+
+from news_platform.articles import boilerplate
+from news_platform.articles.blocks import HEADINGS, Block, Path, text_blocks
+from news_platform.text.normalize import folded
+
+# A class word that covers this share of the page's prose is no sign of boilerplate.
+_SPARED_SHARE = 0.35
+_SPARED_SHARE_STRONG = 0.6
+# One child with this share of the prose is where the article lies.
+_CLEAR_SHARE = 0.75
+# With an element that calls itself article or body, so much is enough.
+_SEMANTIC_SHARE = 0.3
+# Alike children with this share are chunks of one article.
+_CHUNK_SHARE = 0.03
+_MAX_ID_LENGTH = 30
+_LEAD_SIZES = range(40, 701)
+
+Element: TypeAlias = html.HtmlElement
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """`clean` is the article's own text, `full` everything visible in the main column.
+
+    `links` are the targets of links in the article's own text, as written.
+    """
+
+    clean: str
+    full: str
+    links: tuple[str, ...] = ()
+
+
+def extract_body(root: Element, *, description: str) -> Body:
+    """Return the article text under `root`; `description` is the page's own summary of it."""
+    body = root.find(".//body")
+    blocks = text_blocks(root if body is None else body)
+    prose = _Prose(_without_boilerplate(blocks))
+    if not prose.blocks:
+        return Body("", _joined(blocks))
+    container = prose.container()
+    inside = [block for block in prose.blocks if container in block.path]
+    lead = _lead_blocks(blocks, inside, description=description)
+    column = _column(inside[0].path, container)
+    full = [block for block in blocks if column in block.path]
+    clean = [*lead, *_without_trailing_headings([b for b in inside if _is_article_line(b)])]
+    return Body(_joined(clean), _joined(full), _links(clean))
+
+
+def _joined(blocks: Iterable[Block]) -> str:
+    return "\n".join(block.text for block in blocks)
+
+
+def _links(blocks: Iterable[Block]) -> tuple[str, ...]:
+    holders = dict.fromkeys(block.path[-1] for block in blocks if block.link_chars)
+    return tuple(
+        target for holder in holders for link in holder.iter("a") if (target := link.get("href"))
+    )
+
+
+class _Prose:
+    """How the prose of a page spreads over its elements."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        self.blocks = blocks
+        self.mass: defaultdict[Element, float] = defaultdict(float)
+        self.children: defaultdict[Element, dict[Element, None]] = defaultdict(dict)
+        self.leaves: set[Element] = set()
+        for block in blocks:
+            self._add(block.path, block.weight)
+
+    def _add(self, path: Path, weight: float) -> None:
+        if not weight:
+            return
+        self.leaves.add(path[-1])
+        for element in path:
+            self.mass[element] += weight
+        for parent, child in pairwise(path):
+            self.children[parent][child] = None
+
+    def container(self) -> Element:
+        """Return the smallest element that holds the whole article."""
+        here = self.blocks[0].path[0]
+        while (child := self._way_down(here)) is not None:
+            here = child
+        return here
+
+    def _way_down(self, here: Element) -> Element | None:
+        children = list(self.children[here])
+        best = max(children, key=self.mass.__getitem__, default=None)
+        if best is None or best.tag == "p":
+            return None
+        if (first := self._first_article(here, children)) is not None:
+            return first
+        if self._spread(here, best) > _CHUNK_SHARE * self.mass[here]:
+            return None
+        share = self.mass[best] / self.mass[here]
+        clear = share >= _CLEAR_SHARE or (share > _SEMANTIC_SHARE and self._holds_body(best))
+        return best if clear else None
+
+    def _first_article(self, here: Element, children: list[Element]) -> Element | None:
+        """Return the first of several whole articles on one page (endless scrolling)."""
+        floor = 0.15 * self.mass[here]
+        articles = [c for c in children if c.tag == "article" and self.mass[c] > floor]
+        if len(articles) < 2 or next(articles[0].iter("h1"), None) is None:
+            return None
+        return articles[0]
+
+    def _spread(self, here: Element, best: Element) -> float:
+        """Return the prose in siblings of `best` that look like further chunks of the article."""
+        chunks = (
+            other
+            for other in self.children[here]
+            if other is not best
+            and other.tag != "article"
+            and (_looks(other) == _looks(best) or (other in self.leaves and here.tag != "body"))
+        )
+        return sum(self.mass[chunk] for chunk in chunks)
+
+    def _holds_body(self, element: Element) -> bool:
+        """Tell whether the element, or what holds its prose, calls itself the article."""
+        floor = 0.8 * self.mass[element]
+        inner: Element | None = element
+        while inner is not None and not _is_semantic(inner):
+            inner = next((c for c in self.children[inner] if self.mass[c] > floor), None)
+        return inner is not None
+
+
+def _looks(element: Element) -> tuple[str, str | None]:
+    return element.tag, element.get("class")
+
+
+def _is_semantic(element: Element) -> bool:
+    names = (element.get("class") or "", element.get("id") or "")
+    return (
+        element.tag in ("article", "main")
+        or element.get("itemprop") == "articleBody"
+        or any(boilerplate.BODY_CLASS.search(name) for name in names)
+    )
+
+
+def _without_boilerplate(blocks: Sequence[Block]) -> list[Block]:
+    everything = _Prose(blocks)
+    total = sum(block.weight for block in blocks)
+    by_word: defaultdict[str, set[Element]] = defaultdict(set)
+    for element in dict.fromkeys(e for block in blocks for e in block.path[1:]):
+        word = _negative_word(element)
+        if word and everything.mass[element] < _limit(word) * total:
+            by_word[word].add(element)
+    dropped: set[Element] = set()
+    for word, elements in by_word.items():
+        covered = sum(b.weight for b in blocks if not elements.isdisjoint(b.path))
+        if covered < _limit(word) * total or not total:
+            dropped |= elements
+    return [block for block in blocks if dropped.isdisjoint(block.path)]
+
+
+def _limit(word: str) -> float:
+    return _SPARED_SHARE_STRONG if word in boilerplate.STRONG_WORDS else _SPARED_SHARE
+
+
+def _negative_word(element: Element) -> str | None:
+    """Return the word by which an element says it is not the article, or None."""
+    name, ident = element.get("class") or "", element.get("id") or ""
+    # A long id is often the slug of a heading and proves nothing.
+    found = boilerplate.NEGATIVE_CLASS.search(
+        f"{name} {ident if len(ident) <= _MAX_ID_LENGTH else ''}"
+    )
+    if found:
+        return found[1].lower()
+    if element.get("hidden") is not None or element.get("aria-hidden") == "true":
+        return "hidden"
+    if boilerplate.HIDDEN_STYLE.search(element.get("style") or ""):
+        return "hidden"
+    return "role" if element.get("role") in boilerplate.NEGATIVE_ROLES else None
+
+
+def _is_article_line(block: Block) -> bool:
+    size = len(block.text)
+    if block.tag in HEADINGS:
+        return block.tag != "h1" and block.link_density < 0.5
+    if size < 3 or (block.link_density > 0.66 and size < 300):
+        return False
+    if size < 200 and boilerplate.POINTER_LINE.match(block.text):
+        return False
+    if size < 250 and boilerplate.CREDIT_LINE.search(block.text):
+        return False
+    return not (size < 60 and boilerplate.DATE_LINE.match(block.text))
+
+
+def _without_trailing_headings(blocks: list[Block]) -> list[Block]:
+    end = len(blocks)
+    while end and blocks[end - 1].tag in HEADINGS:
+        end -= 1
+    return blocks[:end]
+
+
+def _lead_blocks(
+    blocks: Sequence[Block], inside: Sequence[Block], *, description: str
+) -> list[Block]:
+    """Return what stands between the headline and the body and introduces the article."""
+    start = blocks.index(next((block for block in inside if block.weight), inside[0]))
+    headline = max((i for i in range(start) if blocks[i].tag == "h1"), default=start)
+    known, summary = set(inside), folded(description)
+    return [b for b in blocks[headline + 1 : start] if b not in known and _is_lead(b, summary)]
+
+
+def _is_lead(block: Block, summary: str) -> bool:
+    if len(block.text) not in _LEAD_SIZES or block.link_density > 0.3:
+        return False
+    names = " ".join(element.get("class") or "" for element in block.path[-2:])
+    return folded(block.text)[:40] in summary or bool(boilerplate.LEAD_CLASS.search(names))
+
+
+def _column(path: Path, container: Element) -> Element:
+    """Return the article or main element around the container, or the container itself."""
+    above: Iterable[Element] = path[: path.index(container) + 1]
+    return next((e for e in reversed(list(above)) if e.tag in ("article", "main")), container)

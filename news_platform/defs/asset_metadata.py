@@ -1,0 +1,138 @@
+"""What every asset's page in the UI says beyond its room's own words.
+
+A card tells what one row is, where it lies, how sensitive and how dear the data is, which version
+of the code gives which bytes, and which page of the docs goes on from there.
+"""
+
+from dataclasses import dataclass
+
+import dagster as dg
+
+from news_platform.ccnews.page import EXTRACTOR_VERSION
+from news_platform.defs.freshness import WITHOUT
+from news_platform.defs.schemas import SCHEMAS
+from news_platform.domain_store.staging.stage import FORMAT as STORE_FORMAT
+from news_platform.near_duplicates.sketch import SketchOptions
+from news_platform.rss.pipeline import LEDGER_VERSION
+from news_platform.source_records.pipeline import SEGMENTER_VERSION
+from news_platform.web.ai_bots import AI_BOTS_VERSION
+
+# Pages and articles of others: their copyright, and people's names.
+TEXTS = "third-party-text"
+# Counts, addresses and rules that anybody can see on the web.
+FACTS = "public-facts"
+# What only operators and editors work with.
+WORK = "working-data"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One asset; `version` is None where others write the data, `place` where a table has one."""
+
+    row: str
+    page: str
+    sensitivity: str
+    cost: str
+    version: str | None = None
+    place: str | None = None
+
+
+_SKETCH = SketchOptions().fingerprint
+
+CARDS: dict[str, Card] = {
+    "warc_paths": Card("one line of a monthly list, a WARC file", "ccnews.md", FACTS, "low"),
+    "raw_news": Card(
+        "one HTML response of the crawl", "ccnews.md", TEXTS, "high", EXTRACTOR_VERSION
+    ),
+    "captures": Card(
+        "where one page of raw_news lies in its WARC", "ccnews.md", FACTS, "low", EXTRACTOR_VERSION
+    ),
+    "feed_candidates": Card(
+        "one feed that pages of a host link to", "ccnews.md", FACTS, "low", EXTRACTOR_VERSION
+    ),
+    "domain_buckets": Card(
+        "one page, in the bucket of its domain", "domain_store.md", TEXTS, "medium", STORE_FORMAT
+    ),
+    "domain_store": Card(
+        "one domain and the byte ranges of its pages",
+        "domain_store.md",
+        TEXTS,
+        "high",
+        STORE_FORMAT,
+    ),
+    "domain_catalog": Card("one domain", "domain_store.md", FACTS, "low", STORE_FORMAT),
+    "research_datasets": Card("one source that research found", "domain_metadata.md", FACTS, "low"),
+    "domain_queue": Card(
+        "one domain to survey",
+        "domain_metadata.md",
+        WORK,
+        "low",
+        "1",
+        place="ledger: table domain_queue",
+    ),
+    "domain_metadata": Card(
+        "one surveyed domain, a folder of files",
+        "domain_metadata.md",
+        FACTS,
+        "medium",
+        AI_BOTS_VERSION,
+    ),
+    "domain_metadata_table": Card(
+        "one surveyed domain", "domain_metadata.md", FACTS, "low", AI_BOTS_VERSION
+    ),
+    "ai_policy_changes": Card(
+        "one crawler that a domain now treats differently",
+        "domain_metadata.md",
+        FACTS,
+        "low",
+        AI_BOTS_VERSION,
+    ),
+    "feeds": Card("one feed and its health", "rss.md", FACTS, "medium", LEDGER_VERSION),
+    "pending_articles": Card(
+        "one article that a feed showed", "rss.md", WORK, "medium", LEDGER_VERSION
+    ),
+    "articles": Card("one article, its text included", "rss.md", TEXTS, "medium", LEDGER_VERSION),
+    "article_sheets": Card(
+        "one feed, article, figure or setting, by tab",
+        "sheets.md",
+        TEXTS,
+        "low",
+        LEDGER_VERSION,
+        place="article_sheets/articles.xlsx",
+    ),
+    "near_duplicates": Card(
+        "one page that has a twin", "near_duplicates.md", FACTS, "medium", _SKETCH
+    ),
+    "article_clusters": Card(
+        "one article and its cluster", "near_duplicates.md", FACTS, "low", _SKETCH
+    ),
+    "page_snapshots": Card("one stored page, a file", "source_records.md", TEXTS, "low"),
+    "source_records": Card(
+        "one block of clean text", "source_records.md", TEXTS, "medium", SEGMENTER_VERSION
+    ),
+}
+
+
+def with_card(spec: dg.AssetSpec, *, docs_url: str | None = None) -> dg.AssetSpec:
+    """Write an asset's card into what the UI shows of it."""
+    name = spec.key.to_user_string()
+    card = CARDS[name]
+    place = card.place or spec.metadata["path"]
+    docs = _docs(card.page, docs_url)
+    more: dict[str, object] = {"no_freshness_policy": WITHOUT[name]} if name in WITHOUT else {}
+    if name in SCHEMAS:
+        more["dagster/column_schema"] = SCHEMAS[name]
+    return spec.replace_attributes(
+        description=f"{spec.description}\n\nA row is {card.row}. It lies at `{place}`.",
+        code_version=card.version,
+    ).merge_attributes(
+        tags={"sensitivity": card.sensitivity, "cost": card.cost},
+        metadata={"path": place, "docs": docs, **more},
+    )
+
+
+def _docs(page: str, docs_url: str | None) -> dg.MetadataValue:
+    """Return a link, or, while none is set, where the page lies in the project."""
+    if docs_url is not None:
+        return dg.MetadataValue.url(f"{docs_url.rstrip('/')}/{page}")
+    return dg.MetadataValue.path(f"docs/{page}")

@@ -1,0 +1,1 @@
+"""Stage 2: staged batches merged into the generations of their buckets."""

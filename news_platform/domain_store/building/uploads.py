@@ -1,0 +1,83 @@
+"""Builds files off the path, then puts them, several at a time."""
+
+import tempfile
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import BinaryIO, cast
+
+from news_platform.errors import StorageError
+from news_platform.storage.objects.error_mapping import problem
+from news_platform.storage.objects.store import ObjectStore
+
+# Larger files wait on disk, not in memory, for their upload.
+SPOOL_BYTES = 4 << 20
+
+
+class Uploads:
+    """Puts files in the background; at most `workers` wait at a time."""
+
+    def __init__(self, store: ObjectStore, pool: ThreadPoolExecutor, *, workers: int) -> None:
+        self.paths: set[str] = set()
+        self._spools: set[BinaryIO] = set()
+        self._store = store
+        self._pool = pool
+        self._workers = workers
+        self._pending: deque[Future[None]] = deque()
+
+    def new_spool(self, scratch: str | None = None) -> BinaryIO:
+        """Return a nameless file that begins in memory and moves to disk when it grows."""
+        file = tempfile.SpooledTemporaryFile(SPOOL_BYTES, dir=scratch)  # noqa: SIM115 - closed by `close`
+        spool = cast(BinaryIO, file)
+        self._spools.add(spool)
+        return spool
+
+    def put(self, path: str, body: bytes | BinaryIO) -> None:
+        """Take over a file and put it soon; an earlier failure is raised here or by `finish`."""
+        self.paths.add(path)
+        while len(self._pending) >= self._workers:
+            self._pending.popleft().result()
+        self._pending.append(self._pool.submit(self._put, path, body))
+
+    def finish(self) -> None:
+        """Wait until everything is there."""
+        while self._pending:
+            self._pending.popleft().result()
+
+    def close(self) -> None:
+        """Let go of files that were never put."""
+        for spool in self._spools:
+            spool.close()
+
+    def _put(self, path: str, body: bytes | BinaryIO) -> None:
+        if isinstance(body, bytes):
+            self._store.put(path, body)
+            return
+        with body:
+            body.seek(0)
+            self._store.put(path, body)
+        self._spools.discard(body)
+
+
+@contextmanager
+def scratch_explained(scratch: str | None) -> Iterator[None]:
+    """Raise our own error, naming the folder, when the files in the making find no room there."""
+    try:
+        yield
+    except OSError as error:
+        # Whatever the object store raises is ours already; these come from the scratch folder.
+        said = problem(error, "write to the scratch folder", scratch or tempfile.gettempdir())
+        raise StorageError(str(said), thing=scratch) from error
+
+
+@contextmanager
+def open_uploads(store: ObjectStore, workers: int) -> Iterator[Uploads]:
+    """Give an `Uploads`; on leaving without an error everything put is there."""
+    with ThreadPoolExecutor(workers, thread_name_prefix="upload") as pool:
+        uploads = Uploads(store, pool, workers=workers)
+        try:
+            yield uploads
+            uploads.finish()
+        finally:
+            uploads.close()

@@ -1,0 +1,149 @@
+"""Walks a bucket from end to end and proves that manifest, index, records and data agree."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from news_platform.datasets.domain_store import RANGES, RECORDS
+from news_platform.domain_store.bucket import bucket_of
+from news_platform.domain_store.building.index import IndexFile, build_index, byte_ranges
+from news_platform.domain_store.building.sources import read_all, read_entries
+from news_platform.domain_store.commit import read_buckets, read_current, same_cut
+from news_platform.domain_store.layout import records_path, view_path
+from news_platform.domain_store.manifest import Manifest, Segment
+from news_platform.domain_store.reading.fragments import Fragment, iter_fragment_lines
+from news_platform.domain_store.reading.lookup import Entry, parse_entry
+from news_platform.domain_store.reading.range_reader import Window
+from news_platform.errors import StorageError
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.parquet import read_table
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What was walked and what is wrong, one sentence each, naming the file."""
+
+    bucket: int
+    domains: int
+    records: int
+    bytes: int
+    problems: tuple[str, ...]
+
+
+def verify_bucket(store: ObjectStore, bucket: int) -> VerifyReport:
+    """Read every byte that the newest generation of a bucket names, and compare all counts."""
+    try:
+        manifest = read_current(store, bucket).manifest
+        if manifest is None:
+            return VerifyReport(bucket, 0, 0, 0, ())
+        same_cut(manifest, read_buckets(store))
+    except StorageError as error:
+        return VerifyReport(bucket, 0, 0, 0, (str(error),))
+    problems = [*_iter_segment_problems(store, manifest), *_iter_index_problems(store, manifest)]
+    index = manifest.index
+    return VerifyReport(bucket, index.domains, index.records, index.bytes, tuple(problems))
+
+
+def _iter_segment_problems(store: ObjectStore, manifest: Manifest) -> Iterator[str]:
+    for segment in manifest.segments:
+        try:
+            entries = read_entries(store, segment)
+            yield from _iter_file_problems(store, segment, entries)
+            yield from _iter_record_problems(store, segment, entries)
+        except StorageError as error:
+            yield str(error)
+
+
+def _iter_file_problems(
+    store: ObjectStore, segment: Segment, entries: pl.DataFrame
+) -> Iterator[str]:
+    for number, file in enumerate(segment.files):
+        part = entries.filter(pl.col("file") == number).sort("offset")
+        info = store.find(file.path)
+        if info is None or info.size_bytes != file.size_bytes:
+            found = "missing" if info is None else f"{info.size_bytes} bytes long"
+            yield f"{store.uri(file.path)!r} is {found}, the manifest says {file.size_bytes} bytes"
+            continue
+        window = Window(store, file.path, size_bytes=file.size_bytes)
+        expected = 0
+        for domain, offset, length, records in part.select(
+            "domain", "offset", "length", "records"
+        ).iter_rows():
+            if offset != expected:
+                yield f"{store.uri(file.path)!r} has {offset - expected} bytes of no entry"
+            expected = offset + length
+            fragment = Fragment(file.path, offset, length, records)
+            where = store.uri(file.path)
+            yield from _iter_data_problems(fragment, window, domain=domain, where=where)
+        if expected != file.size_bytes:
+            yield f"{store.uri(file.path)!r} ends at {file.size_bytes}, its entries at {expected}"
+
+
+def _iter_data_problems(
+    fragment: Fragment, window: Window, *, domain: str, where: str
+) -> Iterator[str]:
+    head = (
+        pl.DataFrame({"domain": [domain]}).select(pl.struct("domain").struct.json_encode()).item()
+    )
+    prefix = head.removesuffix("}").encode() + b","
+    try:
+        pieces = window.pieces(fragment.offset, fragment.length)
+        lines = iter_fragment_lines(fragment, pieces, where)
+        strangers = sum(not line.startswith(prefix) for line in lines)
+    except StorageError as error:
+        yield str(error)
+        return
+    if strangers:
+        yield f"{where!r} has {strangers} records that are not of {domain!r}"
+
+
+def _iter_record_problems(
+    store: ObjectStore, segment: Segment, entries: pl.DataFrame
+) -> Iterator[str]:
+    path = records_path(segment.bucket, segment.name)
+    keys = ["domain", "batch"]
+    listed = read_table(store, path, RECORDS).group_by(keys).agg(pl.len().alias("listed"))
+    held = entries.group_by(keys).agg(pl.col("records").sum())
+    joined = held.join(listed, on=keys, how="full", coalesce=True)
+    wrong = joined.filter(pl.col("records").eq_missing(pl.col("listed")).not_())
+    if wrong.height:
+        yield f"{store.uri(path)!r} counts {wrong.height} domains otherwise than the entries"
+
+
+def _iter_index_problems(store: ObjectStore, manifest: Manifest) -> Iterator[str]:
+    try:
+        expected = _expected_index(store, manifest)
+        found = store.read(manifest.index.path)
+        ranges = read_table(store, manifest.index.ranges_path, RANGES)
+        view = store.read(view_path(manifest.bucket))
+    except StorageError as error:
+        yield str(error)
+        return
+    path = store.uri(manifest.index.path)
+    size = manifest.index.size_bytes
+    if len(found) != size or _entries(found) != _entries(expected.body):
+        yield f"{path!r} does not say what the entries say"
+    if manifest.index.sparse != expected.sparse and len(found) == len(expected.body):
+        yield f"the sparse index of {path!r} is wrong"
+    if not ranges.equals(expected.ranges.cast(pl.Schema(RANGES.schema))):
+        yield f"{store.uri(manifest.index.ranges_path)!r} does not say what the entries say"
+    names = expected.ranges["domain"].unique().sort()
+    strangers = [name for name in names if bucket_of(name, manifest.buckets) != manifest.bucket]
+    if strangers:
+        yield f"{path!r} holds domains of other buckets: {strangers[:3]}"
+    if view != found:
+        yield f"{store.uri(view_path(manifest.bucket))!r} is not the newest index; build again"
+
+
+def _entries(body: bytes) -> list[Entry] | None:
+    try:
+        return [parse_entry(line) for line in body.splitlines()]
+    except StorageError:
+        return None
+
+
+def _expected_index(store: ObjectStore, manifest: Manifest) -> IndexFile:
+    held = read_all(read_entries, store, manifest.segments)
+    ranges = [byte_ranges(segment, entries) for segment, entries in held]
+    return build_index(manifest.segments, ranges, bucket=manifest.bucket, uri=store.uri)

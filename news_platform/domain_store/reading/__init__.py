@@ -1,0 +1,1 @@
+"""Read the store: lookups by domain and byte ranges."""

@@ -1,0 +1,276 @@
+"""Reads the store: every record of a domain, by hash, binary search and one range read a fragment.
+
+A `DomainStore` reads each bucket's manifest once and keeps it; `refresh` forgets it. Files that a
+newer generation no longer names stay readable for the builder's grace period.
+"""
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property, lru_cache, partial
+from itertools import islice
+from pathlib import Path
+
+import polars as pl
+from pydantic_core import from_json
+
+from news_platform.datasets.domain_catalog import DOMAIN_CATALOG
+from news_platform.datasets.domain_store import RANGES, RECORDS
+from news_platform.domain_store.bucket import bucket_of
+from news_platform.domain_store.building.index import catalog_rows
+from news_platform.domain_store.commit import read_buckets, read_current, same_cut
+from news_platform.domain_store.layout import own_path, records_path
+from news_platform.domain_store.manifest import Manifest
+from news_platform.domain_store.reading.fragments import (
+    Fragment,
+    Row,
+    iter_rows,
+    iter_stored_lines,
+    parse_row,
+)
+from news_platform.errors import ConfigError, InputError, StorageError
+from news_platform.storage.objects.store import NotFound, ObjectStore, StoreOptions, open_store
+from news_platform.storage.parquet import read_table, scan_table
+from news_platform.text.days import as_day
+from news_platform.web.urls import plain_host
+
+# Blocks of the index kept in memory, of about 20 KB each.
+CACHED_BLOCKS = 1024
+DEFAULT_OPTIONS = StoreOptions()
+# How every line ends; a quote inside a text is escaped, so nothing else can look like it.
+_DAY = re.compile(rb'"year":"(\d+)","month":"(\d+)","day":"(\d+)"\}\Z')
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the index says of a domain."""
+
+    domain: str
+    count: int
+    fragments: tuple[Fragment, ...]
+
+
+class DomainStore:
+    """The domain store under a root: a path, a URL or an opened store."""
+
+    def __init__(
+        self,
+        root: str | Path | ObjectStore,
+        *,
+        options: StoreOptions = DEFAULT_OPTIONS,
+        buckets: int | None = None,
+    ) -> None:
+        self._store = (
+            root if isinstance(root, ObjectStore) else open_store(str(root), options=options)
+        )
+        self._expected = buckets
+        self._opened: dict[int, _Bucket] = {}
+
+    @cached_property
+    def buckets(self) -> int:
+        """Return the number of buckets; raise ConfigError when another number was expected."""
+        found = read_buckets(self._store)
+        if self._expected not in (None, found):
+            raise ConfigError(
+                f"the domain store at {self._store.url!r} has {found} buckets, "
+                f"not {self._expected}",
+                thing=self._store.url,
+            )
+        return found
+
+    def records(
+        self, domain: str, *, limit: int | None = None, since: date | str | None = None
+    ) -> Iterator[Row]:
+        """Yield the records of a domain, oldest batch first; none when it is unknown.
+
+        `since` keeps records whose WARC day is that day or later. Capitals, a dot at the end and
+        letters beyond ASCII are understood; a subdomain is not its domain.
+        """
+        return map(parse_row, self.lines(domain, limit=limit, since=since))
+
+    def lines(
+        self, domain: str, *, limit: int | None = None, since: date | str | None = None
+    ) -> Iterator[bytes]:
+        """Yield the same records as they are stored: JSON without an end of line."""
+        first_day = None if since is None else as_day(since, name="since")
+        lines = self._iter_lines(domain, first_day)
+        if first_day is not None:
+            lines = filter(partial(_is_since, first_day=first_day), lines)
+        return islice(lines, _at_least_0(limit, "limit"))
+
+    def count(self, domain: str) -> int:
+        """Return how many records a domain has; 0 when it is unknown."""
+        entry = self.entry(domain)
+        return entry.count if entry else 0
+
+    def domains(self) -> Iterator[str]:
+        """Yield every domain, bucket by bucket, sorted within each."""
+        for bucket in range(self.buckets):
+            yield from self.catalog(bucket)["domain"]
+
+    def catalog(self, bucket: int) -> pl.DataFrame:
+        """Return the domains of one bucket as rows of the catalog."""
+        manifest = self.manifest(bucket)
+        if manifest is None:
+            return pl.DataFrame(schema=DOMAIN_CATALOG.schema)
+        return catalog_rows(read_table(self._store, manifest.index.ranges_path, RANGES), bucket)
+
+    def entry(self, domain: str) -> Entry | None:
+        """Return what the index says of a domain."""
+        found = self._spelled_entry(domain)
+        if found is None and (other := plain_host(domain)) != domain:
+            return self._spelled_entry(other)
+        return found
+
+    def manifest(self, bucket: int) -> Manifest | None:
+        """Return the generation of a bucket that this reader looks at."""
+        return self._bucket(bucket).manifest
+
+    def scan_records(self) -> pl.LazyFrame:
+        """Return one narrow row a record, over the whole store."""
+        frames = [
+            scan_table(self._store, [records_path(bucket, segment.name)], RECORDS).filter(
+                ~pl.col("batch").is_in(list(segment.dropped))
+            )
+            for bucket in range(self.buckets)
+            for segment in getattr(self.manifest(bucket), "segments", ())
+        ]
+        return pl.concat(frames) if frames else pl.LazyFrame(schema=RECORDS.schema)
+
+    def refresh(self) -> None:
+        """Look at the newest generations from now on."""
+        self._opened.clear()
+
+    def _iter_lines(self, domain: str, since: date | None) -> Iterator[bytes]:
+        lines = self._iter_known(domain, since)
+        try:
+            first = next(lines, None)
+        except NotFound:
+            # This reader is older than the grace period; what it knew has been deleted.
+            self.refresh()
+            lines = self._iter_known(domain, since)
+            first = next(lines, None)
+        if first is not None:
+            yield first
+            yield from lines
+
+    def _iter_known(self, domain: str, since: date | None) -> Iterator[bytes]:
+        entry = self.entry(domain)
+        if entry is None:
+            return
+        manifest = self.manifest(bucket_of(entry.domain, self.buckets))
+        too_old = _files_before(manifest, since)
+        wanted = [part for part in entry.fragments if part.path not in too_old]
+        yield from iter_stored_lines(self._store, wanted)
+
+    def _spelled_entry(self, domain: str) -> Entry | None:
+        try:
+            number = bucket_of(domain, self.buckets)
+        except UnicodeEncodeError:
+            return None  # half a character; no stored domain can have it
+        try:
+            line = self._bucket(number).line(domain)
+        except NotFound:
+            self._opened.pop(number, None)  # as in `_iter_lines`
+            line = self._bucket(number).line(domain)
+        return parse_entry(line) if line is not None else None
+
+    def _bucket(self, number: int) -> "_Bucket":
+        found = self._opened.get(number)
+        if found is None:
+            manifest = same_cut(read_current(self._store, number).manifest, self.buckets)
+            found = _Bucket(self._store, manifest)
+            self._opened[number] = found
+        return found
+
+
+class _Bucket:
+    """One generation of a bucket, with the blocks of its index that were read lately."""
+
+    def __init__(self, store: ObjectStore, manifest: Manifest | None) -> None:
+        self.manifest = manifest
+        self._store = store
+        self._firsts = [domain for domain, _ in manifest.index.sparse] if manifest else []
+        self._block = lru_cache(CACHED_BLOCKS)(self._read_block)
+
+    def line(self, domain: str) -> bytes | None:
+        """Return the index line of a domain, None when it is unknown."""
+        number = bisect_right(self._firsts, domain) - 1
+        if number < 0:
+            return None
+        block = self._block(number)
+        start = block.find(_line_head(domain))
+        return None if start < 0 else block[start : block.index(b"\n", start)]
+
+    def _read_block(self, number: int) -> bytes:
+        assert self.manifest is not None
+        index = self.manifest.index
+        first, start = index.sparse[number]
+        is_last = number + 1 == len(index.sparse)
+        end = index.size_bytes if is_last else index.sparse[number + 1][1]
+        block = self._store.read_range(index.path, start, end - start)
+        if not (block.startswith(_line_head(first)) and block.endswith(b"\n")):
+            where = self._store.uri(index.path)
+            raise StorageError(f"{where!r} is not the index of its manifest", thing=where)
+        return block
+
+
+def read_rows_from_offset(
+    filepath: str | Path,
+    offset: int,
+    limit: int | None = None,
+    *,
+    options: StoreOptions = DEFAULT_OPTIONS,
+) -> Iterator[Row]:
+    """Yield `limit` rows of a data file, from a domain's first byte on; None reads to its end."""
+    folder, slash, name = str(filepath).rpartition("/")
+    store = open_store(folder or slash or ".", options=options)
+    start = _at_least_0(offset, "offset") or 0
+    return islice(iter_rows(store, name, start), _at_least_0(limit, "limit"))
+
+
+def parse_entry(line: bytes) -> Entry:
+    """Read one line of the index."""
+    try:
+        document = from_json(line)
+        fragments = tuple(
+            Fragment(own_path(f["filepath"]), f["offset"], f["length"], f["record_count"])
+            for f in document["files"]
+        )
+        return Entry(document["domain"], document["count"], fragments)
+    except (ValueError, KeyError, TypeError) as error:
+        raise StorageError(f"not a line of an index: {line[:80]!r}") from error
+
+
+def _files_before(manifest: Manifest | None, since: date | None) -> set[str]:
+    """Return the data files in which every record is older than `since`."""
+    if manifest is None or since is None:
+        return set()
+    return {
+        file.path
+        for segment in manifest.segments
+        if segment.last_day is not None and segment.last_day < since
+        for file in segment.files
+    }
+
+
+def _is_since(line: bytes, first_day: date) -> bool:
+    """Tell whether a record's WARC day is known and not before `first_day`."""
+    found = _DAY.search(line, max(0, len(line) - 64))
+    # As numbers: other crawls may write May as 5.
+    day = tuple(map(int, found.groups())) if found else ()
+    return day >= (first_day.year, first_day.month, first_day.day)
+
+
+def _line_head(domain: str) -> bytes:
+    """Return how the index line of a domain begins."""
+    return b'{"domain":%b,' % json.dumps(domain, ensure_ascii=False).encode()
+
+
+def _at_least_0(number: int | None, name: str) -> int | None:
+    if number is not None and number < 0:
+        raise InputError(f"{name} is {number}, expected 0 or more")
+    return number

@@ -1,0 +1,1 @@
+"""Stage 1: the rows of a batch, sorted by domain into one file per bucket."""

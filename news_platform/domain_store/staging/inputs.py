@@ -1,0 +1,88 @@
+"""Which rows there are to stage: collected days of raw_news, or any Parquet files by pattern."""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from news_platform.datasets.collected import (
+    COLLECTED,
+    collected_day,
+    collected_prefix,
+    parse_collected,
+)
+from news_platform.datasets.domain_buckets import ROOT as STAGED
+from news_platform.domain_store.layout import checked_batch
+from news_platform.errors import InputError
+from news_platform.storage.commit.markers import fingerprint_of, read_markers
+from news_platform.storage.objects.store import ObjectInfo, ObjectStore, StoreOptions, open_store
+
+# What a day is wanted as when its input is gone but stage 1 still has it.
+REMOVED = "removed"
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Parquet files with the columns of raw_news, and what stands for their present content."""
+
+    store: ObjectStore
+    paths: tuple[str, ...]
+    inputs: str
+
+
+def wanted_days(store: ObjectStore) -> Mapping[str, str]:
+    """Return what the input of every day is now: all that are collected, and those that were."""
+    by_day: dict[str, list[ObjectInfo]] = defaultdict(list)
+    for info in store.list(COLLECTED):
+        if day := collected_day(info.path):
+            by_day[day].append(info)
+    gone = {day: REMOVED for day in staged_days(store) if day not in by_day}
+    return {day: fingerprint_of(infos) for day, infos in by_day.items()} | gone
+
+
+def staged_days(store: ObjectStore) -> Mapping[str, str]:
+    """Return what every day in stage 1 was built from; batches of other crawls are left out."""
+    markers = read_markers(store, STAGED)
+    return {key: marker.inputs for key, marker in markers.items() if _DAY.fullmatch(key)}
+
+
+def day_rows(store: ObjectStore, day: str) -> Rows | None:
+    """Return the files of a day, None when nothing of it is collected.
+
+    Only WARCs count whose marker says that they are complete.
+    """
+    found = store.list(collected_prefix(date.fromisoformat(day)))
+    markers = [info for info in found if collected_day(info.path)]
+    if not markers:
+        return None
+    collected = [parse_collected(store.read(info.path), path=info.path) for info in markers]
+    paths = tuple(path for marker in collected for path in marker.news_paths().values())
+    return Rows(store, paths, fingerprint_of(markers))
+
+
+def crawl_name(batch: str) -> str:
+    """Return the name of a batch that is no day; days are built from what is collected of them."""
+    if _DAY.fullmatch(batch):
+        message = f"{batch!r} names a day of the news crawl: give these rows a name of their own"
+        raise InputError(message, thing=batch)
+    return checked_batch(batch)
+
+
+def matching_rows(pattern: str, *, options: StoreOptions) -> Rows:
+    """Return the Parquet files that a pattern names (`*`, `?`, `**`), on disk or behind a URL."""
+    fixed = re.split(r"[*?]", pattern, maxsplit=1)[0]
+    folder, _, _ = fixed.rpartition("/")
+    store = open_store(folder or ("/" if pattern.startswith("/") else "."), options=options)
+    wanted = _pattern(pattern[len(folder) :].removeprefix("/"))
+    infos = [info for info in store.list() if wanted.fullmatch(info.path)]
+    if not infos:
+        raise InputError(f"no file matches {pattern!r}", thing=pattern)
+    return Rows(store, tuple(info.path for info in infos), fingerprint_of(infos))
+
+
+def _pattern(glob: str) -> re.Pattern[str]:
+    meaning = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    pieces = re.split(r"(\*\*/|\*\*|\*|\?)", glob)
+    return re.compile("".join(meaning.get(piece, re.escape(piece)) for piece in pieces))

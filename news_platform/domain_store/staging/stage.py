@@ -1,0 +1,217 @@
+"""Stage 1: the rows of one batch to files a bucket, sorted by domain; the marker comes last.
+
+File names carry a hash of the inputs. A changed batch is therefore written beside the old one, the
+marker moves over, and only then the old files go: whoever follows the marker sees one or the other.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import groupby
+
+import polars as pl
+
+from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
+from news_platform.datasets.domain_buckets import ROOT as DATASET
+from news_platform.domain_store.building.uploads import Uploads, open_uploads, scratch_explained
+from news_platform.domain_store.commit import claim_buckets
+from news_platform.domain_store.gzip_members import RunWriter
+from news_platform.domain_store.layout import checked_batch, facts_path, staged_folder, staged_path
+from news_platform.domain_store.options import BuildOptions
+from news_platform.domain_store.staging.inputs import Rows
+from news_platform.domain_store.staging.lines import FACT_NAMES, encoded_lines
+from news_platform.domain_store.staging.rows import iter_rows
+from news_platform.domain_store.staging.sorted_runs import Group, SortedRuns
+from news_platform.storage.commit.markers import delete_marker, fingerprint, write_marker
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.parquet import parquet_bytes
+
+# Part of every file name: a change of format is a change of input.
+FORMAT = "1"
+FACTS_AT_ONCE = 5_000
+Cell = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class StageReport:
+    """What stage 1 wrote for a batch; `cells` has (files, records, bytes) for each bucket."""
+
+    batch: str
+    records: int
+    domains: int
+    bytes: int
+    spilled_runs: int
+    cells: Mapping[int, Cell]
+
+
+def staged_name(batch: str, inputs: str, *, buckets: int) -> str:
+    """Return the 12 hex digits that stand in the names of all files of this version of a batch."""
+    return fingerprint([f"batch {batch}", f"inputs {inputs}", f"buckets {buckets}", FORMAT])[:12]
+
+
+def stage_batch(
+    frames: Iterable[pl.DataFrame],
+    *,
+    store: ObjectStore,
+    batch: str,
+    inputs: str,
+    options: BuildOptions,
+) -> StageReport:
+    """Replace the batch in all buckets by these raw_news rows; `inputs` is their fingerprint."""
+    claim_buckets(store, options.buckets)
+    name = staged_name(checked_batch(batch), inputs, buckets=options.buckets)
+    runs = SortedRuns(options.memory_bytes, scratch=options.scratch)
+    with scratch_explained(options.scratch), closing(runs):
+        for frame in frames:
+            runs.add(encoded_lines(frame, options.buckets))
+        with open_uploads(store, options.uploads) as uploads:
+            report = _write(runs, uploads, batch=batch, name=name, options=options)
+    write_marker(store, DATASET, batch, inputs=inputs, report=_as_json(report))
+    _sweep(store, batch, keep=uploads.paths, options=options)
+    return report
+
+
+def stage_rows(
+    rows: Rows | None, *, store: ObjectStore, batch: str, options: BuildOptions
+) -> StageReport:
+    """Replace the batch by the rows of these files, or forget it when there is no input."""
+    if rows is None:
+        unstage_batch(store, batch, options=options)
+        return StageReport(batch, 0, 0, 0, 0, {})
+    frames = iter_rows(rows.store, rows.paths, scratch=options.scratch)
+    return stage_batch(frames, store=store, batch=batch, inputs=rows.inputs, options=options)
+
+
+def unstage_batch(store: ObjectStore, batch: str, *, options: BuildOptions) -> None:
+    """Forget a batch whose input is gone: first its marker, then its files."""
+    delete_marker(store, DATASET, batch)
+    _sweep(store, batch, keep=set(), options=options)
+
+
+def _write(
+    runs: SortedRuns, uploads: Uploads, *, batch: str, name: str, options: BuildOptions
+) -> StageReport:
+    cells: dict[int, Cell] = {}
+    domains = 0
+    for bucket, groups in groupby(runs.groups(), key=lambda group: group.bucket):
+        files = [
+            _write_file(
+                piece,
+                uploads,
+                staged_path(bucket, batch, name=name, number=number),
+                scratch=options.scratch,
+            )
+            for number, piece in enumerate(_iter_files(groups, options.records_per_file))
+        ]
+        cells[bucket] = (len(files), sum(f.records for f in files), sum(f.bytes for f in files))
+        domains += len({domain for file in files for domain in file.domains})
+    records = sum(cell[1] for cell in cells.values())
+    size_bytes = sum(cell[2] for cell in cells.values())
+    return StageReport(batch, records, domains, size_bytes, runs.spilled, cells)
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    records: int
+    bytes: int
+    domains: frozenset[str]
+
+
+def _write_file(
+    groups: Iterable[Group], uploads: Uploads, path: str, *, scratch: str | None
+) -> _File:
+    spool = uploads.new_spool(scratch)
+    writer = RunWriter(spool)
+    facts = _Facts()
+    for group in groups:
+        writer.add(group.domain, group.lines)
+        facts.add(group)
+    writer.end_run()
+    rows = pl.concat([_placed(writer), facts.rows()], how="horizontal")
+    uploads.put(facts_path(path), parquet_bytes(rows, DOMAIN_BUCKETS))
+    uploads.put(path, spool)
+    return _File(writer.records, writer.size_bytes, frozenset(run.domain for run in writer.runs))
+
+
+class _Facts:
+    """Collects the facts of records; lists of Python objects are large, so never many at once."""
+
+    def __init__(self) -> None:
+        self._parts = [_fact_frame(tuple([] for _ in FACT_NAMES))]
+        self._columns: tuple[list[object], ...] = tuple([] for _ in FACT_NAMES)
+
+    def add(self, group: Group) -> None:
+        for column, values in zip(self._columns, group.facts, strict=True):
+            column.extend(values)
+        if len(self._columns[0]) >= FACTS_AT_ONCE:
+            self._settle()
+
+    def rows(self) -> pl.DataFrame:
+        self._settle()
+        return pl.concat(self._parts)
+
+    def _settle(self) -> None:
+        self._parts.append(_fact_frame(self._columns))
+        self._columns = tuple([] for _ in FACT_NAMES)
+
+
+def _fact_frame(columns: tuple[list[object], ...]) -> pl.DataFrame:
+    schema = DOMAIN_BUCKETS.schema
+    named = zip(FACT_NAMES, columns, strict=True)
+    return pl.DataFrame([pl.Series(name, values).cast(schema[name]) for name, values in named])
+
+
+def _placed(writer: RunWriter) -> pl.DataFrame:
+    """Return for each record its domain and where that domain's run lies."""
+    runs = pl.DataFrame(writer.runs, schema=["domain", "run_offset", "run_length", "records"])
+    return runs.select(pl.exclude("records").repeat_by("records").explode())
+
+
+def _iter_files(groups: Iterable[Group], records: int) -> Iterator[Iterator[Group]]:
+    """Cut groups into files of `records` records; each file must be used up before the next."""
+    source = iter(groups)
+    held = next(source, None)
+
+    def one_file() -> Iterator[Group]:
+        nonlocal held
+        room = records
+        while held is not None and room > 0:
+            head, held = _cut(held, room)
+            yield head
+            room -= len(head.lines)
+            if held is None:
+                held = next(source, None)
+
+    while held is not None:
+        yield one_file()
+
+
+def _cut(group: Group, size: int) -> tuple[Group, Group | None]:
+    if len(group.lines) <= size:
+        return group, None
+    head, tail = (
+        Group(group.bucket, group.domain, group.lines[part], tuple(f[part] for f in group.facts))
+        for part in (slice(size), slice(size, None))
+    )
+    return head, tail
+
+
+def _sweep(store: ObjectStore, batch: str, *, keep: set[str], options: BuildOptions) -> None:
+    """Delete what earlier versions or attempts of the batch left in any bucket."""
+
+    def sweep(bucket: int) -> None:
+        found = [info.path for info in store.list(staged_folder(bucket, batch))]
+        store.delete(path for path in found if path not in keep)
+
+    with ThreadPoolExecutor(options.uploads) as pool:
+        list(pool.map(sweep, range(options.buckets)))
+
+
+def _as_json(report: StageReport) -> dict[str, object]:
+    return {
+        "records": report.records,
+        "domains": report.domains,
+        "bytes": report.bytes,
+        "buckets": {str(bucket): cell for bucket, cell in report.cells.items()},
+    }

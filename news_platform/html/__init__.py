@@ -1,0 +1,1 @@
+"""HTML pages: bytes to text, the document, and what a page states about itself."""

@@ -1,0 +1,1 @@
+"""Find feeds and decide which of them to register."""

@@ -1,0 +1,279 @@
+"""What a worker found into the ledger: stored, duplicate, skipped, tried again or given up.
+
+All of it happens in one numbered change and only while the claim holds its row.
+"""
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from news_platform.rss.ledger.claims import Claim, held_by
+from news_platform.rss.ledger.entries import with_text
+from news_platform.rss.ledger.tables import ARTICLES_INDEX, LINKS, RAW, REVISIONS
+from news_platform.rss.ledger.transactions import Change
+
+Result = Literal["stored", "revised", "unchanged", "duplicate_url", "duplicate_text", "lost"]
+
+_UNLOCKED: dict[str, Any] = {"lock_owner": "", "lock_at": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An article read from the web; `clean_text` is already cut, the lengths are of the whole."""
+
+    final_url: str
+    final_url_hash: str
+    text_hash: str
+    fetched_at: datetime
+    published_at: datetime | None
+    language: str
+    title: str
+    subtitle: str
+    authors: tuple[str, ...]
+    section: str
+    tags: tuple[str, ...]
+    article_type: str
+    clean_text: str
+    clean_text_len: int
+    full_text_ref: str
+    full_text_len: int
+    word_count: int
+    out_links: tuple[str, ...]
+    link_hashes: tuple[str, ...]
+    category_guess: str
+
+
+def store_finding(change: Change, claim: Claim, found: Finding, *, now: datetime) -> Result:
+    """Store the article, or mark its row as a duplicate of the one that was there first."""
+    row = change.connection.execute(
+        sa.select(RAW).where(*held_by(claim)).with_for_update()
+    ).one_or_none()
+    if row is None:
+        return "lost"
+    main = _row_of_url(change, found.final_url_hash)
+    if main is not None and main != claim.row_id:
+        _mark_duplicate(change, row, main=main, reason="url", now=now)
+        return "duplicate_url"
+    twin = _row_of_text(change, found.text_hash, other_than=claim.row_id)
+    if twin is not None:
+        _mark_duplicate(change, row, main=twin, reason="text", now=now)
+        return "duplicate_text"
+    result = _revise(change, row, found, now=now) if row.text_hash else "stored"
+    _write_article(change, row, found, now=now)
+    _write_index(change, row, found, revised=result == "revised", now=now)
+    _write_links(change, claim.row_id, found.link_hashes)
+    return result
+
+
+def fail_article(
+    change: Change, claim: Claim, reason: str, *, retry_at: datetime | None, now: datetime
+) -> bool:
+    """Give the row back with its reason: pending until `retry_at`, or an error for good.
+
+    A second look at an article that is stored already costs it nothing: it stays stored.
+    """
+    given_up = "stored" if claim.text_hash else "error"
+    return _close(
+        change,
+        claim,
+        status=given_up if retry_at is None else "pending",
+        next_try_at=retry_at,
+        retries=claim.retries + 1,
+        error_msg=reason,
+        processed_at=now,
+    )
+
+
+def skip_article(change: Change, claim: Claim, reason: str, *, now: datetime) -> bool:
+    """Leave the article out by policy, with the reason."""
+    status = "stored" if claim.text_hash else "skipped"
+    return _close(change, claim, status=status, error_msg=reason, processed_at=now)
+
+
+def defer_article(change: Change, claim: Claim, reason: str, *, retry_at: datetime) -> bool:
+    """Give the row back untried; it costs no retry."""
+    return _close(change, claim, status="pending", next_try_at=retry_at, error_msg=reason)
+
+
+def retry_time(now: datetime, *, retries: int, retry_seconds: int) -> datetime:
+    """Return when to try again: twice as long after each failure, at most a day."""
+    return now + timedelta(seconds=min(retry_seconds * 2**retries, 86_400))
+
+
+def text_delta(old: str, new: str) -> str:
+    """Return the lines that went and came, as a unified diff without context."""
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
+    return "\n".join(list(lines)[2:])
+
+
+def _close(change: Change, claim: Claim, **values: Any) -> bool:
+    closed = change.connection.execute(
+        sa.update(RAW)
+        .where(*held_by(claim))
+        .values(**_UNLOCKED, changed_seq=change.seq, **values)
+        .returning(RAW.c.row_id)
+    )
+    return closed.one_or_none() is not None
+
+
+def _row_of_url(change: Change, url_hash: str) -> int | None:
+    """Return the row that stands for a URL, unless it is one that gave nothing."""
+    chosen = sa.select(ARTICLES_INDEX.c.row_id_raw).where(ARTICLES_INDEX.c.url_hash == url_hash)
+    return change.connection.execute(chosen).scalar_one_or_none()
+
+
+def _row_of_text(change: Change, text_hash: str, *, other_than: int) -> int | None:
+    chosen = sa.select(RAW.c.row_id).where(
+        RAW.c.text_hash == text_hash, RAW.c.status == "stored", RAW.c.row_id != other_than
+    )
+    return change.connection.execute(chosen.limit(1)).scalar_one_or_none()
+
+
+def _mark_duplicate(
+    change: Change, row: sa.Row[Any], *, main: int, reason: str, now: datetime
+) -> None:
+    """Close the row as a duplicate; the main row learns its address and its feeds."""
+    change.connection.execute(
+        sa.update(RAW)
+        .where(RAW.c.row_id == row.row_id)
+        .values(
+            **_UNLOCKED,
+            status="duplicate",
+            error_msg="",
+            processed_at=now,
+            changed_seq=change.seq,
+        )
+    )
+    change.connection.execute(
+        sa.update(ARTICLES_INDEX)
+        .where(ARTICLES_INDEX.c.row_id_raw == row.row_id)
+        .values(row_id_raw=main, is_duplicate=True, reason=reason, changed_seq=change.seq)
+    )
+    aliases = (*row.aliases, row.article_url_canon)
+    _add_to_main(change, main, aliases=aliases, sources=row.sources_list)
+
+
+def _add_to_main(
+    change: Change, main: int, *, aliases: Sequence[str], sources: Sequence[str]
+) -> None:
+    old = change.connection.execute(
+        sa.select(RAW.c.aliases, RAW.c.sources_list).where(RAW.c.row_id == main)
+    ).one()
+    change.connection.execute(
+        sa.update(RAW)
+        .where(RAW.c.row_id == main)
+        .values(
+            aliases=tuple(dict.fromkeys((*old.aliases, *aliases))),
+            sources_list=tuple(dict.fromkeys((*old.sources_list, *sources))),
+            changed_seq=change.seq,
+        )
+    )
+
+
+def _revise(change: Change, row: sa.Row[Any], found: Finding, *, now: datetime) -> Result:
+    """Keep what changed between the stored text and the new one."""
+    if row.text_hash == found.text_hash:
+        return "unchanged"
+    count = sa.select(sa.func.count()).where(REVISIONS.c.row_id == row.row_id)
+    change.connection.execute(
+        sa.insert(REVISIONS).values(
+            row_id=row.row_id,
+            rev_n=change.connection.execute(count).scalar_one() + 1,
+            revised_at=now,
+            old_text_hash=row.text_hash,
+            new_text_hash=found.text_hash,
+            delta=text_delta(row.clean_text, found.clean_text),
+        )
+    )
+    return "revised"
+
+
+def _write_article(change: Change, row: sa.Row[Any], found: Finding, *, now: datetime) -> None:
+    moved = found.final_url_hash != row.url_hash
+    aliases = with_text(row.aliases, row.article_url_canon) if moved else row.aliases
+    change.connection.execute(
+        sa.update(RAW)
+        .where(RAW.c.row_id == row.row_id)
+        .values(
+            **_UNLOCKED,
+            status="stored",
+            article_url_canon=found.final_url,
+            url_hash=found.final_url_hash,
+            text_hash=found.text_hash,
+            fetched_at=found.fetched_at,
+            # The page's own date, else the feed's.
+            published_at=found.published_at or row.published_at,
+            language=found.language,
+            title=found.title or row.title,
+            subtitle=found.subtitle,
+            authors=found.authors,
+            section=found.section,
+            tags=found.tags,
+            article_type=found.article_type,
+            clean_text=found.clean_text,
+            clean_text_len=found.clean_text_len,
+            full_text_ref=found.full_text_ref,
+            full_text_len=found.full_text_len,
+            full_text_expired_at=None,
+            word_count=found.word_count,
+            out_links=found.out_links,
+            category_guess=found.category_guess,
+            aliases=aliases,
+            processed_at=now,
+            stored_at=row.stored_at or now,
+            next_try_at=None,
+            error_msg="",
+            changed_seq=change.seq,
+        )
+    )
+
+
+def _write_index(
+    change: Change, row: sa.Row[Any], found: Finding, *, revised: bool, now: datetime
+) -> None:
+    facts: dict[str, Any] = {
+        "text_hash": found.text_hash,
+        "language": found.language,
+        "category_guess": found.category_guess,
+        "changed_seq": change.seq,
+    }
+    index = ARTICLES_INDEX.c
+    if found.final_url_hash != row.url_hash:
+        _index_final_url(change, row, found, now=now)
+    change.connection.execute(
+        sa.update(ARTICLES_INDEX)
+        .where(index.url_hash == found.final_url_hash)
+        .values(is_duplicate=False, reason="", rev_n=index.rev_n + int(revised), **facts)
+    )
+
+
+def _index_final_url(change: Change, row: sa.Row[Any], found: Finding, *, now: datetime) -> None:
+    """Let the address in the feed point at the row that now bears the final one."""
+    old = ARTICLES_INDEX.c.url_hash == row.url_hash
+    change.connection.execute(
+        sa.update(ARTICLES_INDEX)
+        .where(old)
+        .values(is_duplicate=True, reason="redirect", changed_seq=change.seq)
+    )
+    if _row_of_url(change, found.final_url_hash) is None:
+        change.connection.execute(
+            sa.insert(ARTICLES_INDEX).values(
+                url_hash=found.final_url_hash,
+                article_url_canon=found.final_url,
+                row_id_raw=row.row_id,
+                first_seen=now,
+                last_seen=now,
+                changed_seq=change.seq,
+            )
+        )
+
+
+def _write_links(change: Change, row_id: int, hashes: Sequence[str]) -> None:
+    change.connection.execute(sa.delete(LINKS).where(LINKS.c.row_id == row_id))
+    rows = [{"target_url_hash": key, "row_id": row_id} for key in dict.fromkeys(hashes)]
+    if rows:
+        change.connection.execute(sa.insert(LINKS), rows)

@@ -1,0 +1,147 @@
+"""How the ledger stands: counts and lists for people, and the promises it must keep."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import sqlalchemy as sa
+
+from news_platform.rss.full_text import full_text_path
+from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, RAW
+from news_platform.rss.ledger.transactions import looking
+from news_platform.storage.objects.store import ObjectStore
+
+_TOP = 10
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerStatus:
+    """The ledger in numbers; `articles_per_hour` are those stored in the last 24 hours."""
+
+    feeds: Mapping[str, int]
+    feeds_by_health: Mapping[str, int]
+    articles: Mapping[str, int]
+    duplicates: Mapping[str, int]
+    errors_by_host: Mapping[str, int]
+    articles_per_hour: Mapping[str, int]
+    oldest_pending_at: datetime | None
+
+
+def ledger_status(engine: sa.Engine, *, now: datetime) -> LedgerStatus:
+    """Return the state of feeds and articles at `now`."""
+    with looking(engine) as connection:
+        return LedgerStatus(
+            feeds=_counts(connection, FEEDS.c.status),
+            feeds_by_health=_health(connection),
+            articles=_counts(connection, RAW.c.status),
+            duplicates=_counts(
+                connection, ARTICLES_INDEX.c.reason, ARTICLES_INDEX.c.is_duplicate.is_(True)
+            ),
+            errors_by_host=_errors_by_host(connection),
+            articles_per_hour=_per_hour(connection, now=now),
+            oldest_pending_at=connection.execute(
+                sa.select(sa.func.min(RAW.c.found_at)).where(RAW.c.status == "pending")
+            ).scalar_one(),
+        )
+
+
+def recent_articles(engine: sa.Engine, *, limit: int = _TOP) -> list[sa.Row[Any]]:
+    """Return the articles stored last: source, title, language, category, words."""
+    chosen = (
+        sa.select(RAW.c.source, RAW.c.title, RAW.c.language, RAW.c.category_guess, RAW.c.word_count)
+        .where(RAW.c.status == "stored")
+        .order_by(RAW.c.processed_at.desc(), RAW.c.row_id.desc())
+        .limit(limit)
+    )
+    with looking(engine) as connection:
+        return list(connection.execute(chosen))
+
+
+def worst_feeds(engine: sa.Engine, *, limit: int = _TOP) -> list[sa.Row[Any]]:
+    """Return the polled feeds in the poorest health: URL, status, score, silent days, notes."""
+    chosen = (
+        sa.select(
+            FEEDS.c.feed_url,
+            FEEDS.c.status,
+            FEEDS.c.health_score,
+            FEEDS.c.no_updates_days,
+            FEEDS.c.notes,
+        )
+        .where(FEEDS.c.status.in_(("active", "dead")))
+        .order_by(FEEDS.c.health_score, FEEDS.c.feed_url)
+        .limit(limit)
+    )
+    with looking(engine) as connection:
+        return list(connection.execute(chosen))
+
+
+def doubled_main_rows(engine: sa.Engine) -> list[str]:
+    """Return the url_hashes that more than one main row bears; there must be none."""
+    chosen = (
+        sa.select(RAW.c.url_hash)
+        .where(RAW.c.status != "duplicate")
+        .group_by(RAW.c.url_hash)
+        .having(sa.func.count() > 1)
+    )
+    with looking(engine) as connection:
+        return list(connection.execute(chosen).scalars())
+
+
+def missing_full_texts(engine: sa.Engine, store: ObjectStore, *, since: datetime) -> list[str]:
+    """Return the articles stored since then whose full text is gone and should not be."""
+    chosen = sa.select(RAW.c.article_url_canon, RAW.c.url_hash).where(
+        RAW.c.status == "stored",
+        RAW.c.full_text_expired_at.is_(None),
+        RAW.c.processed_at >= since,
+    )
+    with looking(engine) as connection:
+        rows = connection.execute(chosen).all()
+    return [row.article_url_canon for row in rows if not store.exists(full_text_path(row.url_hash))]
+
+
+def overdue_locks(engine: sa.Engine, *, lease_seconds: int, now: datetime) -> list[str]:
+    """Return articles locked for longer than a lease; the next worker should have taken them."""
+    # One lease to run out, one for the next worker to come by.
+    before = now - timedelta(seconds=2 * lease_seconds)
+    chosen = sa.select(RAW.c.article_url_canon).where(
+        RAW.c.status == "processing", RAW.c.lock_at < before
+    )
+    with looking(engine) as connection:
+        return list(connection.execute(chosen).scalars())
+
+
+def _counts(
+    connection: sa.Connection, column: sa.Column[str], *conditions: sa.ColumnElement[bool]
+) -> dict[str, int]:
+    chosen = sa.select(column, sa.func.count()).where(*conditions).group_by(column).order_by(column)
+    return {value: count for value, count in connection.execute(chosen)}
+
+
+def _health(connection: sa.Connection) -> dict[str, int]:
+    scores = connection.execute(
+        sa.select(FEEDS.c.health_score).where(FEEDS.c.status.in_(("active", "dead")))
+    ).scalars()
+    counted = Counter(min(score // 20, 4) for score in scores)
+    return {
+        f"{20 * step}-{20 * step + (20 if step == 4 else 19)}": counted[step] for step in range(5)
+    }
+
+
+def _errors_by_host(connection: sa.Connection) -> dict[str, int]:
+    failed = connection.execute(
+        sa.select(RAW.c.article_url_canon).where(RAW.c.error_msg != "", RAW.c.status != "stored")
+    ).scalars()
+    counted = Counter(urlsplit(url).hostname or "" for url in failed)
+    return dict(counted.most_common(_TOP))
+
+
+def _per_hour(connection: sa.Connection, *, now: datetime) -> dict[str, int]:
+    since = now - timedelta(hours=24)
+    moments = connection.execute(
+        sa.select(RAW.c.stored_at).where(RAW.c.stored_at > since)
+    ).scalars()
+    counted = Counter(f"{moment:%Y-%m-%d %H}:00" for moment in moments)
+    return dict(sorted(counted.items()))

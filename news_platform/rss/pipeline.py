@@ -1,0 +1,126 @@
+"""Discovery, poll and work from end to end: the web and the process pools opened and closed.
+
+Each takes its doors and `now`, and returns the report of what it did.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from news_platform.isolation.pool import Pool
+from news_platform.rss import tasks
+from news_platform.rss.discovery.discover import DiscoveryReport, discover_feeds
+from news_platform.rss.ledger.transactions import changing, write_config
+from news_platform.rss.options import DiscoveryOptions, PollOptions, WorkOptions
+from news_platform.rss.polling.poller import PollReport, poll_feeds
+from news_platform.rss.robots_gate import KnownRobots
+from news_platform.rss.worker import Doors, WorkReport, work_articles
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.web.fetch import FetchOptions, WebFetcher
+
+# Grows with the ledger's columns, for those who copy it.
+LEDGER_VERSION = "1"
+
+
+def ensure(engine: sa.Engine, *, now: datetime) -> None:
+    """Write what Config says of the ledger itself; the tables are there once it is opened."""
+    with changing(engine) as change:
+        write_config(change, "ledger_version", LEDGER_VERSION, now=now)
+
+
+def run_discovery(
+    engine: sa.Engine,
+    candidates: Iterable[str],
+    *,
+    fetch: FetchOptions,
+    options: DiscoveryOptions,
+    now: datetime,
+    recheck: bool = False,
+) -> DiscoveryReport:
+    """Look at candidate feeds and sites and register each with its verdict."""
+
+    async def run(pool: Pool) -> DiscoveryReport:
+        async with WebFetcher(fetch) as fetcher:
+            return await discover_feeds(
+                engine,
+                candidates,
+                fetcher=fetcher,
+                pool=pool,
+                options=options,
+                now=now,
+                recheck=recheck,
+            )
+
+    with parse_pool(options.parsers) as pool:
+        return asyncio.run(run(pool))
+
+
+def run_poll(
+    engine: sa.Engine,
+    *,
+    fetch: FetchOptions,
+    options: PollOptions,
+    now: datetime,
+    only_due: bool = True,
+) -> PollReport:
+    """Poll the feeds that are due, or every healthy one."""
+
+    async def run(pool: Pool) -> PollReport:
+        async with WebFetcher(fetch) as fetcher:
+            return await poll_feeds(
+                engine, fetcher=fetcher, pool=pool, options=options, now=now, only_due=only_due
+            )
+
+    with parse_pool(options.parsers) as pool:
+        return asyncio.run(run(pool))
+
+
+def run_work(
+    engine: sa.Engine,
+    *,
+    fetch: FetchOptions,
+    full_texts: ObjectStore,
+    known_robots: KnownRobots,
+    worker_id: str,
+    options: WorkOptions,
+    clock: Callable[[], datetime],
+) -> WorkReport:
+    """Work on pending articles until none is due."""
+
+    async def run(pool: Pool) -> WorkReport:
+        async with WebFetcher(fetch) as fetcher:
+            doors = Doors(
+                engine=engine,
+                fetcher=fetcher,
+                pool=pool,
+                full_texts=full_texts,
+                user_agent=fetch.user_agent,
+                known_robots=known_robots,
+                clock=clock,
+            )
+            return await work_articles(doors, worker_id=worker_id, options=options)
+
+    with extract_pool(options.extractors) as pool:
+        return asyncio.run(run(pool))
+
+
+def parse_pool(workers: int) -> Pool:
+    """Return processes that parse feeds; a hostile one costs at most five seconds and 256 MB."""
+    return Pool(
+        tasks.PARSE_TARGET,
+        workers=workers,
+        deadline_seconds=tasks.PARSE_DEADLINE_SECONDS,
+        memory_bytes=tasks.PARSE_MEMORY_BYTES,
+    )
+
+
+def extract_pool(workers: int) -> Pool:
+    """Return processes that read pages."""
+    return Pool(
+        tasks.EXTRACT_TARGET,
+        workers=workers,
+        deadline_seconds=tasks.EXTRACT_DEADLINE_SECONDS,
+        memory_bytes=tasks.EXTRACT_MEMORY_BYTES,
+    )

@@ -1,0 +1,1 @@
+"""Poll registered feeds for new articles."""

@@ -1,0 +1,1 @@
+"""The editors' view of the ledger: a Google Sheet or a local workbook."""

@@ -1,0 +1,49 @@
+"""Which view the settings ask for: a Google Sheet, or the local workbook."""
+
+from typing import Protocol
+
+from news_platform.errors import ConfigError
+from news_platform.rss.sheets.google import Access
+
+
+class Given(Protocol):
+    """What a person may set; the names are those of the settings."""
+
+    @property
+    def service_account(self) -> str | None:
+        """Return the key."""
+
+    @property
+    def spreadsheet_id(self) -> str | None:
+        """Return the id of the book."""
+
+    @property
+    def spreadsheet_title(self) -> str | None:
+        """Return the title of the book."""
+
+    @property
+    def endpoint(self) -> str | None:
+        """Return what stands in for Google."""
+
+
+def sheets_access(given: Given, *, is_sample: bool) -> Access | None:
+    """Return how to reach the Google Sheet; None: the workbook is the view.
+
+    Invented news never goes to Google: a sample root has its workbook, unless an endpoint is set.
+    """
+    if not (given.spreadsheet_id or given.spreadsheet_title):
+        return None
+    if is_sample and given.endpoint is None:
+        return None
+    if given.service_account is None:
+        raise ConfigError(
+            "a Google Sheet is set but no account: "
+            "set GOOGLE_SERVICE_ACCOUNT_JSON to the path of a service account's key",
+            thing="GOOGLE_SERVICE_ACCOUNT_JSON",
+        )
+    return Access(
+        given.service_account,
+        spreadsheet_id=given.spreadsheet_id,
+        spreadsheet_title=given.spreadsheet_title or "",
+        endpoint=given.endpoint,
+    )

@@ -1,0 +1,219 @@
+"""All snapshots of an institution in, its records as Parquet and its failed pages in quarantine."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+
+import polars as pl
+
+from news_platform.datasets.page_snapshots import (
+    SNAPSHOTS_FOLDER,
+    institution_folder,
+    institution_of,
+)
+from news_platform.datasets.source_records import (
+    SOURCE_RECORDS,
+    SOURCE_RECORDS_QUARANTINE,
+    SourceRecord,
+    quarantine_path,
+    records_path,
+)
+from news_platform.isolation.pool import Done, Pool
+from news_platform.source_records.options import SegmentOptions
+from news_platform.source_records.rows import quarantine_rows, record_rows
+from news_platform.source_records.snapshot import SUFFIXES, Snapshot
+from news_platform.source_records.work import TARGET, Job, PageResult, lost_page
+from news_platform.storage.commit.markers import fingerprint, read_markers, write_marker
+from news_platform.storage.objects.store import ObjectInfo, ObjectStore
+from news_platform.storage.parquet import parquet_bytes, read_table
+
+DATASET = SOURCE_RECORDS.name
+# Part of every fingerprint: raising it redoes all institutions by the rules as they are now.
+SEGMENTER_VERSION = "3"
+# A marker by itself that says by which options pages are to be cut.
+_OPTIONS_DATASET = f"{DATASET}_options"
+_OPTIONS_KEY = "all"
+# A page and its JSON fit; what is larger is no page and is not even read.
+_MAX_SNAPSHOT_BYTES = 64_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class FlowOptions:
+    """How snapshots are cut, by how many workers, and how many samples the report shows.
+
+    `target` is what a worker runs on each `Job`.
+    """
+
+    segment: SegmentOptions = field(default_factory=SegmentOptions)
+    workers: int = 2
+    deadline_seconds: float = 5.0
+    memory_bytes: int = 1_500_000_000
+    samples: int = 5
+    target: str = TARGET
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsReport:
+    """What became of an institution's pages and blocks.
+
+    `languages` counts every block whose language was judged. `samples` are (section, text) of a few
+    records spread over all pages, for a look by eye; `failures` the first failed pages.
+    """
+
+    institution: str
+    pages_seen: int = 0
+    pages_failed: int = 0
+    blocks_total: int = 0
+    blocks_kept: int = 0
+    blocks_deduped: int = 0
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    languages: Mapping[str, int] = field(default_factory=dict)
+    samples: tuple[tuple[str, str], ...] = ()
+    failures: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def failed_share(self) -> float:
+        """Return the share of pages that failed."""
+        return self.pages_failed / self.pages_seen if self.pages_seen else 0.0
+
+
+def build_institution(
+    institution: str, *, store: ObjectStore, options: FlowOptions
+) -> RecordsReport:
+    """Cut every snapshot of an institution and replace its records, quarantine and marker."""
+    declare_options(store, options.segment)
+    infos = _snapshots(store, institution_folder(institution))
+    results = list(_iter_results(infos, store=store, options=options))
+    records = [record for result in results for record in result.records]
+    failures = [result.failure for result in results if result.failure]
+    report = _report(institution, results, records=records, samples=options.samples)
+    store.put(records_path(institution), parquet_bytes(record_rows(records), SOURCE_RECORDS))
+    _put_quarantine(store, institution, failures)
+    inputs = _fingerprint(infos, _options_fingerprint(options.segment))
+    write_marker(store, DATASET, institution, inputs=inputs, report=_plain(report))
+    return report
+
+
+def declare_options(store: ObjectStore, options: SegmentOptions) -> None:
+    """Note by which options pages are cut from now on: what was cut by others is out of date."""
+    inputs = _options_fingerprint(options)
+    if _declared_options(store) != inputs:
+        write_marker(store, _OPTIONS_DATASET, _OPTIONS_KEY, inputs=inputs, report=asdict(options))
+
+
+def wanted_institutions(store: ObjectStore) -> dict[str, str]:
+    """Return every institution that has snapshots, and the fingerprint of those.
+
+    The options that were declared last, rule file included, are part of it.
+    """
+    options = _declared_options(store)
+    found: dict[str, list[ObjectInfo]] = defaultdict(list)
+    for info in _snapshots(store, SNAPSHOTS_FOLDER):
+        institution = institution_of(info.path)
+        if institution:
+            found[institution].append(info)
+    return {institution: _fingerprint(infos, options) for institution, infos in found.items()}
+
+
+def built_institutions(store: ObjectStore) -> dict[str, str]:
+    """Return what every institution's records were built from."""
+    return {key: marker.inputs for key, marker in read_markers(store, DATASET).items()}
+
+
+def record_problems(institution: str, *, store: ObjectStore) -> list[str]:
+    """Return which promises the stored records of an institution break: none, if all is well."""
+    rows = read_table(store, records_path(institution), SOURCE_RECORDS)
+    found = rows.select(
+        empty=(pl.col("text").str.strip_chars() == "").sum(),
+        nowhere=pl.any_horizontal(pl.col("url", "institution", "snapshot").is_null()).sum(),
+        undated=pl.col("fetched_at").is_null().sum(),
+        disordered=(pl.col("order").diff().over("snapshot") <= 0).sum(),
+    ).row(0, named=True)
+    return [f"{institution}: {count} records {name}" for name, count in found.items() if count]
+
+
+def _snapshots(store: ObjectStore, folder: str) -> list[ObjectInfo]:
+    return [info for info in store.list(folder) if info.path.lower().endswith(SUFFIXES)]
+
+
+def _fingerprint(infos: list[ObjectInfo], options: str) -> str:
+    parts = (f"{info.path}\n{info.etag}\n{info.size_bytes}" for info in infos)
+    return fingerprint([f"segmenter {SEGMENTER_VERSION}", f"options {options}", *parts])
+
+
+def _options_fingerprint(options: SegmentOptions) -> str:
+    return fingerprint([json.dumps(asdict(options), sort_keys=True)])
+
+
+def _declared_options(store: ObjectStore) -> str:
+    declared = read_markers(store, _OPTIONS_DATASET).get(_OPTIONS_KEY)
+    return declared.inputs if declared else _options_fingerprint(SegmentOptions())
+
+
+def _iter_results(
+    infos: list[ObjectInfo], *, store: ObjectStore, options: FlowOptions
+) -> Iterator[PageResult]:
+    """Cut the snapshots in killable workers, in the order of their paths."""
+    small = [info for info in infos if info.size_bytes <= _MAX_SNAPSHOT_BYTES]
+    for info in infos:
+        if info.size_bytes > _MAX_SNAPSHOT_BYTES:
+            yield lost_page(_snapshot(info, b""), f"the snapshot has {info.size_bytes} bytes")
+    jobs = (Job(_snapshot(info, store.read(info.path)), options.segment) for info in small)
+    with Pool(
+        options.target,
+        workers=min(options.workers, max(1, len(small))),
+        deadline_seconds=options.deadline_seconds,
+        memory_bytes=options.memory_bytes,
+    ) as pool:
+        for info, outcome in zip(small, pool.map(jobs), strict=True):
+            if isinstance(outcome, Done):
+                yield outcome.value
+            else:
+                yield lost_page(_snapshot(info, b""), f"{outcome.reason}: {outcome.detail}")
+
+
+def _snapshot(info: ObjectInfo, body: bytes) -> Snapshot:
+    institution = institution_of(info.path) or ""
+    return Snapshot(info.path, institution, body, modified_at=info.modified_at)
+
+
+def _put_quarantine(store: ObjectStore, institution: str, failures: list[SourceRecord]) -> None:
+    path = quarantine_path(institution)
+    if failures:
+        store.put(path, parquet_bytes(quarantine_rows(failures), SOURCE_RECORDS_QUARANTINE))
+    else:
+        store.delete([path])
+
+
+def _report(
+    institution: str, results: list[PageResult], *, records: list[SourceRecord], samples: int
+) -> RecordsReport:
+    dropped = sum((result.dropped for result in results), Counter[str]())
+    failures = [result.failure for result in results if result.failure]
+    step = max(1, -(-len(records) // max(1, samples)))
+    return RecordsReport(
+        institution,
+        pages_seen=len(results),
+        pages_failed=len(failures),
+        blocks_total=sum(result.blocks for result in results),
+        blocks_kept=len(records),
+        blocks_deduped=dropped["duplicate"],
+        dropped=dict(sorted(dropped.items())),
+        languages=dict(sorted(sum((r.languages for r in results), Counter[str]()).items())),
+        samples=tuple((r.provenance.section or "", r.text) for r in records[::step][:samples]),
+        failures=tuple((r.meta.snapshot or "", r.meta.error or "") for r in failures[:samples]),
+    )
+
+
+def _plain(report: RecordsReport) -> dict[str, object]:
+    counted = ("pages_seen", "pages_failed", "blocks_total", "blocks_kept", "blocks_deduped")
+    files = [records_path(report.institution)]
+    if report.pages_failed:
+        files.append(quarantine_path(report.institution))
+    return {
+        "files": files,
+        **{name: getattr(report, name) for name in counted},
+        "dropped": dict(report.dropped),
+        "languages": dict(report.languages),
+    }

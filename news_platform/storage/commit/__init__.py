@@ -1,0 +1,1 @@
+"""How data becomes visible: publishing, markers and the root file."""

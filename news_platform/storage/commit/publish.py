@@ -1,0 +1,58 @@
+"""Publish a set of files as one unit: put what changed, delete strays, write the marker last."""
+
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from news_platform.storage.objects.store import ObjectInfo, ObjectStore
+
+# Uploads wait for the network and local puts for the disk, not for us.
+_CONCURRENT_PUTS = 8
+_COMPARE_BYTES = 4 * 1024 * 1024
+
+
+def publish(
+    store: ObjectStore,
+    files: Mapping[str, bytes | Path],
+    *,
+    marker: str,
+    marker_body: bytes,
+    replaces: Iterable[str] = (),
+) -> None:
+    """Make the stored unit equal to `files` and commit it by its marker.
+
+    Strays are what lies under the folders `replaces` and is not in `files`. A file that already has
+    these bytes is left alone, tag and time included, so a repeated publish changes nothing. When
+    any stored file must change or go, a marker of an earlier publish is removed first: a reader who
+    trusts markers never takes a mixture of old and new for a finished unit. To put a lost file
+    back leaves the marker, and so all that follows it, alone.
+    """
+    stored = {info.path: info for folder in replaces for info in store.list(folder)}
+    strays = stored.keys() - files.keys() - {marker}
+    changed = [path for path, body in files.items() if not _holds(store, path, body, stored)]
+    if strays or any(path in stored or store.exists(path) for path in changed):
+        store.delete([marker])
+    with ThreadPoolExecutor(_CONCURRENT_PUTS) as pool:
+        for _ in pool.map(lambda path: store.put(path, files[path]), changed):
+            pass
+    store.delete(sorted(strays))
+    if not _holds(store, marker, marker_body, {}):
+        store.put(marker, marker_body)
+
+
+def _holds(
+    store: ObjectStore, path: str, body: bytes | Path, stored: Mapping[str, ObjectInfo]
+) -> bool:
+    info = stored.get(path) or store.find(path)
+    size = len(body) if isinstance(body, bytes) else body.stat().st_size
+    return info is not None and info.size_bytes == size and _same_bytes(store, path, body)
+
+
+def _same_bytes(store: ObjectStore, path: str, body: bytes | Path) -> bool:
+    if isinstance(body, bytes):
+        return store.read(path) == body
+    with store.stream(path) as stored, body.open("rb") as ours:
+        while piece := ours.read(_COMPARE_BYTES):
+            if stored.read(len(piece)) != piece:
+                return False
+    return True

@@ -1,0 +1,60 @@
+"""What a root says of itself: which world it holds, and whether automation is paused."""
+
+import json
+
+from news_platform.errors import ConfigError, StorageError
+from news_platform.storage.objects.store import ObjectStore
+
+ROOT_FILE = "root.json"
+PAUSE_FILE = "paused"
+SAMPLE, REAL = "sample", "real"
+
+
+def read_world(store: ObjectStore) -> str | None:
+    """Return `sample` or `real`, or None for a root that nobody has claimed yet."""
+    if not store.exists(ROOT_FILE):
+        return None
+    try:
+        world = json.loads(store.read(ROOT_FILE))["world"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise StorageError(
+            f"cannot read {store.uri(ROOT_FILE)!r}: it should say which world this root holds, "
+            'as {"world": "real"} or {"world": "sample"}',
+            thing=ROOT_FILE,
+        ) from error
+    return str(world)
+
+
+def claim_root(store: ObjectStore, *, sample: bool | None) -> str:
+    """Mark the root as the sample's or as real, or check the mark; return the world it holds.
+
+    `None` takes the root as it is, a fresh one as real. Fiction and real data never share a root.
+    """
+    wanted = {True: SAMPLE, False: REAL, None: None}[sample]
+    found = read_world(store)
+    if found is None:
+        found = wanted or REAL
+        store.put_if_absent(ROOT_FILE, json.dumps({"world": found}).encode())
+        found = read_world(store) or found
+    if wanted not in (None, found):
+        raise ConfigError(
+            f"root {store.url!r} holds the {found} world, not the {wanted} one: "
+            "set NEWS_PLATFORM_ROOT to another folder",
+            thing=store.url,
+        )
+    return found
+
+
+def is_paused(store: ObjectStore) -> bool:
+    """Tell whether an operator has paused all sensors of this root."""
+    return store.exists(PAUSE_FILE)
+
+
+def pause(store: ObjectStore) -> None:
+    """Pause all sensors of this root."""
+    store.put(PAUSE_FILE, b"")
+
+
+def resume(store: ObjectStore) -> None:
+    """Let all sensors of this root go on."""
+    store.delete([PAUSE_FILE])

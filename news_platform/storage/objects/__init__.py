@@ -1,0 +1,1 @@
+"""Object stores: one interface over local folders, S3, GCS and HTTPS."""

@@ -1,0 +1,1 @@
+"""The SQL ledger: engine, migrations and leases."""

@@ -1,0 +1,125 @@
+"""Open the SQL ledger: SQLite under a local root or PostgreSQL by URL, and bring its schema up."""
+
+from pathlib import Path
+from urllib.parse import unquote
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from news_platform.errors import ConfigError, StorageError
+from news_platform.storage.objects.error_mapping import explained
+
+# Writers of other processes hold the lock for milliseconds; a minute means that one hangs.
+_BUSY_TIMEOUT_MS = 60_000
+_MIGRATIONS = Path(__file__).parent / "migrations"
+# Any constant will do, as long as all our processes take the same PostgreSQL advisory lock.
+_MIGRATION_LOCK = 7_236_120_455
+
+
+def ledger_url(root: str, configured: str | None) -> str:
+    """Return the configured URL, else that of `ledger.sqlite` under a local root."""
+    if configured:
+        return configured
+    if "://" in root and not root.startswith("file://"):
+        cause = "a remote root needs a ledger of its own; set the ledger URL"
+        raise ConfigError(f"no ledger for root {root!r}: {cause}", thing=root)
+    folder = Path(unquote(root.removeprefix("file://")) if "://" in root else root).expanduser()
+    return f"sqlite:///{folder.absolute() / 'ledger.sqlite'}"
+
+
+def open_engine(url: str) -> sa.Engine:
+    """Return an engine for `sqlite:///…` or `postgresql+psycopg2://…`.
+
+    On SQLite a transaction takes the write lock at once (`BEGIN IMMEDIATE`), so two writers wait
+    for each other instead of failing half-way; `reading(engine)` is for those who only read.
+    """
+    try:
+        engine = sa.create_engine(_checked(url), pool_pre_ping=True)
+    except ImportError as error:
+        cure = "install news-platform with its extra `cluster`"
+        raise ConfigError(f"the ledger's driver {error.name!r} is missing; {cure}") from error
+    if engine.dialect.name == "sqlite":
+        _tune_sqlite(engine)
+    return engine
+
+
+def reading(engine: sa.Engine) -> sa.Engine:
+    """Return the same engine for transactions that only read: on SQLite they wait for nobody."""
+    return engine.execution_options(reading=True)
+
+
+def migrate(engine: sa.Engine) -> None:
+    """Bring the schema to the newest revision; safe when several processes do it at once."""
+    thing = engine.url.render_as_string(hide_password=True)
+    try:
+        with engine.begin() as connection:
+            _upgrade(connection)
+    except sa.exc.OperationalError as error:
+        cause = f"{_first_line(error)}; check the address and the server"
+        raise StorageError(f"cannot open ledger {thing!r}: {cause}", thing=thing) from error
+
+
+def _upgrade(connection: sa.Connection) -> None:
+    # Alembic takes 0.2 s to import, and only who opens a ledger needs it.
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
+    command.upgrade(config, "head")
+
+
+def _checked(url: str) -> sa.URL:
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError as error:
+        raise _not_a_ledger() from error
+    if parsed.drivername == "postgresql":
+        # SQLAlchemy's own default driver changes with its version.
+        return parsed.set(drivername="postgresql+psycopg2")
+    if parsed.drivername not in ("sqlite", "postgresql+psycopg2"):
+        raise _not_a_ledger()
+    return parsed
+
+
+def _not_a_ledger() -> ConfigError:
+    # The URL itself stays out of the message: it may hold a password.
+    expected = "sqlite:///PATH or postgresql+psycopg2://HOST/DATABASE"
+    return ConfigError(f"not a ledger URL: expected {expected}")
+
+
+def _first_line(error: sa.exc.DBAPIError) -> str:
+    return str(error.orig).strip().partition("\n")[0]
+
+
+def _tune_sqlite(engine: sa.Engine) -> None:
+    database = engine.url.database
+    if database and database != ":memory:":
+        with explained("open", database):
+            Path(database).parent.mkdir(parents=True, exist_ok=True)
+    event.listen(engine, "connect", _prepare)
+    event.listen(engine, "begin", _begin)
+
+
+def _prepare(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
+    # The driver must not begin transactions by itself; `_begin` does.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for pragma in (
+        f"busy_timeout = {_BUSY_TIMEOUT_MS}",
+        "journal_mode = WAL",
+        "synchronous = NORMAL",
+        "foreign_keys = ON",
+    ):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin(connection: sa.Connection) -> None:
+    reading = connection.get_execution_options().get("reading", False)
+    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")

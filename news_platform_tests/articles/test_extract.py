@@ -1,0 +1,234 @@
+"""Reading articles: the rules on small pages, the floors on real ones."""
+
+import gzip
+import json
+import re
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from news_platform.articles.extract import Article, article_type, extract_article
+from news_platform_tests.rss.web import SENTENCES, page
+
+URL = "https://post.example/2025/bridge"
+PROSE = "".join(f"<p>{sentence} {sentence}</p>" for sentence in SENTENCES)
+TEXT = "\n".join(f"{sentence} {sentence}" for sentence in SENTENCES)
+
+
+def test_a_page_gives_text_and_facts() -> None:
+    article = extract_article(page("the bridge"), URL)
+    assert article.title == "News of the bridge"
+    assert article.authors == ("Ada Writer",)
+    assert article.published_at == datetime(2025, 11, 3, 8, tzinfo=UTC)
+    assert (article.section, article.language, article.article_type) == ("Local", "en", "news")
+    assert article.clean_text.count("\n") == len(SENTENCES) - 1
+    assert "Home" not in article.full_text
+    assert article.full_text.startswith("News of the bridge")
+
+
+@pytest.mark.parametrize("html", ["", "   ", b"", "<!-- nothing -->", b"\x00\x01"])
+def test_a_page_without_markup_is_an_empty_article(html: str | bytes) -> None:
+    assert extract_article(html, URL).clean_text == ""
+
+
+def test_text_and_bytes_give_the_same_article() -> None:
+    html = page("the bridge")
+    assert extract_article(html, URL) == extract_article(html.decode(), URL)
+
+
+@pytest.mark.parametrize(
+    ("charset", "declared"),
+    [("iso-8859-1", True), ("windows-1251", True), ("shift_jis", True), ("utf-8", False)],
+)
+def test_the_declared_charset_is_used(charset: str, declared: bool) -> None:
+    word = {"windows-1251": "Мост", "shift_jis": "日本語"}.get(charset, "Brücke")
+    meta = f'<meta charset="{charset}">' if declared else ""
+    html = f"<html><head>{meta}<title>{word}</title></head><body>{PROSE}</body></html>"
+    assert extract_article(html.encode(charset), URL).title == word
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        pytest.param('<div class="newsletter-signup"><p>{junk}</p></div>', id="newsletter"),
+        pytest.param("<aside><p>{junk}</p></aside>", id="aside"),
+        pytest.param('<div id="comments"><p>{junk}</p></div>', id="comments"),
+        pytest.param('<div style="display: none"><p>{junk}</p></div>', id="hidden by style"),
+        pytest.param("<div hidden><p>{junk}</p></div>", id="hidden"),
+        pytest.param('<div role="complementary"><p>{junk}</p></div>', id="role"),
+        pytest.param("<figure><figcaption>{junk}</figcaption></figure>", id="caption"),
+        pytest.param("<script>{junk}</script>", id="script"),
+    ],
+)
+def test_boilerplate_stays_out_of_the_clean_text(around: str) -> None:
+    junk = "Sign up for our letter and never miss what we have to say about this matter."
+    html = f"<body><article><h1>T</h1>{PROSE}{around.format(junk=junk)}</article></body>"
+    assert extract_article(html, URL).clean_text == TEXT
+
+
+def test_a_class_word_that_covers_the_article_is_no_sign_of_boilerplate() -> None:
+    html = f'<body><div class="sidebar-grid__content">{PROSE}</div></body>'
+    assert extract_article(html, URL).clean_text == TEXT
+
+
+def test_an_article_in_alike_chunks_is_read_whole() -> None:
+    chunks = "".join(f'<div class="chunk">{part}</div>' for part in (PROSE, PROSE, PROSE))
+    related = f"<div class=related><p>{SENTENCES[0]}</p></div>"
+    html = f"<body><main><div>{chunks}</div>{related}</main></body>"
+    assert extract_article(html, URL).clean_text == "\n".join([TEXT] * 3)
+
+
+def test_of_several_articles_on_one_page_the_first_is_read() -> None:
+    second = "".join(f"<p>Another matter entirely. {sentence} </p>" * 3 for sentence in SENTENCES)
+    html = (
+        f"<body><main><article><h1>One</h1>{PROSE}</article>"
+        f"<article><h1>Two</h1>{second}</article></main></body>"
+    )
+    assert extract_article(html, URL).clean_text == TEXT
+
+
+def test_the_lead_between_headline_and_body_belongs_to_the_text() -> None:
+    lead = "The council has decided, and the bridge will be repaired at last."
+    html = (
+        f'<body><header><h1>T</h1><p class="lead">{lead}</p></header>'
+        f'<div class="article-body">{PROSE}</div></body>'
+    )
+    assert extract_article(html, URL).clean_text == f"{lead}\n{TEXT}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Read more: what the mayor says",
+        "The bridge in 2019 (Image: Getty)",
+        "Published: 3 November 2025, 10:20",
+        "Photo: Ada Writer",
+    ],
+)
+def test_pointers_credits_and_date_lines_are_dropped(line: str) -> None:
+    html = f"<body><article>{PROSE}<p>{line}</p>{PROSE}</article></body>"
+    assert line not in extract_article(html, URL).clean_text
+
+
+def test_lists_and_tables_inside_the_article_are_kept() -> None:
+    extra = (
+        "<ul><li>First, the pillars are made safe.</li></ul>"
+        "<table><tr><td>a</td><td>1</td></tr></table>"
+    )
+    html = f"<body><article>{PROSE}{extra}{PROSE}</article></body>"
+    text = extract_article(html, URL).clean_text
+    assert "First, the pillars are made safe." in text
+    assert "a 1" in text.splitlines()
+
+
+def test_links_out_are_absolute_each_once_and_to_other_hosts_only() -> None:
+    links = (
+        '<p>As <a href="https://other.example/x">they</a> and <a href="//other.example/x#2">we</a>,'
+        ' <a href="/own">ours</a>, <a href="mailto:a@b.example">mail</a>,'
+        ' <a href="https://other.example/x">they</a> wrote about the bridge again today.</p>'
+    )
+    html = f"<body><article>{PROSE}{links}</article></body>"
+    assert extract_article(html, URL).out_links == (
+        "https://other.example/x",
+        "https://other.example/x#2",
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "url", "expected"),
+    [
+        ("NewsArticle", URL, "news"),
+        ("OpinionNewsArticle", URL, "opinion"),
+        ("", "https://post.example/opinion/x", "opinion"),
+        ("NewsArticle", "https://post.example/live/x", "live"),
+        ("LiveBlogPosting", URL, "live"),
+        ("Review", URL, "review"),
+    ],
+)
+def test_the_type_comes_from_the_page_or_its_address(kind: str, url: str, expected: str) -> None:
+    assert article_type(kind, url=url) == expected
+
+
+def test_a_deeply_nested_page_is_read_or_given_up_but_never_breaks() -> None:
+    html = "<div>" * 5_000 + PROSE + "</div>" * 5_000
+    assert isinstance(extract_article(html, URL), Article)
+
+
+# Measured 0.970 and 0.955 over the two sets; a floor may only rise.
+@pytest.mark.parametrize(("name", "floor"), [("benchmark", 0.965), ("publishers", 0.950)])
+def test_the_text_of_real_pages_stays_above_its_floor(
+    bench_data: Path, name: str, floor: float
+) -> None:
+    wanted = _truth(bench_data, name)
+    scores = [
+        _precision_recall(_real(bench_data, name, key).clean_text, str(truth["body"]))
+        for key, truth in wanted.items()
+        if truth["body"]
+    ]
+    precision, recall = (sum(score[side] for score in scores) / len(scores) for side in (0, 1))
+    assert 2 * precision * recall / (precision + recall) >= floor
+
+
+def test_the_facts_of_real_pages_stay_above_their_floors(bench_data: Path) -> None:
+    hits: dict[str, list[bool]] = {"title": [], "authors": [], "day": []}
+    invented = 0
+    for key, truth in _truth(bench_data, "publishers").items():
+        article = _real(bench_data, "publishers", key)
+        if truth["title"]:
+            hits["title"].append(_folded(article.title) == _folded(str(truth["title"])))
+        if truth["authors"]:
+            known = {_folded(str(name)) for name in truth["authors"]}  # type: ignore[attr-defined]  # JSON
+            hits["authors"].append({_folded(name) for name in article.authors} == known)
+        if truth["published_at"]:
+            hits["day"].append(_day(article.published_at) == _day_of(str(truth["published_at"])))
+        elif article.published_at:
+            invented += 1
+    shares = {name: sum(found) / len(found) for name, found in hits.items()}
+    assert shares["title"] >= 0.82
+    assert shares["authors"] >= 0.86
+    assert shares["day"] >= 0.98
+    assert invented == 0
+
+
+def _truth(bench_data: Path, name: str) -> dict[str, dict[str, object]]:
+    folder = bench_data / "articles" / name
+    if name == "benchmark":
+        known = json.loads((folder / "ground-truth.json").read_text())
+        return {key: {"body": value["articleBody"]} for key, value in known.items()}
+    return {path.stem: json.loads(path.read_text()) for path in (folder / "truth").glob("*.json")}
+
+
+_ARTICLES: dict[str, Article] = {}
+
+
+def _real(bench_data: Path, name: str, key: str) -> Article:
+    if key not in _ARTICLES:
+        path = bench_data / "articles" / name / "html" / f"{key}.html.gz"
+        _ARTICLES[key] = extract_article(gzip.decompress(path.read_bytes()), "")
+    return _ARTICLES[key]
+
+
+def _precision_recall(found: str, wanted: str) -> tuple[float, float]:
+    ours, theirs = _shingles(found), _shingles(wanted)
+    hit = sum((ours & theirs).values())
+    return (hit / ours.total() if ours else 0.0), hit / theirs.total()
+
+
+def _shingles(text: str) -> Counter[tuple[str, ...]]:
+    words = re.findall(r"\w+", text)
+    return Counter(tuple(words[i : i + 4]) for i in range(max(len(words) - 3, 1)))
+
+
+def _folded(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.lower()))
+
+
+def _day(moment: datetime | None) -> str | None:
+    return moment.date().isoformat() if moment else None
+
+
+def _day_of(written: str) -> str:
+    moment = datetime.fromisoformat(written)
+    return (moment.astimezone(UTC) if moment.tzinfo else moment).date().isoformat()

@@ -1,0 +1,239 @@
+"""Many WARCs at once: a bad page costs itself, a bad WARC too, and nothing a kill can do shows."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from news_platform.ccnews.page import PageOptions
+from news_platform.ccnews.plan import estimate, refuse_without_room
+from news_platform.ccnews.pool import (
+    CollectReport,
+    Crew,
+    CrewOptions,
+    Target,
+    collect_targets,
+    scratch_folder,
+)
+from news_platform.ccnews.scan import read_markers, scan_news
+from news_platform.errors import StorageError
+from news_platform.storage.objects.store import ObjectStore, open_store
+from news_platform_tests.ccnews.archive import Record, http
+from news_platform_tests.ccnews.crawl import (
+    DAY,
+    NOW,
+    collect_all,
+    collect_here,
+    mixed_pages,
+    stored_paths,
+    warc_name,
+    warc_path,
+    write_crawl,
+)
+from news_platform_tests.emulators.fault_proxy import FaultProxy
+
+PATHS = [warc_path(DAY, 1), warc_path(DAY, 2)]
+PAGES = 40
+
+
+def _hanging_page() -> Record:
+    """Return a page whose nesting stands where the guard does not look."""
+    depth = 60_000
+    html = f"<p>a</p><section>{'<div>' * depth}x{'</div>' * depth}</section><p>b</p>"
+    return Record(http(f"<html><body>{html}</body></html>"), uri="https://hang.example.com/")
+
+
+@pytest.fixture
+def crawl(tmp_path: Path) -> ObjectStore:
+    return write_crawl(tmp_path / "crawl", dict.fromkeys(PATHS, mixed_pages(PAGES)))
+
+
+def _rows(store: ObjectStore) -> pl.DataFrame:
+    return scan_news(store).sort("filename", "uri").collect()
+
+
+@pytest.fixture
+def expected(crawl: ObjectStore, tmp_path: Path) -> tuple[pl.DataFrame, set[str]]:
+    """Return the rows and paths of an undisturbed run."""
+    store = open_store(str(tmp_path / "undisturbed"))
+    for number, path in enumerate(PATHS):
+        collect_here(path, source=crawl, root=store, scratch=tmp_path / f"u{number}")
+    return _rows(store), stored_paths(store)
+
+
+def test_warcs_are_collected_side_by_side(
+    crawl: ObjectStore, local_store: ObjectStore, expected: tuple[pl.DataFrame, set[str]]
+) -> None:
+    report = collect_all(PATHS, source=crawl, root=local_store)
+    assert [marker.warc for marker in report.collected] == [warc_name(DAY, 1), warc_name(DAY, 2)]
+    assert report.failed == ()
+    assert _rows(local_store).equals(expected[0])
+    assert stored_paths(local_store) == expected[1]
+
+
+def test_the_listeners_hear_of_cost_progress_and_end(
+    crawl: ObjectStore, local_store: ObjectStore
+) -> None:
+    heard: list[str] = []
+    crew = Crew(
+        root=local_store,
+        page=PageOptions(),
+        options=CrewOptions(),
+        now=NOW,
+        attempt="a",
+        on_start=lambda cost: heard.append(f"{cost.warcs} WARC"),
+        on_progress=lambda task, progress: heard.append(f"{task.name} {progress.rows}"),
+        on_done=lambda outcome: heard.append(f"done {outcome.warc}"),
+    )
+    collect_targets([Target(PATHS[0], (crawl,))], crew)
+    assert heard[0] == "1 WARC"
+    assert f"{warc_name(DAY, 1)} {PAGES - 1}" in heard
+    assert heard[-1] == f"done {warc_name(DAY, 1)}"
+
+
+def test_nothing_to_do_starts_nothing(local_store: ObjectStore) -> None:
+    crew = Crew(local_store, PageOptions(), CrewOptions(), NOW, "a")
+    assert collect_targets([], crew) == CollectReport((), ())
+
+
+def test_a_page_that_hangs_costs_itself_and_is_counted(
+    tmp_path: Path, local_store: ObjectStore
+) -> None:
+    pages = [*mixed_pages(3), _hanging_page(), *mixed_pages(6)]
+    crawl = write_crawl(tmp_path / "crawl", {PATHS[0]: pages, PATHS[1]: mixed_pages(4)})
+    options = CrewOptions(workers=2, page_seconds=3.0)
+    report = collect_all(PATHS, source=crawl, root=local_store, crew=options)
+    assert report.failed == ()
+    first, second = report.collected
+    assert first.dropped == {"extractor_timeout": 1}
+    assert (first.rows, second.rows) == (9, 4)
+
+
+def test_a_bad_warc_does_not_keep_the_others(crawl: ObjectStore, local_store: ObjectStore) -> None:
+    crawl.put(PATHS[0], crawl.read(PATHS[0])[:-100])
+    report = collect_all([*PATHS, warc_path(DAY, 9)], source=crawl, root=local_store)
+    assert [marker.warc for marker in report.collected] == [warc_name(DAY, 2)]
+    assert [failure.warc for failure in report.failed] == [warc_name(DAY, 1), warc_name(DAY, 9)]
+    assert "is truncated" in report.failed[0].reason
+    assert not report.failed[0].reason.startswith("InputError")
+    assert [marker.warc for marker in read_markers(local_store)] == [warc_name(DAY, 2)]
+
+
+def test_a_second_source_is_read_when_the_first_fails(
+    crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
+) -> None:
+    empty = open_store(str(tmp_path / "empty"))
+    crew = Crew(local_store, PageOptions(), CrewOptions(), NOW, "a")
+    report = collect_targets([Target(PATHS[0], (empty, crawl))], crew)
+    assert report.failed == ()
+    assert report.collected[0].source == crawl.uri(PATHS[0])
+
+
+def test_a_run_that_would_not_fit_is_refused(local_store: ObjectStore) -> None:
+    with scratch_folder() as scratch, pytest.raises(StorageError, match="not enough room"):
+        refuse_without_room(
+            estimate([10**9], workers=1),
+            scratch=scratch,
+            root=local_store,
+            free_bytes=lambda folder: 10**6,
+        )
+
+
+def test_scratch_folders_of_dead_processes_are_swept() -> None:
+    with scratch_folder() as scratch:
+        dead = subprocess.Popen([sys.executable, "-c", ""])
+        dead.wait()
+        left = scratch.parent / f"news-platform-ccnews-{dead.pid}-left"
+        left.mkdir()
+        (left / "en.parquet").write_bytes(b"x")
+        with scratch_folder() as another:
+            assert another.exists()
+            assert scratch.exists()
+        assert not left.exists()
+    assert not scratch.exists()
+
+
+def test_a_source_that_drops_truncates_and_refuses_gives_the_same_rows(
+    crawl: ObjectStore,
+    s3_store: ObjectStore,
+    s3_faults: tuple[FaultProxy, str],
+    local_store: ObjectStore,
+    expected: tuple[pl.DataFrame, set[str]],
+) -> None:
+    for path in PATHS:
+        s3_store.put(path, crawl.read(path))
+    proxy = s3_faults[0]
+    proxy.inject("drop", "GET", times=2, match=".warc.gz")
+    proxy.inject("slow_down", "GET", times=1, match=".warc.gz")
+    proxy.inject("truncate", "GET", times=1, match=".warc.gz")
+    report = collect_all(PATHS, source=s3_store, root=local_store)
+    assert report.failed == ()
+    assert _rows(local_store).equals(expected[0])
+
+
+def test_two_runs_of_the_same_day_at_once_give_the_same_result(
+    crawl: ObjectStore, local_store: ObjectStore, expected: tuple[pl.DataFrame, set[str]]
+) -> None:
+    with ThreadPoolExecutor(2) as threads:
+        runs = [
+            threads.submit(collect_all, PATHS, source=crawl, root=local_store) for _ in range(2)
+        ]
+        assert all(run.result().failed == () for run in runs)
+    assert _rows(local_store).equals(expected[0])
+    assert stored_paths(local_store) == expected[1]
+
+
+_RUN = """
+import sys
+from news_platform.storage.objects.store import open_store
+from news_platform_tests.ccnews.crawl import collect_all
+collect_all(sys.argv[3:], source=open_store(sys.argv[1]), root=open_store(sys.argv[2]))
+"""
+
+
+def _start_run(crawl: ObjectStore, store: ObjectStore) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, "-c", _RUN, crawl.url, store.url, *PATHS]
+    return subprocess.Popen(command, start_new_session=True)
+
+
+def _kills_and_reruns(
+    kills: int, crawl: ObjectStore, expected: tuple[pl.DataFrame, set[str]], tmp_path: Path
+) -> None:
+    undisturbed = open_store(str(tmp_path / "timing"))
+    started = time.monotonic()
+    assert _start_run(crawl, undisturbed).wait() == 0
+    longest = time.monotonic() - started
+    chance = random.Random(11)
+    for number in range(kills):
+        store = open_store(str(tmp_path / f"killed{number}"))
+        run = _start_run(crawl, store)
+        time.sleep(longest * chance.uniform(0.3, 1.0))
+        os.killpg(run.pid, signal.SIGKILL)
+        run.wait()
+        done = {marker.warc for marker in read_markers(store)}
+        for path in PATHS:
+            if path.rpartition("/")[2] not in done:
+                scratch = tmp_path / f"{number}-{len(done)}-{path[-20:]}"
+                collect_here(path, source=crawl, root=store, scratch=scratch)
+        assert _rows(store).equals(expected[0])
+        assert {path for path in stored_paths(store) if "tmp" not in path} == expected[1]
+
+
+def test_kill_9_and_a_second_run_give_the_same_rows(
+    crawl: ObjectStore, expected: tuple[pl.DataFrame, set[str]], tmp_path: Path
+) -> None:
+    _kills_and_reruns(2, crawl, expected, tmp_path)
+
+
+@pytest.mark.soak
+def test_kill_9_at_thirty_moments_and_second_runs_give_the_same_rows(
+    crawl: ObjectStore, expected: tuple[pl.DataFrame, set[str]], tmp_path: Path
+) -> None:
+    _kills_and_reruns(30, crawl, expected, tmp_path)

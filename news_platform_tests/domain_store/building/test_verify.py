@@ -1,0 +1,186 @@
+"""Walking a bucket, sweeping it, and the quick checks after a build."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from news_platform.domain_store.building.gc import sweep_bucket
+from news_platform.domain_store.building.verify import verify_bucket
+from news_platform.domain_store.checks import (
+    iter_count_problems,
+    iter_orphan_problems,
+    iter_reading_problems,
+)
+from news_platform.domain_store.commit import read_current
+from news_platform.domain_store.layout import (
+    STORE_FILE,
+    current_path,
+    entries_path,
+    records_path,
+    view_path,
+)
+from news_platform.domain_store.manifest import Manifest
+from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.storage.objects.store import ObjectStore
+from news_platform_tests.domain_store.pages import NOW, SMALL, build, stage
+
+BUCKETS = range(SMALL.buckets)
+
+
+@pytest.fixture
+def built(root: ObjectStore) -> ObjectStore:
+    """Return a root with three days, one of them built twice."""
+    stage(root, {f"2025-11-{day:02d}": [f"org.d{n}" for n in range(20)] for day in (1, 2)})
+    build(root)
+    stage(root, {"2025-11-01": ["org.d1"], "2025-11-03": ["org.d2"]})
+    build(root)
+    return root
+
+
+def _manifest(store: ObjectStore) -> Manifest:
+    """Return the manifest of a bucket that has data."""
+    found = [read_current(store, bucket).manifest for bucket in BUCKETS]
+    return max((m for m in found if m), key=lambda manifest: manifest.index.records)
+
+
+def _problems(store: ObjectStore) -> list[str]:
+    return [problem for bucket in BUCKETS for problem in verify_bucket(store, bucket).problems]
+
+
+def test_a_sound_store_has_no_problems(built: ObjectStore) -> None:
+    assert _problems(built) == []
+    assert sum(verify_bucket(built, bucket).records for bucket in BUCKETS) == 22
+
+
+def test_an_empty_root_has_no_problems(root: ObjectStore) -> None:
+    assert verify_bucket(root, 0).problems == ()
+
+
+def test_a_broken_manifest_is_named_and_the_other_buckets_are_walked(built: ObjectStore) -> None:
+    manifest = _manifest(built)
+    _cut(built, current_path(manifest.bucket))
+    (problem,) = _problems(built)
+    assert current_path(manifest.bucket) in problem
+    assert sum(verify_bucket(built, bucket).records for bucket in BUCKETS) > 0
+
+
+def test_a_changed_number_of_buckets_is_a_problem(built: ObjectStore) -> None:
+    built.put(STORE_FILE, b'{"format": 1, "buckets": 8}')
+    assert "is one of 4" in _problems(built)[0]
+
+
+def _flip(store: ObjectStore, path: str) -> None:
+    body = bytearray(store.read(path))
+    body[len(body) // 2] ^= 0xFF
+    store.put(path, bytes(body))
+
+
+def _cut(store: ObjectStore, path: str) -> None:
+    store.put(path, store.read(path)[:-1])
+
+
+def _remove(store: ObjectStore, path: str) -> None:
+    store.delete([path])
+
+
+@pytest.mark.parametrize("damage", [_flip, _cut, _remove])
+def test_a_damaged_data_file_is_named(
+    built: ObjectStore, damage: Callable[[ObjectStore, str], None]
+) -> None:
+    path = _manifest(built).segments[0].files[0].path
+    damage(built, path)
+    problems = _problems(built)
+    assert problems
+    assert all(path in problem for problem in problems)
+
+
+@pytest.mark.parametrize("damage", [_cut, _remove])
+@pytest.mark.parametrize("place", [entries_path, records_path])
+def test_a_damaged_description_is_named(
+    built: ObjectStore,
+    damage: Callable[[ObjectStore, str], None],
+    place: Callable[[int, str], str],
+) -> None:
+    manifest = _manifest(built)
+    path = place(manifest.bucket, manifest.segments[0].name)
+    damage(built, path)
+    assert any(path in problem for problem in _problems(built))
+
+
+@pytest.mark.parametrize("damage", [_cut, _remove])
+def test_a_damaged_index_is_named(
+    built: ObjectStore, damage: Callable[[ObjectStore, str], None]
+) -> None:
+    for path in (_manifest(built).index.path, _manifest(built).index.ranges_path):
+        body = built.read(path)
+        damage(built, path)
+        assert any(path in problem for problem in _problems(built))
+        built.put(path, body)
+    assert _problems(built) == []
+
+
+def test_another_domains_records_under_an_entry_are_noticed(built: ObjectStore) -> None:
+    manifest = _manifest(built)
+    file = manifest.segments[0].files[0]
+    domain = DomainStore(built).catalog(manifest.bucket)["domain"][0]
+    body = built.read(file.path)
+    entry = DomainStore(built).entry(domain)
+    assert entry is not None
+    other = next(
+        DomainStore(built).entry(name)
+        for name in DomainStore(built).catalog(manifest.bucket)["domain"]
+        if name != domain
+    )
+    assert other is not None
+    assert len(body) > 0
+    swapped = DomainStore(built).catalog(manifest.bucket)["domain"].to_list()
+    index = built.read(manifest.index.path)
+    a, b = (f'"domain":"{name}"'.encode() for name in swapped[:2])
+    built.put(manifest.index.path, index.replace(a, b'"domain":"x"').replace(b, a))
+    assert any("does not say what the entries say" in problem for problem in _problems(built))
+
+
+def test_an_old_view_is_noticed_and_the_next_build_renews_it(built: ObjectStore) -> None:
+    bucket = _manifest(built).bucket
+    built.put(view_path(bucket), b"old\n")
+    assert any("not the newest index" in problem for problem in _problems(built))
+    build(built)
+    assert _problems(built) == []
+
+
+def test_sweeping_keeps_what_counts_and_deletes_what_expired(built: ObjectStore) -> None:
+    later = max(info.modified_at for info in built.list("domain_store")) + 2 * SMALL.grace
+    before = {domain: DomainStore(built).count(domain) for domain in DomainStore(built).domains()}
+    swept = [sweep_bucket(built, bucket, options=SMALL, now=later) for bucket in BUCKETS]
+    assert sum(report.files for report in swept) > 0
+    assert _problems(built) == []
+    reader = DomainStore(built)
+    assert {domain: reader.count(domain) for domain in reader.domains()} == before
+    again = [sweep_bucket(built, bucket, options=SMALL, now=later) for bucket in BUCKETS]
+    assert sum(report.files for report in again) == 0
+
+
+def test_the_checks_pass_after_a_build(built: ObjectStore) -> None:
+    assert list(iter_count_problems(built, BUCKETS)) == []
+    assert list(iter_reading_problems(built, BUCKETS, seed=1)) == []
+    assert list(iter_orphan_problems(built, BUCKETS, before=NOW + timedelta(days=9999))) == []
+
+
+def test_a_batch_that_is_staged_and_not_built_fails_the_count(built: ObjectStore) -> None:
+    stage(built, {"2025-11-04": ["org.d1"]})
+    assert any("2025-11-04" in problem for problem in iter_count_problems(built, BUCKETS))
+
+
+def test_a_damaged_file_fails_the_reading(built: ObjectStore) -> None:
+    path = _manifest(built).segments[0].files[0].path
+    built.put(path, b"\0" * 100_000)
+    problems = list(iter_reading_problems(built, BUCKETS, seed=1))
+    assert any(path in problem for problem in problems)
+
+
+def test_a_stray_file_is_an_orphan(built: ObjectStore) -> None:
+    built.put("domain_store/data/0/0/part-stray.jsonl.gz", b"stray")
+    problems = list(iter_orphan_problems(built, [0], before=NOW + timedelta(days=9999)))
+    assert len(problems) == 1
+    assert "part-stray" in problems[0]

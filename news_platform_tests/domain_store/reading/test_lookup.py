@@ -1,0 +1,414 @@
+"""Reading by domain: what is found, how much is asked of the store, and how damage shows."""
+
+import json
+import random
+import tracemalloc
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+
+from news_platform.domain_store.bucket import bucket_of
+from news_platform.domain_store.layout import STORE_FILE
+from news_platform.domain_store.options import BuildOptions
+from news_platform.domain_store.reading import fragments
+from news_platform.domain_store.reading.lookup import DomainStore, read_rows_from_offset
+from news_platform.domain_store.staging.stage import stage_batch
+from news_platform.errors import InputError, StorageError
+from news_platform.storage.objects.store import ByteStream, NotFound, ObjectInfo, ObjectStore
+from news_platform_tests.domain_store.pages import NOW, SMALL, build, news_rows, stage
+
+DAYS = {f"2025-11-{day:02d}": ["org.a", "org.b"] for day in range(1, 5)}
+
+ONE = replace(SMALL, buckets=1)
+
+
+class Counted(ObjectStore):
+    """An object store that counts requests for bytes."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        super().__init__(store._backend, store._prefix)
+        self.gets: list[str] = []
+
+    def read_with_info(self, path: str) -> tuple[bytes, ObjectInfo]:
+        self.gets.append(path)
+        return super().read_with_info(path)
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        self.gets.append(path)
+        return super().read_range(path, start, length)
+
+    def stream(self, path: str, *, start: int = 0, expected_size: int | None = None) -> ByteStream:
+        self.gets.append(path)
+        return super().stream(path, start=start, expected_size=expected_size)
+
+
+def _build_days(store: ObjectStore) -> None:
+    for day, hosts in DAYS.items():
+        stage(store, {day: hosts})
+        build(store)
+
+
+def test_records_come_oldest_first_on_every_kind_of_store(any_store: ObjectStore) -> None:
+    _build_days(any_store)
+    reader = DomainStore(any_store)
+    assert [row["uri"] for row in reader.records("a.org")] == [f"https://org.a/{d}/0" for d in DAYS]
+    assert reader.count("a.org") == 4
+
+
+def test_a_warm_lookup_is_one_request_a_fragment_and_a_cold_one_three_more(
+    s3_store: ObjectStore,
+) -> None:
+    _build_days(s3_store)
+    counted = Counted(s3_store)
+    reader = DomainStore(counted)
+    entry = DomainStore(s3_store).entry("a.org")
+    assert entry is not None
+    assert len(list(reader.records("a.org"))) == 4
+    assert len(counted.gets) <= len(entry.fragments) + 3
+    counted.gets.clear()
+    assert len(list(reader.records("a.org"))) == 4
+    assert len(counted.gets) == len(entry.fragments)
+    counted.gets.clear()
+    assert reader.count("a.org") == 4
+    assert counted.gets == []
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        "nowhere.org",
+        "",
+        ".",
+        "www.a.org",
+        "a\udcff.org",
+        "zzzz.zz",
+        "a.or",
+        "a.orgx",
+        "www.a.org",
+        "a\udcff.org",
+    ],
+)
+def test_an_unknown_domain_is_empty(root: ObjectStore, domain: str) -> None:
+    _build_days(root)
+    reader = DomainStore(root)
+    assert list(reader.records(domain)) == []
+    assert reader.count(domain) == 0
+    assert reader.entry(domain) is None
+
+
+@pytest.mark.parametrize("spelled", ["A.org", "a.org.", " A.ORG. "])
+def test_a_known_domain_is_found_however_it_is_spelled(root: ObjectStore, spelled: str) -> None:
+    _build_days(root)
+    reader = DomainStore(root)
+    assert reader.count(spelled) == 4
+    assert len(list(reader.records(spelled, since="2025-11-03"))) == 2
+
+
+def test_a_domain_in_its_own_letters_is_found_by_them(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": ["de.xn--bcher-kva"]})
+    build(root)
+    assert DomainStore(root).count("Bücher.de") == 1
+    assert [row["domain"] for row in DomainStore(root).records("bücher.de")] == ["xn--bcher-kva.de"]
+
+
+def test_capitals_of_a_foreign_crawl_are_found_as_they_were_written(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": ["org.A"], "2025-11-02": ["org.a", "org.a"]})
+    build(root)
+    assert (DomainStore(root).count("A.org"), DomainStore(root).count("a.org")) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "since",
+    [
+        date(2025, 11, 3),
+        datetime(2025, 11, 3, 23),  # noqa: DTZ001 - what a notebook gives
+        datetime(2025, 11, 4, 1, tzinfo=timezone(timedelta(hours=3))),
+        "2025-11-03",
+    ],
+)
+def test_since_is_a_day_or_an_instant_of_it(root: ObjectStore, since: date | str) -> None:
+    _build_days(root)
+    assert len(list(DomainStore(root).records("a.org", since=since))) == 2
+
+
+def test_since_knows_that_may_is_before_november_when_it_is_written_as_5(root: ObjectStore) -> None:
+    rows = news_rows(["org.a", "org.a"], day="2013-5-7")
+    late = news_rows(["org.a"], day="2013-11-07")
+    stage_batch([rows, late], store=root, batch="CC-MAIN", inputs="x", options=SMALL)
+    build(root)
+    reader = DomainStore(root)
+    assert len(list(reader.records("a.org", since="2013-11-01"))) == 1
+    assert len(list(reader.records("a.org", since="2013-05-07"))) == 3
+
+
+def test_a_bad_limit_or_day_is_told_at_once(root: ObjectStore) -> None:
+    reader = DomainStore(root)
+    with pytest.raises(InputError, match="limit is -1"):
+        reader.records("a.org", limit=-1)
+    with pytest.raises(InputError, match="invalid since 'yesterday'"):
+        reader.records("a.org", since="yesterday")
+
+
+@pytest.mark.parametrize(("limit", "count"), [(0, 0), (1, 1), (3, 3), (99, 4), (None, 4)])
+def test_a_limit_ends_the_reading(root: ObjectStore, limit: int | None, count: int) -> None:
+    _build_days(root)
+    assert len(list(DomainStore(root).records("a.org", limit=limit))) == count
+
+
+@pytest.mark.parametrize(
+    ("since", "count"),
+    [("2025-11-03", 2), (date(2025, 11, 3), 2), ("2026-01-01", 0), ("2000-01-01", 4)],
+)
+def test_since_compares_the_day_of_the_warc(
+    root: ObjectStore, since: str | date, count: int
+) -> None:
+    _build_days(root)
+    assert len(list(DomainStore(root).records("a.org", since=since))) == count
+
+
+def test_since_leaves_files_of_older_days_unread(root: ObjectStore) -> None:
+    _build_days(root)
+    counted = Counted(root)
+    reader = DomainStore(counted)
+    reader.count("a.org")
+    counted.gets.clear()
+    assert len(list(reader.records("a.org", since="2025-11-04"))) == 1
+    assert len(counted.gets) == 1
+
+
+def test_every_domain_is_listed_once(root: ObjectStore) -> None:
+    hosts = [f"org.site{n}" for n in range(300)]
+    stage(root, {"2025-11-01": hosts, "2025-11-02": hosts[:50]})
+    build(root)
+    assert sorted(DomainStore(root).domains()) == sorted(f"site{n}.org" for n in range(300))
+
+
+def test_every_one_of_many_domains_is_found(root: ObjectStore) -> None:
+    rng = random.Random(3)
+    hosts = [f"org.{rng.randbytes(6).hex()}" for _ in range(500)]
+    stage(root, {"2025-11-01": hosts})
+    build(root)
+    reader = DomainStore(root)
+    for host in hosts:
+        (row,) = reader.records(".".join(reversed(host.split("."))))
+        assert row["host"] == host
+
+
+def test_rows_are_read_from_an_offset_as_the_index_gives_it(root: ObjectStore) -> None:
+    _build_days(root)
+    for view in root.list("domain_store/metadata"):
+        for line in root.read(view.path).splitlines():
+            document = json.loads(line)
+            for file in document["files"]:
+                rows = list(
+                    read_rows_from_offset(
+                        file["filepath"], offset=file["offset"], limit=file["record_count"]
+                    )
+                )
+                assert len(rows) == file["record_count"]
+                assert {row["domain"] for row in rows} == {document["domain"]}
+
+
+def test_a_place_that_no_file_has_is_an_error_not_nothing(root: ObjectStore) -> None:
+    _build_days(root)
+    entry = DomainStore(root).entry("a.org")
+    assert entry is not None
+    path = root.uri(entry.fragments[0].path)
+    with pytest.raises(InputError, match="offset is -5"):
+        read_rows_from_offset(path, -5, 1)
+    with pytest.raises(InputError, match="limit is -1"):
+        read_rows_from_offset(path, 0, -1)
+    with pytest.raises(StorageError, match="lies beyond"):
+        list(read_rows_from_offset(path, 10**9, 1))
+    with pytest.raises(StorageError, match="from byte 3"):
+        list(read_rows_from_offset(path, 3, 1))
+    with pytest.raises(NotFound, match=r"cannot read '/+no-such-file"):
+        list(read_rows_from_offset("/no-such-file.gz", 0, 1))
+
+
+def test_a_store_that_moved_is_read_at_its_new_place(root: ObjectStore, tmp_path: Path) -> None:
+    _build_days(root)
+    assert root.local_folder is not None
+    moved = root.local_folder.rename(tmp_path / "moved")
+    assert len(list(DomainStore(moved).records("a.org"))) == 4
+
+
+def test_reading_where_nothing_was_built_is_a_clear_error(root: ObjectStore) -> None:
+    with pytest.raises(NotFound):
+        DomainStore(root).count("a.org")
+
+
+def test_a_reader_older_than_the_grace_period_finds_the_new_generation(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": ["org.a"]})
+    build(root)
+    reader = DomainStore(root)
+    assert reader.count("a.org") == 1
+    stage(root, {"2025-11-01": ["org.a", "org.a"]})
+    build(root)
+    stage(root, {"2025-11-02": ["org.a"]})
+    build(root, now=NOW + 2 * SMALL.grace)
+    assert len(list(reader.records("a.org"))) == 3
+
+
+def test_an_old_reader_that_read_no_block_yet_counts_the_new_generation(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": ["org.a"]}, options=ONE)
+    build(root, options=ONE)
+    reader = DomainStore(root)
+    assert reader.manifest(0) is not None
+    stage(root, {"2025-11-01": ["org.a", "org.a"]}, options=ONE)
+    build(root, options=ONE)
+    stage(root, {"2025-11-02": ["org.a"]}, options=ONE)
+    build(root, options=ONE, now=NOW + 2 * SMALL.grace)
+    assert reader.count("a.org") == 3
+
+
+def test_an_index_that_is_not_its_manifests_fails_the_lookup_and_is_named(
+    root: ObjectStore,
+) -> None:
+    stage(root, {"2025-11-01": ["org.a"]})
+    build(root)
+    for info in root.list("domain_store/index"):
+        root.put(info.path, b"x" * info.size_bytes)
+    with pytest.raises(StorageError, match=r"index/\d/\w+\.jsonl' is not the index"):
+        DomainStore(root).count("a.org")
+
+
+def test_a_store_whose_number_of_buckets_was_edited_fails_the_lookup(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": [f"org.{n}" for n in range(9)]})
+    build(root)
+    root.put(STORE_FILE, b'{"format": 1, "buckets": 3}')
+    with pytest.raises(StorageError, match=r"is one of 4, but 'domain_store/store.json' says 3"):
+        DomainStore(root).count("1.org")
+    with pytest.raises(StorageError, match="is one of 4"):
+        build(root, options=replace(SMALL, buckets=3))
+
+
+@pytest.fixture
+def damaged(root: ObjectStore) -> Iterator[tuple[ObjectStore, str]]:
+    """Return a root in which one byte in the middle of a data file is wrong, and that file."""
+    stage(root, {"2025-11-01": ["org.a"] * 50})
+    build(root)
+    entry = DomainStore(root).entry("a.org")
+    assert entry is not None
+    path = entry.fragments[0].path
+    body = bytearray(root.read(path))
+    body[len(body) // 2] ^= 0xFF
+    root.put(path, bytes(body))
+    yield root, path
+
+
+def test_a_corrupted_file_fails_the_lookup_and_is_named(
+    damaged: tuple[ObjectStore, str],
+) -> None:
+    store, path = damaged
+    with pytest.raises(StorageError, match=path):
+        list(DomainStore(store).records("a.org"))
+
+
+def test_a_truncated_file_fails_the_lookup_and_is_named(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": ["org.a"] * 50})
+    build(root)
+    entry = DomainStore(root).entry("a.org")
+    assert entry is not None
+    path = entry.fragments[0].path
+    root.put(path, root.read(path)[:-20])
+    with pytest.raises(StorageError, match=path):
+        list(DomainStore(root).records("a.org"))
+
+
+def test_a_file_deleted_under_an_open_iterator_is_an_error_not_an_end(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": ["org.a"] * 3})
+    build(root)
+    entry = DomainStore(root).entry("a.org")
+    assert entry is not None
+    lines = fragments.iter_stored_lines(root, entry.fragments * (fragments.READ_AHEAD + 2))
+    next(lines)
+    root.delete([entry.fragments[0].path])
+    with pytest.raises(NotFound, match=entry.fragments[0].path):
+        list(lines)
+
+
+def test_a_missing_record_fails_the_lookup(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": ["org.a"] * 3})
+    build(root)
+    entry = DomainStore(root).entry("a.org")
+    assert entry is not None
+    (part,) = entry.fragments
+    wrong = fragments.Fragment(part.path, part.offset, part.length, part.records + 1)
+    with pytest.raises(StorageError, match="3 records, the index says 4"):
+        list(fragments.iter_fragment_rows(root, [wrong]))
+
+
+def test_a_fragment_too_large_to_hold_is_streamed(root: ObjectStore) -> None:
+    noise = random.Random(1)
+    trees = [noise.randbytes(400_000).hex() for _ in range(40)]
+    options = BuildOptions(buckets=1, memory_bytes=64 << 20)
+    rows = news_rows(["org.a"] * 40, trees=trees)
+    stage_batch([rows], store=root, batch="2025-11-01", inputs="x", options=options)
+    build(root, options=options)
+    counted = Counted(root)
+    reader = DomainStore(counted)
+    entry = reader.entry("a.org")
+    assert entry is not None
+    assert entry.fragments[0].length > fragments.WHOLE_BYTES
+    counted.gets.clear()
+    assert [row["tree"] for row in reader.records("a.org")] == trees
+    assert len(counted.gets) == 1
+
+
+HOSTILE = {
+    "253 characters": ".".join(["a" * 63, "b" * 63, "c" * 63, "d" * 61]),
+    "punycode": "xn--p1ai.xn--e1afmkfd",
+    "unicode": "рф.пример",
+    "empty": "",
+    "address": "1.0.0.127",
+    "quotes": 'org.a"b\\c',
+    "control characters": "org.a\x00\x1f\x7f\u2028",
+    "dots": "...",
+    "slash": "org.a/../../b",
+}
+
+
+@pytest.mark.parametrize("host", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_domains_are_stored_and_found(root: ObjectStore, host: str) -> None:
+    stage(root, {"2025-11-01": [host, "org.other", host]})
+    build(root)
+    domain = ".".join(reversed(host.split(".")))
+    reader = DomainStore(root)
+    assert reader.count(domain) == 2
+    assert [row["host"] for row in reader.records(domain)] == [host, host]
+    assert domain in set(reader.domains())
+
+
+def test_a_record_of_50_megabytes_comes_back_whole(root: ObjectStore) -> None:
+    tree = "<p>" + "wörd " * 9_000_000
+    rows = news_rows(["org.a", "org.a"], trees=[tree, "small"])
+    options = BuildOptions(buckets=1, memory_bytes=64 << 20)
+    stage_batch([rows], store=root, batch="2025-11-01", inputs="x", options=options)
+    build(root, options=options)
+    found = [row["tree"] for row in DomainStore(root).records("a.org")]
+    assert found == [tree, "small"]
+    assert bucket_of("a.org", 1) == 0
+
+
+def test_a_large_domain_is_read_in_bounded_memory(root: ObjectStore) -> None:
+    options = BuildOptions(buckets=1, memory_bytes=64 << 20)
+    frames = (
+        news_rows(["org.a"] * 10, trees=[f"{n * 10 + m} " * 150_000 for m in range(10)])
+        for n in range(20)
+    )
+    stage_batch(frames, store=root, batch="2025-11-01", inputs="x", options=options)
+    build(root, options=options)
+    reader = DomainStore(root)
+    tracemalloc.start()
+    try:
+        sizes = [len(line) for line in reader.lines("a.org")]
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(sizes) == 200
+    assert sum(sizes) > 100_000_000
+    assert peak_bytes < 20_000_000

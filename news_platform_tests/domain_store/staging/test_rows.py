@@ -1,0 +1,162 @@
+"""Parquet files to frames, and which files there are."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from news_platform.domain_store.staging.inputs import (
+    REMOVED,
+    crawl_name,
+    day_rows,
+    matching_rows,
+    staged_days,
+    wanted_days,
+)
+from news_platform.domain_store.staging.rows import iter_rows, path_columns
+from news_platform.domain_store.staging.stage import stage_batch
+from news_platform.errors import InputError
+from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
+from news_platform_tests.domain_store.pages import SMALL, collect, news_rows, stage, uncollect
+
+
+def test_columns_of_the_path_are_added_as_strings(any_store: ObjectStore) -> None:
+    collect(any_store, {"2025-11-01": ["org.a", "org.b", "org.c", "org.d"]})
+    rows = day_rows(any_store, "2025-11-01")
+    assert rows is not None
+    found = pl.concat(iter_rows(rows.store, rows.paths)).sort("uri")
+    assert found.equals(news_rows(["org.a", "org.b", "org.c", "org.d"]).sort("uri"))
+
+
+def test_rows_come_in_frames_of_bounded_size(root: ObjectStore, tmp_path: Path) -> None:
+    news_rows(["org.a"] * 40, trees=[f"{n:>10000}" for n in range(40)]).write_parquet(
+        tmp_path / "rows.parquet", row_group_size=16, compression="uncompressed"
+    )
+    store = open_store(str(tmp_path))
+    frames = list(iter_rows(store, ["rows.parquet"], frame_bytes=50_000))
+    assert max(frame.height for frame in frames) <= 6
+    assert [int(tree) for frame in frames for tree in frame["tree"]] == list(range(40))
+
+
+def test_pages_that_a_file_holds_once_for_many_rows_come_in_small_frames(
+    root: ObjectStore, tmp_path: Path
+) -> None:
+    path = tmp_path / "rows.parquet"
+    rows = news_rows(["org.a"] * 500, trees=["the same page"] * 500)
+    rows.write_parquet(path)
+    root.put("rows.parquet", path.read_bytes())
+    frames = list(iter_rows(root, ["rows.parquet"]))
+    assert max(frame.height for frame in frames) <= 64
+    assert pl.concat(frames).equals(rows)
+
+
+def test_a_file_that_is_no_parquet_is_named(root: ObjectStore) -> None:
+    root.put("rows.parquet", b"PAR1 is not enough")
+    with pytest.raises(InputError, match=r"rows\.parquet"):
+        list(iter_rows(root, ["rows.parquet"]))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pl.lit("abc").alias("confs"),
+        pl.struct("uri", "host").alias("langs"),
+        pl.lit(b"\xff\xfe").alias("tree"),
+    ],
+    ids=["text for numbers", "struct for a list", "bytes that are no text"],
+)
+def test_columns_of_another_type_are_told_with_their_file(
+    root: ObjectStore, tmp_path: Path, wrong: pl.Expr
+) -> None:
+    path = tmp_path / "rows.parquet"
+    news_rows(["org.a"]).with_columns(wrong).write_parquet(path)
+    root.put("rows.parquet", path.read_bytes())
+    with pytest.raises(InputError, match=r"rows\.parquet"):
+        list(iter_rows(root, ["rows.parquet"]))
+
+
+def test_a_damaged_page_is_told_with_its_file(root: ObjectStore, tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    news_rows(["org.a"] * 50).write_parquet(path)
+    body = bytearray(path.read_bytes())
+    body[60:500] = bytes(byte ^ 0x5A for byte in body[60:500])
+    root.put("rows.parquet", bytes(body))
+    with pytest.raises(InputError, match=r"cannot read .*rows\.parquet"):
+        list(iter_rows(root, ["rows.parquet"]))
+
+
+def test_path_columns_are_decoded() -> None:
+    assert path_columns("news/day=01/filename=a%2Fb.warc.gz/part-0.parquet") == {
+        "day": "01",
+        "filename": "a/b.warc.gz",
+    }
+
+
+def test_a_day_counts_once_a_warc_of_it_is_collected(root: ObjectStore) -> None:
+    assert wanted_days(root) == {}
+    collect(root, {"2025-11-01": ["org.a"]})
+    assert list(wanted_days(root)) == ["2025-11-01"]
+    assert day_rows(root, "2025-11-02") is None
+
+
+def test_a_day_changes_its_fingerprint_when_a_warc_is_collected_again(root: ObjectStore) -> None:
+    collect(root, {"2025-11-01": ["org.a"]})
+    before = wanted_days(root)
+    assert wanted_days(root) == before
+    collect(root, {"2025-11-01": ["org.a", "org.b"]})
+    assert wanted_days(root) != before
+
+
+def test_a_staged_day_without_input_is_wanted_as_removed(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": ["org.a"]})
+    rows = news_rows(["org.a"], day="2013-05-20")
+    stage_batch([rows], store=root, batch="CC-MAIN-2013-20", inputs="x", options=SMALL)
+    assert wanted_days(root) == {"2025-11-01": REMOVED}
+    assert list(staged_days(root)) == ["2025-11-01"]
+
+
+def test_strangers_among_the_markers_are_no_days(root: ObjectStore) -> None:
+    collect(root, {"2025-11-01": ["org.a"]})
+    before, rows = wanted_days(root), day_rows(root, "2025-11-01")
+    for stray in (".DS_Store", "2025/notes.txt", "2025/13/45/x.json", "2025/11/01/.DS_Store"):
+        root.put(f"news/collected/{stray}", b"x")
+    assert wanted_days(root) == before
+    assert day_rows(root, "2025-11-01") == rows
+
+
+def test_a_crawl_may_not_be_named_like_a_day() -> None:
+    assert crawl_name("CC-MAIN-2013-20") == "CC-MAIN-2013-20"
+    with pytest.raises(InputError, match="names a day"):
+        crawl_name("2025-11-01")
+    with pytest.raises(InputError, match="cannot name a batch"):
+        crawl_name("a/b")
+
+
+def test_an_uncollected_day_has_no_rows(root: ObjectStore) -> None:
+    collect(root, {"2025-11-01": ["org.a"]})
+    uncollect(root, "2025-11-01")
+    assert day_rows(root, "2025-11-01") is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("*.parquet", ["a.parquet", "b.parquet"]),
+        ("?.parquet", ["a.parquet", "b.parquet"]),
+        ("**/*.parquet", ["a.parquet", "b.parquet", "deep/er/c.parquet"]),
+        ("deep/*/c.parquet", ["deep/er/c.parquet"]),
+        ("a.parquet", ["a.parquet"]),
+    ],
+)
+def test_a_pattern_names_files(tmp_path: Path, pattern: str, names: list[str]) -> None:
+    store = open_store(str(tmp_path))
+    for name in ("a.parquet", "b.parquet", "deep/er/c.parquet", "other.txt"):
+        store.put(name, b"x")
+    found = matching_rows(f"{tmp_path}/{pattern}", options=StoreOptions())
+    uris = [found.store.uri(path) for path in found.paths]
+    assert uris == [f"{tmp_path}/{name}" for name in names]
+
+
+def test_a_pattern_that_names_nothing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no file matches"):
+        matching_rows(f"{tmp_path}/*.parquet", options=StoreOptions())

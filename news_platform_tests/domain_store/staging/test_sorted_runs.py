@@ -1,0 +1,89 @@
+"""Sorting within a memory budget."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from news_platform.domain_store.bucket import bucket_of
+from news_platform.domain_store.staging.lines import encoded_lines
+from news_platform.domain_store.staging.sorted_runs import RUN_SHARE, SortedRuns
+from news_platform_tests.domain_store.pages import news_rows
+
+BUCKETS = 16
+
+
+def _sorted(frames: Sequence[pl.DataFrame], memory_bytes: int) -> tuple[SortedRuns, list[bytes]]:
+    runs = SortedRuns(memory_bytes)
+    for frame in frames:
+        runs.add(encoded_lines(frame, BUCKETS))
+    lines = [line for group in runs.groups() for line in group.lines]
+    runs.close()
+    return runs, lines
+
+
+def _frames(seed: int, count: int) -> list[pl.DataFrame]:
+    rng = random.Random(seed)
+    return [
+        news_rows(
+            [f"com.d{rng.randrange(30)}" for _ in range(rng.randrange(1, 40))],
+            day=f"2025-11-{n + 1:02d}",
+        )
+        for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_spilled_runs_give_the_same_lines_as_a_sort_in_memory(seed: int) -> None:
+    frames = _frames(seed, 20)
+    in_memory, expected = _sorted(frames, 1 << 30)
+    on_disk, found = _sorted(frames, 60_000)
+    assert in_memory.spilled == 0
+    assert on_disk.spilled > 3
+    assert found == expected
+
+
+def test_groups_come_by_bucket_and_domain_and_keep_the_order_of_rows() -> None:
+    frames = _frames(7, 12)
+    runs = SortedRuns(100_000)
+    for frame in frames:
+        runs.add(encoded_lines(frame, BUCKETS))
+    groups = list(runs.groups())
+    runs.close()
+    keys = [(group.bucket, group.domain) for group in groups]
+    assert keys == sorted(keys)
+    assert all(group.bucket == bucket_of(group.domain, BUCKETS) for group in groups)
+    found = [url for group in groups if group.domain == "d3.com" for url in group.facts[0]]
+    rows = pl.concat(frames).filter(host="com.d3")
+    assert found == rows["uri"].to_list()
+
+
+def test_every_group_has_one_fact_a_line() -> None:
+    runs = SortedRuns(1 << 20)
+    runs.add(encoded_lines(news_rows(["com.b", "com.a", "com.b"]), BUCKETS))
+    for group in runs.groups():
+        assert {len(column) for column in group.facts} == {len(group.lines)}
+
+
+def test_a_run_is_spilled_when_its_share_of_the_budget_is_full() -> None:
+    frame = encoded_lines(news_rows(["com.a"], trees=["x" * 100_000]), BUCKETS)
+    runs = SortedRuns(int(250_000 / RUN_SHARE))
+    for expected in (0, 0, 1, 1, 1, 2):
+        runs.add(frame)
+        assert runs.spilled == expected
+    runs.close()
+
+
+def test_nothing_in_gives_nothing_out() -> None:
+    assert list(SortedRuns(1 << 20).groups()) == []
+
+
+def test_spilled_runs_leave_no_files_behind(tmp_path: Path) -> None:
+    runs = SortedRuns(10_000, scratch=str(tmp_path))
+    for frame in _frames(1, 5):
+        runs.add(encoded_lines(frame, BUCKETS))
+    assert runs.spilled > 0
+    assert list(tmp_path.iterdir()) == []
+    runs.close()

@@ -1,0 +1,192 @@
+"""Stage 1: what lies in storage after a batch was staged."""
+
+import gzip
+import json
+import random
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
+from news_platform.domain_store.bucket import bucket_of
+from news_platform.domain_store.building.uploads import SPOOL_BYTES
+from news_platform.domain_store.staging.stage import (
+    stage_batch,
+    stage_rows,
+    staged_name,
+    unstage_batch,
+)
+from news_platform.domain_store.staging.staged import (
+    built_ranges,
+    read_staged,
+    staged_fingerprint,
+    wanted_ranges,
+)
+from news_platform.errors import ConfigError, InputError, StorageError
+from news_platform.storage.commit.markers import read_markers
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.parquet import read_table
+from news_platform_tests.domain_store.pages import SMALL, build, news_rows, stage
+
+GONE = "/no/such/folder"
+HOSTS = ["org.b", "org.a", "org.b", "uk.co.bbc", "org.a", "org.c"]
+
+
+def _data(store: ObjectStore) -> dict[str, list[dict[str, object]]]:
+    """Return the rows of every stage 1 file."""
+    return {
+        info.path: [
+            json.loads(line) for line in gzip.decompress(store.read(info.path)).splitlines()
+        ]
+        for info in store.list("domain_buckets")
+        if info.path.endswith(".gz")
+    }
+
+
+def test_every_row_lies_in_the_bucket_of_its_domain_sorted_by_domain(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": HOSTS})
+    found = _data(root)
+    for path, rows in found.items():
+        domains = [str(row["domain"]) for row in rows]
+        assert domains == sorted(domains)
+        assert {bucket_of(domain, SMALL.buckets) for domain in domains} == {int(path.split("/")[1])}
+    assert sorted(str(row["host"]) for rows in found.values() for row in rows) == sorted(HOSTS)
+
+
+def test_the_description_beside_a_file_says_where_each_domain_lies(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": HOSTS})
+    for path, rows in _data(root).items():
+        facts = read_table(root, path.replace(".jsonl.gz", ".parquet"), DOMAIN_BUCKETS)
+        assert facts["url"].to_list() == [row["uri"] for row in rows]
+        assert facts["domain"].to_list() == [row["domain"] for row in rows]
+        for domain, part in facts.group_by("domain"):
+            start, length = part["run_offset"][0], part["run_length"][0]
+            body = gzip.decompress(root.read_range(path, start, length))
+            found = [json.loads(line)["domain"] for line in body.splitlines()]
+            assert found == [domain[0]] * part.height
+
+
+def test_the_report_and_the_marker_count_alike(root: ObjectStore) -> None:
+    report = stage_batch(
+        [news_rows(HOSTS)], store=root, batch="2025-11-01", inputs="x", options=SMALL
+    )
+    assert (report.records, report.domains) == (6, 4)
+    staged = read_staged(root, SMALL.buckets)
+    for bucket in range(SMALL.buckets):
+        files, records, _ = report.cells.get(bucket, (0, 0, 0))
+        assert staged.files("2025-11-01", bucket) == files
+        assert staged.records("2025-11-01", bucket) == records
+    assert report.bytes == sum(
+        info.size_bytes for info in root.list("domain_buckets") if info.path.endswith(".gz")
+    )
+
+
+def test_staging_again_gives_the_same_bytes_in_the_same_place(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": HOSTS})
+    before = {info.path: root.read(info.path) for info in root.list("domain_buckets")}
+    stage(root, {"2025-11-01": HOSTS})
+    assert {info.path: root.read(info.path) for info in root.list("domain_buckets")} == before
+
+
+@pytest.mark.parametrize("memory_bytes", [10_000, 1 << 30])
+def test_memory_decides_how_and_not_what_is_written(root: ObjectStore, memory_bytes: int) -> None:
+    options = replace(SMALL, memory_bytes=memory_bytes)
+    frames = [news_rows(HOSTS, day=f"2025-11-{day:02d}") for day in range(1, 10)]
+    report = stage_batch(frames, store=root, batch="week", inputs="x", options=options)
+    assert (report.spilled_runs > 0) == (memory_bytes < 1 << 20)
+    assert report.records == 54
+    rows = [row for rows in _data(root).values() for row in rows if row["domain"] == "b.org"]
+    expected = pl.concat(frames).filter(host="org.b")["uri"].to_list()
+    assert [row["uri"] for row in rows] == expected
+
+
+def test_a_day_with_no_rows_is_staged_as_empty(root: ObjectStore) -> None:
+    report = stage_batch([], store=root, batch="2025-11-01", inputs="x", options=SMALL)
+    assert report.records == 0
+    assert list(read_markers(root, "domain_buckets")) == ["2025-11-01"]
+    build(root)
+    assert read_staged(root, SMALL.buckets).files("2025-11-01", 0) == 0
+
+
+def test_unstaging_leaves_nothing_and_may_be_repeated(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": HOSTS, "2025-11-02": ["org.a"]})
+    for _ in range(2):
+        unstage_batch(root, "2025-11-01", options=SMALL)
+        assert list(read_markers(root, "domain_buckets")) == ["2025-11-02"]
+        assert all("2025-11-01" not in info.path for info in root.list("domain_buckets"))
+
+
+def test_a_batch_without_input_is_unstaged(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": HOSTS})
+    report = stage_rows(None, store=root, batch="2025-11-01", options=SMALL)
+    assert report.records == 0
+    assert read_markers(root, "domain_buckets") == {}
+
+
+def test_a_failing_input_leaves_the_old_batch_as_it_was(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": HOSTS})
+    before = {info.path for info in root.list()}
+
+    def frames() -> object:
+        yield news_rows(["org.z"])
+        raise InputError("the input ends here")
+
+    with pytest.raises(InputError):
+        stage_batch(frames(), store=root, batch="2025-11-01", inputs="y", options=SMALL)  # type: ignore[arg-type] # a generator
+    assert {info.path for info in root.list()} == before
+
+
+def test_a_batch_with_an_impossible_name_is_refused(root: ObjectStore) -> None:
+    with pytest.raises(InputError, match="cannot name a batch"):
+        stage_batch([], store=root, batch="../elsewhere", inputs="x", options=SMALL)
+
+
+def test_staging_into_a_store_of_another_number_of_buckets_is_refused(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": HOSTS})
+    with pytest.raises(ConfigError, match="has 4 buckets, not 5"):
+        stage(root, {"2025-11-02": HOSTS}, options=replace(SMALL, buckets=5))
+
+
+def test_names_depend_on_batch_inputs_and_buckets() -> None:
+    names = {
+        staged_name("a", "x", buckets=4),
+        staged_name("b", "x", buckets=4),
+        staged_name("a", "y", buckets=4),
+        staged_name("a", "x", buckets=5),
+    }
+    assert len(names) == 4
+    assert staged_name("a", "x", buckets=4) == staged_name("a", "x", buckets=4)
+
+
+def test_ranges_want_the_fingerprint_of_all_batches(root: ObjectStore) -> None:
+    assert wanted_ranges(root) == {}
+    stage(root, {"2025-11-01": HOSTS})
+    (first,) = wanted_ranges(root).values()
+    stage(root, {"2025-11-02": HOSTS})
+    (second,) = wanted_ranges(root).values()
+    assert first != second
+    assert second == staged_fingerprint(read_markers(root, "domain_buckets"))
+    assert built_ranges(root) == {}
+
+
+def test_a_marker_without_its_buckets_is_named(root: ObjectStore) -> None:
+    stage(root, {"2025-11-01": HOSTS})
+    staged = read_staged(root, SMALL.buckets)
+    root.put(staged.markers["2025-11-01"].path, b"{}")
+    with pytest.raises(StorageError, match="does not name its buckets"):
+        staged.files("2025-11-01", 0)
+
+
+def test_a_scratch_folder_that_is_not_there_is_told_in_one_line(root: ObjectStore) -> None:
+    options = replace(SMALL, scratch=GONE, memory_bytes=1000)
+    with pytest.raises(StorageError, match=f"cannot write to the scratch folder '{GONE}'"):
+        stage_batch([news_rows(HOSTS)], store=root, batch="x", inputs="x", options=options)
+
+
+def test_large_files_of_stage_1_wait_in_the_scratch_folder(root: ObjectStore) -> None:
+    noise = random.Random(1)
+    rows = news_rows(["org.a"] * 2, trees=[noise.randbytes(SPOOL_BYTES).hex() for _ in range(2)])
+    options = replace(SMALL, scratch=GONE, memory_bytes=1 << 30)
+    with pytest.raises(StorageError, match=f"cannot write to the scratch folder '{GONE}'"):
+        stage_batch([rows], store=root, batch="x", inputs="x", options=options)

@@ -1,0 +1,120 @@
+"""Lines to gzip members and back."""
+
+import gzip
+from io import BytesIO
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from news_platform.domain_store.gzip_members import (
+    MEMBER_BYTES,
+    RunWriter,
+    iter_inflated,
+    iter_lines,
+)
+from news_platform.errors import StorageError
+
+
+def _written(*groups: tuple[str, list[bytes]]) -> tuple[bytes, RunWriter]:
+    sink = BytesIO()
+    writer = RunWriter(sink)
+    for domain, lines in groups:
+        writer.add(domain, lines)
+    writer.end_run()
+    return sink.getvalue(), writer
+
+
+def _members(body: bytes) -> list[bytes]:
+    """Return what each gzip member holds."""
+    held: list[bytes] = []
+    file = BytesIO(body)
+    while (start := file.tell()) < len(body):
+        content, used = _one_member(body[start:])
+        held.append(content)
+        file.seek(start + used)
+    return held
+
+
+def _one_member(body: bytes) -> tuple[bytes, int]:
+    import zlib
+
+    inflate = zlib.decompressobj(31)
+    content = inflate.decompress(body)
+    return content, len(body) - len(inflate.unused_data)
+
+
+def test_each_run_is_found_by_its_offset_and_length() -> None:
+    body, writer = _written(("a.org", [b"1", b"2"]), ("b.org", [b"3"]))
+    texts = [gzip.decompress(body[r.offset : r.offset + r.length]) for r in writer.runs]
+    assert texts == [b"1\n2\n", b"3\n"]
+    assert [(r.domain, r.records) for r in writer.runs] == [("a.org", 2), ("b.org", 1)]
+    assert writer.size_bytes == len(body)
+    assert writer.records == 3
+
+
+def test_groups_of_one_domain_become_one_run() -> None:
+    _, writer = _written(("a.org", [b"1"]), ("a.org", [b"2"]))
+    assert [(r.domain, r.records) for r in writer.runs] == [("a.org", 2)]
+
+
+def test_a_member_holds_at_most_a_megabyte() -> None:
+    lines = [bytes([65 + n % 20]) * 300_000 for n in range(10)]
+    body, writer = _written(("a.org", lines))
+    members = _members(body)
+    assert max(map(len, members)) <= MEMBER_BYTES
+    assert len(members) == 4
+    assert all(member.endswith(b"\n") for member in members)
+    assert len(writer.runs) == 1
+
+
+def test_a_record_larger_than_a_member_is_cut_and_comes_back_whole() -> None:
+    huge = b"x" * (3 * MEMBER_BYTES + 17)
+    body, writer = _written(("a.org", [b"before", huge, b"after"]))
+    assert max(map(len, _members(body))) <= MEMBER_BYTES
+    assert list(iter_lines(iter_inflated([body]))) == [b"before", huge, b"after"]
+    assert writer.records == 3
+
+
+def test_a_line_that_fills_a_member_exactly_makes_no_empty_one() -> None:
+    body, _ = _written(("a.org", [b"x" * (MEMBER_BYTES - 1), b"y"]))
+    assert [len(member) for member in _members(body)] == [MEMBER_BYTES, 2]
+
+
+def test_nothing_written_is_nothing() -> None:
+    body, writer = _written()
+    assert (body, writer.runs) == (b"", [])
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.binary(max_size=200).map(lambda b: b.replace(b"\n", b" ")), max_size=40),
+    st.integers(1, 50),
+)
+def test_lines_come_back_however_the_bytes_are_cut(lines: list[bytes], size: int) -> None:
+    body, _ = _written(("a.org", lines))
+    pieces = [body[start : start + size] for start in range(0, len(body), size)]
+    assert list(iter_lines(iter_inflated(pieces))) == lines
+
+
+def test_the_same_lines_give_the_same_bytes() -> None:
+    assert _written(("a.org", [b"1"] * 99))[0] == _written(("a.org", [b"1"] * 99))[0]
+
+
+@pytest.mark.parametrize("kept", [1, 5, 20, -1])
+def test_a_member_that_ends_early_is_an_error(kept: int) -> None:
+    body, _ = _written(("a.org", [b"some text"] * 10))
+    with pytest.raises(StorageError, match="inflate"):
+        list(iter_inflated([body[:kept]]))
+
+
+def test_a_flipped_bit_is_an_error() -> None:
+    body = bytearray(_written(("a.org", [b"some text %d" % n for n in range(50)]))[0])
+    body[len(body) // 2] ^= 0x10
+    with pytest.raises(StorageError, match=r"inflate|end of line"):
+        list(iter_lines(iter_inflated([bytes(body)])))
+
+
+def test_lines_without_an_end_are_an_error() -> None:
+    with pytest.raises(StorageError, match="no end of line"):
+        list(iter_lines([b"one\ntw", b"o"]))

@@ -1,0 +1,99 @@
+"""What pages state about themselves, and what they do not."""
+
+import json
+
+import pytest
+from resiliparse.parse.html import HTMLTree
+
+from news_platform.html.page_metadata import FeedLink, Stated, feed_links, stated_facts
+
+
+def _stated(html: str) -> Stated:
+    return stated_facts(HTMLTree.parse(html), html.encode())
+
+
+def _ld(document: object) -> str:
+    return f'<script type="application/ld+json">{json.dumps(document)}</script>'
+
+
+ARTICLE = {
+    "@type": "NewsArticle",
+    "headline": "Bridge opens &amp; closes",
+    "datePublished": "2025-11-01T08:00:00+01:00",
+    "author": [{"@type": "Person", "name": "Ada  Moss"}, {"name": "Bo Lind"}],
+}
+EXPECTED = Stated("Bridge opens & closes", "2025-11-01T08:00:00+01:00", "Ada Moss, Bo Lind")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        ARTICLE,
+        [{"@type": "Organization", "author": "x"}, ARTICLE],
+        {"@context": "https://schema.org", "@graph": [{"@type": "WebPage"}, ARTICLE]},
+        ARTICLE | {"@type": ["Thing", "ReportageNewsArticle"]},
+        {"@type": "WebPage", "datePublished": "1999-01-01", "mainEntity": ARTICLE},
+    ],
+    ids=["alone", "in a list", "in a graph", "of two types", "as the page's entity"],
+)
+def test_json_ld_states_title_date_and_authors(document: object) -> None:
+    assert _stated(f"<html><head>{_ld(document)}</head></html>") == EXPECTED
+
+
+def test_json_ld_is_found_in_the_body_and_after_broken_blocks() -> None:
+    broken = '<script type="application/ld+json">{"headline": oops</script>'
+    assert _stated(f"<html><body>{broken}<p>x</p>{_ld(ARTICLE)}</body></html>") == EXPECTED
+
+
+def test_open_graph_speaks_where_json_ld_is_silent() -> None:
+    head = (
+        '<title>Site: Bridge</title><meta property="og:title" content="Bridge">'
+        '<meta property="article:published_time" content="2025-11-01T08:00:00Z">'
+        '<meta name="author" content="Ada Moss">'
+    )
+    expected = Stated("Bridge", "2025-11-01T08:00:00+00:00", "Ada Moss")
+    assert _stated(f"<html><head>{head}</head></html>") == expected
+
+
+def test_the_title_element_is_the_last_resort() -> None:
+    assert _stated("<title> Bridge\n opens </title>") == Stated("Bridge opens", None, None)
+
+
+@pytest.mark.parametrize("date", ["yesterday", "", "2025-99-01", "01.11.2025"])
+def test_a_date_that_is_none_is_not_guessed(date: str) -> None:
+    html = f'<head><meta property="article:published_time" content="{date}"></head>'
+    assert _stated(html).published_at is None
+
+
+def test_the_address_of_a_profile_is_no_author() -> None:
+    html = '<head><meta property="article:author" content="https://a.example/ada"></head>'
+    assert _stated(html).author is None
+    assert _stated(_ld(ARTICLE | {"author": "https://a.example/ada"})).author is None
+
+
+@pytest.mark.parametrize(
+    "html",
+    ["", "<p>x", _ld({"@type": 7, "headline": 3, "author": {"name": ["x"]}}), _ld("x"), "<script"],
+)
+def test_odd_pages_state_nothing(html: str) -> None:
+    assert _stated(html) == Stated(None, None, None)
+
+
+def test_deeply_nested_json_does_not_break_the_page() -> None:
+    html = f'<script type="application/ld+json">{"[" * 20000}"headline"</script>'
+    assert _stated(html) == Stated(None, None, None)
+
+
+def test_feeds_are_links_of_a_feed_type_in_the_head() -> None:
+    html = (
+        '<head><link rel="alternate" type="application/rss+xml" href=" /rss " title="All  news">'
+        '<link rel="alternate home" type="Application/Atom+XML" href="https://a.example/atom">'
+        '<link rel="alternate" hreflang="de" href="/de">'
+        '<link rel="alternate" type="text/html" href="/amp">'
+        '<link rel="stylesheet" type="application/rss+xml" href="/no"></head>'
+    )
+    assert feed_links(HTMLTree.parse(html)) == (
+        FeedLink("/rss", "application/rss+xml", "All news"),
+        FeedLink("https://a.example/atom", "application/atom+xml", None),
+    )
+    assert feed_links(HTMLTree.parse("")) == ()

@@ -1,0 +1,285 @@
+"""Discovery: which candidates become active feeds, and what is noted about the others."""
+
+import asyncio
+import io
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+import sqlalchemy as sa
+
+from news_platform.errors import FetchError, InputError
+from news_platform.html.feed_autodiscovery import feed_links, looks_like_html
+from news_platform.isolation.pool import Pool
+from news_platform.rss.discovery.candidates import candidate_feeds
+from news_platform.rss.discovery.discover import DiscoveryReport, discover_feeds
+from news_platform.rss.discovery.opml import opml_document, opml_feeds
+from news_platform.rss.ledger.feed_rows import feed_urls, read_feed, unknown_feeds, upsert_feed
+from news_platform.rss.ledger.transactions import changing
+from news_platform.rss.options import DiscoveryOptions
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.web.fetch import Response
+from news_platform_tests.fakes import FakeFetcher, response
+from news_platform_tests.rss.web import items, rss
+
+NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
+FEED = "https://post.example/rss"
+FRESH = rss(items(["a", "b"], newest=NOW - timedelta(days=1)))
+
+
+def discover(
+    engine: sa.Engine,
+    pool: Pool,
+    answers: Mapping[str, object],
+    *urls: str,
+    options: DiscoveryOptions | None = None,
+    recheck: bool = False,
+    now: datetime = NOW,
+) -> DiscoveryReport:
+    return asyncio.run(
+        discover_feeds(
+            engine,
+            urls or tuple(answers),
+            fetcher=FakeFetcher(answers),
+            pool=pool,
+            options=options or DiscoveryOptions(),
+            now=now,
+            recheck=recheck,
+        )
+    )
+
+
+def test_an_english_feed_with_fresh_entries_becomes_an_active_row(
+    ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    """The seed's functional test: adding an EN feed with fresh entries."""
+    report = discover(ledger, parse_pool, {FEED: FRESH})
+    assert (report.added, report.outcomes) == (1, {"active": 1})
+    row = read_feed(ledger, FEED)
+    assert row is not None
+    assert (row.status, row.lang, row.title) == ("active", "en", "The Test Post")
+    assert row.last_entry_date == NOW - timedelta(days=1)
+    assert (row.health_score, row.no_updates_days, row.checked_at) == (98, 1, NOW)
+
+
+GERMAN = (
+    rss([("https://post.example/a", "Der Stadtrat hat über die Brücke entschieden", NOW)])
+    .decode()
+    .replace("The city council voted on Tuesday to repair the old bridge over the river.", "Die")
+    .replace("Engineers said the work would take about two years", "Arbeiten werden lange dauern")
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "notes"),
+    [
+        pytest.param(
+            rss(items(["a"], newest=NOW - timedelta(days=9))), "stale", "newest entry", id="stale"
+        ),
+        pytest.param(GERMAN.encode(), "language", "written in 'de'", id="another language"),
+        pytest.param(
+            rss([("https://post.example/a", "T", None)]), "undated", "no entry", id="undated"
+        ),
+        pytest.param(response(FEED, status=404), "unreachable", "status 404", id="missing"),
+        pytest.param(FetchError("x", reason="dns"), "unreachable", "dns", id="no host"),
+        pytest.param(b'{"not": "a feed"}', "not_a_feed", "", id="no feed"),
+    ],
+)
+def test_a_refused_candidate_is_kept_with_its_reason(
+    sqlite_ledger: sa.Engine, parse_pool: Pool, answer: object, outcome: str, notes: str
+) -> None:
+    report = discover(sqlite_ledger, parse_pool, {FEED: answer})
+    assert (report.added, report.outcomes) == (0, {outcome: 1})
+    row = read_feed(sqlite_ledger, FEED)
+    assert row is not None and row.status == "rejected"
+    assert row.notes.startswith(f"[{outcome}: ") and notes in row.notes
+
+
+def test_exactly_seven_days_is_fresh_and_eight_is_not(
+    sqlite_ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    for days, outcome in ((7, "active"), (8, "stale")):
+        url = f"https://post.example/{days}"
+        body = rss(items(["a"], newest=NOW - timedelta(days=days)))
+        assert discover(sqlite_ledger, parse_pool, {url: body}).outcomes == {outcome: 1}
+
+
+def test_languages_are_a_setting(sqlite_ledger: sa.Engine, parse_pool: Pool) -> None:
+    answers = {FEED: GERMAN.encode()}
+    for languages in (("de",), ()):
+        options = DiscoveryOptions(languages=languages)
+        report = discover(sqlite_ledger, parse_pool, answers, options=options, recheck=True)
+        assert report.outcomes == {"active": 1}
+
+
+def test_a_site_leads_to_its_feed(sqlite_ledger: sa.Engine, parse_pool: Pool) -> None:
+    site = "https://post.example/"
+    link = b'<link rel="alternate" type="application/rss+xml" href="/rss">'
+    answers = {site: b"<!doctype html><html><head>" + link + b"</head></html>", FEED: FRESH}
+    assert discover(sqlite_ledger, parse_pool, answers, site).added == 1
+    assert feed_urls(sqlite_ledger) == [(FEED, "The Test Post")]
+    assert unknown_feeds(sqlite_ledger, [site, FEED]) == []
+
+
+def test_a_site_that_names_no_feed_is_tried_at_the_usual_places(
+    sqlite_ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    site, found = "https://post.example/", "https://post.example/rss.xml"
+    missing = {
+        url: response(url, status=404)
+        for url in ("https://post.example/feed", "https://post.example/rss")
+    }
+    page = b"<!doctype html><html><body>Hello</body></html>"
+    answers = {site: page, found: FRESH, **missing}
+    assert discover(sqlite_ledger, parse_pool, answers, site).added == 1
+    assert read_feed(sqlite_ledger, found) is not None
+
+
+def test_a_feed_that_moved_for_good_is_registered_where_it_is_now(
+    sqlite_ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    new = "https://post.example/new.xml"
+    moved = Response(FEED, new, 200, {}, FRESH, redirects=(FEED,), hop_statuses=(301,))
+    assert discover(sqlite_ledger, parse_pool, {FEED: moved}).added == 1
+    assert feed_urls(sqlite_ledger) == [(new, "The Test Post")]
+    assert discover(sqlite_ledger, parse_pool, {}, FEED).known == 1
+
+
+def test_known_feeds_are_passed_over_and_refused_ones_looked_at_again_after_a_month(
+    sqlite_ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    other = "https://quiet.example/rss"
+    stale = rss(items(["a"], newest=NOW - timedelta(days=90)))
+    discover(sqlite_ledger, parse_pool, {FEED: FRESH, other: stale})
+    assert discover(sqlite_ledger, parse_pool, {}, FEED, other).known == 2
+    later = NOW + timedelta(days=31)
+    fresh = rss(items(["z"], newest=later))
+    again = discover(sqlite_ledger, parse_pool, {other: fresh}, FEED, other, now=later)
+    assert (again.known, again.outcomes) == (1, {"active": 1})
+
+
+def test_a_new_look_leaves_what_a_person_set(sqlite_ledger: sa.Engine, parse_pool: Pool) -> None:
+    discover(sqlite_ledger, parse_pool, {FEED: FRESH})
+    with changing(sqlite_ledger) as change:
+        upsert_feed(change, FEED, status="paused", lang="cy", notes="ask Ann")
+    discover(sqlite_ledger, parse_pool, {FEED: FRESH}, recheck=True)
+    row = read_feed(sqlite_ledger, FEED)
+    assert row is not None
+    assert (row.status, row.lang, row.notes) == ("paused", "cy", "ask Ann")
+
+
+def test_a_feed_that_moved_to_another_spelling_of_itself_is_taken(
+    sqlite_ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    spelled = f"{FEED}?utm_source=x"
+    moved = Response(spelled, FEED, 200, {}, FRESH, redirects=(spelled,), hop_statuses=(301,))
+    discover(sqlite_ledger, parse_pool, {spelled: moved})
+    row = read_feed(sqlite_ledger, FEED)
+    assert row is not None and row.status == "active"
+
+
+def test_the_same_feed_in_two_spellings_is_one_candidate(
+    sqlite_ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    spelled = "HTTPS://Post.example:443/rss?utm_source=x"
+    report = discover(sqlite_ledger, parse_pool, {spelled: FRESH}, FEED, spelled)
+    assert (report.candidates, report.added) == (1, 1)
+    assert [url for url, _ in feed_urls(sqlite_ledger)] == [spelled]
+
+
+@pytest.mark.parametrize(
+    ("page", "links"),
+    [
+        pytest.param(
+            b'<head><link rel=alternate type="application/atom+xml" href="a.xml"></head>',
+            ("https://post.example/news/a.xml",),
+            id="relative",
+        ),
+        pytest.param(
+            b'<head><base href="/b/"><link rel="alternate" type="application/rss+xml; x" href="f">',
+            ("https://post.example/b/f",),
+            id="with a base",
+        ),
+        pytest.param(
+            b'<link rel="stylesheet" type="application/rss+xml" href="/f">'
+            b'<link rel="alternate" hreflang="de" href="/de">',
+            (),
+            id="other links",
+        ),
+        pytest.param(b"", (), id="nothing"),
+    ],
+)
+def test_feeds_are_found_by_link_elements(page: bytes, links: tuple[str, ...]) -> None:
+    assert feed_links(page, url="https://post.example/news/") == links
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "is_page"),
+    [
+        (b"<!DOCTYPE html><html>", "", True),
+        (b"<rss>", "text/html", False),
+        (b"<p>Hello", "text/html; charset=utf-8", True),
+        (b"<?xml version='1.0'?><feed>", "text/html", False),
+        (b"<feed>", "application/atom+xml", False),
+    ],
+)
+def test_a_page_is_told_from_a_feed(body: bytes, content_type: str, is_page: bool) -> None:
+    assert looks_like_html(body, content_type) is is_page
+
+
+def test_opml_round_trips() -> None:
+    feeds = [("https://a.example/rss?a=1&b=2", 'The "A" & Co'), ("https://b.example/feed", "")]
+    document = opml_document(feeds)
+    assert opml_feeds(document.encode()) == tuple(url for url, _ in feeds)
+
+
+def test_opml_of_other_readers_is_read(bench_data: Path) -> None:
+    for path in sorted((bench_data / "feeds" / "_opml").glob("*.opml")):
+        urls = opml_feeds(path.read_bytes())
+        assert urls and all(url.startswith("http") for url in urls)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html/>", b"not xml", b"<rss/>"])
+def test_what_is_no_opml_is_refused(body: bytes) -> None:
+    with pytest.raises(InputError, match="not an OPML file"):
+        opml_feeds(body)
+
+
+def test_candidates_come_from_the_roots_opml_and_from_the_crawl(local_store: ObjectStore) -> None:
+    assert candidate_feeds(local_store) == ()
+    local_store.put("feeds.opml", opml_document([(FEED, "")]).encode())
+    for day, url, pages in (
+        ("02", "https://old.example/rss", 9),
+        ("03", "https://new.example/", 1),
+    ):
+        file = io.BytesIO()
+        pl.DataFrame({"feed_url": [url, FEED], "pages": [pages, 1]}).write_parquet(file)
+        folder = f"news/feed_candidates/year=2025/month=11/day={day}/filename=W"
+        local_store.put(f"{folder}/part-0.parquet", file.getvalue())
+    assert candidate_feeds(local_store) == (FEED, "https://old.example/rss", "https://new.example/")
+    assert candidate_feeds(local_store, days=1) == (FEED, "https://new.example/")
+
+
+@pytest.mark.parametrize(
+    ("status", "revived", "after"),
+    [
+        ("rejected", 1, "active"),
+        ("gone", 1, "active"),
+        ("dead", 1, "active"),
+        ("active", 0, "active"),
+        ("paused", 0, "paused"),
+    ],
+)
+def test_a_known_feed_that_comes_into_use_is_counted_and_not_as_added(
+    sqlite_ledger: sa.Engine, parse_pool: Pool, status: str, revived: int, after: str
+) -> None:
+    with changing(sqlite_ledger) as change:
+        upsert_feed(change, FEED, feed_url=FEED, status=status)
+    report = discover(sqlite_ledger, parse_pool, {FEED: FRESH}, recheck=True)
+    assert (report.added, report.revived) == (0, revived)
+    row = read_feed(sqlite_ledger, FEED)
+    assert row is not None and row.status == after
+    again = discover(sqlite_ledger, parse_pool, {FEED: FRESH}, recheck=True)
+    assert (again.added, again.revived) == (0, 0)

@@ -1,0 +1,164 @@
+"""A ledger, an emulated Google Sheet and a writer between them, with a clock that tests move."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import sqlalchemy as sa
+
+from news_platform.rss import pipeline as flow
+from news_platform.rss.discovery.discover import DiscoveryReport, discover_feeds
+from news_platform.rss.options import DiscoveryOptions
+from news_platform.rss.sheets.google import Access, Book, Timing, open_book
+from news_platform.rss.sheets.outbox import CELL_LIMIT
+from news_platform.rss.sheets.sync import SyncOptions, SyncReport, Writer, run_sync, sync
+from news_platform.rss.sheets.tabs import TABS, Cell, Tab, cell_of
+from news_platform_tests.emulators.relay import Service, serve
+from news_platform_tests.emulators.sheets import changes
+from news_platform_tests.emulators.sheets.grid import Sheet
+from news_platform_tests.emulators.sheets.server import SheetsEmulator, service_account_key
+from news_platform_tests.fakes import FakeFetcher
+from news_platform_tests.rss.ledger_rows import NOW
+
+
+@dataclass(slots=True)
+class FakeTime:
+    """Seconds that pass only when somebody sleeps."""
+
+    seconds: float = 0.0
+
+    def clock(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+    def now(self) -> datetime:
+        return NOW + timedelta(seconds=self.seconds)
+
+
+@dataclass(slots=True)
+class Desk:
+    """What a test of the sheet works at."""
+
+    engine: sa.Engine
+    emulator: SheetsEmulator
+    time: FakeTime
+    access: Access
+    options: SyncOptions = field(default_factory=SyncOptions)
+    # What the web answers to discovery.
+    web: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def timing(self) -> Timing:
+        return Timing(self.time.clock, self.time.sleep, timeout_seconds=10.0)
+
+    def open(self) -> Book:
+        return open_book(self.access, self.timing)
+
+    def run_sync(self, owner: str = "desk") -> SyncReport:
+        """Sync as the asset and the command do."""
+        return run_sync(
+            self.engine,
+            self.access,
+            owner=owner,
+            timing=self.timing,
+            clock=self.time.now,
+            discover=self.discover,
+        )
+
+    def sync(self, owner: str = "desk", *, book: Book | None = None) -> SyncReport:
+        """Sync once, with the book given or newly opened."""
+        now, sleep = self.time.now, self.time.sleep
+        book = book or self.open()
+        return sync(Writer(self.engine, book, owner, now, sleep, self.discover, self.options))
+
+    def discover(self, urls: Sequence[str]) -> DiscoveryReport:
+        """Look at addresses in a web of this desk's own."""
+        fetcher, options = FakeFetcher(self.web), DiscoveryOptions()
+        with flow.parse_pool(1) as pool:
+            looking = discover_feeds(
+                self.engine, urls, fetcher=fetcher, pool=pool, options=options, now=self.time.now()
+            )
+            return asyncio.run(looking)
+
+    @property
+    def book(self) -> changes.Book:
+        """The book that was made last."""
+        return list(self.emulator.books.values())[-1]
+
+    def sheet(self, tab: str) -> Sheet:
+        return self.book.titled(tab)
+
+    def by_hand(self, *requests: dict[str, Any]) -> None:
+        """Do what a person does in the browser."""
+        self.book.apply(list(requests))
+
+    def rows(self, tab: str) -> list[dict[str, Cell]]:
+        """Return a tab's rows by the names of its header, empty cells as ''."""
+        return tab_rows(self.sheet(tab))
+
+
+def tab_rows(sheet: Sheet) -> list[dict[str, Cell]]:
+    header, *rows = sheet.rows
+    return [
+        {
+            str(name): (row[place] if place < len(row) else None) or _empty(row, place)
+            for place, name in enumerate(header)
+        }
+        for row in rows
+        if any(value not in (None, "") for value in row)
+    ]
+
+
+def _empty(row: tuple[Any, ...], place: int) -> Cell:
+    value = row[place] if place < len(row) else None
+    return "" if value is None else value
+
+
+def ledger_rows(engine: sa.Engine, tab: Tab) -> list[dict[str, Cell]]:
+    """Return what a tab should show."""
+    columns = [tab.table.c[name] for name in tab.columns]
+    with engine.begin() as connection:
+        rows = connection.execute(sa.select(*columns).order_by(tab.table.c[tab.key])).all()
+    return [
+        {
+            name: cell_of(value, limit=CELL_LIMIT)
+            for name, value in zip(tab.columns, row, strict=True)
+        }
+        for row in rows
+    ]
+
+
+def differences(engine: sa.Engine, book: changes.Book) -> dict[str, list[dict[str, Cell]]]:
+    """Return, tab by tab, the rows that are not the same on both sides.
+
+    The counters of the sync itself, which the next one brings, are left out.
+    """
+    found = {}
+    for tab in TABS:
+        shown = Counter(_told(tab_rows(book.titled(tab.name))))
+        held = Counter(_told(ledger_rows(engine, tab)))
+        odd = ((shown - held) + (held - shown)).elements()
+        found[tab.name] = [dict(row) for row in odd]
+    return {name: rows for name, rows in found.items() if rows}
+
+
+def _told(rows: list[dict[str, Cell]]) -> Iterator[tuple[tuple[str, Cell], ...]]:
+    return (tuple(row.items()) for row in rows if row.get("stage") != "sheets")
+
+
+@contextmanager
+def open_desk(
+    engine: sa.Engine, *, before: Callable[[SheetsEmulator], Service] | None = None
+) -> Iterator[Desk]:
+    """Serve an empty emulator, or what stands before it, and sit down."""
+    time = FakeTime()
+    emulator = SheetsEmulator(clock=time.clock)
+    with serve(before(emulator) if before else emulator) as url:
+        access = Access(service_account_key(url), spreadsheet_title="Desk", endpoint=url)
+        yield Desk(engine, emulator, time, access)

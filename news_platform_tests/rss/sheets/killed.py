@@ -1,0 +1,34 @@
+"""A sync in a process of its own, to be killed: `… LEDGER_URL ENDPOINT KEY_FILE OWNER MAX_ROWS`."""
+
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from news_platform.rss.discovery.discover import DiscoveryReport
+from news_platform.rss.sheets.google import Access, Timing, open_book
+from news_platform.rss.sheets.sync import SyncOptions, Writer, sync
+from news_platform.storage.sql.engine import open_engine
+
+
+def _blink(seconds: float) -> None:
+    """Sleep a thousandth: waits are for Google's sake, not for the emulator's."""
+    time.sleep(seconds / 1000)
+
+
+def _discover(urls: Sequence[str]) -> DiscoveryReport:
+    raise AssertionError(f"nobody added {urls}")
+
+
+def main(ledger_url: str, endpoint: str, key_file: str, owner: str, max_rows: str) -> None:
+    """Sync once."""
+    access = Access(key_file, spreadsheet_title="Desk", endpoint=endpoint)
+    book = open_book(access, Timing(time.monotonic, _blink, calls=1_000_000, tries=40))
+    # A lease that is over when it is taken: nobody waits for the dead, and writers may meet.
+    options = SyncOptions(max_rows=int(max_rows), lease_seconds=-60.0, tries=60)
+    engine = open_engine(ledger_url)
+    sync(Writer(engine, book, owner, lambda: datetime.now(UTC), _blink, _discover, options))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,82 @@
+"""Which view the settings ask for, and what a wrong key or book is told."""
+
+from base64 import b64encode
+from traceback import format_exception
+
+import pytest
+
+from news_platform.errors import ConfigError
+from news_platform.rss.sheets.access import sheets_access
+from news_platform.rss.sheets.google import Access, Timing, open_book
+from news_platform.settings import SheetsSettings
+from news_platform_tests.emulators.sheets.server import (
+    SheetsEmulator,
+    service_account_key,
+    sheets_server,
+)
+
+KEY = "key.json"
+TIMING = Timing(lambda: 0.0, lambda _: None)
+
+
+def test_without_a_book_the_workbook_is_the_view() -> None:
+    assert sheets_access(SheetsSettings(service_account=KEY), is_sample=False) is None
+
+
+def test_a_sample_root_never_goes_to_google() -> None:
+    given = SheetsSettings(service_account=KEY, spreadsheet_id="b")
+    assert sheets_access(given, is_sample=True) is None
+    assert sheets_access(given, is_sample=False) == Access(KEY, spreadsheet_id="b")
+
+
+def test_a_sample_root_may_go_to_an_endpoint() -> None:
+    given = SheetsSettings(KEY, spreadsheet_title="T", endpoint="http://127.0.0.1:1")
+    found = sheets_access(given, is_sample=True)
+    assert found is not None and found.name == "T"
+
+
+def test_a_book_without_an_account_names_the_missing_setting() -> None:
+    with pytest.raises(ConfigError, match="GOOGLE_SERVICE_ACCOUNT_JSON"):
+        sheets_access(SheetsSettings(spreadsheet_title="T"), is_sample=False)
+
+
+@pytest.mark.parametrize("key", ["/no/such/file.json", "{not json", '{"type": "other"}'])
+def test_a_key_that_cannot_be_read_names_its_setting(key: str) -> None:
+    with pytest.raises(ConfigError, match="GOOGLE_SERVICE_ACCOUNT_JSON"):
+        open_book(Access(key, spreadsheet_id="b"), TIMING)
+
+
+def test_a_key_in_another_coding_is_not_shown() -> None:
+    key = b64encode(b'{"private_key": "PLANTED"}' * 100).decode()
+    with pytest.raises(ConfigError, match="GOOGLE_SERVICE_ACCOUNT_JSON") as caught:
+        open_book(Access(key, spreadsheet_id="b"), TIMING)
+    told = "".join(format_exception(caught.value))
+    assert key[:40] not in told and "File name too long" in told
+
+
+def test_a_book_that_does_not_exist_names_its_setting() -> None:
+    with sheets_server(SheetsEmulator()) as url:
+        access = Access(service_account_key(url), spreadsheet_id="none", endpoint=url)
+        with pytest.raises(ConfigError, match="SPREADSHEET_ID='none'"):
+            open_book(access, TIMING)
+
+
+@pytest.mark.parametrize(
+    ("by", "scopes"),
+    [
+        ({"spreadsheet_id": "book-1"}, {"spreadsheets"}),
+        ({"spreadsheet_title": "News"}, {"spreadsheets", "drive.file"}),
+    ],
+)
+def test_no_more_is_asked_of_google_than_the_book_needs(
+    by: dict[str, str], scopes: set[str]
+) -> None:
+    emulator = SheetsEmulator()
+    emulator.new_book("News")
+    with sheets_server(emulator) as url:
+        open_book(Access(service_account_key(url), **by, endpoint=url), TIMING)
+    assert {scope.rpartition("/")[2] for scope in emulator.scopes} == scopes
+
+
+def test_the_key_is_never_shown() -> None:
+    assert KEY not in repr(Access(KEY, spreadsheet_id="b"))

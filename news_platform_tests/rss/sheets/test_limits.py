@@ -1,0 +1,125 @@
+"""Google's limits: calls a minute, a day's share of them, and the bytes of a request."""
+
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+
+from news_platform.rss.ledger.transactions import changing, note_metrics
+from news_platform.rss.sheets.errors import Refused
+from news_platform.rss.sheets.sync import SyncOptions
+from news_platform_tests.rss.ledger_rows import (
+    add_article,
+    add_articles,
+    add_feed,
+    change_article,
+    change_articles,
+)
+from news_platform_tests.rss.sheets.desk import Desk, differences, open_desk
+
+MINUTES_A_DAY = 24 * 60
+# The schedule's rhythm: a sync every ten minutes, a poll every hour, work every five minutes.
+SYNC_MINUTES, POLL_MINUTES, WORK_MINUTES = 10, 60, 5
+# What Google advises for one request.
+ADVISED_BYTES = 2_000_000
+
+
+@pytest.fixture
+def desk(sqlite_ledger: sa.Engine) -> Iterator[Desk]:
+    add_feed(sqlite_ledger, "https://outlet.example/feed")
+    with open_desk(sqlite_ledger) as desk:
+        yield desk
+
+
+def test_the_quota_is_kept_without_a_single_refusal(desk: Desk) -> None:
+    desk.options = SyncOptions(max_rows=5)
+    add_articles(desk.engine, [{} for _ in range(150)])
+    report = desk.sync()
+    assert desk.emulator.writes.refused == desk.emulator.reads.refused == 0
+    assert report.quota_waits > 0 and desk.time.seconds > 60
+
+
+def live_a_day(desk: Desk, *, articles: int) -> int:
+    """Find and read so many articles over a day by the schedules' rhythm; return the syncs."""
+    polls, works = MINUTES_A_DAY // POLL_MINUTES, MINUTES_A_DAY // WORK_MINUTES
+    waiting: list[int] = []
+    # Opened once: to read the account's key 144 times would take half of the test.
+    book, syncs = desk.open(), 0
+    for minute in range(0, MINUTES_A_DAY, WORK_MINUTES):
+        if minute % POLL_MINUTES == 0:
+            done = minute // POLL_MINUTES
+            found = articles * (done + 1) // polls - articles * done // polls
+            waiting += add_articles(desk.engine, [{"status": "pending"} for _ in range(found)])
+            _count(desk, "poll", new_articles=found, feeds_not_modified=20)
+        read, waiting = _split(waiting, -(-articles // works))
+        change_articles(desk.engine, read, status="stored", clean_text="word " * 600)
+        _count(desk, "work", stored=len(read))
+        if minute % SYNC_MINUTES == 0:
+            desk.sync(book=book)
+            syncs += 1
+        desk.time.sleep(WORK_MINUTES * 60)
+    change_articles(desk.engine, waiting, status="stored", clean_text="word " * 600)
+    desk.sync(book=book)
+    return syncs + 1
+
+
+def _split(ids: list[int], count: int) -> tuple[list[int], list[int]]:
+    return ids[:count], ids[count:]
+
+
+def _count(desk: Desk, stage: str, **metrics: int) -> None:
+    with changing(desk.engine) as change:
+        note_metrics(change, stage, metrics, now=desk.time.now())
+
+
+def test_a_whole_day_of_5000_articles_uses_at_most_a_twentieth_of_the_write_quota(
+    desk: Desk,
+) -> None:
+    syncs = live_a_day(desk, articles=5_000)
+    assert syncs == MINUTES_A_DAY // SYNC_MINUTES + 1
+    assert differences(desk.engine, desk.book) == {} and len(desk.rows("Raw")) == 5_000
+    assert desk.emulator.writes.used <= 0.05 * desk.emulator.writes_per_minute * MINUTES_A_DAY
+    assert desk.emulator.writes.refused == desk.emulator.reads.refused == 0
+    assert desk.emulator.faults.happened == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x" * 6_000, "خبر " * 1_500, "新闻" * 3_000, "😀" * 3_000],
+    ids=["latin", "rtl", "cjk", "emoji"],
+)
+def test_batches_are_cut_by_their_bytes_on_the_wire(desk: Desk, text: str) -> None:
+    desk.emulator.max_request_bytes = ADVISED_BYTES
+    add_articles(desk.engine, [{"clean_text": text} for _ in range(450)])
+    assert desk.sync().batches > 2
+    # Neither refused for being too large, nor cut so small that calls are wasted.
+    assert ADVISED_BYTES / 2 < desk.emulator.largest_request_bytes <= ADVISED_BYTES
+    assert differences(desk.engine, desk.book) == {}
+
+
+def test_updates_between_foreign_columns_stay_below_what_google_refuses(desk: Desk) -> None:
+    ids = add_articles(desk.engine, [{} for _ in range(1_000)])
+    desk.sync()
+    raw = desk.sheet("Raw")
+    for place in range(len(raw.rows[0]) - 1, 0, -1):
+        span = {"sheetId": raw.sheet_id, "dimension": "COLUMNS", "startIndex": place}
+        desk.by_hand({"insertDimension": {"range": {**span, "endIndex": place + 1}}})
+    change_articles(desk.engine, ids, clean_text="خبر " * 200)
+    assert desk.sync().updated == 1_000
+    assert desk.emulator.largest_request_bytes <= desk.emulator.max_request_bytes
+    assert {row["clean_text"] for row in desk.rows("Raw")} == {"خبر " * 200}
+
+
+def test_a_row_that_alone_is_too_large_is_refused_by_name_and_nothing_is_written(
+    desk: Desk,
+) -> None:
+    desk.sync()
+    desk.emulator.max_request_bytes = 40_000
+    add_article(desk.engine, clean_text="x" * 45_000)
+    with pytest.raises(Refused, match="payload size exceeds the limit: 40000 bytes"):
+        desk.sync()
+    assert desk.rows("Raw") == []
+    desk.emulator.max_request_bytes = ADVISED_BYTES
+    change_article(desk.engine, 1, title="Changed meanwhile")
+    desk.sync()
+    assert differences(desk.engine, desk.book) == {}

@@ -1,0 +1,165 @@
+"""All snapshots of an institution, through killable workers into Parquet and quarantine."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+from news_platform.datasets.page_snapshots import institution_of
+from news_platform.datasets.source_records import (
+    SOURCE_RECORDS,
+    SOURCE_RECORDS_QUARANTINE,
+    quarantine_path,
+    records_path,
+)
+from news_platform.sample.inputs import place_inputs
+from news_platform.source_records.pipeline import (
+    FlowOptions,
+    build_institution,
+    built_institutions,
+    declare_options,
+    wanted_institutions,
+)
+from news_platform.source_records.rules import with_rules
+from news_platform.storage.commit.markers import read_markers, read_report
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.parquet import read_table
+from news_platform_tests.source_records.pages import DEPARTMENTS, FULL_PAGE
+
+FOLDER = "snapshots/institution=u1"
+OPTIONS = FlowOptions(workers=1)
+
+
+def put_page(store: ObjectStore, name: str, html: str) -> None:
+    metadata = {"url": f"https://u1.edu/{name}", "cachedAt": "2025-10-01T08:00:00Z"}
+    document = {"success": True, "data": {"rawHtml": html, "metadata": metadata}}
+    store.put(f"{FOLDER}/{name}.json", json.dumps(document).encode())
+
+
+def test_pages_become_rows_and_failures_go_to_quarantine(local_store: ObjectStore) -> None:
+    put_page(local_store, "departments", DEPARTMENTS)
+    put_page(local_store, "faculty", FULL_PAGE)
+    put_page(local_store, "deep", "<div>" * 20_000)
+    local_store.put(f"{FOLDER}/failed.json", b'{"success": false, "error": "blocked"}')
+    local_store.put(f"{FOLDER}/notes.pdf", b"no snapshot")
+    report = build_institution("u1", store=local_store, options=OPTIONS)
+    assert (report.pages_seen, report.pages_failed, report.failed_share) == (4, 2, 0.5)
+    assert report.blocks_kept == 6
+    assert report.blocks_total == report.blocks_kept + sum(report.dropped.values())
+    assert report.dropped["footer"] == 2 and report.dropped["navigation_item"] == 1
+    rows = read_table(local_store, records_path("u1"), SOURCE_RECORDS)
+    assert rows.height == 6
+    assert rows["text"][0] == "Computer Science"
+    assert rows.row(0, named=True)["section"] == "Departments"
+    assert set(rows["snapshot"]) == {f"{FOLDER}/departments.json", f"{FOLDER}/faculty.json"}
+    assert set(rows["institution"]) == {"u1"}
+    assert rows.select(pl.col("fetched_at").is_null().any()).item() is False
+    lost = read_table(local_store, quarantine_path("u1"), SOURCE_RECORDS_QUARANTINE)
+    assert lost["text"].to_list() == ["", ""]
+    assert sorted(lost["error"]) == [
+        "nested deeper than 2048 elements",
+        "the crawler failed: blocked",
+    ]
+    assert dict(report.failures)[f"{FOLDER}/failed.json"] == "the crawler failed: blocked"
+
+
+def test_a_worker_that_hangs_costs_one_page(local_store: ObjectStore) -> None:
+    put_page(local_store, "departments", DEPARTMENTS)
+    put_page(local_store, "slow", FULL_PAGE)
+    target = "news_platform_tests.source_records.targets:sleep_over_slow"
+    options = replace(OPTIONS, deadline_seconds=3, target=target)
+    report = build_institution("u1", store=local_store, options=options)
+    assert (report.pages_seen, report.pages_failed) == (2, 1)
+    (lost,) = read_table(local_store, quarantine_path("u1"), SOURCE_RECORDS_QUARANTINE).to_dicts()
+    assert lost["error"].startswith("timeout: ")
+    assert lost["snapshot"] == f"{FOLDER}/slow.json"
+
+
+def test_the_same_snapshots_give_the_same_bytes_and_a_mended_page_leaves_quarantine(
+    local_store: ObjectStore,
+) -> None:
+    put_page(local_store, "faculty", FULL_PAGE)
+    put_page(local_store, "other", "")
+    build_institution("u1", store=local_store, options=OPTIONS)
+    before = {info.path: local_store.read(info.path) for info in local_store.list()}
+    build_institution("u1", store=local_store, options=OPTIONS)
+    assert {info.path: local_store.read(info.path) for info in local_store.list()} == before
+    assert quarantine_path("u1") in before
+    put_page(local_store, "other", DEPARTMENTS)
+    build_institution("u1", store=local_store, options=OPTIONS)
+    assert not local_store.exists(quarantine_path("u1"))
+
+
+def test_what_is_wanted_and_built_agree_after_a_build_and_differ_after_a_change(
+    local_store: ObjectStore,
+) -> None:
+    put_page(local_store, "faculty", FULL_PAGE)
+    local_store.put("snapshots/README.txt", b"no institution")
+    wanted = wanted_institutions(local_store)
+    assert wanted.keys() == {"u1"} and built_institutions(local_store) == {}
+    build_institution("u1", store=local_store, options=OPTIONS)
+    assert built_institutions(local_store) == wanted
+    put_page(local_store, "more", DEPARTMENTS)
+    assert wanted_institutions(local_store) != built_institutions(local_store)
+
+
+def test_other_options_make_an_institution_out_of_date_and_the_same_do_not(
+    local_store: ObjectStore,
+) -> None:
+    put_page(local_store, "faculty", FULL_PAGE)
+    build_institution("u1", store=local_store, options=OPTIONS)
+    declare_options(local_store, OPTIONS.segment)
+    assert wanted_institutions(local_store) == built_institutions(local_store)
+    other = replace(OPTIONS, segment=with_rules(OPTIONS.segment, "[sections]\ncall_words = 9"))
+    declare_options(local_store, other.segment)
+    assert wanted_institutions(local_store) != built_institutions(local_store)
+    build_institution("u1", store=local_store, options=other)
+    assert wanted_institutions(local_store) == built_institutions(local_store)
+
+
+def test_the_marker_carries_the_counters(local_store: ObjectStore) -> None:
+    put_page(local_store, "faculty", FULL_PAGE)
+    report = build_institution("u1", store=local_store, options=OPTIONS)
+    stored = read_report(local_store, read_markers(local_store, "source_records")["u1"])
+    assert stored["blocks_kept"] == report.blocks_kept
+    assert stored["languages"] == dict(report.languages)
+    assert stored["files"] == ["source_records/institution=u1/part-0.parquet"]
+
+
+def test_samples_are_spread_over_all_records(local_store: ObjectStore) -> None:
+    items = "".join(f"<li>Department number {number}</li>" for number in range(20))
+    put_page(local_store, "list", f"<h2>Departments</h2><ul>{items}</ul>")
+    options = replace(OPTIONS, samples=4)
+    report = build_institution("u1", store=local_store, options=options)
+    assert [text for _, text in report.samples] == [
+        f"Department number {number}" for number in (0, 5, 10, 15)
+    ]
+    none = build_institution("u1", store=local_store, options=replace(OPTIONS, samples=0))
+    assert none.samples == ()
+
+
+def test_an_oversized_snapshot_is_not_even_read(local_store: ObjectStore, tmp_path: Path) -> None:
+    large = tmp_path / "large.html"
+    with large.open("wb") as file:
+        file.truncate(64_000_001)
+    local_store.put(f"{FOLDER}/large.html", large)
+    report = build_institution("u1", store=local_store, options=OPTIONS)
+    assert (report.pages_seen, report.pages_failed) == (1, 1)
+
+
+def test_the_sample_institutions_are_all_built(
+    local_store: ObjectStore, sample_world: Path
+) -> None:
+    place_inputs(sample_world, local_store)
+    wanted = wanted_institutions(local_store)
+    assert len(wanted) >= 4
+    reports = [build_institution(key, store=local_store, options=OPTIONS) for key in wanted]
+    assert all(report.blocks_kept for report in reports)
+    assert sum(report.pages_failed for report in reports) == 2
+
+
+def test_a_path_names_its_institution_or_none() -> None:
+    assert institution_of("snapshots/institution=u1/a.json") == "u1"
+    assert institution_of("snapshots/institution=/a.json") is None
+    assert institution_of("raw/institution=u1/a.json") is None

@@ -1,0 +1,43 @@
+"""A root knows which world it holds, and whether automation is paused."""
+
+import pytest
+
+from news_platform.errors import ConfigError, StorageError
+from news_platform.storage.commit.root import claim_root, is_paused, pause, read_world, resume
+from news_platform.storage.objects.store import ObjectStore
+
+
+@pytest.mark.parametrize(("sample", "world"), [(True, "sample"), (False, "real"), (None, "real")])
+def test_a_fresh_root_takes_the_world_it_is_claimed_for(
+    local_store: ObjectStore, sample: bool | None, world: str
+) -> None:
+    assert read_world(local_store) is None
+    assert claim_root(local_store, sample=sample) == world
+    assert read_world(local_store) == world
+
+
+def test_a_claimed_root_is_taken_as_it_is_when_nothing_is_said(local_store: ObjectStore) -> None:
+    claim_root(local_store, sample=True)
+    assert claim_root(local_store, sample=None) == "sample"
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["sample first", "real first"])
+def test_fiction_and_real_data_never_share_a_root(local_store: ObjectStore, first: bool) -> None:
+    claim_root(local_store, sample=first)
+    with pytest.raises(ConfigError, match="set NEWS_PLATFORM_ROOT to another folder"):
+        claim_root(local_store, sample=not first)
+
+
+def test_a_broken_root_file_is_named(local_store: ObjectStore) -> None:
+    local_store.put("root.json", b"{half")
+    with pytest.raises(StorageError, match=r"root\.json"):
+        claim_root(local_store, sample=None)
+
+
+def test_pause_and_resume_are_one_switch(local_store: ObjectStore) -> None:
+    assert not is_paused(local_store)
+    pause(local_store)
+    pause(local_store)
+    assert is_paused(local_store)
+    resume(local_store)
+    assert not is_paused(local_store)

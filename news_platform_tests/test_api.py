@@ -1,0 +1,135 @@
+"""Reading a root: datasets by name, and all of them by SQL."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+import news_platform
+from news_platform.datasets.domain_catalog import DOMAIN_CATALOG
+from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
+from news_platform.datasets.registry import TABLES
+from news_platform.errors import InputError
+from news_platform.storage.objects.store import ObjectStore, open_store
+from news_platform.storage.parquet import write_table
+from news_platform_tests.emulators.gcs import service_account_key
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    store = open_store(str(tmp_path))
+    catalog = pl.DataFrame({"domain": ["a.example", "b.example"], "records": [3, 5]})
+    missing = [pl.lit(None).alias(n) for n in DOMAIN_CATALOG.schema if n not in catalog.columns]
+    write_table(store, DOMAIN_CATALOG.path, catalog.with_columns(missing), DOMAIN_CATALOG)
+    empty = pl.DataFrame(schema=NEAR_DUPLICATES.schema)
+    write_table(store, near_duplicates_path("2025-11-01"), empty, NEAR_DUPLICATES)
+    return tmp_path
+
+
+def test_a_dataset_is_read_by_its_name(root: Path) -> None:
+    found = news_platform.open(root)["domain_catalog"].select("domain", "records").collect()
+    assert found.rows() == [("a.example", 3), ("b.example", 5)]
+
+
+def test_every_dataset_of_an_empty_root_is_empty_with_its_columns(tmp_path: Path) -> None:
+    news = news_platform.open(tmp_path / "fresh")
+    for name, table in news.tables.items():
+        assert set(news[name].collect_schema().names()) == set(table.full_schema)
+        assert news[name].collect().is_empty()
+
+
+def test_partition_columns_are_strings(root: Path) -> None:
+    schema = news_platform.open(root)["near_duplicates"].collect_schema()
+    assert schema["date"] == pl.String
+
+
+def test_sql_joins_and_counts(root: Path) -> None:
+    answer = news_platform.open(root).sql("select sum(records) as n from domain_catalog")
+    assert answer["n"].to_list() == [8]
+
+
+def test_a_query_reads_only_the_columns_it_names(root: Path) -> None:
+    file = root / DOMAIN_CATALOG.path
+    chunks = pq.ParquetFile(file).metadata.row_group(0)
+    names = [chunks.column(at).path_in_schema for at in range(chunks.num_columns)]
+    damaged = chunks.column(names.index("domain"))
+    start = damaged.dictionary_page_offset or damaged.data_page_offset
+    body = bytearray(file.read_bytes())
+    body[start : start + damaged.total_compressed_size] = b"\xff" * damaged.total_compressed_size
+    file.write_bytes(body)
+    news = news_platform.open(root)
+    assert news.sql("select max(records) as n from domain_catalog")["n"].to_list() == [5]
+    with pytest.raises(InputError, match="cannot answer"):
+        news.sql("select max(domain) from domain_catalog")
+
+
+def test_sql_knows_datasets_in_capitals_and_no_variables_of_ours(root: Path) -> None:
+    news = news_platform.open(root)
+    assert news.sql("SELECT MAX(records) AS n FROM DOMAIN_CATALOG")["n"].to_list() == [5]
+    assert news.sql("select count(*) as n from RAW_NEWS")["n"].to_list() == [0]
+    with pytest.raises(InputError, match="Table with name TABLES does not exist"):
+        news.sql("select * from TABLES")
+
+
+@pytest.mark.parametrize("query", ["", ";", "-- only a remark"])
+def test_a_query_that_asks_nothing_is_an_input_error(root: Path, query: str) -> None:
+    with pytest.raises(InputError, match="asks nothing"):
+        news_platform.open(root).sql(query)
+
+
+@pytest.mark.parametrize("kind", ["s3", "gs"])
+def test_sql_reads_a_remote_root(
+    kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store: ObjectStore = request.getfixturevalue(f"{kind}_store")
+    _use_remote(kind, request, monkeypatch)
+    catalog = pl.DataFrame({"domain": ["a.example"], "records": [3]})
+    missing = [pl.lit(None).alias(n) for n in DOMAIN_CATALOG.schema if n not in catalog.columns]
+    write_table(store, DOMAIN_CATALOG.path, catalog.with_columns(missing), DOMAIN_CATALOG)
+    answer = news_platform.open(store.url).sql("select domain, records from domain_catalog")
+    assert answer.rows() == [("a.example", 3)]
+
+
+def _use_remote(kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, url = request.getfixturevalue(f"{kind}_faults")
+    monkeypatch.setenv("NEWS_PLATFORM_ALLOW_HTTP", "1")
+    if kind == "s3":
+        monkeypatch.setenv("NEWS_PLATFORM_S3_ENDPOINT", url)
+        monkeypatch.setenv("NEWS_PLATFORM_S3_ACCESS_KEY", "test-key")
+        monkeypatch.setenv("NEWS_PLATFORM_S3_SECRET_KEY", "test-secret")
+    else:
+        monkeypatch.setenv("NEWS_PLATFORM_GCS_SERVICE_ACCOUNT", service_account_key(url))
+
+
+def test_an_unknown_dataset_is_named_with_the_known_ones(root: Path) -> None:
+    with pytest.raises(InputError, match=r"no dataset 'catalogue'.*domain_catalog"):
+        news_platform.open(root)["catalogue"]
+
+
+def test_a_wrong_query_is_one_clear_line(root: Path) -> None:
+    with pytest.raises(InputError, match="cannot answer the query"):
+        news_platform.open(root).sql("select nothing from nowhere")
+
+
+def test_importing_the_package_loads_no_library() -> None:
+    code = (
+        "import sys, news_platform; assert not {'polars', 'duckdb', 'dagster'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_no_two_datasets_share_a_name() -> None:
+    assert len({table.name for table in TABLES}) == len(TABLES)
+
+
+def test_the_sql_command_prints_one_document(root: Path) -> None:
+    words = ["sql", "select domain from domain_catalog order by 1", "--root", str(root), "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "news_platform.cli", *words],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert '"a.example"' in done.stdout

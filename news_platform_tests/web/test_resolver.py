@@ -1,0 +1,143 @@
+"""Names to addresses: one question at a time, answers and failures remembered."""
+
+import asyncio
+import socket
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import pytest
+
+from news_platform.errors import FetchError
+from news_platform.web.resolver import NameOptions, Names
+
+OPTIONS = NameOptions(ttl_seconds=60, negative_ttl_seconds=0.2, timeout_seconds=1, control_name="")
+T = TypeVar("T")
+NO_SUCH_NAME = socket.gaierror(socket.EAI_NONAME, "no such name")
+
+
+class Phonebook:
+    """A lookup that counts and answers in turn."""
+
+    def __init__(self, *answers: Sequence[str] | OSError, slow_seconds: float = 0) -> None:
+        self.answers = answers
+        self.asked = 0
+        self.slow_seconds = slow_seconds
+
+    def __call__(self, host: str) -> Sequence[str]:
+        self.asked += 1
+        time.sleep(self.slow_seconds)
+        answer = self.answers[min(self.asked, len(self.answers)) - 1]
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+
+def run(
+    lookup: Phonebook, ask: Callable[[Names], Awaitable[T]], options: NameOptions = OPTIONS
+) -> T:
+    async def go() -> T:
+        names = Names(lookup, host_map={"a.example": ("127.0.0.1", 4321)}, options=options)
+        try:
+            return await ask(names)
+        finally:
+            await names.close()
+
+    return asyncio.run(go())
+
+
+def reason(lookup: Phonebook, options: NameOptions = OPTIONS) -> str:
+    with pytest.raises(FetchError) as caught:
+        run(lookup, lambda names: names.addresses("a.test"), options)
+    assert caught.value.thing == "a.test"
+    return caught.value.reason
+
+
+def test_many_askers_share_one_lookup() -> None:
+    async def ask(names: Names) -> list[tuple[str, ...]]:
+        return await asyncio.gather(*(names.addresses("a.test") for _ in range(50)))
+
+    book = Phonebook(["8.8.8.8", "8.8.4.4"], slow_seconds=0.05)
+    assert set(run(book, ask)) == {("8.8.8.8", "8.8.4.4")}
+    assert book.asked == 1
+
+
+def test_an_asker_who_gives_up_does_not_spoil_the_answer_for_the_others() -> None:
+    async def ask(names: Names) -> tuple[str, ...]:
+        hasty = asyncio.create_task(names.addresses("a.test"))
+        patient = asyncio.create_task(names.addresses("a.test"))
+        await asyncio.sleep(0.01)
+        hasty.cancel()
+        return await patient
+
+    assert run(Phonebook(["8.8.8.8"], slow_seconds=0.05), ask) == ("8.8.8.8",)
+
+
+def test_private_addresses_are_left_out_of_a_mixed_answer() -> None:
+    book = Phonebook(["10.0.0.1", "8.8.8.8", "::1"])
+    assert run(book, lambda names: names.addresses("a.test")) == ("8.8.8.8",)
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (["10.0.0.1"], "blocked_address"),
+        ([], "blocked_address"),
+        (NO_SUCH_NAME, "nxdomain"),
+        (socket.gaierror(socket.EAI_AGAIN, "try again"), "dns"),
+        (socket.gaierror(socket.EAI_FAIL, "failed"), "dns"),
+    ],
+)
+def test_a_failure_has_its_reason(answer: Sequence[str] | OSError, expected: str) -> None:
+    assert reason(Phonebook(answer)) == expected
+
+
+def test_a_name_server_that_does_not_answer_is_given_up() -> None:
+    slow = Phonebook(["8.8.8.8"], slow_seconds=0.4)
+    assert reason(slow, replace(OPTIONS, timeout_seconds=0.05)) == "dns"
+
+
+def test_a_failure_is_remembered_for_a_while_and_then_asked_again() -> None:
+    async def ask(names: Names) -> int:
+        for _ in range(5):
+            with pytest.raises(FetchError):
+                await names.addresses("a.test")
+        asked = book.asked
+        await asyncio.sleep(OPTIONS.negative_ttl_seconds + 0.05)
+        assert await names.addresses("a.test") == ("8.8.8.8",)
+        return asked
+
+    book = Phonebook(NO_SUCH_NAME, ["8.8.8.8"])
+    assert run(book, ask) == 1
+    assert book.asked == 2
+
+
+def test_an_answer_is_asked_again_when_its_time_is_over() -> None:
+    async def ask(names: Names) -> None:
+        await names.addresses("a.test")
+        await names.addresses("a.test")
+
+    book = Phonebook(["8.8.8.8"])
+    run(book, ask, replace(OPTIONS, ttl_seconds=0))
+    assert book.asked == 2
+
+
+def test_a_mapped_host_keeps_its_name_and_changes_its_place() -> None:
+    [found] = run(Phonebook(), lambda names: names.resolve("a.example", 80))
+    assert (found["hostname"], found["host"], found["port"]) == ("a.example", "127.0.0.1", 4321)
+
+
+def test_an_ipv6_answer_keeps_its_family() -> None:
+    [found] = run(Phonebook(["2606:4700::1111"]), lambda names: names.resolve("a.test", 443))
+    assert (found["family"], found["port"]) == (socket.AF_INET6, 443)
+
+
+def test_a_machine_that_finds_no_name_at_all_is_offline_and_no_domain_is_missing() -> None:
+    assert reason(Phonebook(NO_SUCH_NAME), replace(OPTIONS, control_name="always.test")) == "dns"
+
+
+def test_a_missing_name_is_believed_once_the_name_server_has_found_another() -> None:
+    book = Phonebook(NO_SUCH_NAME, ["8.8.8.8"])
+    assert reason(book, replace(OPTIONS, control_name="always.test")) == "nxdomain"
+    assert book.asked == 2

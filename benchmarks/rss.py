@@ -30,7 +30,7 @@ from news_platform.rss import pipeline as flow
 from news_platform.rss.feeds import parse_feed, plain
 from news_platform.rss.ledger.entries import Sighting, add_sightings
 from news_platform.rss.ledger.feed_rows import upsert_feed
-from news_platform.rss.ledger.transactions import changing
+from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.rss.options import PollOptions, WorkOptions
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import open_store
@@ -144,7 +144,7 @@ def poll_figures() -> list[Figure]:
     with tempfile.TemporaryDirectory() as folder, serve(Site()) as (hosts, _):
         engine = open_engine(f"sqlite:///{folder}/ledger.sqlite")
         migrate(engine)
-        with changing(engine) as change:
+        with write_transaction(engine) as change:
             for number in range(FEEDS_304):
                 url = f"https://h{number % 500}.example/feed/{number}"
                 upsert_feed(change, url, feed_url=url, status="active", etag='"same"')
@@ -176,7 +176,7 @@ def work_figures(folder: Path) -> list[Figure]:
         migrate(engine)
         urls = [f"https://h{n % 50}.example{path}" for n, path in enumerate(sorted(site.pages))]
         seen = [Sighting(u, canonical_url(u), url_hash(u), "", None, None) for u in urls]
-        with changing(engine) as change:
+        with write_transaction(engine) as change:
             add_sightings(change, "https://h.example/rss", seen, max_new=len(seen), now=NOW)
         started, cpu_before = time.perf_counter(), _cpu_seconds()
         report = flow.run_work(

@@ -15,7 +15,7 @@ import dagster as dg
 from news_platform.definitions import build_definitions
 from news_platform.defs.graph import STEPS
 from news_platform.defs.reconcile import WHOLE, add_partitions
-from news_platform.resources import Doors
+from news_platform.resources import Resources
 from news_platform.sample.inputs import place_inputs
 from news_platform.settings import load_settings
 from news_platform_tests.emulators.fault_proxy import FaultProxy, fault_proxy
@@ -41,10 +41,10 @@ def main() -> None:
     with TemporaryDirectory(prefix="requests-") as name, ExitStack() as parts:
         server = parts.enter_context(s3_server())
         proxy, url = parts.enter_context(fault_proxy(server))
-        doors = Doors(load_settings(_environ(Path(name), url, server)), frozen_clock=True)
-        place_inputs(doors.data_root.world, doors.data_root.store)
-        counted = list(_build(doors, proxy))
-        doors.ledger.close()
+        resources = Resources(load_settings(_environ(Path(name), url, server)), frozen_clock=True)
+        place_inputs(resources.data_root.world, resources.data_root.store)
+        counted = list(_build(resources, proxy))
+        resources.ledger.close()
     print(f"{'asset':<24}{'partitions':>11}" + "".join(f"{kind:>8}" for kind in KINDS))
     for one in counted:
         figures = "".join(f"{one.requests.get(kind, 0):>8}" for kind in KINDS)
@@ -67,12 +67,12 @@ def _environ(folder: Path, url: str, server: str) -> dict[str, str]:
     }
 
 
-def _build(doors: Doors, proxy: FaultProxy) -> Iterator[Counted]:
+def _build(resources: Resources, proxy: FaultProxy) -> Iterator[Counted]:
     """Build what is out of date, asset by asset; the question itself is not counted."""
-    defs = build_definitions(doors)
+    defs = build_definitions(resources)
     with dg.DagsterInstance.ephemeral() as instance:
         for step in STEPS:
-            keys = list(step.stale(doors))
+            keys = list(step.stale(resources))
             add_partitions(instance, defs, step.asset, keys)
             proxy.seen.clear()
             for key in keys:

@@ -35,7 +35,7 @@ def main() -> None:
             for step in STEPS:
                 _run_step(step, cluster)
             runs = cluster.dagster.runs()
-            many = read_contents(cluster.doors.data_root.store, cluster.doors.ledger.engine)
+            many = read_contents(cluster.resources.data_root.store, cluster.resources.ledger.engine)
     _show_runs(runs)
     _show_contents(one, many)
     _end(differences(one, many), runs, seconds=time.monotonic() - started)
@@ -44,12 +44,14 @@ def main() -> None:
 def _run_step(step: Step, cluster: SampleCluster) -> None:
     """Build what is out of date of one asset: as a backfill, or as one run."""
     started = time.monotonic()
-    keys = tuple(step.stale(cluster.doors))
+    keys = tuple(step.stale(cluster.resources))
     if keys == (WHOLE,):
         cluster.dagster.materialise(step.asset)
     elif keys:
         add_partitions(cluster.instance, cluster.defs, step.asset, keys)
-        cluster.dagster.backfill(step.asset, keys, is_built=lambda: not step.stale(cluster.doors))
+        cluster.dagster.backfill(
+            step.asset, keys, is_built=lambda: not step.stale(cluster.resources)
+        )
     _say(f"  {step.asset:<24}{len(keys):>4} partitions {time.monotonic() - started:>6.1f} s")
 
 

@@ -20,7 +20,7 @@ from deploy.graphql import Dagster
 from deploy.processes import Machine, Process
 from news_platform.definitions import build_definitions
 from news_platform.errors import NewsPlatformError
-from news_platform.resources import Doors
+from news_platform.resources import Resources
 from news_platform.sample.inputs import place_inputs
 from news_platform.settings import load_settings
 from news_platform_tests.emulators.postgres import new_database, postgres_server
@@ -36,10 +36,10 @@ StoreDoor = Callable[[str], AbstractContextManager[str]]
 
 @dataclass(frozen=True)
 class SampleCluster:
-    """The running cluster: its webserver, its doors for reading, Dagster's storage, its parts."""
+    """The running cluster: its webserver, resources, Dagster storage and processes."""
 
     dagster: Dagster
-    doors: Doors
+    resources: Resources
     instance: dg.DagsterInstance
     defs: dg.Definitions
     redis: RedisServer
@@ -56,9 +56,11 @@ def run_on_one_machine(folder: Path) -> dict[str, Content]:
     done = subprocess.run(arguments, env=environ, capture_output=True, text=True)
     if done.returncode != 0:
         raise NewsPlatformError(f"the demo on one machine failed: {done.stderr.strip()[-500:]}")
-    doors = Doors(replace(load_settings(environ), root=str(root), sample=True), frozen_clock=True)
-    contents = read_contents(doors.data_root.store, doors.ledger.engine)
-    doors.ledger.close()
+    resources = Resources(
+        replace(load_settings(environ), root=str(root), sample=True), frozen_clock=True
+    )
+    contents = read_contents(resources.data_root.store, resources.ledger.engine)
+    resources.ledger.close()
     return contents
 
 
@@ -83,15 +85,20 @@ def sample_cluster(folder: Path, *, store_door: StoreDoor = nullcontext) -> Iter
         port = free_port()
         machine = _machine(folder, environ)
         processes = _start(machine, port, parts)
-        doors = Doors(load_settings(environ), frozen_clock=True)
-        place_inputs(doors.data_root.world, doors.data_root.store)
+        resources = Resources(load_settings(environ), frozen_clock=True)
+        place_inputs(resources.data_root.world, resources.data_root.store)
         instance = parts.enter_context(dg.DagsterInstance.from_config(str(machine.home)))
         dagster = Dagster(f"http://127.0.0.1:{port}", LOCATION)
         dagster.wait_until_up()
         yield SampleCluster(
-            dagster, doors, instance, build_definitions(doors), redis=redis, processes=processes
+            dagster,
+            resources,
+            instance,
+            build_definitions(resources),
+            redis=redis,
+            processes=processes,
         )
-        doors.ledger.close()
+        resources.ledger.close()
 
 
 def _store_settings(url: str, *, bucket: str) -> dict[str, str]:

@@ -21,7 +21,7 @@ from news_platform.datasets.registry import TABLES
 from news_platform.datasets.table import Table
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.errors import InputError
-from news_platform.resources import Doors
+from news_platform.resources import Resources
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
@@ -35,8 +35,8 @@ _BY_DOMAIN_STORE = frozenset(
 class NewsData:
     """The datasets under one root; nothing is opened before it is asked for."""
 
-    def __init__(self, doors: Doors) -> None:
-        self._doors = doors
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
 
     @cached_property
     def tables(self) -> Mapping[str, Table]:
@@ -83,16 +83,16 @@ class NewsData:
     @property
     def ledger(self) -> sa.Engine:
         """Return the SQL ledger of queues, feeds and articles."""
-        return self._doors.ledger.engine
+        return self._resources.ledger.engine
 
     @property
     def _store(self) -> ObjectStore:
-        return self._doors.data_root.store
+        return self._resources.data_root.store
 
 
 def open_root(root: str | Path) -> NewsData:
     """Open a root for reading, with the settings of this process."""
-    return NewsData(Doors(replace(load_settings(os.environ), root=str(root))))
+    return NewsData(Resources(replace(load_settings(os.environ), root=str(root))))
 
 
 def _folder(table: Table) -> str:

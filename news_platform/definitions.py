@@ -8,16 +8,16 @@ import dagster as dg
 from news_platform.defs.asset_metadata import with_card
 from news_platform.defs.freshness import stands_still, with_freshness
 from news_platform.defs.graph import AUTOMATION, ROOMS
-from news_platform.defs.resources import resources
+from news_platform.defs.resources import dagster_resources
 from news_platform.defs.sample_days import with_sample_days
-from news_platform.resources import Doors
+from news_platform.resources import Resources
 from news_platform.settings import Settings, load_settings
 
 
-def build_definitions(doors: Doors) -> dg.Definitions:
-    """Join all rooms over these doors."""
-    dress = _dress(doors.settings)
-    shell = dg.Definitions(resources=resources(doors), executor=dg.in_process_executor)
+def build_definitions(resources: Resources) -> dg.Definitions:
+    """Join all rooms over these resources."""
+    dress = _dress(resources.settings)
+    shell = dg.Definitions(resources=dagster_resources(resources), executor=dg.in_process_executor)
     return dg.Definitions.merge(*(_dressed(room, dress) for room in ROOMS), *AUTOMATION, shell)
 
 
@@ -46,4 +46,4 @@ def _dressed(room: dg.Definitions, dress: Callable[[dg.AssetSpec], dg.AssetSpec]
     )
 
 
-defs = build_definitions(Doors(load_settings(os.environ)))
+defs = build_definitions(Resources(load_settings(os.environ)))

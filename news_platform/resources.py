@@ -1,4 +1,4 @@
-"""From settings to opened doors: the data root, the crawl, the web, the ledger and the clock.
+"""From settings to opened resources: the data root, the crawl, the web, the ledger and the clock.
 
 Assets and commands get these and open nothing themselves. Each door opens when first used, and none
 shows a setting, or a secret, in its text.
@@ -153,8 +153,8 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Doors:
-    """All doors of one process, from one set of settings."""
+class Resources:
+    """All resources of one process, from one set of settings."""
 
     settings: Settings = field(repr=False)
     frozen_clock: bool = False

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from news_platform.definitions import build_definitions
-from news_platform.resources import Doors
+from news_platform.resources import Resources
 from news_platform.settings import Settings
 
 PROJECT = Path(__file__).parent.parent
@@ -17,7 +17,7 @@ PROJECT = Path(__file__).parent.parent
 
 @pytest.fixture
 def specs(tmp_path: Path) -> list[dg.AssetSpec]:
-    defs = build_definitions(Doors(Settings(root=str(tmp_path))))
+    defs = build_definitions(Resources(Settings(root=str(tmp_path))))
     return list(defs.resolve_all_asset_specs())
 
 

@@ -81,7 +81,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """All that collecting needs besides the WARCs: doors, options, the moment, who listens.
+    """All that collecting needs besides the WARCs: resources, options, the moment, who listens.
 
     `on_start` is told once what the whole will cost; the others are called from threads.
     """

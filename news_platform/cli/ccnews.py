@@ -29,7 +29,7 @@ from news_platform.cli.options import emit, json_option, root_option, settings_f
 from news_platform.datasets.collected import Collected
 from news_platform.datasets.warc_paths import warc_day
 from news_platform.errors import InputError, NewsPlatformError
-from news_platform.resources import Doors, store_options
+from news_platform.resources import Resources, store_options
 from news_platform.storage.objects.store import ObjectStore, open_store
 
 _TICKS_A_SECOND = 5
@@ -77,9 +77,9 @@ def ccnews() -> None:
 @json_option
 def list_warcs(month: datetime, root: str, as_json: bool) -> None:
     """List the WARC files of a month, and how many of each day are collected."""
-    doors = Doors(settings_for(root))
-    store = doors.data_root.store
-    crawl = first_answering(doors.crawl.sources, month=month.date())
+    resources = Resources(settings_for(root))
+    store = resources.data_root.store
+    crawl = first_answering(resources.crawl.sources, month=month.date())
     listing = fetch_listing(crawl, store, month=month.date())
     if listing is None:
         raise NewsPlatformError(f"no listing for {month:%Y-%m} in {crawl.url!r}")
@@ -115,7 +115,7 @@ def list_warcs(month: datetime, root: str, as_json: bool) -> None:
 @json_option
 def status(days: int, root: str, as_json: bool) -> None:
     """Show what is collected, newest day first."""
-    store = Doors(settings_for(root)).data_root.store
+    store = Resources(settings_for(root)).data_root.store
     found = [_day_status(store, day) for day in newest_collected_days(store, count=days)]
     document = {"root": store.url, "extractor_version": EXTRACTOR_VERSION, "days": found}
     lines = [
@@ -164,17 +164,17 @@ def extract(
     """Collect WARC files, each a path, a URL or a path of the crawl."""
     if not (warcs or days or older_than):
         raise click.UsageError("give WARCs, --days or --older-than")
-    doors = Doors(settings_for(root))
-    given = _each_once([_target(warc, doors) for warc in warcs])
-    listed = [*_targets_of_days(doors, days or ()), *_outdated_targets(doors, older_than)]
+    resources = Resources(settings_for(root))
+    given = _each_once([_target(warc, resources) for warc in warcs])
+    listed = [*_targets_of_days(resources, days or ()), *_outdated_targets(resources, older_than)]
     targets = list(({_name(one): one for one in listed} | given).values())
-    todo = [one for one in targets if again or older_than or not _is_collected(one, doors)]
-    workers = workers or doors.settings.ccnews.workers
+    todo = [one for one in targets if again or older_than or not _is_collected(one, resources)]
+    workers = workers or resources.settings.ccnews.workers
     if only_estimate:
         cost = estimate([target.size_bytes() for target in todo], workers=workers)
         emit(asdict(cost), as_json=as_json, text=str(cost))
         return
-    report = _collect(todo, doors, workers=workers)
+    report = _collect(todo, resources, workers=workers)
     _emit_report(report, skipped=len(targets) - len(todo), as_json=as_json)
     if report.failed:
         total = len(report.failed) + len(report.collected)
@@ -199,53 +199,53 @@ def _name(target: Target) -> str:
     return target.path.rpartition("/")[2]
 
 
-def _target(warc: str, doors: Doors) -> Target:
+def _target(warc: str, resources: Resources) -> Target:
     """Find a WARC: a path of the crawl's listing, else a file or URL by itself."""
     if warc.startswith("crawl-data/") and not Path(warc).exists():
-        return Target(warc, doors.crawl.sources)
+        return Target(warc, resources.crawl.sources)
     folder, _, name = warc.rpartition("/")
     if not name or Path(warc).is_dir():
         raise click.BadParameter(f"{warc!r} names a folder, not a WARC.")
-    options = store_options(doors.settings)
+    options = store_options(resources.settings)
     return Target(name, (open_store(folder or ("/" if warc[:1] == "/" else "."), options=options),))
 
 
-def _targets_of_days(doors: Doors, days: Sequence[date]) -> Iterator[Target]:
-    cap, sources = doors.settings.ccnews.max_warcs, doors.crawl.sources
+def _targets_of_days(resources: Resources, days: Sequence[date]) -> Iterator[Target]:
+    cap, sources = resources.settings.ccnews.max_warcs, resources.crawl.sources
     for day in days:
         crawl = first_answering(sources, month=day)
-        plan = plan_day(day, crawl=crawl, root=doors.data_root.store, max_warcs=cap)
+        plan = plan_day(day, crawl=crawl, root=resources.data_root.store, max_warcs=cap)
         yield from (Target(warc.path, sources) for warc in plan.missing)
 
 
-def _outdated_targets(doors: Doors, older_than: str | None) -> Iterator[Target]:
+def _outdated_targets(resources: Resources, older_than: str | None) -> Iterator[Target]:
     """Find the WARCs to redo where they were read from the last time."""
     if older_than is None:
         return
-    for marker in outdated(read_markers(doors.data_root.store), older_than=older_than):
-        yield _target(marker.source, doors)
+    for marker in outdated(read_markers(resources.data_root.store), older_than=older_than):
+        yield _target(marker.source, resources)
 
 
-def _is_collected(target: Target, doors: Doors) -> bool:
+def _is_collected(target: Target, resources: Resources) -> bool:
     """Tell whether the marker of a WARC is there and speaks of a file of the same size."""
     name = _name(target)
     day = warc_day(name)
     if day is None:
         return False
-    markers = read_collected(doors.data_root.store, day=day)
+    markers = read_collected(resources.data_root.store, day=day)
     return any(one.warc == name and one.source_bytes == target.size_bytes() for one in markers)
 
 
-def _collect(targets: Sequence[Target], doors: Doors, *, workers: int) -> CollectReport:
-    given = doors.settings.ccnews
+def _collect(targets: Sequence[Target], resources: Resources, *, workers: int) -> CollectReport:
+    given = resources.settings.ccnews
     with _bar() as bar:
         return collect_targets(
             targets,
             Crew(
-                root=doors.data_root.store,
+                root=resources.data_root.store,
                 page=page_options(given),
                 options=replace(crew_options(given), workers=workers),
-                now=doors.clock.now(),
+                now=resources.clock.now(),
                 attempt=uuid.uuid4().hex,
                 on_start=bar.start,
                 on_progress=bar.advance,

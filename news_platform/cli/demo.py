@@ -21,7 +21,7 @@ from news_platform.defs.graph import STEPS
 from news_platform.defs.reconcile import WHOLE, add_partitions
 from news_platform.defs.steps import Step
 from news_platform.errors import ConfigError, NewsPlatformError
-from news_platform.resources import Doors
+from news_platform.resources import Resources
 from news_platform.sample.inputs import place_inputs
 from news_platform.settings import Settings, load_settings
 
@@ -44,7 +44,7 @@ class StepResult:
 class Shop:
     """What every step of one demo run works with."""
 
-    doors: Doors
+    resources: Resources
     defs: dg.Definitions
     instance: dg.DagsterInstance
     outputs: Outputs
@@ -56,13 +56,13 @@ class Shop:
 def demo(root: str, as_json: bool) -> None:
     """Run the whole graph on the sample world, offline."""
     settings = replace(load_settings(os.environ), root=root, sample=True)
-    doors = Doors(settings, frozen_clock=True)
+    resources = Resources(settings, frozen_clock=True)
     started = time.monotonic()
-    store = doors.data_root.store
+    store = resources.data_root.store
     before = content_hash(Path(root))
-    place_inputs(doors.data_root.world, store)
-    results = list(run_steps(doors))
-    doors.ledger.close()
+    place_inputs(resources.data_root.world, store)
+    results = list(run_steps(resources))
+    resources.ledger.close()
     after = content_hash(Path(root))
     emit(
         _document(results, before=before, after=after),
@@ -71,11 +71,11 @@ def demo(root: str, as_json: bool) -> None:
     )
 
 
-def run_steps(doors: Doors) -> Iterator[StepResult]:
+def run_steps(resources: Resources) -> Iterator[StepResult]:
     """Build what is out of date, asset by asset in the order of the graph."""
-    outputs = Outputs.read(doors.data_root.store)
-    with _instance(doors.settings) as instance:
-        shop = Shop(doors, build_definitions(doors), instance, outputs)
+    outputs = Outputs.read(resources.data_root.store)
+    with _instance(resources.settings) as instance:
+        shop = Shop(resources, build_definitions(resources), instance, outputs)
         for step in STEPS:
             yield _run_step(step, shop)
     outputs.write()
@@ -103,7 +103,7 @@ def _instance(settings: Settings) -> dg.DagsterInstance:
 def _run_step(step: Step, shop: Shop) -> StepResult:
     started = time.monotonic()
     lost = shop.outputs.forget_lost(step.asset)
-    partitions = tuple(sorted({*step.stale(shop.doors), *lost}))
+    partitions = tuple(sorted({*step.stale(shop.resources), *lost}))
     add_partitions(shop.instance, shop.defs, step.asset, partitions)
     rows = [_build(step.asset, partition, shop) for partition in partitions]
     known = [count for count in rows if count is not None]

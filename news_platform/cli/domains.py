@@ -25,7 +25,7 @@ from news_platform.domain_metadata.raw_files import import_file, raw_batches, st
 from news_platform.domain_metadata.results import read_metadata
 from news_platform.domain_metadata.resurvey import offer_again
 from news_platform.errors import InputError
-from news_platform.resources import Doors
+from news_platform.resources import Resources
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.web.urls import registrable_domain
 
@@ -50,7 +50,7 @@ def import_(
 ) -> None:
     """Upload research FILES under the next free numbers; nothing is ever overwritten."""
     batch = PartitionInfo.of(country.lower(), category, day)
-    store = Doors(settings_for(root)).data_root.store
+    store = Resources(settings_for(root)).data_root.store
     imported: dict[str, str] = {}
     failed: dict[str, str] = {}
     for file in files:
@@ -75,14 +75,17 @@ def fetch(keys: tuple[str, ...], root: str, as_json: bool) -> None:
 
     A batch that is named is looked through as well: what its results have lost is fetched again.
     """
-    doors = Doors(settings_for(root))
+    resources = Resources(settings_for(root))
     chosen = tuple(PartitionInfo.parse(key).key for key in keys)
-    known = {*raw_batches(doors.data_root.store), *DomainQueue(doors.ledger.engine).states()}
+    known = {
+        *raw_batches(resources.data_root.store),
+        *DomainQueue(resources.ledger.engine).states(),
+    }
     for key in chosen:
         if key not in known:
             cure = "see `news-platform domains status`, or `domains import` its files"
             raise InputError(f"no such batch: {key!r}; {cure}", thing=key)
-    _fetch(doors, chosen, also=chosen, as_json=as_json)
+    _fetch(resources, chosen, also=chosen, as_json=as_json)
 
 
 @domains.command()
@@ -100,11 +103,11 @@ def resurvey(
     """
     if not names and not keys:
         raise click.UsageError("name a DOMAIN or a --batch")
-    doors = Doors(settings_for(root))
-    on = _parsed_day(day) if day else doors.clock.now().date()
-    messages = [*_messages_of(doors, names, before=on), *_messages_in(doors, keys)]
-    offered = offer_again(messages, day=on, store=doors.data_root.store)
-    _fetch(doors, tuple(offered), as_json=as_json)
+    resources = Resources(settings_for(root))
+    on = _parsed_day(day) if day else resources.clock.now().date()
+    messages = [*_messages_of(resources, names, before=on), *_messages_in(resources, keys)]
+    offered = offer_again(messages, day=on, store=resources.data_root.store)
+    _fetch(resources, tuple(offered), as_json=as_json)
 
 
 @domains.command()
@@ -113,10 +116,10 @@ def resurvey(
 @json_option
 def show(domain: str, root: str, as_json: bool) -> None:
     """Show the newest facts about DOMAIN."""
-    doors = Doors(settings_for(root))
+    resources = Resources(settings_for(root))
     name = registrable_domain(domain)
-    for message in DomainQueue(doors.ledger.engine).messages_of(name):
-        facts = read_metadata(doors.data_root.store, message.partition_info, name)
+    for message in DomainQueue(resources.ledger.engine).messages_of(name):
+        facts = read_metadata(resources.data_root.store, message.partition_info, name)
         if facts is not None:
             emit(facts.model_dump(mode="json"), as_json=as_json)
             return
@@ -128,16 +131,16 @@ def show(domain: str, root: str, as_json: bool) -> None:
 @json_option
 def status(root: str, as_json: bool) -> None:
     """Count the domains of every batch by state and outcome."""
-    doors = Doors(settings_for(root))
-    queue = DomainQueue(doors.ledger.engine)
+    resources = Resources(settings_for(root))
+    queue = DomainQueue(resources.ledger.engine)
     batches = {
         key: {"states": dict(states), "outcomes": queue.outcomes(key)}
         for key, states in queue.states().items()
     }
-    waiting = list(_changed(doors, ()))
+    waiting = list(_changed(resources, ()))
     lines = [f"{key}: {_counted(found['outcomes'])}" for key, found in batches.items()]
     lines += [f"{key}: research files wait for `domains fetch`" for key in waiting]
-    not_read = {**_failed_files(doors), **strays(doors.data_root.store)}
+    not_read = {**_failed_files(resources), **strays(resources.data_root.store)}
     lines += [f"not read: {path}: {reason}" for path, reason in not_read.items()]
     emit(
         {"batches": batches, "not_queued": waiting, "not_read": not_read},
@@ -147,26 +150,26 @@ def status(root: str, as_json: bool) -> None:
 
 
 def _fetch(
-    doors: Doors, chosen: tuple[str, ...], *, also: tuple[str, ...] = (), as_json: bool
+    resources: Resources, chosen: tuple[str, ...], *, also: tuple[str, ...] = (), as_json: bool
 ) -> None:
     """Queue and survey the chosen batches, all if none is; those of `also` even when done."""
-    queued = [_queue(doors, key) for key in _changed(doors, chosen)]
-    keys = dict.fromkeys([*_unfinished(doors, chosen), *also])
-    surveyed = [_survey(doors, key) for key in keys]
+    queued = [_queue(resources, key) for key in _changed(resources, chosen)]
+    keys = dict.fromkeys([*_unfinished(resources, chosen), *also])
+    surveyed = [_survey(resources, key) for key in keys]
     document = {
         "queued": [asdict(report) for report in queued],
         "surveyed": [asdict(report) for report in surveyed],
     }
-    text = _fetch_text(queued, surveyed) or _nothing_to_do(doors)
+    text = _fetch_text(queued, surveyed) or _nothing_to_do(resources)
     emit(document, as_json=as_json, text=text)
     _raise_failed({path: why for report in queued for path, why in report.failed.items()})
 
 
 def _messages_of(
-    doors: Doors, names: tuple[str, ...], *, before: date
+    resources: Resources, names: tuple[str, ...], *, before: date
 ) -> Iterable[DomainQueueMessage]:
     """Yield the newest message about each domain, of days before one if there are any."""
-    queue = DomainQueue(doors.ledger.engine)
+    queue = DomainQueue(resources.ledger.engine)
     for domain in map(registrable_domain, names):
         found = queue.messages_of(domain)
         if not found:
@@ -174,9 +177,9 @@ def _messages_of(
         yield next((one for one in found if one.partition_info.date < before), found[0])
 
 
-def _messages_in(doors: Doors, keys: tuple[str, ...]) -> Iterable[DomainQueueMessage]:
+def _messages_in(resources: Resources, keys: tuple[str, ...]) -> Iterable[DomainQueueMessage]:
     for key in (PartitionInfo.parse(key).key for key in keys):
-        found = DomainQueue(doors.ledger.engine).messages(key)
+        found = DomainQueue(resources.ledger.engine).messages(key)
         if not found:
             raise InputError(f"no such batch in the queue: {key!r}", thing=key)
         yield from found
@@ -189,8 +192,8 @@ def _parsed_day(text: str) -> date:
         raise InputError(f"not a day: {text!r}, expected YYYY-MM-DD", thing=text) from error
 
 
-def _changed(doors: Doors, chosen: tuple[str, ...]) -> Iterable[str]:
-    store = doors.data_root.store
+def _changed(resources: Resources, chosen: tuple[str, ...]) -> Iterable[str]:
+    store = resources.data_root.store
     markers = read_markers(store, QUEUE_DATASET)
     for key, inputs in sorted(raw_batches(store).items()):
         if key in markers and markers[key].inputs == inputs:
@@ -199,40 +202,40 @@ def _changed(doors: Doors, chosen: tuple[str, ...]) -> Iterable[str]:
             yield key
 
 
-def _unfinished(doors: Doors, chosen: tuple[str, ...]) -> Iterable[str]:
-    for key, states in DomainQueue(doors.ledger.engine).states().items():
+def _unfinished(resources: Resources, chosen: tuple[str, ...]) -> Iterable[str]:
+    for key, states in DomainQueue(resources.ledger.engine).states().items():
         if set(states) != {"done"} and (not chosen or key in chosen):
             yield key
 
 
-def _queue(doors: Doors, key: str) -> QueueReport:
+def _queue(resources: Resources, key: str) -> QueueReport:
     return queue_batch(
         PartitionInfo.parse(key),
-        store=doors.data_root.store,
-        queue=DomainQueue(doors.ledger.engine),
-        now=doors.clock.now(),
+        store=resources.data_root.store,
+        queue=DomainQueue(resources.ledger.engine),
+        now=resources.clock.now(),
     )
 
 
-def _survey(doors: Doors, key: str) -> SurveyReport:
+def _survey(resources: Resources, key: str) -> SurveyReport:
     click.echo(f"surveying {key} ...", err=True)
     return survey_over_web(
         PartitionInfo.parse(key),
-        web=doors.web.fetch_options,
-        queue=DomainQueue(doors.ledger.engine),
-        store=doors.data_root.store,
-        clock=doors.clock.now,
+        web=resources.web.fetch_options,
+        queue=DomainQueue(resources.ledger.engine),
+        store=resources.data_root.store,
+        clock=resources.clock.now,
         seconds=time.time,
         worker=uuid.uuid4().hex,
-        options=_options(doors),
+        options=_options(resources),
     )
 
 
-def _options(doors: Doors) -> SurveyOptions:
-    given = doors.settings.domain_metadata
-    pause = _SAMPLE_RETRY_SECONDS if doors.data_root.is_sample else given.survey_retry_seconds
+def _options(resources: Resources) -> SurveyOptions:
+    given = resources.settings.domain_metadata
+    pause = _SAMPLE_RETRY_SECONDS if resources.data_root.is_sample else given.survey_retry_seconds
     return SurveyOptions(
-        ask=AskOptions(user_agent=doors.web.fetch_options.user_agent),
+        ask=AskOptions(user_agent=resources.web.fetch_options.user_agent),
         concurrency=given.survey_concurrency,
         max_tries=given.survey_tries,
         retry_seconds=pause,
@@ -252,15 +255,15 @@ def _fetch_text(queued: list[QueueReport], surveyed: list[SurveyReport]) -> str:
     return "\n".join(lines)
 
 
-def _nothing_to_do(doors: Doors) -> str:
-    if DomainQueue(doors.ledger.engine).states():
+def _nothing_to_do(resources: Resources) -> str:
+    if DomainQueue(resources.ledger.engine).states():
         return "nothing to do: every domain has a final outcome"
     return "nothing to do: no research files, start with `news-platform domains import`"
 
 
-def _failed_files(doors: Doors) -> dict[str, str]:
+def _failed_files(resources: Resources) -> dict[str, str]:
     """Return the research files that could not be queued, with the reason."""
-    store, failed = doors.data_root.store, {}
+    store, failed = resources.data_root.store, {}
     for marker in read_markers(store, QUEUE_DATASET).values():
         found = read_report(store, marker).get("failed")
         failed.update(found if isinstance(found, dict) else {})

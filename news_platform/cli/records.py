@@ -9,7 +9,7 @@ import click
 
 from news_platform.cli.options import emit, json_option, root_option, settings_for
 from news_platform.errors import InputError
-from news_platform.resources import Doors
+from news_platform.resources import Resources
 from news_platform.source_records.options import HEADINGS, TABLES
 from news_platform.source_records.pipeline import (
     RecordsReport,
@@ -63,9 +63,9 @@ def segment(snapshots: tuple[str, ...], institution: str, url: str | None, **giv
 @json_option
 def build(chosen: tuple[str, ...], root: str, as_json: bool) -> None:
     """Cut all snapshots under the root whose records are out of date, as the asset does."""
-    doors = Doors(settings_for(root))
-    store = doors.data_root.store
-    options = flow_options(asdict(doors.settings.source_records))
+    resources = Resources(settings_for(root))
+    store = resources.data_root.store
+    options = flow_options(asdict(resources.settings.source_records))
     declare_options(store, options.segment)
     wanted, built = wanted_institutions(store), built_institutions(store)
     if unknown := sorted(set(chosen) - wanted.keys()):

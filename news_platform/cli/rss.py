@@ -16,7 +16,7 @@ import click
 
 from news_platform.cli.options import emit, json_option, root_option, settings_for
 from news_platform.errors import InputError
-from news_platform.resources import Doors, store_options
+from news_platform.resources import Resources, store_options
 from news_platform.rss import pipeline as flow
 from news_platform.rss.discovery.candidates import candidate_feeds
 from news_platform.rss.discovery.discover import DiscoveryReport
@@ -53,16 +53,16 @@ def rss() -> None:
 @json_option
 def ensure(root: str, as_json: bool) -> None:
     """Make the ledger and, where one is set, the Google Sheet with its tabs."""
-    doors = Doors(settings_for(root))
-    flow.ensure(doors.ledger.engine, now=doors.clock.now())
-    url = doors.ledger.engine.url.render_as_string(hide_password=True)
+    resources = Resources(settings_for(root))
+    flow.ensure(resources.ledger.engine, now=resources.clock.now())
+    url = resources.ledger.engine.url.render_as_string(hide_password=True)
     document = {"ledger": url, "version": flow.LEDGER_VERSION}
-    if access := _access(doors):
-        now = doors.clock.now()
+    if access := _access(resources):
+        now = resources.clock.now()
         book = open_remembered(
-            doors.ledger.engine, access, owner=_owner(), timing=_timing(doors), now=now
+            resources.ledger.engine, access, owner=_owner(), timing=_timing(resources), now=now
         )
-        ensure_tabs(doors.ledger.engine, book)
+        ensure_tabs(resources.ledger.engine, book)
         document["sheet"] = book.url
     text = f"ready: {' and '.join(document[key] for key in ('ledger', 'sheet') if key in document)}"
     emit(document, as_json=as_json, text=text)
@@ -73,16 +73,16 @@ def ensure(root: str, as_json: bool) -> None:
 @json_option
 def sync(root: str, as_json: bool) -> None:
     """Show the ledger to people: in the Google Sheet that is set, else in a workbook."""
-    doors = Doors(settings_for(root))
-    engine, store = doors.ledger.engine, doors.data_root.store
-    if access := _access(doors):
+    resources = Resources(settings_for(root))
+    engine, store = resources.ledger.engine, resources.data_root.store
+    if access := _access(resources):
         done = run_sync(
             engine,
             access,
             owner=_owner(),
-            timing=_timing(doors),
-            clock=doors.clock.now,
-            discover=lambda urls: _discover(doors, urls),
+            timing=_timing(resources),
+            clock=resources.clock.now,
+            discover=lambda urls: _discover(resources, urls),
         )
         emit(asdict(done), as_json=as_json, text=_sync_text(done))
         return
@@ -112,12 +112,12 @@ def _owner() -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
 
-def _access(doors: Doors) -> Access | None:
-    return sheets_access(doors.settings.sheets, is_sample=doors.data_root.is_sample)
+def _access(resources: Resources) -> Access | None:
+    return sheets_access(resources.settings.sheets, is_sample=resources.data_root.is_sample)
 
 
-def _timing(doors: Doors) -> Timing:
-    calls = doors.settings.sheets.calls_per_minute
+def _timing(resources: Resources) -> Timing:
+    calls = resources.settings.sheets.calls_per_minute
     return Timing(time.monotonic, time.sleep, calls=calls)
 
 
@@ -131,10 +131,10 @@ def discovery(feeds: tuple[str, ...], opml: Path | None, root: str, as_json: boo
 
     Without --feed and --opml: the root's feeds.opml and the feeds that the crawl has seen.
     """
-    doors = Doors(settings_for(root))
+    resources = Resources(settings_for(root))
     named = (*feeds, *(opml_feeds(opml.read_bytes()) if opml else ()))
-    candidates = named or candidate_feeds(doors.data_root.store)
-    report = _discover(doors, candidates, recheck=bool(named))
+    candidates = named or candidate_feeds(resources.data_root.store)
+    report = _discover(resources, candidates, recheck=bool(named))
     verdicts = [(v.feed_url, v.outcome, v.notes) for v in report.verdicts]
     document = {
         "candidates": report.candidates,
@@ -154,13 +154,15 @@ def discovery(feeds: tuple[str, ...], opml: Path | None, root: str, as_json: boo
         sys.exit(1)
 
 
-def _discover(doors: Doors, urls: Sequence[str], *, recheck: bool = False) -> DiscoveryReport:
+def _discover(
+    resources: Resources, urls: Sequence[str], *, recheck: bool = False
+) -> DiscoveryReport:
     return flow.run_discovery(
-        doors.ledger.engine,
+        resources.ledger.engine,
         urls,
-        fetch=doors.web.fetch_options,
-        options=discovery_options(doors.settings.rss),
-        now=doors.clock.now(),
+        fetch=resources.web.fetch_options,
+        options=discovery_options(resources.settings.rss),
+        now=resources.clock.now(),
         recheck=recheck,
     )
 
@@ -171,12 +173,12 @@ def _discover(doors: Doors, urls: Sequence[str], *, recheck: bool = False) -> Di
 @json_option
 def poll(due: bool, root: str, as_json: bool) -> None:
     """Ask the feeds for news; new articles become pending."""
-    doors = Doors(settings_for(root))
+    resources = Resources(settings_for(root))
     report = flow.run_poll(
-        doors.ledger.engine,
-        fetch=doors.web.fetch_options,
-        options=poll_options(doors.settings.rss),
-        now=doors.clock.now(),
+        resources.ledger.engine,
+        fetch=resources.web.fetch_options,
+        options=poll_options(resources.settings.rss),
+        now=resources.clock.now(),
         only_due=due,
     )
     text = (
@@ -194,17 +196,19 @@ def poll(due: bool, root: str, as_json: bool) -> None:
 @json_option
 def work(worker_id: str, max_articles: int | None, root: str, as_json: bool) -> None:
     """Fetch and read pending articles until none is due."""
-    doors = Doors(settings_for(root))
+    resources = Resources(settings_for(root))
     report = flow.run_work(
-        doors.ledger.engine,
-        fetch=doors.web.fetch_options,
-        full_texts=full_texts(doors),
-        known_robots=SurveyedRobots(doors.data_root.store, now=doors.clock.now()),
+        resources.ledger.engine,
+        fetch=resources.web.fetch_options,
+        full_texts=full_texts(resources),
+        known_robots=SurveyedRobots(resources.data_root.store, now=resources.clock.now()),
         worker_id=worker_id,
         options=work_options(
-            doors.settings.rss, is_sample=doors.data_root.is_sample, max_articles=max_articles
+            resources.settings.rss,
+            is_sample=resources.data_root.is_sample,
+            max_articles=max_articles,
         ),
-        clock=doors.clock.now,
+        clock=resources.clock.now,
     )
     text = f"{report.claimed} articles: {_counts(report.outcomes)}"
     emit({**asdict(report), "stored": report.stored}, as_json=as_json, text=text)
@@ -215,8 +219,8 @@ def work(worker_id: str, max_articles: int | None, root: str, as_json: bool) -> 
 @json_option
 def status(root: str, as_json: bool) -> None:
     """Show how feeds and articles stand."""
-    doors = Doors(settings_for(root))
-    found = asdict(ledger_status(doors.ledger.engine, now=doors.clock.now()))
+    resources = Resources(settings_for(root))
+    found = asdict(ledger_status(resources.ledger.engine, now=resources.clock.now()))
     lines = [
         f"{name:<18} {_counts(value) if isinstance(value, Mapping) else value or '-'}"
         for name, value in found.items()
@@ -240,10 +244,10 @@ def status(root: str, as_json: bool) -> None:
 @json_option
 def export(root: str, as_json: bool, **choice: Any) -> None:
     """Give articles out: a selection, a delta since a cursor, the daily files, or the feeds."""
-    doors = Doors(settings_for(root))
-    engine = doors.ledger.engine
+    resources = Resources(settings_for(root))
+    engine = resources.ledger.engine
     if choice["daily"]:
-        report = export_days(engine, doors.data_root.store, now=doors.clock.now())
+        report = export_days(engine, resources.data_root.store, now=resources.clock.now())
         text = f"{len(report.days)} days written, {report.rows} articles"
         emit(asdict(report), as_json=as_json, text=text)
     elif choice["opml"]:
@@ -258,12 +262,12 @@ def export(root: str, as_json: bool, **choice: Any) -> None:
         _give(rows, choice["output"], as_json=as_json)
 
 
-def full_texts(doors: Doors) -> ObjectStore:
+def full_texts(resources: Resources) -> ObjectStore:
     """Open the place of full texts: the one set, else the folder under the root."""
-    place = doors.settings.rss.fulltext_dir
+    place = resources.settings.rss.fulltext_dir
     if place:
-        return open_store(place, options=store_options(doors.settings))
-    return doors.data_root.store.child(FULL_TEXT_FOLDER)
+        return open_store(place, options=store_options(resources.settings))
+    return resources.data_root.store.child(FULL_TEXT_FOLDER)
 
 
 def _selection(

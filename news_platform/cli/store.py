@@ -28,7 +28,7 @@ from news_platform.domain_store.staging.stage import stage_rows
 from news_platform.domain_store.staging.staged import built_ranges, wanted_ranges
 from news_platform.domain_store.stats import describe
 from news_platform.errors import NewsPlatformError
-from news_platform.resources import Doors, store_options
+from news_platform.resources import Resources, store_options
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.urls import registrable_domain
 
@@ -45,13 +45,13 @@ class Opened:
     store: ObjectStore
     options: BuildOptions
     now: datetime
-    doors: Doors
+    resources: Resources
 
 
 def _open(root: str) -> Opened:
     settings = settings_for(root)
-    doors = Doors(settings)
-    given, data = settings.domain_store, doors.data_root
+    resources = Resources(settings)
+    given, data = settings.domain_store, resources.data_root
     buckets = SAMPLE_BUCKETS if data.is_sample else given.buckets
     options = BuildOptions(
         buckets=settled_buckets(data.store, buckets),
@@ -60,7 +60,7 @@ def _open(root: str) -> Opened:
         grace=timedelta(days=given.grace_days),
         scratch=given.scratch,
     )
-    return Opened(data.store, options, doors.clock.now(), doors)
+    return Opened(data.store, options, resources.clock.now(), resources)
 
 
 def _open_built(root: str) -> Opened:
@@ -79,7 +79,7 @@ def _numbers(only: int | None, buckets: int) -> Sequence[int]:
 
 
 def _open_reader(root: str) -> tuple[ObjectStore, DomainStore]:
-    data = Doors(settings_for(root)).data_root
+    data = Resources(settings_for(root)).data_root
     return data.store, DomainStore(data.store)
 
 
@@ -96,7 +96,7 @@ def build(root: str, as_json: bool, batch: str | None, rows: str | None) -> None
     opened = _open(root)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         if name is not None and rows is not None:
-            found = matching_rows(rows, options=store_options(opened.doors.settings))
+            found = matching_rows(rows, options=store_options(opened.resources.settings))
             stage_rows(found, store=opened.store, batch=name, options=opened.options)
             staged = [name]
         else:

@@ -40,7 +40,7 @@ from news_platform.defs.reconcile import (
 )
 from news_platform.defs.side_tables import side_tables
 from news_platform.defs.steps import Step
-from news_platform.resources import Clock, Crawl, DataRoot, Doors
+from news_platform.resources import Clock, Crawl, DataRoot, Resources
 from news_platform.storage.commit.root import is_paused
 from news_platform.storage.objects.store import ObjectStore
 
@@ -285,16 +285,16 @@ def _observation(listing: Listing) -> dg.AssetObservation:
     )
 
 
-def _stale(doors: Doors) -> Sequence[str]:
+def _stale(resources: Resources) -> Sequence[str]:
     """Return every listed day of the last two months that lacks a WARC, oldest first."""
-    now = doors.clock.now()
+    now = resources.clock.now()
     seen = look(
-        doors.crawl.store,
-        doors.data_root.store,
+        resources.crawl.store,
+        resources.data_root.store,
         today=now.date(),
         memory=Memory(since=FIRST_DAY.isoformat()),
         materialized=(),
-        max_warcs=doors.settings.ccnews.max_warcs,
+        max_warcs=resources.settings.ccnews.max_warcs,
     )
     return sorted(seen.stale)
 

@@ -12,7 +12,7 @@ from news_platform.defs.lineage import column_lineage
 from news_platform.defs.metadata import markdown_table, table_metadata
 from news_platform.defs.plots import hours_plot
 from news_platform.defs.reconcile import WHOLE, Edge
-from news_platform.resources import Clock, DataRoot, Doors, Ledger, Web, store_options
+from news_platform.resources import Clock, DataRoot, Ledger, Resources, Web, store_options
 from news_platform.rss import pipeline as flow
 from news_platform.rss.discovery.candidates import candidate_feeds
 from news_platform.rss.export import changed_days, export_days
@@ -252,22 +252,22 @@ def _verdict(found: Sequence[str]) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(passed=not found, metadata={"count": len(found), "found": shown})
 
 
-def _stale_feeds(doors: Doors) -> Sequence[str]:
-    candidates = candidate_feeds(doors.data_root.store)
-    return [WHOLE] if unknown_feeds(doors.ledger.engine, candidates) else []
+def _stale_feeds(resources: Resources) -> Sequence[str]:
+    candidates = candidate_feeds(resources.data_root.store)
+    return [WHOLE] if unknown_feeds(resources.ledger.engine, candidates) else []
 
 
-def _stale_pending(doors: Doors) -> Sequence[str]:
-    return [WHOLE] if has_due_feeds(doors.ledger.engine, now=doors.clock.now()) else []
+def _stale_pending(resources: Resources) -> Sequence[str]:
+    return [WHOLE] if has_due_feeds(resources.ledger.engine, now=resources.clock.now()) else []
 
 
-def _stale_articles(doors: Doors) -> Sequence[str]:
-    lease = work_options(doors.settings.rss).lease_seconds
-    due = has_due_articles(doors.ledger.engine, lease_seconds=lease, now=doors.clock.now())
-    return [WHOLE] if due or changed_days(doors.ledger.engine) else []
+def _stale_articles(resources: Resources) -> Sequence[str]:
+    lease = work_options(resources.settings.rss).lease_seconds
+    due = has_due_articles(resources.ledger.engine, lease_seconds=lease, now=resources.clock.now())
+    return [WHOLE] if due or changed_days(resources.ledger.engine) else []
 
 
-STALE: Mapping[str, Callable[[Doors], Sequence[str]]] = {
+STALE: Mapping[str, Callable[[Resources], Sequence[str]]] = {
     "feeds": _stale_feeds,
     "pending_articles": _stale_pending,
     "articles": _stale_articles,
@@ -292,7 +292,7 @@ def _by_the_clock(asset: str, cron: str, text: str) -> dg.ScheduleDefinition:
             return dg.SkipReason("paused: `news-platform resume` lets all sensors go on")
         if _is_running(context.instance, asset):
             return dg.SkipReason("the run before this one still goes on")
-        if asset != "feeds" and not STALE[asset](Doors(data_root.settings)):
+        if asset != "feeds" and not STALE[asset](Resources(data_root.settings)):
             return dg.SkipReason("nothing is due")
         return dg.RunRequest(tags={_TAG: asset})
 

@@ -8,7 +8,7 @@ import dagster as dg
 
 from news_platform.defs.metadata import markdown_table
 from news_platform.defs.reconcile import WHOLE
-from news_platform.resources import Clock, DataRoot, Doors, Ledger, Web
+from news_platform.resources import Clock, DataRoot, Ledger, Resources, Web
 from news_platform.rss import pipeline as flow
 from news_platform.rss.options import discovery_options
 from news_platform.rss.sheets.access import sheets_access
@@ -89,14 +89,14 @@ def _sync_metadata(done: SyncReport) -> dict[str, Any]:
     }
 
 
-def _stale_sheets(doors: Doors) -> Sequence[str]:
-    access = _access(doors.data_root)
+def _stale_sheets(resources: Resources) -> Sequence[str]:
+    access = _access(resources.data_root)
     if access is not None:
-        return [WHOLE] if is_behind(doors.ledger.engine, access) else []
-    return [WHOLE] if is_stale(doors.ledger.engine, doors.data_root.store) else []
+        return [WHOLE] if is_behind(resources.ledger.engine, access) else []
+    return [WHOLE] if is_stale(resources.ledger.engine, resources.data_root.store) else []
 
 
-STALE: Mapping[str, Callable[[Doors], Sequence[str]]] = {"article_sheets": _stale_sheets}
+STALE: Mapping[str, Callable[[Resources], Sequence[str]]] = {"article_sheets": _stale_sheets}
 """Whether the view shows less than the ledger holds."""
 
 
@@ -112,7 +112,7 @@ def run_article_sheets(
     """Shows what is new every ten minutes; a Google Sheet is also read for admins' edits."""
     if is_paused(data_root.store):
         return dg.SkipReason("paused: `news-platform resume` lets all sensors go on")
-    if _access(data_root) is None and not _stale_sheets(Doors(data_root.settings)):
+    if _access(data_root) is None and not _stale_sheets(Resources(data_root.settings)):
         return dg.SkipReason("the workbook shows all that the ledger holds")
     return dg.RunRequest()
 

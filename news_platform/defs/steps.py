@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from news_platform.defs.reconcile import Edge
-from news_platform.resources import Doors
+from news_platform.resources import Resources
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,9 +12,9 @@ class Step:
     """One asset, and how to tell which of its partitions to build, oldest first."""
 
     asset: str
-    stale: Callable[[Doors], Sequence[str]]
+    stale: Callable[[Resources], Sequence[str]]
 
 
 def step_of(edge: Edge) -> Step:
     """Return the step of an asset that follows its inputs by fingerprint."""
-    return Step(edge.asset, lambda doors: sorted(edge.stale(doors.data_root.store)))
+    return Step(edge.asset, lambda resources: sorted(edge.stale(resources.data_root.store)))

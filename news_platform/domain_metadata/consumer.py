@@ -77,7 +77,7 @@ class SurveyReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
+class SurveyContext:
     """What a consumer works with.
 
     `worker` is a name that no other consumer has. `clock` dates the facts, `seconds` (since the
@@ -95,16 +95,18 @@ class Doors:
 class Consumer:
     """One run over one batch."""
 
-    def __init__(self, batch: PartitionInfo, *, doors: Doors, options: SurveyOptions) -> None:
+    def __init__(
+        self, batch: PartitionInfo, *, context: SurveyContext, options: SurveyOptions
+    ) -> None:
         self._batch = batch
-        self._doors = doors
+        self._context = context
         self._options = options
         self._stored: Stored = {}
         self._claimed: deque[Claim] = deque()
         self._running: set[asyncio.Task[None]] = set()
         self._settled: list[Settled] = []
         self._policies: Counter[tuple[str, str]] = Counter()
-        is_remote = doors.store.local_folder is None
+        is_remote = context.store.local_folder is None
         threads = options.remote_writers if is_remote else options.local_writers
         self._writers = Writers(self._write_results, threads=threads)
         self.report = SurveyReport(batch.key)
@@ -123,9 +125,9 @@ class Consumer:
         return self.report
 
     async def _run(self) -> None:
-        queue = self._doors.queue
-        self._stored = await asyncio.to_thread(read_stored, self._doors.store, self._batch)
-        await self._asked(queue.reopen, self._batch.key, now=self._doors.seconds())
+        queue = self._context.queue
+        self._stored = await asyncio.to_thread(read_stored, self._context.store, self._batch)
+        await self._asked(queue.reopen, self._batch.key, now=self._context.seconds())
         slots = asyncio.Semaphore(self._options.concurrency)
         async with asyncio.TaskGroup() as tasks:
             leases = tasks.create_task(self._keep_leases())
@@ -149,10 +151,10 @@ class Consumer:
                 await asyncio.wait(self._running, timeout=_POLL_SECONDS, return_when=done)
                 continue
             await self._flush()
-            waiting = await self._asked(self._doors.queue.waiting, self._batch.key)
+            waiting = await self._asked(self._context.queue.waiting, self._batch.key)
             if not waiting.messages:
                 return False
-            pause = (waiting.next_at or 0.0) - self._doors.seconds()
+            pause = (waiting.next_at or 0.0) - self._context.seconds()
             await asyncio.sleep(min(max(pause, _SHORTEST_PAUSE_SECONDS), _POLL_SECONDS))
         return True
 
@@ -174,8 +176,8 @@ class Consumer:
         wait_seconds = self._wait_before_retry(claim, surveyed)
         if wait_seconds is not None:
             self.report.retries += 1
-            due_at, word = self._doors.seconds() + wait_seconds, surveyed.outcome.word
-            await self._asked(self._doors.queue.postpone, claim, due_at=due_at, outcome=word)
+            due_at, word = self._context.seconds() + wait_seconds, surveyed.outcome.word
+            await self._asked(self._context.queue.postpone, claim, due_at=due_at, outcome=word)
         elif await self._publish(claim, surveyed):
             self._count(surveyed)
             final = surveyed.outcome.verdict == "final"
@@ -188,8 +190,8 @@ class Consumer:
             async with asyncio.timeout(self._options.domain_seconds):
                 return await survey_domain(
                     claim.message,
-                    fetcher=self._doors.fetcher,
-                    clock=self._doors.clock,
+                    fetcher=self._context.fetcher,
+                    clock=self._context.clock,
                     options=self._options.ask,
                     tries=claim.tries,
                 )
@@ -204,21 +206,21 @@ class Consumer:
 
     def _write_results(self, results: Sequence[Surveyed]) -> None:
         for surveyed in results:
-            write_result(self._doors.store, surveyed, batch=self._batch, stored=self._stored)
+            write_result(self._context.store, surveyed, batch=self._batch, stored=self._stored)
 
     async def _is_held(self, claim: Claim) -> bool:
         """Say whether a claim is still ours; a fresh one surely is."""
         # The margin stands for clocks that differ and for the writing itself.
         surely_until = claim.leased_until - self._options.lease_seconds / 3
-        now = self._doors.seconds()
-        return now <= surely_until or await self._asked(self._doors.queue.holds, claim, now=now)
+        now = self._context.seconds()
+        return now <= surely_until or await self._asked(self._context.queue.holds, claim, now=now)
 
     async def _was_finished(self, claim: Claim) -> bool:
         """Recognise a domain that was finished by a consumer who died before settling it."""
         domain = claim.message.registrable_domain
         if claim.attempt == 1 and sanitized_domain(domain) not in self._stored:
             return False
-        store = self._doors.store
+        store = self._context.store
         outcome = await asyncio.to_thread(finished_outcome, store, self._batch, domain)
         if outcome is None:
             return False
@@ -231,16 +233,16 @@ class Consumer:
         options = self._options
         if surveyed.outcome.verdict != "retry" or claim.tries >= options.max_tries:
             return None
-        asked = _retry_after_seconds(surveyed.retry_after, now=self._doors.clock())
+        asked = _retry_after_seconds(surveyed.retry_after, now=self._context.clock())
         wait = max(options.retry_seconds * 2 ** (claim.tries - 1), asked)
         return wait if wait <= options.max_retry_seconds else None
 
     def _claim(self) -> list[Claim]:
-        return self._doors.queue.claim(
+        return self._context.queue.claim(
             self._batch.key,
-            worker=self._doors.worker,
+            worker=self._context.worker,
             limit=self._options.concurrency,
-            now=self._doors.seconds(),
+            now=self._context.seconds(),
             lease_seconds=self._options.lease_seconds,
         )
 
@@ -248,8 +250,8 @@ class Consumer:
         lease = self._options.lease_seconds
         while True:
             await asyncio.sleep(lease / 3)
-            renew, worker = self._doors.queue.renew, self._doors.worker
-            await self._asked(renew, worker, now=self._doors.seconds(), lease_seconds=lease)
+            renew, worker = self._context.queue.renew, self._context.worker
+            await self._asked(renew, worker, now=self._context.seconds(), lease_seconds=lease)
             await self._flush()
 
     async def _settle(self, settled: Settled) -> None:
@@ -260,8 +262,8 @@ class Consumer:
     async def _flush(self) -> None:
         settled, self._settled = self._settled, []
         if settled:
-            at = self._doors.seconds()
-            stood = await self._asked(self._doors.queue.settle, settled, at=at)
+            at = self._context.seconds()
+            stood = await self._asked(self._context.queue.settle, settled, at=at)
             self.report.lost_claims += len(settled) - stood
 
     def _count(self, surveyed: Surveyed) -> None:

@@ -16,7 +16,7 @@ from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo, SeedQueueMessage
 from news_platform.domain_metadata.consumer import (
     Consumer,
-    Doors,
+    SurveyContext,
     SurveyOptions,
     SurveyReport,
 )
@@ -148,8 +148,8 @@ def survey_over_web(
 
     async def go() -> SurveyReport:
         async with WebFetcher(web) as fetcher:
-            doors = Doors(queue, store, fetcher, clock, seconds, worker)
-            return await survey_batch(batch, doors=doors, options=options)
+            context = SurveyContext(queue, store, fetcher, clock, seconds, worker)
+            return await survey_batch(batch, context=context, options=options)
 
     with _rare_collections():
         return asyncio.run(go())
@@ -169,18 +169,18 @@ def _rare_collections() -> Iterator[None]:
 
 
 async def survey_batch(
-    batch: PartitionInfo, *, doors: Doors, options: SurveyOptions
+    batch: PartitionInfo, *, context: SurveyContext, options: SurveyOptions
 ) -> SurveyReport:
     """Survey every domain of the batch that has no final outcome yet, or has lost a file."""
     pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="survey")
     asyncio.get_running_loop().set_default_executor(pool)
-    lost = reopen_lost(batch, store=doors.store, queue=doors.queue, now=doors.seconds())
+    lost = reopen_lost(batch, store=context.store, queue=context.queue, now=context.seconds())
     if lost:
         _log.warning("files of %d domains of %s are lost: surveying anew", len(lost), batch.key)
-    inputs = queued_inputs(doors.store).get(batch.key, fingerprint([]))
-    report = await Consumer(batch, doors=doors, options=options).run()
+    inputs = queued_inputs(context.store).get(batch.key, fingerprint([]))
+    report = await Consumer(batch, context=context, options=options).run()
     _log.info("surveyed %s: %s", batch.key, report.outcomes)
-    write_marker(doors.store, METADATA_DATASET, batch.key, inputs=inputs, report=asdict(report))
+    write_marker(context.store, METADATA_DATASET, batch.key, inputs=inputs, report=asdict(report))
     return report
 
 

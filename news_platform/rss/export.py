@@ -11,11 +11,11 @@ import sqlalchemy as sa
 from news_platform.datasets.articles import ARTICLES, articles_path
 from news_platform.rss.ledger.tables import LINKS, RAW
 from news_platform.rss.ledger.transactions import (
-    changing,
-    looking,
     newest_seq,
     read_config,
+    read_transaction,
     write_config,
+    write_transaction,
 )
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import write_table
@@ -61,7 +61,7 @@ def export_days(engine: sa.Engine, store: ObjectStore, *, now: datetime) -> Expo
     days = changed_days(engine)
     rows = sum(_write_day(engine, store, day) for day in days)
     if days:
-        with changing(engine) as change:
+        with write_transaction(engine) as change:
             write_config(change, _CURSOR, str(newest), now=now)
     return ExportReport(tuple(day.isoformat() for day in days), rows)
 
@@ -72,7 +72,7 @@ def changed_days(engine: sa.Engine) -> list[date]:
     chosen = sa.select(RAW.c.stored_at).where(
         RAW.c.stored_at.is_not(None), RAW.c.changed_seq > since
     )
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         moments = connection.execute(chosen).scalars()
         return sorted({moment.astimezone(UTC).date() for moment in moments})
 
@@ -85,7 +85,7 @@ def delta_since(engine: sa.Engine, cursor: int, *, limit: int = 1_000) -> Delta:
         .order_by(RAW.c.changed_seq, RAW.c.row_id)
         .limit(limit)
     )
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         rows = [dict(row._mapping) for row in connection.execute(chosen)]
         rows += _rest_of_change(connection, rows, limit=limit)
     return Delta(tuple(rows), rows[-1]["changed_seq"] if rows else cursor)
@@ -117,7 +117,7 @@ def select_articles(engine: sa.Engine, selection: Selection) -> list[dict[str, A
         chosen = chosen.where(
             sa.func.coalesce(RAW.c.published_at, RAW.c.found_at) >= selection.since
         )
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         rows = [dict(row._mapping) for row in connection.execute(chosen)]
     ordered = sorted((_with_popularity(row) for row in rows), key=_sort_key(selection.order))
     return ordered[: selection.limit]
@@ -153,7 +153,7 @@ def _write_day(engine: sa.Engine, store: ObjectStore, day: date) -> int:
         .where(*_IS_ARTICLE, RAW.c.stored_at >= start, RAW.c.stored_at < start + timedelta(days=1))
         .order_by(RAW.c.row_id)
     )
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         frame = article_frame(row._mapping for row in connection.execute(chosen))
     path = articles_path(day.isoformat())
     if frame.is_empty():

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 
 from news_platform.rss.ledger.tables import RAW
-from news_platform.rss.ledger.transactions import changing, looking
+from news_platform.rss.ledger.transactions import read_transaction, write_transaction
 from news_platform.storage.objects.store import ObjectStore
 
 _BATCH = 500
@@ -46,12 +46,12 @@ def expire_full_texts(
     chosen = sa.select(RAW.c.row_id, RAW.c.url_hash).where(*old).limit(_BATCH)
     removed = 0
     while True:
-        with looking(engine) as connection:
+        with read_transaction(engine) as connection:
             rows = connection.execute(chosen).all()
         if not rows:
             return removed
         # First the row, then the file: a row never promises a file that is gone.
-        with changing(engine) as change:
+        with write_transaction(engine) as change:
             change.connection.execute(
                 sa.update(RAW)
                 .where(RAW.c.row_id.in_([row.row_id for row in rows]))

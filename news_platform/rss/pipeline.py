@@ -1,6 +1,6 @@
 """Discovery, poll and work from end to end: the web and the process pools opened and closed.
 
-Each takes its doors and `now`, and returns the report of what it did.
+Each takes its context and `now`, and returns the report of what it did.
 """
 
 import asyncio
@@ -12,11 +12,11 @@ import sqlalchemy as sa
 from news_platform.isolation.pool import Pool
 from news_platform.rss import tasks
 from news_platform.rss.discovery.discover import DiscoveryReport, discover_feeds
-from news_platform.rss.ledger.transactions import changing, write_config
+from news_platform.rss.ledger.transactions import write_config, write_transaction
 from news_platform.rss.options import DiscoveryOptions, PollOptions, WorkOptions
 from news_platform.rss.polling.poller import PollReport, poll_feeds
 from news_platform.rss.robots_gate import KnownRobots
-from news_platform.rss.worker import Doors, WorkReport, work_articles
+from news_platform.rss.worker import WorkerContext, WorkReport, work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import FetchOptions, WebFetcher
 
@@ -26,7 +26,7 @@ LEDGER_VERSION = "1"
 
 def ensure(engine: sa.Engine, *, now: datetime) -> None:
     """Write what Config says of the ledger itself; the tables are there once it is opened."""
-    with changing(engine) as change:
+    with write_transaction(engine) as change:
         write_config(change, "ledger_version", LEDGER_VERSION, now=now)
 
 
@@ -91,7 +91,7 @@ def run_work(
 
     async def run(pool: Pool) -> WorkReport:
         async with WebFetcher(fetch) as fetcher:
-            doors = Doors(
+            context = WorkerContext(
                 engine=engine,
                 fetcher=fetcher,
                 pool=pool,
@@ -100,7 +100,7 @@ def run_work(
                 known_robots=known_robots,
                 clock=clock,
             )
-            return await work_articles(doors, worker_id=worker_id, options=options)
+            return await work_articles(context, worker_id=worker_id, options=options)
 
     with extract_pool(options.extractors) as pool:
         return asyncio.run(run(pool))

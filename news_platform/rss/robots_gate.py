@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from news_platform.errors import FetchError
 from news_platform.rss.ledger.tables import ROBOTS
-from news_platform.rss.ledger.transactions import looking
+from news_platform.rss.ledger.transactions import read_transaction
 from news_platform.web.fetch import PoliteFetcher
 from news_platform.web.robots import MAX_BYTES, Robots
 
@@ -89,7 +89,7 @@ class RobotsGate:
         chosen = sa.select(ROBOTS.c.status, ROBOTS.c.body).where(
             ROBOTS.c.origin == origin, ROBOTS.c.fetched_at > self._oldest
         )
-        with looking(self._engine) as connection:
+        with read_transaction(self._engine) as connection:
             row = connection.execute(chosen).one_or_none()
         return _Answer(row.status, row.body) if row else None
 

@@ -31,7 +31,7 @@ from news_platform.rss.ledger.outcomes import (
     skip_article,
     store_finding,
 )
-from news_platform.rss.ledger.transactions import changing, note_metrics
+from news_platform.rss.ledger.transactions import note_metrics, write_transaction
 from news_platform.rss.options import WorkOptions
 from news_platform.rss.polling import poll_schedule as rhythm
 from news_platform.rss.robots_gate import KnownRobots, RobotsGate
@@ -49,7 +49,7 @@ _HTML = ("html", "xml")
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
+class WorkerContext:
     """What a worker may touch: the ledger, the web, the process pool, the store of full texts."""
 
     engine: sa.Engine
@@ -79,9 +79,11 @@ class WorkReport:
         return sum(n for outcome, n in self.outcomes.items() if outcome.startswith("duplicate"))
 
 
-async def work_articles(doors: Doors, *, worker_id: str, options: WorkOptions) -> WorkReport:
+async def work_articles(
+    context: WorkerContext, *, worker_id: str, options: WorkOptions
+) -> WorkReport:
     """Work batch by batch until nothing is due, or as many as allowed were claimed."""
-    run = _Run(doors, worker_id, options)
+    run = _Run(context, worker_id, options)
     renewal = asyncio.create_task(run.keep_leases())
     try:
         await asyncio.gather(*(run.lane() for _ in range(options.concurrency)))
@@ -90,13 +92,13 @@ async def work_articles(doors: Doors, *, worker_id: str, options: WorkOptions) -
         with suppress(asyncio.CancelledError):
             await renewal
     if run.claimed:
-        await asyncio.to_thread(_note, doors, run.outcomes)
+        await asyncio.to_thread(_note, context, run.outcomes)
     return WorkReport(run.claimed, dict(run.outcomes))
 
 
-def _note(doors: Doors, outcomes: Counter[str]) -> None:
-    with changing(doors.engine) as change:
-        note_metrics(change, "work", outcomes, now=doors.clock())
+def _note(context: WorkerContext, outcomes: Counter[str]) -> None:
+    with write_transaction(context.engine) as change:
+        note_metrics(change, "work", outcomes, now=context.clock())
 
 
 def mixed(claims: Iterable[Claim]) -> list[Claim]:
@@ -111,8 +113,8 @@ def mixed(claims: Iterable[Claim]) -> list[Claim]:
 class _Run:
     """One worker at work: lanes that each take one article after the other."""
 
-    def __init__(self, doors: Doors, worker_id: str, options: WorkOptions) -> None:
-        self.doors = doors
+    def __init__(self, context: WorkerContext, worker_id: str, options: WorkOptions) -> None:
+        self.context = context
         self.worker_id = worker_id
         self.options = options
         self.waiting: deque[Claim] = deque()
@@ -123,12 +125,12 @@ class _Run:
         # One writer at a time: SQLite has one anyway, and waiting here blocks no thread.
         self.ledger = asyncio.Lock()
         self.robots = RobotsGate(
-            doors.engine,
-            fetcher=doors.fetcher,
-            user_agent=doors.user_agent,
-            known=doors.known_robots,
+            context.engine,
+            fetcher=context.fetcher,
+            user_agent=context.user_agent,
+            known=context.known_robots,
             cache_seconds=options.robots_cache_seconds,
-            now=doors.clock(),
+            now=context.clock(),
         )
 
     async def lane(self) -> None:
@@ -154,11 +156,11 @@ class _Run:
         if limit <= 0:
             return []
         return claim_articles(
-            self.doors.engine,
+            self.context.engine,
             self.worker_id,
             limit=limit,
             lease_seconds=self.options.lease_seconds,
-            now=self.doors.clock(),
+            now=self.context.clock(),
         )
 
     async def keep_leases(self) -> None:
@@ -166,7 +168,9 @@ class _Run:
         while True:
             await asyncio.sleep(self.options.lease_seconds / 3)
             claims = tuple(self.in_hand.values())
-            await asyncio.to_thread(renew_claims, self.doors.engine, claims, now=self.doors.clock())
+            await asyncio.to_thread(
+                renew_claims, self.context.engine, claims, now=self.context.clock()
+            )
 
     async def _work(self, claim: Claim) -> str:
         verdict = await self.robots.verdict(claim.url_canon)
@@ -179,17 +183,17 @@ class _Run:
         except FetchError as error:
             return await self._fail(claim, error.reason, soft=error.reason not in _HARD_REASONS)
         if answer.status != 200:
-            wait = rhythm.asked_wait_seconds(answer.headers, now=self.doors.clock())
+            wait = rhythm.asked_wait_seconds(answer.headers, now=self.context.clock())
             soft = answer.status in _SOFT
             return await self._fail(claim, f"status {answer.status}", soft=soft, wait=wait)
         return await self._read(claim, answer)
 
     async def _fetch(self, claim: Claim) -> Response:
         """Ask for the canonical address, without trackers; if refused, as the feed wrote it."""
-        answer = await self.doors.fetcher.fetch(claim.url_canon)
+        answer = await self.context.fetcher.fetch(claim.url_canon)
         refused = answer.status >= 400 and answer.status not in _SOFT
         if refused and claim.url != claim.url_canon:
-            return await self.doors.fetcher.fetch(claim.url)
+            return await self.context.fetcher.fetch(claim.url)
         return answer
 
     async def _read(self, claim: Claim, answer: Response) -> str:
@@ -202,7 +206,7 @@ class _Run:
         if final == "unknown":
             return await self._defer(claim, "robots.txt of the final address is unreachable")
         document = Document(answer.body, kind, answer.final_url)
-        extracted = await asyncio.wrap_future(self.doors.pool.submit(document))
+        extracted = await asyncio.wrap_future(self.context.pool.submit(document))
         if not isinstance(extracted, Done):
             # A process may be lost to a busy machine; an exception comes from the page itself.
             soft = extracted.reason != "error"
@@ -212,31 +216,31 @@ class _Run:
         return await self._store(claim, answer, extracted.value)
 
     async def _store(self, claim: Claim, answer: Response, article: Article) -> str:
-        now = self.doors.clock()
+        now = self.context.clock()
         found = finding(article, final_url=answer.final_url, fetched_at=now, options=self.options)
         reference = await asyncio.to_thread(
-            write_full_text, self.doors.full_texts, found.final_url_hash, article.full_text
+            write_full_text, self.context.full_texts, found.final_url_hash, article.full_text
         )
         return await self._write(
             lambda: self._store_in_ledger(claim, replace(found, full_text_ref=reference), now)
         )
 
     def _store_in_ledger(self, claim: Claim, found: Finding, now: datetime) -> str:
-        with changing(self.doors.engine) as change:
+        with write_transaction(self.context.engine) as change:
             return store_finding(change, claim, found, now=now)
 
     async def _skip(self, claim: Claim, reason: str) -> str:
         def write() -> str:
-            with changing(self.doors.engine) as change:
-                held = skip_article(change, claim, reason, now=self.doors.clock())
+            with write_transaction(self.context.engine) as change:
+                held = skip_article(change, claim, reason, now=self.context.clock())
             return "skipped" if held else "lost"
 
         return await self._write(write)
 
     async def _defer(self, claim: Claim, reason: str) -> str:
         def write() -> str:
-            retry_at = self.doors.clock() + timedelta(seconds=self.options.retry_seconds)
-            with changing(self.doors.engine) as change:
+            retry_at = self.context.clock() + timedelta(seconds=self.options.retry_seconds)
+            with write_transaction(self.context.engine) as change:
                 held = defer_article(change, claim, reason, retry_at=retry_at)
             return "deferred" if held else "lost"
 
@@ -244,9 +248,9 @@ class _Run:
 
     async def _fail(self, claim: Claim, reason: str, *, soft: bool, wait: int = 0) -> str:
         def write() -> str:
-            now = self.doors.clock()
+            now = self.context.clock()
             retry_at = self._retry_at(claim, now, wait) if soft else None
-            with changing(self.doors.engine) as change:
+            with write_transaction(self.context.engine) as change:
                 held = fail_article(change, claim, reason, retry_at=retry_at, now=now)
             return ("error" if retry_at is None else "retry") if held else "lost"
 

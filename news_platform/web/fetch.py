@@ -145,7 +145,7 @@ class WebFetcher:
         self._trust = trust
         self._hosts = Gates(options.per_host)
         self._addresses = Gates(options.per_address)
-        self._doors = AsyncExitStack()
+        self._resources = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         options = self.options
@@ -171,8 +171,8 @@ class WebFetcher:
             max_line_size=_MAX_HEADER_BYTES,
             max_field_size=_MAX_HEADER_BYTES,
         )
-        self._session = await self._doors.enter_async_context(session)
-        self._doors.push_async_callback(self._names.close)
+        self._session = await self._resources.enter_async_context(session)
+        self._resources.push_async_callback(self._names.close)
         return self
 
     async def __aexit__(
@@ -181,7 +181,7 @@ class WebFetcher:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self._doors.aclose()
+        await self._resources.aclose()
 
     def set_crawl_delay(self, host: str, seconds: float) -> None:
         """Keep this long between two requests to a host, within `max_crawl_delay_seconds`."""

@@ -24,14 +24,14 @@ _DEFINITIONS = """
 import os
 import dagster as dg
 from news_platform.defs.ccnews import listing_sensor, raw_news, warc_paths
-from news_platform.defs.resources import resources
-from news_platform.resources import Doors
+from news_platform.defs.resources import dagster_resources
+from news_platform.resources import Resources
 from news_platform.settings import load_settings
 
 defs = dg.Definitions(
     assets=[warc_paths, raw_news],
     sensors=[listing_sensor(interval_seconds=1)],
-    resources=resources(Doors(load_settings(os.environ))),
+    resources=dagster_resources(Resources(load_settings(os.environ))),
     executor=dg.in_process_executor,
 )
 """

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from news_platform.cli.rss import rss
 from news_platform.rss.discovery.opml import opml_feeds
 from news_platform.rss.ledger.feed_rows import upsert_feed
-from news_platform.rss.ledger.transactions import changing
+from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.sample.inputs import place_inputs
 from news_platform.storage.objects.store import open_store
 from news_platform.storage.sql.engine import ledger_url, open_engine
@@ -109,7 +109,7 @@ def test_a_rejected_feed_that_is_taken_after_all_is_not_passed_over_in_silence(
 ) -> None:
     feed = "https://wire.meridian.example/rss.xml"
     engine = open_engine(ledger_url(str(shell.root), None))
-    with changing(engine) as change:
+    with write_transaction(engine) as change:
         upsert_feed(change, feed, status="rejected")
     engine.dispose()
     last = shell.run("discovery", "--feed", feed).stdout.splitlines()[-1]

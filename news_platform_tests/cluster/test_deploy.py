@@ -13,7 +13,7 @@ from dagster_k8s.container_context import K8sContainerContext
 from dagster_k8s.job import DagsterK8sJobConfig, construct_dagster_k8s_job
 
 from news_platform.definitions import build_definitions
-from news_platform.resources import Doors
+from news_platform.resources import Resources
 from news_platform.settings import Settings
 from news_platform_tests.cluster.live import DEPLOY
 
@@ -117,7 +117,7 @@ def test_no_file_holds_a_password(name: str) -> None:
     [("raw_news", "crawl"), ("article_sheets", "sheets"), ("articles", "ledger")],
 )
 def test_what_shares_an_endpoint_shares_a_pool(asset: str, pool: str) -> None:
-    graph = build_definitions(Doors(Settings())).resolve_asset_graph()
+    graph = build_definitions(Resources(Settings())).resolve_asset_graph()
     assert graph.get(dg.AssetKey(asset)).pools == {pool}
 
 

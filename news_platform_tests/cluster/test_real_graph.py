@@ -39,7 +39,7 @@ class _Trouble:
             "domain_buckets": lambda: self._kill("daemon"),
             "domain_store": self._push_back,
             "domain_metadata": lambda: cluster.redis.restart(away_seconds=_AWAY_SECONDS),
-            "articles": lambda: restart_postgres(cluster.doors.settings.ledger_url or ""),
+            "articles": lambda: restart_postgres(cluster.resources.settings.ledger_url or ""),
             "source_records": lambda: self._kill("two"),
         }
 
@@ -72,14 +72,14 @@ def test_the_graph_is_the_same_when_every_part_has_failed_once(tmp_path: Path) -
         trouble = _Trouble(cluster, proxies[0])
         for step in STEPS:
             _build(step, cluster, fault=trouble.of.pop(step.asset, None))
-        many = read_contents(cluster.doors.data_root.store, cluster.doors.ledger.engine)
+        many = read_contents(cluster.resources.data_root.store, cluster.resources.ledger.engine)
     assert not trouble.of, "each fault has had its asset"
     assert differences(one, many) == []
 
 
 def _build(step: Step, cluster: SampleCluster, *, fault: Callable[[], None] | None) -> None:
     """Ask for what an asset lacks, let the fault fall while it is being built, and wait for it."""
-    keys = tuple(step.stale(cluster.doors))
+    keys = tuple(step.stale(cluster.resources))
     if not keys:
         assert fault is None, f"{step.asset} has nothing to build"
         return
@@ -106,7 +106,7 @@ def _is_asked_for(step: Step, keys: tuple[str, ...], cluster: SampleCluster) -> 
 def _is_built(step: Step, cluster: SampleCluster) -> bool:
     """Say whether nothing is stale and no run goes on; a part that is away just now says no."""
     try:
-        return not step.stale(cluster.doors) and not _runs(cluster, step, _UNDER_WAY)
+        return not step.stale(cluster.resources) and not _runs(cluster, step, _UNDER_WAY)
     except (NewsPlatformError, sa.exc.DBAPIError):
         return False
 

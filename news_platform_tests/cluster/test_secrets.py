@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from news_platform.definitions import build_definitions
 from news_platform.errors import NewsPlatformError
-from news_platform.resources import Doors, store_options
+from news_platform.resources import Resources, store_options
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.objects.store import open_store
 from news_platform.storage.sql.engine import open_engine
@@ -38,13 +38,21 @@ def settings() -> Settings:
 
 
 def test_settings_and_doors_show_no_secret_as_text(settings: Settings) -> None:
-    doors = Doors(settings)
-    shown = [settings, doors, doors.data_root, doors.crawl, doors.web, doors.ledger, doors.clock]
+    resources = Resources(settings)
+    shown = [
+        settings,
+        resources,
+        resources.data_root,
+        resources.crawl,
+        resources.web,
+        resources.ledger,
+        resources.clock,
+    ]
     assert PLANTED not in "".join(f"{thing!r}{thing}" for thing in shown)
 
 
 def test_no_asset_shows_a_secret_in_its_metadata(settings: Settings) -> None:
-    definitions = build_definitions(Doors(settings))
+    definitions = build_definitions(Resources(settings))
     specs = definitions.resolve_all_asset_specs()
     assert specs
     assert PLANTED not in "".join(str((spec.metadata, spec.description)) for spec in specs)
@@ -70,7 +78,7 @@ def test_a_ledger_that_is_away_names_no_password(settings: Settings) -> None:
 
 
 def test_a_failed_run_tells_no_secret(settings: Settings) -> None:
-    definitions = build_definitions(Doors(settings))
+    definitions = build_definitions(Resources(settings))
     with dg.DagsterInstance.ephemeral() as instance:
         result = definitions.resolve_implicit_global_asset_job_def().execute_in_process(
             asset_selection=[dg.AssetKey("feeds")], instance=instance, raise_on_error=False

@@ -7,11 +7,11 @@ import dagster as dg
 import pytest
 
 from news_platform.definitions import build_definitions
-from news_platform.resources import Doors
+from news_platform.resources import Resources
 from news_platform.settings import Settings
 
 README = (Path(__file__).parent.parent.parent / "README.md").read_text(encoding="utf-8")
-REPOSITORY = build_definitions(Doors(Settings(root="no-such-root"))).get_repository_def()
+REPOSITORY = build_definitions(Resources(Settings(root="no-such-root"))).get_repository_def()
 AUTOMATA: dict[str, dg.SensorDefinition | dg.ScheduleDefinition] = {
     **{one.name: one for one in REPOSITORY.sensor_defs},
     **{one.name: one for one in REPOSITORY.schedule_defs},

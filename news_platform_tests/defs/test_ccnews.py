@@ -13,7 +13,7 @@ from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.collected import collected_path, dump_collected
 from news_platform.datasets.raw_news import raw_news_path
 from news_platform.defs import ccnews as room
-from news_platform.resources import Crawl, DataRoot, Doors
+from news_platform.resources import Crawl, DataRoot, Resources
 from news_platform.settings import CcnewsSettings, Settings
 from news_platform.storage.commit.root import pause, resume
 from news_platform_tests.ccnews.crawl import (
@@ -41,7 +41,7 @@ class FixedClock:
 
 @dataclass
 class Shell:
-    """The room with its doors and an instance; `tick` evaluates the sensor as the daemon does."""
+    """The feature with its resources and an instance; `tick` evaluates the sensor."""
 
     folder: Path
     instance: dg.DagsterInstance
@@ -229,8 +229,8 @@ def test_the_demo_step_lists_every_day_that_lacks_a_warc(
     sample_world: Path, tmp_path: Path
 ) -> None:
     settings = Settings(root=str(tmp_path / "root"), sample=True, sample_world=str(sample_world))
-    doors = Doors(settings, frozen_clock=True)
-    assert room.STEP.stale(doors) == ["2025-11-01", "2025-11-02", "2025-11-03"]
+    resources = Resources(settings, frozen_clock=True)
+    assert room.STEP.stale(resources) == ["2025-11-01", "2025-11-02", "2025-11-03"]
 
 
 def test_every_asset_has_group_owner_and_description() -> None:

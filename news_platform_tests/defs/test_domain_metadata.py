@@ -21,11 +21,11 @@ from news_platform.defs.domain_automation import (
     watch_research_datasets,
 )
 from news_platform.defs.domain_metadata import EDGES, PARTITIONS, defs
-from news_platform.defs.resources import resources
+from news_platform.defs.resources import dagster_resources
 from news_platform.domain_metadata.catalog import CATALOG_PATH
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import raw_batches
-from news_platform.resources import DataRoot, Doors, Ledger
+from news_platform.resources import DataRoot, Ledger, Resources
 from news_platform.sample.inputs import place_inputs
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.root import pause
@@ -50,7 +50,7 @@ class Shell:
     @cached_property
     def definitions(self) -> dg.Definitions:
         shell = dg.Definitions(
-            resources=resources(Doors(self.settings, frozen_clock=True)),
+            resources=dagster_resources(Resources(self.settings, frozen_clock=True)),
             executor=dg.in_process_executor,
         )
         return dg.Definitions.merge(defs, shell)

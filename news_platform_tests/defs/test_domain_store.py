@@ -17,9 +17,9 @@ from news_platform.defs.domain_store import (
     domain_catalog,
     domain_store,
 )
-from news_platform.defs.resources import resources
+from news_platform.defs.resources import dagster_resources
 from news_platform.domain_store.reading.lookup import DomainStore
-from news_platform.resources import Doors
+from news_platform.resources import Resources
 from news_platform.settings import DomainStoreSettings, Settings
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.domain_store.pages import collect, uncollect
@@ -36,7 +36,7 @@ class Graph:
         self.store = store
         self.instance = instance
         settings = Settings(root=store.url, domain_store=DomainStoreSettings(buckets=BUCKETS))
-        self._resources = resources(Doors(settings))
+        self._resources = dagster_resources(Resources(settings))
 
     def run(
         self, asset: dg.AssetsDefinition, partition: str | None = None

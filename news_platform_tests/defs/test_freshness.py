@@ -8,12 +8,12 @@ import pytest
 
 from news_platform.definitions import build_definitions
 from news_platform.defs.freshness import POLICIES, stands_still
-from news_platform.resources import Doors
+from news_platform.resources import Resources
 from news_platform.settings import Settings
 
 
 def _policies(settings: Settings) -> dict[str, dg.FreshnessPolicy]:
-    specs = build_definitions(Doors(settings)).resolve_all_asset_specs()
+    specs = build_definitions(Resources(settings)).resolve_all_asset_specs()
     found = {spec.key.to_user_string(): spec.freshness_policy for spec in specs}
     return {name: policy for name, policy in found.items() if policy is not None}
 
@@ -34,7 +34,7 @@ def test_the_sample_world_stands_still_and_is_never_late(
 def test_a_sample_root_offers_its_own_days_and_a_real_one_all_of_them(tmp_path: Path) -> None:
     keys = {}
     for name, sample in (("fiction", True), ("real", False)):
-        defs = build_definitions(Doors(Settings(root=str(tmp_path / name), sample=sample)))
+        defs = build_definitions(Resources(Settings(root=str(tmp_path / name), sample=sample)))
         partitions = defs.resolve_asset_graph().get(dg.AssetKey("raw_news")).partitions_def
         assert partitions is not None
         keys[name] = partitions.get_partition_keys()

@@ -11,11 +11,11 @@ from news_platform.defs.asset_metadata import CARDS, FACTS, TEXTS, WORK
 from news_platform.defs.freshness import POLICIES, WITHOUT
 from news_platform.defs.jobs import TASKS, VIEWS
 from news_platform.defs.lineage import LINEAGE, column_lineage
-from news_platform.resources import Doors
+from news_platform.resources import Resources
 from news_platform.settings import Settings
 
 PROJECT = Path(__file__).parent.parent.parent
-DEFS = build_definitions(Doors(Settings(root="no-such-root", sample=False)))
+DEFS = build_definitions(Resources(Settings(root="no-such-root", sample=False)))
 GRAPH = DEFS.resolve_asset_graph()
 SPECS = {spec.key.to_user_string(): spec for spec in DEFS.resolve_all_asset_specs()}
 CHECKS = {

@@ -13,8 +13,8 @@ from news_platform.defs.near_duplicates import (
     every_member_has_a_twin,
     near_duplicates,
 )
-from news_platform.defs.resources import resources
-from news_platform.resources import Doors
+from news_platform.defs.resources import dagster_resources
+from news_platform.resources import Resources
 from news_platform.settings import Settings
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.near_duplicates.rows import collect_warc, export_articles
@@ -35,9 +35,9 @@ def run(
     *assets: dg.AssetsDefinition | dg.AssetChecksDefinition,
     partition: str | None = None,
 ) -> dg.ExecuteInProcessResult:
-    doors = resources(Doors(Settings(root=store.url)))
+    resources = dagster_resources(Resources(Settings(root=store.url)))
     return dg.materialize(
-        list(assets), resources=dict(doors), partition_key=partition, instance=instance
+        list(assets), resources=dict(resources), partition_key=partition, instance=instance
     )
 
 

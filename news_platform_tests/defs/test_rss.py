@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 import sqlalchemy as sa
 
-from news_platform.defs.resources import resources
+from news_platform.defs.resources import dagster_resources
 from news_platform.defs.rss import SCHEDULES, STALE, defs
-from news_platform.resources import Doors
+from news_platform.resources import Resources
 from news_platform.rss.ledger.status import overdue_locks
 from news_platform.rss.ledger.tables import FEEDS, RAW
-from news_platform.rss.ledger.transactions import changing, newest_seq
+from news_platform.rss.ledger.transactions import newest_seq, write_transaction
 from news_platform.sample.inputs import place_inputs
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.root import pause, resume
@@ -28,12 +28,12 @@ class Shell:
     """The room's definitions over one sample root."""
 
     settings: Settings
-    doors: Doors
+    resources: Resources
     instance: dg.DagsterInstance
 
     def build(self, asset: str) -> dg.ExecuteInProcessResult:
         shell = dg.Definitions(
-            resources=resources(Doors(self.settings, frozen_clock=True)),
+            resources=dagster_resources(Resources(self.settings, frozen_clock=True)),
             executor=dg.in_process_executor,
         )
         job = dg.Definitions.merge(defs, shell).resolve_implicit_global_asset_job_def()
@@ -52,12 +52,12 @@ def shell(sample_world: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     settings = replace(
         load_settings({}), root=str(root), sample=True, sample_world=str(sample_world)
     )
-    doors = Doors(settings, frozen_clock=True)
-    place_inputs(sample_world, doors.data_root.store)
+    resources = Resources(settings, frozen_clock=True)
+    place_inputs(sample_world, resources.data_root.store)
     with dg.DagsterInstance.ephemeral() as instance:
-        built = Shell(settings, doors, instance)
+        built = Shell(settings, resources, instance)
         for asset in ASSETS:
-            assert STALE[asset](doors) == ["all"]
+            assert STALE[asset](resources) == ["all"]
             assert built.build(asset).success
         yield built
 
@@ -73,13 +73,13 @@ def test_every_asset_reports_what_it_did(shell: Shell) -> None:
 
 
 def test_nothing_is_left_to_do_after_one_run(shell: Shell) -> None:
-    before = newest_seq(shell.doors.ledger.engine)
-    assert [list(STALE[asset](shell.doors)) for asset in ASSETS] == [[], [], []]
-    assert newest_seq(shell.doors.ledger.engine) == before
+    before = newest_seq(shell.resources.ledger.engine)
+    assert [list(STALE[asset](shell.resources)) for asset in ASSETS] == [[], [], []]
+    assert newest_seq(shell.resources.ledger.engine) == before
 
 
 def test_the_daily_file_holds_the_stored_articles(shell: Shell) -> None:
-    folder = shell.doors.data_root.store.local_folder
+    folder = shell.resources.data_root.store.local_folder
     assert folder is not None
     frame = pl.read_parquet(folder / "articles/date=2025-11-03/part-0.parquet")
     assert frame.height == int(str(shell.metadata("articles")["dagster/row_count"]))
@@ -97,9 +97,9 @@ def test_every_check_passes(shell: Shell) -> None:
 
 
 def test_a_lock_that_nobody_takes_over_is_told(shell: Shell) -> None:
-    engine = shell.doors.ledger.engine
-    long_ago = shell.doors.clock.now() - timedelta(hours=5)
-    with changing(engine) as change:
+    engine = shell.resources.ledger.engine
+    long_ago = shell.resources.clock.now() - timedelta(hours=5)
+    with write_transaction(engine) as change:
         change.connection.execute(
             sa.insert(RAW).values(
                 feed_url="f",
@@ -114,7 +114,7 @@ def test_a_lock_that_nobody_takes_over_is_told(shell: Shell) -> None:
             )
         )
     try:
-        now = shell.doors.clock.now()
+        now = shell.resources.clock.now()
         assert overdue_locks(engine, lease_seconds=600, now=now) == ["u"]
     finally:
         with engine.begin() as connection:
@@ -128,7 +128,7 @@ def test_schedules_skip_when_paused_or_when_nothing_is_due(shell: Shell, tmp_pat
         "run_pending_articles": "7 * * * *",
         "run_articles": "*/5 * * * *",
     }
-    data_root = shell.doors.data_root
+    data_root = shell.resources.data_root
 
     def tick(name: str) -> object:
         with (
@@ -141,7 +141,7 @@ def test_schedules_skip_when_paused_or_when_nothing_is_due(shell: Shell, tmp_pat
 
     assert isinstance(tick("run_articles"), dg.SkipReason)
     assert isinstance(tick("run_feeds"), dg.RunRequest)
-    with shell.doors.ledger.engine.begin() as connection:
+    with shell.resources.ledger.engine.begin() as connection:
         connection.execute(sa.update(FEEDS).values(next_poll_at=None))
     assert isinstance(tick("run_pending_articles"), dg.RunRequest)
     pause(data_root.store)

@@ -8,9 +8,9 @@ import dagster as dg
 import openpyxl
 import pytest
 
-from news_platform.defs.resources import resources
+from news_platform.defs.resources import dagster_resources
 from news_platform.defs.sheets import STALE, defs, run_article_sheets
-from news_platform.resources import Doors
+from news_platform.resources import Resources
 from news_platform.settings import SheetsSettings, load_settings
 from news_platform.storage.commit.root import pause
 from news_platform_tests.emulators.sheets.server import (
@@ -22,37 +22,39 @@ from news_platform_tests.rss.ledger_rows import add_article, add_feed
 
 
 @pytest.fixture
-def doors(sample_world: Path, tmp_path: Path) -> Iterator[Doors]:
+def resources(sample_world: Path, tmp_path: Path) -> Iterator[Resources]:
     settings = replace(
         load_settings({}),
         root=str(tmp_path / "root"),
         sample=True,
         sample_world=str(sample_world),
     )
-    doors = Doors(settings, frozen_clock=True)
-    yield doors
-    doors.ledger.close()
+    resources = Resources(settings, frozen_clock=True)
+    yield resources
+    resources.ledger.close()
 
 
-def build(doors: Doors) -> dg.ExecuteInProcessResult:
-    shell = dg.Definitions(resources=resources(doors), executor=dg.in_process_executor)
+def build(resources: Resources) -> dg.ExecuteInProcessResult:
+    shell = dg.Definitions(resources=dagster_resources(resources), executor=dg.in_process_executor)
     job = dg.Definitions.merge(defs, shell).resolve_implicit_global_asset_job_def()
     return job.execute_in_process(asset_selection=[dg.AssetKey("article_sheets")])
 
 
-def test_the_workbook_is_written_once_and_again_when_the_ledger_changed(doors: Doors) -> None:
-    add_feed(doors.ledger.engine, "https://outlet.example/feed")
-    assert STALE["article_sheets"](doors) == ["all"]
-    result = build(doors)
+def test_the_workbook_is_written_once_and_again_when_the_ledger_changed(
+    resources: Resources,
+) -> None:
+    add_feed(resources.ledger.engine, "https://outlet.example/feed")
+    assert STALE["article_sheets"](resources) == ["all"]
+    result = build(resources)
     [event] = result.get_asset_materialization_events()
     assert event.materialization.metadata["dagster/row_count"].value == 1
-    assert STALE["article_sheets"](doors) == []
-    add_article(doors.ledger.engine)
-    assert STALE["article_sheets"](doors) == ["all"]
+    assert STALE["article_sheets"](resources) == []
+    add_article(resources.ledger.engine)
+    assert STALE["article_sheets"](resources) == ["all"]
 
 
-def test_a_person_can_open_what_the_metadata_names(doors: Doors) -> None:
-    [event] = build(doors).get_asset_materialization_events()
+def test_a_person_can_open_what_the_metadata_names(resources: Resources) -> None:
+    [event] = build(resources).get_asset_materialization_events()
     path = str(event.materialization.metadata["dagster/uri"].value).removeprefix("file://")
     assert "Raw" in openpyxl.load_workbook(path).sheetnames
 
@@ -63,19 +65,19 @@ def emulator() -> SheetsEmulator:
 
 
 @pytest.fixture
-def google_doors(doors: Doors, emulator: SheetsEmulator) -> Iterator[Doors]:
-    """Give doors whose settings name a Google Sheet at the emulator."""
+def google_doors(resources: Resources, emulator: SheetsEmulator) -> Iterator[Resources]:
+    """Give resources whose settings name a Google Sheet at the emulator."""
     with sheets_server(emulator) as url:
         sheets = SheetsSettings(
             service_account=service_account_key(url), spreadsheet_title="News", endpoint=url
         )
-        doors = Doors(replace(doors.settings, sheets=sheets), frozen_clock=True)
-        yield doors
-        doors.ledger.close()
+        resources = Resources(replace(resources.settings, sheets=sheets), frozen_clock=True)
+        yield resources
+        resources.ledger.close()
 
 
 def test_a_google_sheet_takes_the_place_of_the_workbook(
-    google_doors: Doors, emulator: SheetsEmulator
+    google_doors: Resources, emulator: SheetsEmulator
 ) -> None:
     add_article(google_doors.ledger.engine)
     assert STALE["article_sheets"](google_doors) == ["all"]
@@ -90,7 +92,7 @@ def test_a_google_sheet_takes_the_place_of_the_workbook(
 
 
 def test_an_admins_address_is_looked_at_by_the_run(
-    google_doors: Doors, emulator: SheetsEmulator
+    google_doors: Resources, emulator: SheetsEmulator
 ) -> None:
     build(google_doors)
     [book] = emulator.books.values()
@@ -107,11 +109,11 @@ def test_an_admins_address_is_looked_at_by_the_run(
     assert (second[0], second[3], second[10]) == (bad, "rejected", "[unreachable: status 404]")
 
 
-def test_the_schedule_runs_when_there_is_something_to_show(doors: Doors) -> None:
-    with dg.build_schedule_context(resources={"data_root": doors.data_root}) as context:
+def test_the_schedule_runs_when_there_is_something_to_show(resources: Resources) -> None:
+    with dg.build_schedule_context(resources={"data_root": resources.data_root}) as context:
         assert isinstance(run_article_sheets(context), dg.RunRequest)
-        build(doors)
+        build(resources)
         assert isinstance(run_article_sheets(context), dg.SkipReason)
-        add_article(doors.ledger.engine)
-        pause(doors.data_root.store)
+        add_article(resources.ledger.engine)
+        pause(resources.data_root.store)
         assert isinstance(run_article_sheets(context), dg.SkipReason)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from news_platform.datasets.source_records import SOURCE_RECORDS, records_path
-from news_platform.defs.resources import resources
+from news_platform.defs.resources import dagster_resources
 from news_platform.defs.source_records import (
     INSTITUTIONS,
     RECORDS_EDGE,
@@ -19,7 +19,7 @@ from news_platform.defs.source_records import (
     source_records,
     watch_page_snapshots,
 )
-from news_platform.resources import Doors
+from news_platform.resources import Resources
 from news_platform.settings import Settings, SourceRecordsSettings
 from news_platform.source_records.pipeline import record_problems
 from news_platform.storage.commit.root import pause
@@ -39,10 +39,10 @@ def instance() -> Iterator[dg.DagsterInstance]:
 def run(
     store: ObjectStore, instance: dg.DagsterInstance, rules: Path | None = None
 ) -> dg.ExecuteInProcessResult:
-    doors = resources(Doors(settings(store, rules)))
+    resources = dagster_resources(Resources(settings(store, rules)))
     return dg.materialize(
         [source_records, records_are_sound, few_pages_fail],
-        resources=dict(doors),
+        resources=dict(resources),
         partition_key="u1",
         instance=instance,
     )
@@ -96,9 +96,9 @@ def kept(done: dg.ExecuteInProcessResult) -> object:
 def stale_after_a_tick(
     store: ObjectStore, instance: dg.DagsterInstance, rules: Path
 ) -> AbstractSet[str]:
-    doors = resources(Doors(settings(store, rules)))
+    resources = dagster_resources(Resources(settings(store, rules)))
     with dg.build_sensor_context(
-        instance=instance, resources={"data_root": doors["data_root"]}
+        instance=instance, resources={"data_root": resources["data_root"]}
     ) as context:
         watch_page_snapshots(context)
     return RECORDS_EDGE.stale(store).keys()
@@ -132,9 +132,9 @@ def test_a_sensor_adds_institutions_and_observes_their_snapshots(
 ) -> None:
     put_page(local_store, "departments", DEPARTMENTS)
     local_store.put("snapshots/institution=u2/page.md", b"# Page of the second institution")
-    doors = resources(Doors(Settings(root=local_store.url)))
+    resources = dagster_resources(Resources(Settings(root=local_store.url)))
     with dg.build_sensor_context(
-        instance=instance, resources={"data_root": doors["data_root"]}
+        instance=instance, resources={"data_root": resources["data_root"]}
     ) as context:
         result = watch_page_snapshots(context)
     assert isinstance(result, dg.SensorResult)
@@ -143,20 +143,20 @@ def test_a_sensor_adds_institutions_and_observes_their_snapshots(
     (request,) = result.dynamic_partitions_requests
     assert request.partition_keys == ["u2"]
     with dg.build_sensor_context(
-        instance=instance, resources={"data_root": doors["data_root"]}, cursor=result.cursor
+        instance=instance, resources={"data_root": resources["data_root"]}, cursor=result.cursor
     ) as context:
         again = watch_page_snapshots(context)
     assert isinstance(again, dg.SensorResult) and not again.asset_events
     pause(local_store)
     with dg.build_sensor_context(
-        instance=instance, resources={"data_root": doors["data_root"]}
+        instance=instance, resources={"data_root": resources["data_root"]}
     ) as context:
         assert isinstance(watch_page_snapshots(context), dg.SkipReason)
 
 
 def test_every_asset_is_described_and_owned() -> None:
-    doors = resources(Doors(Settings()))
-    graph = dg.Definitions.merge(defs, dg.Definitions(resources=doors)).resolve_asset_graph()
+    resources = dagster_resources(Resources(Settings()))
+    graph = dg.Definitions.merge(defs, dg.Definitions(resources=resources)).resolve_asset_graph()
     for key in ("page_snapshots", "source_records"):
         node = graph.get(dg.AssetKey(key))
         assert node.description and node.owners == ["team:source_records"]

@@ -16,7 +16,7 @@ import pytest
 
 from news_platform.datasets.domain_metadata import DomainMetadata, domain_folder
 from news_platform.datasets.domain_queue import DomainQueueMessage
-from news_platform.domain_metadata.consumer import Doors, SurveyReport
+from news_platform.domain_metadata.consumer import SurveyContext, SurveyReport
 from news_platform.domain_metadata.pipeline import queue_batch, survey_batch
 from news_platform.domain_metadata.queue import AcceptedFile, DomainQueue
 from news_platform.domain_metadata.raw_files import import_file
@@ -105,8 +105,10 @@ def survey(queue: DomainQueue, store: ObjectStore, hosts: Sequence[str], port: i
 
     async def go() -> SurveyReport:
         async with WebFetcher(replace(WEB, host_map=places), lookup=lookup) as fetcher:
-            doors = Doors(queue, store, fetcher, lambda: datetime.now(UTC), time.time, "w")
-            return await survey_batch(BATCH, doors=doors, options=OPTIONS)
+            context = SurveyContext(
+                queue, store, fetcher, lambda: datetime.now(UTC), time.time, "w"
+            )
+            return await survey_batch(BATCH, context=context, options=OPTIONS)
 
     return asyncio.run(go())
 

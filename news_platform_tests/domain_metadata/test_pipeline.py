@@ -13,7 +13,7 @@ import pytest
 
 from news_platform.datasets.domain_metadata import DomainMetadata
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.domain_metadata.consumer import Doors, SurveyOptions, SurveyReport
+from news_platform.domain_metadata.consumer import SurveyContext, SurveyOptions, SurveyReport
 from news_platform.domain_metadata.pipeline import (
     queue_batch,
     queued_inputs,
@@ -57,8 +57,8 @@ def survey(
     options: SurveyOptions = QUICK,
 ) -> tuple[SurveyReport, FakeFetcher]:
     fetcher = FakeFetcher(web)
-    doors = Doors(queue, store, fetcher, clock=lambda: NOW, seconds=time.time, worker="w")
-    return asyncio.run(survey_batch(batch, doors=doors, options=options)), fetcher
+    context = SurveyContext(queue, store, fetcher, clock=lambda: NOW, seconds=time.time, worker="w")
+    return asyncio.run(survey_batch(batch, context=context, options=options)), fetcher
 
 
 def facts(store: ObjectStore, batch: PartitionInfo, domain: str) -> DomainMetadata:

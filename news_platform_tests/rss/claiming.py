@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from news_platform.rss.ledger.claims import Claim, claim_articles
 from news_platform.rss.ledger.outcomes import Finding, store_finding
 from news_platform.rss.ledger.tables import RAW
-from news_platform.rss.ledger.transactions import changing, looking
+from news_platform.rss.ledger.transactions import read_transaction, write_transaction
 from news_platform.storage.sql.engine import open_engine
 
 LEASE_SECONDS = 2
@@ -34,7 +34,7 @@ def main(url: str, owner: str, log: Path, dawdle_seconds: float) -> None:
                 lines.write(f"claim {claim.row_id} {claim.attempt} {now.timestamp():.3f}\n")
             time.sleep(dawdle_seconds if claims else 0.3)
             for claim in claims:
-                with changing(engine) as change:
+                with write_transaction(engine) as change:
                     result = store_finding(change, claim, finding(claim), now=datetime.now(UTC))
                 lines.write(f"{result} {claim.row_id} {claim.attempt} {time.time():.3f}\n")
             if not claims and _all_done(engine):
@@ -68,6 +68,6 @@ def finding(claim: Claim) -> Finding:
 
 
 def _all_done(engine: sa.Engine) -> bool:
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         left = sa.select(sa.func.count()).where(RAW.c.status.in_(("pending", "processing")))
         return connection.execute(left).scalar_one() == 0

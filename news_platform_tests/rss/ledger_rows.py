@@ -6,7 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, RAW
-from news_platform.rss.ledger.transactions import changing, note_metrics, write_config
+from news_platform.rss.ledger.transactions import note_metrics, write_config, write_transaction
 
 NOW = datetime(2025, 11, 3, 20, tzinfo=UTC)
 
@@ -18,7 +18,7 @@ def add_article(engine: sa.Engine, **values: Any) -> int:
 
 def add_articles(engine: sa.Engine, rows: list[dict[str, Any]]) -> list[int]:
     """Add articles and their index rows in one change; return their row_ids."""
-    with changing(engine) as change:
+    with write_transaction(engine) as change:
         first = change.connection.execute(sa.select(sa.func.max(RAW.c.row_id))).scalar_one() or 0
         made = [
             _article(first + n, values, seq=change.seq) for n, values in enumerate(rows, start=1)
@@ -66,7 +66,7 @@ def change_article(engine: sa.Engine, row_id: int, **values: Any) -> None:
 
 def change_articles(engine: sa.Engine, row_ids: list[int], **values: Any) -> None:
     """Change the named columns of many articles at once."""
-    with changing(engine) as change:
+    with write_transaction(engine) as change:
         chosen = sa.update(RAW).where(RAW.c.row_id.in_(row_ids))
         change.connection.execute(chosen.values(changed_seq=change.seq, **values))
 
@@ -74,17 +74,17 @@ def change_articles(engine: sa.Engine, row_ids: list[int], **values: Any) -> Non
 def add_feed(engine: sa.Engine, url: str, **values: Any) -> None:
     """Add one feed."""
     row = {"feed_url": url, "feed_url_canon": url, "status": "active", "lang": "en", **values}
-    with changing(engine) as change:
+    with write_transaction(engine) as change:
         change.connection.execute(sa.insert(FEEDS).values(changed_seq=change.seq, **row))
 
 
 def add_metric(engine: sa.Engine, metric: str, value: float) -> None:
     """Add one Diagnostics row."""
-    with changing(engine) as change:
+    with write_transaction(engine) as change:
         note_metrics(change, "poll", {metric: value}, now=NOW)
 
 
 def set_config(engine: sa.Engine, key: str, value: str) -> None:
     """Keep a value in Config."""
-    with changing(engine) as change:
+    with write_transaction(engine) as change:
         write_config(change, key, value, now=NOW)

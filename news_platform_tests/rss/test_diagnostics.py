@@ -10,7 +10,7 @@ from news_platform.isolation.pool import Pool
 from news_platform.rss.discovery.discover import discover_feeds
 from news_platform.rss.options import DiscoveryOptions, PollOptions, WorkOptions
 from news_platform.rss.polling.poller import poll_feeds
-from news_platform.rss.worker import Doors, work_articles
+from news_platform.rss.worker import WorkerContext, work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.rss.ledger_rows import NOW
@@ -47,7 +47,7 @@ def run_once(engine: sa.Engine, parse_pool: Pool, extract_pool: Pool, store: Obj
         now = NOW + timedelta(hours=hours)
         polling = poll_feeds(engine, fetcher=web, pool=parse_pool, options=PollOptions(), now=now)
         asyncio.run(polling)
-    doors = Doors(
+    context = WorkerContext(
         engine=engine,
         fetcher=web,
         pool=extract_pool,
@@ -56,7 +56,7 @@ def run_once(engine: sa.Engine, parse_pool: Pool, extract_pool: Pool, store: Obj
         known_robots=lambda _: None,
         clock=lambda: NOW,
     )
-    asyncio.run(work_articles(doors, worker_id="w", options=WorkOptions()))
+    asyncio.run(work_articles(context, worker_id="w", options=WorkOptions()))
 
 
 def shown(desk: Desk) -> dict[str, object]:

@@ -10,8 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.defs import rss, sheets
-from news_platform.defs.resources import resources
-from news_platform.resources import Doors
+from news_platform.defs.resources import dagster_resources
+from news_platform.resources import Resources
 from news_platform.rss.ledger.tables import DIAGNOSTICS, FEEDS
 from news_platform.sample.inputs import place_inputs
 from news_platform.settings import SheetsSettings, load_settings
@@ -37,13 +37,15 @@ COUNTERS = {
 class Shell:
     """The room's assets over a sample root and an emulated Google Sheet."""
 
-    doors: Doors
+    resources: Resources
     emulator: SheetsEmulator
     shown: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def build(self, asset: str) -> None:
         """Run an asset and add up the counters that its run shows in the UI."""
-        shell = dg.Definitions(resources=resources(self.doors), executor=dg.in_process_executor)
+        shell = dg.Definitions(
+            resources=dagster_resources(self.resources), executor=dg.in_process_executor
+        )
         merged = dg.Definitions.merge(rss.defs, sheets.defs, shell)
         job = merged.resolve_implicit_global_asset_job_def()
         result = job.execute_in_process(asset_selection=[dg.AssetKey(asset)])
@@ -56,7 +58,7 @@ class Shell:
 
     def ledger_counters(self) -> Counter[tuple[str, str]]:
         chosen = sa.select(DIAGNOSTICS.c.stage, DIAGNOSTICS.c.metric, DIAGNOSTICS.c.value)
-        with self.doors.ledger.engine.begin() as connection:
+        with self.resources.ledger.engine.begin() as connection:
             return added_up(tuple(row) for row in connection.execute(chosen))
 
     def tab_counters(self) -> Counter[tuple[str, str]]:
@@ -89,16 +91,16 @@ def shell(sample_world: Path, tmp_path: Path) -> Iterator[Shell]:
             sample_world=str(sample_world),
             sheets=google,
         )
-        doors = Doors(settings, frozen_clock=True)
-        place_inputs(sample_world, doors.data_root.store)
-        yield Shell(doors, emulator)
-        doors.ledger.close()
+        resources = Resources(settings, frozen_clock=True)
+        place_inputs(sample_world, resources.data_root.store)
+        yield Shell(resources, emulator)
+        resources.ledger.close()
 
 
 def test_every_counter_of_every_run_is_in_the_ui_the_ledger_and_the_tab(shell: Shell) -> None:
     for asset in ("feeds", "pending_articles", "articles"):
         shell.build(asset)
-    with shell.doors.ledger.engine.begin() as connection:
+    with shell.resources.ledger.engine.begin() as connection:
         connection.execute(sa.update(FEEDS).values(next_poll_at=None))
     shell.build("pending_articles")
     shell.emulator.faults.planned.append("over_quota")

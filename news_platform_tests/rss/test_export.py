@@ -34,12 +34,12 @@ from news_platform.rss.ledger.status import (
 )
 from news_platform.rss.ledger.tables import CONFIG, DIAGNOSTICS, RAW
 from news_platform.rss.ledger.transactions import (
-    changing,
-    looking,
     newest_seq,
     note_metrics,
     read_config,
+    read_transaction,
     write_config,
+    write_transaction,
 )
 from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.parquet import read_table
@@ -59,7 +59,7 @@ def store_article(
         add_pending(engine, url, feed=f"https://feed{number}.example/rss")
     (claim,) = claim_articles(engine, "w", limit=1, lease_seconds=600, now=at)
     found = replace(finding(claim), fetched_at=at, title=name, **facts)
-    with changing(engine) as change:
+    with write_transaction(engine) as change:
         assert store_finding(change, claim, found, now=at) == "stored"
     return found
 
@@ -92,7 +92,7 @@ def test_a_day_whose_articles_all_became_copies_loses_its_file(
 ) -> None:
     store_article(sqlite_ledger, "first")
     export_days(sqlite_ledger, local_store, now=NOW)
-    with changing(sqlite_ledger) as change:
+    with write_transaction(sqlite_ledger) as change:
         change.connection.execute(sa.update(RAW).values(status="duplicate", changed_seq=change.seq))
     assert export_days(sqlite_ledger, local_store, now=NOW).rows == 0
     assert not local_store.exists("articles/date=2025-11-03/part-0.parquet")
@@ -114,7 +114,7 @@ def test_a_delta_gives_every_change_once_in_order(ledger: sa.Engine) -> None:
 def test_a_cursor_never_stands_inside_a_change(sqlite_ledger: sa.Engine) -> None:
     for name in ("a", "b", "c"):
         store_article(sqlite_ledger, name)
-    with changing(sqlite_ledger) as change:
+    with write_transaction(sqlite_ledger) as change:
         change.connection.execute(sa.update(RAW).values(section="x", changed_seq=change.seq))
     assert len(delta_since(sqlite_ledger, change.seq - 1, limit=2).rows) == 3
 
@@ -205,7 +205,7 @@ def test_a_delta_of_texts_names_what_went_and_came() -> None:
 
 
 def test_status_counts_feeds_articles_and_failures(ledger: sa.Engine) -> None:
-    with changing(ledger) as change:
+    with write_transaction(ledger) as change:
         for name, state, score in (("a", "active", 100), ("b", "dead", 5), ("c", "rejected", 0)):
             upsert_feed(change, name, feed_url=name, status=state, health_score=score)
     store_article(ledger, "first")
@@ -247,9 +247,9 @@ def test_changes_are_numbered_in_order_and_a_failed_one_leaves_no_trace(
     ledger: sa.Engine,
 ) -> None:
     before = newest_seq(ledger)
-    with changing(ledger) as change:
+    with write_transaction(ledger) as change:
         write_config(change, "a", "1", now=NOW)
-    with pytest.raises(ZeroDivisionError), changing(ledger) as failed:
+    with pytest.raises(ZeroDivisionError), write_transaction(ledger) as failed:
         write_config(failed, "a", "2", now=NOW)
         raise ZeroDivisionError
     assert (change.seq, newest_seq(ledger)) == (before + 1, before + 1)
@@ -258,17 +258,17 @@ def test_changes_are_numbered_in_order_and_a_failed_one_leaves_no_trace(
 
 def test_an_equal_value_does_not_change_config(sqlite_ledger: sa.Engine) -> None:
     for hours in (0, 1):
-        with changing(sqlite_ledger) as change:
+        with write_transaction(sqlite_ledger) as change:
             write_config(change, "a", "1", now=NOW + timedelta(hours=hours))
-    with looking(sqlite_ledger) as connection:
+    with read_transaction(sqlite_ledger) as connection:
         (row,) = connection.execute(sa.select(CONFIG)).all()
     assert row.updated_at == NOW
 
 
 def test_metrics_that_are_zero_are_not_noted(sqlite_ledger: sa.Engine) -> None:
-    with changing(sqlite_ledger) as change:
+    with write_transaction(sqlite_ledger) as change:
         note_metrics(change, "work", {"stored": 3, "error": 0}, now=NOW, notes="n")
-    with looking(sqlite_ledger) as connection:
+    with read_transaction(sqlite_ledger) as connection:
         rows = connection.execute(sa.select(DIAGNOSTICS)).all()
     assert [(r.run_at, r.stage, r.metric, r.value, r.notes) for r in rows] == [
         (NOW, "work", "stored", 3.0, "n")
@@ -276,5 +276,5 @@ def test_metrics_that_are_zero_are_not_noted(sqlite_ledger: sa.Engine) -> None:
 
 
 def _rows(engine: sa.Engine) -> list[sa.Row[Any]]:
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         return list(connection.execute(sa.select(RAW).order_by(RAW.c.row_id)))

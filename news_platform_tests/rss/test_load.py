@@ -12,7 +12,7 @@ from news_platform.rss.export import export_days
 from news_platform.rss.ledger.claims import claim_articles
 from news_platform.rss.ledger.outcomes import store_finding
 from news_platform.rss.ledger.tables import RAW
-from news_platform.rss.ledger.transactions import changing, looking
+from news_platform.rss.ledger.transactions import read_transaction, write_transaction
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import open_engine
 from news_platform_tests.rss.claiming import finding
@@ -43,7 +43,7 @@ def _run_day(engine: sa.Engine, url: str, store: ObjectStore, *, articles: int) 
         poller.result(timeout=600)
         for worker in workers:
             worker.result(timeout=600)
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         statuses = Counter(connection.execute(sa.select(RAW.c.status)).scalars())
     assert statuses == {"stored": articles}
     assert export_days(engine, store, now=START).rows == articles
@@ -62,13 +62,13 @@ def _work_all_day(url: str, owner: str, articles: int) -> None:
     while _stored(engine) < articles:
         now = START + timedelta(hours=12)
         for claim in claim_articles(engine, owner, limit=10, lease_seconds=600, now=now):
-            with changing(engine) as change:
+            with write_transaction(engine) as change:
                 found = replace(finding(claim), fetched_at=now)
                 assert store_finding(change, claim, found, now=now) == "stored"
     engine.dispose()
 
 
 def _stored(engine: sa.Engine) -> int:
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         count = sa.select(sa.func.count()).where(RAW.c.status == "stored")
         return int(connection.execute(count).scalar_one())

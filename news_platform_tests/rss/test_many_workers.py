@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from news_platform.rss.ledger.entries import Sighting, add_sightings
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW
-from news_platform.rss.ledger.transactions import changing, looking
+from news_platform.rss.ledger.transactions import read_transaction, write_transaction
 from news_platform.web.urls import url_hash
 from news_platform_tests.rss import claiming
 from news_platform_tests.rss.claiming import LEASE_SECONDS
@@ -136,7 +136,7 @@ def _fill(engine: sa.Engine, articles: int) -> None:
     now = datetime.now(UTC)
     urls = [f"https://post.example/{number}" for number in range(articles)]
     seen = [Sighting(url, url, url_hash(url), "", None, None) for url in urls]
-    with changing(engine) as change:
+    with write_transaction(engine) as change:
         add_sightings(change, "https://post.example/rss", seen, max_new=articles, now=now)
 
 
@@ -153,7 +153,7 @@ def _steps(folder: Path) -> list[Step]:
 
 
 def _assert_nothing_lost(engine: sa.Engine, articles: int) -> None:
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         statuses = Counter(connection.execute(sa.select(RAW.c.status)).scalars())
         hashes = Counter(connection.execute(sa.select(RAW.c.url_hash)).scalars())
         indexed = connection.execute(sa.select(ARTICLES_INDEX.c.row_id_raw)).scalars().all()

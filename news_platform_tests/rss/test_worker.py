@@ -14,9 +14,9 @@ from news_platform.rss.full_text import read_full_text
 from news_platform.rss.ledger.claims import claim_articles
 from news_platform.rss.ledger.entries import Sighting, add_sightings
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, LINKS, RAW, REVISIONS
-from news_platform.rss.ledger.transactions import changing, looking
+from news_platform.rss.ledger.transactions import read_transaction, write_transaction
 from news_platform.rss.options import WorkOptions
-from news_platform.rss.worker import Doors, WorkReport, work_articles
+from news_platform.rss.worker import WorkerContext, WorkReport, work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import Response
 from news_platform.web.robots import Robots
@@ -40,17 +40,17 @@ def add_pending(
     seen = [
         Sighting(url, canonical_url(url), url_hash(url), title, published_at, None) for url in urls
     ]
-    with changing(engine) as change:
+    with write_transaction(engine) as change:
         add_sightings(change, feed, seen, max_new=10_000, now=NOW)
 
 
 def rows(engine: sa.Engine, table: sa.Table = RAW) -> list[sa.Row[Any]]:
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         return list(connection.execute(sa.select(table).order_by(*table.primary_key)))
 
 
 class Desk:
-    """A worker with its doors, for tests."""
+    """A worker with its context, for tests."""
 
     def __init__(self, engine: sa.Engine, pool: Pool, full_texts: ObjectStore) -> None:
         self.engine = engine
@@ -64,7 +64,7 @@ class Desk:
         self, answers: Mapping[str, object], *, options: WorkOptions | None = None
     ) -> WorkReport:
         self.web = FakeFetcher({**OPEN, **answers})
-        doors = Doors(
+        context = WorkerContext(
             engine=self.engine,
             fetcher=self.web,
             pool=self.pool,
@@ -73,7 +73,7 @@ class Desk:
             known_robots=self.surveyed.get,
             clock=lambda: self.now,
         )
-        return asyncio.run(work_articles(doors, worker_id="w1", options=options or WorkOptions()))
+        return asyncio.run(work_articles(context, worker_id="w1", options=options or WorkOptions()))
 
 
 @pytest.fixture
@@ -356,7 +356,7 @@ def test_a_worker_whose_lease_was_taken_over_changes_nothing(desk: Desk) -> None
     assert desk.work({url: page("the bridge")}).stored == 1
     from news_platform.rss.ledger.outcomes import fail_article, skip_article
 
-    with changing(desk.engine) as change:
+    with write_transaction(desk.engine) as change:
         assert not fail_article(change, taken[0], "late", retry_at=None, now=NOW)
         assert not skip_article(change, taken[0], "late", now=NOW)
     assert [row.status for row in rows(desk.engine)] == ["stored"]
@@ -365,7 +365,7 @@ def test_a_worker_whose_lease_was_taken_over_changes_nothing(desk: Desk) -> None
 def test_no_more_than_asked_for_are_worked(quick_desk: Desk) -> None:
     urls = [f"{SITE}/{n}" for n in range(5)]
     add_pending(quick_desk.engine, *urls)
-    doors = Doors(
+    context = WorkerContext(
         engine=quick_desk.engine,
         fetcher=FakeFetcher({**OPEN, **{url: page(url) for url in urls}}),
         pool=quick_desk.pool,
@@ -376,7 +376,7 @@ def test_no_more_than_asked_for_are_worked(quick_desk: Desk) -> None:
     )
     report = asyncio.run(
         work_articles(
-            doors, worker_id="w", options=WorkOptions(pending_batch_size=2, max_articles=3)
+            context, worker_id="w", options=WorkOptions(pending_batch_size=2, max_articles=3)
         )
     )
     assert (report.claimed, report.stored) == (3, 3)

@@ -29,8 +29,8 @@ import os
 import dagster as dg
 from news_platform.defs import ccnews, domain_store
 from news_platform.defs.reconcile import reconciling_sensor
-from news_platform.defs.resources import resources
-from news_platform.resources import Doors
+from news_platform.defs.resources import dagster_resources
+from news_platform.resources import Resources
 from news_platform.settings import load_settings
 
 defs = dg.Definitions(
@@ -43,7 +43,7 @@ defs = dg.Definitions(
             domain_store.STORE_EDGE, dynamic_partitions=domain_store.RANGES, interval_seconds=1
         ),
     ],
-    resources=resources(Doors(load_settings(os.environ))),
+    resources=dagster_resources(Resources(load_settings(os.environ))),
     executor=dg.in_process_executor,
 )
 """

@@ -15,7 +15,7 @@ from news_platform.isolation.pool import Done, Pool
 from news_platform.rss.feeds import Feed
 from news_platform.rss.ledger.feed_rows import known_feeds, upsert_feed
 from news_platform.rss.ledger.tables import FEEDS
-from news_platform.rss.ledger.transactions import Change, changing, note_metrics
+from news_platform.rss.ledger.transactions import Change, note_metrics, write_transaction
 from news_platform.rss.options import DiscoveryOptions
 from news_platform.rss.polling import poll_schedule as rhythm
 from news_platform.rss.tasks import Document
@@ -175,7 +175,7 @@ def _register(
     engine: sa.Engine, verdicts: Sequence[Verdict], *, now: datetime
 ) -> list[Taken | None]:
     """Write every verdict down; return, one for each, how it came into use, None: it did not."""
-    with changing(engine) as change:
+    with write_transaction(engine) as change:
         taken = [_register_feed(change, verdict, now=now) for verdict in verdicts]
         for verdict in verdicts:
             if canonical_url(verdict.asked_url) != canonical_url(verdict.feed_url):

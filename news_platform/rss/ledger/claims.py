@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 
 from news_platform.rss.ledger.tables import RAW
-from news_platform.rss.ledger.transactions import looking
+from news_platform.rss.ledger.transactions import read_transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def claim_articles(
 def has_due_articles(engine: sa.Engine, *, lease_seconds: int, now: datetime) -> bool:
     """Tell whether a worker would find anything to claim."""
     is_due = _is_due(lease_seconds=lease_seconds, now=now)
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         return (
             connection.execute(sa.select(RAW.c.row_id).where(is_due).limit(1)).first() is not None
         )

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from news_platform.rss.ledger.feed_notes import with_remark
 from news_platform.rss.ledger.tables import FEEDS
-from news_platform.rss.ledger.transactions import Change, looking
+from news_platform.rss.ledger.transactions import Change, read_transaction
 from news_platform.web.urls import canonical_url
 
 FeedStatus = Literal["active", "dead", "gone", "rejected", "paused"]
@@ -76,7 +76,7 @@ def _is_idle(now: datetime) -> sa.ColumnElement[bool]:
 
 def read_feed(engine: sa.Engine, feed_url_canon: str) -> sa.Row[Any] | None:
     """Return the whole row of a feed, or None."""
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         chosen = sa.select(FEEDS).where(FEEDS.c.feed_url_canon == feed_url_canon)
         return connection.execute(chosen).one_or_none()
 
@@ -150,7 +150,7 @@ def _new_value(name: str) -> sa.ColumnElement[Any]:
 
 def known_feeds(engine: sa.Engine, *, checked_after: datetime) -> set[str]:
     """Return the feeds that need no new look: polled ones, and refused ones looked at lately."""
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         chosen = sa.select(FEEDS.c.feed_url_canon).where(
             sa.or_(FEEDS.c.status != "rejected", FEEDS.c.checked_at > checked_after)
         )
@@ -159,7 +159,7 @@ def known_feeds(engine: sa.Engine, *, checked_after: datetime) -> set[str]:
 
 def unknown_feeds(engine: sa.Engine, candidates: Iterable[str]) -> list[str]:
     """Return the candidates that the ledger has never seen."""
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         known = set(connection.execute(sa.select(FEEDS.c.feed_url_canon)).scalars())
     return [url for url in candidates if canonical_url(url) not in known]
 
@@ -168,7 +168,7 @@ def has_due_feeds(engine: sa.Engine, *, now: datetime) -> bool:
     """Tell whether a poll would ask any feed."""
     due = sa.or_(FEEDS.c.next_poll_at.is_(None), FEEDS.c.next_poll_at <= now)
     chosen = sa.select(FEEDS.c.feed_url_canon).where(FEEDS.c.status.in_(POLLED), due).limit(1)
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         return connection.execute(chosen).one_or_none() is not None
 
 
@@ -197,7 +197,7 @@ def move_feed(
 
 def feed_urls(engine: sa.Engine, *, statuses: Iterable[str] = POLLED) -> list[tuple[str, str]]:
     """Return URL and title of the feeds with these statuses, sorted by URL."""
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         chosen = (
             sa.select(FEEDS.c.feed_url, FEEDS.c.title)
             .where(FEEDS.c.status.in_(tuple(statuses)))

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from news_platform.rss.full_text import full_text_path
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, RAW
-from news_platform.rss.ledger.transactions import looking
+from news_platform.rss.ledger.transactions import read_transaction
 from news_platform.storage.objects.store import ObjectStore
 
 _TOP = 10
@@ -32,7 +32,7 @@ class LedgerStatus:
 
 def ledger_status(engine: sa.Engine, *, now: datetime) -> LedgerStatus:
     """Return the state of feeds and articles at `now`."""
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         return LedgerStatus(
             feeds=_counts(connection, FEEDS.c.status),
             feeds_by_health=_health(connection),
@@ -56,7 +56,7 @@ def recent_articles(engine: sa.Engine, *, limit: int = _TOP) -> list[sa.Row[Any]
         .order_by(RAW.c.processed_at.desc(), RAW.c.row_id.desc())
         .limit(limit)
     )
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         return list(connection.execute(chosen))
 
 
@@ -74,7 +74,7 @@ def worst_feeds(engine: sa.Engine, *, limit: int = _TOP) -> list[sa.Row[Any]]:
         .order_by(FEEDS.c.health_score, FEEDS.c.feed_url)
         .limit(limit)
     )
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         return list(connection.execute(chosen))
 
 
@@ -86,7 +86,7 @@ def doubled_main_rows(engine: sa.Engine) -> list[str]:
         .group_by(RAW.c.url_hash)
         .having(sa.func.count() > 1)
     )
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         return list(connection.execute(chosen).scalars())
 
 
@@ -97,7 +97,7 @@ def missing_full_texts(engine: sa.Engine, store: ObjectStore, *, since: datetime
         RAW.c.full_text_expired_at.is_(None),
         RAW.c.processed_at >= since,
     )
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         rows = connection.execute(chosen).all()
     return [row.article_url_canon for row in rows if not store.exists(full_text_path(row.url_hash))]
 
@@ -109,7 +109,7 @@ def overdue_locks(engine: sa.Engine, *, lease_seconds: int, now: datetime) -> li
     chosen = sa.select(RAW.c.article_url_canon).where(
         RAW.c.status == "processing", RAW.c.lock_at < before
     )
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         return list(connection.execute(chosen).scalars())
 
 

@@ -25,7 +25,7 @@ class Change:
 
 
 @contextmanager
-def changing(engine: sa.Engine) -> Iterator[Change]:
+def write_transaction(engine: sa.Engine) -> Iterator[Change]:
     """Open a write transaction; it commits at the end and rolls back when the block raises."""
     with engine.begin() as connection:
         bumped = (
@@ -38,7 +38,7 @@ def changing(engine: sa.Engine) -> Iterator[Change]:
 
 
 @contextmanager
-def looking(engine: sa.Engine) -> Iterator[sa.Connection]:
+def read_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
     """Open a transaction that only reads."""
     with reading(engine).begin() as connection:
         yield connection
@@ -46,7 +46,7 @@ def looking(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 def newest_seq(engine: sa.Engine) -> int:
     """Return the number of the last committed change."""
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         return int(connection.execute(sa.select(SEQUENCE.c.value)).scalar_one())
 
 
@@ -72,7 +72,7 @@ def note_metrics(
 
 def read_config(engine: sa.Engine, key: str) -> str | None:
     """Return the value kept under a key of Config, or None."""
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         chosen = sa.select(CONFIG.c.value).where(CONFIG.c.key == key)
         return connection.execute(chosen).scalar_one_or_none()
 

@@ -24,7 +24,7 @@ from news_platform.rss.ledger.feed_rows import (
     move_feed,
     update_feeds,
 )
-from news_platform.rss.ledger.transactions import Change, changing, note_metrics
+from news_platform.rss.ledger.transactions import Change, note_metrics, write_transaction
 from news_platform.rss.options import PollOptions
 from news_platform.rss.polling import poll_schedule as rhythm
 from news_platform.rss.tasks import Document
@@ -293,7 +293,7 @@ def _record(
     now: datetime,
 ) -> None:
     tally.outcomes.update(one.outcome for one in polled)
-    with changing(engine) as change:
+    with write_transaction(engine) as change:
         update_feeds(
             change, [(p.feed.feed_url_canon, p.changes) for p in polled if not p.has_articles]
         )
@@ -326,5 +326,5 @@ def _record_one(change: Change, one: Polled, *, options: PollOptions, now: datet
 def _note(engine: sa.Engine, report: PollReport, *, now: datetime) -> None:
     metrics = {f"feeds_{name}": float(count) for name, count in report.outcomes.items()}
     metrics |= {"new_articles": report.new_articles, "known_articles": report.known_articles}
-    with changing(engine) as change:
+    with write_transaction(engine) as change:
         note_metrics(change, "poll", metrics, now=now)

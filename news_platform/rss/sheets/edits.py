@@ -15,7 +15,7 @@ from news_platform.rss.discovery.discover import DiscoveryReport, Verdict
 from news_platform.rss.ledger.feed_notes import remark_of, with_remark
 from news_platform.rss.ledger.feed_rows import POLLED, FeedStatus, upsert_feed
 from news_platform.rss.ledger.tables import FEEDS
-from news_platform.rss.ledger.transactions import Change, changing
+from news_platform.rss.ledger.transactions import Change, write_transaction
 from news_platform.rss.sheets.layout import Layout, key_text
 from news_platform.rss.sheets.outbox import note_shown, shown_rows
 from news_platform.rss.sheets.tabs import FEEDS_TAB, Cell
@@ -127,7 +127,7 @@ def take_edits(
         {v.asked_url: v for v in discover([item.url for item in new]).verdicts} if new else {}
     )
     if edits or new:
-        with changing(engine) as change:
+        with write_transaction(engine) as change:
             for edit in edits:
                 upsert_feed(change, edit.key, **edit.values)
                 note_shown(change.connection, book, FEEDS_TAB, key=edit.key, shown=edit.shown)

@@ -14,7 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from news_platform.rss.ledger.transactions import looking
+from news_platform.rss.ledger.transactions import read_transaction
 from news_platform.rss.sheets.start import Start, read_start
 from news_platform.rss.sheets.tables import INTENTS, SHEET_ROWS, SHEET_TABS, WRITERS
 from news_platform.rss.sheets.tabs import TABS, Cell, Tab, cell_of
@@ -136,7 +136,7 @@ def old_intents(engine: sa.Engine, book: str, *, before: datetime, keep: int) ->
     newest = sa.select(INTENTS.c.id).where(*is_applied).order_by(INTENTS.c.id.desc()).limit(keep)
     is_old = sa.or_(INTENTS.c.applied_at < before, INTENTS.c.id.not_in(newest))
     chosen = sa.select(INTENTS.c.id, INTENTS.c.token).where(*is_applied, is_old)
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         return [Intent(*row, rows=()) for row in connection.execute(chosen)]
 
 
@@ -151,7 +151,7 @@ def forget_intents(engine: sa.Engine, intents: Iterable[Intent]) -> None:
 
 def has_pending(engine: sa.Engine, book: str) -> bool:
     """Tell whether a sync would send anything, the metrics of the sync itself aside."""
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         open_one = sa.select(INTENTS.c.id).where(
             INTENTS.c.book == book, INTENTS.c.applied_at.is_(None)
         )
@@ -165,7 +165,7 @@ def shown_rows(engine: sa.Engine, book: str, tab: Tab) -> dict[str, Mapping[str,
     chosen = sa.select(SHEET_ROWS.c.key, SHEET_ROWS.c.shown).where(
         *_same(SHEET_ROWS, book=book, tab=tab.name)
     )
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         return {key: json.loads(shown or "{}") for key, shown in connection.execute(chosen)}
 
 
@@ -185,7 +185,7 @@ def note_shown(
 def read_tabs(engine: sa.Engine, book: str) -> dict[str, tuple[int, tuple[str, ...]]]:
     """Return the sheet id and the header of each tab, as they were after the last sync."""
     chosen = sa.select(SHEET_TABS.c.tab, SHEET_TABS.c.sheet_id, SHEET_TABS.c.header)
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         rows = connection.execute(chosen.where(SHEET_TABS.c.book == book))
         return {tab: (sheet_id, header) for tab, sheet_id, header in rows}
 

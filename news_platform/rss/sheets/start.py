@@ -11,7 +11,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from news_platform.rss.ledger.tables import CONFIG, DIAGNOSTICS, INDEX_COLUMNS, RAW, RAW_COLUMNS
-from news_platform.rss.ledger.transactions import changing, looking, write_config
+from news_platform.rss.ledger.transactions import read_transaction, write_config, write_transaction
 from news_platform.rss.sheets.tables import SHEET_ROWS
 from news_platform.rss.sheets.tabs import TABS
 
@@ -23,13 +23,13 @@ _CELLS_AN_ARTICLE = len(RAW_COLUMNS) + len(INDEX_COLUMNS)
 
 def begin_book(engine: sa.Engine, book: str, *, max_cells: int, now: datetime) -> None:
     """Decide with which rows a book begins, unless it has begun."""
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         shows = sa.select(SHEET_ROWS.c.key).where(SHEET_ROWS.c.book == book).limit(1)
         if read_start(connection, book) or connection.execute(shows).first():
             return
         start = _start(connection, max_cells=max_cells // 2)
     if start:
-        with changing(engine) as change:
+        with write_transaction(engine) as change:
             write_config(change, _config_key(book), json.dumps(start), now=now)
 
 
@@ -42,7 +42,7 @@ def read_start(connection: sa.Connection, book: str) -> Start:
 
 def count_left_out(engine: sa.Engine, book: str) -> int:
     """Return how many rows of the ledger are older than what the book begins with."""
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         start = read_start(connection, book)
         return sum(
             _count(connection, tab.table, tab.table.c[tab.order] < start[tab.name])

@@ -8,7 +8,12 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 
 from news_platform.errors import Conflict
-from news_platform.rss.ledger.transactions import changing, note_metrics, read_config, write_config
+from news_platform.rss.ledger.transactions import (
+    note_metrics,
+    read_config,
+    write_config,
+    write_transaction,
+)
 from news_platform.rss.sheets import outbox
 from news_platform.rss.sheets.batch import Batch, build_batch
 from news_platform.rss.sheets.edits import Discover, EditReport, Unreadable, take_edits
@@ -66,7 +71,7 @@ class SyncReport:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """The one who writes to a book: its name, its doors and its options.
+    """The one who writes to a book: its name, its resources and its options.
 
     `discover` looks at the addresses that admins add.
     """
@@ -105,7 +110,7 @@ def open_remembered(
         known_id = read_config(engine, _book_key(access))
         book = open_book(access, timing, known_id=known_id)
         if known_id != book.id:
-            with changing(engine) as change:
+            with write_transaction(engine) as change:
                 write_config(change, _book_key(access), book.id, now=now)
     finally:
         outbox.give_lease_back(engine, access.name, owner)
@@ -261,5 +266,5 @@ def _note(writer: Writer, report: SyncReport) -> None:
     }
     edits = report.edits.taken + report.edits.refused
     if report.sent_news or edits or report.doubts or report.quota_waits:
-        with changing(writer.engine) as change:
+        with write_transaction(writer.engine) as change:
             note_metrics(change, outbox.STAGE, metrics, now=writer.clock())

@@ -14,7 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 import xlsxwriter
 
-from news_platform.rss.ledger.transactions import looking
+from news_platform.rss.ledger.transactions import read_transaction
 from news_platform.rss.sheets.tabs import TABS, Cell, Tab, cell_of
 from news_platform.storage.commit.markers import fingerprint, read_markers, write_marker
 from news_platform.storage.objects.store import ObjectStore
@@ -57,7 +57,7 @@ def is_stale(engine: sa.Engine, store: ObjectStore) -> bool:
 
 def ledger_fingerprint(engine: sa.Engine) -> str:
     """Return one name for the state of everything the tabs show."""
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         return fingerprint([_FORMAT, *(_table_state(connection, tab) for tab in TABS)])
 
 
@@ -72,7 +72,7 @@ def write_workbook(engine: sa.Engine, store: ObjectStore) -> WorkbookReport:
     inputs = ledger_fingerprint(engine)
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "workbook.xlsx"
-        with looking(engine) as connection:
+        with read_transaction(engine) as connection:
             report = _fill(made, connection, scratch=folder)
         store.put(WORKBOOK_PATH, made)
     shown = {"files": [WORKBOOK_PATH], "rows": report.rows, "left_out": report.left_out}

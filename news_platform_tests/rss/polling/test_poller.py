@@ -15,7 +15,7 @@ from news_platform.rss.feeds import parse_feed
 from news_platform.rss.ledger.entries import sightings
 from news_platform.rss.ledger.feed_rows import claim_feeds, read_feed, upsert_feed
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, DIAGNOSTICS, FEEDS, RAW
-from news_platform.rss.ledger.transactions import changing, looking
+from news_platform.rss.ledger.transactions import read_transaction, write_transaction
 from news_platform.rss.options import PollOptions
 from news_platform.rss.polling.poller import PollReport, poll_feeds
 from news_platform.web.fetch import Response
@@ -27,7 +27,7 @@ FEED = "https://post.example/rss"
 
 
 def register(engine: sa.Engine, *urls: str, **columns: Any) -> None:
-    with changing(engine) as change:
+    with write_transaction(engine) as change:
         for url in urls:
             upsert_feed(change, url, feed_url=url, status="active", **columns)
 
@@ -55,7 +55,7 @@ def poll(
 
 
 def rows(engine: sa.Engine, table: sa.Table = RAW) -> list[sa.Row[Any]]:
-    with looking(engine) as connection:
+    with read_transaction(engine) as connection:
         return list(connection.execute(sa.select(table).order_by(*table.primary_key)))
 
 
@@ -307,7 +307,7 @@ class _PausingFetcher(FakeFetcher):
         headers: Mapping[str, str] | None = None,
         max_body_bytes: int | None = None,
     ) -> Response:
-        with changing(self.engine) as change:
+        with write_transaction(self.engine) as change:
             upsert_feed(change, FEED, status="paused", notes="not now")
         return await super().fetch(url, headers=headers, max_body_bytes=max_body_bytes)
 

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from news_platform.errors import InputError
 from news_platform.rss.ledger.feed_rows import read_feed, upsert_feed
-from news_platform.rss.ledger.transactions import changing
+from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.rss.sheets.edits import EditReport
 from news_platform.rss.sheets.ensure import ensure_tabs
 from news_platform_tests.fakes import response
@@ -318,7 +318,7 @@ def test_a_key_that_is_not_the_addresss_own_is_refused(desk: Desk) -> None:
 
 def test_the_copy_of_a_feeds_row_is_no_edit(desk: Desk) -> None:
     desk.sheet("Feeds").append([desk.sheet("Feeds").rows[1]])
-    with changing(desk.engine) as change:
+    with write_transaction(desk.engine) as change:
         upsert_feed(change, FEED, status="dead")
     desk.sync()
     assert desk.sync().edits.taken == 0

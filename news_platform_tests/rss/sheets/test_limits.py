@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from news_platform.rss.ledger.transactions import changing, note_metrics
+from news_platform.rss.ledger.transactions import note_metrics, write_transaction
 from news_platform.rss.sheets.errors import Refused
 from news_platform.rss.sheets.sync import SyncOptions
 from news_platform_tests.rss.ledger_rows import (
@@ -68,7 +68,7 @@ def _split(ids: list[int], count: int) -> tuple[list[int], list[int]]:
 
 
 def _count(desk: Desk, stage: str, **metrics: int) -> None:
-    with changing(desk.engine) as change:
+    with write_transaction(desk.engine) as change:
         note_metrics(change, stage, metrics, now=desk.time.now())
 
 

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.errors import ConfigError, Conflict
-from news_platform.rss.ledger.transactions import changing, note_metrics
+from news_platform.rss.ledger.transactions import note_metrics, write_transaction
 from news_platform.rss.sheets import outbox
 from news_platform.rss.sheets.errors import Doubt
 from news_platform.rss.sheets.outbox import take_lease
@@ -252,7 +252,7 @@ def test_a_book_that_was_deleted_is_made_and_filled_again(desk: Desk) -> None:
 def test_a_new_book_that_cannot_hold_all_begins_with_the_newest_and_says_so(desk: Desk) -> None:
     add_articles(desk.engine, [{"found_at": NOW + timedelta(hours=1)} for _ in range(9)])
     for hours in (0, 2):
-        with changing(desk.engine) as change:
+        with write_transaction(desk.engine) as change:
             note_metrics(change, "poll", {"new": 7}, now=NOW + timedelta(hours=hours))
     # Half of it is 250 cells: 12 of Feeds, 6 of Config, and 44 for each of five articles.
     desk.options = SyncOptions(max_cells=500)

@@ -26,7 +26,7 @@ import trafilatura
 from benchmarks.rss_site import Site, serve
 from news_platform.articles.extract import Article, extract_article
 from news_platform.errors import InputError
-from news_platform.rss import pipeline as flow
+from news_platform.rss import pipeline
 from news_platform.rss.feeds import parse_feed, plain
 from news_platform.rss.ledger.entries import Sighting, add_sightings
 from news_platform.rss.ledger.feed_rows import upsert_feed
@@ -144,12 +144,12 @@ def poll_figures() -> list[Figure]:
     with tempfile.TemporaryDirectory() as folder, serve(Site()) as (hosts, _):
         engine = open_engine(f"sqlite:///{folder}/ledger.sqlite")
         migrate(engine)
-        with write_transaction(engine) as change:
+        with write_transaction(engine) as transaction:
             for number in range(FEEDS_304):
                 url = f"https://h{number % 500}.example/feed/{number}"
-                upsert_feed(change, url, feed_url=url, status="active", etag='"same"')
+                upsert_feed(transaction, url, feed_url=url, status="active", etag='"same"')
         started, cpu_before = time.perf_counter(), _cpu_seconds()
-        report = flow.run_poll(
+        report = pipeline.run_poll(
             engine,
             fetch=FetchOptions(host_map=hosts, per_host=8),
             options=PollOptions(concurrency=128),
@@ -176,10 +176,10 @@ def work_figures(folder: Path) -> list[Figure]:
         migrate(engine)
         urls = [f"https://h{n % 50}.example{path}" for n, path in enumerate(sorted(site.pages))]
         seen = [Sighting(u, canonical_url(u), url_hash(u), "", None, None) for u in urls]
-        with write_transaction(engine) as change:
-            add_sightings(change, "https://h.example/rss", seen, max_new=len(seen), now=NOW)
+        with write_transaction(engine) as transaction:
+            add_sightings(transaction, "https://h.example/rss", seen, max_new=len(seen), now=NOW)
         started, cpu_before = time.perf_counter(), _cpu_seconds()
-        report = flow.run_work(
+        report = pipeline.run_work(
             engine,
             fetch=FetchOptions(host_map=hosts, per_host=8),
             full_texts=open_store(f"{place}/full_text"),

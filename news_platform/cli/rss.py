@@ -17,7 +17,7 @@ import click
 from news_platform.cli.options import emit, json_option, root_option, settings_for
 from news_platform.errors import InputError
 from news_platform.resources import Resources, store_options
-from news_platform.rss import pipeline as flow
+from news_platform.rss import pipeline
 from news_platform.rss.discovery.candidates import candidate_feeds
 from news_platform.rss.discovery.discover import DiscoveryReport
 from news_platform.rss.discovery.opml import opml_document, opml_feeds
@@ -54,9 +54,9 @@ def rss() -> None:
 def ensure(root: str, as_json: bool) -> None:
     """Make the ledger and, where one is set, the Google Sheet with its tabs."""
     resources = Resources(settings_for(root))
-    flow.ensure(resources.ledger.engine, now=resources.clock.now())
+    pipeline.ensure(resources.ledger.engine, now=resources.clock.now())
     url = resources.ledger.engine.url.render_as_string(hide_password=True)
-    document = {"ledger": url, "version": flow.LEDGER_VERSION}
+    document = {"ledger": url, "version": pipeline.LEDGER_VERSION}
     if access := _access(resources):
         now = resources.clock.now()
         book = open_remembered(
@@ -157,7 +157,7 @@ def discovery(feeds: tuple[str, ...], opml: Path | None, root: str, as_json: boo
 def _discover(
     resources: Resources, urls: Sequence[str], *, recheck: bool = False
 ) -> DiscoveryReport:
-    return flow.run_discovery(
+    return pipeline.run_discovery(
         resources.ledger.engine,
         urls,
         fetch=resources.web.fetch_options,
@@ -174,7 +174,7 @@ def _discover(
 def poll(due: bool, root: str, as_json: bool) -> None:
     """Ask the feeds for news; new articles become pending."""
     resources = Resources(settings_for(root))
-    report = flow.run_poll(
+    report = pipeline.run_poll(
         resources.ledger.engine,
         fetch=resources.web.fetch_options,
         options=poll_options(resources.settings.rss),
@@ -197,7 +197,7 @@ def poll(due: bool, root: str, as_json: bool) -> None:
 def work(worker_id: str, max_articles: int | None, root: str, as_json: bool) -> None:
     """Fetch and read pending articles until none is due."""
     resources = Resources(settings_for(root))
-    report = flow.run_work(
+    report = pipeline.run_work(
         resources.ledger.engine,
         fetch=resources.web.fetch_options,
         full_texts=full_texts(resources),

@@ -13,7 +13,7 @@ from news_platform.defs.metadata import markdown_table, table_metadata
 from news_platform.defs.plots import hours_plot
 from news_platform.defs.reconcile import WHOLE, Edge
 from news_platform.resources import Clock, DataRoot, Ledger, Resources, Web, store_options
-from news_platform.rss import pipeline as flow
+from news_platform.rss import pipeline
 from news_platform.rss.discovery.candidates import candidate_feeds
 from news_platform.rss.export import changed_days, export_days
 from news_platform.rss.full_text import expire_full_texts
@@ -62,8 +62,8 @@ def feeds(
     Candidates come from the root's `feeds.opml` and from the feeds that crawled pages link to.
     """
     now = clock.now()
-    flow.ensure(ledger.engine, now=now)
-    report = flow.run_discovery(
+    pipeline.ensure(ledger.engine, now=now)
+    report = pipeline.run_discovery(
         ledger.engine,
         candidate_feeds(data_root.store),
         fetch=web.fetch_options,
@@ -100,7 +100,7 @@ def pending_articles(
 ) -> dg.MaterializeResult[None]:
     """Articles that feeds show, each URL once, waiting to be read; only due feeds are asked."""
     now = clock.now()
-    report = flow.run_poll(
+    report = pipeline.run_poll(
         ledger.engine,
         fetch=web.fetch_options,
         options=poll_options(data_root.settings.rss),
@@ -143,7 +143,7 @@ def articles(
     `articles/date=…`; full texts past their time are removed.
     """
     full_texts = _full_texts(data_root)
-    report = flow.run_work(
+    report = pipeline.run_work(
         ledger.engine,
         fetch=web.fetch_options,
         full_texts=full_texts,

@@ -9,7 +9,7 @@ import dagster as dg
 from news_platform.defs.metadata import markdown_table
 from news_platform.defs.reconcile import WHOLE
 from news_platform.resources import Clock, DataRoot, Ledger, Resources, Web
-from news_platform.rss import pipeline as flow
+from news_platform.rss import pipeline
 from news_platform.rss.options import discovery_options
 from news_platform.rss.sheets.access import sheets_access
 from news_platform.rss.sheets.google import Access, Timing
@@ -49,7 +49,7 @@ def article_sheets(
         owner=context.run.run_id,
         timing=Timing(time.monotonic, time.sleep, calls=data_root.settings.sheets.calls_per_minute),
         clock=clock.now,
-        discover=lambda urls: flow.run_discovery(
+        discover=lambda urls: pipeline.run_discovery(
             ledger.engine,
             urls,
             fetch=web.fetch_options,

@@ -61,8 +61,8 @@ def export_days(engine: sa.Engine, store: ObjectStore, *, now: datetime) -> Expo
     days = changed_days(engine)
     rows = sum(_write_day(engine, store, day) for day in days)
     if days:
-        with write_transaction(engine) as change:
-            write_config(change, _CURSOR, str(newest), now=now)
+        with write_transaction(engine) as transaction:
+            write_config(transaction, _CURSOR, str(newest), now=now)
     return ExportReport(tuple(day.isoformat() for day in days), rows)
 
 

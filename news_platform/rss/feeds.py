@@ -41,7 +41,7 @@ _WEB = ("http://", "https://")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FeedEntry:
     """One item; `link` is absolute or '', `published_at` is UTC or None when the feed has none."""
 
     link: str
@@ -58,7 +58,7 @@ class Feed:
 
     title: str
     language: str
-    entries: tuple[Entry, ...]
+    entries: tuple[FeedEntry, ...]
 
 
 def parse_feed(body: bytes, content_type: str = "", url: str = "") -> Feed:
@@ -133,10 +133,10 @@ def _around_items(body: bytes) -> tuple[bytes, bytes]:
     return body[: first.start()][:_HEAD_BYTES], body[last.end() :][:_HEAD_BYTES] if last else b""
 
 
-def _entry(entry: Mapping[str, Any], *, url: str, dated: bool) -> Entry:
+def _entry(entry: Mapping[str, Any], *, url: str, dated: bool) -> FeedEntry:
     # feedparser's own mapping has slow look-ups; fastfeedparser's is a dict already.
     entry = dict(entry)
-    return Entry(
+    return FeedEntry(
         link=_absolute(_link(entry), url=url),
         title=plain(entry.get("title")),
         published_at=_moment(entry, "published", "updated", "created") if dated else None,

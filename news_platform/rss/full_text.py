@@ -51,11 +51,11 @@ def expire_full_texts(
         if not rows:
             return removed
         # First the row, then the file: a row never promises a file that is gone.
-        with write_transaction(engine) as change:
-            change.connection.execute(
+        with write_transaction(engine) as transaction:
+            transaction.connection.execute(
                 sa.update(RAW)
                 .where(RAW.c.row_id.in_([row.row_id for row in rows]))
-                .values(full_text_ref="", full_text_expired_at=now, changed_seq=change.seq)
+                .values(full_text_ref="", full_text_expired_at=now, changed_seq=transaction.seq)
             )
         store.delete([full_text_path(row.url_hash) for row in rows])
         removed += len(rows)

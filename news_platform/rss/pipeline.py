@@ -26,8 +26,8 @@ LEDGER_VERSION = "1"
 
 def ensure(engine: sa.Engine, *, now: datetime) -> None:
     """Write what Config says of the ledger itself; the tables are there once it is opened."""
-    with write_transaction(engine) as change:
-        write_config(change, "ledger_version", LEDGER_VERSION, now=now)
+    with write_transaction(engine) as transaction:
+        write_config(transaction, "ledger_version", LEDGER_VERSION, now=now)
 
 
 def run_discovery(

@@ -19,13 +19,13 @@ from news_platform.rss.ledger.transactions import read_transaction
 from news_platform.web.fetch import PoliteFetcher
 from news_platform.web.robots import MAX_BYTES, Robots
 
-Verdict = Literal["allowed", "disallowed", "unknown"]
+RobotsVerdict = Literal["allowed", "disallowed", "unknown"]
 KnownRobots = Callable[[str], Robots | None]
 """Given a host, the rules that the domain survey stored for it, or None."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _RobotsResponse:
     status: int | None
     body: bytes
 
@@ -51,7 +51,7 @@ class RobotsGate:
         self._now = now
         self._rules: dict[str, asyncio.Task[Robots | None]] = {}
 
-    async def verdict(self, url: str) -> Verdict:
+    async def verdict(self, url: str) -> RobotsVerdict:
         """Say whether the rules of the URL's site let us fetch it."""
         parts = urlsplit(url)
         origin = f"{parts.scheme}://{parts.netloc}"
@@ -78,22 +78,22 @@ class RobotsGate:
             await asyncio.to_thread(self._keep, origin, answer)
         return Robots.of_answer(answer.status, answer.body)
 
-    async def _fetch(self, origin: str) -> _Answer:
+    async def _fetch(self, origin: str) -> _RobotsResponse:
         try:
             answer = await self._fetcher.fetch(f"{origin}/robots.txt", max_body_bytes=MAX_BYTES)
         except FetchError:
-            return _Answer(None, b"")
-        return _Answer(answer.status, answer.body)
+            return _RobotsResponse(None, b"")
+        return _RobotsResponse(answer.status, answer.body)
 
-    def _kept(self, origin: str) -> _Answer | None:
+    def _kept(self, origin: str) -> _RobotsResponse | None:
         chosen = sa.select(ROBOTS.c.status, ROBOTS.c.body).where(
             ROBOTS.c.origin == origin, ROBOTS.c.fetched_at > self._oldest
         )
         with read_transaction(self._engine) as connection:
             row = connection.execute(chosen).one_or_none()
-        return _Answer(row.status, row.body) if row else None
+        return _RobotsResponse(row.status, row.body) if row else None
 
-    def _keep(self, origin: str, answer: _Answer) -> None:
+    def _keep(self, origin: str, answer: _RobotsResponse) -> None:
         row = {"fetched_at": self._now, "status": answer.status, "body": answer.body}
         with self._engine.begin() as connection:
             connection.execute(sa.delete(ROBOTS).where(ROBOTS.c.origin == origin))

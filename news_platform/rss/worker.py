@@ -22,7 +22,7 @@ from news_platform.articles.extract import Article
 from news_platform.errors import FetchError
 from news_platform.isolation.pool import Done, Pool
 from news_platform.rss.full_text import cut_at_word_end, write_full_text
-from news_platform.rss.ledger.claims import Claim, claim_articles, renew_claims
+from news_platform.rss.ledger.claims import ArticleClaim, claim_articles, renew_claims
 from news_platform.rss.ledger.outcomes import (
     Finding,
     defer_article,
@@ -33,7 +33,7 @@ from news_platform.rss.ledger.outcomes import (
 )
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
 from news_platform.rss.options import WorkOptions
-from news_platform.rss.polling import poll_schedule as rhythm
+from news_platform.rss.polling import poll_schedule
 from news_platform.rss.robots_gate import KnownRobots, RobotsGate
 from news_platform.rss.tasks import Document
 from news_platform.storage.objects.store import ObjectStore
@@ -83,7 +83,7 @@ async def work_articles(
     context: WorkerContext, *, worker_id: str, options: WorkOptions
 ) -> WorkReport:
     """Work batch by batch until nothing is due, or as many as allowed were claimed."""
-    run = _Run(context, worker_id, options)
+    run = _WorkRun(context, worker_id, options)
     renewal = asyncio.create_task(run.keep_leases())
     try:
         await asyncio.gather(*(run.lane() for _ in range(options.concurrency)))
@@ -97,28 +97,28 @@ async def work_articles(
 
 
 def _note(context: WorkerContext, outcomes: Counter[str]) -> None:
-    with write_transaction(context.engine) as change:
-        note_metrics(change, "work", outcomes, now=context.clock())
+    with write_transaction(context.engine) as transaction:
+        note_metrics(transaction, "work", outcomes, now=context.clock())
 
 
-def mixed(claims: Iterable[Claim]) -> list[Claim]:
+def mixed(claims: Iterable[ArticleClaim]) -> list[ArticleClaim]:
     """Return the claims host by host in turn, so that no host keeps all lanes waiting."""
-    by_host: dict[str, deque[Claim]] = {}
+    by_host: dict[str, deque[ArticleClaim]] = {}
     for claim in claims:
         by_host.setdefault(urlsplit(claim.url_canon).netloc, deque()).append(claim)
     turns = zip_longest(*by_host.values())
     return [claim for turn in turns for claim in turn if claim is not None]
 
 
-class _Run:
+class _WorkRun:
     """One worker at work: lanes that each take one article after the other."""
 
     def __init__(self, context: WorkerContext, worker_id: str, options: WorkOptions) -> None:
         self.context = context
         self.worker_id = worker_id
         self.options = options
-        self.waiting: deque[Claim] = deque()
-        self.in_hand: dict[int, Claim] = {}
+        self.waiting: deque[ArticleClaim] = deque()
+        self.in_hand: dict[int, ArticleClaim] = {}
         self.claimed = 0
         self.outcomes: Counter[str] = Counter()
         self.claiming = asyncio.Lock()
@@ -140,7 +140,7 @@ class _Run:
             del self.in_hand[claim.row_id]
             self.outcomes[outcome] += 1
 
-    async def next_claim(self) -> Claim | None:
+    async def next_claim(self) -> ArticleClaim | None:
         async with self.claiming:
             if not self.waiting:
                 claims = await asyncio.to_thread(self.claim)
@@ -149,7 +149,7 @@ class _Run:
                 self.waiting.extend(mixed(claims))
             return self.waiting.popleft() if self.waiting else None
 
-    def claim(self) -> list[Claim]:
+    def claim(self) -> list[ArticleClaim]:
         most = self.options.max_articles
         left = sys.maxsize if most is None else most - self.claimed
         limit = min(self.options.pending_batch_size, left)
@@ -172,7 +172,7 @@ class _Run:
                 renew_claims, self.context.engine, claims, now=self.context.clock()
             )
 
-    async def _work(self, claim: Claim) -> str:
+    async def _work(self, claim: ArticleClaim) -> str:
         verdict = await self.robots.verdict(claim.url_canon)
         if verdict == "disallowed":
             return await self._skip(claim, "robots.txt disallows it")
@@ -183,12 +183,12 @@ class _Run:
         except FetchError as error:
             return await self._fail(claim, error.reason, soft=error.reason not in _HARD_REASONS)
         if answer.status != 200:
-            wait = rhythm.asked_wait_seconds(answer.headers, now=self.context.clock())
+            wait = poll_schedule.asked_wait_seconds(answer.headers, now=self.context.clock())
             soft = answer.status in _SOFT
             return await self._fail(claim, f"status {answer.status}", soft=soft, wait=wait)
         return await self._read(claim, answer)
 
-    async def _fetch(self, claim: Claim) -> Response:
+    async def _fetch(self, claim: ArticleClaim) -> Response:
         """Ask for the canonical address, without trackers; if refused, as the feed wrote it."""
         answer = await self.context.fetcher.fetch(claim.url_canon)
         refused = answer.status >= 400 and answer.status not in _SOFT
@@ -196,7 +196,7 @@ class _Run:
             return await self.context.fetcher.fetch(claim.url)
         return answer
 
-    async def _read(self, claim: Claim, answer: Response) -> str:
+    async def _read(self, claim: ArticleClaim, answer: Response) -> str:
         kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind and not any(part in kind for part in _HTML):
             return await self._skip(claim, f"content type {kind}")
@@ -215,7 +215,7 @@ class _Run:
             return await self._fail(claim, "no article text found", soft=False)
         return await self._store(claim, answer, extracted.value)
 
-    async def _store(self, claim: Claim, answer: Response, article: Article) -> str:
+    async def _store(self, claim: ArticleClaim, answer: Response, article: Article) -> str:
         now = self.context.clock()
         found = finding(article, final_url=answer.final_url, fetched_at=now, options=self.options)
         reference = await asyncio.to_thread(
@@ -225,38 +225,38 @@ class _Run:
             lambda: self._store_in_ledger(claim, replace(found, full_text_ref=reference), now)
         )
 
-    def _store_in_ledger(self, claim: Claim, found: Finding, now: datetime) -> str:
-        with write_transaction(self.context.engine) as change:
-            return store_finding(change, claim, found, now=now)
+    def _store_in_ledger(self, claim: ArticleClaim, found: Finding, now: datetime) -> str:
+        with write_transaction(self.context.engine) as transaction:
+            return store_finding(transaction, claim, found, now=now)
 
-    async def _skip(self, claim: Claim, reason: str) -> str:
+    async def _skip(self, claim: ArticleClaim, reason: str) -> str:
         def write() -> str:
-            with write_transaction(self.context.engine) as change:
-                held = skip_article(change, claim, reason, now=self.context.clock())
+            with write_transaction(self.context.engine) as transaction:
+                held = skip_article(transaction, claim, reason, now=self.context.clock())
             return "skipped" if held else "lost"
 
         return await self._write(write)
 
-    async def _defer(self, claim: Claim, reason: str) -> str:
+    async def _defer(self, claim: ArticleClaim, reason: str) -> str:
         def write() -> str:
             retry_at = self.context.clock() + timedelta(seconds=self.options.retry_seconds)
-            with write_transaction(self.context.engine) as change:
-                held = defer_article(change, claim, reason, retry_at=retry_at)
+            with write_transaction(self.context.engine) as transaction:
+                held = defer_article(transaction, claim, reason, retry_at=retry_at)
             return "deferred" if held else "lost"
 
         return await self._write(write)
 
-    async def _fail(self, claim: Claim, reason: str, *, soft: bool, wait: int = 0) -> str:
+    async def _fail(self, claim: ArticleClaim, reason: str, *, soft: bool, wait: int = 0) -> str:
         def write() -> str:
             now = self.context.clock()
             retry_at = self._retry_at(claim, now, wait) if soft else None
-            with write_transaction(self.context.engine) as change:
-                held = fail_article(change, claim, reason, retry_at=retry_at, now=now)
+            with write_transaction(self.context.engine) as transaction:
+                held = fail_article(transaction, claim, reason, retry_at=retry_at, now=now)
             return ("error" if retry_at is None else "retry") if held else "lost"
 
         return await self._write(write)
 
-    def _retry_at(self, claim: Claim, now: datetime, wait: int) -> datetime | None:
+    def _retry_at(self, claim: ArticleClaim, now: datetime, wait: int) -> datetime | None:
         if claim.retries >= self.options.max_retries:
             return None
         backoff = retry_time(now, retries=claim.retries, retry_seconds=self.options.retry_seconds)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from news_platform.rss.ledger.claims import Claim, claim_articles
+from news_platform.rss.ledger.claims import ArticleClaim, claim_articles
 from news_platform.rss.ledger.outcomes import Finding, store_finding
 from news_platform.rss.ledger.tables import RAW
 from news_platform.rss.ledger.transactions import read_transaction, write_transaction
@@ -34,14 +34,16 @@ def main(url: str, owner: str, log: Path, dawdle_seconds: float) -> None:
                 lines.write(f"claim {claim.row_id} {claim.attempt} {now.timestamp():.3f}\n")
             time.sleep(dawdle_seconds if claims else 0.3)
             for claim in claims:
-                with write_transaction(engine) as change:
-                    result = store_finding(change, claim, finding(claim), now=datetime.now(UTC))
+                with write_transaction(engine) as transaction:
+                    result = store_finding(
+                        transaction, claim, finding(claim), now=datetime.now(UTC)
+                    )
                 lines.write(f"{result} {claim.row_id} {claim.attempt} {time.time():.3f}\n")
             if not claims and _all_done(engine):
                 return
 
 
-def finding(claim: Claim) -> Finding:
+def finding(claim: ArticleClaim) -> Finding:
     """Return an article for a claim: its own text."""
     return Finding(
         final_url=claim.url_canon,

@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.isolation.pool import Pool
-from news_platform.rss import pipeline as flow
+from news_platform.rss import pipeline
 from news_platform.storage.sql.engine import migrate, open_engine
 
 
@@ -45,12 +45,12 @@ def _migrated(url: str) -> Iterator[sa.Engine]:
 @pytest.fixture(scope="session")
 def parse_pool() -> Iterator[Pool]:
     """Give one process that parses feeds."""
-    with flow.parse_pool(1) as pool:
+    with pipeline.parse_pool(1) as pool:
         yield pool
 
 
 @pytest.fixture(scope="session")
 def extract_pool() -> Iterator[Pool]:
     """Give one process that reads pages."""
-    with flow.extract_pool(1) as pool:
+    with pipeline.extract_pool(1) as pool:
         yield pool

@@ -18,14 +18,17 @@ def add_article(engine: sa.Engine, **values: Any) -> int:
 
 def add_articles(engine: sa.Engine, rows: list[dict[str, Any]]) -> list[int]:
     """Add articles and their index rows in one change; return their row_ids."""
-    with write_transaction(engine) as change:
-        first = change.connection.execute(sa.select(sa.func.max(RAW.c.row_id))).scalar_one() or 0
+    with write_transaction(engine) as transaction:
+        first = (
+            transaction.connection.execute(sa.select(sa.func.max(RAW.c.row_id))).scalar_one() or 0
+        )
         made = [
-            _article(first + n, values, seq=change.seq) for n, values in enumerate(rows, start=1)
+            _article(first + n, values, seq=transaction.seq)
+            for n, values in enumerate(rows, start=1)
         ]
-        change.connection.execute(sa.insert(RAW), made)
-        change.connection.execute(
-            sa.insert(ARTICLES_INDEX), [_index_row(row, seq=change.seq) for row in made]
+        transaction.connection.execute(sa.insert(RAW), made)
+        transaction.connection.execute(
+            sa.insert(ARTICLES_INDEX), [_index_row(row, seq=transaction.seq) for row in made]
         )
         return [row["row_id"] for row in made]
 
@@ -66,25 +69,25 @@ def change_article(engine: sa.Engine, row_id: int, **values: Any) -> None:
 
 def change_articles(engine: sa.Engine, row_ids: list[int], **values: Any) -> None:
     """Change the named columns of many articles at once."""
-    with write_transaction(engine) as change:
+    with write_transaction(engine) as transaction:
         chosen = sa.update(RAW).where(RAW.c.row_id.in_(row_ids))
-        change.connection.execute(chosen.values(changed_seq=change.seq, **values))
+        transaction.connection.execute(chosen.values(changed_seq=transaction.seq, **values))
 
 
 def add_feed(engine: sa.Engine, url: str, **values: Any) -> None:
     """Add one feed."""
     row = {"feed_url": url, "feed_url_canon": url, "status": "active", "lang": "en", **values}
-    with write_transaction(engine) as change:
-        change.connection.execute(sa.insert(FEEDS).values(changed_seq=change.seq, **row))
+    with write_transaction(engine) as transaction:
+        transaction.connection.execute(sa.insert(FEEDS).values(changed_seq=transaction.seq, **row))
 
 
 def add_metric(engine: sa.Engine, metric: str, value: float) -> None:
     """Add one Diagnostics row."""
-    with write_transaction(engine) as change:
-        note_metrics(change, "poll", {metric: value}, now=NOW)
+    with write_transaction(engine) as transaction:
+        note_metrics(transaction, "poll", {metric: value}, now=NOW)
 
 
 def set_config(engine: sa.Engine, key: str, value: str) -> None:
     """Keep a value in Config."""
-    with write_transaction(engine) as change:
-        write_config(change, key, value, now=NOW)
+    with write_transaction(engine) as transaction:
+        write_config(transaction, key, value, now=NOW)

@@ -59,8 +59,8 @@ def store_article(
         add_pending(engine, url, feed=f"https://feed{number}.example/rss")
     (claim,) = claim_articles(engine, "w", limit=1, lease_seconds=600, now=at)
     found = replace(finding(claim), fetched_at=at, title=name, **facts)
-    with write_transaction(engine) as change:
-        assert store_finding(change, claim, found, now=at) == "stored"
+    with write_transaction(engine) as transaction:
+        assert store_finding(transaction, claim, found, now=at) == "stored"
     return found
 
 
@@ -92,8 +92,10 @@ def test_a_day_whose_articles_all_became_copies_loses_its_file(
 ) -> None:
     store_article(sqlite_ledger, "first")
     export_days(sqlite_ledger, local_store, now=NOW)
-    with write_transaction(sqlite_ledger) as change:
-        change.connection.execute(sa.update(RAW).values(status="duplicate", changed_seq=change.seq))
+    with write_transaction(sqlite_ledger) as transaction:
+        transaction.connection.execute(
+            sa.update(RAW).values(status="duplicate", changed_seq=transaction.seq)
+        )
     assert export_days(sqlite_ledger, local_store, now=NOW).rows == 0
     assert not local_store.exists("articles/date=2025-11-03/part-0.parquet")
 
@@ -114,9 +116,11 @@ def test_a_delta_gives_every_change_once_in_order(ledger: sa.Engine) -> None:
 def test_a_cursor_never_stands_inside_a_change(sqlite_ledger: sa.Engine) -> None:
     for name in ("a", "b", "c"):
         store_article(sqlite_ledger, name)
-    with write_transaction(sqlite_ledger) as change:
-        change.connection.execute(sa.update(RAW).values(section="x", changed_seq=change.seq))
-    assert len(delta_since(sqlite_ledger, change.seq - 1, limit=2).rows) == 3
+    with write_transaction(sqlite_ledger) as transaction:
+        transaction.connection.execute(
+            sa.update(RAW).values(section="x", changed_seq=transaction.seq)
+        )
+    assert len(delta_since(sqlite_ledger, transaction.seq - 1, limit=2).rows) == 3
 
 
 def test_selections_filter_by_category_language_and_date(ledger: sa.Engine) -> None:
@@ -205,9 +209,9 @@ def test_a_delta_of_texts_names_what_went_and_came() -> None:
 
 
 def test_status_counts_feeds_articles_and_failures(ledger: sa.Engine) -> None:
-    with write_transaction(ledger) as change:
+    with write_transaction(ledger) as transaction:
         for name, state, score in (("a", "active", 100), ("b", "dead", 5), ("c", "rejected", 0)):
-            upsert_feed(change, name, feed_url=name, status=state, health_score=score)
+            upsert_feed(transaction, name, feed_url=name, status=state, health_score=score)
     store_article(ledger, "first")
     add_pending(ledger, "https://slow.example/x")
     with ledger.begin() as connection:
@@ -247,27 +251,27 @@ def test_changes_are_numbered_in_order_and_a_failed_one_leaves_no_trace(
     ledger: sa.Engine,
 ) -> None:
     before = newest_seq(ledger)
-    with write_transaction(ledger) as change:
-        write_config(change, "a", "1", now=NOW)
+    with write_transaction(ledger) as transaction:
+        write_config(transaction, "a", "1", now=NOW)
     with pytest.raises(ZeroDivisionError), write_transaction(ledger) as failed:
         write_config(failed, "a", "2", now=NOW)
         raise ZeroDivisionError
-    assert (change.seq, newest_seq(ledger)) == (before + 1, before + 1)
+    assert (transaction.seq, newest_seq(ledger)) == (before + 1, before + 1)
     assert read_config(ledger, "a") == "1"
 
 
 def test_an_equal_value_does_not_change_config(sqlite_ledger: sa.Engine) -> None:
     for hours in (0, 1):
-        with write_transaction(sqlite_ledger) as change:
-            write_config(change, "a", "1", now=NOW + timedelta(hours=hours))
+        with write_transaction(sqlite_ledger) as transaction:
+            write_config(transaction, "a", "1", now=NOW + timedelta(hours=hours))
     with read_transaction(sqlite_ledger) as connection:
         (row,) = connection.execute(sa.select(CONFIG)).all()
     assert row.updated_at == NOW
 
 
 def test_metrics_that_are_zero_are_not_noted(sqlite_ledger: sa.Engine) -> None:
-    with write_transaction(sqlite_ledger) as change:
-        note_metrics(change, "work", {"stored": 3, "error": 0}, now=NOW, notes="n")
+    with write_transaction(sqlite_ledger) as transaction:
+        note_metrics(transaction, "work", {"stored": 3, "error": 0}, now=NOW, notes="n")
     with read_transaction(sqlite_ledger) as connection:
         rows = connection.execute(sa.select(DIAGNOSTICS)).all()
     assert [(r.run_at, r.stage, r.metric, r.value, r.notes) for r in rows] == [

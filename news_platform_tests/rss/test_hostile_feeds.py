@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from news_platform.rss import pipeline as flow
+from news_platform.rss import pipeline
 from news_platform.rss.ledger.feed_rows import feed_urls, read_feed
 from news_platform.rss.options import PollOptions
 from news_platform.rss.polling.poller import PollReport
@@ -53,7 +53,7 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
 
 def poll(engine: sa.Engine, address: tuple[str, int]) -> tuple[PollReport, float]:
     started = time.monotonic()
-    report = flow.run_poll(
+    report = pipeline.run_poll(
         engine,
         fetch=FetchOptions(host_map={HOST: address}, per_host=32),
         options=PollOptions(),

@@ -62,9 +62,9 @@ def _work_all_day(url: str, owner: str, articles: int) -> None:
     while _stored(engine) < articles:
         now = START + timedelta(hours=12)
         for claim in claim_articles(engine, owner, limit=10, lease_seconds=600, now=now):
-            with write_transaction(engine) as change:
+            with write_transaction(engine) as transaction:
                 found = replace(finding(claim), fetched_at=now)
-                assert store_finding(change, claim, found, now=now) == "stored"
+                assert store_finding(transaction, claim, found, now=now) == "stored"
     engine.dispose()
 
 

@@ -136,8 +136,8 @@ def _fill(engine: sa.Engine, articles: int) -> None:
     now = datetime.now(UTC)
     urls = [f"https://post.example/{number}" for number in range(articles)]
     seen = [Sighting(url, url, url_hash(url), "", None, None) for url in urls]
-    with write_transaction(engine) as change:
-        add_sightings(change, "https://post.example/rss", seen, max_new=articles, now=now)
+    with write_transaction(engine) as transaction:
+        add_sightings(transaction, "https://post.example/rss", seen, max_new=articles, now=now)
 
 
 def _steps(folder: Path) -> list[Step]:

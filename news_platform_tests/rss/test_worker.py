@@ -40,8 +40,8 @@ def add_pending(
     seen = [
         Sighting(url, canonical_url(url), url_hash(url), title, published_at, None) for url in urls
     ]
-    with write_transaction(engine) as change:
-        add_sightings(change, feed, seen, max_new=10_000, now=NOW)
+    with write_transaction(engine) as transaction:
+        add_sightings(transaction, feed, seen, max_new=10_000, now=NOW)
 
 
 def rows(engine: sa.Engine, table: sa.Table = RAW) -> list[sa.Row[Any]]:
@@ -356,9 +356,9 @@ def test_a_worker_whose_lease_was_taken_over_changes_nothing(desk: Desk) -> None
     assert desk.work({url: page("the bridge")}).stored == 1
     from news_platform.rss.ledger.outcomes import fail_article, skip_article
 
-    with write_transaction(desk.engine) as change:
-        assert not fail_article(change, taken[0], "late", retry_at=None, now=NOW)
-        assert not skip_article(change, taken[0], "late", now=NOW)
+    with write_transaction(desk.engine) as transaction:
+        assert not fail_article(transaction, taken[0], "late", retry_at=None, now=NOW)
+        assert not skip_article(transaction, taken[0], "late", now=NOW)
     assert [row.status for row in rows(desk.engine)] == ["stored"]
 
 

@@ -15,9 +15,9 @@ from news_platform.isolation.pool import Done, Pool
 from news_platform.rss.feeds import Feed
 from news_platform.rss.ledger.feed_rows import known_feeds, upsert_feed
 from news_platform.rss.ledger.tables import FEEDS
-from news_platform.rss.ledger.transactions import Change, note_metrics, write_transaction
+from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
 from news_platform.rss.options import DiscoveryOptions
-from news_platform.rss.polling import poll_schedule as rhythm
+from news_platform.rss.polling import poll_schedule
 from news_platform.rss.tasks import Document
 from news_platform.text.language import detect
 from news_platform.web.fetch import Fetcher, Response
@@ -34,7 +34,7 @@ Taken = Literal["added", "revived"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FeedVerdict:
     """What became of one candidate: "active", or one word for why not.
 
     `asked_url` is the candidate, `feed_url` the feed it led to, most often the same.
@@ -60,7 +60,7 @@ class DiscoveryReport:
     added: int
     revived: int
     outcomes: Mapping[str, int]
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[FeedVerdict, ...]
 
 
 async def discover_feeds(
@@ -103,14 +103,14 @@ async def _look_within(
     *,
     options: DiscoveryOptions,
     now: datetime,
-) -> Verdict:
+) -> FeedVerdict:
     async with gate:
         try:
             answer = await fetcher.fetch(url)
             if answer.status == 200 and _is_page(answer):
                 answer = await _site_feed(answer, fetcher)
         except FetchError as error:
-            return Verdict(url, url, "unreachable", f"{error.reason}: {error}")
+            return FeedVerdict(url, url, "unreachable", f"{error.reason}: {error}")
         return await _judge(url, answer, pool, options=options, now=now)
 
 
@@ -133,9 +133,9 @@ async def _site_feed(page: Response, fetcher: Fetcher) -> Response:
 
 async def _judge(
     url: str, answer: Response, pool: Pool, *, options: DiscoveryOptions, now: datetime
-) -> Verdict:
+) -> FeedVerdict:
     if answer.status != 200:
-        return Verdict(url, url, "unreachable", f"status {answer.status}")
+        return FeedVerdict(url, url, "unreachable", f"status {answer.status}")
     # What led elsewhere, by a link or for good, is registered under the feed's own address.
     feed_url = answer.final_url if is_moved_for_good(answer) else answer.url
     document = Document(answer.body, answer.headers.get("content-type", ""), answer.final_url)
@@ -143,9 +143,9 @@ async def _judge(
     if not isinstance(parsed, Done):
         # An exception comes from the bytes; a lost process may be the machine's fault.
         outcome = "not_a_feed" if parsed.reason == "error" else "unreadable"
-        return Verdict(url, feed_url, outcome, parsed.detail)
+        return FeedVerdict(url, feed_url, outcome, parsed.detail)
     feed = replace(parsed.value, language=written_language(parsed.value))
-    found = Verdict(url, feed_url, "active", "", feed)
+    found = FeedVerdict(url, feed_url, "active", "", feed)
     return _judge_content(found, feed, options=options, now=now)
 
 
@@ -158,9 +158,9 @@ def written_language(feed: Feed) -> str:
 
 
 def _judge_content(
-    found: Verdict, feed: Feed, *, options: DiscoveryOptions, now: datetime
-) -> Verdict:
-    newest = rhythm.newest((entry.published_at for entry in feed.entries), now=now)
+    found: FeedVerdict, feed: Feed, *, options: DiscoveryOptions, now: datetime
+) -> FeedVerdict:
+    newest = poll_schedule.newest((entry.published_at for entry in feed.entries), now=now)
     if newest is None:
         return replace(found, outcome="undated", notes="no entry has a date")
     found = replace(found, newest=newest)
@@ -172,38 +172,40 @@ def _judge_content(
 
 
 def _register(
-    engine: sa.Engine, verdicts: Sequence[Verdict], *, now: datetime
+    engine: sa.Engine, verdicts: Sequence[FeedVerdict], *, now: datetime
 ) -> list[Taken | None]:
     """Write every verdict down; return, one for each, how it came into use, None: it did not."""
-    with write_transaction(engine) as change:
-        taken = [_register_feed(change, verdict, now=now) for verdict in verdicts]
+    with write_transaction(engine) as transaction:
+        taken = [_register_feed(transaction, verdict, now=now) for verdict in verdicts]
         for verdict in verdicts:
             if canonical_url(verdict.asked_url) != canonical_url(verdict.feed_url):
-                _register_site(change, verdict, now=now)
+                _register_site(transaction, verdict, now=now)
         counts = Counter(f"candidates_{verdict.outcome}" for verdict in verdicts)
-        note_metrics(change, "discovery", counts, now=now)
+        note_metrics(transaction, "discovery", counts, now=now)
     return taken
 
 
-def _register_feed(change: Change, verdict: Verdict, *, now: datetime) -> Taken | None:
+def _register_feed(
+    transaction: LedgerTransaction, verdict: FeedVerdict, *, now: datetime
+) -> Taken | None:
     """Register what was found; what a person may have set about a feed in use stays."""
     key, columns = canonical_url(verdict.feed_url), _columns(verdict, now=now)
     chosen = sa.select(FEEDS.c.status, FEEDS.c.lang).where(FEEDS.c.feed_url_canon == key)
-    known = change.connection.execute(chosen).one_or_none()
+    known = transaction.connection.execute(chosen).one_or_none()
     if known and known.status == "paused":
         del columns["status"]
     if known and known.lang and known.status != "rejected":
         del columns["lang"]
-    upsert_feed(change, key, **columns)
+    upsert_feed(transaction, key, **columns)
     if verdict.outcome != "active" or (known and known.status in _IN_USE):
         return None
     return "revived" if known else "added"
 
 
-def _register_site(change: Change, verdict: Verdict, *, now: datetime) -> None:
+def _register_site(transaction: LedgerTransaction, verdict: FeedVerdict, *, now: datetime) -> None:
     """Remember that a site was asked, so that it is not asked again tomorrow."""
     upsert_feed(
-        change,
+        transaction,
         canonical_url(verdict.asked_url),
         feed_url=verdict.asked_url,
         status="rejected",
@@ -213,8 +215,8 @@ def _register_site(change: Change, verdict: Verdict, *, now: datetime) -> None:
     )
 
 
-def _columns(verdict: Verdict, *, now: datetime) -> dict[str, Any]:
-    silent = rhythm.days_without_update(verdict.newest, now=now)
+def _columns(verdict: FeedVerdict, *, now: datetime) -> dict[str, Any]:
+    silent = poll_schedule.days_without_update(verdict.newest, now=now)
     accepted = verdict.outcome == "active"
     return {
         "feed_url": verdict.feed_url,
@@ -223,7 +225,7 @@ def _columns(verdict: Verdict, *, now: datetime) -> dict[str, Any]:
         "title": verdict.feed.title if verdict.feed else "",
         "last_entry_date": verdict.newest,
         "no_updates_days": silent,
-        "health_score": rhythm.health_score(errors_in_row=0, no_updates_days=silent)
+        "health_score": poll_schedule.health_score(errors_in_row=0, no_updates_days=silent)
         if accepted
         else 0,
         "remark": "" if accepted else f"{verdict.outcome}: {verdict.notes}",

@@ -16,7 +16,7 @@ from news_platform.rss.ledger.transactions import read_transaction
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ArticleClaim:
     """One article in the hands of one worker."""
 
     row_id: int
@@ -32,7 +32,7 @@ class Claim:
 
 def claim_articles(
     engine: sa.Engine, owner: str, *, limit: int, lease_seconds: int, now: datetime
-) -> list[Claim]:
+) -> list[ArticleClaim]:
     """Take up to `limit` articles that are due: pending ones, then those whose lease ran out."""
     due = (
         sa.select(RAW.c.row_id)
@@ -48,7 +48,7 @@ def claim_articles(
         .returning(*_CLAIM_COLUMNS)
     )
     with engine.begin() as connection:
-        claims = [Claim(*row) for row in connection.execute(taken)]
+        claims = [ArticleClaim(*row) for row in connection.execute(taken)]
     # What an update returns has an order of the database's own.
     return sorted(claims, key=lambda claim: claim.row_id, reverse=True)
 
@@ -62,14 +62,14 @@ def has_due_articles(engine: sa.Engine, *, lease_seconds: int, now: datetime) ->
         )
 
 
-def renew_claims(engine: sa.Engine, claims: Iterable[Claim], *, now: datetime) -> None:
+def renew_claims(engine: sa.Engine, claims: Iterable[ArticleClaim], *, now: datetime) -> None:
     """Start the lease of claims still in hand anew; one that was lost stays lost."""
     with engine.begin() as connection:
         for claim in claims:
             connection.execute(sa.update(RAW).where(*held_by(claim)).values(lock_at=now))
 
 
-def held_by(claim: Claim) -> tuple[sa.ColumnElement[bool], ...]:
+def held_by(claim: ArticleClaim) -> tuple[sa.ColumnElement[bool], ...]:
     """Return the condition under which the claim still holds its row."""
     return (
         RAW.c.row_id == claim.row_id,

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 import sqlalchemy as sa
 
-from news_platform.rss.feeds import Entry
+from news_platform.rss.feeds import FeedEntry
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW
-from news_platform.rss.ledger.transactions import Change
+from news_platform.rss.ledger.transactions import LedgerTransaction
 from news_platform.web.urls import canonical_url, registrable_domain, url_hash
 
 # SQLite takes 32,766 parameters a statement, older ones 999.
@@ -38,7 +38,7 @@ class Added:
     left: int = 0
 
 
-def sightings(entries: Sequence[Entry]) -> list[Sighting]:
+def sightings(entries: Sequence[FeedEntry]) -> list[Sighting]:
     """Return the entries that link somewhere, each URL once, newest first where dates tell."""
     found: dict[str, Sighting] = {}
     for entry in entries:
@@ -61,15 +61,20 @@ def sightings(entries: Sequence[Entry]) -> list[Sighting]:
 
 
 def add_sightings(
-    change: Change, feed_url: str, seen: Sequence[Sighting], *, max_new: int, now: datetime
+    transaction: LedgerTransaction,
+    feed_url: str,
+    seen: Sequence[Sighting],
+    *,
+    max_new: int,
+    now: datetime,
 ) -> Added:
     """Add at most `max_new` new articles of a feed, and mark all known ones as seen."""
-    known = _known_rows(change.connection, [sighting.url_hash for sighting in seen])
+    known = _known_rows(transaction.connection, [sighting.url_hash for sighting in seen])
     new = [sighting for sighting in seen if sighting.url_hash not in known]
     taken = new[:max_new]
     if taken:
-        _insert(change, feed_url, taken, now=now)
-    _see_again(change, feed_url, [s for s in seen if s.url_hash in known], known, now=now)
+        _insert(transaction, feed_url, taken, now=now)
+    _see_again(transaction, feed_url, [s for s in seen if s.url_hash in known], known, now=now)
     return Added(new=len(taken), known=len(known), left=len(new) - len(taken))
 
 
@@ -93,13 +98,15 @@ def _known_rows(connection: sa.Connection, hashes: Sequence[str]) -> dict[str, i
     return known
 
 
-def _insert(change: Change, feed_url: str, taken: Sequence[Sighting], *, now: datetime) -> None:
-    rows = [_raw_row(change, feed_url, sighting, now=now) for sighting in taken]
-    inserted = change.connection.execute(
+def _insert(
+    transaction: LedgerTransaction, feed_url: str, taken: Sequence[Sighting], *, now: datetime
+) -> None:
+    rows = [_raw_row(transaction, feed_url, sighting, now=now) for sighting in taken]
+    inserted = transaction.connection.execute(
         sa.insert(RAW).returning(RAW.c.row_id, RAW.c.url_hash, sort_by_parameter_order=True), rows
     )
     ids = {key: row_id for row_id, key in inserted}
-    change.connection.execute(
+    transaction.connection.execute(
         sa.insert(ARTICLES_INDEX),
         [
             {
@@ -108,14 +115,16 @@ def _insert(change: Change, feed_url: str, taken: Sequence[Sighting], *, now: da
                 "row_id_raw": ids[sighting.url_hash],
                 "first_seen": now,
                 "last_seen": now,
-                "changed_seq": change.seq,
+                "changed_seq": transaction.seq,
             }
             for sighting in taken
         ],
     )
 
 
-def _raw_row(change: Change, feed_url: str, seen: Sighting, *, now: datetime) -> dict[str, Any]:
+def _raw_row(
+    transaction: LedgerTransaction, feed_url: str, seen: Sighting, *, now: datetime
+) -> dict[str, Any]:
     return {
         "source": registrable_domain(urlsplit(seen.url_canon).hostname or ""),
         "feed_url": feed_url,
@@ -129,12 +138,12 @@ def _raw_row(change: Change, feed_url: str, seen: Sighting, *, now: datetime) ->
         "sources_list": (feed_url,),
         "aliases": (),
         "last_seen_rss": now,
-        "changed_seq": change.seq,
+        "changed_seq": transaction.seq,
     }
 
 
 def _see_again(
-    change: Change,
+    transaction: LedgerTransaction,
     feed_url: str,
     seen: Sequence[Sighting],
     known: dict[str, int],
@@ -143,15 +152,15 @@ def _see_again(
 ) -> None:
     by_row = {known[sighting.url_hash]: sighting for sighting in reversed(seen)}
     hashes = [sighting.url_hash for sighting in seen]
-    stamp = {"changed_seq": change.seq}
+    stamp = {"changed_seq": transaction.seq}
     for start in range(0, len(hashes), _CHUNK):
         part = hashes[start : start + _CHUNK]
         row_ids = {known[key] for key in part}
         index_part = ARTICLES_INDEX.c.url_hash.in_(part)
-        change.connection.execute(
+        transaction.connection.execute(
             sa.update(ARTICLES_INDEX).where(index_part).values(last_seen=now, **stamp)
         )
-        rows = change.connection.execute(
+        rows = transaction.connection.execute(
             sa.update(RAW)
             .where(RAW.c.row_id.in_(row_ids))
             .values(last_seen_rss=now, **stamp)
@@ -168,7 +177,7 @@ def _see_again(
             news = _news_of(row, by_row[row.row_id], feed_url)
             if news:
                 which = RAW.c.row_id == row.row_id
-                change.connection.execute(sa.update(RAW).where(which).values(**news))
+                transaction.connection.execute(sa.update(RAW).where(which).values(**news))
 
 
 def _news_of(row: sa.Row[Any], seen: Sighting, feed_url: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from news_platform.rss.ledger.feed_notes import with_remark
 from news_platform.rss.ledger.tables import FEEDS
-from news_platform.rss.ledger.transactions import Change, read_transaction
+from news_platform.rss.ledger.transactions import LedgerTransaction, read_transaction
 from news_platform.web.urls import canonical_url
 
 FeedStatus = Literal["active", "dead", "gone", "rejected", "paused"]
@@ -82,50 +82,56 @@ def read_feed(engine: sa.Engine, feed_url_canon: str) -> sa.Row[Any] | None:
 
 
 def upsert_feed(
-    change: Change, feed_url_canon: str, *, remark: str | None = None, **values: Any
+    transaction: LedgerTransaction, feed_url_canon: str, *, remark: str | None = None, **values: Any
 ) -> bool:
     """Add the feed or change the named columns; True when it is new.
 
     A `remark` goes into the notes beside what a person wrote there.
     """
     if remark is not None:
-        notes = _read_notes(change, [feed_url_canon]).get(feed_url_canon, "")
+        notes = _read_notes(transaction, [feed_url_canon]).get(feed_url_canon, "")
         values["notes"] = with_remark(notes, remark)
     where = FEEDS.c.feed_url_canon == feed_url_canon
-    changed = change.connection.execute(
+    changed = transaction.connection.execute(
         sa.update(FEEDS)
         .where(where)
-        .values(changed_seq=change.seq, **values)
+        .values(changed_seq=transaction.seq, **values)
         .returning(FEEDS.c.feed_url_canon)
     )
     if changed.one_or_none() is not None:
         return False
-    change.connection.execute(
-        sa.insert(FEEDS).values(feed_url_canon=feed_url_canon, changed_seq=change.seq, **values)
+    transaction.connection.execute(
+        sa.insert(FEEDS).values(
+            feed_url_canon=feed_url_canon, changed_seq=transaction.seq, **values
+        )
     )
     return True
 
 
-def update_feeds(change: Change, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+def update_feeds(
+    transaction: LedgerTransaction, rows: Sequence[tuple[str, Mapping[str, Any]]]
+) -> None:
     """Change many feeds at once; those with the same columns share one statement.
 
     A `remark` among the values goes into the notes beside what a person wrote there, and a feed
     that a person paused meanwhile stays paused.
     """
     by_columns: dict[tuple[str, ...], list[dict[str, Any]]] = {}
-    for key, values in _with_notes(change, rows):
+    for key, values in _with_notes(transaction, rows):
         row = {f"new_{name}": value for name, value in values.items()}
         by_columns.setdefault(tuple(values), []).append({"key": key, **row})
     for columns, same in by_columns.items():
         values = {name: _new_value(name) for name in columns}
         statement = sa.update(FEEDS).where(FEEDS.c.feed_url_canon == sa.bindparam("key"))
-        change.connection.execute(statement.values(changed_seq=change.seq, **values), same)
+        transaction.connection.execute(
+            statement.values(changed_seq=transaction.seq, **values), same
+        )
 
 
 def _with_notes(
-    change: Change, rows: Sequence[tuple[str, Mapping[str, Any]]]
+    transaction: LedgerTransaction, rows: Sequence[tuple[str, Mapping[str, Any]]]
 ) -> list[tuple[str, dict[str, Any]]]:
-    notes = _read_notes(change, [key for key, values in rows if "remark" in values])
+    notes = _read_notes(transaction, [key for key, values in rows if "remark" in values])
     told = []
     for key, values in rows:
         columns = dict(values)
@@ -135,9 +141,9 @@ def _with_notes(
     return told
 
 
-def _read_notes(change: Change, keys: Sequence[str]) -> dict[str, str]:
+def _read_notes(transaction: LedgerTransaction, keys: Sequence[str]) -> dict[str, str]:
     chosen = sa.select(FEEDS.c.feed_url_canon, FEEDS.c.notes)
-    found = change.connection.execute(chosen.where(FEEDS.c.feed_url_canon.in_(keys)))
+    found = transaction.connection.execute(chosen.where(FEEDS.c.feed_url_canon.in_(keys)))
     return {key: notes for key, notes in found}
 
 
@@ -173,19 +179,24 @@ def has_due_feeds(engine: sa.Engine, *, now: datetime) -> bool:
 
 
 def move_feed(
-    change: Change, old: FeedRow, *, feed_url: str, feed_url_canon: str, now: datetime
+    transaction: LedgerTransaction,
+    old: FeedRow,
+    *,
+    feed_url: str,
+    feed_url_canon: str,
+    now: datetime,
 ) -> None:
     """Give a feed its new address, unless another row has it; the old one is retired, not lost."""
     where = FEEDS.c.feed_url_canon == old.feed_url_canon
     taken = sa.select(FEEDS.c.feed_url_canon).where(FEEDS.c.feed_url_canon == feed_url_canon)
-    if change.connection.execute(taken).one_or_none() is None:
-        change.connection.execute(
+    if transaction.connection.execute(taken).one_or_none() is None:
+        transaction.connection.execute(
             sa.update(FEEDS)
             .where(where)
-            .values(feed_url=feed_url, feed_url_canon=feed_url_canon, changed_seq=change.seq)
+            .values(feed_url=feed_url, feed_url_canon=feed_url_canon, changed_seq=transaction.seq)
         )
     upsert_feed(
-        change,
+        transaction,
         old.feed_url_canon,
         feed_url=old.feed_url,
         status="gone",

@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from news_platform.rss.ledger.claims import Claim, held_by
+from news_platform.rss.ledger.claims import ArticleClaim, held_by
 from news_platform.rss.ledger.entries import with_text
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, LINKS, RAW, REVISIONS
-from news_platform.rss.ledger.transactions import Change
+from news_platform.rss.ledger.transactions import LedgerTransaction
 
 Result = Literal["stored", "revised", "unchanged", "duplicate_url", "duplicate_text", "lost"]
 
@@ -47,30 +47,37 @@ class Finding:
     category_guess: str
 
 
-def store_finding(change: Change, claim: Claim, found: Finding, *, now: datetime) -> Result:
+def store_finding(
+    transaction: LedgerTransaction, claim: ArticleClaim, found: Finding, *, now: datetime
+) -> Result:
     """Store the article, or mark its row as a duplicate of the one that was there first."""
-    row = change.connection.execute(
+    row = transaction.connection.execute(
         sa.select(RAW).where(*held_by(claim)).with_for_update()
     ).one_or_none()
     if row is None:
         return "lost"
-    main = _row_of_url(change, found.final_url_hash)
+    main = _row_of_url(transaction, found.final_url_hash)
     if main is not None and main != claim.row_id:
-        _mark_duplicate(change, row, main=main, reason="url", now=now)
+        _mark_duplicate(transaction, row, main=main, reason="url", now=now)
         return "duplicate_url"
-    twin = _row_of_text(change, found.text_hash, other_than=claim.row_id)
+    twin = _row_of_text(transaction, found.text_hash, other_than=claim.row_id)
     if twin is not None:
-        _mark_duplicate(change, row, main=twin, reason="text", now=now)
+        _mark_duplicate(transaction, row, main=twin, reason="text", now=now)
         return "duplicate_text"
-    result = _revise(change, row, found, now=now) if row.text_hash else "stored"
-    _write_article(change, row, found, now=now)
-    _write_index(change, row, found, revised=result == "revised", now=now)
-    _write_links(change, claim.row_id, found.link_hashes)
+    result = _revise(transaction, row, found, now=now) if row.text_hash else "stored"
+    _write_article(transaction, row, found, now=now)
+    _write_index(transaction, row, found, revised=result == "revised", now=now)
+    _write_links(transaction, claim.row_id, found.link_hashes)
     return result
 
 
 def fail_article(
-    change: Change, claim: Claim, reason: str, *, retry_at: datetime | None, now: datetime
+    transaction: LedgerTransaction,
+    claim: ArticleClaim,
+    reason: str,
+    *,
+    retry_at: datetime | None,
+    now: datetime,
 ) -> bool:
     """Give the row back with its reason: pending until `retry_at`, or an error for good.
 
@@ -78,7 +85,7 @@ def fail_article(
     """
     given_up = "stored" if claim.text_hash else "error"
     return _close(
-        change,
+        transaction,
         claim,
         status=given_up if retry_at is None else "pending",
         next_try_at=retry_at,
@@ -88,15 +95,19 @@ def fail_article(
     )
 
 
-def skip_article(change: Change, claim: Claim, reason: str, *, now: datetime) -> bool:
+def skip_article(
+    transaction: LedgerTransaction, claim: ArticleClaim, reason: str, *, now: datetime
+) -> bool:
     """Leave the article out by policy, with the reason."""
     status = "stored" if claim.text_hash else "skipped"
-    return _close(change, claim, status=status, error_msg=reason, processed_at=now)
+    return _close(transaction, claim, status=status, error_msg=reason, processed_at=now)
 
 
-def defer_article(change: Change, claim: Claim, reason: str, *, retry_at: datetime) -> bool:
+def defer_article(
+    transaction: LedgerTransaction, claim: ArticleClaim, reason: str, *, retry_at: datetime
+) -> bool:
     """Give the row back untried; it costs no retry."""
-    return _close(change, claim, status="pending", next_try_at=retry_at, error_msg=reason)
+    return _close(transaction, claim, status="pending", next_try_at=retry_at, error_msg=reason)
 
 
 def retry_time(now: datetime, *, retries: int, retry_seconds: int) -> datetime:
@@ -110,34 +121,34 @@ def text_delta(old: str, new: str) -> str:
     return "\n".join(list(lines)[2:])
 
 
-def _close(change: Change, claim: Claim, **values: Any) -> bool:
-    closed = change.connection.execute(
+def _close(transaction: LedgerTransaction, claim: ArticleClaim, **values: Any) -> bool:
+    closed = transaction.connection.execute(
         sa.update(RAW)
         .where(*held_by(claim))
-        .values(**_UNLOCKED, changed_seq=change.seq, **values)
+        .values(**_UNLOCKED, changed_seq=transaction.seq, **values)
         .returning(RAW.c.row_id)
     )
     return closed.one_or_none() is not None
 
 
-def _row_of_url(change: Change, url_hash: str) -> int | None:
+def _row_of_url(transaction: LedgerTransaction, url_hash: str) -> int | None:
     """Return the row that stands for a URL, unless it is one that gave nothing."""
     chosen = sa.select(ARTICLES_INDEX.c.row_id_raw).where(ARTICLES_INDEX.c.url_hash == url_hash)
-    return change.connection.execute(chosen).scalar_one_or_none()
+    return transaction.connection.execute(chosen).scalar_one_or_none()
 
 
-def _row_of_text(change: Change, text_hash: str, *, other_than: int) -> int | None:
+def _row_of_text(transaction: LedgerTransaction, text_hash: str, *, other_than: int) -> int | None:
     chosen = sa.select(RAW.c.row_id).where(
         RAW.c.text_hash == text_hash, RAW.c.status == "stored", RAW.c.row_id != other_than
     )
-    return change.connection.execute(chosen.limit(1)).scalar_one_or_none()
+    return transaction.connection.execute(chosen.limit(1)).scalar_one_or_none()
 
 
 def _mark_duplicate(
-    change: Change, row: sa.Row[Any], *, main: int, reason: str, now: datetime
+    transaction: LedgerTransaction, row: sa.Row[Any], *, main: int, reason: str, now: datetime
 ) -> None:
     """Close the row as a duplicate; the main row learns its address and its feeds."""
-    change.connection.execute(
+    transaction.connection.execute(
         sa.update(RAW)
         .where(RAW.c.row_id == row.row_id)
         .values(
@@ -145,44 +156,46 @@ def _mark_duplicate(
             status="duplicate",
             error_msg="",
             processed_at=now,
-            changed_seq=change.seq,
+            changed_seq=transaction.seq,
         )
     )
-    change.connection.execute(
+    transaction.connection.execute(
         sa.update(ARTICLES_INDEX)
         .where(ARTICLES_INDEX.c.row_id_raw == row.row_id)
-        .values(row_id_raw=main, is_duplicate=True, reason=reason, changed_seq=change.seq)
+        .values(row_id_raw=main, is_duplicate=True, reason=reason, changed_seq=transaction.seq)
     )
     aliases = (*row.aliases, row.article_url_canon)
-    _add_to_main(change, main, aliases=aliases, sources=row.sources_list)
+    _add_to_main(transaction, main, aliases=aliases, sources=row.sources_list)
 
 
 def _add_to_main(
-    change: Change, main: int, *, aliases: Sequence[str], sources: Sequence[str]
+    transaction: LedgerTransaction, main: int, *, aliases: Sequence[str], sources: Sequence[str]
 ) -> None:
-    old = change.connection.execute(
+    old = transaction.connection.execute(
         sa.select(RAW.c.aliases, RAW.c.sources_list).where(RAW.c.row_id == main)
     ).one()
-    change.connection.execute(
+    transaction.connection.execute(
         sa.update(RAW)
         .where(RAW.c.row_id == main)
         .values(
             aliases=tuple(dict.fromkeys((*old.aliases, *aliases))),
             sources_list=tuple(dict.fromkeys((*old.sources_list, *sources))),
-            changed_seq=change.seq,
+            changed_seq=transaction.seq,
         )
     )
 
 
-def _revise(change: Change, row: sa.Row[Any], found: Finding, *, now: datetime) -> Result:
+def _revise(
+    transaction: LedgerTransaction, row: sa.Row[Any], found: Finding, *, now: datetime
+) -> Result:
     """Keep what changed between the stored text and the new one."""
     if row.text_hash == found.text_hash:
         return "unchanged"
     count = sa.select(sa.func.count()).where(REVISIONS.c.row_id == row.row_id)
-    change.connection.execute(
+    transaction.connection.execute(
         sa.insert(REVISIONS).values(
             row_id=row.row_id,
-            rev_n=change.connection.execute(count).scalar_one() + 1,
+            rev_n=transaction.connection.execute(count).scalar_one() + 1,
             revised_at=now,
             old_text_hash=row.text_hash,
             new_text_hash=found.text_hash,
@@ -192,10 +205,12 @@ def _revise(change: Change, row: sa.Row[Any], found: Finding, *, now: datetime) 
     return "revised"
 
 
-def _write_article(change: Change, row: sa.Row[Any], found: Finding, *, now: datetime) -> None:
+def _write_article(
+    transaction: LedgerTransaction, row: sa.Row[Any], found: Finding, *, now: datetime
+) -> None:
     moved = found.final_url_hash != row.url_hash
     aliases = with_text(row.aliases, row.article_url_canon) if moved else row.aliases
-    change.connection.execute(
+    transaction.connection.execute(
         sa.update(RAW)
         .where(RAW.c.row_id == row.row_id)
         .values(
@@ -227,53 +242,60 @@ def _write_article(change: Change, row: sa.Row[Any], found: Finding, *, now: dat
             stored_at=row.stored_at or now,
             next_try_at=None,
             error_msg="",
-            changed_seq=change.seq,
+            changed_seq=transaction.seq,
         )
     )
 
 
 def _write_index(
-    change: Change, row: sa.Row[Any], found: Finding, *, revised: bool, now: datetime
+    transaction: LedgerTransaction,
+    row: sa.Row[Any],
+    found: Finding,
+    *,
+    revised: bool,
+    now: datetime,
 ) -> None:
     facts: dict[str, Any] = {
         "text_hash": found.text_hash,
         "language": found.language,
         "category_guess": found.category_guess,
-        "changed_seq": change.seq,
+        "changed_seq": transaction.seq,
     }
     index = ARTICLES_INDEX.c
     if found.final_url_hash != row.url_hash:
-        _index_final_url(change, row, found, now=now)
-    change.connection.execute(
+        _index_final_url(transaction, row, found, now=now)
+    transaction.connection.execute(
         sa.update(ARTICLES_INDEX)
         .where(index.url_hash == found.final_url_hash)
         .values(is_duplicate=False, reason="", rev_n=index.rev_n + int(revised), **facts)
     )
 
 
-def _index_final_url(change: Change, row: sa.Row[Any], found: Finding, *, now: datetime) -> None:
+def _index_final_url(
+    transaction: LedgerTransaction, row: sa.Row[Any], found: Finding, *, now: datetime
+) -> None:
     """Let the address in the feed point at the row that now bears the final one."""
     old = ARTICLES_INDEX.c.url_hash == row.url_hash
-    change.connection.execute(
+    transaction.connection.execute(
         sa.update(ARTICLES_INDEX)
         .where(old)
-        .values(is_duplicate=True, reason="redirect", changed_seq=change.seq)
+        .values(is_duplicate=True, reason="redirect", changed_seq=transaction.seq)
     )
-    if _row_of_url(change, found.final_url_hash) is None:
-        change.connection.execute(
+    if _row_of_url(transaction, found.final_url_hash) is None:
+        transaction.connection.execute(
             sa.insert(ARTICLES_INDEX).values(
                 url_hash=found.final_url_hash,
                 article_url_canon=found.final_url,
                 row_id_raw=row.row_id,
                 first_seen=now,
                 last_seen=now,
-                changed_seq=change.seq,
+                changed_seq=transaction.seq,
             )
         )
 
 
-def _write_links(change: Change, row_id: int, hashes: Sequence[str]) -> None:
-    change.connection.execute(sa.delete(LINKS).where(LINKS.c.row_id == row_id))
+def _write_links(transaction: LedgerTransaction, row_id: int, hashes: Sequence[str]) -> None:
+    transaction.connection.execute(sa.delete(LINKS).where(LINKS.c.row_id == row_id))
     rows = [{"target_url_hash": key, "row_id": row_id} for key in dict.fromkeys(hashes)]
     if rows:
-        change.connection.execute(sa.insert(LINKS), rows)
+        transaction.connection.execute(sa.insert(LINKS), rows)

@@ -17,7 +17,7 @@ from news_platform.storage.sql.engine import reading
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LedgerTransaction:
     """An open write transaction and its number."""
 
     connection: sa.Connection
@@ -25,7 +25,7 @@ class Change:
 
 
 @contextmanager
-def write_transaction(engine: sa.Engine) -> Iterator[Change]:
+def write_transaction(engine: sa.Engine) -> Iterator[LedgerTransaction]:
     """Open a write transaction; it commits at the end and rolls back when the block raises."""
     with engine.begin() as connection:
         bumped = (
@@ -34,7 +34,7 @@ def write_transaction(engine: sa.Engine) -> Iterator[Change]:
             .values(value=SEQUENCE.c.value + 1)
             .returning(SEQUENCE.c.value)
         )
-        yield Change(connection, connection.execute(bumped).scalar_one())
+        yield LedgerTransaction(connection, connection.execute(bumped).scalar_one())
 
 
 @contextmanager
@@ -51,7 +51,12 @@ def newest_seq(engine: sa.Engine) -> int:
 
 
 def note_metrics(
-    change: Change, stage: str, metrics: Mapping[str, float], *, now: datetime, notes: str = ""
+    transaction: LedgerTransaction,
+    stage: str,
+    metrics: Mapping[str, float],
+    *,
+    now: datetime,
+    notes: str = "",
 ) -> None:
     """Append one Diagnostics row a metric; zeros are left out."""
     rows = [
@@ -61,13 +66,13 @@ def note_metrics(
             "metric": metric,
             "value": float(value),
             "notes": notes,
-            "changed_seq": change.seq,
+            "changed_seq": transaction.seq,
         }
         for metric, value in metrics.items()
         if value
     ]
     if rows:
-        change.connection.execute(sa.insert(DIAGNOSTICS), rows)
+        transaction.connection.execute(sa.insert(DIAGNOSTICS), rows)
 
 
 def read_config(engine: sa.Engine, key: str) -> str | None:
@@ -77,15 +82,15 @@ def read_config(engine: sa.Engine, key: str) -> str | None:
         return connection.execute(chosen).scalar_one_or_none()
 
 
-def write_config(change: Change, key: str, value: str, *, now: datetime) -> None:
+def write_config(transaction: LedgerTransaction, key: str, value: str, *, now: datetime) -> None:
     """Keep a value under a key of Config; an equal value changes nothing."""
-    old = change.connection.execute(
+    old = transaction.connection.execute(
         sa.select(CONFIG.c.value).where(CONFIG.c.key == key)
     ).scalar_one_or_none()
     if old == value:
         return
-    row = {"value": value, "updated_at": now, "changed_seq": change.seq}
+    row = {"value": value, "updated_at": now, "changed_seq": transaction.seq}
     if old is None:
-        change.connection.execute(sa.insert(CONFIG).values(key=key, **row))
+        transaction.connection.execute(sa.insert(CONFIG).values(key=key, **row))
     else:
-        change.connection.execute(sa.update(CONFIG).where(CONFIG.c.key == key).values(**row))
+        transaction.connection.execute(sa.update(CONFIG).where(CONFIG.c.key == key).values(**row))

@@ -24,9 +24,9 @@ from news_platform.rss.ledger.feed_rows import (
     move_feed,
     update_feeds,
 )
-from news_platform.rss.ledger.transactions import Change, note_metrics, write_transaction
+from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
 from news_platform.rss.options import PollOptions
-from news_platform.rss.polling import poll_schedule as rhythm
+from news_platform.rss.polling import poll_schedule
 from news_platform.rss.tasks import Document
 from news_platform.web.fetch import Fetcher, Response
 from news_platform.web.redirects import is_moved_for_good
@@ -88,7 +88,7 @@ async def poll_feeds(
     only_due: bool = True,
 ) -> PollReport:
     """Poll feeds until none is due; with `only_due` False, every active feed once."""
-    run = _Run(engine, fetcher, pool, options, now, only_due)
+    run = _PollRun(engine, fetcher, pool, options, now, only_due)
     await asyncio.gather(*(run.lane() for _ in range(options.concurrency)))
     await run.record()
     tally = run.tally
@@ -99,7 +99,7 @@ async def poll_feeds(
     return report
 
 
-class _Run:
+class _PollRun:
     """One poll: lanes that each ask one feed after the other, so that a slow feed holds up one."""
 
     def __init__(
@@ -176,7 +176,7 @@ async def _judge(
         return Polled(feed, "gone", {**_stamp(answer, now), "status": "gone", "remark": "410 Gone"})
     if answer.status != 200:
         kind = "soft" if answer.status in _SOFT else "hard"
-        wait = rhythm.asked_wait_seconds(answer.headers, now=now)
+        wait = poll_schedule.asked_wait_seconds(answer.headers, now=now)
         reason = f"status_{answer.status}"
         return _failed(feed, reason, options=options, now=now, wait=wait, kind=kind, answer=answer)
     body_hash = hashlib.sha256(answer.body).hexdigest()
@@ -201,9 +201,9 @@ def _read(
 ) -> Polled:
     seen = tuple(sightings(parsed.entries))
     dates = [sighting.published_at for sighting in seen if sighting.published_at]
-    newest = rhythm.newest([*dates, feed.last_entry_date], now=now)
+    newest = poll_schedule.newest([*dates, feed.last_entry_date], now=now)
     found_new = newest is not None and newest != feed.last_entry_date
-    interval = rhythm.interval_seconds(
+    interval = poll_schedule.interval_seconds(
         dates, now=now, previous=feed.interval_seconds, found_new=found_new, options=options
     )
     changes = {
@@ -220,7 +220,7 @@ def _read(
 def _unchanged(
     feed: FeedRow, answer: Response, outcome: str, *, options: PollOptions, now: datetime
 ) -> Polled:
-    interval = rhythm.interval_seconds(
+    interval = poll_schedule.interval_seconds(
         (), now=now, previous=feed.interval_seconds, found_new=False, options=options
     )
     alive = _alive(feed, answer, feed.last_entry_date, interval, now=now)
@@ -239,8 +239,8 @@ def _failed(
 ) -> Polled:
     """Count the failure; a hard one weighs double, and enough of them make the feed dead."""
     errors = feed.errors_in_row + (2 if kind == "hard" else 1)
-    silent = rhythm.days_without_update(feed.last_entry_date, now=now)
-    wait = max(rhythm.failure_wait_seconds(errors, options=options), wait)
+    silent = poll_schedule.days_without_update(feed.last_entry_date, now=now)
+    wait = max(poll_schedule.failure_wait_seconds(errors, options=options), wait)
     return Polled(
         feed,
         reason,
@@ -249,8 +249,11 @@ def _failed(
             "status": "dead" if errors >= options.errors_until_dead else feed.status,
             "errors_in_row": errors,
             "no_updates_days": silent,
-            "health_score": rhythm.health_score(errors_in_row=errors, no_updates_days=silent),
-            "next_poll_at": now + timedelta(seconds=rhythm.jittered(wait, key=feed.feed_url_canon)),
+            "health_score": poll_schedule.health_score(
+                errors_in_row=errors, no_updates_days=silent
+            ),
+            "next_poll_at": now
+            + timedelta(seconds=poll_schedule.jittered(wait, key=feed.feed_url_canon)),
             "remark": f"{kind} error: {reason}",
         },
     )
@@ -264,16 +267,17 @@ def _stamp(answer: Response | None, now: datetime) -> dict[str, Any]:
 def _alive(
     feed: FeedRow, answer: Response, newest: datetime | None, interval: int, *, now: datetime
 ) -> dict[str, Any]:
-    silent = rhythm.days_without_update(newest, now=now)
-    wait = max(interval, rhythm.asked_wait_seconds(answer.headers, now=now))
+    silent = poll_schedule.days_without_update(newest, now=now)
+    wait = max(interval, poll_schedule.asked_wait_seconds(answer.headers, now=now))
     return {
         "status": "active",
         "errors_in_row": 0,
         "last_entry_date": newest,
         "no_updates_days": silent,
-        "health_score": rhythm.health_score(errors_in_row=0, no_updates_days=silent),
+        "health_score": poll_schedule.health_score(errors_in_row=0, no_updates_days=silent),
         "interval_seconds": interval,
-        "next_poll_at": now + timedelta(seconds=rhythm.jittered(wait, key=feed.feed_url_canon)),
+        "next_poll_at": now
+        + timedelta(seconds=poll_schedule.jittered(wait, key=feed.feed_url_canon)),
         **({"remark": ""} if feed.errors_in_row else {}),
     }
 
@@ -293,38 +297,40 @@ def _record(
     now: datetime,
 ) -> None:
     tally.outcomes.update(one.outcome for one in polled)
-    with write_transaction(engine) as change:
+    with write_transaction(engine) as transaction:
         update_feeds(
-            change, [(p.feed.feed_url_canon, p.changes) for p in polled if not p.has_articles]
+            transaction, [(p.feed.feed_url_canon, p.changes) for p in polled if not p.has_articles]
         )
         # By address, not by who answered first: the same answers give the same rows.
         for one in sorted(polled, key=lambda one: one.feed.feed_url_canon):
             if one.has_articles:
-                tally.add(_record_one(change, one, options=options, now=now))
+                tally.add(_record_one(transaction, one, options=options, now=now))
 
 
-def _record_one(change: Change, one: Polled, *, options: PollOptions, now: datetime) -> Added:
+def _record_one(
+    transaction: LedgerTransaction, one: Polled, *, options: PollOptions, now: datetime
+) -> Added:
     canonical = one.feed.feed_url_canon
     changes = dict(one.changes)
     added = Added()
     if one.seen:
         added = add_sightings(
-            change, canonical, one.seen, max_new=options.max_items_per_feed, now=now
+            transaction, canonical, one.seen, max_new=options.max_items_per_feed, now=now
         )
     if added.left:
         # More is waiting in this answer: ask without validators, as soon as politeness allows.
         soon = now + timedelta(seconds=options.min_interval_seconds)
         changes |= {"etag": "", "last_modified": "", "body_hash": "", "next_poll_at": soon}
-    update_feeds(change, [(canonical, changes)])
+    update_feeds(transaction, [(canonical, changes)])
     if one.moved_to:
         new = canonical_url(one.moved_to)
         if new != canonical:
-            move_feed(change, one.feed, feed_url=one.moved_to, feed_url_canon=new, now=now)
+            move_feed(transaction, one.feed, feed_url=one.moved_to, feed_url_canon=new, now=now)
     return added
 
 
 def _note(engine: sa.Engine, report: PollReport, *, now: datetime) -> None:
     metrics = {f"feeds_{name}": float(count) for name, count in report.outcomes.items()}
     metrics |= {"new_articles": report.new_articles, "known_articles": report.known_articles}
-    with write_transaction(engine) as change:
-        note_metrics(change, "poll", metrics, now=now)
+    with write_transaction(engine) as transaction:
+        note_metrics(transaction, "poll", metrics, now=now)

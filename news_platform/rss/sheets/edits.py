@@ -11,11 +11,11 @@ from typing import get_args
 import sqlalchemy as sa
 
 from news_platform.errors import InputError
-from news_platform.rss.discovery.discover import DiscoveryReport, Verdict
+from news_platform.rss.discovery.discover import DiscoveryReport, FeedVerdict
 from news_platform.rss.ledger.feed_notes import remark_of, with_remark
 from news_platform.rss.ledger.feed_rows import POLLED, FeedStatus, upsert_feed
 from news_platform.rss.ledger.tables import FEEDS
-from news_platform.rss.ledger.transactions import Change, write_transaction
+from news_platform.rss.ledger.transactions import LedgerTransaction, write_transaction
 from news_platform.rss.sheets.layout import Layout, key_text
 from news_platform.rss.sheets.outbox import note_shown, shown_rows
 from news_platform.rss.sheets.tabs import FEEDS_TAB, Cell
@@ -139,7 +139,9 @@ def take_edits(
     return EditReport(taken, refused + len(unreadable), unreadable)
 
 
-def _write_new(change: Change, book: str, new: NewFeed, verdict: Verdict | None) -> None:
+def _write_new(
+    change: LedgerTransaction, book: str, new: NewFeed, verdict: FeedVerdict | None
+) -> None:
     """Put what the admin said over what discovery found, at the feed and at the site it is of."""
     feed = canonical_url(verdict.feed_url) if verdict else new.key
     for key in {feed, new.key}:

@@ -162,8 +162,8 @@ def test_known_feeds_are_passed_over_and_refused_ones_looked_at_again_after_a_mo
 
 def test_a_new_look_leaves_what_a_person_set(sqlite_ledger: sa.Engine, parse_pool: Pool) -> None:
     discover(sqlite_ledger, parse_pool, {FEED: FRESH})
-    with write_transaction(sqlite_ledger) as change:
-        upsert_feed(change, FEED, status="paused", lang="cy", notes="ask Ann")
+    with write_transaction(sqlite_ledger) as transaction:
+        upsert_feed(transaction, FEED, status="paused", lang="cy", notes="ask Ann")
     discover(sqlite_ledger, parse_pool, {FEED: FRESH}, recheck=True)
     row = read_feed(sqlite_ledger, FEED)
     assert row is not None
@@ -275,8 +275,8 @@ def test_candidates_come_from_the_roots_opml_and_from_the_crawl(local_store: Obj
 def test_a_known_feed_that_comes_into_use_is_counted_and_not_as_added(
     sqlite_ledger: sa.Engine, parse_pool: Pool, status: str, revived: int, after: str
 ) -> None:
-    with write_transaction(sqlite_ledger) as change:
-        upsert_feed(change, FEED, feed_url=FEED, status=status)
+    with write_transaction(sqlite_ledger) as transaction:
+        upsert_feed(transaction, FEED, feed_url=FEED, status=status)
     report = discover(sqlite_ledger, parse_pool, {FEED: FRESH}, recheck=True)
     assert (report.added, report.revived) == (0, revived)
     row = read_feed(sqlite_ledger, FEED)

@@ -6,10 +6,10 @@ import pytest
 
 from news_platform.articles.category import guess_category
 from news_platform.html.dates import parse_date, parse_shown_date
-from news_platform.rss.feeds import Entry
+from news_platform.rss.feeds import FeedEntry
 from news_platform.rss.ledger.entries import sightings, with_text
 from news_platform.rss.options import PollOptions
-from news_platform.rss.polling import poll_schedule as rhythm
+from news_platform.rss.polling import poll_schedule
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 HOUR = 3600
@@ -34,17 +34,17 @@ def every(hours: float, *, count: int = 10) -> list[datetime]:
 def test_the_interval_follows_the_feeds_rhythm(
     dates: list[datetime], previous: int, found_new: bool, hours: float
 ) -> None:
-    seconds = rhythm.interval_seconds(
+    seconds = poll_schedule.interval_seconds(
         dates, now=NOW, previous=previous, found_new=found_new, options=OPTIONS
     )
     assert seconds == hours * HOUR
 
 
 def test_jitter_stays_within_a_tenth_and_is_always_the_same() -> None:
-    moved = [rhythm.jittered(1_000, key=f"feed {n}") for n in range(100)]
+    moved = [poll_schedule.jittered(1_000, key=f"feed {n}") for n in range(100)]
     assert all(900 <= seconds <= 1_100 for seconds in moved)
     assert len(set(moved)) > 50
-    assert moved == [rhythm.jittered(1_000, key=f"feed {n}") for n in range(100)]
+    assert moved == [poll_schedule.jittered(1_000, key=f"feed {n}") for n in range(100)]
 
 
 @pytest.mark.parametrize(
@@ -62,11 +62,11 @@ def test_jitter_stays_within_a_tenth_and_is_always_the_same() -> None:
     ],
 )
 def test_the_servers_wish_is_heard(headers: dict[str, str], seconds: int) -> None:
-    assert rhythm.asked_wait_seconds(headers, now=NOW) == seconds
+    assert poll_schedule.asked_wait_seconds(headers, now=NOW) == seconds
 
 
 def test_failures_are_answered_with_growing_patience_up_to_the_probe() -> None:
-    waits = [rhythm.failure_wait_seconds(n, options=OPTIONS) for n in (1, 2, 3, 10, 50)]
+    waits = [poll_schedule.failure_wait_seconds(n, options=OPTIONS) for n in (1, 2, 3, 10, 50)]
     assert waits == [3 * HOUR, 6 * HOUR, 12 * HOUR, 168 * HOUR, 168 * HOUR]
 
 
@@ -74,15 +74,15 @@ def test_failures_are_answered_with_growing_patience_up_to_the_probe() -> None:
     ("errors", "days", "score"), [(0, 0, 100), (1, 0, 90), (0, 5, 90), (0, 99, 40), (9, 99, 0)]
 )
 def test_health_falls_with_failures_and_silence(errors: int, days: int, score: int) -> None:
-    assert rhythm.health_score(errors_in_row=errors, no_updates_days=days) == score
+    assert poll_schedule.health_score(errors_in_row=errors, no_updates_days=days) == score
 
 
 def test_dates_ahead_of_us_are_not_the_newest() -> None:
     ahead = NOW + timedelta(days=400)
-    assert rhythm.newest([NOW, None, ahead], now=NOW) == NOW
-    assert rhythm.newest([], now=NOW) is None
-    assert rhythm.days_without_update(None, now=NOW) == 0
-    assert rhythm.days_without_update(NOW - timedelta(days=3, hours=5), now=NOW) == 3
+    assert poll_schedule.newest([NOW, None, ahead], now=NOW) == NOW
+    assert poll_schedule.newest([], now=NOW) is None
+    assert poll_schedule.days_without_update(None, now=NOW) == 0
+    assert poll_schedule.days_without_update(NOW - timedelta(days=3, hours=5), now=NOW) == 3
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_a_shown_date_is_read_when_it_has_one_meaning(shown: str, day: str | Non
     assert (moment.date().isoformat() if moment else None) == day
 
 
-def entry(link: str, published_at: datetime | None = None) -> Entry:
-    return Entry(link, "T", published_at, "", "")
+def entry(link: str, published_at: datetime | None = None) -> FeedEntry:
+    return FeedEntry(link, "T", published_at, "", "")
 
 
 def test_sightings_are_unique_web_addresses_newest_first() -> None:

@@ -27,9 +27,9 @@ FEED = "https://post.example/rss"
 
 
 def register(engine: sa.Engine, *urls: str, **columns: Any) -> None:
-    with write_transaction(engine) as change:
+    with write_transaction(engine) as transaction:
         for url in urls:
-            upsert_feed(change, url, feed_url=url, status="active", **columns)
+            upsert_feed(transaction, url, feed_url=url, status="active", **columns)
 
 
 def poll(
@@ -307,8 +307,8 @@ class _PausingFetcher(FakeFetcher):
         headers: Mapping[str, str] | None = None,
         max_body_bytes: int | None = None,
     ) -> Response:
-        with write_transaction(self.engine) as change:
-            upsert_feed(change, FEED, status="paused", notes="not now")
+        with write_transaction(self.engine) as transaction:
+            upsert_feed(transaction, FEED, status="paused", notes="not now")
         return await super().fetch(url, headers=headers, max_body_bytes=max_body_bytes)
 
 

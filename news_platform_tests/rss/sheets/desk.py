@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from news_platform.rss import pipeline as flow
+from news_platform.rss import pipeline
 from news_platform.rss.discovery.discover import DiscoveryReport, discover_feeds
 from news_platform.rss.options import DiscoveryOptions
 from news_platform.rss.sheets.google import Access, Book, Timing, open_book
@@ -80,7 +80,7 @@ class Desk:
     def discover(self, urls: Sequence[str]) -> DiscoveryReport:
         """Look at addresses in a web of this desk's own."""
         fetcher, options = FakeFetcher(self.web), DiscoveryOptions()
-        with flow.parse_pool(1) as pool:
+        with pipeline.parse_pool(1) as pool:
             looking = discover_feeds(
                 self.engine, urls, fetcher=fetcher, pool=pool, options=options, now=self.time.now()
             )

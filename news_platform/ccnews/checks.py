@@ -15,12 +15,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from news_platform.ccnews.listing import collected_names
-from news_platform.ccnews.plan import read_collected
 from news_platform.ccnews.scan import scan_news
 from news_platform.ccnews.writer import arrow_schema
 from news_platform.datasets.raw_news import RAW_NEWS, raw_news_day_prefix
 from news_platform.datasets.warc_paths import Warc
+from news_platform.storage.commit.collected import collected_names, read_collected
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 
 # The crawl's uploads come hours after the name's timestamp.
@@ -50,7 +49,7 @@ def row_problems(store: ObjectStore, footers: Iterable[Footer], *, day: date) ->
     """Compare the rows that the files hold with those that the markers state."""
     stated = {
         path: marker.languages[language]
-        for marker in read_collected(store, day=day)
+        for marker in read_collected(store, [day])
         for language, path in marker.news_paths().items()
     }
     held = {footer.path: footer for footer in footers}
@@ -76,7 +75,7 @@ def schema_problems(footers: Iterable[Footer]) -> list[str]:
 
 def duplicate_problems(store: ObjectStore, *, day: date) -> list[str]:
     """Name the WARCs with more repeated (uri, http_date) than their source had."""
-    stated = {marker.warc: marker.duplicates for marker in read_collected(store, day=day)}
+    stated = {marker.warc: marker.duplicates for marker in read_collected(store, [day])}
     key = pl.struct("uri", "http_date")
     rows = scan_news(store, [day], columns=["filename", "uri", "http_date"])
     counted = rows.group_by("filename").agg((pl.len() - key.n_unique()).alias("again"))

@@ -12,13 +12,13 @@ from datetime import date
 
 from news_platform.ccnews.listing import (
     Listing,
-    collected_names_of_month,
     day_fingerprint,
     fetch_listing,
     month_of,
     next_month,
     previous_month,
 )
+from news_platform.storage.commit.collected import collected_names_of_month
 from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.objects.store import ObjectStore
 

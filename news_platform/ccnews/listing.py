@@ -11,9 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
-from itertools import islice
 
-from news_platform.datasets.collected import COLLECTED, collected_prefix, collected_warc
 from news_platform.datasets.warc_paths import Warc, listing_path, parse_warc_path
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.commit.markers import fingerprint
@@ -92,37 +90,6 @@ def listed_warcs(crawl: ObjectStore, root: ObjectStore, *, day: date) -> tuple[W
 def day_fingerprint(warcs: Iterable[Warc]) -> str:
     """Return what stands for this set of WARCs."""
     return fingerprint(warc.name for warc in warcs)
-
-
-def collected_names(root: ObjectStore, *, day: date) -> frozenset[str]:
-    """Return the WARCs of a day that have their marker."""
-    return frozenset(collected_warc(info.path) for info in root.list(collected_prefix(day)))
-
-
-def collected_names_of_month(root: ObjectStore, *, month: date) -> frozenset[str]:
-    """Return the WARCs of a whole month that have their marker, by one LIST."""
-    folder = collected_prefix(month).rpartition("/")[0]
-    return frozenset(collected_warc(info.path) for info in root.list(folder))
-
-
-def newest_collected_days(root: ObjectStore, *, count: int) -> list[date]:
-    """Return the newest days that have a marker, newest first, listing no more than needed."""
-    days = (
-        day
-        for year in reversed(root.list_folders(COLLECTED))
-        for month in reversed(root.list_folders(year))
-        for day in reversed(root.list_folders(month))
-    )
-    named = (_folder_day(folder) for folder in days)
-    return list(islice((day for day in named if day is not None), count))
-
-
-def _folder_day(folder: str) -> date | None:
-    """Return the day of a folder of markers; None for a folder that somebody else made."""
-    try:
-        return date.fromisoformat("-".join(folder.split("/")[-3:]))
-    except ValueError:
-        return None
 
 
 def month_of(day: date) -> date:

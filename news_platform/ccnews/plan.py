@@ -9,17 +9,13 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from news_platform.ccnews.listing import collected_names, listed_warcs
+from news_platform.ccnews.listing import listed_warcs
 from news_platform.ccnews.page import EXTRACTOR_VERSION
-from news_platform.datasets.collected import (
-    Collected,
-    collected_day,
-    collected_prefix,
-    parse_collected,
-)
+from news_platform.datasets.collected import Collected
 from news_platform.datasets.raw_news import raw_news_day_prefix
 from news_platform.datasets.warc_paths import Warc
 from news_platform.errors import StorageError
+from news_platform.storage.commit.collected import collected_names, read_collected
 from news_platform.storage.objects.store import ObjectStore
 
 # Measured on CC-NEWS of 2025: 18 files a day of this size; used where a size is not told.
@@ -75,17 +71,8 @@ def lost_warcs(root: ObjectStore, *, day: date) -> frozenset[str]:
     here = {info.path for info in root.list(raw_news_day_prefix(day))}
     return frozenset(
         marker.warc
-        for marker in read_collected(root, day=day)
+        for marker in read_collected(root, [day])
         if not all(path in here or root.exists(path) for path in marker.paths())
-    )
-
-
-def read_collected(root: ObjectStore, *, day: date) -> tuple[Collected, ...]:
-    """Return the markers of a day, in the order of their WARCs' names."""
-    return tuple(
-        parse_collected(root.read(info.path), path=info.path)
-        for info in root.list(collected_prefix(day))
-        if collected_day(info.path)
     )
 
 

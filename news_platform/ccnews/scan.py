@@ -3,30 +3,19 @@
 scan_news("data", days=["2025-11-01"], langs=["en"], columns=["uri", "text"]).collect()
 """
 
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from datetime import date
-from functools import partial
 from pathlib import Path
 
 import polars as pl
 
-from news_platform.datasets.collected import (
-    COLLECTED,
-    Collected,
-    collected_day,
-    collected_prefix,
-    parse_collected,
-)
 from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER
 from news_platform.errors import InputError
+from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform.storage.parquet import scan_table
 from news_platform.text.days import as_day
 from news_platform.web.urls import plain_host
-
-# Markers are small and many; waiting for one at a time would be most of a scan's start.
-_CONCURRENT_READS = 16
 
 
 def scan_news(
@@ -49,7 +38,7 @@ def scan_news(
     wanted = None if langs is None else {language.lower() for language in _several(langs)}
     paths = [
         path
-        for marker in read_markers(store, days=_days(days))
+        for marker in read_collected(store, _days(days))
         for language, path in marker.news_paths().items()
         if wanted is None or language in wanted
     ]
@@ -57,19 +46,6 @@ def scan_news(
     if hosts is not None:
         frame = frame.filter(pl.col("host").is_in([_as_stored(host) for host in _several(hosts)]))
     return frame.select(wanted_columns)
-
-
-def read_markers(store: ObjectStore, *, days: Sequence[date] | None = None) -> list[Collected]:
-    """Return the markers of these days, None for all, in order of day and WARC."""
-    folders = [COLLECTED] if days is None else [collected_prefix(day) for day in days]
-    found = (info.path for folder in folders for info in store.list(folder))
-    paths = [path for path in found if collected_day(path)]
-    with ThreadPoolExecutor(_CONCURRENT_READS) as threads:
-        return list(threads.map(partial(_read_marker, store), paths))
-
-
-def _read_marker(store: ObjectStore, path: str) -> Collected:
-    return parse_collected(store.read(path), path=path)
 
 
 def _opened(root: str | Path, options: StoreOptions | None) -> ObjectStore:

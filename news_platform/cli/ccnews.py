@@ -12,17 +12,11 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from news_platform.ccnews.listing import (
-    collected_names_of_month,
-    fetch_listing,
-    first_answering,
-    newest_collected_days,
-)
+from news_platform.ccnews.listing import fetch_listing, first_answering
 from news_platform.ccnews.options import crew_options, page_options
 from news_platform.ccnews.page import EXTRACTOR_VERSION
-from news_platform.ccnews.plan import Estimate, estimate, outdated, plan_day, read_collected
+from news_platform.ccnews.plan import Estimate, estimate, outdated, plan_day
 from news_platform.ccnews.pool import CollectReport, Crew, Failure, Target, collect_targets
-from news_platform.ccnews.scan import read_markers
 from news_platform.ccnews.worker import CollectTask
 from news_platform.ccnews.worker import Progress as WarcProgress
 from news_platform.cli.options import emit, json_option, root_option, settings_for
@@ -30,6 +24,11 @@ from news_platform.datasets.collected import Collected
 from news_platform.datasets.warc_paths import warc_day
 from news_platform.errors import InputError, NewsPlatformError
 from news_platform.resources import Resources, store_options
+from news_platform.storage.commit.collected import (
+    collected_names_of_month,
+    newest_collected_days,
+    read_collected,
+)
 from news_platform.storage.objects.store import ObjectStore, open_store
 
 _TICKS_A_SECOND = 5
@@ -128,7 +127,7 @@ def status(days: int, root: str, as_json: bool) -> None:
 
 
 def _day_status(store: ObjectStore, day: date) -> Mapping[str, object]:
-    markers = read_collected(store, day=day)
+    markers = read_collected(store, [day])
     return {
         "day": day.isoformat(),
         "warcs": len(markers),
@@ -222,7 +221,7 @@ def _outdated_targets(resources: Resources, older_than: str | None) -> Iterator[
     """Find the WARCs to redo where they were read from the last time."""
     if older_than is None:
         return
-    for marker in outdated(read_markers(resources.data_root.store), older_than=older_than):
+    for marker in outdated(read_collected(resources.data_root.store), older_than=older_than):
         yield _target(marker.source, resources)
 
 
@@ -232,7 +231,7 @@ def _is_collected(target: Target, resources: Resources) -> bool:
     day = warc_day(name)
     if day is None:
         return False
-    markers = read_collected(resources.data_root.store, day=day)
+    markers = read_collected(resources.data_root.store, [day])
     return any(one.warc == name and one.source_bytes == target.size_bytes() for one in markers)
 
 

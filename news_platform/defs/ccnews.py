@@ -12,13 +12,9 @@ import dagster as dg
 import polars as pl
 
 from news_platform.ccnews.follow import Look, Memory, look
-from news_platform.ccnews.listing import (
-    Listing,
-    first_answering,
-    newest_collected_days,
-)
+from news_platform.ccnews.listing import Listing, first_answering
 from news_platform.ccnews.options import crew_options, page_options
-from news_platform.ccnews.plan import DayPlan, plan_day, read_collected
+from news_platform.ccnews.plan import DayPlan, plan_day
 from news_platform.ccnews.pool import CollectReport, Crew, Failure, Target, collect_targets
 from news_platform.ccnews.scan import scan_news
 from news_platform.ccnews.worker import CollectTask, Progress
@@ -41,6 +37,7 @@ from news_platform.defs.reconcile import (
 from news_platform.defs.side_tables import side_tables
 from news_platform.defs.steps import Step
 from news_platform.resources import Clock, Crawl, DataRoot, Resources
+from news_platform.storage.commit.collected import newest_collected_days, read_collected
 from news_platform.storage.commit.root import is_paused
 from news_platform.storage.objects.store import ObjectStore
 
@@ -168,7 +165,7 @@ def _metadata(
     store: ObjectStore, plan: DayPlan, report: CollectReport, seconds: float
 ) -> Mapping[str, dg.MetadataValue | int | float | str]:
     """Describe the day as it now lies there, and what this run added."""
-    markers = read_collected(store, day=plan.day)
+    markers = read_collected(store, [plan.day])
     added = sum(marker.rows for marker in report.collected)
     return {
         "dagster/partition_row_count": sum(marker.rows for marker in markers),
@@ -199,7 +196,7 @@ def _languages_per_day(store: ObjectStore) -> dg.MarkdownMetadataValue:
     days: dict[date, dict[str, int]] = {}
     for day in sorted(newest_collected_days(store, count=CHECKED_DAYS)):
         counts = days.setdefault(day, {})
-        for marker in read_collected(store, day=day):
+        for marker in read_collected(store, [day]):
             for language, pages in marker.languages.items():
                 counts[language] = counts.get(language, 0) + pages
     return languages_plot(days)

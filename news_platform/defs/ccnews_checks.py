@@ -12,9 +12,10 @@ from news_platform.ccnews.checks import (
     schema_problems,
     uncollected,
 )
-from news_platform.ccnews.listing import first_answering, listed_warcs, newest_collected_days
+from news_platform.ccnews.listing import first_answering, listed_warcs
 from news_platform.defs.metadata import markdown_table
 from news_platform.resources import Clock, Crawl, DataRoot
+from news_platform.storage.commit.collected import newest_collected_days
 from news_platform.storage.objects.store import ObjectStore
 
 # Days that a check looks at when it is run by itself, outside a partition.

@@ -1,18 +1,11 @@
 """A day of the crawl in, its clusters of near-identical pages out, from complete WARCs only."""
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
 
 import polars as pl
 
-from news_platform.datasets.collected import (
-    COLLECTED,
-    collected_day,
-    collected_prefix,
-    parse_collected,
-)
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.near_duplicates.pipeline import (
@@ -22,6 +15,7 @@ from news_platform.near_duplicates.pipeline import (
     cluster_documents,
 )
 from news_platform.near_duplicates.sketch import SketchOptions
+from news_platform.storage.commit import collected
 from news_platform.storage.commit.markers import (
     delete_marker,
     fingerprint,
@@ -32,18 +26,10 @@ from news_platform.storage.commit.markers import (
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import read_table, scan_table, write_table
 
-# What a day is wanted as when its pages are gone but its clusters are still there.
-_REMOVED = "removed"
-
 
 def wanted_days(store: ObjectStore) -> Mapping[str, str]:
     """Return what the clusters of every day should stand on: its WARCs and today's options."""
-    by_day: dict[str, list[ObjectInfo]] = defaultdict(list)
-    for info in store.list(COLLECTED):
-        if day := collected_day(info.path):
-            by_day[day].append(info)
-    gone = {day: _REMOVED for day in built_days(store) if day not in by_day}
-    return {day: _inputs(infos) for day, infos in by_day.items()} | gone
+    return collected.wanted_days(store, built=built_days(store), inputs=_inputs)
 
 
 def built_days(store: ObjectStore) -> Mapping[str, str]:
@@ -57,8 +43,7 @@ def cluster_day(store: ObjectStore, day: str) -> ClusterReport | None:
 
     Runs of one day replace each other; the marker comes last.
     """
-    found_there = store.list(collected_prefix(date.fromisoformat(day)))
-    markers = [info for info in found_there if collected_day(info.path)]
+    markers = collected.list_collected_day(store, date.fromisoformat(day))
     if not markers:
         delete_marker(store, NEAR_DUPLICATES.name, day)
         store.delete([near_duplicates_path(day)])
@@ -87,15 +72,14 @@ def day_problems(store: ObjectStore, day: str) -> list[str]:
     ]
 
 
-def _inputs(markers: list[ObjectInfo]) -> str:
+def _inputs(markers: Sequence[ObjectInfo]) -> str:
     options = SketchOptions()
     return fingerprint([fingerprint_of(markers), options.fingerprint, str(options.threshold)])
 
 
-def _read_pages(store: ObjectStore, markers: list[ObjectInfo]) -> Iterator[Document]:
+def _read_pages(store: ObjectStore, markers: Sequence[ObjectInfo]) -> Iterator[Document]:
     """Give the pages file by file, in the order of WARCs and languages."""
-    for info in markers:
-        marker = parse_collected(store.read(info.path), path=info.path)
+    for marker in collected.parse_listed(store, markers):
         for _, path in sorted(marker.news_paths().items()):
             rows = scan_table(store, [path], RAW_NEWS).select("uri", "text").collect()
             for uri, text in rows.iter_rows():

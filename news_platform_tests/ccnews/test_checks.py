@@ -15,9 +15,9 @@ from news_platform.ccnews.checks import (
     uncollected,
 )
 from news_platform.ccnews.listing import listed_warcs
-from news_platform.ccnews.plan import read_collected
 from news_platform.datasets.collected import collected_path, dump_collected
 from news_platform.datasets.raw_news import raw_news_path
+from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.ccnews.crawl import (
     DAY,
@@ -75,7 +75,7 @@ def test_footers_are_read_from_any_store(
 
 
 def test_an_altered_marker_is_seen(root: ObjectStore) -> None:
-    (marker,) = read_collected(root, day=DAY)
+    (marker,) = read_collected(root, [DAY])
     altered = replace(marker, languages={**marker.languages, "en": 99})
     root.put(collected_path(DAY, NAME), dump_collected(altered))
     assert _row_problems(root) == [f"{ENGLISH}: 3 rows, the marker states 99"]

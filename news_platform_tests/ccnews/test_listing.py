@@ -7,19 +7,15 @@ from pathlib import Path
 import pytest
 
 from news_platform.ccnews.listing import (
-    collected_names,
-    collected_names_of_month,
     day_fingerprint,
     fetch_listing,
     first_answering,
     listed_warcs,
-    newest_collected_days,
     next_month,
     parse_listing,
     previous_month,
     read_copy,
 )
-from news_platform.datasets.collected import collected_path
 from news_platform.datasets.warc_paths import listing_path, parse_warc_path, warc_day
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.objects.store import ObjectStore, open_store
@@ -116,15 +112,6 @@ def test_a_broken_copy_is_named(crawl: ObjectStore, local_store: ObjectStore) ->
     local_store.put("news/warc_paths/2025-11.json", b"[]")
     with pytest.raises(StorageError, match="not a copy of a listing"):
         fetch_listing(crawl, local_store, month=MONTH)
-
-
-def test_the_ledger_is_read_by_name_alone(local_store: ObjectStore) -> None:
-    for day, name in ((DAY, "a b.warc.gz"), (DAY, "c.warc.gz"), (date(2025, 11, 9), "d.warc.gz")):
-        local_store.put(collected_path(day, name), b"not read")
-    assert collected_names(local_store, day=DAY) == {"a b.warc.gz", "c.warc.gz"}
-    assert len(collected_names_of_month(local_store, month=MONTH)) == 3
-    assert newest_collected_days(local_store, count=5) == [date(2025, 11, 9), DAY]
-    assert newest_collected_days(local_store, count=1) == [date(2025, 11, 9)]
 
 
 def test_a_days_fingerprint_changes_with_its_warcs_only() -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from news_platform.ccnews.listing import collected_names
 from news_platform.defs.reconcile import REQUEST_TAG
+from news_platform.storage.commit.collected import collected_names
 from news_platform.storage.objects.store import open_store
 from news_platform_tests.ccnews.crawl import mixed_pages, warc_path, write_crawl, write_listings
 

@@ -12,13 +12,13 @@ from news_platform.ccnews.plan import (
     estimate,
     outdated,
     plan_day,
-    read_collected,
     refuse_without_room,
     version_key,
 )
 from news_platform.ccnews.pool import CrewOptions
 from news_platform.datasets.collected import Collected, collected_path, dump_collected
 from news_platform.errors import ConfigError, StorageError
+from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.ccnews.crawl import DAY, warc_name, warc_path, write_listings
 
@@ -54,7 +54,7 @@ def test_a_day_lacks_what_is_listed_and_has_no_marker(
     plan = plan_day(DAY, crawl=crawl, root=local_store)
     assert len(plan.listed) == 4
     assert [warc.name for warc in plan.missing] == [warc_name(DAY, number) for number in (2, 3, 4)]
-    assert read_collected(local_store, day=DAY) == (MARKER,)
+    assert read_collected(local_store, [DAY]) == [MARKER]
 
 
 @pytest.mark.parametrize(("cap", "count"), [(None, 3), (0, 0), (1, 0), (3, 2), (9, 3)])

@@ -22,8 +22,9 @@ from news_platform.ccnews.pool import (
     collect_targets,
     scratch_folder,
 )
-from news_platform.ccnews.scan import read_markers, scan_news
+from news_platform.ccnews.scan import scan_news
 from news_platform.errors import StorageError
+from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.ccnews.archive import Record, http
 from news_platform_tests.ccnews.crawl import (
@@ -123,7 +124,7 @@ def test_a_bad_warc_does_not_keep_the_others(crawl: ObjectStore, local_store: Ob
     assert [failure.warc for failure in report.failed] == [warc_name(DAY, 1), warc_name(DAY, 9)]
     assert "is truncated" in report.failed[0].reason
     assert not report.failed[0].reason.startswith("InputError")
-    assert [marker.warc for marker in read_markers(local_store)] == [warc_name(DAY, 2)]
+    assert [marker.warc for marker in read_collected(local_store)] == [warc_name(DAY, 2)]
 
 
 def test_a_second_source_is_read_when_the_first_fails(
@@ -192,6 +193,7 @@ def test_two_runs_of_the_same_day_at_once_give_the_same_result(
 
 _RUN = """
 import sys
+from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.objects.store import open_store
 from news_platform_tests.ccnews.crawl import collect_all
 collect_all(sys.argv[3:], source=open_store(sys.argv[1]), root=open_store(sys.argv[2]))
@@ -217,7 +219,7 @@ def _kills_and_reruns(
         time.sleep(longest * chance.uniform(0.3, 1.0))
         os.killpg(run.pid, signal.SIGKILL)
         run.wait()
-        done = {marker.warc for marker in read_markers(store)}
+        done = {marker.warc for marker in read_collected(store)}
         for path in PATHS:
             if path.rpartition("/")[2] not in done:
                 scratch = tmp_path / f"{number}-{len(done)}-{path[-20:]}"

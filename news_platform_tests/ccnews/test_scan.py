@@ -6,11 +6,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from news_platform.ccnews.listing import newest_collected_days
-from news_platform.ccnews.plan import read_collected
-from news_platform.ccnews.scan import read_markers, scan_news
+from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER, raw_news_path
 from news_platform.errors import InputError, StorageError
+from news_platform.storage.commit.collected import newest_collected_days, read_collected
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.ccnews.crawl import (
     DAY,
@@ -98,7 +97,7 @@ def test_strangers_among_the_markers_are_not_read(root: ObjectStore) -> None:
     for stray in (".DS_Store", "2025/11/01/.DS_Store", "2025/11/notes/read.me"):
         root.put(f"news/collected/{stray}", b"x")
     assert scan_news(root).collect().height == 18
-    assert len(read_collected(root, day=DAY)) == 2
+    assert len(read_collected(root, [DAY])) == 2
     assert newest_collected_days(root, count=9) == [OTHER_DAY, DAY]
 
 
@@ -121,4 +120,4 @@ def test_a_broken_marker_is_named(root: ObjectStore) -> None:
     path = f"news/collected/2025/11/01/{warc_path(DAY, 1).rpartition('/')[2]}.json"
     root.put(path, b'{"day": "2025-11-01"}')
     with pytest.raises(StorageError, match="not a collected marker"):
-        read_markers(root)
+        scan_news(root)

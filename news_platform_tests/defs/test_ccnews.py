@@ -8,13 +8,13 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from news_platform.ccnews.plan import read_collected
 from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.collected import collected_path, dump_collected
 from news_platform.datasets.raw_news import raw_news_path
 from news_platform.defs import ccnews as room
 from news_platform.resources import Crawl, DataRoot, Resources
 from news_platform.settings import CcnewsSettings, Settings
+from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.commit.root import pause, resume
 from news_platform_tests.ccnews.crawl import (
     NOW,
@@ -129,10 +129,10 @@ def test_a_day_materialises_with_its_metadata_and_checks(shell: Shell) -> None:
 
 def test_a_complete_day_costs_nothing_and_keeps_its_rows(shell: Shell) -> None:
     shell.run("2025-11-01")
-    before = read_collected(shell.data_root.store, day=DAYS[0])
+    before = read_collected(shell.data_root.store, [DAYS[0]])
     found = _metadata(shell.run("2025-11-01"))
     assert (found["dagster/partition_row_count"], found["rows_added"]) == (3, 0)
-    assert read_collected(shell.data_root.store, day=DAYS[0]) == before
+    assert read_collected(shell.data_root.store, [DAYS[0]]) == before
 
 
 def test_a_day_without_warcs_materialises_empty(shell: Shell) -> None:
@@ -143,7 +143,7 @@ def test_a_day_without_warcs_materialises_empty(shell: Shell) -> None:
 def test_an_altered_marker_and_an_altered_file_turn_the_check_red(shell: Shell) -> None:
     shell.run("2025-11-01")
     store, name = shell.data_root.store, warc_name(DAYS[0])
-    (marker,) = read_collected(store, day=DAYS[0])
+    (marker,) = read_collected(store, [DAYS[0]])
     store.put(
         collected_path(DAYS[0], name),
         dump_collected(replace(marker, languages={"en": 2, "nl": 1, "fr": 1})),
@@ -166,7 +166,7 @@ def test_a_bad_warc_fails_the_run_after_the_others_are_done(shell: Shell) -> Non
     (event,) = result.get_step_failure_events()
     assert event.step_failure_data.error is not None
     assert "not a WARC" in str(event.step_failure_data.user_failure_data)
-    assert len(read_collected(shell.data_root.store, day=DAYS[0])) == 1
+    assert len(read_collected(shell.data_root.store, [DAYS[0]])) == 1
 
 
 def test_the_sensor_starts_with_the_newest_day_and_tells_of_the_listing(shell: Shell) -> None:
@@ -193,7 +193,7 @@ def test_the_sensor_asks_once_more_when_a_warc_is_added_to_an_old_day(shell: She
     assert request.partition_key == "2025-11-01"
     assert shell.run("2025-11-01", request.tags).success
     assert shell.tick() == []
-    assert len(read_collected(shell.data_root.store, day=DAYS[0])) == 2
+    assert len(read_collected(shell.data_root.store, [DAYS[0]])) == 2
 
 
 def test_a_day_that_failed_comes_back_with_another_run_key(shell: Shell) -> None:
@@ -221,7 +221,7 @@ def test_a_cap_limits_the_warcs_of_a_day(shell: Shell) -> None:
     write_crawl(shell.folder, {warc_path(DAYS[2], number): mixed_pages(2) for number in (1, 2, 3)})
     shell.settings = replace(shell.settings, ccnews=replace(shell.settings.ccnews, max_warcs=2))
     assert shell.run(NEWEST).success
-    assert len(read_collected(shell.data_root.store, day=DAYS[2])) == 2
+    assert len(read_collected(shell.data_root.store, [DAYS[2]])) == 2
     assert shell.tick() == []
 
 

@@ -9,7 +9,7 @@ from datetime import date
 import pytest
 from playwright.sync_api import Page, expect
 
-from news_platform.ccnews.listing import collected_names
+from news_platform.storage.commit.collected import collected_names
 from news_platform.storage.commit.root import pause
 from news_platform.storage.objects.store import open_store
 from news_platform_tests.servers.browser import browsing

@@ -1,25 +1,17 @@
 """Which rows there are to stage: collected days of raw_news, or any Parquet files by pattern."""
 
 import re
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from news_platform.datasets.collected import (
-    COLLECTED,
-    collected_day,
-    collected_prefix,
-    parse_collected,
-)
 from news_platform.datasets.domain_buckets import ROOT as STAGED
 from news_platform.domain_store.layout import checked_batch
 from news_platform.errors import InputError
+from news_platform.storage.commit import collected
 from news_platform.storage.commit.markers import fingerprint_of, read_markers
-from news_platform.storage.objects.store import ObjectInfo, ObjectStore, StoreOptions, open_store
+from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 
-# What a day is wanted as when its input is gone but stage 1 still has it.
-REMOVED = "removed"
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -34,12 +26,7 @@ class Rows:
 
 def wanted_days(store: ObjectStore) -> Mapping[str, str]:
     """Return what the input of every day is now: all that are collected, and those that were."""
-    by_day: dict[str, list[ObjectInfo]] = defaultdict(list)
-    for info in store.list(COLLECTED):
-        if day := collected_day(info.path):
-            by_day[day].append(info)
-    gone = {day: REMOVED for day in staged_days(store) if day not in by_day}
-    return {day: fingerprint_of(infos) for day, infos in by_day.items()} | gone
+    return collected.wanted_days(store, built=staged_days(store))
 
 
 def staged_days(store: ObjectStore) -> Mapping[str, str]:
@@ -53,12 +40,11 @@ def day_rows(store: ObjectStore, day: str) -> Rows | None:
 
     Only WARCs count whose marker says that they are complete.
     """
-    found = store.list(collected_prefix(date.fromisoformat(day)))
-    markers = [info for info in found if collected_day(info.path)]
+    markers = collected.list_collected_day(store, date.fromisoformat(day))
     if not markers:
         return None
-    collected = [parse_collected(store.read(info.path), path=info.path) for info in markers]
-    paths = tuple(path for marker in collected for path in marker.news_paths().values())
+    found = collected.parse_listed(store, markers)
+    paths = tuple(path for marker in found for path in marker.news_paths().values())
     return Rows(store, paths, fingerprint_of(markers))
 
 

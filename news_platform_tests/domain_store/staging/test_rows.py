@@ -6,7 +6,6 @@ import polars as pl
 import pytest
 
 from news_platform.domain_store.staging.inputs import (
-    REMOVED,
     crawl_name,
     day_rows,
     matching_rows,
@@ -16,6 +15,7 @@ from news_platform.domain_store.staging.inputs import (
 from news_platform.domain_store.staging.rows import iter_rows, path_columns
 from news_platform.domain_store.staging.stage import stage_batch
 from news_platform.errors import InputError
+from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform_tests.domain_store.pages import SMALL, collect, news_rows, stage, uncollect
 

@@ -42,8 +42,9 @@ check: $(STAMP) ## lint, format and types
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy --no-error-summary
 
+# Three workers on two cores: many tests wait for servers, daemons and deadlines.
 test: check ## lint, types and all tests
-	@env -u DAGSTER_HOME $(BIN)/python -m pytest -n 2 --dist loadfile
+	@env -u DAGSTER_HOME $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 soak: $(STAMP) ## the long fault runs
 	@env -u DAGSTER_HOME $(BIN)/python -m pytest -m soak

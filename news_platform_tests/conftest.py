@@ -16,6 +16,33 @@ pytest_plugins = ["news_platform_tests.sample.fixtures", "news_platform_tests.se
 # Fast enough for a test, slow enough to be a wait.
 _BACKOFF_SECONDS = 0.01
 
+# Files that take 20 seconds or more, mostly waiting for servers and daemons. Started last, each
+# would leave the other workers idle. The demo comes first because other files wait for it.
+LONGEST_FIRST = (
+    "test_demo_metadata.py",
+    "ccnews/test_live_daemon.py",
+    "cluster/test_live.py",
+    "ccnews/test_pool.py",
+    "servers/test_following_live.py",
+    "isolation/test_pool_faults.py",
+    "servers/test_finished_demo.py",
+    "servers/test_lineage_page.py",
+    "source_records/test_pipeline.py",
+    "servers/test_readiness.py",
+    "cli/test_demo.py",
+    "test_definitions.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Move the longest files to the front; the others keep their order."""
+    items.sort(key=lambda item: _start_order(item.path))
+
+
+def _start_order(path: Path) -> int:
+    name = path.relative_to(Path(__file__).parent).as_posix()
+    return LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST)
+
 
 class NetworkRefused(RuntimeError):
     """A test tried to leave this machine."""

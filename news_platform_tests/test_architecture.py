@@ -4,9 +4,10 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from news_platform_tests.conftest import LONGEST_FIRST
 
-PACKAGE = Path(__file__).parent.parent / "news_platform"
+TESTS = Path(__file__).parent
+PACKAGE = TESTS.parent / "news_platform"
 FEATURES = (
     "ccnews",
     "domain_store",
@@ -36,52 +37,67 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "__init__": ("api",),
 }
 KNOWS_DAGSTER = ("defs", "cluster", "definitions")
-SOURCES = sorted(PACKAGE.rglob("*.py"))
+# The demo runs the graph in this process, so it is part of the composition.
+DEMO = Path("cli/demo.py")
+SOURCES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 
 def _place(path: Path) -> str:
-    parts = path.relative_to(PACKAGE).with_suffix("").parts
-    return parts[0]
+    return path.with_suffix("").parts[0]
+
+
+def _tree(path: Path) -> ast.Module:
+    return ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
 
 
 def _imported_modules(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_imports_point_one_way(path: Path) -> None:
+def _forbidden_imports(path: Path) -> Iterator[str]:
     place = _place(path)
-    allowed = {place, *MAY_IMPORT[place]}
-    if path == PACKAGE / "cli" / "demo.py":
-        allowed |= {"definitions", "defs"}
-    ours = {
-        name.split(".")[1] for name in _imported_modules(path) if name.startswith("news_platform.")
+    allowed = {place, *MAY_IMPORT[place], *(("definitions", "defs") if path == DEMO else ())}
+    for name in _imported_modules(path):
+        if name.startswith("news_platform.") and name.split(".")[1] not in allowed:
+            yield f"{path} imports {name}"
+
+
+def test_imports_point_one_way() -> None:
+    assert [line for path in SOURCES for line in _forbidden_imports(path)] == []
+
+
+def test_only_the_shell_imports_dagster() -> None:
+    importing = {
+        path
+        for path in SOURCES
+        for name in _imported_modules(path)
+        if name.split(".")[0].startswith("dagster")
     }
-    assert ours <= allowed
+    assert [path for path in importing if _place(path) not in KNOWS_DAGSTER and path != DEMO] == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_only_the_shell_knows_dagster(path: Path) -> None:
-    knows = any(name.split(".")[0].startswith("dagster") for name in _imported_modules(path))
-    assert not knows or _place(path) in KNOWS_DAGSTER or path == PACKAGE / "cli" / "demo.py"
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_an_init_file_holds_a_docstring_and_nothing_else(path: Path) -> None:
-    if path.name != "__init__.py" or path.parent == PACKAGE:
-        return
-    body = ast.parse(path.read_text(encoding="utf-8")).body
-    assert len(body) == 1 and isinstance(body[0], ast.Expr)
+def test_an_init_file_holds_only_a_docstring() -> None:
+    inits = [path for path in SOURCES if path.name == "__init__.py" and path.parent != Path()]
+    bodies = {path: _tree(path).body for path in inits}
+    assert len(inits) > 10
+    assert [
+        path for path, body in bodies.items() if len(body) != 1 or not isinstance(body[0], ast.Expr)
+    ] == []
 
 
 def test_only_settings_name_environment_variables() -> None:
     naming = [
-        str(path.relative_to(PACKAGE))
+        path
         for path in SOURCES
-        if "os.environ[" in (text := path.read_text(encoding="utf-8")) or "getenv(" in text
+        if "os.environ[" in (text := (PACKAGE / path).read_text(encoding="utf-8"))
+        or "getenv(" in text
     ]
     assert naming == []
+
+
+def test_the_files_to_start_first_exist() -> None:
+    assert [name for name in LONGEST_FIRST if not (TESTS / name).is_file()] == []

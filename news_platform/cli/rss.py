@@ -18,9 +18,8 @@ from news_platform.cli.options import emit, json_option, root_option, settings_f
 from news_platform.errors import InputError
 from news_platform.resources import Resources, store_options
 from news_platform.rss import pipeline
-from news_platform.rss.discovery.candidates import candidate_feeds
+from news_platform.rss.discovery.candidates import candidate_feeds, opml_document, opml_feeds
 from news_platform.rss.discovery.discover import DiscoveryReport
-from news_platform.rss.discovery.opml import opml_document, opml_feeds
 from news_platform.rss.export import (
     Order,
     Selection,
@@ -32,12 +31,12 @@ from news_platform.rss.export import (
 from news_platform.rss.ledger.feed_rows import feed_urls
 from news_platform.rss.ledger.status import ledger_status
 from news_platform.rss.options import discovery_options, poll_options, work_options
+from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.rss.sheets import workbook
 from news_platform.rss.sheets.access import sheets_access
 from news_platform.rss.sheets.ensure import ensure_tabs
 from news_platform.rss.sheets.google import Access, Timing
 from news_platform.rss.sheets.sync import SyncReport, open_remembered, run_sync
-from news_platform.rss.surveyed import SurveyedRobots
 from news_platform.storage.objects.store import ObjectStore, open_store
 
 FULL_TEXT_FOLDER = "articles/full_text"

@@ -29,7 +29,7 @@ from news_platform.rss.ledger.status import (
     worst_feeds,
 )
 from news_platform.rss.options import discovery_options, poll_options, work_options
-from news_platform.rss.surveyed import SurveyedRobots
+from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.storage.commit.root import is_paused
 from news_platform.storage.objects.store import ObjectStore, open_store
 

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from news_platform.cli.rss import rss
-from news_platform.rss.discovery.opml import opml_feeds
+from news_platform.rss.discovery.candidates import opml_feeds
 from news_platform.rss.ledger.feed_rows import upsert_feed
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.sample.inputs import place_inputs

@@ -1,10 +1,12 @@
 """Where new feeds come from: the root's OPML file and the links that the crawl has seen."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from html import escape
 
 import polars as pl
+from lxml import etree
 
-from news_platform.rss.discovery.opml import opml_feeds
+from news_platform.errors import InputError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import path_values
 
@@ -49,3 +51,49 @@ def _newest_files(store: ObjectStore, *, days: int) -> Iterator[str]:
 
 def _read(store: ObjectStore, path: str) -> pl.DataFrame:
     return pl.read_parquet(store.read(path), columns=["feed_url", "pages"])
+
+
+def opml_feeds(body: bytes) -> tuple[str, ...]:
+    """Return the feed addresses of an OPML file in order, each once; else raise InputError."""
+    # No entities and no network: the file comes from anywhere.
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, recover=True)
+    try:
+        root = etree.fromstring(body, parser)
+    except (etree.XMLSyntaxError, ValueError) as error:
+        raise InputError(f"not an OPML file: {error}") from error
+    name = "" if root is None else etree.QName(root).localname.lower()
+    if name == "opml":
+        urls = [_feed_url(outline.attrib) for outline in root.iter("outline")]
+    elif name == "object":  # what Google Reader exported
+        urls = [
+            (ident.text or "").removeprefix("feed/")
+            for ident in root.iterfind(".//string[@name='id']")
+        ]
+    else:
+        raise InputError("not an OPML file: its root element is not <opml>")
+    return tuple(dict.fromkeys(url for url in map(_web_address, urls) if url))
+
+
+def opml_document(feeds: Iterable[tuple[str, str]]) -> str:
+    """Return an OPML document of (address, title) pairs, in the order given."""
+    lines = (
+        f'    <outline type="rss" text="{escape(title or url)}" xmlUrl="{escape(url)}"/>'
+        for url, title in feeds
+    )
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n<opml version="2.0">\n  <head>'
+    return "\n".join(
+        (f"{head}<title>Feeds</title></head>\n  <body>", *lines, "  </body>\n</opml>\n")
+    )
+
+
+def _feed_url(attributes: "etree._Attrib") -> str:
+    """Return the address under any spelling of xmlUrl, or ''."""
+    for name, value in attributes.items():
+        if str(name).lower() == "xmlurl":
+            return str(value)
+    return ""
+
+
+def _web_address(text: str) -> str:
+    url = text.strip().replace("feed://", "http://", 1)
+    return url if url.startswith(("http://", "https://")) else ""

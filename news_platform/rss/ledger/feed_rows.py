@@ -1,5 +1,6 @@
 """The Feeds table: who is registered, who is due, what the last poll told."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -7,7 +8,6 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from news_platform.rss.ledger.feed_notes import with_remark
 from news_platform.rss.ledger.tables import FEEDS
 from news_platform.rss.ledger.transactions import LedgerTransaction, read_transaction
 from news_platform.web.urls import canonical_url
@@ -15,6 +15,8 @@ from news_platform.web.urls import canonical_url
 FeedStatus = Literal["active", "dead", "gone", "rejected", "paused"]
 # Asked by the poller: the others were refused, retired, or put aside by a person.
 POLLED = ("active", "dead")
+_OURS = re.compile(r"\s*\[([^\[\]]*)\]\s*\Z")
+_NO_BRACKETS = str.maketrans("[]", "()")
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,3 +217,15 @@ def feed_urls(engine: sa.Engine, *, statuses: Iterable[str] = POLLED) -> list[tu
             .order_by(FEEDS.c.feed_url)
         )
         return [(url, title) for url, title in connection.execute(chosen)]
+
+
+def with_remark(notes: str, remark: str) -> str:
+    """Return the notes with this remark in place of our last one; '' takes it away."""
+    theirs = _OURS.sub("", notes)
+    return f"{theirs} [{remark.translate(_NO_BRACKETS)}]".strip() if remark else theirs.strip()
+
+
+def remark_of(notes: str) -> str:
+    """Return our own remark, or ''."""
+    found = _OURS.search(notes)
+    return found[1] if found else ""

@@ -12,8 +12,13 @@ import sqlalchemy as sa
 
 from news_platform.errors import InputError
 from news_platform.rss.discovery.discover import DiscoveryReport, FeedVerdict
-from news_platform.rss.ledger.feed_notes import remark_of, with_remark
-from news_platform.rss.ledger.feed_rows import POLLED, FeedStatus, upsert_feed
+from news_platform.rss.ledger.feed_rows import (
+    POLLED,
+    FeedStatus,
+    remark_of,
+    upsert_feed,
+    with_remark,
+)
 from news_platform.rss.ledger.tables import FEEDS
 from news_platform.rss.ledger.transactions import LedgerTransaction, write_transaction
 from news_platform.rss.sheets.layout import Layout, key_text

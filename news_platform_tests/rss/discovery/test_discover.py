@@ -13,9 +13,8 @@ import sqlalchemy as sa
 from news_platform.errors import FetchError, InputError
 from news_platform.html.feed_autodiscovery import feed_links, looks_like_html
 from news_platform.isolation.pool import Pool
-from news_platform.rss.discovery.candidates import candidate_feeds
+from news_platform.rss.discovery.candidates import candidate_feeds, opml_document, opml_feeds
 from news_platform.rss.discovery.discover import DiscoveryReport, discover_feeds
-from news_platform.rss.discovery.opml import opml_document, opml_feeds
 from news_platform.rss.ledger.feed_rows import feed_urls, read_feed, unknown_feeds, upsert_feed
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.rss.options import DiscoveryOptions

@@ -2,7 +2,7 @@
 
 import pytest
 
-from news_platform.rss.ledger.feed_notes import remark_of, with_remark
+from news_platform.rss.ledger.feed_rows import remark_of, with_remark
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from news_platform.datasets.domain_metadata import (
     SitemapFacts,
     SourceFacts,
 )
-from news_platform.rss.surveyed import SurveyedRobots
+from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.storage.objects.store import ObjectStore
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)

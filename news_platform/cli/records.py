@@ -10,6 +10,7 @@ import click
 from news_platform.cli.options import emit, json_option, root_option, settings_for
 from news_platform.errors import InputError
 from news_platform.resources import Resources
+from news_platform.source_records.blocks import Verdict
 from news_platform.source_records.options import HEADINGS, TABLES
 from news_platform.source_records.pipeline import (
     RecordsReport,
@@ -21,9 +22,7 @@ from news_platform.source_records.pipeline import (
 from news_platform.source_records.rows import record_document, record_json
 from news_platform.source_records.segment import Segmented
 from news_platform.source_records.setup import flow_options, segment_options
-from news_platform.source_records.snapshot import Snapshot
-from news_platform.source_records.verdicts import Verdict
-from news_platform.source_records.work import segment_snapshot
+from news_platform.source_records.snapshot import Snapshot, segment_snapshot
 
 _SHOWN_CHARS = 100
 

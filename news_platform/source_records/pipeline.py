@@ -22,8 +22,14 @@ from news_platform.datasets.source_records import (
 from news_platform.isolation.pool import Done, Pool
 from news_platform.source_records.options import SegmentOptions
 from news_platform.source_records.rows import quarantine_rows, record_rows
-from news_platform.source_records.snapshot import SUFFIXES, Snapshot
-from news_platform.source_records.work import TARGET, Job, PageResult, lost_page
+from news_platform.source_records.snapshot import (
+    SUFFIXES,
+    TARGET,
+    Job,
+    PageResult,
+    Snapshot,
+    lost_page,
+)
 from news_platform.storage.commit.markers import fingerprint, read_markers, write_marker
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import parquet_bytes, read_table

@@ -7,16 +7,19 @@ from typing import Literal
 
 from news_platform.datasets.source_records import Meta, Provenance, SourceRecord
 from news_platform.errors import InputError
-from news_platform.source_records.blocks import Walked
+from news_platform.source_records.blocks import Verdict, Walked, iter_kept
 from news_platform.source_records.boilerplate import boilerplate_reasons
+from news_platform.source_records.decisions import (
+    attach_headings,
+    drop_by_language,
+    drop_by_length,
+    drop_repeated,
+    merge_tables,
+)
 from news_platform.source_records.dom import decode, parse_html
-from news_platform.source_records.filters import drop_by_language, drop_by_length, drop_repeated
-from news_platform.source_records.headings import attach_headings
 from news_platform.source_records.markdown import is_markup, read_markdown
 from news_platform.source_records.options import SegmentOptions
 from news_platform.source_records.sections import HeadingPath, heuristics
-from news_platform.source_records.tables import merge_tables
-from news_platform.source_records.verdicts import Verdict, iter_kept
 from news_platform.source_records.walk import walk
 
 # The largest real pages have some thousands; more could not be judged within seconds.

@@ -7,7 +7,7 @@ loaded is never looked through for garbage, and the rest seldom.
 
 import gc
 
-from news_platform.source_records.work import segment_job
+from news_platform.source_records.snapshot import segment_job
 from news_platform.text.language import detect
 
 __all__ = ["segment_job"]

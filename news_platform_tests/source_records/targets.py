@@ -2,7 +2,7 @@
 
 import time
 
-from news_platform.source_records.work import Job, PageResult
+from news_platform.source_records.snapshot import Job, PageResult
 from news_platform.source_records.worker import segment_job
 
 

@@ -5,7 +5,7 @@ import pytest
 from news_platform.source_records import blocks as kinds
 from news_platform.source_records.blocks import Block
 from news_platform.source_records.dom import parse_html
-from news_platform.source_records.marks import mark_of
+from news_platform.source_records.events import mark_of
 from news_platform.source_records.walk import walk
 
 

@@ -1,0 +1,99 @@
+"""What is left of a page after length bounds, language and repetition; the order is kept."""
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import groupby
+
+from news_platform.source_records import blocks as kinds
+from news_platform.source_records.blocks import ATTACHED, Verdict, iter_kept
+from news_platform.source_records.duplicates import SeenTexts
+from news_platform.source_records.languages import judge_languages
+from news_platform.source_records.options import SegmentOptions
+
+
+def drop_by_length(verdicts: Sequence[Verdict], options: SegmentOptions) -> None:
+    """Drop what is too short or too long, unless the whitelist knows its section or text."""
+    for verdict in iter_kept(verdicts):
+        size = len(verdict.block.text)
+        if options.min_chars <= size <= options.max_chars or _is_whitelisted(verdict, options):
+            continue
+        verdict.reason = "too_short" if size < options.min_chars else "too_long"
+
+
+def drop_by_language(
+    verdicts: Sequence[Verdict], options: SegmentOptions, *, declared: str | None
+) -> None:
+    """Drop what is in another language than the target."""
+    judge_languages(
+        verdicts, sure=options.min_probability, target=options.language, declared=declared
+    )
+    for verdict in iter_kept(verdicts):
+        if verdict.language and verdict.language.code not in (None, options.language):
+            verdict.reason = "language"
+
+
+def drop_repeated(verdicts: Sequence[Verdict], options: SegmentOptions) -> None:
+    """Drop what says the same as an earlier block of the page."""
+    seen = SeenTexts(similarity=options.similarity, shingle_words=options.shingle_words)
+    for verdict in iter_kept(verdicts):
+        if seen.is_repeated(verdict.block.text):
+            verdict.reason = "duplicate"
+
+
+def _is_whitelisted(verdict: Verdict, options: SegmentOptions) -> bool:
+    pattern = _whitelist(options.whitelist)
+    return bool(
+        pattern and (pattern.search(verdict.block.text) or pattern.search(verdict.section or ""))
+    )
+
+
+@lru_cache(maxsize=32)
+def _whitelist(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns)) if patterns else None
+
+
+_DEEPEST = 6
+# A short or repeated heading is no record, but a section all the same.
+_OPEN = (None, "too_short", "too_long", "language", "duplicate")
+
+
+def attach_headings(verdicts: Sequence[Verdict]) -> None:
+    """Make every heading and row of column names the context of the blocks below it.
+
+    A heading with nothing below it, or only crumbs, stays a block of its own: it would be lost
+    otherwise. One whose text was dropped on purpose goes with it.
+    """
+    for verdict, has_text in _headings(verdicts):
+        if has_text:
+            verdict.reason = ATTACHED
+    for verdict in verdicts:
+        if verdict.is_kept and verdict.block.kind == kinds.COLUMNS:
+            verdict.reason = ATTACHED
+
+
+def _headings(verdicts: Sequence[Verdict]) -> Iterator[tuple[Verdict, bool]]:
+    """Yield the headings that head a section, last first, and whether it has any text."""
+    has_text = [False] * (_DEEPEST + 1)
+    for verdict in reversed(verdicts):
+        level = verdict.block.level
+        if level and verdict.reason in _OPEN:
+            yield verdict, has_text[level]
+            has_text[level:] = [False] * (_DEEPEST + 1 - level)
+        elif not level and verdict.section is not None and verdict.reason != "too_short":
+            has_text = [True] * (_DEEPEST + 1)
+
+
+_ROWS = (kinds.ROW, kinds.COLUMNS)
+
+
+def merge_tables(verdicts: Sequence[Verdict]) -> None:
+    """Make the first kept row of every table stand for the whole of it, one line a row."""
+    rows = [verdict for verdict in verdicts if verdict.is_kept and verdict.block.kind in _ROWS]
+    for _, group in groupby(rows, key=lambda verdict: verdict.block.hints["table"]):
+        first, *rest = group
+        first.block.text = "\n".join(f"| {row.block.text} |" for row in (first, *rest))
+        first.block.link_chars += sum(row.block.link_chars for row in rest)
+        first.block.kind = kinds.TABLE
+        for row in rest:
+            row.reason = ATTACHED

@@ -14,6 +14,7 @@ from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.consumer import SurveyOptions, SurveyReport
 from news_platform.domain_metadata.fetchers import AskOptions
+from news_platform.domain_metadata.generated_research import offer_again
 from news_platform.domain_metadata.pipeline import (
     QUEUE_DATASET,
     QueueReport,
@@ -23,7 +24,6 @@ from news_platform.domain_metadata.pipeline import (
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import import_file, raw_batches, strays
 from news_platform.domain_metadata.results import read_metadata
-from news_platform.domain_metadata.resurvey import offer_again
 from news_platform.errors import InputError
 from news_platform.resources import Resources
 from news_platform.storage.commit.markers import read_markers, read_report

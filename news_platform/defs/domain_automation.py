@@ -6,7 +6,11 @@ import dagster as dg
 
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.defs.reconcile import new_partitions
-from news_platform.domain_metadata.catalog import CATALOG_PATH, read_catalog, seed_from_catalog
+from news_platform.domain_metadata.generated_research import (
+    CATALOG_PATH,
+    read_catalog,
+    seed_from_catalog,
+)
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import raw_batches
 from news_platform.resources import DataRoot, Ledger

@@ -15,7 +15,7 @@ from email.utils import parsedate_to_datetime
 from functools import partial
 from heapq import nlargest
 from operator import itemgetter
-from typing import ParamSpec, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 from news_platform.datasets.domain_metadata import sanitized_domain
 from news_platform.datasets.research_datasets import PartitionInfo
@@ -28,12 +28,59 @@ from news_platform.domain_metadata.results import (
     write_result,
 )
 from news_platform.domain_metadata.survey import Surveyed, survey_domain
-from news_platform.domain_metadata.writers import Writers
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import PoliteFetcher
 
-P = ParamSpec("P")
 T = TypeVar("T")
+
+_GATHER_SECONDS = 0.02
+# A turn is to stay far shorter than a lease, also where every write waits for the disk.
+_MOST_AT_ONCE = 16
+
+
+class Writers(Generic[T]):
+    """At most `threads` turns at once, each on a thread of the running loop's own pool."""
+
+    def __init__(self, write: Callable[[Sequence[T]], None], *, threads: int) -> None:
+        self._write = write
+        self._idle = threads
+        self._waiting: list[tuple[T, asyncio.Future[None]]] = []
+        self._gathering = False
+
+    async def store(self, result: T) -> None:
+        """Return once the result is stored; raise what kept its turn from that."""
+        loop = asyncio.get_running_loop()
+        stored: asyncio.Future[None] = loop.create_future()
+        self._waiting.append((result, stored))
+        if not self._gathering:
+            self._gathering = True
+            loop.call_later(_GATHER_SECONDS, self._start)
+        await stored
+
+    def _start(self) -> None:
+        self._gathering = False
+        loop = asyncio.get_running_loop()
+        while self._idle and self._waiting:
+            share = min(-(-len(self._waiting) // self._idle), _MOST_AT_ONCE)
+            taken, self._waiting = self._waiting[:share], self._waiting[share:]
+            self._idle -= 1
+            turn = loop.run_in_executor(None, self._write, [result for result, _ in taken])
+            turn.add_done_callback(partial(self._finish, [stored for _, stored in taken]))
+
+    def _finish(self, waiters: Sequence[asyncio.Future[None]], turn: asyncio.Future[None]) -> None:
+        error = turn.exception()
+        for stored in waiters:
+            if stored.done():
+                continue  # nobody waits for it any more
+            if error is not None:
+                stored.set_exception(error)
+            else:
+                stored.set_result(None)
+        self._idle += 1
+        self._start()
+
+
+P = ParamSpec("P")
 
 _SLOWEST_KEPT = 10
 # One transaction for many finished domains; a crash before it costs a look at their markers.

@@ -30,7 +30,7 @@ from news_platform.domain_metadata.raw_files import (
     sha256,
     write_dropped,
 )
-from news_platform.domain_metadata.repair import reopen_lost
+from news_platform.domain_metadata.results import reopen_lost
 from news_platform.errors import InputError
 from news_platform.storage.commit.markers import fingerprint, read_markers, write_marker
 from news_platform.storage.objects.store import ObjectStore

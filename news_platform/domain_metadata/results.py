@@ -14,6 +14,7 @@ from news_platform.datasets.domain_metadata import (
     sanitized_domain,
 )
 from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.survey import Surveyed
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import NotFound, ObjectStore
@@ -114,3 +115,21 @@ def _broken(store: ObjectStore, folder: str, names: frozenset[str]) -> Iterator[
             yield f"{folder}/{name}: missing"
         elif hashlib.sha256(store.read(f"{folder}/{name}")).hexdigest() != sha256:
             yield f"{folder}/{name}: bytes differ from the recorded sha256"
+
+
+def reopen_lost(
+    batch: PartitionInfo, *, store: ObjectStore, queue: DomainQueue, now: float
+) -> list[str]:
+    """Reopen the finished domains that lack a file or have other bytes; return their names.
+
+    A batch with open messages is left alone: only somebody who runs a finished one again can mean
+    that something is missing, and looking costs a read a file.
+    """
+    if queue.waiting(batch.key).messages:
+        return []
+    whole = whole_folders(store, batch, read_stored(store, batch))
+    finished = {domain: domain_folder(batch, domain) for domain in queue.finished(batch.key)}
+    lost = sorted(domain for domain, folder in finished.items() if folder not in whole)
+    store.delete([f"{finished[domain]}/{SUCCESS_FILE}" for domain in lost])
+    queue.reopen_finished(batch.key, lost, now=now)
+    return lost

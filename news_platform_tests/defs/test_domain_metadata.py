@@ -22,7 +22,7 @@ from news_platform.defs.domain_automation import (
 )
 from news_platform.defs.domain_metadata import EDGES, PARTITIONS, defs
 from news_platform.defs.resources import dagster_resources
-from news_platform.domain_metadata.catalog import CATALOG_PATH
+from news_platform.domain_metadata.generated_research import CATALOG_PATH
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import raw_batches
 from news_platform.resources import DataRoot, Ledger, Resources

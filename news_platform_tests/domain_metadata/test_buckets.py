@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 
 from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.domain_metadata.generated_research import offer_again
 from news_platform.domain_metadata.pipeline import queue_batch
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import import_file
 from news_platform.domain_metadata.results import iter_broken
-from news_platform.domain_metadata.resurvey import offer_again
 from news_platform.domain_metadata.table import (
     build_changes,
     build_table,

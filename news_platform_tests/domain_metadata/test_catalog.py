@@ -6,7 +6,11 @@ from datetime import date
 import polars as pl
 
 from news_platform.datasets.research_datasets import EnhancedResearchDataset, PartitionInfo
-from news_platform.domain_metadata.catalog import newly_seen, research_file, seed_from_catalog
+from news_platform.domain_metadata.generated_research import (
+    newly_seen,
+    research_file,
+    seed_from_catalog,
+)
 from news_platform.storage.objects.store import ObjectStore
 
 

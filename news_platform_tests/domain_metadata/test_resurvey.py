@@ -6,10 +6,10 @@ from datetime import date
 import pytest
 
 from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.domain_metadata.generated_research import offer_again
 from news_platform.domain_metadata.pipeline import queue_batch
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import import_file
-from news_platform.domain_metadata.resurvey import offer_again
 from news_platform.domain_metadata.table import build_changes, build_table, read_changes
 from news_platform.errors import InputError
 from news_platform.storage.objects.store import ObjectStore

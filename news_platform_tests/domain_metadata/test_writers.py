@@ -8,7 +8,7 @@ from itertools import chain
 
 import pytest
 
-from news_platform.domain_metadata.writers import Writers
+from news_platform.domain_metadata.consumer import Writers
 from news_platform.errors import StorageError
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
-from email.utils import parsedate_to_datetime
 from functools import partial
 from heapq import nlargest
 from operator import itemgetter
@@ -30,6 +29,7 @@ from news_platform.domain_metadata.results import (
 from news_platform.domain_metadata.survey import Surveyed, survey_domain
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import PoliteFetcher
+from news_platform.web.retry_after import parse_retry_after
 
 T = TypeVar("T")
 
@@ -280,8 +280,8 @@ class Consumer:
         options = self._options
         if surveyed.outcome.verdict != "retry" or claim.tries >= options.max_tries:
             return None
-        asked = _retry_after_seconds(surveyed.retry_after, now=self._context.clock())
-        wait = max(options.retry_seconds * 2 ** (claim.tries - 1), asked)
+        asked = parse_retry_after(surveyed.retry_after or "", now=self._context.clock())
+        wait = max(options.retry_seconds * 2 ** (claim.tries - 1), asked or 0)
         return wait if wait <= options.max_retry_seconds else None
 
     def _claim(self) -> list[Claim]:
@@ -329,15 +329,3 @@ def _first(error: Exception) -> Exception:
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     return error
-
-
-def _retry_after_seconds(header: str | None, *, now: datetime) -> float:
-    """Read a Retry-After header, seconds or a date; what cannot be read asks for nothing."""
-    if header is None:
-        return 0.0
-    if header.strip().isdecimal():
-        return float(header.strip()[:9])
-    try:
-        return max(0.0, (parsedate_to_datetime(header) - now).total_seconds())
-    except (ValueError, TypeError, OverflowError):
-        return 0.0

@@ -33,12 +33,12 @@ from news_platform.rss.ledger.outcomes import (
 )
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
 from news_platform.rss.options import WorkOptions
-from news_platform.rss.polling import poll_schedule
 from news_platform.rss.robots_gate import KnownRobots, RobotsGate
 from news_platform.rss.tasks import Document
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.text.hashes import text_hash
 from news_platform.web.fetch import PoliteFetcher, Response
+from news_platform.web.retry_after import requested_wait_seconds
 from news_platform.web.urls import canonical_url, url_hash
 
 _WORD = re.compile(r"\w+")
@@ -183,7 +183,7 @@ class _WorkRun:
         except FetchError as error:
             return await self._fail(claim, error.reason, soft=error.reason not in _HARD_REASONS)
         if answer.status != 200:
-            wait = poll_schedule.asked_wait_seconds(answer.headers, now=self.context.clock())
+            wait = requested_wait_seconds(answer.headers, now=self.context.clock())
             soft = answer.status in _SOFT
             return await self._fail(claim, f"status {answer.status}", soft=soft, wait=wait)
         return await self._read(claim, answer)

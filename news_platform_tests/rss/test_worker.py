@@ -23,6 +23,7 @@ from news_platform.web.robots import Robots
 from news_platform.web.urls import canonical_url, url_hash
 from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.rss.web import page
+from news_platform_tests.web.test_retry_after import HOSTILE_HEADERS
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 FEED = "https://post.example/rss"
@@ -335,6 +336,18 @@ def test_what_will_not_get_better_is_closed_at_once(
     (row,) = rows(quick_desk.engine)
     assert (row.status, row.error_msg) == (status, message)
     assert quick_desk.work({}).claimed == 0
+
+
+@pytest.mark.parametrize("headers", HOSTILE_HEADERS)
+def test_a_hostile_wait_header_leaves_the_other_articles_alone(
+    quick_desk: Desk, headers: dict[str, str]
+) -> None:
+    hostile, good = f"{SITE}/hostile", f"{SITE}/bridge"
+    add_pending(quick_desk.engine, hostile, good)
+    answers = {hostile: response(hostile, status=503, headers=headers), good: page("the bridge")}
+    assert quick_desk.work(answers).outcomes == {"retry": 1, "stored": 1}
+    (retried,) = (row for row in rows(quick_desk.engine) if row.status == "pending")
+    assert timedelta(0) < retried.next_try_at - NOW <= timedelta(days=1)
 
 
 def test_clean_text_is_cut_at_a_word_end_but_hash_and_length_are_of_all(

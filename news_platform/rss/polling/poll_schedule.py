@@ -1,18 +1,13 @@
 """When to ask a feed again and how healthy it is: pure arithmetic on what the last answers told."""
 
 import hashlib
-import re
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
 
 from news_platform.rss.options import PollOptions
 
-_MAX_AGE = re.compile(r"(?:^|[\s,])(?:s-maxage|max-age)\s*=\s*\"?(\d+)", re.IGNORECASE)
-# As much as a feed may keep us away by Retry-After or Cache-Control.
-_LONGEST_WISH_SECONDS = 24 * 3600
 _JITTER = 0.1
 
 
@@ -37,14 +32,6 @@ def jittered(seconds: int, *, key: str) -> int:
     """Return the interval moved by up to a tenth, always the same for the same key."""
     draw = int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "big") / 2**32
     return int(seconds * (1 - _JITTER + 2 * _JITTER * draw))
-
-
-def asked_wait_seconds(headers: Mapping[str, str], *, now: datetime) -> int:
-    """Return how long the server asks us to stay away (Retry-After, Cache-Control), 0 if not."""
-    wishes = [_retry_after(headers.get("retry-after", ""), now=now)]
-    if found := _MAX_AGE.search(headers.get("cache-control", "")):
-        wishes.append(int(found[1]))
-    return min(max(wishes), _LONGEST_WISH_SECONDS)
 
 
 def failure_wait_seconds(errors_in_row: int, *, options: PollOptions) -> int:
@@ -76,15 +63,3 @@ def _rhythm_seconds(dates: Iterable[datetime], *, now: datetime) -> float | None
     latest = sorted((date for date in dates if date <= now), reverse=True)[:20]
     gaps = [(a - b).total_seconds() for a, b in pairwise(latest)]
     return median(gaps) if gaps else None
-
-
-def _retry_after(value: str, *, now: datetime) -> int:
-    text = value.strip()
-    if text.isdigit():
-        return int(text)
-    try:
-        moment = parsedate_to_datetime(text)
-    except (ValueError, TypeError, IndexError):
-        return 0
-    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return max(int((aware - now).total_seconds()), 0)

@@ -30,6 +30,7 @@ from news_platform.rss.polling import poll_schedule
 from news_platform.rss.tasks import Document
 from news_platform.web.fetch import Fetcher, Response
 from news_platform.web.redirects import is_moved_for_good
+from news_platform.web.retry_after import requested_wait_seconds
 from news_platform.web.urls import canonical_url
 
 _NOT_MODIFIED = 304
@@ -176,7 +177,7 @@ async def _judge(
         return Polled(feed, "gone", {**_stamp(answer, now), "status": "gone", "remark": "410 Gone"})
     if answer.status != 200:
         kind = "soft" if answer.status in _SOFT else "hard"
-        wait = poll_schedule.asked_wait_seconds(answer.headers, now=now)
+        wait = requested_wait_seconds(answer.headers, now=now)
         reason = f"status_{answer.status}"
         return _failed(feed, reason, options=options, now=now, wait=wait, kind=kind, answer=answer)
     body_hash = hashlib.sha256(answer.body).hexdigest()
@@ -268,7 +269,7 @@ def _alive(
     feed: FeedRow, answer: Response, newest: datetime | None, interval: int, *, now: datetime
 ) -> dict[str, Any]:
     silent = poll_schedule.days_without_update(newest, now=now)
-    wait = max(interval, poll_schedule.asked_wait_seconds(answer.headers, now=now))
+    wait = max(interval, requested_wait_seconds(answer.headers, now=now))
     return {
         "status": "active",
         "errors_in_row": 0,

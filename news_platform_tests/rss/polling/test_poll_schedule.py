@@ -47,24 +47,6 @@ def test_jitter_stays_within_a_tenth_and_is_always_the_same() -> None:
     assert moved == [poll_schedule.jittered(1_000, key=f"feed {n}") for n in range(100)]
 
 
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({}, 0),
-        ({"retry-after": "120"}, 120),
-        ({"retry-after": "Mon, 03 Nov 2025 12:05:00 GMT"}, 300),
-        ({"retry-after": "Mon, 03 Nov 2025 11:00:00 GMT"}, 0),
-        ({"retry-after": "soon"}, 0),
-        ({"cache-control": "public, max-age=600"}, 600),
-        ({"cache-control": "max-age=60", "retry-after": "90"}, 90),
-        ({"cache-control": "no-store"}, 0),
-        ({"retry-after": "99999999"}, 24 * HOUR),
-    ],
-)
-def test_the_servers_wish_is_heard(headers: dict[str, str], seconds: int) -> None:
-    assert poll_schedule.asked_wait_seconds(headers, now=NOW) == seconds
-
-
 def test_failures_are_answered_with_growing_patience_up_to_the_probe() -> None:
     waits = [poll_schedule.failure_wait_seconds(n, options=OPTIONS) for n in (1, 2, 3, 10, 50)]
     assert waits == [3 * HOUR, 6 * HOUR, 12 * HOUR, 168 * HOUR, 168 * HOUR]

@@ -21,6 +21,7 @@ from news_platform.rss.polling.poller import PollReport, poll_feeds
 from news_platform.web.fetch import Response
 from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.rss.web import items, rss
+from news_platform_tests.web.test_retry_after import HOSTILE_HEADERS
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 FEED = "https://post.example/rss"
@@ -227,6 +228,22 @@ def test_retry_after_keeps_us_away(sqlite_ledger: sa.Engine, parse_pool: Pool) -
     row = feed_row(sqlite_ledger)
     assert row.next_poll_at - NOW > timedelta(hours=17)
     assert (row.status, row.errors_in_row) == ("active", 1)
+
+
+@pytest.mark.parametrize("status", [200, 304, 503])
+@pytest.mark.parametrize("headers", HOSTILE_HEADERS)
+def test_a_hostile_wait_header_leaves_the_other_feeds_alone(
+    sqlite_ledger: sa.Engine, parse_pool: Pool, headers: dict[str, str], status: int
+) -> None:
+    hostile = "https://hostile.example/rss"
+    register(sqlite_ledger, hostile, FEED)
+    feed = rss(items(["a"], newest=NOW))
+    answers = {FEED: feed, hostile: response(hostile, status=status, body=feed, headers=headers)}
+    report = poll(sqlite_ledger, parse_pool, answers)
+    assert report.feeds == 2
+    assert (feed_row(sqlite_ledger).last_status, len(rows(sqlite_ledger))) == (200, 1)
+    waits = feed_row(sqlite_ledger, hostile).next_poll_at - NOW
+    assert timedelta(0) < waits < timedelta(hours=27)
 
 
 def test_a_permanent_redirect_rewrites_the_address(ledger: sa.Engine, parse_pool: Pool) -> None:

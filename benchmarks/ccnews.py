@@ -25,7 +25,7 @@ from matplotlib import pyplot as plt
 from benchmarks.ccnews_peers import PEERS, measure_peer
 from benchmarks.ccnews_runs import NAME
 from news_platform.ccnews.page import PageOptions
-from news_platform.ccnews.pool import Crew, CrewOptions, Target, collect_targets
+from news_platform.ccnews.pool import Crew, CrewOptions, WarcSource, collect_targets
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import open_store
 
@@ -146,7 +146,7 @@ def _wall_seconds(warc: Path, folder: Path, workers: int) -> float:
         attempt="bench",
     )
     started = time.monotonic()
-    report = collect_targets([Target(name, (source,)) for name in names], crew)
+    report = collect_targets([WarcSource(name, (source,)) for name in names], crew)
     assert not report.failed
     return time.monotonic() - started
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.ccnews_bare import bare_loop
 from news_platform.ccnews.page import PageOptions
-from news_platform.ccnews.worker import CollectTask, Place, collect_task
+from news_platform.ccnews.worker import CollectTask, StoreAddress, collect_task
 from news_platform.storage.objects.store import StoreOptions
 
 # A name with a day, as the crawl gives them; the file itself may be called anything.
@@ -43,8 +43,8 @@ def _task(path: Path, folder: Path) -> CollectTask:
     return CollectTask(
         path=NAME,
         size_bytes=path.stat().st_size,
-        sources=(Place(str(folder / "in"), StoreOptions()),),
-        root=Place(str(folder / "root"), StoreOptions()),
+        sources=(StoreAddress(str(folder / "in"), StoreOptions()),),
+        root=StoreAddress(str(folder / "root"), StoreOptions()),
         scratch=str(folder / "scratch"),
         options=PageOptions(),
         attempt="bench",

@@ -29,7 +29,7 @@ _FOOTER_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
-class Footer:
+class ParquetFooter:
     """What the end of a Parquet file says; `problem` when it says nothing readable."""
 
     path: str
@@ -38,14 +38,14 @@ class Footer:
     problem: str = ""
 
 
-def read_footers(store: ObjectStore, *, day: date) -> tuple[Footer, ...]:
+def read_footers(store: ObjectStore, *, day: date) -> tuple[ParquetFooter, ...]:
     """Read the footer of every raw_news file that lies in a day's folder."""
     found = list(store.list(raw_news_day_prefix(day)))
     with ThreadPoolExecutor(_CONCURRENT_READS) as threads:
         return tuple(threads.map(partial(_footer, store), found))
 
 
-def row_problems(store: ObjectStore, footers: Iterable[Footer], *, day: date) -> list[str]:
+def row_problems(store: ObjectStore, footers: Iterable[ParquetFooter], *, day: date) -> list[str]:
     """Compare the rows that the files hold with those that the markers state."""
     stated = {
         path: marker.languages[language]
@@ -63,7 +63,7 @@ def row_problems(store: ObjectStore, footers: Iterable[Footer], *, day: date) ->
     return problems
 
 
-def schema_problems(footers: Iterable[Footer]) -> list[str]:
+def schema_problems(footers: Iterable[ParquetFooter]) -> list[str]:
     """Name the files whose columns are not exactly those of raw_news."""
     expected = arrow_schema(RAW_NEWS)
     return [
@@ -104,12 +104,12 @@ def uncollected(
     ]
 
 
-def _footer(store: ObjectStore, info: ObjectInfo) -> Footer:
+def _footer(store: ObjectStore, info: ObjectInfo) -> ParquetFooter:
     try:
         file = pq.ParquetFile(_TailFile(store, info))
-        return Footer(info.path, file.metadata.num_rows, file.schema_arrow)
+        return ParquetFooter(info.path, file.metadata.num_rows, file.schema_arrow)
     except (pa.ArrowException, OSError) as error:
-        return Footer(info.path, problem=f"unreadable: {error}")
+        return ParquetFooter(info.path, problem=f"unreadable: {error}")
 
 
 class _TailFile(io.RawIOBase):

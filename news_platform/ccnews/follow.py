@@ -28,7 +28,7 @@ _RESTING_A_TICK = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class FollowState:
     """What one tick leaves to the next; months are told by the ISO form of their first day.
 
     `since` is the first followed day; `settled` maps an older month that was found complete to what
@@ -42,7 +42,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class FollowReport:
     """What one tick saw: `stale` days with their listing's fingerprint, newest first.
 
     `news` are the recent listings that have changed since the last tick.
@@ -50,11 +50,11 @@ class Look:
 
     stale: Mapping[str, str]
     news: tuple[Listing, ...]
-    memory: Memory
+    memory: FollowState
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class FollowScope:
     """The days in question: from `since` on or collected before, `max_warcs` of each at most."""
 
     since: str
@@ -75,21 +75,21 @@ class Scope:
         return sorted((month for month in months if month < before), reverse=True)
 
 
-def look(
+def check_listings(
     crawl: ObjectStore,
     root: ObjectStore,
     *,
     today: date,
-    memory: Memory,
+    memory: FollowState,
     materialized: Iterable[str],
     max_warcs: int | None = None,
-) -> Look:
+) -> FollowReport:
     """Compare the listing with the ledger for the days in question."""
     recent = _recent_listings(crawl, root, today=today)
     since = memory.since or _newest_day(recent)
     if since is None:
-        return Look({}, (), memory)
-    scope = Scope(since, frozenset(materialized), max_warcs)
+        return FollowReport({}, (), memory)
+    scope = FollowScope(since, frozenset(materialized), max_warcs)
     stale = {
         day: value for listing in recent for day, value in _stale_days(root, listing, scope).items()
     }
@@ -97,10 +97,10 @@ def look(
     oldest_recent = previous_month(today)
     for month in _due(scope.older_months(oldest_recent), settled, turn=memory.turn):
         stale |= _look_at_older(crawl, root, month, scope=scope, settled=settled)
-    return Look(
+    return FollowReport(
         stale=dict(sorted(stale.items(), reverse=True)),
         news=tuple(one for one in recent if memory.seen.get(_key(one.month)) != one.etag),
-        memory=Memory(
+        memory=FollowState(
             since=since,
             turn=memory.turn + 1,
             settled=settled,
@@ -128,7 +128,12 @@ def _due(older: Sequence[date], settled: Mapping[str, str], *, turn: int) -> lis
 
 
 def _look_at_older(
-    crawl: ObjectStore, root: ObjectStore, month: date, *, scope: Scope, settled: dict[str, str]
+    crawl: ObjectStore,
+    root: ObjectStore,
+    month: date,
+    *,
+    scope: FollowScope,
+    settled: dict[str, str],
 ) -> Mapping[str, str]:
     """Return the stale days of an older month; note it as settled when there is none."""
     listing = fetch_listing(crawl, root, month=month)
@@ -144,7 +149,7 @@ def _look_at_older(
     return stale
 
 
-def _stale_days(root: ObjectStore, listing: Listing, scope: Scope) -> Mapping[str, str]:
+def _stale_days(root: ObjectStore, listing: Listing, scope: FollowScope) -> Mapping[str, str]:
     """Return the days in question that lack a listed WARC."""
     collected = collected_names_of_month(root, month=listing.month)
     stale: dict[str, str] = {}

@@ -37,7 +37,7 @@ class ByteSource(Protocol):
         ...
 
 
-class Source:
+class PushbackReader:
     """Hand out a stream's bytes in slices and take unused ones back."""
 
     def __init__(self, stream: ByteSource) -> None:
@@ -71,10 +71,10 @@ class Source:
         return data[:size]
 
 
-class _Member:
+class _GzipMember:
     """One gzip member as a readable stream; `read` never raises, the state tells what happened."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: PushbackReader) -> None:
         self.offset = source.position
         self.is_damaged = False
         self.is_cut = False
@@ -136,21 +136,21 @@ class _Member:
             self.is_cut = not _seek_next_member(self._source, b"".join(self._seen))
 
 
-class Frame:
+class MemberGroup:
     """A readable run of members of which only the first starts a record.
 
     Common Crawl has one member a frame; other writers flush a record in pieces. After `drain` the
     frame is sound, or damaged, or cut: the stream ends within it with nothing to go on from.
     """
 
-    def __init__(self, member: _Member, source: Source) -> None:
+    def __init__(self, member: _GzipMember, source: PushbackReader) -> None:
         self.offset = member.offset
         self.length = 0
         self.head = member.ahead[:64]
-        self.follower: _Member | None = None
+        self.follower: _GzipMember | None = None
         self.is_damaged = False
         self.is_cut = False
-        self._member: _Member | None = member
+        self._member: _GzipMember | None = member
         self._source = source
         self._unread = b""
         self._size = 0
@@ -191,28 +191,28 @@ class Frame:
         while self.read(_CHUNK_BYTES):
             pass
 
-    def _close_member(self, member: _Member) -> None:
+    def _close_member(self, member: _GzipMember) -> None:
         member.leave()
         self._member = None
         self.length = self._source.position - self.offset
         self.is_damaged, self.is_cut = member.is_damaged, member.is_cut
         if not self.is_cut and self._source.peek(1):
-            self.follower = _Member(self._source)
+            self.follower = _GzipMember(self._source)
             if self.follower.is_sound and not self.follower.ahead.startswith(_RECORD_MAGIC):
                 self._member, self.follower = self.follower, None
 
 
-def iter_frames(source: Source) -> Iterator[Frame]:
+def iter_member_groups(source: PushbackReader) -> Iterator[MemberGroup]:
     """Yield the frames one after another; what the caller leaves unread is drained."""
-    member = _Member(source) if source.peek(1) else None
+    member = _GzipMember(source) if source.peek(1) else None
     while member:
-        frame = Frame(member, source)
+        frame = MemberGroup(member, source)
         yield frame
         frame.drain()
         member = frame.follower
 
 
-def _seek_next_member(source: Source, window: bytes) -> bool:
+def _seek_next_member(source: PushbackReader, window: bytes) -> bool:
     """Move the source to the next member that starts a WARC record after the window's first byte.
 
     False when the stream ends without one: then the damage reaches its end.

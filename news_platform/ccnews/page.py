@@ -1,4 +1,4 @@
-"""Pure: one raw response in, one page with its text and language out, or Dropped and why."""
+"""Pure: one raw response in, one page with its text and language out, or DroppedRecord and why."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from resiliparse.parse.html import DOMNode, HTMLTree
 from resiliparse.parse.lang import detect_fast
 
 from news_platform.ccnews.http import HttpHead, parse_head, plain_body
-from news_platform.ccnews.warc import Dropped, RecordInfo, Response
+from news_platform.ccnews.warc import DroppedRecord, RecordInfo, WarcResponse
 from news_platform.html.decode import decoded
 from news_platform.html.page_metadata import FeedLink, Stated, feed_links, stated_facts
 from news_platform.web.urls import reversed_domain, surt
@@ -39,7 +39,7 @@ class PageOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class CrawledPage:
     """One row of raw_news and its facts for captures and feed_candidates; `tree` is UTF-8."""
 
     record: RecordInfo
@@ -55,12 +55,12 @@ class Page:
     feeds: tuple[FeedLink, ...]
 
 
-def read_page(response: Response, options: PageOptions) -> Page | Dropped:
+def read_page(response: WarcResponse, options: PageOptions) -> CrawledPage | DroppedRecord:
     """Turn an archived response into a page, or say why it is none."""
     http = parse_head(response.head)
     host = reversed_domain(response.record.uri)
     if reason := _refusal(response, http, host=host, options=options):
-        return Dropped(reason, response.record.offset)
+        return DroppedRecord(reason, response.record.offset)
     body = plain_body(response.body, http, max_bytes=options.max_page_bytes)
     html, utf8 = decoded(body, http.charset)
     tree = HTMLTree.parse(html)
@@ -68,8 +68,8 @@ def read_page(response: Response, options: PageOptions) -> Page | Dropped:
     ranks = detect_fast(text, n_results=_LANGUAGES) if text.strip() else []
     main_lang = ranks[0][0] if ranks else "unknown"
     if options.languages and main_lang not in options.languages:
-        return Dropped("filtered_language", response.record.offset)
-    return Page(
+        return DroppedRecord("filtered_language", response.record.offset)
+    return CrawledPage(
         record=response.record,
         http=http,
         tree=utf8,
@@ -84,7 +84,9 @@ def read_page(response: Response, options: PageOptions) -> Page | Dropped:
     )
 
 
-def _refusal(response: Response, http: HttpHead, *, host: str, options: PageOptions) -> str | None:
+def _refusal(
+    response: WarcResponse, http: HttpHead, *, host: str, options: PageOptions
+) -> str | None:
     if not response.record.uri:
         return "no_uri"
     if _mime(response, http) not in options.mimes:
@@ -98,7 +100,7 @@ def _refusal(response: Response, http: HttpHead, *, host: str, options: PageOpti
     return None
 
 
-def _mime(response: Response, http: HttpHead) -> str | None:
+def _mime(response: WarcResponse, http: HttpHead) -> str | None:
     """Return the declared type; a response that declares none is taken for what it looks like."""
     if http.mime or response.payload_type:
         return http.mime or response.payload_type

@@ -15,9 +15,9 @@ from typing import Protocol
 from urllib.parse import quote
 
 from news_platform.ccnews.gzip_members import ByteSource
-from news_platform.ccnews.page import EXTRACTOR_VERSION, Page, PageOptions, read_page
-from news_platform.ccnews.warc import Dropped, Response, first_record_day, iter_responses
-from news_platform.ccnews.writer import WarcWriter, Written
+from news_platform.ccnews.page import EXTRACTOR_VERSION, CrawledPage, PageOptions, read_page
+from news_platform.ccnews.warc import DroppedRecord, WarcResponse, first_record_day, iter_responses
+from news_platform.ccnews.writer import WarcWriter, WrittenWarc
 from news_platform.datasets.captures import captures_path
 from news_platform.datasets.collected import (
     Collected,
@@ -55,7 +55,7 @@ class Watcher(Protocol):
         """Return the stream to read from."""
         ...
 
-    def tell_record(self, response: Response, rows: int) -> None:
+    def tell_record(self, response: WarcResponse, rows: int) -> None:
         """Hear that work on this response begins, with the rows so far."""
         ...
 
@@ -71,7 +71,7 @@ class Unwatched:
         """Return the stream itself."""
         return stream
 
-    def tell_record(self, response: Response, rows: int) -> None:
+    def tell_record(self, response: WarcResponse, rows: int) -> None:
         """Tell nobody."""
 
     def begin_wait(self) -> None:
@@ -120,20 +120,20 @@ def collect_warc(
 
 def extract_pages(
     stream: ByteSource, *, name: str, options: PageOptions, attempt: Attempt, watcher: Watcher
-) -> tuple[Written, Mapping[str, int]]:
+) -> tuple[WrittenWarc, Mapping[str, int]]:
     """Write the pages of a WARC to the scratch folder; also return what was dropped, by reason."""
     writer = WarcWriter(attempt.scratch, warc=name, options=options)
     dropped: Counter[str] = Counter()
     for item in iter_responses(stream, name=name, max_body_bytes=options.max_page_bytes):
-        found: Page | Dropped
-        if isinstance(item, Dropped):
+        found: CrawledPage | DroppedRecord
+        if isinstance(item, DroppedRecord):
             found = item
         elif item.record.number in attempt.skip:
-            found = Dropped(attempt.skip[item.record.number], item.record.offset)
+            found = DroppedRecord(attempt.skip[item.record.number], item.record.offset)
         else:
             watcher.tell_record(item, writer.rows)
             found = read_page(item, options)
-        if isinstance(found, Dropped):
+        if isinstance(found, DroppedRecord):
             dropped[found.reason] += 1
         else:
             writer.write(found)
@@ -141,7 +141,7 @@ def extract_pages(
     return writer.close(), dropped
 
 
-def publish_warc(root: ObjectStore, marker: Collected, written: Written) -> None:
+def publish_warc(root: ObjectStore, marker: Collected, written: WrittenWarc) -> None:
     """Make the stored files of the WARC equal to those written, then write its marker.
 
     A marker that says the same already stays, so that nothing that follows it is built again.

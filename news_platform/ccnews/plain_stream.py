@@ -6,7 +6,7 @@ after its last record.
 
 import re
 
-from news_platform.ccnews.gzip_members import Source
+from news_platform.ccnews.gzip_members import PushbackReader
 
 # More than a reader's buffer and the longest header it accepts, so a record's header is inside.
 _WINDOW_BYTES = 192 << 10
@@ -14,10 +14,10 @@ _RECORD_MAGIC = b"WARC/"
 _BLANK_LINE = re.compile(rb"\r*\n\r*\n")
 
 
-class Tape:
+class PlainStream:
     """A readable stream that remembers the header of the record in hand and how it all ended."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: PushbackReader) -> None:
         self._source = source
         self._window = b""
         self._end = 0

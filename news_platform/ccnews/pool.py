@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory, gettempdir
 
 from news_platform.ccnews.page import PageOptions
 from news_platform.ccnews.plan import Estimate, estimate, refuse_without_room
-from news_platform.ccnews.worker import CollectTask, Place, Progress
+from news_platform.ccnews.worker import CollectTask, StoreAddress, WarcProgress
 from news_platform.datasets.collected import Collected
 from news_platform.errors import StorageError
 from news_platform.isolation.pool import Done, Lost, Pool
@@ -45,7 +45,7 @@ class CrewOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class CollectFailure:
     """A WARC that was not collected, and why."""
 
     warc: str
@@ -57,15 +57,15 @@ class CollectReport:
     """What became of the WARCs, in the order given."""
 
     collected: tuple[Collected, ...]
-    failed: tuple[Failure, ...]
+    failed: tuple[CollectFailure, ...]
 
 
-OnProgress = Callable[[CollectTask, Progress], None]
-OnDone = Callable[[Collected | Failure], None]
+OnProgress = Callable[[CollectTask, WarcProgress], None]
+OnDone = Callable[[Collected | CollectFailure], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class WarcSource:
     """A WARC to collect: its path in the first of the sources that gives it."""
 
     path: str
@@ -96,7 +96,7 @@ class Crew:
     on_done: OnDone = lambda outcome: None
 
 
-def collect_targets(targets: Sequence[Target], crew: Crew) -> CollectReport:
+def collect_targets(targets: Sequence[WarcSource], crew: Crew) -> CollectReport:
     """Collect these WARCs, if the disks can hold what comes of them."""
     if not targets:
         return CollectReport((), ())
@@ -114,12 +114,12 @@ def collect_targets(targets: Sequence[Target], crew: Crew) -> CollectReport:
         )
 
 
-def _task(target: Target, crew: Crew, *, size_bytes: int | None, scratch: Path) -> CollectTask:
+def _task(target: WarcSource, crew: Crew, *, size_bytes: int | None, scratch: Path) -> CollectTask:
     return CollectTask(
         path=target.path,
         size_bytes=size_bytes,
-        sources=tuple(Place(source.url, source.options) for source in target.sources),
-        root=Place(crew.root.url, crew.root.options),
+        sources=tuple(StoreAddress(source.url, source.options) for source in target.sources),
+        root=StoreAddress(crew.root.url, crew.root.options),
         scratch=str(scratch),
         options=crew.page,
         attempt=crew.attempt,
@@ -150,13 +150,13 @@ def collect_warcs(
         outcomes = list(threads.map(partial(_collect, pool, on_done), tasks))
     return CollectReport(
         tuple(outcome for outcome in outcomes if isinstance(outcome, Collected)),
-        tuple(outcome for outcome in outcomes if isinstance(outcome, Failure)),
+        tuple(outcome for outcome in outcomes if isinstance(outcome, CollectFailure)),
     )
 
 
-def _collect(pool: Pool, on_done: OnDone, task: CollectTask) -> Collected | Failure:
+def _collect(pool: Pool, on_done: OnDone, task: CollectTask) -> Collected | CollectFailure:
     outcome = _collect_restarting(pool, task)
-    if isinstance(outcome, Failure):
+    if isinstance(outcome, CollectFailure):
         _log.info("%s failed: %s", outcome.warc, outcome.reason)
     else:
         _log.info("%s: %s rows, %s bytes", outcome.warc, outcome.rows, outcome.bytes)
@@ -164,7 +164,7 @@ def _collect(pool: Pool, on_done: OnDone, task: CollectTask) -> Collected | Fail
     return outcome
 
 
-def _collect_restarting(pool: Pool, task: CollectTask) -> Collected | Failure:
+def _collect_restarting(pool: Pool, task: CollectTask) -> Collected | CollectFailure:
     """Run the task until it is done; a record that ended two tries is left out of the next.
 
     Two, since a worker may also be killed from outside, over a record that is innocent.
@@ -181,13 +181,13 @@ def _collect_restarting(pool: Pool, task: CollectTask) -> Collected | Failure:
             task = replace(task, skip={**task.skip, record: f"extractor_{outcome.reason}"})
         is_hopeless = ended_by[None] > _MOST_RESTARTS or len(ended_by) > _MOST_SUSPECTS
         if outcome.reason == "error" or is_hopeless:
-            return Failure(task.name, _told(outcome))
+            return CollectFailure(task.name, _told(outcome))
         _log.warning("%s: %s at record %s; starting again", task.name, outcome.reason, record)
 
 
 def _record_in_hand(lost: Lost) -> int | None:
     progress = lost.last_report
-    return progress.number if isinstance(progress, Progress) else None
+    return progress.number if isinstance(progress, WarcProgress) else None
 
 
 def _told(lost: Lost) -> str:

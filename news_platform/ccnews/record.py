@@ -16,7 +16,7 @@ _END = b"\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
-class PlainRecord:
+class StrictRecord:
     """A record: its kind, its fields by name in lower case, its HTTP header and body.
 
     Only a response has the last two; the body is cut at one byte over the limit given.
@@ -28,7 +28,7 @@ class PlainRecord:
     body: bytes = b""
 
 
-def plain_record(data: bytes, *, max_body_bytes: int) -> PlainRecord | None:
+def parse_strict_record(data: bytes, *, max_body_bytes: int) -> StrictRecord | None:
     """Return the one record that these bytes are; None if they are anything else."""
     at = data.find(_END, 0, HEADER_BYTES)
     fields = _fields(data[:at]) if at > 0 else {}
@@ -38,12 +38,12 @@ def plain_record(data: bytes, *, max_body_bytes: int) -> PlainRecord | None:
         return None
     kind = fields.get("warc-type", "")
     if kind in ("request", "warcinfo", "metadata"):
-        return PlainRecord(kind, fields)
+        return StrictRecord(kind, fields)
     blank = _BLANK_LINE.search(data, start, min(end, start + HEADER_BYTES))
     if kind != "response" or blank is None or data[start : start + 4].upper() != b"HTTP":
         return None
     body = data[blank.end() : min(end, blank.end() + max_body_bytes + 1)]
-    return PlainRecord(kind, fields, data[start : blank.start() + 1], body)
+    return StrictRecord(kind, fields, data[start : blank.start() + 1], body)
 
 
 def _fields(header: bytes) -> Mapping[str, str]:

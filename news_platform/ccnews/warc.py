@@ -1,7 +1,7 @@
 """One WARC stream in, its raw HTTP responses out, each with its place in the file.
 
-A damaged record is yielded as Dropped and the next one follows. A file that ends before its last
-record does, is empty, or is no WARC at all raises InputError: nothing of it may be published.
+A damaged record is yielded as DroppedRecord and the next one follows. A file that ends before its
+last record does, is empty, or is no WARC raises InputError: nothing of it may be published.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,9 +14,15 @@ from typing import BinaryIO, cast
 
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordPayloadReader, WarcRecordType
 
-from news_platform.ccnews.gzip_members import GZIP_MAGIC, ByteSource, Frame, Source, iter_frames
-from news_platform.ccnews.plain_stream import Tape
-from news_platform.ccnews.record import HEADER_BYTES, PlainRecord, plain_record
+from news_platform.ccnews.gzip_members import (
+    GZIP_MAGIC,
+    ByteSource,
+    MemberGroup,
+    PushbackReader,
+    iter_member_groups,
+)
+from news_platform.ccnews.plain_stream import PlainStream
+from news_platform.ccnews.record import HEADER_BYTES, StrictRecord, parse_strict_record
 from news_platform.errors import InputError
 
 _FRAMED_MAGICS = (b"\x04\x22\x4d\x18", b"\x28\xb5\x2f\xfd")  # lz4 and zstd tell a cut themselves
@@ -25,7 +31,7 @@ _COMPANIONS = WarcRecordType.warcinfo | WarcRecordType.request | WarcRecordType.
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedRecord:
     """A record that gave no row, and why."""
 
     reason: str
@@ -49,7 +55,7 @@ class RecordInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class WarcResponse:
     """One response record as archived.
 
     `head` is empty when the record has no HTTP header; `payload_type` is the MIME type that the
@@ -64,14 +70,14 @@ class Response:
 
 
 # A record that was read but is not yet known to be sound; given its length, it is what we yield.
-_Held = Callable[[int | None], Response | Dropped]
+_Held = Callable[[int | None], WarcResponse | DroppedRecord]
 
 
 def iter_responses(
     stream: ByteSource, *, name: str, max_body_bytes: int
-) -> Iterator[Response | Dropped]:
+) -> Iterator[WarcResponse | DroppedRecord]:
     """Yield every response in file order; raise InputError when the file is cut off or no WARC."""
-    source = Source(stream)
+    source = PushbackReader(stream)
     start = source.peek(HEADER_BYTES)
     if not start:
         raise InputError(f"WARC {name!r} is empty", thing=name)
@@ -82,19 +88,21 @@ def iter_responses(
 
 def first_record_day(stream: ByteSource) -> date | None:
     """Return the day of the WARC-Date of the first record; None when it states none."""
-    source = Source(stream)
+    source = PushbackReader(stream)
     is_gzip = source.peek(len(GZIP_MAGIC)) == GZIP_MAGIC
-    reader = next(iter_frames(source)) if is_gzip else Tape(source)
+    reader = next(iter_member_groups(source)) if is_gzip else PlainStream(source)
     with suppress(OSError, ValueError):
         for record in _records(reader):
             return date.fromisoformat((record.headers.get("WARC-Date") or "")[:10])
     return None
 
 
-def _iter_gzip(source: Source, *, name: str, max_body_bytes: int) -> Iterator[Response | Dropped]:
-    parse = partial(plain_record, max_body_bytes=max_body_bytes)
+def _iter_gzip(
+    source: PushbackReader, *, name: str, max_body_bytes: int
+) -> Iterator[WarcResponse | DroppedRecord]:
+    parse = partial(parse_strict_record, max_body_bytes=max_body_bytes)
     numbers = count()
-    for frame in iter_frames(source):
+    for frame in iter_member_groups(source):
         if record := frame.parsed(parse):
             number = next(numbers)
             if record.kind == "response":
@@ -107,10 +115,10 @@ def _iter_gzip(source: Source, *, name: str, max_body_bytes: int) -> Iterator[Re
 
 
 def _plain_response(
-    plain: PlainRecord, frame: Frame, number: int, *, max_body_bytes: int
-) -> Response:
+    plain: StrictRecord, frame: MemberGroup, number: int, *, max_body_bytes: int
+) -> WarcResponse:
     fields = plain.fields
-    return Response(
+    return WarcResponse(
         record=RecordInfo(
             number=number,
             offset=frame.offset,
@@ -127,8 +135,8 @@ def _plain_response(
 
 
 def _iter_frame(
-    frame: Frame, read: Callable[..., _Held | None], numbers: Iterator[int], *, name: str
-) -> Iterator[Response | Dropped]:
+    frame: MemberGroup, read: Callable[..., _Held | None], numbers: Iterator[int], *, name: str
+) -> Iterator[WarcResponse | DroppedRecord]:
     """Yield the records of a frame that is not by the book, however many it holds."""
     held: _Held | None = None
     is_empty = True
@@ -141,18 +149,20 @@ def _iter_frame(
     if frame.is_cut:
         raise _truncated(name, frame.offset)
     if frame.is_damaged:
-        yield Dropped("corrupt_member", frame.offset)
+        yield DroppedRecord("corrupt_member", frame.offset)
     elif held:
         yield held(frame.length)
     elif is_empty:
         _refuse_arc(frame.head, name)
-        yield Dropped("not_a_record", frame.offset)
+        yield DroppedRecord("not_a_record", frame.offset)
 
 
-def _iter_whole(source: Source, *, name: str, max_body_bytes: int) -> Iterator[Response | Dropped]:
+def _iter_whole(
+    source: PushbackReader, *, name: str, max_body_bytes: int
+) -> Iterator[WarcResponse | DroppedRecord]:
     begin = source.peek(HEADER_BYTES)
     _refuse_arc(begin, name)
-    tape = Tape(source)
+    tape = PlainStream(source)
     held: _Held | None = None
     start, record = 0, None
     for number, record in enumerate(_whole_records(tape, name)):
@@ -169,18 +179,18 @@ def _iter_whole(source: Source, *, name: str, max_body_bytes: int) -> Iterator[R
         yield held(tape.tell() - start)
 
 
-def _records(stream: Frame | Tape) -> Iterator[WarcRecord]:
+def _records(stream: MemberGroup | PlainStream) -> Iterator[WarcRecord]:
     # fastwarc asks a stream for read and tell only; its stub asks for a whole file.
     return iter(ArchiveIterator(cast(BinaryIO, stream), parse_http=False, quirks_mode=True))
 
 
-def _frame_records(frame: Frame) -> Iterator[WarcRecord]:
+def _frame_records(frame: MemberGroup) -> Iterator[WarcRecord]:
     """Yield the records of a frame; one whose header is no header ends it."""
     with suppress(OSError):
         yield from _records(frame)
 
 
-def _whole_records(tape: Tape, name: str) -> Iterator[WarcRecord]:
+def _whole_records(tape: PlainStream, name: str) -> Iterator[WarcRecord]:
     try:
         yield from _records(tape)
     except OSError as error:
@@ -195,14 +205,14 @@ def _read_record(
     if kind & _COMPANIONS:
         return None
     if kind != WarcRecordType.response:
-        return lambda length: Dropped(f"{kind}_record", offset)
+        return lambda length: DroppedRecord(f"{kind}_record", offset)
     headers = record.headers
     # `read` allocates what it is asked for, so it is never asked for more than is there.
     limit = min(record.content_length, max_body_bytes + 1)
     head, body = _read_http(record.reader, limit=limit)
 
-    def response(length: int | None) -> Response:
-        return Response(
+    def response(length: int | None) -> WarcResponse:
+        return WarcResponse(
             record=RecordInfo(
                 number=number,
                 offset=offset,

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from news_platform.ccnews.gzip_members import ByteSource
 from news_platform.ccnews.page import PageOptions
 from news_platform.ccnews.pipeline import Attempt, collect_warc
-from news_platform.ccnews.warc import Response
+from news_platform.ccnews.warc import WarcResponse
 from news_platform.datasets.collected import Collected
 from news_platform.errors import StorageError
 from news_platform.isolation.worker import report
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StoreAddress:
     """A store, told so that another process can open it."""
 
     url: str
@@ -45,8 +45,8 @@ class CollectTask:
 
     path: str
     size_bytes: int | None
-    sources: tuple[Place, ...]
-    root: Place
+    sources: tuple[StoreAddress, ...]
+    root: StoreAddress
     scratch: str
     options: PageOptions
     attempt: str
@@ -60,7 +60,7 @@ class CollectTask:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class WarcProgress:
     """Where a worker is; `number` is the record being worked on, None while it waits for bytes."""
 
     number: int | None
@@ -79,7 +79,7 @@ def collect_task(task: CollectTask) -> Collected:
     return _collect_from(task.sources[-1], task)
 
 
-def _collect_from(place: Place, task: CollectTask) -> Collected:
+def _collect_from(place: StoreAddress, task: CollectTask) -> Collected:
     watch = Watch()
     with TemporaryDirectory(dir=task.scratch) as scratch, watch.beating():
         return collect_warc(
@@ -95,7 +95,7 @@ def _collect_from(place: Place, task: CollectTask) -> Collected:
 
 
 @lru_cache(maxsize=8)
-def _opened(place: Place) -> ObjectStore:
+def _opened(place: StoreAddress) -> ObjectStore:
     return open_store(place.url, options=place.options)
 
 
@@ -103,14 +103,14 @@ class Watch:
     """Say which record is worked on, and that we live while none is."""
 
     def __init__(self) -> None:
-        self._progress = Progress(None, 0, 0)
+        self._progress = WarcProgress(None, 0, 0)
         self._is_waiting = True
 
-    def tell_record(self, response: Response, rows: int) -> None:
+    def tell_record(self, response: WarcResponse, rows: int) -> None:
         """Say that work on this response begins."""
         self._is_waiting = False
         record = response.record
-        self._progress = Progress(record.number, record.offset, rows)
+        self._progress = WarcProgress(record.number, record.offset, rows)
         report(self._progress)
 
     @contextmanager
@@ -133,7 +133,7 @@ class Watch:
         """Say that no record is worked on until the next one is told."""
         if not self._is_waiting:
             self._is_waiting = True
-            self._progress = Progress(None, self._progress.read_bytes, self._progress.rows)
+            self._progress = WarcProgress(None, self._progress.read_bytes, self._progress.rows)
             report(self._progress)
 
     def _beat(self, done: threading.Event) -> None:

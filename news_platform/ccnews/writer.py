@@ -18,7 +18,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from news_platform.ccnews.page import EXTRACTOR_VERSION, Page, PageOptions
+from news_platform.ccnews.page import EXTRACTOR_VERSION, CrawledPage, PageOptions
 from news_platform.datasets.captures import CAPTURES
 from news_platform.datasets.feed_candidates import FEED_CANDIDATES
 from news_platform.datasets.raw_news import RAW_NEWS
@@ -52,7 +52,7 @@ class WrittenFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenWarc:
     """All finished files of a WARC, raw_news by language; a dataset switched off is None.
 
     `duplicates` counts the pages that share address and date with an earlier one.
@@ -89,7 +89,7 @@ class WarcWriter:
         self._seen: set[tuple[str, str | None]] = set()
         self.rows = 0
 
-    def write(self, page: Page) -> None:
+    def write(self, page: CrawledPage) -> None:
         """Take one page."""
         self.rows += 1
         self._seen.add((page.record.uri, page.http.date))
@@ -99,9 +99,9 @@ class WarcWriter:
         if self._feeds:
             self._feeds.add(page)
 
-    def close(self) -> Written:
+    def close(self) -> WrittenWarc:
         """Finish all files and tell what was written."""
-        return Written(
+        return WrittenWarc(
             news=self._news.close(),
             captures=self._captures.close() if self._captures else None,
             feeds=self._feeds.write(self._feeds_path, warc=self._warc) if self._feeds else None,
@@ -110,12 +110,12 @@ class WarcWriter:
 
 
 @dataclass(slots=True)
-class _Part:
+class _LanguageFile:
     """The open file of one language and the rows that wait for it."""
 
     path: Path
     writer: pq.ParquetWriter
-    waiting: list[Page] = field(default_factory=list)
+    waiting: list[CrawledPage] = field(default_factory=list)
     waiting_bytes: int = 0
     rows: int = 0
 
@@ -126,10 +126,10 @@ class NewsWriter:
     def __init__(self, folder: Path, *, warc: str) -> None:
         self._folder = folder
         self._metadata = {"extractor_version": EXTRACTOR_VERSION, "warc": warc}
-        self._parts: dict[str, _Part] = {}
+        self._parts: dict[str, _LanguageFile] = {}
         self._waiting_bytes = 0
 
-    def write(self, page: Page) -> None:
+    def write(self, page: CrawledPage) -> None:
         """Take one page."""
         part = self._parts.get(page.main_lang) or self._open(page.main_lang)
         size = len(page.tree) + len(page.text)
@@ -148,13 +148,13 @@ class NewsWriter:
             part.writer.close()
         return {name: WrittenFile(part.path, part.rows) for name, part in self._parts.items()}
 
-    def _open(self, language: str) -> _Part:
+    def _open(self, language: str) -> _LanguageFile:
         path = self._folder / f"{language}.parquet"
         writer = _open_writer(path, RAW_NEWS, metadata=self._metadata)
-        part = self._parts[language] = _Part(path, writer)
+        part = self._parts[language] = _LanguageFile(path, writer)
         return part
 
-    def _flush(self, part: _Part) -> None:
+    def _flush(self, part: _LanguageFile) -> None:
         if part.waiting:
             part.writer.write_table(_news_table(part.waiting))
         part.rows += len(part.waiting)
@@ -172,7 +172,7 @@ class CapturesWriter:
         self._waiting: list[tuple[object, ...]] = []
         self._rows = 0
 
-    def write(self, page: Page) -> None:
+    def write(self, page: CrawledPage) -> None:
         """Take one page."""
         record, stated = page.record, page.stated
         self._waiting.append(
@@ -211,7 +211,7 @@ class FeedTally:
         self._pages: Counter[tuple[str, str]] = Counter()
         self._links: dict[tuple[str, str], FeedLink] = {}
 
-    def add(self, page: Page) -> None:
+    def add(self, page: CrawledPage) -> None:
         """Count the feeds of one page, each once."""
         links = {_absolute(link.href, page.record.uri): link for link in page.feeds}
         for url, link in links.items():
@@ -256,7 +256,7 @@ def arrow_schema(table: Table) -> pa.Schema:
     return pa.schema([(name, _ARROW_TYPES[dtype]) for name, dtype in table.schema.items()])
 
 
-def _news_table(pages: list[Page]) -> pa.Table:
+def _news_table(pages: list[CrawledPage]) -> pa.Table:
     """Build the columns of raw_news, the pages of one site side by side.
 
     They share their template, so zstd finds it again, and a filter on `host` skips row groups.

@@ -16,9 +16,14 @@ from news_platform.ccnews.listing import fetch_listing, first_answering
 from news_platform.ccnews.options import crew_options, page_options
 from news_platform.ccnews.page import EXTRACTOR_VERSION
 from news_platform.ccnews.plan import Estimate, estimate, outdated, plan_day
-from news_platform.ccnews.pool import CollectReport, Crew, Failure, Target, collect_targets
-from news_platform.ccnews.worker import CollectTask
-from news_platform.ccnews.worker import Progress as WarcProgress
+from news_platform.ccnews.pool import (
+    CollectFailure,
+    CollectReport,
+    Crew,
+    WarcSource,
+    collect_targets,
+)
+from news_platform.ccnews.worker import CollectTask, WarcProgress
 from news_platform.cli.options import emit, json_option, root_option, settings_for
 from news_platform.datasets.collected import Collected
 from news_platform.datasets.warc_paths import warc_day
@@ -34,7 +39,7 @@ from news_platform.storage.objects.store import ObjectStore, open_store
 _TICKS_A_SECOND = 5
 
 
-class _Days(click.ParamType[list[date]]):
+class DaysParam(click.ParamType[list[date]]):
     """`2025-11-01` or `2025-11-01..2025-11-07`, both ends included."""
 
     name = "day[..day]"
@@ -53,7 +58,7 @@ class _Days(click.ParamType[list[date]]):
         return [start + timedelta(days=count) for count in range((end - start).days + 1)]
 
 
-class _Version(click.ParamType[str]):
+class VersionParam(click.ParamType[str]):
     """`2` or `2.1`."""
 
     name = "version"
@@ -139,10 +144,10 @@ def _day_status(store: ObjectStore, day: date) -> Mapping[str, object]:
 
 @ccnews.command()
 @click.argument("warcs", nargs=-1)
-@click.option("--days", type=_Days(), help="WARCs listed for these days and not collected yet.")
+@click.option("--days", type=DaysParam(), help="WARCs listed for these days and not collected yet.")
 @click.option(
     "--older-than",
-    type=_Version(),
+    type=VersionParam(),
     help="All WARCs that an extractor older than this version wrote.",
 )
 @click.option("--again", is_flag=True, help="Also WARCs that are collected already.")
@@ -181,9 +186,9 @@ def extract(
         raise NewsPlatformError(f"{len(report.failed)} of {total} WARCs failed: {reasons}")
 
 
-def _each_once(targets: Sequence[Target]) -> dict[str, Target]:
+def _each_once(targets: Sequence[WarcSource]) -> dict[str, WarcSource]:
     """Return the WARCs by name; refuse two of one name: the second would replace the first."""
-    by_name: dict[str, Target] = {}
+    by_name: dict[str, WarcSource] = {}
     for target in targets:
         other = by_name.setdefault(_name(target), target)
         one, two = (each.sources[0].uri(each.path) for each in (other, target))
@@ -194,30 +199,32 @@ def _each_once(targets: Sequence[Target]) -> dict[str, Target]:
     return by_name
 
 
-def _name(target: Target) -> str:
+def _name(target: WarcSource) -> str:
     return target.path.rpartition("/")[2]
 
 
-def _target(warc: str, resources: Resources) -> Target:
+def _target(warc: str, resources: Resources) -> WarcSource:
     """Find a WARC: a path of the crawl's listing, else a file or URL by itself."""
     if warc.startswith("crawl-data/") and not Path(warc).exists():
-        return Target(warc, resources.crawl.sources)
+        return WarcSource(warc, resources.crawl.sources)
     folder, _, name = warc.rpartition("/")
     if not name or Path(warc).is_dir():
         raise click.BadParameter(f"{warc!r} names a folder, not a WARC.")
     options = store_options(resources.settings)
-    return Target(name, (open_store(folder or ("/" if warc[:1] == "/" else "."), options=options),))
+    return WarcSource(
+        name, (open_store(folder or ("/" if warc[:1] == "/" else "."), options=options),)
+    )
 
 
-def _targets_of_days(resources: Resources, days: Sequence[date]) -> Iterator[Target]:
+def _targets_of_days(resources: Resources, days: Sequence[date]) -> Iterator[WarcSource]:
     cap, sources = resources.settings.ccnews.max_warcs, resources.crawl.sources
     for day in days:
         crawl = first_answering(sources, month=day)
         plan = plan_day(day, crawl=crawl, root=resources.data_root.store, max_warcs=cap)
-        yield from (Target(warc.path, sources) for warc in plan.missing)
+        yield from (WarcSource(warc.path, sources) for warc in plan.missing)
 
 
-def _outdated_targets(resources: Resources, older_than: str | None) -> Iterator[Target]:
+def _outdated_targets(resources: Resources, older_than: str | None) -> Iterator[WarcSource]:
     """Find the WARCs to redo where they were read from the last time."""
     if older_than is None:
         return
@@ -225,7 +232,7 @@ def _outdated_targets(resources: Resources, older_than: str | None) -> Iterator[
         yield _target(marker.source, resources)
 
 
-def _is_collected(target: Target, resources: Resources) -> bool:
+def _is_collected(target: WarcSource, resources: Resources) -> bool:
     """Tell whether the marker of a WARC is there and speaks of a file of the same size."""
     name = _name(target)
     day = warc_day(name)
@@ -235,7 +242,7 @@ def _is_collected(target: Target, resources: Resources) -> bool:
     return any(one.warc == name and one.source_bytes == target.size_bytes() for one in markers)
 
 
-def _collect(targets: Sequence[Target], resources: Resources, *, workers: int) -> CollectReport:
+def _collect(targets: Sequence[WarcSource], resources: Resources, *, workers: int) -> CollectReport:
     given = resources.settings.ccnews
     with _bar() as bar:
         return collect_targets(
@@ -253,7 +260,7 @@ def _collect(targets: Sequence[Target], resources: Resources, *, workers: int) -
         )
 
 
-class _Bar:
+class ProgressBar:
     """One line for all WARCs under way: bytes read, pages so far, time left."""
 
     def __init__(self, progress: Progress) -> None:
@@ -271,7 +278,7 @@ class _Bar:
         """Show how far a WARC is."""
         self._note(task.name, read_bytes=at.read_bytes, rows=at.rows)
 
-    def finish(self, outcome: Collected | Failure) -> None:
+    def finish(self, outcome: Collected | CollectFailure) -> None:
         """Show that a WARC is done, or why not."""
         if isinstance(outcome, Collected):
             self._note(outcome.warc, read_bytes=outcome.source_bytes, rows=outcome.rows)
@@ -286,7 +293,7 @@ class _Bar:
 
 
 @contextmanager
-def _bar() -> Iterator[_Bar]:
+def _bar() -> Iterator[ProgressBar]:
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -295,7 +302,7 @@ def _bar() -> Iterator[_Bar]:
         console=Console(stderr=True),
         refresh_per_second=_TICKS_A_SECOND,
     ) as progress:
-        yield _Bar(progress)
+        yield ProgressBar(progress)
 
 
 def _emit_report(report: CollectReport, *, skipped: int, as_json: bool) -> None:

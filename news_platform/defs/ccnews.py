@@ -11,13 +11,19 @@ from threading import Lock
 import dagster as dg
 import polars as pl
 
-from news_platform.ccnews.follow import Look, Memory, look
+from news_platform.ccnews.follow import FollowReport, FollowState, check_listings
 from news_platform.ccnews.listing import Listing, first_answering
 from news_platform.ccnews.options import crew_options, page_options
 from news_platform.ccnews.plan import DayPlan, plan_day
-from news_platform.ccnews.pool import CollectReport, Crew, Failure, Target, collect_targets
+from news_platform.ccnews.pool import (
+    CollectFailure,
+    CollectReport,
+    Crew,
+    WarcSource,
+    collect_targets,
+)
 from news_platform.ccnews.scan import scan_news
-from news_platform.ccnews.worker import CollectTask, Progress
+from news_platform.ccnews.worker import CollectTask, WarcProgress
 from news_platform.datasets.collected import Collected
 from news_platform.datasets.raw_news import RAW_NEWS, raw_news_day_prefix
 from news_platform.datasets.warc_paths import FIRST_DAY, WARC_PATHS
@@ -86,10 +92,10 @@ def raw_news(
         root=data_root.store,
         max_warcs=given.max_warcs,
     )
-    teller = _Teller(context, plan)
+    teller = ProgressLogger(context, plan)
     started = time.monotonic()
     report = collect_targets(
-        [Target(warc.path, crawl.sources) for warc in plan.missing],
+        [WarcSource(warc.path, crawl.sources) for warc in plan.missing],
         Crew(
             root=data_root.store,
             page=page_options(given),
@@ -109,7 +115,7 @@ def raw_news(
     return dg.MaterializeResult(metadata=_metadata(data_root.store, plan, report, seconds))
 
 
-class _Teller:
+class ProgressLogger:
     """Log lines and live counters of a run, not more often than one can read."""
 
     def __init__(self, context: dg.AssetExecutionContext, plan: DayPlan) -> None:
@@ -120,14 +126,14 @@ class _Teller:
         self._done = 0
         self._told_at = time.monotonic()
 
-    def tell(self, task: CollectTask, progress: Progress) -> None:
+    def tell(self, task: CollectTask, progress: WarcProgress) -> None:
         """Note how far a WARC is."""
         with self._lock:
             self._rows[task.name] = progress.rows
             if time.monotonic() - self._told_at >= _LOG_EVERY_SECONDS:
                 self._observe()
 
-    def finish(self, outcome: Collected | Failure) -> None:
+    def finish(self, outcome: Collected | CollectFailure) -> None:
         """Note that a WARC is done."""
         with self._lock:
             self._done += 1
@@ -234,11 +240,11 @@ def listing_sensor(*, interval_seconds: int = 60) -> dg.SensorDefinition:
             return dg.SkipReason("paused: `news-platform resume` lets all sensors go on")
         cursor = json.loads(context.cursor or "{}")
         today = clock.now().date()
-        seen = look(
+        seen = check_listings(
             first_answering(crawl.sources, month=today),
             data_root.store,
             today=today,
-            memory=Memory(**cursor.get("memory", {})),
+            memory=FollowState(**cursor.get("memory", {})),
             materialized=context.instance.get_materialized_partitions(dg.AssetKey("raw_news")),
             max_warcs=data_root.settings.ccnews.max_warcs,
         )
@@ -263,7 +269,7 @@ def listing_sensor(*, interval_seconds: int = 60) -> dg.SensorDefinition:
 new_warc_paths = listing_sensor()
 
 
-def _cursor(seen: Look, pending: str) -> str:
+def _cursor(seen: FollowReport, pending: str) -> str:
     return json.dumps({"memory": asdict(seen.memory), "pending": json.loads(pending)})
 
 
@@ -285,11 +291,11 @@ def _observation(listing: Listing) -> dg.AssetObservation:
 def _stale(resources: Resources) -> Sequence[str]:
     """Return every listed day of the last two months that lacks a WARC, oldest first."""
     now = resources.clock.now()
-    seen = look(
+    seen = check_listings(
         resources.crawl.store,
         resources.data_root.store,
         today=now.date(),
-        memory=Memory(since=FIRST_DAY.isoformat()),
+        memory=FollowState(since=FIRST_DAY.isoformat()),
         materialized=(),
         max_warcs=resources.settings.ccnews.max_warcs,
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from news_platform.ccnews.page import PageOptions
 from news_platform.ccnews.pipeline import Attempt, collect_warc
-from news_platform.ccnews.pool import CollectReport, Crew, CrewOptions, Target, collect_targets
+from news_platform.ccnews.pool import CollectReport, Crew, CrewOptions, WarcSource, collect_targets
 from news_platform.datasets.collected import Collected
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.ccnews.archive import Record, gzipped, page
@@ -81,7 +81,7 @@ def collect_all(
 ) -> CollectReport:
     """Collect WARCs in worker processes."""
     return collect_targets(
-        [Target(path, (source,)) for path in paths],
+        [WarcSource(path, (source,)) for path in paths],
         Crew(
             root=root,
             page=PageOptions(),

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.ccnews.page import Page, PageOptions, read_page
-from news_platform.ccnews.warc import Dropped, iter_responses
+from news_platform.ccnews.page import CrawledPage, PageOptions, read_page
+from news_platform.ccnews.warc import DroppedRecord, iter_responses
 from news_platform.errors import InputError
 
 _HANG_SECONDS = 5.0
@@ -98,13 +98,13 @@ EXPECTED: dict[str, Expected] = {
 }
 
 
-def _pages(path: Path) -> tuple[list[Page], Counter[str]]:
-    pages: list[Page] = []
+def _pages(path: Path) -> tuple[list[CrawledPage], Counter[str]]:
+    pages: list[CrawledPage] = []
     dropped: Counter[str] = Counter()
     with path.open("rb") as stream:
         for item in iter_responses(stream, name=path.name, max_body_bytes=32 << 20):
-            found = item if isinstance(item, Dropped) else read_page(item, PageOptions())
-            if isinstance(found, Dropped):
+            found = item if isinstance(item, DroppedRecord) else read_page(item, PageOptions())
+            if isinstance(found, DroppedRecord):
                 dropped[found.reason] += 1
             else:
                 pages.append(found)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.ccnews.follow import Look, Memory, look
+from news_platform.ccnews.follow import FollowReport, FollowState, check_listings
 from news_platform.datasets.collected import collected_path
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.ccnews.crawl import warc_name, warc_path, write_listings
@@ -22,7 +22,7 @@ class World:
         self.folder = folder / "crawl"
         self.root = open_store(str(folder / "root"))
         self.listed = [(day, number) for day in DAYS for number in (1, 2)]
-        self.memory = Memory()
+        self.memory = FollowState()
         self.materialized: set[str] = set()
         self.list_now()
 
@@ -33,8 +33,8 @@ class World:
         for number in numbers:
             self.root.put(collected_path(day, warc_name(day, number)), b"{}")
 
-    def tick(self, *, today: date = TODAY, max_warcs: int | None = None) -> Look:
-        seen = look(
+    def tick(self, *, today: date = TODAY, max_warcs: int | None = None) -> FollowReport:
+        seen = check_listings(
             open_store(str(self.folder)),
             self.root,
             today=today,
@@ -57,8 +57,8 @@ def test_the_first_tick_asks_for_the_newest_day_alone(world: World) -> None:
 
 def test_an_unlisted_crawl_asks_for_nothing(tmp_path: Path, local_store: ObjectStore) -> None:
     crawl = open_store(str(tmp_path / "nowhere"))
-    seen = look(crawl, local_store, today=TODAY, memory=Memory(), materialized=())
-    assert seen == Look({}, (), Memory())
+    seen = check_listings(crawl, local_store, today=TODAY, memory=FollowState(), materialized=())
+    assert seen == FollowReport({}, (), FollowState())
 
 
 def test_a_day_is_asked_for_until_its_last_warc_is_collected(world: World) -> None:

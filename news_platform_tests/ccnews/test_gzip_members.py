@@ -5,13 +5,13 @@ import random
 
 import pytest
 
-from news_platform.ccnews.gzip_members import Frame, Source, iter_frames
+from news_platform.ccnews.gzip_members import MemberGroup, PushbackReader, iter_member_groups
 from news_platform_tests.ccnews.archive import gzipped, page, stream
 
 
 def _frames(data: bytes) -> list[tuple[bytes, bool, bool, int, int]]:
     found = []
-    for frame in iter_frames(Source(stream(data))):
+    for frame in iter_member_groups(PushbackReader(stream(data))):
         parts = []
         while part := frame.read(7000):
             parts.append(part)
@@ -83,7 +83,7 @@ def test_every_random_damage_is_found_or_harmless() -> None:
 
 
 def test_peek_takes_nothing() -> None:
-    source = Source(stream(b"abcdef"))
+    source = PushbackReader(stream(b"abcdef"))
     assert source.peek(4) == b"abcd"
     assert source.position == 0
     assert bytes(source.take()) == b"abcdef"
@@ -93,7 +93,7 @@ def test_peek_takes_nothing() -> None:
 @pytest.mark.parametrize("size", [0, 1, 40_000, 300_000, 700_000])
 def test_what_is_given_back_comes_again_whatever_was_taken_since(size: int) -> None:
     data = random.Random(size).randbytes(1_000_000)
-    source = Source(stream(data))
+    source = PushbackReader(stream(data))
     taken = b""
     while len(taken) < size:
         taken += source.take()
@@ -106,7 +106,7 @@ def test_what_is_given_back_comes_again_whatever_was_taken_since(size: int) -> N
 def test_a_frame_that_the_parser_declines_is_read_from_its_start() -> None:
     data = gzipped([page(1), page(2)])
     found = []
-    for frame in iter_frames(Source(stream(data))):
+    for frame in iter_member_groups(PushbackReader(stream(data))):
         assert frame.parsed(lambda _: None) is None
         found.append(frame.read(1 << 20) + frame.read(1 << 20))
     assert found == [page(1).dumped(), page(2).dumped()]
@@ -114,11 +114,11 @@ def test_a_frame_that_the_parser_declines_is_read_from_its_start() -> None:
 
 def test_a_frame_of_one_sound_member_is_parsed_whole() -> None:
     data = gzipped([page(1), page(2)])
-    frames = list(map(_parsed_whole, iter_frames(Source(stream(data)))))
+    frames = list(map(_parsed_whole, iter_member_groups(PushbackReader(stream(data)))))
     assert frames == [page(1).dumped(), page(2).dumped()]
 
 
-def _parsed_whole(frame: Frame) -> bytes | None:
+def _parsed_whole(frame: MemberGroup) -> bytes | None:
     found = frame.parsed(bytes)
     assert frame.read(100) == b""
     return found
@@ -132,7 +132,7 @@ def test_split_damaged_and_giant_frames_are_not_parsed_whole() -> None:
     giant = gzip.compress(b"WARC/1.0\r\n" + bytes(5 << 20))
     data = split + bytes(damaged) + giant
     found = []
-    for frame in iter_frames(Source(stream(data))):
+    for frame in iter_member_groups(PushbackReader(stream(data))):
         assert frame.parsed(bytes) is None
         size = 0
         while part := frame.read(9000):

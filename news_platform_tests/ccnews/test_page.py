@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from news_platform.ccnews.page import Page, PageOptions, read_page
-from news_platform.ccnews.warc import Dropped, RecordInfo, Response
+from news_platform.ccnews.page import CrawledPage, PageOptions, read_page
+from news_platform.ccnews.warc import DroppedRecord, RecordInfo, WarcResponse
 from news_platform_tests.ccnews.archive import article, http
 
 ENGLISH = "The mayor of the town opened the new bridge over the river this morning."
@@ -14,23 +14,23 @@ DUTCH = "De burgemeester opende vanmorgen de nieuwe brug over de rivier in het m
 
 def _response(
     block: bytes, *, uri: str = "https://www.levels.fyi/nl-nl/x", payload_type: str | None = None
-) -> Response:
+) -> WarcResponse:
     head, separator, body = block.partition(b"\r\n\r\n")
     if not separator:
         head, body = b"", block
     record = RecordInfo(0, 10, 20, uri, "2025-11-01T01:44:44Z", "sha1:ABC")
-    return Response(record, payload_type, head + b"\r\n", body, True)
+    return WarcResponse(record, payload_type, head + b"\r\n", body, True)
 
 
-def _page(block: bytes, options: PageOptions | None = None, **more: str) -> Page:
+def _page(block: bytes, options: PageOptions | None = None, **more: str) -> CrawledPage:
     found = read_page(_response(block, **more), options or PageOptions())
-    assert isinstance(found, Page)
+    assert isinstance(found, CrawledPage)
     return found
 
 
 def _reason(block: bytes, options: PageOptions | None = None, **more: str) -> str:
     found = read_page(_response(block, **more), options or PageOptions())
-    assert isinstance(found, Dropped)
+    assert isinstance(found, DroppedRecord)
     assert found.offset == 10
     return found.reason
 
@@ -96,8 +96,8 @@ def test_the_declared_type_decides_and_else_the_look(
     mime: str | None, payload_type: str | None, body: str, kept: bool
 ) -> None:
     found = read_page(_response(http(body, mime=mime), payload_type=payload_type), PageOptions())
-    assert isinstance(found, Page) == kept
-    if isinstance(found, Dropped):
+    assert isinstance(found, CrawledPage) == kept
+    if isinstance(found, DroppedRecord):
         assert found.reason == "not_html"
 
 
@@ -158,5 +158,5 @@ def test_metadata_and_feeds_can_be_switched_off() -> None:
 
 def test_a_page_over_the_limit_is_dropped() -> None:
     response = _response(http("x"))
-    large = Response(response.record, None, response.head, b"x" * 9, False)
-    assert read_page(large, PageOptions()) == Dropped("too_large", 10)
+    large = WarcResponse(response.record, None, response.head, b"x" * 9, False)
+    assert read_page(large, PageOptions()) == DroppedRecord("too_large", 10)

@@ -18,7 +18,7 @@ from news_platform.ccnews.pool import (
     CollectReport,
     Crew,
     CrewOptions,
-    Target,
+    WarcSource,
     collect_targets,
     scratch_folder,
 )
@@ -93,7 +93,7 @@ def test_the_listeners_hear_of_cost_progress_and_end(
         on_progress=lambda task, progress: heard.append(f"{task.name} {progress.rows}"),
         on_done=lambda outcome: heard.append(f"done {outcome.warc}"),
     )
-    collect_targets([Target(PATHS[0], (crawl,))], crew)
+    collect_targets([WarcSource(PATHS[0], (crawl,))], crew)
     assert heard[0] == "1 WARC"
     assert f"{warc_name(DAY, 1)} {PAGES - 1}" in heard
     assert heard[-1] == f"done {warc_name(DAY, 1)}"
@@ -132,7 +132,7 @@ def test_a_second_source_is_read_when_the_first_fails(
 ) -> None:
     empty = open_store(str(tmp_path / "empty"))
     crew = Crew(local_store, PageOptions(), CrewOptions(), NOW, "a")
-    report = collect_targets([Target(PATHS[0], (empty, crawl))], crew)
+    report = collect_targets([WarcSource(PATHS[0], (empty, crawl))], crew)
     assert report.failed == ()
     assert report.collected[0].source == crawl.uri(PATHS[0])
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from news_platform.ccnews.record import plain_record
-from news_platform.ccnews.warc import Response, iter_responses
+from news_platform.ccnews.record import parse_strict_record
+from news_platform.ccnews.warc import WarcResponse, iter_responses
 from news_platform_tests.ccnews.archive import NAME, Record, http, page, stream
 
 LIMIT = 1 << 20
@@ -15,7 +15,7 @@ BOOK = PAGE.dumped()
 
 
 def test_a_response_by_the_book_is_split_into_fields_header_and_body() -> None:
-    record = plain_record(BOOK, max_body_bytes=LIMIT)
+    record = parse_strict_record(BOOK, max_body_bytes=LIMIT)
     assert record is not None
     assert record.kind == "response"
     assert record.fields["warc-target-uri"] == PAGE.uri
@@ -26,13 +26,13 @@ def test_a_response_by_the_book_is_split_into_fields_header_and_body() -> None:
 
 @pytest.mark.parametrize("kind", ["request", "warcinfo", "metadata"])
 def test_a_companion_is_known_without_its_content(kind: str) -> None:
-    record = plain_record(replace(PAGE, kind=kind).dumped(), max_body_bytes=LIMIT)
+    record = parse_strict_record(replace(PAGE, kind=kind).dumped(), max_body_bytes=LIMIT)
     assert record is not None
     assert (record.kind, record.head, record.body) == (kind, b"", b"")
 
 
 def test_a_body_over_the_limit_is_cut_one_byte_behind_it() -> None:
-    record = plain_record(Record(http(b"x" * 500)).dumped(), max_body_bytes=100)
+    record = parse_strict_record(Record(http(b"x" * 500)).dumped(), max_body_bytes=100)
     assert record is not None
     assert record.body == b"x" * 101
 
@@ -60,7 +60,7 @@ def test_a_body_over_the_limit_is_cut_one_byte_behind_it() -> None:
     ],
 )
 def test_whatever_is_not_by_the_book_is_left_alone(data: bytes) -> None:
-    assert plain_record(data, max_body_bytes=LIMIT) is None
+    assert parse_strict_record(data, max_body_bytes=LIMIT) is None
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_both_readers_agree(block: bytes) -> None:
     assert found[0].record.uri == found[1].record.uri
 
 
-def _response(data: bytes) -> Response:
+def _response(data: bytes) -> WarcResponse:
     source = stream(gzip.compress(data, mtime=0))
     (response,) = iter_responses(source, name=NAME, max_body_bytes=LIMIT)
-    assert isinstance(response, Response)
+    assert isinstance(response, WarcResponse)
     return response

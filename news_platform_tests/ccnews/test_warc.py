@@ -6,19 +6,19 @@ from datetime import date
 
 import pytest
 
-from news_platform.ccnews.warc import Dropped, Response, first_record_day, iter_responses
+from news_platform.ccnews.warc import DroppedRecord, WarcResponse, first_record_day, iter_responses
 from news_platform.errors import InputError
 from news_platform_tests.ccnews.archive import NAME, Record, gzipped, http, page, stream
 
 LIMIT = 1 << 20
 
 
-def _read(data: bytes) -> list[Response | Dropped]:
+def _read(data: bytes) -> list[WarcResponse | DroppedRecord]:
     return list(iter_responses(stream(data), name=NAME, max_body_bytes=LIMIT))
 
 
 def _uris(data: bytes) -> list[str]:
-    return [item.record.uri for item in _read(data) if isinstance(item, Response)]
+    return [item.record.uri for item in _read(data) if isinstance(item, WarcResponse)]
 
 
 PAGES = [page(number) for number in range(3)]
@@ -30,7 +30,7 @@ COMPANIONS = [
 
 def test_responses_come_in_file_order_with_their_byte_range() -> None:
     data = gzipped([*COMPANIONS, *PAGES])
-    found = [item for item in _read(data) if isinstance(item, Response)]
+    found = [item for item in _read(data) if isinstance(item, WarcResponse)]
     assert [item.record.uri for item in found] == [record.uri for record in PAGES]
     for item, record in zip(found, PAGES, strict=True):
         place = item.record
@@ -45,7 +45,7 @@ def test_responses_come_in_file_order_with_their_byte_range() -> None:
 def test_a_plain_file_gives_the_same_responses_with_its_own_ranges() -> None:
     data = b"".join(record.dumped() for record in [*COMPANIONS, *PAGES])
     for item, record in zip(_read(data), PAGES, strict=True):
-        assert isinstance(item, Response)
+        assert isinstance(item, WarcResponse)
         place = item.record
         assert place.length is not None
         assert data[place.offset : place.offset + place.length] == record.dumped()
@@ -58,7 +58,7 @@ def test_a_file_squeezed_into_one_member_still_gives_every_response() -> None:
 
 def test_other_records_are_counted_by_type_and_companions_are_not() -> None:
     data = gzipped([*COMPANIONS, Record(b"x", "revisit"), Record(b"x", "resource"), PAGES[0]])
-    reasons = [item.reason for item in _read(data) if isinstance(item, Dropped)]
+    reasons = [item.reason for item in _read(data) if isinstance(item, DroppedRecord)]
     assert reasons == ["revisit_record", "resource_record"]
 
 
@@ -67,8 +67,8 @@ def test_a_corrupt_member_costs_its_own_record() -> None:
     broken = bytearray(parts[1])
     broken[60] ^= 0xFF
     items = _read(parts[0] + bytes(broken) + parts[2])
-    assert [type(item) for item in items] == [Response, Dropped, Response]
-    assert items[1] == Dropped("corrupt_member", len(parts[0]))
+    assert [type(item) for item in items] == [WarcResponse, DroppedRecord, WarcResponse]
+    assert items[1] == DroppedRecord("corrupt_member", len(parts[0]))
 
 
 def test_a_corrupt_checksum_costs_its_own_record_too() -> None:
@@ -131,21 +131,21 @@ def test_every_cut_is_seen_unless_it_falls_between_records(compressed: bool) -> 
 
 def test_a_response_without_http_header_is_all_body() -> None:
     (item,) = _read(gzipped([Record(b"<html><p>bare</p></html>")]))
-    assert isinstance(item, Response)
+    assert isinstance(item, WarcResponse)
     assert (item.head, item.body) == (b"", b"<html><p>bare</p></html>")
 
 
 def test_lf_only_http_headers_are_split_from_the_body() -> None:
     block = http("<p>x</p>").replace(b"\r\n", b"\n")
     (item,) = _read(gzipped([Record(block)]))
-    assert isinstance(item, Response)
+    assert isinstance(item, WarcResponse)
     assert item.body == b"<p>x</p>"
     assert b"Content-Type" in item.head
 
 
 def test_a_body_over_the_limit_is_marked_and_not_held() -> None:
     (item,) = _read(gzipped([Record(http(b"x" * (LIMIT + 500)))]))
-    assert isinstance(item, Response)
+    assert isinstance(item, WarcResponse)
     assert not item.is_whole
     assert len(item.body) <= LIMIT + 1
 

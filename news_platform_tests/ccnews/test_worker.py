@@ -7,8 +7,8 @@ import pytest
 from news_platform.ccnews.gzip_members import ByteSource
 from news_platform.ccnews.page import PageOptions
 from news_platform.ccnews.pipeline import Attempt, collect_warc
-from news_platform.ccnews.warc import Response
-from news_platform.ccnews.worker import CollectTask, Place, Watch, collect_task
+from news_platform.ccnews.warc import WarcResponse
+from news_platform.ccnews.worker import CollectTask, StoreAddress, Watch, collect_task
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.objects.store import ObjectStore, StoreOptions
 from news_platform_tests.ccnews.archive import stream
@@ -31,7 +31,7 @@ class Diary:
     def watched(self, stream: ByteSource) -> ByteSource:
         return stream
 
-    def tell_record(self, response: Response, rows: int) -> None:
+    def tell_record(self, response: WarcResponse, rows: int) -> None:
         self.entries.append(f"record {response.record.number}, {rows} rows")
 
     def begin_wait(self) -> None:
@@ -65,12 +65,14 @@ def test_a_watched_stream_gives_the_same_bytes() -> None:
         assert watched.read(2) + watched.read() == b"abc"
 
 
-def _task(sources: tuple[Place, ...], root: ObjectStore, scratch: Path, **more: int) -> CollectTask:
+def _task(
+    sources: tuple[StoreAddress, ...], root: ObjectStore, scratch: Path, **more: int
+) -> CollectTask:
     return CollectTask(
         path=PATH,
         size_bytes=more.get("size_bytes"),
         sources=sources,
-        root=Place(root.url, root.options),
+        root=StoreAddress(root.url, root.options),
         scratch=str(scratch),
         options=PageOptions(),
         attempt="a",
@@ -82,7 +84,10 @@ def _task(sources: tuple[Place, ...], root: ObjectStore, scratch: Path, **more: 
 def test_the_next_source_is_tried_only_when_one_cannot_be_read(
     crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
 ) -> None:
-    here, nowhere = Place(crawl.url, StoreOptions()), Place(str(tmp_path / "no"), StoreOptions())
+    here, nowhere = (
+        StoreAddress(crawl.url, StoreOptions()),
+        StoreAddress(str(tmp_path / "no"), StoreOptions()),
+    )
     assert collect_task(_task((nowhere, here), local_store, tmp_path)).rows == 3
     with pytest.raises(StorageError):
         collect_task(_task((nowhere, nowhere), local_store, tmp_path))
@@ -94,7 +99,7 @@ def test_the_next_source_is_tried_only_when_one_cannot_be_read(
 def test_a_size_other_than_was_told_is_refused(
     crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
 ) -> None:
-    here = Place(crawl.url, StoreOptions(backoff_seconds=0.01))
+    here = StoreAddress(crawl.url, StoreOptions(backoff_seconds=0.01))
     size = crawl.head(PATH).size_bytes
     with pytest.raises(StorageError, match="bytes"):
         collect_task(_task((here,), local_store, tmp_path, size_bytes=size + 1))
@@ -106,5 +111,5 @@ def test_the_scratch_folder_is_left_empty(
 ) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    collect_task(_task((Place(crawl.url, StoreOptions()),), local_store, scratch))
+    collect_task(_task((StoreAddress(crawl.url, StoreOptions()),), local_store, scratch))
     assert list(scratch.iterdir()) == []

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from news_platform.ccnews import writer as writers
-from news_platform.ccnews.page import Page, PageOptions, read_page
-from news_platform.ccnews.warc import Response, iter_responses
+from news_platform.ccnews.page import CrawledPage, PageOptions, read_page
+from news_platform.ccnews.warc import WarcResponse, iter_responses
 from news_platform.ccnews.writer import FeedTally, NewsWriter, WarcWriter, arrow_schema
 from news_platform.datasets.captures import CAPTURES
 from news_platform.datasets.feed_candidates import FEED_CANDIDATES
@@ -18,10 +18,10 @@ from news_platform_tests.ccnews.archive import NAME, Record, article, gzipped, h
 from news_platform_tests.ccnews.crawl import mixed_pages
 
 
-def _pages(records: list[Record]) -> list[Page]:
+def _pages(records: list[Record]) -> list[CrawledPage]:
     responses = iter_responses(stream(gzipped(records)), name=NAME, max_body_bytes=1 << 20)
-    found = [read_page(one, PageOptions()) for one in responses if isinstance(one, Response)]
-    return [page for page in found if isinstance(page, Page)]
+    found = [read_page(one, PageOptions()) for one in responses if isinstance(one, WarcResponse)]
+    return [page for page in found if isinstance(page, CrawledPage)]
 
 
 def test_each_language_has_one_file_with_exactly_the_columns_of_raw_news(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from news_platform.rss.worker import WorkerContext, work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.rss.ledger_rows import NOW
-from news_platform_tests.rss.sheets.desk import Desk, open_desk
+from news_platform_tests.rss.sheets.harness import Desk, open_desk
 from news_platform_tests.rss.web import items, page, rss
 
 FEED, OTHER = "https://post.example/rss", "https://wire.example/rss"

@@ -20,7 +20,7 @@ from news_platform_tests.emulators.sheets.server import (
     service_account_key,
     sheets_server,
 )
-from news_platform_tests.rss.sheets.desk import tab_rows
+from news_platform_tests.rss.sheets.harness import tab_rows
 
 # What the issue counts, as the asset's metadata and as the ledger name it.
 COUNTERS = {

@@ -7,7 +7,7 @@ from zlib import crc32
 import sqlalchemy as sa
 
 from news_platform.errors import NewsPlatformError
-from news_platform.rss.sheets.errors import Doubt, Refused
+from news_platform.rss.sheets.calls import Doubt, Refused
 from news_platform.rss.sheets.google import Book, BookState, Sheet
 from news_platform.rss.sheets.layout import Layout, layout_of, quoted
 from news_platform.rss.sheets.outbox import note_tab, read_tabs, refill_tab

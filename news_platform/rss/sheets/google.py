@@ -24,7 +24,7 @@ from gspread.utils import MimeType
 from requests.adapters import HTTPAdapter
 
 from news_platform.errors import ConfigError
-from news_platform.rss.sheets.errors import Doubt, OverQuota, Result, explained
+from news_platform.rss.sheets.calls import Doubt, OverQuota, Result, explained
 from news_platform.rss.sheets.rate_limit import Pace, backoff_seconds
 from news_platform.rss.sheets.requests import FENCE_KEY, Request
 from news_platform.rss.sheets.tabs import Cell

@@ -16,8 +16,8 @@ import sqlalchemy as sa
 
 from news_platform.rss.ledger.transactions import read_transaction
 from news_platform.rss.sheets.start import Start, read_start
-from news_platform.rss.sheets.tables import INTENTS, SHEET_ROWS, SHEET_TABS, WRITERS
 from news_platform.rss.sheets.tabs import TABS, Cell, Tab, cell_of
+from news_platform.rss.sheets.tracking import INTENTS, SHEET_ROWS, SHEET_TABS, WRITERS
 
 # Google's limit for the characters of a cell.
 CELL_LIMIT = 50_000

@@ -15,10 +15,9 @@ from news_platform.rss.ledger.transactions import (
     write_transaction,
 )
 from news_platform.rss.sheets import outbox
-from news_platform.rss.sheets.batch import Batch, build_batch
+from news_platform.rss.sheets.calls import Doubt, Refused
 from news_platform.rss.sheets.edits import Discover, EditReport, Unreadable, take_edits
 from news_platform.rss.sheets.ensure import PlacedTab, ensure_tabs, read_placed
-from news_platform.rss.sheets.errors import Doubt, Refused
 from news_platform.rss.sheets.google import (
     Access,
     Book,
@@ -32,6 +31,7 @@ from news_platform.rss.sheets.rate_limit import backoff_seconds
 from news_platform.rss.sheets.requests import cells_request
 from news_platform.rss.sheets.start import begin_book, count_left_out
 from news_platform.rss.sheets.tabs import FEEDS_TAB
+from news_platform.rss.sheets.update import Batch, build_batch
 
 
 @dataclass(frozen=True, slots=True)

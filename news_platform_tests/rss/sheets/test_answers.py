@@ -9,12 +9,12 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.errors import ConfigError
-from news_platform.rss.sheets.errors import Doubt, Refused
+from news_platform.rss.sheets.calls import Doubt, Refused
 from news_platform_tests.emulators.relay import Answer, Request
 from news_platform_tests.emulators.sheets.faults import Fault
 from news_platform_tests.emulators.sheets.server import SheetsEmulator
 from news_platform_tests.rss.ledger_rows import add_article, add_feed
-from news_platform_tests.rss.sheets.desk import Desk, differences, open_desk
+from news_platform_tests.rss.sheets.harness import Desk, differences, open_desk
 
 HTML = b"<!DOCTYPE html><html><head><title>Error 502</title></head><body>" + b"x" * 5_000
 

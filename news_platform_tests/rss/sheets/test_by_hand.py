@@ -15,7 +15,7 @@ from news_platform.rss.sheets.edits import EditReport
 from news_platform.rss.sheets.ensure import ensure_tabs
 from news_platform_tests.fakes import response
 from news_platform_tests.rss.ledger_rows import NOW, add_articles, add_feed, change_article
-from news_platform_tests.rss.sheets.desk import Desk, differences, open_desk
+from news_platform_tests.rss.sheets.harness import Desk, differences, open_desk
 from news_platform_tests.rss.web import items, rss
 
 FEED = "https://outlet.example/feed"

@@ -13,12 +13,12 @@ import requests
 import sqlalchemy as sa
 
 from news_platform.rss.discovery.discover import DiscoveryReport
-from news_platform.rss.sheets.errors import OverQuota
+from news_platform.rss.sheets.calls import OverQuota
 from news_platform.rss.sheets.google import Access, Book, Timing, open_book
 from news_platform.rss.sheets.sync import SyncReport, Writer, sync
 from news_platform.rss.sheets.tabs import TABS
 from news_platform_tests.rss.ledger_rows import NOW, add_articles
-from news_platform_tests.rss.sheets.desk import ledger_rows
+from news_platform_tests.rss.sheets.harness import ledger_rows
 
 
 @dataclass

@@ -20,7 +20,7 @@ from news_platform_tests.emulators.sheets.server import (
     sheets_server,
 )
 from news_platform_tests.rss.ledger_rows import add_articles, add_feed, change_article
-from news_platform_tests.rss.sheets.desk import differences
+from news_platform_tests.rss.sheets.harness import differences
 
 UNLIMITED = 1_000_000
 
@@ -40,7 +40,7 @@ class Trial:
     def start(self) -> "subprocess.Popen[bytes]":
         self.writers += 1
         arguments = (self.ledger_url, self.endpoint, str(self.key_file), f"w{self.writers}")
-        module = "news_platform_tests.rss.sheets.killed"
+        module = "news_platform_tests.rss.sheets.sync_process"
         return subprocess.Popen([sys.executable, "-m", module, *arguments, str(self.max_rows)])
 
     def kill_after(self, calls: int, *, delay_seconds: float) -> None:

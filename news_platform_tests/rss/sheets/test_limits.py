@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
-from news_platform.rss.sheets.errors import Refused
+from news_platform.rss.sheets.calls import Refused
 from news_platform.rss.sheets.sync import SyncOptions
 from news_platform_tests.rss.ledger_rows import (
     add_article,
@@ -15,7 +15,7 @@ from news_platform_tests.rss.ledger_rows import (
     change_article,
     change_articles,
 )
-from news_platform_tests.rss.sheets.desk import Desk, differences, open_desk
+from news_platform_tests.rss.sheets.harness import Desk, differences, open_desk
 
 MINUTES_A_DAY = 24 * 60
 # The schedule's rhythm: a sync every ten minutes, a poll every hour, work every five minutes.

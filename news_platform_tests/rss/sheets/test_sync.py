@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from news_platform.errors import ConfigError, Conflict
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
 from news_platform.rss.sheets import outbox
-from news_platform.rss.sheets.errors import Doubt
+from news_platform.rss.sheets.calls import Doubt
 from news_platform.rss.sheets.outbox import take_lease
 from news_platform.rss.sheets.requests import FENCE_KEY
 from news_platform.rss.sheets.start import begin_book
@@ -30,7 +30,7 @@ from news_platform_tests.rss.ledger_rows import (
     change_article,
     set_config,
 )
-from news_platform_tests.rss.sheets.desk import Desk, differences, open_desk
+from news_platform_tests.rss.sheets.harness import Desk, differences, open_desk
 
 
 @pytest.fixture

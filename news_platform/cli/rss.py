@@ -33,9 +33,8 @@ from news_platform.rss.ledger.status import ledger_status
 from news_platform.rss.options import discovery_options, poll_options, work_options
 from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.rss.sheets import workbook
-from news_platform.rss.sheets.access import sheets_access
+from news_platform.rss.sheets.access import Access, Timing, sheets_access
 from news_platform.rss.sheets.ensure import ensure_tabs
-from news_platform.rss.sheets.google import Access, Timing
 from news_platform.rss.sheets.sync import SyncReport, open_remembered, run_sync
 from news_platform.storage.objects.store import ObjectStore, open_store
 

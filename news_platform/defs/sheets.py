@@ -11,8 +11,7 @@ from news_platform.defs.reconcile import WHOLE
 from news_platform.resources import Clock, DataRoot, Ledger, Resources, Web
 from news_platform.rss import pipeline
 from news_platform.rss.options import discovery_options
-from news_platform.rss.sheets.access import sheets_access
-from news_platform.rss.sheets.google import Access, Timing
+from news_platform.rss.sheets.access import Access, Timing, sheets_access
 from news_platform.rss.sheets.sync import SyncReport, is_behind, run_sync
 from news_platform.rss.sheets.workbook import WorkbookReport, is_stale, write_workbook
 from news_platform.storage.commit.root import is_paused

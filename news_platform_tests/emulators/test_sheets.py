@@ -10,7 +10,8 @@ import requests
 from gspread.exceptions import APIError
 from gspread.utils import ValueInputOption, ValueRenderOption
 
-from news_platform.rss.sheets.google import Access, Timing, open_book
+from news_platform.rss.sheets.access import Access, Timing
+from news_platform.rss.sheets.google import open_book
 from news_platform_tests.emulators.sheets import a1
 from news_platform_tests.emulators.sheets.discovery import NotAsDocumented, check
 from news_platform_tests.emulators.sheets.drive import ACCOUNT

@@ -1,9 +1,37 @@
 """Which view the settings ask for: a Google Sheet, or the local workbook."""
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from news_platform.errors import ConfigError
-from news_platform.rss.sheets.google import Access
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who asks, for which book, and where; an `endpoint` stands in for Google's addresses."""
+
+    service_account: str = field(repr=False)
+    spreadsheet_id: str | None = None
+    spreadsheet_title: str = ""
+    endpoint: str | None = None
+
+    @property
+    def name(self) -> str:
+        """Return what the setting calls the book."""
+        return self.spreadsheet_id or self.spreadsheet_title
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """The clock in seconds, the sleep, and how much Google allows."""
+
+    clock: Callable[[], float]
+    sleep: Callable[[float], None]
+    calls: int = 60
+    window_seconds: float = 60.0
+    timeout_seconds: float = 120.0
+    tries: int = 8
 
 
 class Given(Protocol):

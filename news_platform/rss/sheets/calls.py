@@ -4,7 +4,9 @@ A server in trouble, or a proxy before it, may answer anything: a page of HTML, 
 nothing. All of that leaves the fate of a change unknown.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import requests
@@ -12,6 +14,7 @@ from google.auth.exceptions import GoogleAuthError
 from gspread.exceptions import APIError
 
 from news_platform.errors import ConfigError, FetchError, InputError
+from news_platform.rss.sheets.access import Timing
 
 Result = TypeVar("Result")
 
@@ -21,6 +24,9 @@ _SHOWN_CHARACTERS = 200
 _ABANDONED = (408, 409)
 # Drive says 403 where Sheets says 429.
 _RATE_LIMITS = ("rateLimitExceeded", "userRateLimitExceeded")
+
+# Google asks for waits that double up to about a minute.
+_LONGEST_BACKOFF_SECONDS = 64.0
 
 
 class Doubt(FetchError):
@@ -33,6 +39,78 @@ class Refused(InputError):
 
 class OverQuota(FetchError):
     """Too many calls; this one was not applied."""
+
+
+@dataclass(slots=True)
+class Pace:
+    """At most `calls` in any window of so many seconds."""
+
+    calls: int
+    window_seconds: float
+    _times: deque[float] = field(default_factory=deque)
+
+    def wait_seconds(self, now: float) -> float:
+        """Return how long to wait before the next call; 0 when it may go at once."""
+        while self._times and self._times[0] <= now - self.window_seconds:
+            self._times.popleft()
+        if len(self._times) < self.calls:
+            return 0.0
+        return self._times[0] + self.window_seconds - now
+
+    def note(self, now: float) -> None:
+        """Count one call."""
+        self._times.append(now)
+
+
+def backoff_seconds(tries: int) -> float:
+    """Return the wait after so many failures in a row: 1, 2, 4 … up to 64 s."""
+    return float(min(2.0 ** (tries - 1), _LONGEST_BACKOFF_SECONDS))
+
+
+@dataclass(slots=True)
+class ApiCaller:
+    """The line to Google: paced, patient, and clear about what failed."""
+
+    timing: Timing
+    waits: int = 0
+    _reads: Pace = field(init=False)
+    _writes: Pace = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._reads = Pace(self.timing.calls, self.timing.window_seconds)
+        self._writes = Pace(self.timing.calls, self.timing.window_seconds)
+
+    def read(self, call: Callable[[], Result]) -> Result:
+        """Make a call that changes nothing, again and again until it is answered."""
+        for tries in range(1, self.timing.tries):
+            try:
+                return self._call(call, self._reads)
+            except Doubt:
+                self.timing.sleep(backoff_seconds(tries))
+        return self._call(call, self._reads)
+
+    def write(self, call: Callable[[], Result]) -> Result:
+        """Make a call that changes something, once."""
+        return self._call(call, self._writes)
+
+    def pause(self) -> None:
+        """Give a call whose answer was lost time to take effect."""
+        self.timing.sleep(backoff_seconds(self.timing.tries))
+
+    def _call(self, call: Callable[[], Result], pace: Pace) -> Result:
+        for tries in range(1, self.timing.tries):
+            self._wait(pace.wait_seconds(self.timing.clock()))
+            pace.note(self.timing.clock())
+            try:
+                return explained(call)
+            except OverQuota:
+                self._wait(backoff_seconds(tries))
+        return explained(call)
+
+    def _wait(self, seconds: float) -> None:
+        if seconds > 0:
+            self.waits += 1
+            self.timing.sleep(seconds)
 
 
 def explained(call: Callable[[], Result]) -> Result:

@@ -21,9 +21,8 @@ from news_platform.rss.ledger.feed_rows import (
 )
 from news_platform.rss.ledger.tables import FEEDS
 from news_platform.rss.ledger.transactions import LedgerTransaction, write_transaction
-from news_platform.rss.sheets.layout import Layout, key_text
 from news_platform.rss.sheets.outbox import note_shown, shown_rows
-from news_platform.rss.sheets.tabs import FEEDS_TAB, Cell
+from news_platform.rss.sheets.tabs import FEEDS_TAB, Cell, Layout, key_text
 from news_platform.web.urls import canonical_url
 
 Discover = Callable[[Sequence[str]], DiscoveryReport]

@@ -9,16 +9,30 @@ import sqlalchemy as sa
 from news_platform.errors import NewsPlatformError
 from news_platform.rss.sheets.calls import Doubt, Refused
 from news_platform.rss.sheets.google import Book, BookState, Sheet
-from news_platform.rss.sheets.layout import Layout, layout_of, quoted
 from news_platform.rss.sheets.outbox import note_tab, read_tabs, refill_tab
-from news_platform.rss.sheets.requests import Request, add_column_requests, new_tab_requests
-from news_platform.rss.sheets.tabs import TABS, Cell, Tab
+from news_platform.rss.sheets.tabs import (
+    TABS,
+    Cell,
+    Layout,
+    Request,
+    Tab,
+    cells_request,
+    layout_of,
+    quoted,
+)
 
 Known = Mapping[str, tuple[int, tuple[str, ...]]]
 
 _TRIES = 6
 # A new book has one tab, named in the language of its owner; its id is always this.
 _FIRST_SHEET_ID = 0
+# Pixels.
+_WIDTHS = {
+    **dict.fromkeys(("title", "clean_text"), 360),
+    **dict.fromkeys(("feed_url", "article_url", "subtitle", "notes", "key"), 240),
+}
+_DEFAULT_WIDTH = 120
+_FIRST_ROWS = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +149,39 @@ def _remember(engine: sa.Engine, book: str, placed: Sequence[PlacedTab], *, know
         found = (item.sheet.sheet_id, item.layout.header)
         if known.get(item.tab.name) != found:
             note_tab(engine, book, item.tab.name, sheet_id=found[0], header=found[1])
+
+
+def new_tab_requests(tab: Tab, *, sheet_id: int) -> list[Request]:
+    """Return the requests that make a tab with its header frozen, its widths and its filter."""
+    grid = {"rowCount": _FIRST_ROWS, "columnCount": len(tab.columns), "frozenRowCount": 1}
+    properties = {"sheetId": sheet_id, "title": tab.name, "gridProperties": grid}
+    whole = {"sheetId": sheet_id, "startRowIndex": 0, "endColumnIndex": len(tab.columns)}
+    return [
+        {"addSheet": {"properties": properties}},
+        cells_request(sheet_id, 0, 0, tab.columns),
+        *(_width_request(sheet_id, place, name) for place, name in enumerate(tab.columns)),
+        {"setBasicFilter": {"filter": {"range": {"startColumnIndex": 0, **whole}}}},
+    ]
+
+
+def add_column_requests(layout: Layout, *, sheet_id: int, grid_columns: int) -> list[Request]:
+    """Return the requests that add the missing columns right of all others."""
+    if not layout.missing:
+        return []
+    short = layout.width + len(layout.missing) - grid_columns
+    wider = {"sheetId": sheet_id, "dimension": "COLUMNS", "length": short}
+    return [
+        *([{"appendDimension": wider}] if short > 0 else []),
+        cells_request(sheet_id, 0, layout.width, layout.missing),
+    ]
+
+
+def _width_request(sheet_id: int, place: int, name: str) -> Request:
+    span = {
+        "sheetId": sheet_id,
+        "dimension": "COLUMNS",
+        "startIndex": place,
+        "endIndex": place + 1,
+    }
+    size = {"pixelSize": _WIDTHS.get(name, _DEFAULT_WIDTH)}
+    return {"updateDimensionProperties": {"range": span, "properties": size, "fields": "pixelSize"}}

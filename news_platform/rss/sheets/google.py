@@ -7,7 +7,7 @@ unknown (5xx, a lost answer) is a `Doubt`: whoever asked must look before asking
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,43 +24,16 @@ from gspread.utils import MimeType
 from requests.adapters import HTTPAdapter
 
 from news_platform.errors import ConfigError
-from news_platform.rss.sheets.calls import Doubt, OverQuota, Result, explained
-from news_platform.rss.sheets.rate_limit import Pace, backoff_seconds
-from news_platform.rss.sheets.requests import FENCE_KEY, Request
-from news_platform.rss.sheets.tabs import Cell
+from news_platform.rss.sheets.access import Access, Timing
+from news_platform.rss.sheets.calls import ApiCaller, Doubt, backoff_seconds
+from news_platform.rss.sheets.tabs import Cell, Request
 
+FENCE_KEY = "news_platform_batch"
 _SHEETS_SCOPE = "https://www.googleapis.com/auth/spreadsheets"
 # Enough to find and create our own files, and no one else's.
 _DRIVE_SCOPE = "https://www.googleapis.com/auth/drive.file"
 _LONGEST_PATH = 1_000
 _SEEN = "spreadsheetId,properties,developerMetadata,sheets.properties"
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """Who asks, for which book, and where; an `endpoint` stands in for Google's addresses."""
-
-    service_account: str = field(repr=False)
-    spreadsheet_id: str | None = None
-    spreadsheet_title: str = ""
-    endpoint: str | None = None
-
-    @property
-    def name(self) -> str:
-        """Return what the setting calls the book."""
-        return self.spreadsheet_id or self.spreadsheet_title
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """The clock in seconds, the sleep, and how much Google allows."""
-
-    clock: Callable[[], float]
-    sleep: Callable[[float], None]
-    calls: int = 60
-    window_seconds: float = 60.0
-    timeout_seconds: float = 120.0
-    tries: int = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +59,7 @@ class Book:
     """One spreadsheet."""
 
     _sheet: gspread.Spreadsheet
-    _line: "_Line"
+    _line: ApiCaller
 
     @property
     def id(self) -> str:
@@ -139,7 +112,7 @@ def open_book(access: Access, timing: Timing, *, known_id: str | None = None) ->
 
     `known_id` is what the title stood for before: it wins over others that bear the same title.
     """
-    line = _Line(timing)
+    line = ApiCaller(timing)
     session = _session(access)
     client = gspread.Client(auth=session.credentials, session=session)
     client.set_timeout(timing.timeout_seconds)
@@ -155,14 +128,14 @@ def open_book(access: Access, timing: Timing, *, known_id: str | None = None) ->
         return Book(_create(client, title, line), line)
 
 
-def _open(client: gspread.Client, key: str, line: "_Line") -> gspread.Spreadsheet:
+def _open(client: gspread.Client, key: str, line: ApiCaller) -> gspread.Spreadsheet:
     try:
         return line.read(lambda: client.open_by_key(key))
     except SpreadsheetNotFound as error:
         raise ConfigError(f"SPREADSHEET_ID={key!r}: there is no such book", thing=key) from error
 
 
-def _create(client: gspread.Client, title: str, line: "_Line") -> gspread.Spreadsheet:
+def _create(client: gspread.Client, title: str, line: ApiCaller) -> gspread.Spreadsheet:
     file = {"name": title, "mimeType": MimeType.google_sheets}
     try:
         line.write(lambda: client.http_client.request("post", DRIVE_FILES_API_V3_URL, json=file))
@@ -174,52 +147,6 @@ def _create(client: gspread.Client, title: str, line: "_Line") -> gspread.Spread
     except SpreadsheetNotFound as error:
         cause = "Google did not say whether it made it; the next sync looks for it first"
         raise Doubt(f"there is no book {title!r} yet: {cause}", reason="create") from error
-
-
-@dataclass(slots=True)
-class _Line:
-    """The line to Google: paced, patient, and clear about what failed."""
-
-    timing: Timing
-    waits: int = 0
-    _reads: Pace = field(init=False)
-    _writes: Pace = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._reads = Pace(self.timing.calls, self.timing.window_seconds)
-        self._writes = Pace(self.timing.calls, self.timing.window_seconds)
-
-    def read(self, call: Callable[[], Result]) -> Result:
-        """Make a call that changes nothing, again and again until it is answered."""
-        for tries in range(1, self.timing.tries):
-            try:
-                return self._call(call, self._reads)
-            except Doubt:
-                self.timing.sleep(backoff_seconds(tries))
-        return self._call(call, self._reads)
-
-    def write(self, call: Callable[[], Result]) -> Result:
-        """Make a call that changes something, once."""
-        return self._call(call, self._writes)
-
-    def pause(self) -> None:
-        """Give a call whose answer was lost time to take effect."""
-        self.timing.sleep(backoff_seconds(self.timing.tries))
-
-    def _call(self, call: Callable[[], Result], pace: Pace) -> Result:
-        for tries in range(1, self.timing.tries):
-            self._wait(pace.wait_seconds(self.timing.clock()))
-            pace.note(self.timing.clock())
-            try:
-                return explained(call)
-            except OverQuota:
-                self._wait(backoff_seconds(tries))
-        return explained(call)
-
-    def _wait(self, seconds: float) -> None:
-        if seconds > 0:
-            self.waits += 1
-            self.timing.sleep(seconds)
 
 
 def _state_of(found: Mapping[str, Any]) -> BookState:

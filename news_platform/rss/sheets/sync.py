@@ -15,22 +15,14 @@ from news_platform.rss.ledger.transactions import (
     write_transaction,
 )
 from news_platform.rss.sheets import outbox
-from news_platform.rss.sheets.calls import Doubt, Refused
+from news_platform.rss.sheets.access import Access, Timing
+from news_platform.rss.sheets.calls import Doubt, Refused, backoff_seconds
 from news_platform.rss.sheets.edits import Discover, EditReport, Unreadable, take_edits
 from news_platform.rss.sheets.ensure import PlacedTab, ensure_tabs, read_placed
-from news_platform.rss.sheets.google import (
-    Access,
-    Book,
-    BookState,
-    Timing,
-    open_book,
-)
-from news_platform.rss.sheets.layout import quoted
+from news_platform.rss.sheets.google import Book, BookState, open_book
 from news_platform.rss.sheets.outbox import Intent
-from news_platform.rss.sheets.rate_limit import backoff_seconds
-from news_platform.rss.sheets.requests import cells_request
 from news_platform.rss.sheets.start import begin_book, count_left_out
-from news_platform.rss.sheets.tabs import FEEDS_TAB
+from news_platform.rss.sheets.tabs import FEEDS_TAB, cells_request, quoted
 from news_platform.rss.sheets.update import Batch, build_batch
 
 

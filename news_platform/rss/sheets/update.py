@@ -1,22 +1,26 @@
 """One batch of the outbox against the book as it is now: where rows stand, what to change."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from news_platform.errors import ConfigError
 from news_platform.rss.sheets.edits import as_row, feed_key
 from news_platform.rss.sheets.ensure import Known, PlacedTab, read_placed
-from news_platform.rss.sheets.google import Book, BookState
-from news_platform.rss.sheets.layout import column_letter, key_text, quoted
+from news_platform.rss.sheets.google import FENCE_KEY, Book, BookState
 from news_platform.rss.sheets.outbox import Intent, OutRow
-from news_platform.rss.sheets.requests import (
+from news_platform.rss.sheets.tabs import (
+    FEEDS_TAB,
+    Cell,
+    Layout,
     Request,
-    append_request,
-    fence_request,
-    unfence_requests,
-    update_requests,
+    Tab,
+    cell_data,
+    cells_request,
+    column_letter,
+    key_text,
+    quoted,
 )
-from news_platform.rss.sheets.tabs import FEEDS_TAB, Cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +131,65 @@ def _refuse_full_book(
             "set SPREADSHEET_ID or SPREADSHEET_TITLE to a new book, which begins with the newest",
             thing=book.id,
         )
+
+
+def fence_request(fence: int, token: str) -> Request:
+    """Return the request that can succeed once."""
+    metadata = {
+        "metadataId": fence,
+        "metadataKey": FENCE_KEY,
+        "metadataValue": token,
+        "location": {"spreadsheet": True},
+        "visibility": "DOCUMENT",
+    }
+    return {"createDeveloperMetadata": {"developerMetadata": metadata}}
+
+
+def unfence_requests(fences: Iterable[int]) -> list[Request]:
+    """Return the requests that remove old fences."""
+    lookups = ({"developerMetadataLookup": {"metadataId": fence}} for fence in fences)
+    return [{"deleteDeveloperMetadata": {"dataFilter": lookup}} for lookup in lookups]
+
+
+def append_request(tab: Tab, rows: Sequence[OutRow], *, sheet_id: int, layout: Layout) -> Request:
+    """Return the request that adds rows after the last one; foreign columns stay empty."""
+    return {
+        "appendCells": {
+            "sheetId": sheet_id,
+            "rows": [{"values": _full_row(tab, row, layout)} for row in rows],
+            "fields": "userEnteredValue",
+        }
+    }
+
+
+def update_requests(
+    tab: Tab, row: OutRow, *, sheet_id: int, row_index: int, layout: Layout
+) -> list[Request]:
+    """Return the requests that write our columns of one row, each run of columns by itself.
+
+    The admin's columns are left out where the ledger has nothing new to say.
+    """
+    cells = dict(zip(tab.columns, row.cells, strict=True))
+    told = {name: cell for name, cell in cells.items() if row.shown.get(name) != cell}
+    names = {
+        place: name
+        for name, place in layout.places.items()
+        if name in told or name not in tab.edited
+    }
+    return [
+        cells_request(sheet_id, row_index, run[0], [cells[names[place]] for place in run])
+        for run in _runs(sorted(names))
+    ]
+
+
+def _full_row(tab: Tab, row: OutRow, layout: Layout) -> list[Request]:
+    cells: Mapping[int, Cell] = {
+        layout.places[name]: cell for name, cell in zip(tab.columns, row.cells, strict=True)
+    }
+    return [cell_data(cells.get(place, "")) for place in range(max(cells) + 1)]
+
+
+def _runs(places: Sequence[int]) -> list[list[int]]:
+    """Split ascending numbers where one is left out."""
+    grouped = groupby(enumerate(places), key=lambda item: item[1] - item[0])
+    return [[place for _, place in group] for _, group in grouped]

@@ -13,7 +13,8 @@ import sqlalchemy as sa
 from news_platform.rss import pipeline
 from news_platform.rss.discovery.discover import DiscoveryReport, discover_feeds
 from news_platform.rss.options import DiscoveryOptions
-from news_platform.rss.sheets.google import Access, Book, Timing, open_book
+from news_platform.rss.sheets.access import Access, Timing
+from news_platform.rss.sheets.google import Book, open_book
 from news_platform.rss.sheets.outbox import CELL_LIMIT
 from news_platform.rss.sheets.sync import SyncOptions, SyncReport, Writer, run_sync, sync
 from news_platform.rss.sheets.tabs import TABS, Cell, Tab, cell_of

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from news_platform.rss.discovery.discover import DiscoveryReport
-from news_platform.rss.sheets.google import Access, Timing, open_book
+from news_platform.rss.sheets.access import Access, Timing
+from news_platform.rss.sheets.google import open_book
 from news_platform.rss.sheets.sync import SyncOptions, Writer, sync
 from news_platform.storage.sql.engine import open_engine
 

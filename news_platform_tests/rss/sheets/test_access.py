@@ -6,8 +6,8 @@ from traceback import format_exception
 import pytest
 
 from news_platform.errors import ConfigError
-from news_platform.rss.sheets.access import sheets_access
-from news_platform.rss.sheets.google import Access, Timing, open_book
+from news_platform.rss.sheets.access import Access, Timing, sheets_access
+from news_platform.rss.sheets.google import open_book
 from news_platform.settings import SheetsSettings
 from news_platform_tests.emulators.sheets.server import (
     SheetsEmulator,

@@ -1,6 +1,6 @@
 """The pace of calls, and the waits after failures."""
 
-from news_platform.rss.sheets.rate_limit import Pace, backoff_seconds
+from news_platform.rss.sheets.calls import Pace, backoff_seconds
 
 
 def test_calls_within_the_allowance_go_at_once() -> None:

@@ -13,8 +13,9 @@ import requests
 import sqlalchemy as sa
 
 from news_platform.rss.discovery.discover import DiscoveryReport
+from news_platform.rss.sheets.access import Access, Timing
 from news_platform.rss.sheets.calls import OverQuota
-from news_platform.rss.sheets.google import Access, Book, Timing, open_book
+from news_platform.rss.sheets.google import Book, open_book
 from news_platform.rss.sheets.sync import SyncReport, Writer, sync
 from news_platform.rss.sheets.tabs import TABS
 from news_platform_tests.rss.ledger_rows import NOW, add_articles

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from news_platform.rss.sheets.requests import FENCE_KEY
+from news_platform.rss.sheets.google import FENCE_KEY
 from news_platform_tests.emulators.relay import Answer, Request, serve
 from news_platform_tests.emulators.sheets.faults import Faults
 from news_platform_tests.emulators.sheets.server import (

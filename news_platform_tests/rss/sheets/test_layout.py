@@ -3,8 +3,7 @@
 import pytest
 
 from news_platform.errors import InputError
-from news_platform.rss.sheets.layout import column_letter, key_text, layout_of, quoted
-from news_platform.rss.sheets.tabs import TABS, Cell
+from news_platform.rss.sheets.tabs import TABS, Cell, column_letter, key_text, layout_of, quoted
 
 CONFIG = TABS[4]
 

@@ -14,8 +14,8 @@ from news_platform.errors import ConfigError, Conflict
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
 from news_platform.rss.sheets import outbox
 from news_platform.rss.sheets.calls import Doubt
+from news_platform.rss.sheets.google import FENCE_KEY
 from news_platform.rss.sheets.outbox import take_lease
-from news_platform.rss.sheets.requests import FENCE_KEY
 from news_platform.rss.sheets.start import begin_book
 from news_platform.rss.sheets.sync import SyncOptions
 from news_platform.rss.sheets.tabs import CUT_MARK, TABS

@@ -11,12 +11,24 @@ the next claimer has a higher `attempt`. Times are seconds since the epoch.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from news_platform.datasets.domain_queue import DomainQueueMessage
-from news_platform.storage.sql.engine import reading
+from news_platform.storage.sql.engine import read_transaction
+from news_platform.storage.sql.leases import (
+    LeaseTable,
+    LeaseTerm,
+    are_held,
+    claim_rows,
+    is_expired,
+    is_held,
+    is_owned,
+    release,
+    renew,
+    upsert,
+)
 
 _TABLES = sa.MetaData()
 QUEUE = sa.Table(
@@ -35,6 +47,14 @@ QUEUE = sa.Table(
     sa.Column("tries", sa.Integer),
     sa.Column("outcome", sa.Text),
     sa.Column("finished_at", sa.Double),
+)
+_LEASES = LeaseTable(
+    key=QUEUE.c.id,
+    time=QUEUE.c.lease_until,
+    owner=QUEUE.c.worker,
+    attempt=QUEUE.c.attempt,
+    state=QUEUE.c.state,
+    held_state="claimed",
 )
 FILES = sa.Table(
     "research_files",
@@ -94,8 +114,6 @@ class DomainQueue:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
-        self._reading = reading(engine)
-        self._insert = postgresql.insert if engine.dialect.name == "postgresql" else sqlite.insert
 
     def accept(
         self, file: AcceptedFile, messages: Sequence[DomainQueueMessage], *, at: float
@@ -105,15 +123,15 @@ class DomainQueue:
         with self._engine.begin() as connection:
             before = self._size(connection, file.batch)
             if rows:
-                connection.execute(self._insert(QUEUE).on_conflict_do_nothing(), rows)
+                connection.execute(upsert(connection, QUEUE).on_conflict_do_nothing(), rows)
             accepted = dict(_columns(file), accepted_at=at)
-            connection.execute(self._insert(FILES).on_conflict_do_nothing(), accepted)
+            connection.execute(upsert(connection, FILES).on_conflict_do_nothing(), accepted)
             return self._size(connection, file.batch) - before
 
     def accepted_file(self, path: str) -> AcceptedFile | None:
         """Return what is known of a file, None when its domains were never accepted."""
         columns = [column for column in FILES.c if column.name != "accepted_at"]
-        with self._reading.connect() as connection:
+        with read_transaction(self._engine) as connection:
             row = connection.execute(sa.select(*columns).where(FILES.c.path == path)).first()
         return AcceptedFile(**row._mapping) if row else None
 
@@ -122,36 +140,29 @@ class DomainQueue:
     ) -> list[Claim]:
         """Take up to `limit` messages that are due, then those whose lease has expired."""
         due = sa.and_(QUEUE.c.state == "ready", QUEUE.c.due_at <= now)
-        expired = sa.and_(QUEUE.c.state == "claimed", QUEUE.c.lease_until < now)
-        until = now + lease_seconds
-        rows: list[sa.Row[int, int, int, str]] = []
+        term = LeaseTerm(now, lease_seconds, worker)
+        rows: list[tuple[Any, ...]] = []
         with self._engine.begin() as connection:
-            # One question after the other: each is answered in the order of an index.
-            for free in (due, expired):
+            # Two queries instead of one OR: each of them reads in the order of an index.
+            for is_free in (due, is_expired(_LEASES, now=now)):
                 if len(rows) < limit:
-                    taking = _taking(
-                        batch, free, worker=worker, limit=limit - len(rows), until=until
-                    )
-                    rows += connection.execute(taking).all()
-        parse = DomainQueueMessage.model_validate_json
+                    picked = _picked(batch, is_free, limit=limit - len(rows))
+                    rows += _claim(connection, picked, term)
+        parse, until = DomainQueueMessage.model_validate_json, now + lease_seconds
         return [
             Claim(id_, attempt, tries, until, parse(text)) for id_, attempt, tries, text in rows
         ]
 
     def renew(self, worker: str, *, now: float, lease_seconds: float) -> None:
         """Extend every lease of a worker that has not expired yet."""
-        mine = sa.and_(QUEUE.c.worker == worker, QUEUE.c.state == "claimed")
+        held = sa.and_(is_owned(_LEASES, worker), ~is_expired(_LEASES, now=now))
         with self._engine.begin() as connection:
-            connection.execute(
-                sa.update(QUEUE)
-                .where(mine, QUEUE.c.lease_until >= now)
-                .values(lease_until=now + lease_seconds)
-            )
+            renew(connection, _LEASES, held, term=LeaseTerm(now, lease_seconds))
 
     def holds(self, claim: Claim, *, now: float) -> bool:
         """Say whether the claim still stands: nobody else took it and its lease has not expired."""
-        ours = sa.select(QUEUE.c.id).where(*_is(claim), QUEUE.c.lease_until >= now)
-        with self._reading.connect() as connection:
+        ours = sa.select(QUEUE.c.id).where(_is(claim), ~is_expired(_LEASES, now=now))
+        with read_transaction(self._engine) as connection:
             return connection.execute(ours).first() is not None
 
     def settle(self, settled: Iterable[Settled], *, at: float) -> int:
@@ -162,16 +173,20 @@ class DomainQueue:
             alike.setdefault((one.outcome, one.final), []).append(claim)
         with self._engine.begin() as connection:
             return sum(
-                connection.execute(_settling(outcome, final, claims, at=at)).rowcount
+                release(
+                    connection,
+                    _LEASES,
+                    are_held(_LEASES, claims),
+                    values=_settled_values(outcome, final, at=at),
+                )
                 for (outcome, final), claims in alike.items()
             )
 
     def postpone(self, claim: Claim, *, due_at: float, outcome: str) -> bool:
         """Put a claim back for another try; return whether it still stood."""
-        back = sa.update(QUEUE).where(*_is(claim))
         values = {"state": "ready", "due_at": due_at, "outcome": outcome, "worker": None}
         with self._engine.begin() as connection:
-            return connection.execute(back.values(**values)).rowcount == 1
+            return release(connection, _LEASES, _is(claim), values=values) == 1
 
     def reopen(self, batch: str, *, now: float) -> int:
         """Offer the unfinished messages of earlier runs again; return how many."""
@@ -182,7 +197,7 @@ class DomainQueue:
     def finished(self, batch: str) -> list[str]:
         """Return the domains of a batch that have a final outcome."""
         done = sa.select(QUEUE.c.domain).where(QUEUE.c.batch == batch, QUEUE.c.state == "done")
-        with self._reading.connect() as connection:
+        with read_transaction(self._engine) as connection:
             return list(connection.execute(done).scalars())
 
     def reopen_finished(self, batch: str, domains: Sequence[str], *, now: float) -> int:
@@ -204,7 +219,7 @@ class DomainQueue:
         """Return what is left of a batch."""
         open_ = sa.and_(QUEUE.c.batch == batch, QUEUE.c.state.in_(("ready", "claimed")))
         free_at = sa.case((QUEUE.c.state == "ready", QUEUE.c.due_at), else_=QUEUE.c.lease_until)
-        with self._reading.connect() as connection:
+        with read_transaction(self._engine) as connection:
             row = connection.execute(sa.select(sa.func.count(), sa.func.min(free_at)).where(open_))
             count, next_at = row.one()
         return Waiting(count, next_at)
@@ -215,14 +230,14 @@ class DomainQueue:
         counted = (
             sa.select(outcome, sa.func.count()).where(QUEUE.c.batch == batch).group_by(outcome)
         )
-        with self._reading.connect() as connection:
+        with read_transaction(self._engine) as connection:
             rows = connection.execute(counted).all()
         return {name: count for name, count in sorted(rows)}
 
     def states(self) -> dict[str, Counter[str]]:
         """Count the messages of every batch by state."""
         counted = sa.select(QUEUE.c.batch, QUEUE.c.state, sa.func.count())
-        with self._reading.connect() as connection:
+        with read_transaction(self._engine) as connection:
             rows = connection.execute(counted.group_by(QUEUE.c.batch, QUEUE.c.state)).all()
         found: dict[str, Counter[str]] = {}
         for batch, state, count in sorted(rows):
@@ -241,7 +256,7 @@ class DomainQueue:
         return sorted(found, key=lambda message: message.partition_info.date, reverse=True)
 
     def _parsed(self, rows: sa.Select[str]) -> list[DomainQueueMessage]:
-        with self._reading.connect() as connection:
+        with read_transaction(self._engine) as connection:
             texts = [text for (text,) in connection.execute(rows)]
         return [DomainQueueMessage.model_validate_json(text) for text in texts]
 
@@ -267,45 +282,23 @@ def _columns(file: AcceptedFile) -> dict[str, object]:
     return {name: getattr(file, name) for name in AcceptedFile.__slots__}
 
 
-def _is(claim: Claim) -> tuple[sa.ColumnElement[bool], ...]:
-    return (QUEUE.c.id == claim.id, QUEUE.c.attempt == claim.attempt, QUEUE.c.state == "claimed")
+def _is(claim: Claim) -> sa.ColumnElement[bool]:
+    return is_held(_LEASES, claim.id, attempt=claim.attempt)
 
 
-def _taking(
-    batch: str, free: sa.ColumnElement[bool], *, worker: str, limit: int, until: float
-) -> sa.UpdateBase:
-    # A CTE is computed once; as a plain subquery PostgreSQL may lock more rows than it updates.
-    picked = (
-        sa.select(QUEUE.c.id)
-        .where(QUEUE.c.batch == batch, free)
-        .order_by(QUEUE.c.due_at, QUEUE.c.id)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-        .cte("picked")
-    )
-    return (
-        sa.update(QUEUE)
-        .where(QUEUE.c.id.in_(sa.select(picked.c.id)))
-        .values(
-            state="claimed",
-            worker=worker,
-            lease_until=until,
-            attempt=QUEUE.c.attempt + 1,
-            tries=QUEUE.c.tries + 1,
-        )
-        .returning(QUEUE.c.id, QUEUE.c.attempt, QUEUE.c.tries, QUEUE.c.message)
-    )
+def _picked(batch: str, is_free: sa.ColumnElement[bool], *, limit: int) -> sa.Select[int]:
+    chosen = sa.select(QUEUE.c.id).where(QUEUE.c.batch == batch, is_free)
+    return chosen.order_by(QUEUE.c.due_at, QUEUE.c.id).limit(limit)
 
 
-def _settling(
-    outcome: str, final: bool, claims: Sequence[tuple[int, int]], *, at: float
-) -> sa.Update:
-    """Settle all claims that ended alike by one statement; most of a batch ends alike."""
-    standing = sa.tuple_(QUEUE.c.id, QUEUE.c.attempt).in_(claims)
-    values = {
-        "state": "done" if final else "unfinished",
-        "outcome": outcome,
-        "finished_at": at,
-        "worker": None,
-    }
-    return sa.update(QUEUE).where(QUEUE.c.state == "claimed", standing).values(**values)
+def _claim(
+    connection: sa.Connection, picked: sa.Select[int], term: LeaseTerm
+) -> list[tuple[Any, ...]]:
+    columns = (QUEUE.c.id, QUEUE.c.attempt, QUEUE.c.tries, QUEUE.c.message)
+    tried = {"tries": QUEUE.c.tries + 1}
+    return claim_rows(connection, _LEASES, picked, term=term, returning=columns, values=tried)
+
+
+def _settled_values(outcome: str, final: bool, *, at: float) -> dict[str, Any]:
+    state = "done" if final else "unfinished"
+    return {"state": state, "outcome": outcome, "finished_at": at, "worker": None}

@@ -20,7 +20,7 @@ from news_platform.storage.commit.markers import (
 )
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import path_values, scan_table, write_table
-from news_platform.storage.sql.engine import reading
+from news_platform.storage.sql.engine import read_transaction
 
 COLLECTION = "articles"
 _WHOLE = "all"
@@ -77,7 +77,7 @@ def cluster_articles(store: ObjectStore, *, engine: sa.Engine) -> ArticlesReport
 
 def read_clusters(engine: sa.Engine) -> pl.DataFrame:
     """Return every judged article with its cluster, in the order they came."""
-    with reading(engine).begin() as connection:
+    with read_transaction(engine) as connection:
         rows = BandTable(connection, COLLECTION, SketchOptions()).assignments()
     columns = [(one.document_id, one.cluster_id, one.jaccard) for one in rows]
     schema = {"url_hash": pl.String(), "cluster_id": pl.String(), "jaccard": pl.Float64()}

@@ -13,12 +13,12 @@ from news_platform.rss.ledger.tables import LINKS, RAW
 from news_platform.rss.ledger.transactions import (
     newest_seq,
     read_config,
-    read_transaction,
     write_config,
     write_transaction,
 )
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import write_table
+from news_platform.storage.sql.engine import read_transaction
 
 Order = Literal["newest", "sources"]
 

@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 
 from news_platform.rss.ledger.tables import RAW
-from news_platform.rss.ledger.transactions import read_transaction, write_transaction
+from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.sql.engine import read_transaction
 
 _BATCH = 500
 

@@ -25,8 +25,8 @@ from news_platform.datasets.domain_metadata import (
 )
 from news_platform.errors import FetchError
 from news_platform.rss.ledger.tables import ROBOTS
-from news_platform.rss.ledger.transactions import read_transaction
 from news_platform.storage.objects.store import NotFound, ObjectStore
+from news_platform.storage.sql.engine import read_transaction
 from news_platform.web.fetch import PoliteFetcher
 from news_platform.web.robots import MAX_BYTES, Robots
 from news_platform.web.urls import registrable_domain

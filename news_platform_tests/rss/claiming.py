@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from news_platform.rss.ledger.claims import ArticleClaim, claim_articles
 from news_platform.rss.ledger.outcomes import Finding, store_finding
 from news_platform.rss.ledger.tables import RAW
-from news_platform.rss.ledger.transactions import read_transaction, write_transaction
-from news_platform.storage.sql.engine import open_engine
+from news_platform.rss.ledger.transactions import write_transaction
+from news_platform.storage.sql.engine import open_engine, read_transaction
 
 LEASE_SECONDS = 2
 BATCH = 4

@@ -37,12 +37,12 @@ from news_platform.rss.ledger.transactions import (
     newest_seq,
     note_metrics,
     read_config,
-    read_transaction,
     write_config,
     write_transaction,
 )
 from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.parquet import read_table
+from news_platform.storage.sql.engine import read_transaction
 from news_platform.web.urls import url_hash
 from news_platform_tests.rss.claiming import finding
 from news_platform_tests.rss.test_worker import add_pending

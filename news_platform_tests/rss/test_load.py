@@ -12,9 +12,9 @@ from news_platform.rss.export import export_days
 from news_platform.rss.ledger.claims import claim_articles
 from news_platform.rss.ledger.outcomes import store_finding
 from news_platform.rss.ledger.tables import RAW
-from news_platform.rss.ledger.transactions import read_transaction, write_transaction
+from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.sql.engine import open_engine
+from news_platform.storage.sql.engine import open_engine, read_transaction
 from news_platform_tests.rss.claiming import finding
 from news_platform_tests.rss.test_worker import add_pending
 

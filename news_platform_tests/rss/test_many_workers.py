@@ -18,7 +18,8 @@ import sqlalchemy as sa
 
 from news_platform.rss.ledger.entries import Sighting, add_sightings
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW
-from news_platform.rss.ledger.transactions import read_transaction, write_transaction
+from news_platform.rss.ledger.transactions import write_transaction
+from news_platform.storage.sql.engine import read_transaction
 from news_platform.web.urls import url_hash
 from news_platform_tests.rss import claiming
 from news_platform_tests.rss.claiming import LEASE_SECONDS

@@ -14,10 +14,11 @@ from news_platform.rss.full_text import read_full_text
 from news_platform.rss.ledger.claims import claim_articles
 from news_platform.rss.ledger.entries import Sighting, add_sightings
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, LINKS, RAW, REVISIONS
-from news_platform.rss.ledger.transactions import read_transaction, write_transaction
+from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.rss.options import WorkOptions
 from news_platform.rss.worker import WorkerContext, WorkReport, work_articles
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.sql.engine import read_transaction
 from news_platform.web.fetch import Response
 from news_platform.web.robots import Robots
 from news_platform.web.urls import canonical_url, url_hash

@@ -1,18 +1,31 @@
-"""Who works on which article: claims with a lease and a fencing number, and their renewal.
-
-A claim is one UPDATE … RETURNING. On SQLite the write lock makes it exclusive, on PostgreSQL
-`FOR UPDATE SKIP LOCKED`. The number `attempt` grows with every claim: a worker that comes back
-after its lease was taken over finds another number and changes nothing.
-"""
+"""Claim articles for workers, renew the claims, and check that a claim still holds its row."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import sqlalchemy as sa
 
 from news_platform.rss.ledger.tables import RAW
-from news_platform.rss.ledger.transactions import read_transaction
+from news_platform.storage.sql.engine import read_transaction
+from news_platform.storage.sql.leases import (
+    LeaseTable,
+    LeaseTerm,
+    claim_rows,
+    is_expired,
+    is_held,
+    renew,
+)
+
+_LEASES = LeaseTable(
+    key=RAW.c.row_id,
+    time=RAW.c.lock_at,
+    stores="start",
+    owner=RAW.c.lock_owner,
+    attempt=RAW.c.attempt,
+    state=RAW.c.status,
+    held_state="processing",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,22 +47,13 @@ def claim_articles(
     engine: sa.Engine, owner: str, *, limit: int, lease_seconds: int, now: datetime
 ) -> list[ArticleClaim]:
     """Take up to `limit` articles that are due: pending ones, then those whose lease ran out."""
-    due = (
-        sa.select(RAW.c.row_id)
-        .where(_is_due(lease_seconds=lease_seconds, now=now))
-        .order_by(RAW.c.row_id.desc())  # news first
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    )
-    taken = (
-        sa.update(RAW)
-        .where(RAW.c.row_id.in_(due.scalar_subquery()))
-        .values(status="processing", lock_owner=owner, lock_at=now, attempt=RAW.c.attempt + 1)
-        .returning(*_CLAIM_COLUMNS)
-    )
+    due = sa.select(RAW.c.row_id).where(_is_due(lease_seconds=lease_seconds, now=now))
+    newest = due.order_by(RAW.c.row_id.desc()).limit(limit)
+    term = LeaseTerm(now, lease_seconds, owner)
     with engine.begin() as connection:
-        claims = [ArticleClaim(*row) for row in connection.execute(taken)]
-    # What an update returns has an order of the database's own.
+        rows = claim_rows(connection, _LEASES, newest, term=term, returning=_CLAIM_COLUMNS)
+    claims = [ArticleClaim(*row) for row in rows]
+    # UPDATE … RETURNING gives rows in no defined order; the newest articles come first.
     return sorted(claims, key=lambda claim: claim.row_id, reverse=True)
 
 
@@ -66,27 +70,21 @@ def renew_claims(engine: sa.Engine, claims: Iterable[ArticleClaim], *, now: date
     """Start the lease of claims still in hand anew; one that was lost stays lost."""
     with engine.begin() as connection:
         for claim in claims:
-            connection.execute(sa.update(RAW).where(*held_by(claim)).values(lock_at=now))
+            renew(connection, _LEASES, held_by(claim), term=LeaseTerm(now, 0))
 
 
-def held_by(claim: ArticleClaim) -> tuple[sa.ColumnElement[bool], ...]:
+def held_by(claim: ArticleClaim) -> sa.ColumnElement[bool]:
     """Return the condition under which the claim still holds its row."""
-    return (
-        RAW.c.row_id == claim.row_id,
-        RAW.c.status == "processing",
-        RAW.c.lock_owner == claim.owner,
-        RAW.c.attempt == claim.attempt,
-    )
+    return is_held(_LEASES, claim.row_id, attempt=claim.attempt, owner=claim.owner)
 
 
 def _is_due(*, lease_seconds: int, now: datetime) -> sa.ColumnElement[bool]:
-    expired = now - timedelta(seconds=lease_seconds)
     return sa.or_(
         sa.and_(
             RAW.c.status == "pending",
             sa.or_(RAW.c.next_try_at.is_(None), RAW.c.next_try_at <= now),
         ),
-        sa.and_(RAW.c.status == "processing", RAW.c.lock_at < expired),
+        is_expired(_LEASES, now=now, seconds=lease_seconds),
     )
 
 

@@ -3,13 +3,15 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
 from news_platform.rss.ledger.tables import FEEDS
-from news_platform.rss.ledger.transactions import LedgerTransaction, read_transaction
+from news_platform.rss.ledger.transactions import LedgerTransaction
+from news_platform.storage.sql.engine import read_transaction
+from news_platform.storage.sql.leases import LeaseTable, LeaseTerm, claim_rows, is_expired
 from news_platform.web.urls import canonical_url
 
 FeedStatus = Literal["active", "dead", "gone", "rejected", "paused"]
@@ -17,6 +19,7 @@ FeedStatus = Literal["active", "dead", "gone", "rejected", "paused"]
 POLLED = ("active", "dead")
 _OURS = re.compile(r"\s*\[([^\[\]]*)\]\s*\Z")
 _NO_BRACKETS = str.maketrans("[]", "()")
+_LEASES = LeaseTable(key=FEEDS.c.feed_url_canon, time=FEEDS.c.claimed_until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,25 +48,19 @@ def claim_feeds(
 
     With `only_due` False every healthy feed not yet polled at `now` is taken, unless held.
     """
-    until = now + timedelta(seconds=lease_seconds)
     is_due = sa.or_(FEEDS.c.next_poll_at.is_(None), FEEDS.c.next_poll_at <= now)
     if not only_due:
         is_due = sa.or_(is_due, _is_idle(now))
-    due = (
-        sa.select(FEEDS.c.feed_url_canon)
-        .where(FEEDS.c.status.in_(POLLED), is_due)
-        .order_by(FEEDS.c.next_poll_at)
-        .limit(limit)
-        .with_for_update(skip_locked=True)
-    )
-    taken = (
-        sa.update(FEEDS)
-        .where(FEEDS.c.feed_url_canon.in_(due.scalar_subquery()))
-        .values(next_poll_at=until, claimed_until=until)
-        .returning(*_ROW_COLUMNS)
-    )
+    due = sa.select(FEEDS.c.feed_url_canon).where(FEEDS.c.status.in_(POLLED), is_due)
+    picked = due.order_by(FEEDS.c.next_poll_at).limit(limit)
+    term = LeaseTerm(now, lease_seconds)
+    # The lease is also the next poll: a claimed feed is not due before it expires.
+    values = {"next_poll_at": term.end}
     with engine.begin() as connection:
-        return [FeedRow(*row) for row in connection.execute(taken)]
+        rows = claim_rows(
+            connection, _LEASES, picked, term=term, returning=_ROW_COLUMNS, values=values
+        )
+    return [FeedRow(*row) for row in rows]
 
 
 def _is_idle(now: datetime) -> sa.ColumnElement[bool]:
@@ -72,7 +69,7 @@ def _is_idle(now: datetime) -> sa.ColumnElement[bool]:
         FEEDS.c.status == "active",
         FEEDS.c.errors_in_row == 0,
         sa.or_(FEEDS.c.last_crawled.is_(None), FEEDS.c.last_crawled < now),
-        sa.or_(FEEDS.c.claimed_until.is_(None), FEEDS.c.claimed_until <= now),
+        is_expired(_LEASES, now=now),
     )
 
 

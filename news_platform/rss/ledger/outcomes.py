@@ -52,7 +52,7 @@ def store_finding(
 ) -> Result:
     """Store the article, or mark its row as a duplicate of the one that was there first."""
     row = transaction.connection.execute(
-        sa.select(RAW).where(*held_by(claim)).with_for_update()
+        sa.select(RAW).where(held_by(claim)).with_for_update()
     ).one_or_none()
     if row is None:
         return "lost"
@@ -124,7 +124,7 @@ def text_delta(old: str, new: str) -> str:
 def _close(transaction: LedgerTransaction, claim: ArticleClaim, **values: Any) -> bool:
     closed = transaction.connection.execute(
         sa.update(RAW)
-        .where(*held_by(claim))
+        .where(held_by(claim))
         .values(**_UNLOCKED, changed_seq=transaction.seq, **values)
         .returning(RAW.c.row_id)
     )

@@ -11,8 +11,8 @@ import sqlalchemy as sa
 
 from news_platform.rss.full_text import full_text_path
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, RAW
-from news_platform.rss.ledger.transactions import read_transaction
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.sql.engine import read_transaction
 
 _TOP = 10
 

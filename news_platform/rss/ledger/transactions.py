@@ -13,7 +13,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from news_platform.rss.ledger.tables import CONFIG, DIAGNOSTICS, SEQUENCE
-from news_platform.storage.sql.engine import reading
+from news_platform.storage.sql.engine import read_transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +35,6 @@ def write_transaction(engine: sa.Engine) -> Iterator[LedgerTransaction]:
             .returning(SEQUENCE.c.value)
         )
         yield LedgerTransaction(connection, connection.execute(bumped).scalar_one())
-
-
-@contextmanager
-def read_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """Open a transaction that only reads."""
-    with reading(engine).begin() as connection:
-        yield connection
 
 
 def newest_seq(engine: sa.Engine) -> int:

@@ -9,15 +9,16 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
-from news_platform.rss.ledger.transactions import read_transaction
 from news_platform.rss.sheets.start import Start, read_start
 from news_platform.rss.sheets.tabs import TABS, Cell, Tab, cell_of
 from news_platform.rss.sheets.tracking import INTENTS, SHEET_ROWS, SHEET_TABS, WRITERS
+from news_platform.storage.sql.engine import read_transaction
+from news_platform.storage.sql.leases import LeaseTable, LeaseTerm, claim_named, release_named
 
 # Google's limit for the characters of a cell.
 CELL_LIMIT = 50_000
@@ -28,6 +29,7 @@ STAGE = "sheets"
 _CELL_BYTES = 50
 _ROW_BYTES = 500
 _KEY = ("book", "tab", "key")
+_LEASES = LeaseTable(key=WRITERS.c.book, time=WRITERS.c.until, owner=WRITERS.c.owner)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,29 +72,14 @@ class Intent:
 
 def take_lease(engine: sa.Engine, book: str, owner: str, *, seconds: float, now: datetime) -> bool:
     """Become the book's one writer, or stay it; False while another one is."""
-    until = now + timedelta(seconds=seconds)
-    mine = sa.or_(WRITERS.c.owner == owner, WRITERS.c.until <= now)
-    taken = sa.update(WRITERS).where(WRITERS.c.book == book, mine).values(owner=owner, until=until)
     with engine.begin() as connection:
-        if connection.execute(taken.returning(WRITERS.c.book)).one_or_none():
-            return True
-        held = sa.select(WRITERS.c.owner).where(WRITERS.c.book == book)
-        if connection.execute(held).one_or_none():
-            return False
-    try:
-        with engine.begin() as connection:
-            connection.execute(sa.insert(WRITERS).values(book=book, owner=owner, until=until))
-    except sa.exc.IntegrityError:
-        # Another one was the first writer ever at the same moment.
-        return False
-    return True
+        return claim_named(connection, _LEASES, book, LeaseTerm(now, seconds, owner))
 
 
 def give_lease_back(engine: sa.Engine, book: str, owner: str) -> None:
     """Let the next writer begin at once."""
     with engine.begin() as connection:
-        mine = (WRITERS.c.book == book, WRITERS.c.owner == owner)
-        connection.execute(sa.delete(WRITERS).where(*mine))
+        release_named(connection, _LEASES, book, owner)
 
 
 def next_intent(

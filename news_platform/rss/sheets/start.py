@@ -11,9 +11,10 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from news_platform.rss.ledger.tables import CONFIG, DIAGNOSTICS, INDEX_COLUMNS, RAW, RAW_COLUMNS
-from news_platform.rss.ledger.transactions import read_transaction, write_config, write_transaction
+from news_platform.rss.ledger.transactions import write_config, write_transaction
 from news_platform.rss.sheets.tabs import TABS
 from news_platform.rss.sheets.tracking import SHEET_ROWS
+from news_platform.storage.sql.engine import read_transaction
 
 Start = Mapping[str, int]
 """The first number that each tab shows, by the tab's name; a tab that is not named shows all."""

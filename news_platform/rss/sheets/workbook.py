@@ -14,10 +14,10 @@ from typing import Any
 import sqlalchemy as sa
 import xlsxwriter
 
-from news_platform.rss.ledger.transactions import read_transaction
 from news_platform.rss.sheets.tabs import TABS, Cell, Tab, cell_of
 from news_platform.storage.commit.markers import fingerprint, read_markers, write_marker
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.sql.engine import read_transaction
 
 WORKBOOK_PATH = "article_sheets/articles.xlsx"
 DATASET = "article_sheets"

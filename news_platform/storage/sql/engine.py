@@ -1,5 +1,7 @@
 """Open the SQL ledger: SQLite under a local root or PostgreSQL by URL, and bring its schema up."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -16,6 +18,7 @@ _BUSY_TIMEOUT_MS = 60_000
 _MIGRATIONS = Path(__file__).parent / "migrations"
 # Any constant will do, as long as all our processes take the same PostgreSQL advisory lock.
 _MIGRATION_LOCK = 7_236_120_455
+_READ_ONLY = "news_platform_read_only"
 
 
 def ledger_url(root: str, configured: str | None) -> str:
@@ -33,7 +36,8 @@ def open_engine(url: str) -> sa.Engine:
     """Return an engine for `sqlite:///…` or `postgresql+psycopg2://…`.
 
     On SQLite a transaction takes the write lock at once (`BEGIN IMMEDIATE`), so two writers wait
-    for each other instead of failing half-way; `reading(engine)` is for those who only read.
+    for each other instead of failing half-way. Open a write transaction by `engine.begin()`, one
+    that only reads by `read_transaction(engine)`.
     """
     try:
         engine = sa.create_engine(_checked(url), pool_pre_ping=True)
@@ -45,9 +49,11 @@ def open_engine(url: str) -> sa.Engine:
     return engine
 
 
-def reading(engine: sa.Engine) -> sa.Engine:
-    """Return the same engine for transactions that only read: on SQLite they wait for nobody."""
-    return engine.execution_options(reading=True)
+@contextmanager
+def read_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
+    """Open a transaction that only reads: on SQLite it waits for no writer."""
+    with engine.execution_options(**{_READ_ONLY: True}).begin() as connection:
+        yield connection
 
 
 def migrate(engine: sa.Engine) -> None:
@@ -121,5 +127,5 @@ def _prepare(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
 
 
 def _begin(connection: sa.Connection) -> None:
-    reading = connection.get_execution_options().get("reading", False)
-    connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
+    is_read_only = connection.get_execution_options().get(_READ_ONLY, False)
+    connection.exec_driver_sql("BEGIN" if is_read_only else "BEGIN IMMEDIATE")

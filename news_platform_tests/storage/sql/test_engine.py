@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.errors import ConfigError, StorageError
-from news_platform.storage.sql.engine import ledger_url, migrate, open_engine, reading
+from news_platform.storage.sql.engine import ledger_url, migrate, open_engine, read_transaction
 
 METADATA = sa.MetaData()
 COUNTERS = sa.Table(
@@ -35,7 +35,7 @@ def _counting(url: str) -> sa.Engine:
 
 
 def _read(engine: sa.Engine) -> int:
-    with reading(engine).connect() as connection:
+    with read_transaction(engine) as connection:
         return int(connection.execute(sa.select(COUNTERS.c.value)).scalar_one())
 
 

@@ -17,6 +17,7 @@ from news_platform.defs.graph import STEPS
 from news_platform.defs.reconcile import WHOLE, add_partitions
 from news_platform.resources import Resources
 from news_platform.sample.inputs import place_inputs
+from news_platform.sample.resources import SampleResources
 from news_platform.settings import load_settings
 from news_platform_tests.emulators.fault_proxy import FaultProxy, fault_proxy
 from news_platform_tests.emulators.relay import Request
@@ -41,8 +42,10 @@ def main() -> None:
     with TemporaryDirectory(prefix="requests-") as name, ExitStack() as parts:
         server = parts.enter_context(s3_server())
         proxy, url = parts.enter_context(fault_proxy(server))
-        resources = Resources(load_settings(_environ(Path(name), url, server)), frozen_clock=True)
-        place_inputs(resources.data_root.world, resources.data_root.store)
+        resources = SampleResources(
+            load_settings(_environ(Path(name), url, server)), frozen_clock=True
+        )
+        place_inputs(resources.world.folder, resources.data_root.store)
         counted = list(_build(resources, proxy))
         resources.ledger.close()
     print(f"{'asset':<24}{'partitions':>11}" + "".join(f"{kind:>8}" for kind in KINDS))

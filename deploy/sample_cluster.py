@@ -22,6 +22,7 @@ from news_platform.definitions import build_definitions
 from news_platform.errors import NewsPlatformError
 from news_platform.resources import Resources
 from news_platform.sample.inputs import place_inputs
+from news_platform.sample.resources import SampleResources
 from news_platform.settings import load_settings
 from news_platform_tests.emulators.postgres import new_database, postgres_server
 from news_platform_tests.emulators.redis import RedisServer, free_port, redis_server
@@ -56,7 +57,7 @@ def run_on_one_machine(folder: Path) -> dict[str, Content]:
     done = subprocess.run(arguments, env=environ, capture_output=True, text=True)
     if done.returncode != 0:
         raise NewsPlatformError(f"the demo on one machine failed: {done.stderr.strip()[-500:]}")
-    resources = Resources(
+    resources = SampleResources(
         replace(load_settings(environ), root=str(root), sample=True), frozen_clock=True
     )
     contents = read_contents(resources.data_root.store, resources.ledger.engine)
@@ -85,8 +86,8 @@ def sample_cluster(folder: Path, *, store_door: StoreDoor = nullcontext) -> Iter
         port = free_port()
         machine = _machine(folder, environ)
         processes = _start(machine, port, parts)
-        resources = Resources(load_settings(environ), frozen_clock=True)
-        place_inputs(resources.data_root.world, resources.data_root.store)
+        resources = SampleResources(load_settings(environ), frozen_clock=True)
+        place_inputs(resources.world.folder, resources.data_root.store)
         instance = parts.enter_context(dg.DagsterInstance.from_config(str(machine.home)))
         dagster = Dagster(f"http://127.0.0.1:{port}", LOCATION)
         dagster.wait_until_up()

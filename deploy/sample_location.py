@@ -8,7 +8,7 @@ import os
 import dagster as dg
 
 from news_platform.definitions import build_definitions
-from news_platform.resources import Resources
+from news_platform.sample.resources import SampleResources
 from news_platform.settings import load_settings
 
 
@@ -23,5 +23,5 @@ def without_automation(whole: dg.Definitions) -> dg.Definitions:
 
 
 defs = without_automation(
-    build_definitions(Resources(load_settings(os.environ), frozen_clock=True))
+    build_definitions(SampleResources(load_settings(os.environ), frozen_clock=True))
 )

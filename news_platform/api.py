@@ -21,8 +21,8 @@ from news_platform.datasets.registry import TABLES
 from news_platform.datasets.table import Table
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.errors import InputError
-from news_platform.resources import Resources
-from news_platform.settings import load_settings
+from news_platform.resources import Resources, open_resources
+from news_platform.settings import Settings, load_settings
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
 
@@ -35,8 +35,8 @@ _BY_DOMAIN_STORE = frozenset(
 class NewsData:
     """The datasets under one root; nothing is opened before it is asked for."""
 
-    def __init__(self, resources: Resources) -> None:
-        self._resources = resources
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
 
     @cached_property
     def tables(self) -> Mapping[str, Table]:
@@ -85,6 +85,10 @@ class NewsData:
         """Return the SQL ledger of queues, feeds and articles."""
         return self._resources.ledger.engine
 
+    @cached_property
+    def _resources(self) -> Resources:
+        return open_resources(self._settings)
+
     @property
     def _store(self) -> ObjectStore:
         return self._resources.data_root.store
@@ -92,7 +96,7 @@ class NewsData:
 
 def open_root(root: str | Path) -> NewsData:
     """Open a root for reading, with the settings of this process."""
-    return NewsData(Resources(replace(load_settings(os.environ), root=str(root))))
+    return NewsData(replace(load_settings(os.environ), root=str(root)))
 
 
 def _folder(table: Table) -> str:

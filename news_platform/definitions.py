@@ -6,27 +6,26 @@ from collections.abc import Callable
 import dagster as dg
 
 from news_platform.defs.asset_metadata import with_card
-from news_platform.defs.freshness import stands_still, with_freshness
+from news_platform.defs.freshness import with_freshness
 from news_platform.defs.graph import AUTOMATION, ROOMS
+from news_platform.defs.partitions import within_days
 from news_platform.defs.resources import dagster_resources
-from news_platform.defs.sample_days import with_sample_days
-from news_platform.resources import Resources
-from news_platform.settings import Settings, load_settings
+from news_platform.resources import Resources, open_resources
+from news_platform.settings import load_settings
 
 
 def build_definitions(resources: Resources) -> dg.Definitions:
     """Join all rooms over these resources."""
-    dress = _dress(resources.settings)
+    dress = _dress(resources)
     shell = dg.Definitions(resources=dagster_resources(resources), executor=dg.in_process_executor)
     return dg.Definitions.merge(*(_dressed(room, dress) for room in ROOMS), *AUTOMATION, shell)
 
 
-def _dress(settings: Settings) -> Callable[[dg.AssetSpec], dg.AssetSpec]:
-    is_still = stands_still(settings)
-
+def _dress(resources: Resources) -> Callable[[dg.AssetSpec], dg.AssetSpec]:
     def dress(spec: dg.AssetSpec) -> dg.AssetSpec:
-        carded = with_card(spec, docs_url=settings.docs_url)
-        return with_sample_days(carded) if is_still else with_freshness(carded)
+        carded = with_card(spec, docs_url=resources.settings.docs_url)
+        narrowed = within_days(carded, resources.partition_days)
+        return with_freshness(narrowed) if resources.is_live else narrowed
 
     return dress
 
@@ -46,4 +45,4 @@ def _dressed(room: dg.Definitions, dress: Callable[[dg.AssetSpec], dg.AssetSpec]
     )
 
 
-defs = build_definitions(Resources(load_settings(os.environ)))
+defs = build_definitions(open_resources(load_settings(os.environ), may_connect=False))

@@ -182,6 +182,9 @@ class RssSettings:
     clean_text_limit: int = setting(
         "CLEAN_TEXT_SHEETS_LIMIT", 20_000, "characters of clean_text kept in a row"
     )
+    article_concurrency: int = setting(
+        "NEWS_PLATFORM_ARTICLE_CONCURRENCY", 32, "articles that one worker fetches at the same time"
+    )
     extractors: int = setting(
         "NEWS_PLATFORM_EXTRACTORS", 2, "processes that read pages, for each worker"
     )

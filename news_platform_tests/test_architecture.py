@@ -1,6 +1,7 @@
 """The direction of imports, and who may know Dagster or the environment."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,13 +27,13 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "settings": ("errors", "environment"),
     **{name: GROUND[:place] for place, name in enumerate(GROUND)},
     **dict.fromkeys(FEATURES, GROUND),
-    "sample": ("errors", "datasets", "storage", "web", "text"),
+    "sample": ("errors", "datasets", "storage", "web", "text", "settings", "resources"),
     "resources": (*GROUND, "settings", "sample"),
     "api": (*GROUND, *FEATURES, "settings", "resources"),
-    "defs": (*GROUND, *FEATURES, "settings", "sample", "resources", "api"),
+    "defs": (*GROUND, *FEATURES, "settings", "resources", "api"),
     # A worker process starts from Celery's command line, so its app reads its own settings.
     "cluster": ("errors", "settings"),
-    "cli": (*GROUND, *FEATURES, "settings", "sample", "resources", "api"),
+    "cli": (*GROUND, *FEATURES, "settings", "resources", "api"),
     "definitions": ("defs", "resources", "settings"),
     "__init__": ("api",),
 }
@@ -60,7 +61,11 @@ def _imported_modules(path: Path) -> Iterator[str]:
 
 def _forbidden_imports(path: Path) -> Iterator[str]:
     place = _place(path)
-    allowed = {place, *MAY_IMPORT[place], *(("definitions", "defs") if path == DEMO else ())}
+    allowed = {
+        place,
+        *MAY_IMPORT[place],
+        *(("definitions", "defs", "sample") if path == DEMO else ()),
+    }
     for name in _imported_modules(path):
         if name.startswith("news_platform.") and name.split(".")[1] not in allowed:
             yield f"{path} imports {name}"
@@ -101,3 +106,29 @@ def test_only_settings_name_environment_variables() -> None:
 
 def test_the_files_to_start_first_exist() -> None:
     assert [name for name in LONGEST_FIRST if not (TESTS / name).is_file()] == []
+
+
+# Where the sample world may be mentioned besides `sample/` itself.
+KNOWS_THE_SAMPLE = {
+    "resources.py": "chooses between the sample's resources and real ones",
+    "cli/demo.py": "runs the whole graph on the sample world",
+    "cli/main.py": "lists the command `demo`",
+    "settings.py": "defines NEWS_PLATFORM_SAMPLE and NEWS_PLATFORM_SAMPLE_WORLD",
+    "storage/commit/root.py": "stores which world a root holds",
+}
+# "samples of blocks" and "a sample of domains" are ordinary English, not the world.
+_SAMPLE_WORLD = re.compile(
+    r"is_sample|news_platform\.sample|NEWS_PLATFORM_SAMPLE|Sample[A-Z]"
+    r"|SAMPLE_(?!CHARS)|settings\.sample|the sample(?! of)\b"
+    r"|sample('s|[ _](world|root|day|host|site))",
+)
+
+
+def test_no_production_module_knows_the_sample_world() -> None:
+    knowing = {
+        path.as_posix()
+        for path in SOURCES
+        if _place(path) != "sample"
+        and _SAMPLE_WORLD.search((PACKAGE / path).read_text(encoding="utf-8"))
+    }
+    assert knowing == KNOWS_THE_SAMPLE.keys()

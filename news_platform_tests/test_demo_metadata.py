@@ -8,7 +8,7 @@ import pytest
 from news_platform.definitions import build_definitions
 from news_platform.defs.graph import STEPS
 from news_platform.defs.lineage import LINEAGE
-from news_platform.resources import Resources
+from news_platform.sample.resources import SampleResources
 from news_platform.settings import Settings
 from news_platform_tests.servers.demo import Demo
 
@@ -21,7 +21,7 @@ PLOTS = {
     "domain_catalog": "growth",
 }
 IN_THE_LEDGER = {"domain_queue", "feeds", "pending_articles"}
-DEFS = build_definitions(Resources(Settings(root="no-such-root", sample=True)))
+DEFS = build_definitions(SampleResources(Settings(root="no-such-root", sample=True)))
 
 Metadata = Mapping[str, dg.MetadataValue]
 

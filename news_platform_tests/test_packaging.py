@@ -94,10 +94,10 @@ def test_the_wheel_works_from_any_folder(unpacked_wheel: Path, tmp_path: Path) -
         f"sys.path.insert(0, {str(unpacked_wheel)!r})\n"
         "import news_platform\n"
         f"assert news_platform.__file__.startswith({str(unpacked_wheel)!r})\n"
-        "from news_platform.resources import Resources\n"
+        "from news_platform.resources import open_resources\n"
         "from news_platform.settings import Settings\n"
-        "resources = Resources(Settings(root='root', sample=True))\n"
-        "assert resources.data_root.world.is_dir(); resources.ledger.engine.connect().close()"
+        "resources = open_resources(Settings(root='root', sample=True))\n"
+        "assert resources.world.folder.is_dir(); resources.ledger.engine.connect().close()"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120,

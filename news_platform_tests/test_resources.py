@@ -7,35 +7,77 @@ from pathlib import Path
 import pytest
 
 from news_platform.errors import ConfigError
-from news_platform.resources import Resources
+from news_platform.resources import DataRoot, Resources, open_resources
 from news_platform.sample.inputs import place_inputs
+from news_platform.sample.resources import SampleResources, world_folder
 from news_platform.sample.world import WORLD_NOW
-from news_platform.settings import Settings
+from news_platform.settings import Settings, SheetsSettings
 from news_platform.storage.commit.root import read_world
 from news_platform.web.fetch import WebFetcher
 
 
 @pytest.fixture
-def sample_doors(tmp_path: Path, sample_world: Path) -> Resources:
-    return Resources(
-        Settings(root=str(tmp_path / "root"), sample=True, sample_world=str(sample_world)),
-        frozen_clock=True,
-    )
+def sample_resources(tmp_path: Path, sample_world: Path) -> SampleResources:
+    settings = Settings(root=str(tmp_path / "root"), sample_world=str(sample_world))
+    return SampleResources(settings, frozen_clock=True)
 
 
 def test_opening_nothing_touches_nothing(tmp_path: Path) -> None:
-    Resources(Settings(root=str(tmp_path / "root")))
+    open_resources(Settings(root=str(tmp_path / "root")))
     assert not (tmp_path / "root").exists()
 
 
-def test_a_sample_root_reads_the_sample_crawl(sample_doors: Resources) -> None:
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        (Settings(root="s3://bucket/root"), Resources),
+        (Settings(root="s3://bucket/root", sample=True), SampleResources),
+        (Settings(root="nowhere", sample=False), Resources),
+    ],
+    ids=["remote", "remote sample", "real by setting"],
+)
+def test_no_remote_root_is_read_to_choose_where_that_is_not_allowed(
+    settings: Settings, expected: type[Resources]
+) -> None:
+    assert type(open_resources(settings, may_connect=False)) is expected
+
+
+@pytest.mark.parametrize(
+    ("world", "expected"), [("sample", SampleResources), ("real", Resources), (None, Resources)]
+)
+def test_a_root_says_itself_which_world_it_holds(
+    tmp_path: Path, world: str | None, expected: type[Resources]
+) -> None:
+    if world:
+        (tmp_path / "root.json").write_text(f'{{"world": "{world}"}}')
+    assert type(open_resources(Settings(root=str(tmp_path)))) is expected
+
+
+def test_real_resources_refuse_a_sample_root(tmp_path: Path) -> None:
+    (tmp_path / "root.json").write_text('{"world": "sample"}')
+    with pytest.raises(ConfigError, match="set NEWS_PLATFORM_SAMPLE=1"):
+        _ = DataRoot(Settings(root=str(tmp_path))).store
+
+
+def test_invented_news_never_go_to_google(tmp_path: Path) -> None:
+    google = SheetsSettings(service_account="key", spreadsheet_id="b", spreadsheet_title="T")
+    emulator = SheetsSettings(spreadsheet_id="b", endpoint="http://127.0.0.1:1")
+    root = str(tmp_path)
+    given = SampleResources(Settings(root=root, sheets=google)).settings.sheets
+    assert given.spreadsheet_id is None and given.spreadsheet_title is None
+    assert SampleResources(Settings(root=root, sheets=emulator)).settings.sheets == emulator
+
+
+def test_a_sample_root_reads_the_sample_crawl(sample_resources: SampleResources) -> None:
     listing = "crawl-data/CC-NEWS/2025/11/warc.paths.gz"
-    assert sample_doors.crawl.store.exists(listing)
-    assert read_world(sample_doors.data_root.store) == "sample"
+    assert sample_resources.crawl.store.exists(listing)
+    assert read_world(sample_resources.data_root.store) == "sample"
 
 
-def test_a_sample_root_reaches_the_sample_sites_and_nothing_else(sample_doors: Resources) -> None:
-    options = sample_doors.web.fetch_options
+def test_a_sample_root_reaches_the_sample_sites_and_nothing_else(
+    sample_resources: SampleResources,
+) -> None:
+    options = sample_resources.web.fetch_options
     host = min(options.host_map)
 
     async def status() -> int:
@@ -50,25 +92,29 @@ def test_a_real_root_maps_no_host(tmp_path: Path) -> None:
     assert Resources(Settings(root=str(tmp_path))).web.fetch_options.host_map == {}
 
 
-def test_a_frozen_sample_clock_stands_and_a_running_one_goes_on(sample_doors: Resources) -> None:
-    assert sample_doors.clock.now() == WORLD_NOW
-    running = Resources(sample_doors.settings).clock
+def test_a_frozen_sample_clock_stands_and_a_running_one_goes_on(
+    sample_resources: SampleResources,
+) -> None:
+    assert sample_resources.clock.now() == WORLD_NOW
+    running = SampleResources(sample_resources.settings).clock
     assert WORLD_NOW <= running.now() < WORLD_NOW + timedelta(minutes=10)
 
 
-def test_the_ledger_lies_under_a_local_root_with_its_tables(sample_doors: Resources) -> None:
-    with sample_doors.ledger.engine.connect() as connection:
+def test_the_ledger_lies_under_a_local_root_with_its_tables(
+    sample_resources: SampleResources,
+) -> None:
+    with sample_resources.ledger.engine.connect() as connection:
         assert connection.dialect.name == "sqlite"
-    assert list((Path(sample_doors.settings.root)).glob("ledger.sqlite*"))
+    assert list((Path(sample_resources.settings.root)).glob("ledger.sqlite*"))
 
 
 def test_a_remote_root_needs_a_place_for_the_sample_world() -> None:
     with pytest.raises(ConfigError, match="NEWS_PLATFORM_SAMPLE_WORLD"):
-        Resources(Settings(root="s3://bucket/x", sample=True)).data_root.world_folder()
+        world_folder(Settings(root="s3://bucket/x", sample=True))
 
 
-def test_inputs_are_placed_once(sample_doors: Resources) -> None:
-    store, world = sample_doors.data_root.store, sample_doors.data_root.world
+def test_inputs_are_placed_once(sample_resources: SampleResources) -> None:
+    store, world = sample_resources.data_root.store, sample_resources.world.folder
     assert place_inputs(world, store) > 0
     assert place_inputs(world, store) == 0
     assert store.exists("feeds.opml")

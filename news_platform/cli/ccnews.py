@@ -24,7 +24,7 @@ from news_platform.ccnews.pool import (
     collect_targets,
 )
 from news_platform.ccnews.worker import CollectTask, WarcProgress
-from news_platform.cli.options import emit, json_option, root_option, settings_for
+from news_platform.cli.options import emit, json_option, resources_for, root_option
 from news_platform.datasets.collected import Collected
 from news_platform.datasets.warc_paths import warc_day
 from news_platform.errors import InputError, NewsPlatformError
@@ -81,7 +81,7 @@ def ccnews() -> None:
 @json_option
 def list_warcs(month: datetime, root: str, as_json: bool) -> None:
     """List the WARC files of a month, and how many of each day are collected."""
-    resources = Resources(settings_for(root))
+    resources = resources_for(root)
     store = resources.data_root.store
     crawl = first_answering(resources.crawl.sources, month=month.date())
     listing = fetch_listing(crawl, store, month=month.date())
@@ -119,7 +119,7 @@ def list_warcs(month: datetime, root: str, as_json: bool) -> None:
 @json_option
 def status(days: int, root: str, as_json: bool) -> None:
     """Show what is collected, newest day first."""
-    store = Resources(settings_for(root)).data_root.store
+    store = resources_for(root).data_root.store
     found = [_day_status(store, day) for day in newest_collected_days(store, count=days)]
     document = {"root": store.url, "extractor_version": EXTRACTOR_VERSION, "days": found}
     lines = [
@@ -168,7 +168,7 @@ def extract(
     """Collect WARC files, each a path, a URL or a path of the crawl."""
     if not (warcs or days or older_than):
         raise click.UsageError("give WARCs, --days or --older-than")
-    resources = Resources(settings_for(root))
+    resources = resources_for(root)
     given = _each_once([_target(warc, resources) for warc in warcs])
     listed = [*_targets_of_days(resources, days or ()), *_outdated_targets(resources, older_than)]
     targets = list(({_name(one): one for one in listed} | given).values())

@@ -2,8 +2,7 @@
 
 import click
 
-from news_platform.cli.options import emit, json_option, root_option, settings_for
-from news_platform.resources import Resources
+from news_platform.cli.options import emit, json_option, resources_for, root_option
 from news_platform.storage.commit import root as roots
 
 
@@ -12,7 +11,7 @@ from news_platform.storage.commit import root as roots
 @json_option
 def pause(root: str, as_json: bool) -> None:
     """Pause all sensors: nothing new is requested until `resume`; runs under way go on."""
-    store = Resources(settings_for(root)).data_root.store
+    store = resources_for(root).data_root.store
     roots.pause(store)
     emit({"root": store.url, "paused": True}, as_json=as_json, text=f"paused: {store.url}")
 
@@ -22,6 +21,6 @@ def pause(root: str, as_json: bool) -> None:
 @json_option
 def resume(root: str, as_json: bool) -> None:
     """Let all sensors go on."""
-    store = Resources(settings_for(root)).data_root.store
+    store = resources_for(root).data_root.store
     roots.resume(store)
     emit({"root": store.url, "paused": False}, as_json=as_json, text=f"resumed: {store.url}")

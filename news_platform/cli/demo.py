@@ -23,6 +23,7 @@ from news_platform.defs.steps import Step
 from news_platform.errors import ConfigError, NewsPlatformError
 from news_platform.resources import Resources
 from news_platform.sample.inputs import place_inputs
+from news_platform.sample.resources import SampleResources
 from news_platform.settings import Settings, load_settings
 
 DEMO_ROOT = "data-demo"
@@ -55,12 +56,12 @@ class Shop:
 @json_option
 def demo(root: str, as_json: bool) -> None:
     """Run the whole graph on the sample world, offline."""
-    settings = replace(load_settings(os.environ), root=root, sample=True)
-    resources = Resources(settings, frozen_clock=True)
+    settings = replace(load_settings(os.environ), root=root)
+    resources = SampleResources(settings, frozen_clock=True)
     started = time.monotonic()
     store = resources.data_root.store
     before = content_hash(Path(root))
-    place_inputs(resources.data_root.world, store)
+    place_inputs(resources.world.folder, store)
     results = list(run_steps(resources))
     resources.ledger.close()
     after = content_hash(Path(root))

@@ -10,7 +10,7 @@ import click
 
 from news_platform.cli.options import root_option, settings_for
 from news_platform.errors import ConfigError
-from news_platform.resources import Resources
+from news_platform.resources import open_resources
 from news_platform.settings import ROOT_VARIABLE, Settings
 
 HOST = "127.0.0.1"
@@ -28,10 +28,9 @@ _WORKSPACE = """load_from:
 def dev(root: str, port: int) -> None:
     """Open the Dagster UI and daemon on 127.0.0.1, until interrupted."""
     settings = settings_for(root)
-    resources = Resources(settings)
     home = _dagster_home(settings)
     _refuse_taken_port(port)
-    store = resources.data_root.store
+    store = open_resources(settings).data_root.store
     click.echo(f"http://{HOST}:{port} over {store.url}", err=True)
     absolute = str(store.local_folder) if store.local_folder else root
     workspace = home / "workspace.yaml"

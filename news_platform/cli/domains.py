@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from news_platform.cli.options import emit, json_option, root_option, settings_for
+from news_platform.cli.options import emit, json_option, resources_for, root_option
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.consumer import SurveyOptions, SurveyReport
@@ -29,9 +29,6 @@ from news_platform.resources import Resources
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.web.urls import registrable_domain
 
-# The sample's hosts answer at once or never.
-_SAMPLE_RETRY_SECONDS = 0.1
-
 
 @click.group()
 def domains() -> None:
@@ -50,7 +47,7 @@ def import_(
 ) -> None:
     """Upload research FILES under the next free numbers; nothing is ever overwritten."""
     batch = PartitionInfo.of(country.lower(), category, day)
-    store = Resources(settings_for(root)).data_root.store
+    store = resources_for(root).data_root.store
     imported: dict[str, str] = {}
     failed: dict[str, str] = {}
     for file in files:
@@ -75,7 +72,7 @@ def fetch(keys: tuple[str, ...], root: str, as_json: bool) -> None:
 
     A batch that is named is looked through as well: what its results have lost is fetched again.
     """
-    resources = Resources(settings_for(root))
+    resources = resources_for(root)
     chosen = tuple(PartitionInfo.parse(key).key for key in keys)
     known = {
         *raw_batches(resources.data_root.store),
@@ -103,7 +100,7 @@ def resurvey(
     """
     if not names and not keys:
         raise click.UsageError("name a DOMAIN or a --batch")
-    resources = Resources(settings_for(root))
+    resources = resources_for(root)
     on = _parsed_day(day) if day else resources.clock.now().date()
     messages = [*_messages_of(resources, names, before=on), *_messages_in(resources, keys)]
     offered = offer_again(messages, day=on, store=resources.data_root.store)
@@ -116,7 +113,7 @@ def resurvey(
 @json_option
 def show(domain: str, root: str, as_json: bool) -> None:
     """Show the newest facts about DOMAIN."""
-    resources = Resources(settings_for(root))
+    resources = resources_for(root)
     name = registrable_domain(domain)
     for message in DomainQueue(resources.ledger.engine).messages_of(name):
         facts = read_metadata(resources.data_root.store, message.partition_info, name)
@@ -131,7 +128,7 @@ def show(domain: str, root: str, as_json: bool) -> None:
 @json_option
 def status(root: str, as_json: bool) -> None:
     """Count the domains of every batch by state and outcome."""
-    resources = Resources(settings_for(root))
+    resources = resources_for(root)
     queue = DomainQueue(resources.ledger.engine)
     batches = {
         key: {"states": dict(states), "outcomes": queue.outcomes(key)}
@@ -233,12 +230,11 @@ def _survey(resources: Resources, key: str) -> SurveyReport:
 
 def _options(resources: Resources) -> SurveyOptions:
     given = resources.settings.domain_metadata
-    pause = _SAMPLE_RETRY_SECONDS if resources.data_root.is_sample else given.survey_retry_seconds
     return SurveyOptions(
         ask=AskOptions(user_agent=resources.web.fetch_options.user_agent),
         concurrency=given.survey_concurrency,
         max_tries=given.survey_tries,
-        retry_seconds=pause,
+        retry_seconds=given.survey_retry_seconds,
     )
 
 

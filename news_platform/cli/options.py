@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from news_platform.resources import Resources, open_resources
 from news_platform.settings import Settings, load_settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -32,6 +33,11 @@ def json_option(command: Command) -> Command:
 def settings_for(root: str) -> Settings:
     """Return the settings of this process with the root that the command was given."""
     return replace(load_settings(os.environ), root=root)
+
+
+def resources_for(root: str) -> Resources:
+    """Return the resources of the root that the command was given."""
+    return open_resources(settings_for(root))
 
 
 def emit(document: object, *, as_json: bool, text: str | None = None) -> None:

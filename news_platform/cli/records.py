@@ -7,9 +7,8 @@ from pathlib import Path
 
 import click
 
-from news_platform.cli.options import emit, json_option, root_option, settings_for
+from news_platform.cli.options import emit, json_option, resources_for, root_option, settings_for
 from news_platform.errors import InputError
-from news_platform.resources import Resources
 from news_platform.source_records.blocks import Verdict
 from news_platform.source_records.options import HEADINGS, TABLES
 from news_platform.source_records.pipeline import (
@@ -62,7 +61,7 @@ def segment(snapshots: tuple[str, ...], institution: str, url: str | None, **giv
 @json_option
 def build(chosen: tuple[str, ...], root: str, as_json: bool) -> None:
     """Cut all snapshots under the root whose records are out of date, as the asset does."""
-    resources = Resources(settings_for(root))
+    resources = resources_for(root)
     store = resources.data_root.store
     options = flow_options(asdict(resources.settings.source_records))
     declare_options(store, options.segment)

@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from news_platform.cli.options import emit, json_option, root_option, settings_for
+from news_platform.cli.options import emit, json_option, resources_for, root_option
 from news_platform.errors import InputError
 from news_platform.resources import Resources, store_options
 from news_platform.rss import pipeline
@@ -51,7 +51,7 @@ def rss() -> None:
 @json_option
 def ensure(root: str, as_json: bool) -> None:
     """Make the ledger and, where one is set, the Google Sheet with its tabs."""
-    resources = Resources(settings_for(root))
+    resources = resources_for(root)
     pipeline.ensure(resources.ledger.engine, now=resources.clock.now())
     url = resources.ledger.engine.url.render_as_string(hide_password=True)
     document = {"ledger": url, "version": pipeline.LEDGER_VERSION}
@@ -71,7 +71,7 @@ def ensure(root: str, as_json: bool) -> None:
 @json_option
 def sync(root: str, as_json: bool) -> None:
     """Show the ledger to people: in the Google Sheet that is set, else in a workbook."""
-    resources = Resources(settings_for(root))
+    resources = resources_for(root)
     engine, store = resources.ledger.engine, resources.data_root.store
     if access := _access(resources):
         done = run_sync(
@@ -111,7 +111,7 @@ def _owner() -> str:
 
 
 def _access(resources: Resources) -> Access | None:
-    return sheets_access(resources.settings.sheets, is_sample=resources.data_root.is_sample)
+    return sheets_access(resources.settings.sheets)
 
 
 def _timing(resources: Resources) -> Timing:
@@ -129,7 +129,7 @@ def discovery(feeds: tuple[str, ...], opml: Path | None, root: str, as_json: boo
 
     Without --feed and --opml: the root's feeds.opml and the feeds that the crawl has seen.
     """
-    resources = Resources(settings_for(root))
+    resources = resources_for(root)
     named = (*feeds, *(opml_feeds(opml.read_bytes()) if opml else ()))
     candidates = named or candidate_feeds(resources.data_root.store)
     report = _discover(resources, candidates, recheck=bool(named))
@@ -171,7 +171,7 @@ def _discover(
 @json_option
 def poll(due: bool, root: str, as_json: bool) -> None:
     """Ask the feeds for news; new articles become pending."""
-    resources = Resources(settings_for(root))
+    resources = resources_for(root)
     report = pipeline.run_poll(
         resources.ledger.engine,
         fetch=resources.web.fetch_options,
@@ -194,18 +194,14 @@ def poll(due: bool, root: str, as_json: bool) -> None:
 @json_option
 def work(worker_id: str, max_articles: int | None, root: str, as_json: bool) -> None:
     """Fetch and read pending articles until none is due."""
-    resources = Resources(settings_for(root))
+    resources = resources_for(root)
     report = pipeline.run_work(
         resources.ledger.engine,
         fetch=resources.web.fetch_options,
         full_texts=full_texts(resources),
         known_robots=SurveyedRobots(resources.data_root.store, now=resources.clock.now()),
         worker_id=worker_id,
-        options=work_options(
-            resources.settings.rss,
-            is_sample=resources.data_root.is_sample,
-            max_articles=max_articles,
-        ),
+        options=work_options(resources.settings.rss, max_articles=max_articles),
         clock=resources.clock.now,
     )
     text = f"{report.claimed} articles: {_counts(report.outcomes)}"
@@ -217,7 +213,7 @@ def work(worker_id: str, max_articles: int | None, root: str, as_json: bool) -> 
 @json_option
 def status(root: str, as_json: bool) -> None:
     """Show how feeds and articles stand."""
-    resources = Resources(settings_for(root))
+    resources = resources_for(root)
     found = asdict(ledger_status(resources.ledger.engine, now=resources.clock.now()))
     lines = [
         f"{name:<18} {_counts(value) if isinstance(value, Mapping) else value or '-'}"
@@ -242,7 +238,7 @@ def status(root: str, as_json: bool) -> None:
 @json_option
 def export(root: str, as_json: bool, **choice: Any) -> None:
     """Give articles out: a selection, a delta since a cursor, the daily files, or the feeds."""
-    resources = Resources(settings_for(root))
+    resources = resources_for(root)
     engine = resources.ledger.engine
     if choice["daily"]:
         report = export_days(engine, resources.data_root.store, now=resources.clock.now())

@@ -9,12 +9,12 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from news_platform.cli.options import emit, json_option, root_option, settings_for
+from news_platform.cli.options import emit, json_option, resources_for, root_option
 from news_platform.domain_store.building.gc import sweep_bucket
 from news_platform.domain_store.building.verify import verify_bucket
 from news_platform.domain_store.catalog import catalog_inputs, write_catalog
 from news_platform.domain_store.commit import claim_buckets, read_buckets, settled_buckets
-from news_platform.domain_store.options import SAMPLE_BUCKETS, BuildOptions
+from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import build_range, compact_buckets, repair_buckets
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.domain_store.staging.inputs import (
@@ -49,12 +49,10 @@ class Opened:
 
 
 def _open(root: str) -> Opened:
-    settings = settings_for(root)
-    resources = Resources(settings)
-    given, data = settings.domain_store, resources.data_root
-    buckets = SAMPLE_BUCKETS if data.is_sample else given.buckets
+    resources = resources_for(root)
+    given, data = resources.settings.domain_store, resources.data_root
     options = BuildOptions(
-        buckets=settled_buckets(data.store, buckets),
+        buckets=settled_buckets(data.store, given.buckets),
         memory_bytes=given.memory_mb << 20,
         file_bytes=given.file_mb * 1_000_000,
         grace=timedelta(days=given.grace_days),
@@ -79,7 +77,7 @@ def _numbers(only: int | None, buckets: int) -> Sequence[int]:
 
 
 def _open_reader(root: str) -> tuple[ObjectStore, DomainStore]:
-    data = Resources(settings_for(root)).data_root
+    data = resources_for(root).data_root
     return data.store, DomainStore(data.store)
 
 

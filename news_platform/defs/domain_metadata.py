@@ -51,8 +51,6 @@ ROOM = "domain_metadata"
 OWNERS = [f"team:{ROOM}"]
 SURVEY_DAYS = dg.DynamicPartitionsDefinition(name="survey_days")
 
-# The sample's hosts answer at once or never.
-_SAMPLE_RETRY_SECONDS = 0.1
 _SHOWN_ROWS = 20
 _SHOWN_FACTS = ("domain", "country", "outcome", "robots_status", "sitemap_kind", "sitemap_urls")
 
@@ -238,12 +236,11 @@ def ai_policy_changes(
 def survey_options(data_root: DataRoot, web: Web) -> SurveyOptions:
     """Translate the settings of the survey."""
     given = data_root.settings.domain_metadata
-    pause = _SAMPLE_RETRY_SECONDS if data_root.is_sample else given.survey_retry_seconds
     return SurveyOptions(
         ask=AskOptions(user_agent=web.fetch_options.user_agent),
         concurrency=given.survey_concurrency,
         max_tries=given.survey_tries,
-        retry_seconds=pause,
+        retry_seconds=given.survey_retry_seconds,
     )
 
 

@@ -21,7 +21,7 @@ from news_platform.domain_store.checks import (
 )
 from news_platform.domain_store.commit import settled_buckets
 from news_platform.domain_store.layout import range_buckets
-from news_platform.domain_store.options import SAMPLE_BUCKETS, BuildOptions
+from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import BuildReport, build_range
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.domain_store.staging.inputs import day_rows, staged_days, wanted_days
@@ -47,9 +47,8 @@ RANGES = dg.DynamicPartitionsDefinition(name="domain_store_ranges")
 def build_options(data_root: DataRoot) -> BuildOptions:
     """Translate the settings; an existing store keeps its number of buckets."""
     given = data_root.settings.domain_store
-    buckets = SAMPLE_BUCKETS if data_root.is_sample else given.buckets
     return BuildOptions(
-        buckets=settled_buckets(data_root.store, buckets),
+        buckets=settled_buckets(data_root.store, given.buckets),
         memory_bytes=given.memory_mb << 20,
         file_bytes=given.file_mb * 1_000_000,
         grace=timedelta(days=given.grace_days),

@@ -1,18 +1,14 @@
 """How old the newest data may be before the UI says so: yellow first, then red.
 
 Policies count the hours since an asset was last built. What moves only when somebody uploads a file
-has none, and says why. The sample world stands still, so a sample root has none at all: there red
-would mean nothing.
+has none, and says why. A root where nothing new arrives has none at all: there red would mean
+nothing.
 """
 
 from collections.abc import Mapping
 from datetime import timedelta
 
 import dagster as dg
-
-from news_platform.settings import Settings
-from news_platform.storage.commit.root import SAMPLE, read_world
-from news_platform.storage.objects.store import open_store
 
 
 def _within(*, warn_hours: int, fail_hours: int) -> dg.FreshnessPolicy:
@@ -54,16 +50,6 @@ WITHOUT: Mapping[str, str] = {
     "page_snapshots": "moves when somebody uploads snapshots",
     "source_records": "moves when somebody uploads snapshots",
 }
-
-
-def stands_still(settings: Settings) -> bool:
-    """Tell whether the root holds the sample world; an unclaimed or remote one counts as real.
-
-    Looks and claims nothing: definitions are loaded by every process, long before any work.
-    """
-    if settings.sample is not None or "://" in settings.root:
-        return bool(settings.sample)
-    return read_world(open_store(settings.root)) == SAMPLE
 
 
 def with_freshness(spec: dg.AssetSpec) -> dg.AssetSpec:

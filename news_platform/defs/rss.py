@@ -12,7 +12,15 @@ from news_platform.defs.lineage import column_lineage
 from news_platform.defs.metadata import markdown_table, table_metadata
 from news_platform.defs.plots import hours_plot
 from news_platform.defs.reconcile import WHOLE, Edge
-from news_platform.resources import Clock, DataRoot, Ledger, Resources, Web, store_options
+from news_platform.resources import (
+    Clock,
+    DataRoot,
+    Ledger,
+    Resources,
+    Web,
+    open_resources,
+    store_options,
+)
 from news_platform.rss import pipeline
 from news_platform.rss.discovery.candidates import candidate_feeds
 from news_platform.rss.export import changed_days, export_days
@@ -149,7 +157,7 @@ def articles(
         full_texts=full_texts,
         known_robots=SurveyedRobots(data_root.store, now=clock.now()),
         worker_id=context.run.run_id,
-        options=work_options(data_root.settings.rss, is_sample=data_root.is_sample),
+        options=work_options(data_root.settings.rss),
         clock=clock.now,
     )
     now = clock.now()
@@ -292,7 +300,7 @@ def _by_the_clock(asset: str, cron: str, text: str) -> dg.ScheduleDefinition:
             return dg.SkipReason("paused: `news-platform resume` lets all sensors go on")
         if _is_running(context.instance, asset):
             return dg.SkipReason("the run before this one still goes on")
-        if asset != "feeds" and not STALE[asset](Resources(data_root.settings)):
+        if asset != "feeds" and not STALE[asset](open_resources(data_root.settings)):
             return dg.SkipReason("nothing is due")
         return dg.RunRequest(tags={_TAG: asset})
 

@@ -8,7 +8,7 @@ import dagster as dg
 
 from news_platform.defs.metadata import markdown_table
 from news_platform.defs.reconcile import WHOLE
-from news_platform.resources import Clock, DataRoot, Ledger, Resources, Web
+from news_platform.resources import Clock, DataRoot, Ledger, Resources, Web, open_resources
 from news_platform.rss import pipeline
 from news_platform.rss.options import discovery_options
 from news_platform.rss.sheets.access import Access, Timing, sheets_access
@@ -60,7 +60,7 @@ def article_sheets(
 
 
 def _access(data_root: DataRoot) -> Access | None:
-    return sheets_access(data_root.settings.sheets, is_sample=data_root.is_sample)
+    return sheets_access(data_root.settings.sheets)
 
 
 def _workbook_metadata(data_root: DataRoot, report: WorkbookReport) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def run_article_sheets(
     """Shows what is new every ten minutes; a Google Sheet is also read for admins' edits."""
     if is_paused(data_root.store):
         return dg.SkipReason("paused: `news-platform resume` lets all sensors go on")
-    if _access(data_root) is None and not _stale_sheets(Resources(data_root.settings)):
+    if _access(data_root) is None and not _stale_sheets(open_resources(data_root.settings)):
         return dg.SkipReason("the workbook shows all that the ledger holds")
     return dg.RunRequest()
 

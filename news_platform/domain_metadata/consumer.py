@@ -128,7 +128,7 @@ class SurveyContext:
     """What a consumer works with.
 
     `worker` is a name that no other consumer has. `clock` dates the facts, `seconds` (since the
-    epoch) times leases and retries: the sample's clock stands still, the second one never does.
+    epoch) times leases and retries: the first may stand still, the second never does.
     """
 
     queue: DomainQueue

@@ -3,9 +3,6 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-# The sample world is small: with more buckets it would be all folders and no data.
-SAMPLE_BUCKETS = 64
-
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:

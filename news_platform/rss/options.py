@@ -1,6 +1,6 @@
 """The numbers of the room: limits, intervals and retries, with the seed's defaults."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 _HOUR = 3600
@@ -85,6 +85,10 @@ class Given(Protocol):
         """Characters of clean_text in a row."""
 
     @property
+    def article_concurrency(self) -> int:
+        """Articles fetched at the same time."""
+
+    @property
     def extractors(self) -> int:
         """Processes that read pages."""
 
@@ -107,17 +111,12 @@ def poll_options(given: Given) -> PollOptions:
     )
 
 
-def work_options(
-    given: Given, *, is_sample: bool = False, max_articles: int | None = None
-) -> WorkOptions:
-    """Return how to work on articles, as set.
-
-    The sample's are taken one by one: which of two like articles came first is then no chance.
-    """
-    options = WorkOptions(
+def work_options(given: Given, *, max_articles: int | None = None) -> WorkOptions:
+    """Return how to work on articles, as set."""
+    return WorkOptions(
         pending_batch_size=given.pending_batch_size,
         clean_text_limit=given.clean_text_limit,
+        concurrency=given.article_concurrency,
         extractors=given.extractors,
         max_articles=max_articles,
     )
-    return replace(options, concurrency=1) if is_sample else options

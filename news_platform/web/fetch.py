@@ -56,8 +56,9 @@ class Response:
 class FetchOptions:
     """How we present ourselves and how far we go.
 
-    `host_map` sends a host, http or https, to plain HTTP at an address and port: the sample's
-    sites. These alone may live on a private address, and `per_address` does not count for them.
+    `host_map` sends a host, http or https, to plain HTTP at an address and port,
+    for sites that a test or demo serves itself. Only these may live on a private address, and
+    `per_address` does not count for them.
     """
 
     user_agent: str = "NewsPlatformBot/0.1"

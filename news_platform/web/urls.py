@@ -17,7 +17,8 @@ from tldextract import TLDExtract
 from news_platform.web.trackers import is_tracker
 
 # The snapshot of the public suffix list that ships with tldextract; `suffix_list_urls=()` and no
-# cache folder mean that neither network nor disk is touched. `.example` is our sample world's.
+# cache folder mean that neither network nor disk is touched. RFC 2606
+# reserves `.example` for hosts that must not exist.
 _SUFFIXES = TLDExtract(
     cache_dir=None,
     suffix_list_urls=(),

@@ -12,7 +12,8 @@ from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.collected import collected_path, dump_collected
 from news_platform.datasets.raw_news import raw_news_path
 from news_platform.defs import ccnews as room
-from news_platform.resources import Crawl, DataRoot, Resources
+from news_platform.resources import Crawl, DataRoot
+from news_platform.sample.resources import SampleResources
 from news_platform.settings import CcnewsSettings, Settings
 from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.commit.root import pause, resume
@@ -229,7 +230,7 @@ def test_the_demo_step_lists_every_day_that_lacks_a_warc(
     sample_world: Path, tmp_path: Path
 ) -> None:
     settings = Settings(root=str(tmp_path / "root"), sample=True, sample_world=str(sample_world))
-    resources = Resources(settings, frozen_clock=True)
+    resources = SampleResources(settings, frozen_clock=True)
     assert room.STEP.stale(resources) == ["2025-11-01", "2025-11-02", "2025-11-03"]
 
 

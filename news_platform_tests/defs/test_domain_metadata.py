@@ -25,8 +25,9 @@ from news_platform.defs.resources import dagster_resources
 from news_platform.domain_metadata.generated_research import CATALOG_PATH
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import raw_batches
-from news_platform.resources import DataRoot, Ledger, Resources
+from news_platform.resources import DataRoot, Ledger
 from news_platform.sample.inputs import place_inputs
+from news_platform.sample.resources import SampleResources
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.root import pause
 from news_platform.storage.objects.store import ObjectStore
@@ -50,7 +51,7 @@ class Shell:
     @cached_property
     def definitions(self) -> dg.Definitions:
         shell = dg.Definitions(
-            resources=dagster_resources(Resources(self.settings, frozen_clock=True)),
+            resources=dagster_resources(SampleResources(self.settings, frozen_clock=True)),
             executor=dg.in_process_executor,
         )
         return dg.Definitions.merge(defs, shell)
@@ -78,7 +79,7 @@ def shell(sample_world: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     settings = replace(
         load_settings({}), root=str(root), sample=True, sample_world=str(sample_world)
     )
-    data_root = DataRoot(settings)
+    data_root = SampleResources(settings).data_root
     place_inputs(sample_world, data_root.store)
     with dg.DagsterInstance.ephemeral() as instance:
         yield Shell(settings, instance, data_root, Ledger(data_root))

@@ -7,13 +7,13 @@ import dagster as dg
 import pytest
 
 from news_platform.definitions import build_definitions
-from news_platform.defs.freshness import POLICIES, stands_still
-from news_platform.resources import Resources
+from news_platform.defs.freshness import POLICIES
+from news_platform.resources import open_resources
 from news_platform.settings import Settings
 
 
 def _policies(settings: Settings) -> dict[str, dg.FreshnessPolicy]:
-    specs = build_definitions(Resources(settings)).resolve_all_asset_specs()
+    specs = build_definitions(open_resources(settings, may_connect=False)).resolve_all_asset_specs()
     found = {spec.key.to_user_string(): spec.freshness_policy for spec in specs}
     return {name: policy for name, policy in found.items() if policy is not None}
 
@@ -34,26 +34,13 @@ def test_the_sample_world_stands_still_and_is_never_late(
 def test_a_sample_root_offers_its_own_days_and_a_real_one_all_of_them(tmp_path: Path) -> None:
     keys = {}
     for name, sample in (("fiction", True), ("real", False)):
-        defs = build_definitions(Resources(Settings(root=str(tmp_path / name), sample=sample)))
+        defs = build_definitions(open_resources(Settings(root=str(tmp_path / name), sample=sample)))
         partitions = defs.resolve_asset_graph().get(dg.AssetKey("raw_news")).partitions_def
         assert partitions is not None
         keys[name] = partitions.get_partition_keys()
     assert keys["fiction"] == ["2025-11-01", "2025-11-02", "2025-11-03"]
     assert keys["real"][0] == "2016-08-26"
     assert len(keys["real"]) > 3_000
-
-
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        (Settings(root="s3://bucket/root"), False),
-        (Settings(root="s3://bucket/root", sample=True), True),
-        (Settings(root="nowhere", sample=False), False),
-    ],
-    ids=["remote", "remote sample", "real by setting"],
-)
-def test_nothing_is_opened_to_tell(settings: Settings, expected: bool) -> None:
-    assert stands_still(settings) is expected
 
 
 def test_a_follower_may_be_later_than_what_it_follows() -> None:

@@ -17,6 +17,7 @@ from news_platform.rss.ledger.status import overdue_locks
 from news_platform.rss.ledger.tables import FEEDS, RAW
 from news_platform.rss.ledger.transactions import newest_seq, write_transaction
 from news_platform.sample.inputs import place_inputs
+from news_platform.sample.resources import SampleResources
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.root import pause, resume
 
@@ -33,7 +34,7 @@ class Shell:
 
     def build(self, asset: str) -> dg.ExecuteInProcessResult:
         shell = dg.Definitions(
-            resources=dagster_resources(Resources(self.settings, frozen_clock=True)),
+            resources=dagster_resources(SampleResources(self.settings, frozen_clock=True)),
             executor=dg.in_process_executor,
         )
         job = dg.Definitions.merge(defs, shell).resolve_implicit_global_asset_job_def()
@@ -52,7 +53,7 @@ def shell(sample_world: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     settings = replace(
         load_settings({}), root=str(root), sample=True, sample_world=str(sample_world)
     )
-    resources = Resources(settings, frozen_clock=True)
+    resources = SampleResources(settings, frozen_clock=True)
     place_inputs(sample_world, resources.data_root.store)
     with dg.DagsterInstance.ephemeral() as instance:
         built = Shell(settings, resources, instance)

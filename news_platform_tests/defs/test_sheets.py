@@ -11,6 +11,7 @@ import pytest
 from news_platform.defs.resources import dagster_resources
 from news_platform.defs.sheets import STALE, defs, run_article_sheets
 from news_platform.resources import Resources
+from news_platform.sample.resources import SampleResources
 from news_platform.settings import SheetsSettings, load_settings
 from news_platform.storage.commit.root import pause
 from news_platform_tests.emulators.sheets.server import (
@@ -29,7 +30,7 @@ def resources(sample_world: Path, tmp_path: Path) -> Iterator[Resources]:
         sample=True,
         sample_world=str(sample_world),
     )
-    resources = Resources(settings, frozen_clock=True)
+    resources = SampleResources(settings, frozen_clock=True)
     yield resources
     resources.ledger.close()
 
@@ -71,7 +72,7 @@ def google_doors(resources: Resources, emulator: SheetsEmulator) -> Iterator[Res
         sheets = SheetsSettings(
             service_account=service_account_key(url), spreadsheet_title="News", endpoint=url
         )
-        resources = Resources(replace(resources.settings, sheets=sheets), frozen_clock=True)
+        resources = SampleResources(replace(resources.settings, sheets=sheets), frozen_clock=True)
         yield resources
         resources.ledger.close()
 

@@ -14,6 +14,7 @@ from news_platform.defs.resources import dagster_resources
 from news_platform.resources import Resources
 from news_platform.rss.ledger.tables import DIAGNOSTICS, FEEDS
 from news_platform.sample.inputs import place_inputs
+from news_platform.sample.resources import SampleResources
 from news_platform.settings import SheetsSettings, load_settings
 from news_platform_tests.emulators.sheets.server import (
     SheetsEmulator,
@@ -91,7 +92,7 @@ def shell(sample_world: Path, tmp_path: Path) -> Iterator[Shell]:
             sample_world=str(sample_world),
             sheets=google,
         )
-        resources = Resources(settings, frozen_clock=True)
+        resources = SampleResources(settings, frozen_clock=True)
         place_inputs(sample_world, resources.data_root.store)
         yield Shell(resources, emulator)
         resources.ledger.close()

@@ -15,7 +15,7 @@ import dagster as dg
 import pytest
 
 from news_platform.definitions import build_definitions
-from news_platform.resources import Resources
+from news_platform.sample.resources import SampleResources
 from news_platform.settings import load_settings
 from news_platform_tests.servers.dagster_ui import PROJECT, prepare_home
 
@@ -78,7 +78,7 @@ def make_a_marker_lie(demo: Demo) -> None:
 
 def check_newest_data(demo: Demo) -> Mapping[str, bool]:
     """Run all checks; return by name whether they passed."""
-    defs = build_definitions(Resources(load_settings(demo.environ), frozen_clock=True))
+    defs = build_definitions(SampleResources(load_settings(demo.environ), frozen_clock=True))
     with dg.DagsterInstance.from_config(str(demo.home)) as instance:
         result = defs.resolve_job_def("check_newest_data").execute_in_process(instance=instance)
     return {found.check_name: found.passed for found in result.get_asset_check_evaluations()}

@@ -54,14 +54,9 @@ class Given(Protocol):
         """Return what stands in for Google."""
 
 
-def sheets_access(given: Given, *, is_sample: bool) -> Access | None:
-    """Return how to reach the Google Sheet; None: the workbook is the view.
-
-    Invented news never goes to Google: a sample root has its workbook, unless an endpoint is set.
-    """
+def sheets_access(given: Given) -> Access | None:
+    """Return how to reach the Google Sheet; None: the workbook is the view."""
     if not (given.spreadsheet_id or given.spreadsheet_title):
-        return None
-    if is_sample and given.endpoint is None:
         return None
     if given.service_account is None:
         raise ConfigError(

@@ -20,24 +20,21 @@ TIMING = Timing(lambda: 0.0, lambda _: None)
 
 
 def test_without_a_book_the_workbook_is_the_view() -> None:
-    assert sheets_access(SheetsSettings(service_account=KEY), is_sample=False) is None
+    assert sheets_access(SheetsSettings(service_account=KEY)) is None
 
 
-def test_a_sample_root_never_goes_to_google() -> None:
-    given = SheetsSettings(service_account=KEY, spreadsheet_id="b")
-    assert sheets_access(given, is_sample=True) is None
-    assert sheets_access(given, is_sample=False) == Access(KEY, spreadsheet_id="b")
-
-
-def test_a_sample_root_may_go_to_an_endpoint() -> None:
-    given = SheetsSettings(KEY, spreadsheet_title="T", endpoint="http://127.0.0.1:1")
-    found = sheets_access(given, is_sample=True)
+def test_a_book_is_reached_by_its_id_or_by_its_title_at_an_endpoint() -> None:
+    by_id = SheetsSettings(service_account=KEY, spreadsheet_id="b")
+    assert sheets_access(by_id) == Access(KEY, spreadsheet_id="b")
+    found = sheets_access(
+        SheetsSettings(service_account=KEY, spreadsheet_title="T", endpoint="http://127.0.0.1:1")
+    )
     assert found is not None and found.name == "T"
 
 
 def test_a_book_without_an_account_names_the_missing_setting() -> None:
     with pytest.raises(ConfigError, match="GOOGLE_SERVICE_ACCOUNT_JSON"):
-        sheets_access(SheetsSettings(spreadsheet_title="T"), is_sample=False)
+        sheets_access(SheetsSettings(spreadsheet_title="T"))
 
 
 @pytest.mark.parametrize("key", ["/no/such/file.json", "{not json", '{"type": "other"}'])

@@ -1,0 +1,23 @@
+"""The partitions of daily assets."""
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+
+import dagster as dg
+
+from news_platform.datasets.warc_paths import FIRST_DAY
+
+# The day that has begun counts too: the crawl publishes WARCs during the day.
+DAYS = dg.DailyPartitionsDefinition(start_date=FIRST_DAY.isoformat(), end_offset=1)
+
+
+def within_days(spec: dg.AssetSpec, days: Sequence[date] | None) -> dg.AssetSpec:
+    """Narrow a daily asset to consecutive days; None keeps all."""
+    if days is None or not isinstance(spec.partitions_def, dg.DailyPartitionsDefinition):
+        return spec
+    after = days[-1] + timedelta(days=1)
+    return spec.replace_attributes(
+        partitions_def=dg.DailyPartitionsDefinition(
+            start_date=days[0].isoformat(), end_date=after.isoformat()
+        )
+    )

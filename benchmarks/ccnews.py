@@ -25,7 +25,8 @@ from matplotlib import pyplot as plt
 from benchmarks.ccnews_peers import PEERS, measure_peer
 from benchmarks.ccnews_runs import NAME
 from news_platform.ccnews.page import PageOptions
-from news_platform.ccnews.pool import Crew, CrewOptions, WarcSource, collect_targets
+from news_platform.ccnews.pipeline import Crew, WarcSource, collect_targets
+from news_platform.ccnews.pool import CrewOptions
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import open_store
 

@@ -13,18 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
-from news_platform.ccnews.page import PageOptions
-from news_platform.ccnews.plan import Estimate, estimate, refuse_without_room
-from news_platform.ccnews.worker import CollectTask, StoreAddress, WarcProgress
+from news_platform.ccnews.worker import CollectTask, WarcProgress
 from news_platform.datasets.collected import Collected
-from news_platform.errors import StorageError
 from news_platform.isolation.pool import Done, Lost, Pool
-from news_platform.storage.objects.store import ObjectStore
 
 _TARGET = "news_platform.ccnews.worker:collect_task"
 _SCRATCH_NAME = "news-platform-ccnews-"
@@ -62,70 +57,6 @@ class CollectReport:
 
 OnProgress = Callable[[CollectTask, WarcProgress], None]
 OnDone = Callable[[Collected | CollectFailure], None]
-
-
-@dataclass(frozen=True, slots=True)
-class WarcSource:
-    """A WARC to collect: its path in the first of the sources that gives it."""
-
-    path: str
-    sources: tuple[ObjectStore, ...]
-
-    def size_bytes(self) -> int | None:
-        """Return the size as the first source that knows it tells; what is wrong shows later."""
-        for source in self.sources:
-            with suppress(StorageError):
-                return source.head(self.path).size_bytes
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class Crew:
-    """All that collecting needs besides the WARCs: resources, options, the moment, who listens.
-
-    `on_start` is told once what the whole will cost; the others are called from threads.
-    """
-
-    root: ObjectStore
-    page: PageOptions
-    options: CrewOptions
-    now: datetime
-    attempt: str
-    on_start: Callable[[Estimate], None] = lambda estimate: None
-    on_progress: OnProgress = lambda task, progress: None
-    on_done: OnDone = lambda outcome: None
-
-
-def collect_targets(targets: Sequence[WarcSource], crew: Crew) -> CollectReport:
-    """Collect these WARCs, if the disks can hold what comes of them."""
-    if not targets:
-        return CollectReport((), ())
-    sizes = [target.size_bytes() for target in targets]
-    cost = estimate(sizes, workers=crew.options.workers)
-    with scratch_folder() as scratch:
-        refuse_without_room(cost, scratch=scratch, root=crew.root)
-        crew.on_start(cost)
-        tasks = [
-            _task(target, crew, size_bytes=size, scratch=scratch)
-            for target, size in zip(targets, sizes, strict=True)
-        ]
-        return collect_warcs(
-            tasks, options=crew.options, on_progress=crew.on_progress, on_done=crew.on_done
-        )
-
-
-def _task(target: WarcSource, crew: Crew, *, size_bytes: int | None, scratch: Path) -> CollectTask:
-    return CollectTask(
-        path=target.path,
-        size_bytes=size_bytes,
-        sources=tuple(StoreAddress(source.url, source.options) for source in target.sources),
-        root=StoreAddress(crew.root.url, crew.root.options),
-        scratch=str(scratch),
-        options=crew.page,
-        attempt=crew.attempt,
-        now=crew.now,
-        skip={},
-    )
 
 
 def collect_warcs(

@@ -4,7 +4,8 @@ A damaged record is yielded as DroppedRecord and the next one follows. A file th
 last record does, is empty, or is no WARC raises InputError: nothing of it may be published.
 """
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
@@ -21,13 +22,19 @@ from news_platform.ccnews.gzip_members import (
     PushbackReader,
     iter_member_groups,
 )
-from news_platform.ccnews.plain_stream import PlainStream
-from news_platform.ccnews.record import HEADER_BYTES, StrictRecord, parse_strict_record
 from news_platform.errors import InputError
 
 _FRAMED_MAGICS = (b"\x04\x22\x4d\x18", b"\x28\xb5\x2f\xfd")  # lz4 and zstd tell a cut themselves
 # Records that go with a response; they are not pages, so leaving them out drops nothing.
 _COMPANIONS = WarcRecordType.warcinfo | WarcRecordType.request | WarcRecordType.metadata
+HEADER_BYTES = 64 << 10
+_VERSIONS = ("WARC/1.0", "WARC/1.1")
+_BLANK_LINE = re.compile(rb"\n[ \t\r\x0b\x0c]*\n")
+_END = b"\r\n\r\n"
+# More than a reader's buffer and the longest header it accepts, so a record's header is inside.
+_WINDOW_BYTES = 192 << 10
+_RECORD_MAGIC = b"WARC/"
+_RECORD_BLANK_LINE = re.compile(rb"\r*\n\r*\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,65 @@ class WarcResponse:
     head: bytes
     body: bytes
     is_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StrictRecord:
+    """A record: its kind, its fields by name in lower case, its HTTP header and body.
+
+    Only a response has the last two; the body is cut at one byte over the limit given.
+    """
+
+    kind: str
+    fields: Mapping[str, str]
+    head: bytes = b""
+    body: bytes = b""
+
+
+class PlainStream:
+    """A readable stream that remembers the header of the record in hand and how it all ended."""
+
+    def __init__(self, source: PushbackReader) -> None:
+        self._source = source
+        self._window = b""
+        self._end = 0
+        self._header_end: int | None = None
+        self._blank_line = b""
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes of the stream, none at its end."""
+        data = bytes(self._source.take())
+        if 0 <= size < len(data):
+            self._source.give_back(data[size:])
+            data = data[:size]
+        self._end += len(data)
+        self._window = (self._window + data)[-_WINDOW_BYTES:]
+        return data
+
+    def tell(self) -> int:
+        """Return how many bytes were read."""
+        return self._end
+
+    def mark(self, start: int) -> None:
+        """Remember the record whose header, already read, starts at this byte."""
+        found = _RECORD_BLANK_LINE.search(self._window, start - (self._end - len(self._window)))
+        self._header_end = None
+        if found:
+            self._header_end = self._end - len(self._window) + found.end()
+            self._blank_line = found.group()
+
+    def is_complete(self, content_length: int) -> bool:
+        """Say, at the end of the stream, whether the marked record is there to its end."""
+        if self._header_end is None:
+            return False
+        rest = self._end - (self._header_end + content_length)
+        if rest < 0:
+            return False
+        after = self._window[max(0, len(self._window) - rest) :].strip(b"\r\n")
+        if after:  # a length stated too short leaves text behind; only a started record is a cut
+            return not _RECORD_MAGIC.startswith(after[: len(_RECORD_MAGIC)])
+        # Some writers end an empty record, from which nothing can be missing, by one line only.
+        return content_length == 0 or rest >= len(self._blank_line)
 
 
 # A record that was read but is not yet known to be sound; given its length, it is what we yield.
@@ -259,3 +325,33 @@ def _truncated(name: str, offset: int) -> InputError:
 
 def _not_a_warc(name: str) -> InputError:
     return InputError(f"{name!r} is not a WARC: no record found", thing=name)
+
+
+def parse_strict_record(data: bytes, *, max_body_bytes: int) -> StrictRecord | None:
+    """Return the one record that these bytes are; None if they are anything else."""
+    at = data.find(_END, 0, HEADER_BYTES)
+    fields = _fields(data[:at]) if at > 0 else {}
+    length = fields.get("content-length", "")
+    start, end = at + len(_END), len(data) - len(_END)
+    if not (length.isdecimal() and end - start == int(length) and data.endswith(_END)):
+        return None
+    kind = fields.get("warc-type", "")
+    if kind in ("request", "warcinfo", "metadata"):
+        return StrictRecord(kind, fields)
+    blank = _BLANK_LINE.search(data, start, min(end, start + HEADER_BYTES))
+    if kind != "response" or blank is None or data[start : start + 4].upper() != b"HTTP":
+        return None
+    body = data[blank.end() : min(end, blank.end() + max_body_bytes + 1)]
+    return StrictRecord(kind, fields, data[start : blank.start() + 1], body)
+
+
+def _fields(header: bytes) -> Mapping[str, str]:
+    """Return all fields, names in lower case; none of a header that could be read in two ways."""
+    text = header.decode("latin-1")
+    version, *lines = text.split("\r\n")
+    has_odd_lines = "\n " in text or "\n\t" in text or text.count("\n") != len(lines)
+    if version not in _VERSIONS or has_odd_lines or not text.isascii():
+        return {}
+    pairs = [line.partition(":") for line in lines]
+    fields = {name.lower(): value.strip() for name, _, value in pairs}
+    return fields if len(fields) == len(pairs) else {}  # a repeated name would need a choice

@@ -15,14 +15,16 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from news_platform.ccnews.listing import fetch_listing, first_answering
 from news_platform.ccnews.options import crew_options, page_options
 from news_platform.ccnews.page import EXTRACTOR_VERSION
-from news_platform.ccnews.plan import Estimate, estimate, outdated, plan_day
-from news_platform.ccnews.pool import (
-    CollectFailure,
-    CollectReport,
+from news_platform.ccnews.pipeline import (
     Crew,
+    Estimate,
     WarcSource,
     collect_targets,
+    estimate,
+    outdated,
+    plan_day,
 )
+from news_platform.ccnews.pool import CollectFailure, CollectReport
 from news_platform.ccnews.worker import CollectTask, WarcProgress
 from news_platform.cli.options import emit, json_option, resources_for, root_option
 from news_platform.datasets.collected import Collected

@@ -11,17 +11,16 @@ from threading import Lock
 import dagster as dg
 import polars as pl
 
-from news_platform.ccnews.follow import FollowReport, FollowState, check_listings
-from news_platform.ccnews.listing import Listing, first_answering
-from news_platform.ccnews.options import crew_options, page_options
-from news_platform.ccnews.plan import DayPlan, plan_day
-from news_platform.ccnews.pool import (
-    CollectFailure,
-    CollectReport,
-    Crew,
-    WarcSource,
-    collect_targets,
+from news_platform.ccnews.listing import (
+    FollowReport,
+    FollowState,
+    Listing,
+    check_listings,
+    first_answering,
 )
+from news_platform.ccnews.options import crew_options, page_options
+from news_platform.ccnews.pipeline import Crew, DayPlan, WarcSource, collect_targets, plan_day
+from news_platform.ccnews.pool import CollectFailure, CollectReport
 from news_platform.ccnews.scan import scan_news
 from news_platform.ccnews.worker import CollectTask, WarcProgress
 from news_platform.datasets.collected import Collected

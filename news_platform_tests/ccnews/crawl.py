@@ -6,8 +6,9 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from news_platform.ccnews.page import PageOptions
-from news_platform.ccnews.pipeline import Attempt, collect_warc
-from news_platform.ccnews.pool import CollectReport, Crew, CrewOptions, WarcSource, collect_targets
+from news_platform.ccnews.pipeline import Crew, WarcSource, collect_targets
+from news_platform.ccnews.pool import CollectReport, CrewOptions
+from news_platform.ccnews.worker import Attempt, collect_warc
 from news_platform.datasets.collected import Collected
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.ccnews.archive import Record, gzipped, page

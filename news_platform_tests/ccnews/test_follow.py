@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.ccnews.follow import FollowReport, FollowState, check_listings
+from news_platform.ccnews.listing import FollowReport, FollowState, check_listings
 from news_platform.datasets.collected import collected_path
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.ccnews.crawl import warc_name, warc_path, write_listings

@@ -8,7 +8,7 @@ import pytest
 
 from news_platform.ccnews.options import crew_options, page_options
 from news_platform.ccnews.page import HTML_TYPES, PageOptions
-from news_platform.ccnews.plan import (
+from news_platform.ccnews.pipeline import (
     estimate,
     outdated,
     plan_day,

@@ -13,15 +13,14 @@ import polars as pl
 import pytest
 
 from news_platform.ccnews.page import PageOptions
-from news_platform.ccnews.plan import estimate, refuse_without_room
-from news_platform.ccnews.pool import (
-    CollectReport,
+from news_platform.ccnews.pipeline import (
     Crew,
-    CrewOptions,
     WarcSource,
     collect_targets,
-    scratch_folder,
+    estimate,
+    refuse_without_room,
 )
+from news_platform.ccnews.pool import CollectReport, CrewOptions, scratch_folder
 from news_platform.ccnews.scan import scan_news
 from news_platform.errors import StorageError
 from news_platform.storage.commit.collected import read_collected

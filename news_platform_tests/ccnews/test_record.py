@@ -5,8 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from news_platform.ccnews.record import parse_strict_record
-from news_platform.ccnews.warc import WarcResponse, iter_responses
+from news_platform.ccnews.warc import WarcResponse, iter_responses, parse_strict_record
 from news_platform_tests.ccnews.archive import NAME, Record, http, page, stream
 
 LIMIT = 1 << 20

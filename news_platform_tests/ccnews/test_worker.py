@@ -6,9 +6,15 @@ import pytest
 
 from news_platform.ccnews.gzip_members import ByteSource
 from news_platform.ccnews.page import PageOptions
-from news_platform.ccnews.pipeline import Attempt, collect_warc
 from news_platform.ccnews.warc import WarcResponse
-from news_platform.ccnews.worker import CollectTask, StoreAddress, Watch, collect_task
+from news_platform.ccnews.worker import (
+    Attempt,
+    CollectTask,
+    StoreAddress,
+    Watch,
+    collect_task,
+    collect_warc,
+)
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.objects.store import ObjectStore, StoreOptions
 from news_platform_tests.ccnews.archive import stream

@@ -27,8 +27,8 @@ from benchmarks.rss_site import Site, serve
 from news_platform.articles.extract import Article, extract_article
 from news_platform.errors import InputError
 from news_platform.rss import pipeline
-from news_platform.rss.feeds import parse_feed, plain
-from news_platform.rss.ledger.entries import Sighting, add_sightings
+from news_platform.rss.feeds import FeedEntry, parse_feed, plain
+from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
 from news_platform.rss.ledger.feed_rows import upsert_feed
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.rss.options import PollOptions, WorkOptions
@@ -36,7 +36,6 @@ from news_platform.settings import load_settings
 from news_platform.storage.objects.store import open_store
 from news_platform.storage.sql.engine import migrate, open_engine
 from news_platform.web.fetch import FetchOptions
-from news_platform.web.urls import canonical_url, url_hash
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 RESULTS = Path(__file__).parent / "results" / "rss.json"
@@ -175,9 +174,9 @@ def work_figures(folder: Path) -> list[Figure]:
         engine = open_engine(f"sqlite:///{place}/ledger.sqlite")
         migrate(engine)
         urls = [f"https://h{n % 50}.example{path}" for n, path in enumerate(sorted(site.pages))]
-        seen = [Sighting(u, canonical_url(u), url_hash(u), "", None, None) for u in urls]
+        seen = entries_by_url_hash(FeedEntry(u, "", None, "", "") for u in urls)
         with write_transaction(engine) as transaction:
-            add_sightings(transaction, "https://h.example/rss", seen, max_new=len(seen), now=NOW)
+            add_entries(transaction, "https://h.example/rss", seen, max_new=len(seen), now=NOW)
         started, cpu_before = time.perf_counter(), _cpu_seconds()
         report = pipeline.run_work(
             engine,

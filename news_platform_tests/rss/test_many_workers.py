@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from news_platform.rss.ledger.entries import Sighting, add_sightings
+from news_platform.rss.feeds import FeedEntry
+from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.sql.engine import read_transaction
-from news_platform.web.urls import url_hash
 from news_platform_tests.rss import claiming
 from news_platform_tests.rss.claiming import LEASE_SECONDS
 
@@ -136,9 +136,9 @@ def _has_claimed(log: Path) -> bool:
 def _fill(engine: sa.Engine, articles: int) -> None:
     now = datetime.now(UTC)
     urls = [f"https://post.example/{number}" for number in range(articles)]
-    seen = [Sighting(url, url, url_hash(url), "", None, None) for url in urls]
+    seen = entries_by_url_hash(FeedEntry(url, "", None, "", "") for url in urls)
     with write_transaction(engine) as transaction:
-        add_sightings(transaction, "https://post.example/rss", seen, max_new=articles, now=now)
+        add_entries(transaction, "https://post.example/rss", seen, max_new=articles, now=now)
 
 
 def _steps(folder: Path) -> list[Step]:

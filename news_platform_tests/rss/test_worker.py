@@ -10,9 +10,10 @@ import sqlalchemy as sa
 
 from news_platform.errors import FetchError
 from news_platform.isolation.pool import Pool
+from news_platform.rss.feeds import FeedEntry
 from news_platform.rss.full_text import read_full_text
 from news_platform.rss.ledger.claims import claim_articles
-from news_platform.rss.ledger.entries import Sighting, add_sightings
+from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, LINKS, RAW, REVISIONS
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.rss.options import WorkOptions
@@ -21,7 +22,7 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.web.fetch import Response
 from news_platform.web.robots import Robots
-from news_platform.web.urls import canonical_url, url_hash
+from news_platform.web.urls import url_hash
 from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.rss.web import page
 from news_platform_tests.web.test_retry_after import HOSTILE_HEADERS
@@ -39,11 +40,9 @@ def add_pending(
     published_at: datetime | None = None,
     title: str = "",
 ) -> None:
-    seen = [
-        Sighting(url, canonical_url(url), url_hash(url), title, published_at, None) for url in urls
-    ]
+    seen = entries_by_url_hash(FeedEntry(url, title, published_at, "", "") for url in urls)
     with write_transaction(engine) as transaction:
-        add_sightings(transaction, feed, seen, max_new=10_000, now=NOW)
+        add_entries(transaction, feed, seen, max_new=10_000, now=NOW)
 
 
 def rows(engine: sa.Engine, table: sa.Table = RAW) -> list[sa.Row[Any]]:

@@ -1,7 +1,11 @@
-"""Feed entries into the ledger: a new URL becomes a pending row, a known one is seen again."""
+"""Write the entries of a polled feed to the ledger.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+An article URL that is not in ArticlesIndex yet becomes a pending row in Raw. A known URL gets a new
+`last_seen`, and its Raw row gets the facts that it lacked until now.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,82 +17,64 @@ from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW
 from news_platform.rss.ledger.transactions import LedgerTransaction
 from news_platform.web.urls import canonical_url, registrable_domain, url_hash
 
-# SQLite takes 32,766 parameters a statement, older ones 999.
+# SQLite accepts 32,766 parameters per statement, versions before 3.32 only 999.
 _CHUNK = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
-    """An article as a feed shows it."""
-
-    url: str
-    url_canon: str
-    url_hash: str
-    title: str
-    published_at: datetime | None
-    updated_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class Added:
-    """What became of a feed's entries; `left` are new ones that wait for the next poll."""
+class AddedEntries:
+    """How many entries of a feed were new or known; `left` are new ones for the next poll."""
 
     new: int = 0
     known: int = 0
     left: int = 0
 
 
-def sightings(entries: Sequence[FeedEntry]) -> list[Sighting]:
-    """Return the entries that link somewhere, each URL once, newest first where dates tell."""
-    found: dict[str, Sighting] = {}
+def entries_by_url_hash(entries: Iterable[FeedEntry]) -> dict[str, FeedEntry]:
+    """Return the entries that link to a web page, one per URL, newest first."""
+    found: dict[str, FeedEntry] = {}
     for entry in entries:
         canonical = canonical_url(entry.link) if entry.link else ""
         if canonical.startswith(("http://", "https://")):
-            key = url_hash(canonical)
-            found.setdefault(
-                key,
-                Sighting(
-                    url=entry.link,
-                    url_canon=canonical,
-                    url_hash=key,
-                    title=entry.title,
-                    published_at=entry.published_at,
-                    updated_at=entry.updated_at,
-                ),
-            )
-    # A stable sort: entries without a date keep their place behind the dated ones.
-    return sorted(found.values(), key=_age)
+            # Without summaries, which only discovery reads, a batch of 200 feeds stays small.
+            found.setdefault(url_hash(canonical), replace(entry, summary=""))
+    # The sort is stable: entries without a date keep their order, after the dated ones.
+    return dict(sorted(found.items(), key=lambda item: _age(item[1])))
 
 
-def add_sightings(
+def add_entries(
     transaction: LedgerTransaction,
     feed_url: str,
-    seen: Sequence[Sighting],
+    entries: Mapping[str, FeedEntry],
     *,
     max_new: int,
     now: datetime,
-) -> Added:
-    """Add at most `max_new` new articles of a feed, and mark all known ones as seen."""
-    known = _known_rows(transaction.connection, [sighting.url_hash for sighting in seen])
-    new = [sighting for sighting in seen if sighting.url_hash not in known]
-    taken = new[:max_new]
-    if taken:
-        _insert(transaction, feed_url, taken, now=now)
-    _see_again(transaction, feed_url, [s for s in seen if s.url_hash in known], known, now=now)
-    return Added(new=len(taken), known=len(known), left=len(new) - len(taken))
+) -> AddedEntries:
+    """Add at most `max_new` new articles of a feed and mark all known ones as seen.
+
+    The entries are keyed by URL hash, as `entries_by_url_hash` returns them.
+    """
+    known = _known_rows(transaction.connection, list(entries))
+    new = [key for key in entries if key not in known]
+    added = {key: entries[key] for key in new[:max_new]}
+    if added:
+        _insert(transaction, feed_url, added, now=now)
+    seen_again = {key: entry for key, entry in entries.items() if key in known}
+    _update_known(transaction, feed_url, seen_again, known, now=now)
+    return AddedEntries(new=len(added), known=len(known), left=len(new) - len(added))
 
 
 def with_text(values: Sequence[str], added: str) -> tuple[str, ...]:
-    """Return the list with one more text, if it is not there already."""
+    """Return the list with one more text, unless it is empty or already in the list."""
     return tuple(values) if added in values or not added else (*values, added)
 
 
-def _age(sighting: Sighting) -> float:
-    return -sighting.published_at.timestamp() if sighting.published_at else 0.0
+def _age(entry: FeedEntry) -> float:
+    return -entry.published_at.timestamp() if entry.published_at else 0.0
 
 
 def _known_rows(connection: sa.Connection, hashes: Sequence[str]) -> dict[str, int]:
-    """Return the Raw row of every hash that the index knows."""
+    """Return the Raw row_id of every URL hash that is in ArticlesIndex."""
     known: dict[str, int] = {}
     for start in range(0, len(hashes), _CHUNK):
         chosen = sa.select(ARTICLES_INDEX.c.url_hash, ARTICLES_INDEX.c.row_id_raw).where(
@@ -99,9 +85,13 @@ def _known_rows(connection: sa.Connection, hashes: Sequence[str]) -> dict[str, i
 
 
 def _insert(
-    transaction: LedgerTransaction, feed_url: str, taken: Sequence[Sighting], *, now: datetime
+    transaction: LedgerTransaction,
+    feed_url: str,
+    added: Mapping[str, FeedEntry],
+    *,
+    now: datetime,
 ) -> None:
-    rows = [_raw_row(transaction, feed_url, sighting, now=now) for sighting in taken]
+    rows = [_raw_row(transaction, feed_url, key, added[key], now=now) for key in added]
     inserted = transaction.connection.execute(
         sa.insert(RAW).returning(RAW.c.row_id, RAW.c.url_hash, sort_by_parameter_order=True), rows
     )
@@ -110,30 +100,31 @@ def _insert(
         sa.insert(ARTICLES_INDEX),
         [
             {
-                "url_hash": sighting.url_hash,
-                "article_url_canon": sighting.url_canon,
-                "row_id_raw": ids[sighting.url_hash],
+                "url_hash": row["url_hash"],
+                "article_url_canon": row["article_url_canon"],
+                "row_id_raw": ids[row["url_hash"]],
                 "first_seen": now,
                 "last_seen": now,
                 "changed_seq": transaction.seq,
             }
-            for sighting in taken
+            for row in rows
         ],
     )
 
 
 def _raw_row(
-    transaction: LedgerTransaction, feed_url: str, seen: Sighting, *, now: datetime
+    transaction: LedgerTransaction, feed_url: str, key: str, entry: FeedEntry, *, now: datetime
 ) -> dict[str, Any]:
+    canonical = canonical_url(entry.link)
     return {
-        "source": registrable_domain(urlsplit(seen.url_canon).hostname or ""),
+        "source": registrable_domain(urlsplit(canonical).hostname or ""),
         "feed_url": feed_url,
-        "article_url": seen.url,
-        "article_url_canon": seen.url_canon,
-        "url_hash": seen.url_hash,
+        "article_url": entry.link,
+        "article_url_canon": canonical,
+        "url_hash": key,
         "found_at": now,
-        "published_at": seen.published_at,
-        "title": seen.title,
+        "published_at": entry.published_at,
+        "title": entry.title,
         "status": "pending",
         "sources_list": (feed_url,),
         "aliases": (),
@@ -142,28 +133,30 @@ def _raw_row(
     }
 
 
-def _see_again(
+def _update_known(
     transaction: LedgerTransaction,
     feed_url: str,
-    seen: Sequence[Sighting],
-    known: dict[str, int],
+    entries: Mapping[str, FeedEntry],
+    known: Mapping[str, int],
     *,
     now: datetime,
 ) -> None:
-    by_row = {known[sighting.url_hash]: sighting for sighting in reversed(seen)}
-    hashes = [sighting.url_hash for sighting in seen]
-    stamp = {"changed_seq": transaction.seq}
+    """Set when the entries were last seen, and what they add to their rows."""
+    hashes = list(entries)
+    # Several URLs may belong to one row; the first, which is the newest, wins.
+    by_row = {known[key]: entries[key] for key in reversed(hashes)}
+    seq = {"changed_seq": transaction.seq}
     for start in range(0, len(hashes), _CHUNK):
         part = hashes[start : start + _CHUNK]
-        row_ids = {known[key] for key in part}
-        index_part = ARTICLES_INDEX.c.url_hash.in_(part)
         transaction.connection.execute(
-            sa.update(ARTICLES_INDEX).where(index_part).values(last_seen=now, **stamp)
+            sa.update(ARTICLES_INDEX)
+            .where(ARTICLES_INDEX.c.url_hash.in_(part))
+            .values(last_seen=now, **seq)
         )
         rows = transaction.connection.execute(
             sa.update(RAW)
-            .where(RAW.c.row_id.in_(row_ids))
-            .values(last_seen_rss=now, **stamp)
+            .where(RAW.c.row_id.in_({known[key] for key in part}))
+            .values(last_seen_rss=now, **seq)
             .returning(
                 RAW.c.row_id,
                 RAW.c.title,
@@ -174,25 +167,25 @@ def _see_again(
             )
         ).all()
         for row in rows:
-            news = _news_of(row, by_row[row.row_id], feed_url)
-            if news:
+            facts = _new_facts(row, by_row[row.row_id], feed_url)
+            if facts:
                 which = RAW.c.row_id == row.row_id
-                transaction.connection.execute(sa.update(RAW).where(which).values(**news))
+                transaction.connection.execute(sa.update(RAW).where(which).values(**facts))
 
 
-def _news_of(row: sa.Row[Any], seen: Sighting, feed_url: str) -> dict[str, Any]:
-    """Return what a further sighting tells us about a row that we did not know."""
-    news: dict[str, Any] = {}
-    if not row.title and seen.title:
-        news["title"] = seen.title
-    if row.published_at is None and seen.published_at is not None:
-        news["published_at"] = seen.published_at
+def _new_facts(row: sa.Row[Any], entry: FeedEntry, feed_url: str) -> dict[str, Any]:
+    """Return the columns of a known row that a further entry fills or changes."""
+    facts: dict[str, Any] = {}
+    if not row.title and entry.title:
+        facts["title"] = entry.title
+    if row.published_at is None and entry.published_at is not None:
+        facts["published_at"] = entry.published_at
     if feed_url not in row.sources_list:
-        news["sources_list"] = with_text(row.sources_list, feed_url)
-    if row.status == "stored" and _is_revised(seen.updated_at, row.fetched_at):
-        # The publisher says it changed: read it again, the worker tells whether the text did.
-        news["status"] = "pending"
-    return news
+        facts["sources_list"] = with_text(row.sources_list, feed_url)
+    if row.status == "stored" and _is_revised(entry.updated_at, row.fetched_at):
+        # The feed says the article changed. The worker fetches it again and compares the texts.
+        facts["status"] = "pending"
+    return facts
 
 
 def _is_revised(updated_at: datetime | None, fetched_at: datetime | None) -> bool:

@@ -16,8 +16,8 @@ import sqlalchemy as sa
 
 from news_platform.errors import FetchError
 from news_platform.isolation.pool import Done, Pool
-from news_platform.rss.feeds import Feed
-from news_platform.rss.ledger.entries import Added, Sighting, add_sightings, sightings
+from news_platform.rss.feeds import Feed, FeedEntry
+from news_platform.rss.ledger.entries import AddedEntries, add_entries, entries_by_url_hash
 from news_platform.rss.ledger.feed_rows import (
     FeedRow,
     claim_feeds,
@@ -46,13 +46,13 @@ class Polled:
     feed: FeedRow
     outcome: str
     changes: Mapping[str, Any]
-    seen: tuple[Sighting, ...] = ()
+    entries: Mapping[str, FeedEntry] = field(default_factory=dict)
     moved_to: str = ""
 
     @property
     def has_articles(self) -> bool:
         """Tell whether more than the feed's own row is to be written."""
-        return bool(self.seen or self.moved_to)
+        return bool(self.entries or self.moved_to)
 
 
 @dataclass(slots=True)
@@ -62,7 +62,7 @@ class _Tally:
     known: int = 0
     left: int = 0
 
-    def add(self, added: Added) -> None:
+    def add(self, added: AddedEntries) -> None:
         self.new += added.new
         self.known += added.known
         self.left += added.left
@@ -200,8 +200,8 @@ def _read(
     options: PollOptions,
     now: datetime,
 ) -> Polled:
-    seen = tuple(sightings(parsed.entries))
-    dates = [sighting.published_at for sighting in seen if sighting.published_at]
+    entries = entries_by_url_hash(parsed.entries)
+    dates = [entry.published_at for entry in entries.values() if entry.published_at]
     newest = poll_schedule.newest([*dates, feed.last_entry_date], now=now)
     found_new = newest is not None and newest != feed.last_entry_date
     interval = poll_schedule.interval_seconds(
@@ -215,7 +215,7 @@ def _read(
         "body_hash": body_hash,
         "title": parsed.title or feed.title,
     }
-    return Polled(feed, "read", changes, seen, moved_to=_moved_to(feed, answer))
+    return Polled(feed, "read", changes, entries, moved_to=_moved_to(feed, answer))
 
 
 def _unchanged(
@@ -310,13 +310,13 @@ def _record(
 
 def _record_one(
     transaction: LedgerTransaction, one: Polled, *, options: PollOptions, now: datetime
-) -> Added:
+) -> AddedEntries:
     canonical = one.feed.feed_url_canon
     changes = dict(one.changes)
-    added = Added()
-    if one.seen:
-        added = add_sightings(
-            transaction, canonical, one.seen, max_new=options.max_items_per_feed, now=now
+    added = AddedEntries()
+    if one.entries:
+        added = add_entries(
+            transaction, canonical, one.entries, max_new=options.max_items_per_feed, now=now
         )
     if added.left:
         # More is waiting in this answer: ask without validators, as soon as politeness allows.

@@ -7,9 +7,10 @@ import pytest
 from news_platform.articles.category import guess_category
 from news_platform.html.dates import parse_date, parse_shown_date
 from news_platform.rss.feeds import FeedEntry
-from news_platform.rss.ledger.entries import sightings, with_text
+from news_platform.rss.ledger.entries import entries_by_url_hash, with_text
 from news_platform.rss.options import PollOptions
 from news_platform.rss.polling import poll_schedule
+from news_platform.web.urls import url_hash
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 HOUR = 3600
@@ -112,8 +113,8 @@ def entry(link: str, published_at: datetime | None = None) -> FeedEntry:
     return FeedEntry(link, "T", published_at, "", "")
 
 
-def test_sightings_are_unique_web_addresses_newest_first() -> None:
-    seen = sightings(
+def test_entries_are_kept_once_per_web_address_newest_first() -> None:
+    found = entries_by_url_hash(
         [
             entry("https://a.example/old", NOW - timedelta(days=1)),
             entry("https://a.example/undated"),
@@ -123,7 +124,9 @@ def test_sightings_are_unique_web_addresses_newest_first() -> None:
             entry(""),
         ]
     )
-    assert [s.url_canon.rpartition("/")[2] for s in seen] == ["new", "old", "undated"]
+    urls = [f"https://a.example/{name}" for name in ("new", "old", "undated")]
+    assert list(found) == [url_hash(url) for url in urls]
+    assert found[url_hash(urls[0])].link == "https://a.example/new?utm_medium=x"
 
 
 def test_a_text_joins_a_list_once() -> None:

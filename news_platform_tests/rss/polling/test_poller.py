@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from news_platform.errors import FetchError
 from news_platform.isolation.pool import Pool
 from news_platform.rss.feeds import parse_feed
-from news_platform.rss.ledger.entries import sightings
+from news_platform.rss.ledger.entries import entries_by_url_hash
 from news_platform.rss.ledger.feed_rows import claim_feeds, read_feed, upsert_feed
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, DIAGNOSTICS, FEEDS, RAW
 from news_platform.rss.ledger.transactions import write_transaction
@@ -186,8 +186,7 @@ def test_after_a_real_update_the_second_poll_adds_exactly_the_new_items(
     folder = bench_data / "feeds" / "samuelclay__NewsBlur"
     before, after = ((folder / f"pair__{pair}{n}.xml").read_bytes() for n in (1, 2))
     first, second = (
-        {seen.url_hash for seen in sightings(parse_feed(body, url=FEED).entries)}
-        for body in (before, after)
+        set(entries_by_url_hash(parse_feed(body, url=FEED).entries)) for body in (before, after)
     )
     register(ledger, FEED)
     options = PollOptions(max_items_per_feed=200)

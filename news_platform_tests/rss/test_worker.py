@@ -100,7 +100,7 @@ def test_work_on_pending_stores_the_article_with_its_fields_filled(desk: Desk) -
     assert row.authors == ("Ada Writer",)
     assert row.published_at == datetime(2025, 11, 3, 8, tzinfo=UTC)
     assert (row.language, row.section, row.article_type) == ("en", "Local", "news")
-    assert row.category_guess == "politics" or row.category_guess == "other"
+    assert row.category_guess == "other"
     assert row.clean_text.startswith("On the bridge, part 1")
     assert (row.clean_text_len, row.retries, row.error_msg) == (len(row.clean_text), 0, "")
     assert row.word_count > 50
@@ -114,6 +114,14 @@ def test_work_on_pending_stores_the_article_with_its_fields_filled(desk: Desk) -
     assert [r.target_url_hash for r in rows(desk.engine, LINKS)] == [
         url_hash("https://other.example/x")
     ]
+
+
+def test_the_guessed_category_is_stored_in_the_row_and_in_the_index(quick_desk: Desk) -> None:
+    url = f"{SITE}/politics/bridge"
+    add_pending(quick_desk.engine, url)
+    quick_desk.work({url: page("the bridge")})
+    for table in (RAW, ARTICLES_INDEX):
+        assert [row.category_guess for row in rows(quick_desk.engine, table)] == ["politics"]
 
 
 def test_a_second_poll_and_work_of_the_same_news_makes_no_duplicate(desk: Desk) -> None:

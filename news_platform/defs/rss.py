@@ -25,7 +25,7 @@ from news_platform.rss import pipeline
 from news_platform.rss.discovery.candidates import candidate_feeds
 from news_platform.rss.export import changed_days, export_days
 from news_platform.rss.full_text import expire_full_texts
-from news_platform.rss.ledger.claims import has_due_articles
+from news_platform.rss.ledger.article_queue import has_due_articles
 from news_platform.rss.ledger.feed_rows import has_due_feeds, unknown_feeds
 from news_platform.rss.ledger.status import (
     LedgerStatus,

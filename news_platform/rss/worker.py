@@ -22,11 +22,13 @@ from news_platform.articles.extract import Article
 from news_platform.errors import FetchError
 from news_platform.isolation.pool import Done, Pool
 from news_platform.rss.full_text import cut_at_word_end, write_full_text
-from news_platform.rss.ledger.claims import ArticleClaim, claim_articles, renew_claims
-from news_platform.rss.ledger.outcomes import (
+from news_platform.rss.ledger.article_queue import (
+    ArticleClaim,
     Finding,
+    claim_articles,
     defer_article,
     fail_article,
+    renew_claims,
     retry_time,
     skip_article,
     store_finding,

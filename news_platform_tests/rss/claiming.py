@@ -11,8 +11,12 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from news_platform.rss.ledger.claims import ArticleClaim, claim_articles
-from news_platform.rss.ledger.outcomes import Finding, store_finding
+from news_platform.rss.ledger.article_queue import (
+    ArticleClaim,
+    Finding,
+    claim_articles,
+    store_finding,
+)
 from news_platform.rss.ledger.tables import RAW
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.sql.engine import open_engine, read_transaction

@@ -21,9 +21,13 @@ from news_platform.rss.full_text import (
     read_full_text,
     write_full_text,
 )
-from news_platform.rss.ledger.claims import claim_articles
+from news_platform.rss.ledger.article_queue import (
+    Finding,
+    claim_articles,
+    store_finding,
+    text_delta,
+)
 from news_platform.rss.ledger.feed_rows import upsert_feed
-from news_platform.rss.ledger.outcomes import Finding, store_finding, text_delta
 from news_platform.rss.ledger.status import (
     doubled_main_rows,
     ledger_status,

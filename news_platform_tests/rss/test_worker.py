@@ -12,7 +12,7 @@ from news_platform.errors import FetchError
 from news_platform.isolation.pool import Pool
 from news_platform.rss.feeds import FeedEntry
 from news_platform.rss.full_text import read_full_text
-from news_platform.rss.ledger.claims import claim_articles
+from news_platform.rss.ledger.article_queue import claim_articles
 from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, LINKS, RAW, REVISIONS
 from news_platform.rss.ledger.transactions import write_transaction
@@ -375,7 +375,7 @@ def test_a_worker_whose_lease_was_taken_over_changes_nothing(desk: Desk) -> None
     taken = claim_articles(desk.engine, "slow", limit=1, lease_seconds=600, now=NOW)
     desk.now = NOW + timedelta(seconds=601)
     assert desk.work({url: page("the bridge")}).stored == 1
-    from news_platform.rss.ledger.outcomes import fail_article, skip_article
+    from news_platform.rss.ledger.article_queue import fail_article, skip_article
 
     with write_transaction(desk.engine) as transaction:
         assert not fail_article(transaction, taken[0], "late", retry_at=None, now=NOW)

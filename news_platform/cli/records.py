@@ -9,7 +9,7 @@ import click
 
 from news_platform.cli.options import emit, json_option, resources_for, root_option, settings_for
 from news_platform.errors import InputError
-from news_platform.source_records.blocks import Verdict
+from news_platform.source_records.blocks import BlockDecision
 from news_platform.source_records.options import HEADINGS, TABLES
 from news_platform.source_records.pipeline import (
     RecordsReport,
@@ -19,7 +19,7 @@ from news_platform.source_records.pipeline import (
     wanted_institutions,
 )
 from news_platform.source_records.rows import record_document, record_json
-from news_platform.source_records.segment import Segmented
+from news_platform.source_records.segment import SegmentedPage
 from news_platform.source_records.setup import flow_options, segment_options
 from news_platform.source_records.snapshot import Snapshot, segment_snapshot
 
@@ -49,7 +49,7 @@ def segment(snapshots: tuple[str, ...], institution: str, url: str | None, **giv
         | {name: value for name, value in chosen.items() if value}
     )
     done = [segment_snapshot(_snapshot(path, institution, url), options) for path in snapshots]
-    show = _explained if given["explain"] else _recorded
+    show = _explain_lines if given["explain"] else _record_lines
     as_json = bool(given["as_json"])
     emit([_document(page) for page in done], as_json=as_json, text="\n".join(show(done)))
     _raise_failed({page.page.snapshot or "": page.error for page in done if page.error})
@@ -80,35 +80,35 @@ def _snapshot(path: str, institution: str, url: str | None) -> Snapshot:
     return Snapshot(path, institution, file.read_bytes(), url, modified_at)
 
 
-def _recorded(done: Sequence[Segmented]) -> Iterator[str]:
+def _record_lines(done: Sequence[SegmentedPage]) -> Iterator[str]:
     return (record_json(record) for page in done if not page.error for record in page.records)
 
 
-def _explained(done: Sequence[Segmented]) -> Iterator[str]:
+def _explain_lines(done: Sequence[SegmentedPage]) -> Iterator[str]:
     for page in done:
         yield f"{page.page.url}: {page.error or f'{len(page.records)} records'}"
-        yield from map(_verdict_line, page.verdicts)
+        yield from map(_decision_line, page.decisions)
 
 
-def _verdict_line(verdict: Verdict) -> str:
-    text = verdict.block.text.replace("\n", " ")
+def _decision_line(decision: BlockDecision) -> str:
+    text = decision.block.text.replace("\n", " ")
     shown = text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS - 1]}…"
-    return f"{verdict.reason or 'kept':<16}{verdict.block.kind:<12}{shown}"
+    return f"{decision.reason or 'kept':<16}{decision.block.kind:<12}{shown}"
 
 
-def _document(page: Segmented) -> dict[str, object]:
+def _document(page: SegmentedPage) -> dict[str, object]:
     return {
         "url": page.page.url,
         "error": page.error,
         "records": [] if page.error else [record_document(record) for record in page.records],
         "blocks": [
             {
-                "text": verdict.block.text,
-                "kind": verdict.block.kind,
-                "section": verdict.section,
-                "dropped": verdict.reason,
+                "text": decision.block.text,
+                "kind": decision.block.kind,
+                "section": decision.section,
+                "dropped": decision.reason,
             }
-            for verdict in page.verdicts
+            for decision in page.decisions
         ],
     }
 

@@ -20,12 +20,12 @@ CODE = "code"
 class Container:
     """An element that says something about itself, with the sums of all text below it.
 
-    `zone` is what its tag or role makes it, `mark` what its class or id speaks of.
+    `zone` is what its tag or role makes it, `widget` what its class or id speaks of.
     """
 
     parent: "Container | None" = None
     zone: str | None = None
-    mark: str | None = None
+    widget: str | None = None
     is_main: bool = False
     chars: int = 0
     link_chars: int = 0
@@ -42,8 +42,8 @@ class Container:
 
 
 @dataclass(slots=True)
-class Block:
-    """One piece of text in reading order, whitespace normalised.
+class PageBlock:
+    """One piece of text in reading order, whitespace collapse_whitespace.
 
     `level` is 1-6 for headings, else 0. `link_chars` counts the characters inside links.
     """
@@ -62,18 +62,18 @@ class Block:
 
 
 @dataclass(slots=True)
-class Walked:
+class WalkedPage:
     """A page in reading order: its blocks, and its containers, outer before inner.
 
     `language` is what the page declares about itself.
     """
 
-    blocks: list[Block]
+    blocks: list[PageBlock]
     containers: list[Container]
     language: str | None = None
 
 
-def normalised(text: str) -> str:
+def collapse_whitespace(text: str) -> str:
     """Return the text with every run of whitespace as one space."""
     return " ".join(text.split())
 
@@ -84,7 +84,7 @@ ATTACHED = "attached"
 
 
 @dataclass(frozen=True, slots=True)
-class LanguageVerdict:
+class BlockLanguage:
     """A language, how sure we are, and who judged: block, section, page, declared or assumed."""
 
     code: str | None
@@ -93,14 +93,14 @@ class LanguageVerdict:
 
 
 @dataclass(slots=True)
-class Verdict:
+class BlockDecision:
     """A block, its place in the page and its fate; `reason` is None while it is kept."""
 
-    block: Block
+    block: PageBlock
     order: int
     reason: str | None = None
     section: str | None = None
-    language: LanguageVerdict | None = None
+    language: BlockLanguage | None = None
 
     @property
     def is_kept(self) -> bool:
@@ -108,6 +108,6 @@ class Verdict:
         return self.reason is None
 
 
-def iter_kept(verdicts: Sequence[Verdict]) -> Iterator[Verdict]:
+def iter_kept(decisions: Sequence[BlockDecision]) -> Iterator[BlockDecision]:
     """Yield what nobody has dropped yet, in reading order."""
-    return (verdict for verdict in verdicts if verdict.reason is None)
+    return (decision for decision in decisions if decision.reason is None)

@@ -2,7 +2,7 @@
 
 import re
 
-from news_platform.source_records.blocks import PARAGRAPH, Block, Container, Walked
+from news_platform.source_records.blocks import PARAGRAPH, Container, PageBlock, WalkedPage
 from news_platform.source_records.options import BoilerplateRules
 
 _BETWEEN_LINKS = re.compile(r" [|/·•›»>] ")
@@ -10,7 +10,7 @@ _BETWEEN_LINKS = re.compile(r" [|/·•›»>] ")
 _ROW_DENSITY = 0.6
 
 
-def boilerplate_reasons(page: Walked, rules: BoilerplateRules) -> list[str | None]:
+def boilerplate_reasons(page: WalkedPage, rules: BoilerplateRules) -> list[str | None]:
     """Return a reason for every block that the page's structure and density speak against."""
     _settle_zones(page.containers, rules)
     has_main = _has_main(page.blocks, rules)
@@ -26,14 +26,14 @@ def _settle_zones(containers: list[Container], rules: BoilerplateRules) -> None:
         outer = container.parent
         if container.plain_chars > rules.zone_share * plain:
             container.zone = None
-        if container.mark and container.plain_chars <= rules.widget_share * plain:
-            container.zone = container.zone or container.mark
+        if container.widget and container.plain_chars <= rules.widget_share * plain:
+            container.zone = container.zone or container.widget
         if outer is not None:
             container.zone = outer.zone or container.zone
             container.is_main = container.is_main or outer.is_main
 
 
-def _has_main(blocks: list[Block], rules: BoilerplateRules) -> bool:
+def _has_main(blocks: list[PageBlock], rules: BoilerplateRules) -> bool:
     """Tell whether <main> holds enough of the text outside all zones to be believed."""
     free = main = 0
     for block in blocks:
@@ -44,7 +44,7 @@ def _has_main(blocks: list[Block], rules: BoilerplateRules) -> bool:
     return main > rules.main_share * free
 
 
-def _reason(block: Block, has_main: bool, rules: BoilerplateRules) -> str | None:
+def _reason(block: PageBlock, has_main: bool, rules: BoilerplateRules) -> str | None:
     if block.container.zone:
         return block.container.zone
     if has_main and not block.container.is_main:
@@ -54,7 +54,7 @@ def _reason(block: Block, has_main: bool, rules: BoilerplateRules) -> str | None
     return None
 
 
-def _leads_elsewhere(block: Block, rules: BoilerplateRules) -> bool:
+def _leads_elsewhere(block: PageBlock, rules: BoilerplateRules) -> bool:
     density = block.link_density
     if density >= rules.link_density and block.text.count(" ") < rules.link_words:
         return True
@@ -62,7 +62,7 @@ def _leads_elsewhere(block: Block, rules: BoilerplateRules) -> bool:
 
 
 def _drop_furniture(
-    blocks: list[Block], reasons: list[str | None], rules: BoilerplateRules
+    blocks: list[PageBlock], reasons: list[str | None], rules: BoilerplateRules
 ) -> None:
     """Drop the short texts above the title: dates, badges, contact lines, slogans."""
     above: list[int] = []

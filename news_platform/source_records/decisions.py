@@ -6,45 +6,45 @@ from functools import lru_cache
 from itertools import groupby
 
 from news_platform.source_records import blocks as kinds
-from news_platform.source_records.blocks import ATTACHED, Verdict, iter_kept
+from news_platform.source_records.blocks import ATTACHED, BlockDecision, iter_kept
 from news_platform.source_records.duplicates import SeenTexts
-from news_platform.source_records.languages import judge_languages
+from news_platform.source_records.languages import detect_languages
 from news_platform.source_records.options import SegmentOptions
 
 
-def drop_by_length(verdicts: Sequence[Verdict], options: SegmentOptions) -> None:
+def drop_by_length(decisions: Sequence[BlockDecision], options: SegmentOptions) -> None:
     """Drop what is too short or too long, unless the whitelist knows its section or text."""
-    for verdict in iter_kept(verdicts):
-        size = len(verdict.block.text)
-        if options.min_chars <= size <= options.max_chars or _is_whitelisted(verdict, options):
+    for decision in iter_kept(decisions):
+        size = len(decision.block.text)
+        if options.min_chars <= size <= options.max_chars or _is_whitelisted(decision, options):
             continue
-        verdict.reason = "too_short" if size < options.min_chars else "too_long"
+        decision.reason = "too_short" if size < options.min_chars else "too_long"
 
 
 def drop_by_language(
-    verdicts: Sequence[Verdict], options: SegmentOptions, *, declared: str | None
+    decisions: Sequence[BlockDecision], options: SegmentOptions, *, declared: str | None
 ) -> None:
     """Drop what is in another language than the target."""
-    judge_languages(
-        verdicts, sure=options.min_probability, target=options.language, declared=declared
+    detect_languages(
+        decisions, sure=options.min_probability, target=options.language, declared=declared
     )
-    for verdict in iter_kept(verdicts):
-        if verdict.language and verdict.language.code not in (None, options.language):
-            verdict.reason = "language"
+    for decision in iter_kept(decisions):
+        if decision.language and decision.language.code not in (None, options.language):
+            decision.reason = "language"
 
 
-def drop_repeated(verdicts: Sequence[Verdict], options: SegmentOptions) -> None:
+def drop_repeated(decisions: Sequence[BlockDecision], options: SegmentOptions) -> None:
     """Drop what says the same as an earlier block of the page."""
     seen = SeenTexts(similarity=options.similarity, shingle_words=options.shingle_words)
-    for verdict in iter_kept(verdicts):
-        if seen.is_repeated(verdict.block.text):
-            verdict.reason = "duplicate"
+    for decision in iter_kept(decisions):
+        if seen.is_repeated(decision.block.text):
+            decision.reason = "duplicate"
 
 
-def _is_whitelisted(verdict: Verdict, options: SegmentOptions) -> bool:
+def _is_whitelisted(decision: BlockDecision, options: SegmentOptions) -> bool:
     pattern = _whitelist(options.whitelist)
     return bool(
-        pattern and (pattern.search(verdict.block.text) or pattern.search(verdict.section or ""))
+        pattern and (pattern.search(decision.block.text) or pattern.search(decision.section or ""))
     )
 
 
@@ -58,39 +58,39 @@ _DEEPEST = 6
 _OPEN = (None, "too_short", "too_long", "language", "duplicate")
 
 
-def attach_headings(verdicts: Sequence[Verdict]) -> None:
+def attach_headings(decisions: Sequence[BlockDecision]) -> None:
     """Make every heading and row of column names the context of the blocks below it.
 
     A heading with nothing below it, or only crumbs, stays a block of its own: it would be lost
     otherwise. One whose text was dropped on purpose goes with it.
     """
-    for verdict, has_text in _headings(verdicts):
+    for decision, has_text in _headings(decisions):
         if has_text:
-            verdict.reason = ATTACHED
-    for verdict in verdicts:
-        if verdict.is_kept and verdict.block.kind == kinds.COLUMNS:
-            verdict.reason = ATTACHED
+            decision.reason = ATTACHED
+    for decision in decisions:
+        if decision.is_kept and decision.block.kind == kinds.COLUMNS:
+            decision.reason = ATTACHED
 
 
-def _headings(verdicts: Sequence[Verdict]) -> Iterator[tuple[Verdict, bool]]:
+def _headings(decisions: Sequence[BlockDecision]) -> Iterator[tuple[BlockDecision, bool]]:
     """Yield the headings that head a section, last first, and whether it has any text."""
     has_text = [False] * (_DEEPEST + 1)
-    for verdict in reversed(verdicts):
-        level = verdict.block.level
-        if level and verdict.reason in _OPEN:
-            yield verdict, has_text[level]
+    for decision in reversed(decisions):
+        level = decision.block.level
+        if level and decision.reason in _OPEN:
+            yield decision, has_text[level]
             has_text[level:] = [False] * (_DEEPEST + 1 - level)
-        elif not level and verdict.section is not None and verdict.reason != "too_short":
+        elif not level and decision.section is not None and decision.reason != "too_short":
             has_text = [True] * (_DEEPEST + 1)
 
 
 _ROWS = (kinds.ROW, kinds.COLUMNS)
 
 
-def merge_tables(verdicts: Sequence[Verdict]) -> None:
+def merge_tables(decisions: Sequence[BlockDecision]) -> None:
     """Make the first kept row of every table stand for the whole of it, one line a row."""
-    rows = [verdict for verdict in verdicts if verdict.is_kept and verdict.block.kind in _ROWS]
-    for _, group in groupby(rows, key=lambda verdict: verdict.block.hints["table"]):
+    rows = [decision for decision in decisions if decision.is_kept and decision.block.kind in _ROWS]
+    for _, group in groupby(rows, key=lambda decision: decision.block.hints["table"]):
         first, *rest = group
         first.block.text = "\n".join(f"| {row.block.text} |" for row in (first, *rest))
         first.block.link_chars += sum(row.block.link_chars for row in rest)

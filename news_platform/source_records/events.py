@@ -35,7 +35,7 @@ _ZONE_ROLES = {
     "search": "control",
 }
 # Words that page builders everywhere put into class and id; no proof by themselves.
-_WORDS = {
+_WIDGET_WORDS = {
     "navigation": "nav navbar navigation menu menus submenu megamenu breadcrumb breadcrumbs crumbs "
     "pager toolbar skip offcanvas drawer dropdown toc",
     "footer": "footer copyright legal colophon",
@@ -52,9 +52,9 @@ _WORDS = {
     "aside": "sidebar",
     "tags": "tags",
 }
-_MARKS = {word: mark for mark, words in _WORDS.items() for word in words.split()}
-_NAMED = frozenset(_MARKS)
-_PHRASES = tuple(word for word in _MARKS if "-" in word)
+_WIDGETS = {word: widget for widget, words in _WIDGET_WORDS.items() for word in words.split()}
+_WIDGET_NAMES = frozenset(_WIDGETS)
+_PHRASES = tuple(word for word in _WIDGETS if "-" in word)
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _BETWEEN_WORDS = {code: " " for code in range(128) if not chr(code).isalpha()}
 # Tags that say something about what is below them.
@@ -78,17 +78,17 @@ def zone_of(tag: str, role: str | None, path: Sequence[str]) -> str | None:
 
 
 @lru_cache(maxsize=65_536)
-def mark_of(names: str) -> str | None:
+def widget_of(names: str) -> str | None:
     """Return the kind of widget that a class or id speaks of, if any."""
     if not names.islower():
         names = _CAMEL.sub("-", names).lower()
     found = names.translate(_BETWEEN_WORDS).split()
-    if not _NAMED.isdisjoint(found):
-        return next(_MARKS[word] for word in found if word in _MARKS)
+    if not _WIDGET_NAMES.isdisjoint(found):
+        return next(_WIDGETS[word] for word in found if word in _WIDGETS)
     names = names.replace("_", "-")
     for phrase in _PHRASES:
         if phrase in names:
-            return _MARKS[phrase]
+            return _WIDGETS[phrase]
     return None
 
 
@@ -114,12 +114,12 @@ ol p pre section summary table tbody td tfoot th thead tr ul
 class Start:
     """The beginning of an element that parts texts.
 
-    `mark` is what its class or id speaks of. Attributes are those of elements that say something
+    `widget` is what its class or id speaks of. Attributes are those of elements that say something
     of themselves; of all others nobody asks for them.
     """
 
     tag: str
-    mark: str | None = None
+    widget: str | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -142,7 +142,7 @@ Event = str | Start | End | LinkEdge
 _INVISIBLE = frozenset(_INVISIBLE_TAGS.split())
 _PARTING = frozenset(_PARTING_TAGS.split())
 # Their own attributes tell the language of the page and the number of an item.
-_ASKED = frozenset(("html", "ol"))
+_READ_ATTRIBUTES = frozenset(("html", "ol"))
 _LINK_START, _LINK_END = LinkEdge(1), LinkEdge(-1)
 _STARTS = {tag: Start(tag) for tag in _PARTING}
 _ENDS: Mapping[str, End | LinkEdge] = {"a": _LINK_END} | {tag: End(tag) for tag in _PARTING}
@@ -151,9 +151,9 @@ _ENDS: Mapping[str, End | LinkEdge] = {"a": _LINK_END} | {tag: End(tag) for tag 
 def _start(tag: str, attributes: Mapping[str, str]) -> Start:
     """Return one and the same event for all elements of a kind that say nothing of themselves."""
     classes, name = attributes.get("class"), attributes.get("id")
-    mark = (mark_of(classes) if classes else None) or (mark_of(name) if name else None)
-    if mark or "role" in attributes or tag in _ASKED:
-        return Start(tag, mark, attributes)
+    widget = (widget_of(classes) if classes else None) or (widget_of(name) if name else None)
+    if widget or "role" in attributes or tag in _READ_ATTRIBUTES:
+        return Start(tag, widget, attributes)
     return _STARTS[tag]
 
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from news_platform.source_records.blocks import CODE, LanguageVerdict, Verdict, iter_kept
+from news_platform.source_records.blocks import CODE, BlockDecision, BlockLanguage, iter_kept
 from news_platform.text.language import detect
 
 # Words of a language that hardly any other has, frequent enough to be in most of its sentences.
@@ -45,7 +45,7 @@ _BEGINNING_CHARS = 100
 _SECTION_CHARS = 80
 # How much of a page must be in another language than it declares for all of it to be.
 _AGAINST_DECLARED = 0.9
-# A text that shares this much of its words with text already judged needs no judge of its own.
+# A text that shares this much of its words with text already judged needs no target of its own.
 # Close languages share up to a half of their words in prose; a text without a word or letter of
 # another language needs less.
 _SHARED_WORDS_CLOSE = 0.55
@@ -72,20 +72,20 @@ _LETTER = re.compile(r"[^\W\d_]")
 _LATIN = re.compile(r"[a-zA-ZÀ-ɏ]")
 # Letters beyond plain ASCII, but no quotes, dashes, arrows and signs.
 _FOREIGN_LETTER = re.compile(r"[À-ÖØ-öø-ɏͰ-\u1fff\u3040-\ud7ff]")
-_ASSUMED = LanguageVerdict(None, None, "assumed")
+_ASSUMED = BlockLanguage(None, None, "assumed")
 
-Languages = Mapping[str | None, LanguageVerdict]
+Languages = Mapping[str | None, BlockLanguage]
 
 
 @dataclass(slots=True)
-class _Judge:
+class _TargetLanguage:
     """What is asked for, how sure is sure, and the words of the target language seen so far."""
 
     target: str
     sure: float
     words: set[str] = field(default_factory=set)
 
-    def is_target(self, language: LanguageVerdict | None) -> bool:
+    def is_target(self, language: BlockLanguage | None) -> bool:
         return language is not None and language.code == self.target
 
     def doubt(self, text: str) -> float | None:
@@ -109,25 +109,25 @@ class _Judge:
         return sum(map(self.words.__contains__, own)) / (len(own) or 1)
 
 
-def judge_languages(
-    verdicts: Sequence[Verdict], *, sure: float, target: str, declared: str | None
+def detect_languages(
+    decisions: Sequence[BlockDecision], *, sure: float, target: str, declared: str | None
 ) -> None:
     """Set the language of every block that is still kept."""
-    kept = list(iter_kept(verdicts))
-    judge = _Judge(target, sure, set(COMMON_WORDS.get(target, ())))
-    _judge_long(kept, judge)
+    kept = list(iter_kept(decisions))
+    wanted = _TargetLanguage(target, sure, set(COMMON_WORDS.get(target, ())))
+    _detect_long(kept, wanted)
     page = _page_language(kept, sure=sure, declared=declared)
-    sections = _section_languages(kept, judge, page)
+    sections = _section_languages(kept, wanted, page)
     asked = 0
-    for verdict in kept:
-        if verdict.language is not None:
+    for decision in kept:
+        if decision.language is not None:
             continue
-        text = verdict.block.text
-        around = _in_script(sections.get(verdict.section) or page, text)
-        at_least = _doubt(verdict, judge, around) if asked < _MOST_ASKED else None
-        verdict.language = around or _ASSUMED
+        text = decision.block.text
+        around = _in_script(sections.get(decision.section) or page, text)
+        at_least = _doubt(decision, wanted, around) if asked < _MOST_ASKED else None
+        decision.language = around or _ASSUMED
         if at_least is not None:
-            verdict.language = _detected(text, "block", at_least=at_least) or verdict.language
+            decision.language = _detected(text, "block", at_least=at_least) or decision.language
             asked += 1
 
 
@@ -137,47 +137,49 @@ def declared_code(declared: str | None) -> str | None:
     return code if code.isalpha() and len(code) == 2 else None
 
 
-def _judge_long(kept: Iterable[Verdict], judge: _Judge) -> None:
+def _detect_long(kept: Iterable[BlockDecision], target: _TargetLanguage) -> None:
     """Judge the long blocks by themselves; learn the words of those in the target language."""
-    known: LanguageVerdict | None = None
-    for verdict in kept:
-        text = verdict.block.text
-        if len(text) < _LONG or verdict.block.kind == CODE:
+    known: BlockLanguage | None = None
+    for decision in kept:
+        text = decision.block.text
+        if len(text) < _LONG or decision.block.kind == CODE:
             continue
-        if known and judge.doubt(text) is None:
-            verdict.language = known
+        if known and target.doubt(text) is None:
+            decision.language = known
         else:
-            verdict.language = _detected(text, "block", at_least=judge.sure)
-        if verdict.language and judge.is_target(verdict.language):
-            known = known or replace(verdict.language, source="page")
-            judge.words.update(text.lower().split())
+            decision.language = _detected(text, "block", at_least=target.sure)
+        if decision.language and target.is_target(decision.language):
+            known = known or replace(decision.language, source="page")
+            target.words.update(text.lower().split())
 
 
-def _in_script(around: LanguageVerdict | None, text: str) -> LanguageVerdict | None:
+def _in_script(around: BlockLanguage | None, text: str) -> BlockLanguage | None:
     """Return the language around a text unless that is written in another script."""
     return None if around and around.code in _NOT_LATIN and text.isascii() else around
 
 
-def _doubt(verdict: Verdict, judge: _Judge, around: LanguageVerdict | None) -> float | None:
+def _doubt(
+    decision: BlockDecision, target: _TargetLanguage, around: BlockLanguage | None
+) -> float | None:
     """Return how likely another language than the one around must be, or None: do not ask."""
-    text = verdict.block.text
+    text = decision.block.text
     is_ascii = text.isascii()
     # Code is in no language.
-    if verdict.block.kind == CODE or (is_ascii and around and len(text) < _TELLING_CHARS):
+    if decision.block.kind == CODE or (is_ascii and around and len(text) < _TELLING_CHARS):
         return None
     if not is_ascii and _LETTER.search(text) and not _LATIN.search(text):
         return 0.0
-    return judge.doubt(text) if judge.is_target(around) else _LIKELY
+    return target.doubt(text) if target.is_target(around) else _LIKELY
 
 
 def _page_language(
-    kept: Sequence[Verdict], *, sure: float, declared: str | None
-) -> LanguageVerdict | None:
+    kept: Sequence[BlockDecision], *, sure: float, declared: str | None
+) -> BlockLanguage | None:
     code = declared_code(declared)
-    stated = LanguageVerdict(code, None, "declared") if code else None
+    stated = BlockLanguage(code, None, "declared") if code else None
     found = _prevailing(kept, "page")
     if found is None:
-        beginnings = (verdict.block.text[:_BEGINNING_CHARS] for verdict in kept)
+        beginnings = (decision.block.text[:_BEGINNING_CHARS] for decision in kept)
         found = _detected(_beginning(beginnings), "page", at_least=sure)
     if found and stated and found.code != code:
         found = _prevailing(kept, "page", share=_AGAINST_DECLARED)
@@ -185,27 +187,27 @@ def _page_language(
 
 
 def _section_languages(
-    kept: Iterable[Verdict], judge: _Judge, page: LanguageVerdict | None
+    kept: Iterable[BlockDecision], target: _TargetLanguage, page: BlockLanguage | None
 ) -> Languages:
     """Return the language of every section that is long enough to have one of its own."""
-    members: dict[str | None, list[Verdict]] = defaultdict(list)
-    for verdict in kept:
-        members[verdict.section].append(verdict)
-    found = {key: _section_language(group, judge, page) for key, group in members.items()}
+    members: dict[str | None, list[BlockDecision]] = defaultdict(list)
+    for decision in kept:
+        members[decision.section].append(decision)
+    found = {key: _section_language(group, target, page) for key, group in members.items()}
     return {section: language for section, language in found.items() if language}
 
 
 def _section_language(
-    group: Sequence[Verdict], judge: _Judge, page: LanguageVerdict | None
-) -> LanguageVerdict | None:
+    group: Sequence[BlockDecision], target: _TargetLanguage, page: BlockLanguage | None
+) -> BlockLanguage | None:
     if prevailing := _prevailing(group, "section"):
         return prevailing
-    text = _beginning(verdict.block.text for verdict in group)
+    text = _beginning(decision.block.text for decision in group)
     if len(text) < _SECTION_CHARS:
         return None
-    if judge.is_target(page) and judge.doubt(text) is None:
+    if target.is_target(page) and target.doubt(text) is None:
         return None
-    return _detected(text, "section", at_least=judge.sure)
+    return _detected(text, "section", at_least=target.sure)
 
 
 def _beginning(texts: Iterable[str]) -> str:
@@ -221,26 +223,26 @@ def _beginning(texts: Iterable[str]) -> str:
 
 
 def _prevailing(
-    group: Sequence[Verdict], source: str, *, share: float = 0.5
-) -> LanguageVerdict | None:
+    group: Sequence[BlockDecision], source: str, *, share: float = 0.5
+) -> BlockLanguage | None:
     """Return the language that more than this share of the text was judged to be in."""
     chars: dict[str | None, int] = {}
     total = 0
-    for verdict in group:
-        size, language = len(verdict.block.text), verdict.language
+    for decision in group:
+        size, language = len(decision.block.text), decision.language
         total += size
         if language:
             chars[language.code] = chars.get(language.code, 0) + size
     code = max(chars, key=chars.__getitem__, default=None)
     if code is None or chars[code] <= share * total:
         return None
-    judged = (verdict.language for verdict in group if verdict.language)
+    judged = (decision.language for decision in group if decision.language)
     surest = max(found.probability or 0.0 for found in judged if found.code == code)
-    return LanguageVerdict(code, surest, source)
+    return BlockLanguage(code, surest, source)
 
 
-def _detected(text: str, source: str, *, at_least: float) -> LanguageVerdict | None:
+def _detected(text: str, source: str, *, at_least: float) -> BlockLanguage | None:
     found = detect(text[: _PAGE_CHARS if source == "page" else _SAMPLE_CHARS])
     if found.probability < at_least or len(found.code) != 2:  # three letters: no one language
         return None
-    return LanguageVerdict(found.code, found.probability, source)
+    return BlockLanguage(found.code, found.probability, source)

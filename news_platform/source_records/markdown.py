@@ -4,7 +4,12 @@ import re
 
 from news_platform.errors import InputError
 from news_platform.source_records import blocks as kinds
-from news_platform.source_records.blocks import Block, Container, Walked, normalised
+from news_platform.source_records.blocks import (
+    Container,
+    PageBlock,
+    WalkedPage,
+    collapse_whitespace,
+)
 
 MAX_TEXT_CHARS = 4_000_000
 MAX_LINES = 50_000
@@ -30,7 +35,7 @@ def is_markup(text: str) -> bool:
     return _TAG.search(text) is not None
 
 
-def read_markdown(text: str) -> Walked:
+def read_markdown(text: str) -> WalkedPage:
     """Return the blocks of a text; blank lines part paragraphs, every bullet begins an item.
 
     Raises InputError for a text that is too long to be a page.
@@ -38,18 +43,18 @@ def read_markdown(text: str) -> Walked:
     lines = text.splitlines() if len(text) <= MAX_TEXT_CHARS else []
     if len(text) > MAX_TEXT_CHARS or len(lines) > MAX_LINES:
         raise InputError(f"the text has {len(text)} characters in {len(lines)} lines, too many")
-    reader = _Reader()
+    reader = _MarkdownReader()
     for line in lines:
         reader.read(line)
     reader.close_run()
-    return Walked(reader.blocks, reader.containers)
+    return WalkedPage(reader.blocks, reader.containers)
 
 
-class _Reader:
+class _MarkdownReader:
     """The state of one reading: the open paragraph or item, and the list or table around it."""
 
     def __init__(self) -> None:
-        self.blocks: list[Block] = []
+        self.blocks: list[PageBlock] = []
         self.root = Container()
         self.containers = [self.root]
         self.run = self.root
@@ -152,9 +157,9 @@ class _Reader:
         self, source: str, *, kind: str, level: int = 0, hints: dict[str, str] | None = None
     ) -> None:
         """Add a block, its markup stripped."""
-        text, links = (normalised(source), 0) if kind == kinds.CODE else _plain(source)
+        text, links = (collapse_whitespace(source), 0) if kind == kinds.CODE else _plain(source)
         if text:
-            self.blocks.append(Block(text, kind, self.run, links, level, hints or {}))
+            self.blocks.append(PageBlock(text, kind, self.run, links, level, hints or {}))
             self.run.chars += len(text)
             self.run.link_chars += links
 
@@ -163,7 +168,7 @@ def _plain(source: str) -> tuple[str, int]:
     """Return a text without markup, and how many of its characters were inside links."""
     links = 0
     if len(source) > _MAX_STYLED_CHARS:
-        return normalised(source), links
+        return collapse_whitespace(source), links
 
     def label(match: re.Match[str]) -> str:
         nonlocal links
@@ -172,5 +177,5 @@ def _plain(source: str) -> tuple[str, int]:
 
     text = _LINK.sub(label, _IMAGE.sub("", source))
     text = _EMPHASIS.sub(r"\2", _INLINE_TAG.sub(" ", text))
-    text = normalised(_ESCAPE.sub(r"\1", text))
+    text = collapse_whitespace(_ESCAPE.sub(r"\1", text))
     return text, min(links, len(text))

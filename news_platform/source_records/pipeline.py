@@ -25,10 +25,10 @@ from news_platform.source_records.rows import quarantine_rows, record_rows
 from news_platform.source_records.snapshot import (
     SUFFIXES,
     TARGET,
-    Job,
     PageResult,
+    SegmentJob,
     Snapshot,
-    lost_page,
+    failed_snapshot,
 )
 from news_platform.storage.commit.markers import fingerprint, read_markers, write_marker
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
@@ -48,7 +48,7 @@ _MAX_SNAPSHOT_BYTES = 64_000_000
 class FlowOptions:
     """How snapshots are cut, by how many workers, and how many samples the report shows.
 
-    `target` is what a worker runs on each `Job`.
+    `target` is what a worker runs on each `SegmentJob`.
     """
 
     segment: SegmentOptions = field(default_factory=SegmentOptions)
@@ -164,8 +164,8 @@ def _iter_results(
     small = [info for info in infos if info.size_bytes <= _MAX_SNAPSHOT_BYTES]
     for info in infos:
         if info.size_bytes > _MAX_SNAPSHOT_BYTES:
-            yield lost_page(_snapshot(info, b""), f"the snapshot has {info.size_bytes} bytes")
-    jobs = (Job(_snapshot(info, store.read(info.path)), options.segment) for info in small)
+            yield failed_snapshot(_snapshot(info, b""), f"the snapshot has {info.size_bytes} bytes")
+    jobs = (SegmentJob(_snapshot(info, store.read(info.path)), options.segment) for info in small)
     with Pool(
         options.target,
         workers=min(options.workers, max(1, len(small))),
@@ -176,7 +176,7 @@ def _iter_results(
             if isinstance(outcome, Done):
                 yield outcome.value
             else:
-                yield lost_page(_snapshot(info, b""), f"{outcome.reason}: {outcome.detail}")
+                yield failed_snapshot(_snapshot(info, b""), f"{outcome.reason}: {outcome.detail}")
 
 
 def _snapshot(info: ObjectInfo, body: bytes) -> Snapshot:

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from news_platform.errors import ConfigError
 from news_platform.source_records.options import BoilerplateRules, SectionRules, SegmentOptions
-from news_platform.source_records.sections import heuristics
+from news_platform.source_records.sections import compile_section_rules
 
 Rules = TypeVar("Rules", BoilerplateRules, SectionRules)
 
@@ -28,7 +28,7 @@ def with_rules(options: SegmentOptions, toml: str) -> SegmentOptions:
         raise ConfigError(f"rule file has no table {min(unknown)!r}, only boilerplate, sections")
     sections = _replaced(options.sections, document.get("sections", {}))
     try:
-        heuristics(sections)
+        compile_section_rules(sections)
     except re.error as error:
         raise ConfigError(f"rule file has a wrong regular expression: {error}") from error
     boilerplate = _replaced(options.boilerplate, document.get("boilerplate", {}))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from news_platform.source_records import blocks as kinds
-from news_platform.source_records.blocks import Block
+from news_platform.source_records.blocks import PageBlock
 from news_platform.source_records.options import SectionRules
 
 SEPARATOR = " > "
@@ -24,7 +24,7 @@ class HeadingPath:
         # The path as one text, None above all headings.
         self.section: str | None = None
 
-    def enter(self, heading: Block) -> None:
+    def enter(self, heading: PageBlock) -> None:
         """Go below a heading, and out of those of its level and deeper."""
         while self._levels and self._levels[-1] >= heading.level:
             self._levels.pop()
@@ -35,7 +35,7 @@ class HeadingPath:
 
 
 @dataclass(frozen=True, slots=True)
-class Heuristics:
+class CompiledSectionRules:
     """The section rules, compiled."""
 
     navigation_items: frozenset[str]
@@ -45,7 +45,7 @@ class Heuristics:
     section: re.Pattern[str]
     rules: SectionRules
 
-    def reason(self, block: Block) -> str | None:
+    def reason(self, block: PageBlock) -> str | None:
         """Return why a block leads elsewhere instead of saying something, or None."""
         if len(block.text) > self.rules.notice_chars:
             return None
@@ -64,7 +64,7 @@ class Heuristics:
                 return True
         return False
 
-    def drops_section(self, heading: Block) -> bool:
+    def drops_section(self, heading: PageBlock) -> bool:
         """Tell whether everything under a heading only leads elsewhere."""
         return bool(self.section.match(heading.text.lower()))
 
@@ -74,9 +74,9 @@ def _name(text: str) -> str:
 
 
 @lru_cache(maxsize=32)
-def heuristics(rules: SectionRules) -> Heuristics:
+def compile_section_rules(rules: SectionRules) -> CompiledSectionRules:
     """Compile the rules, once for each set of them."""
-    return Heuristics(
+    return CompiledSectionRules(
         navigation_items=frozenset(rules.navigation_items),
         call=_any_of((rf"({'|'.join(rules.call_verbs)})\b",) if rules.call_verbs else ()),
         notice=_any_of(rules.notice_openings),

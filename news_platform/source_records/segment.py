@@ -7,7 +7,7 @@ from typing import Literal
 
 from news_platform.datasets.source_records import Meta, Provenance, SourceRecord
 from news_platform.errors import InputError
-from news_platform.source_records.blocks import Verdict, Walked, iter_kept
+from news_platform.source_records.blocks import BlockDecision, WalkedPage, iter_kept
 from news_platform.source_records.boilerplate import boilerplate_reasons
 from news_platform.source_records.decisions import (
     attach_headings,
@@ -19,7 +19,7 @@ from news_platform.source_records.decisions import (
 from news_platform.source_records.dom import decode, parse_html
 from news_platform.source_records.markdown import is_markup, read_markdown
 from news_platform.source_records.options import SegmentOptions
-from news_platform.source_records.sections import HeadingPath, heuristics
+from news_platform.source_records.sections import HeadingPath, compile_section_rules
 from news_platform.source_records.walk import walk
 
 # The largest real pages have some thousands; more could not be judged within seconds.
@@ -27,7 +27,7 @@ MAX_BLOCKS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class SourcePage:
     """A stored page and what is known of it; `content` is HTML, or markdown or plain text."""
 
     content: str | bytes
@@ -41,11 +41,11 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Segmented:
+class SegmentedPage:
     """What became of a page: every block with its fate and the records, or the error."""
 
-    page: Page
-    verdicts: tuple[Verdict, ...]
+    page: SourcePage
+    decisions: tuple[BlockDecision, ...]
     records: tuple[SourceRecord, ...]
     error: str | None = None
 
@@ -62,11 +62,11 @@ def segment_page(
 
     Text without any tag is read as markdown.
     """
-    page = Page(html, url=url, institution=institution, fetched_at=fetched_at)
+    page = SourcePage(html, url=url, institution=institution, fetched_at=fetched_at)
     return list(segment(page, options or SegmentOptions()).records)
 
 
-def segment(page: Page, options: SegmentOptions) -> Segmented:
+def segment(page: SourcePage, options: SegmentOptions) -> SegmentedPage:
     """Cut a page into blocks, decide about each, and make records of those that stay."""
     try:
         text, charset = _text(page)
@@ -74,63 +74,65 @@ def segment(page: Page, options: SegmentOptions) -> Segmented:
         _check_blocks(walked)
     except InputError as error:
         return failed(page, str(error))
-    verdicts = judge(walked, options, declared=page.language or walked.language)
-    return Segmented(page, tuple(verdicts), tuple(_iter_records(page, verdicts, charset)))
+    decisions = decide_blocks(walked, options, declared=page.language or walked.language)
+    return SegmentedPage(page, tuple(decisions), tuple(_iter_records(page, decisions, charset)))
 
 
-def failed(page: Page, error: str) -> Segmented:
+def failed(page: SourcePage, error: str) -> SegmentedPage:
     """Return what a page that cannot be read becomes: one empty record that says why."""
     meta = Meta(charset=page.charset, snapshot=page.snapshot, error=error)
     record = SourceRecord("", Provenance(page.institution, page.url, None, page.fetched_at), meta)
-    return Segmented(page, (), (record,), error)
+    return SegmentedPage(page, (), (record,), error)
 
 
-def judge(page: Walked, options: SegmentOptions, *, declared: str | None) -> list[Verdict]:
+def decide_blocks(
+    page: WalkedPage, options: SegmentOptions, *, declared: str | None
+) -> list[BlockDecision]:
     """Decide about every block: structure, section rules, length, language, repetition."""
     reasons = boilerplate_reasons(page, options.boilerplate)
-    verdicts = [
-        Verdict(block, order, reason)
+    decisions = [
+        BlockDecision(block, order, reason)
         for order, (block, reason) in enumerate(zip(page.blocks, reasons, strict=True))
     ]
     if options.tables == "structure":
-        merge_tables(verdicts)
-    _apply_sections(verdicts, options)
-    drop_by_length(verdicts, options)
-    drop_by_language(verdicts, options, declared=declared)
-    drop_repeated(verdicts, options)
+        merge_tables(decisions)
+    _apply_sections(decisions, options)
+    drop_by_length(decisions, options)
+    drop_by_language(decisions, options, declared=declared)
+    drop_repeated(decisions, options)
     if options.headings == "attach":
-        attach_headings(verdicts)
-    return verdicts
+        attach_headings(decisions)
+    return decisions
 
 
-def _apply_sections(verdicts: list[Verdict], options: SegmentOptions) -> None:
+def _apply_sections(decisions: list[BlockDecision], options: SegmentOptions) -> None:
     """Give every block its heading path, and drop what only leads elsewhere."""
-    rules, path = heuristics(options.sections), HeadingPath()
+    rules, path = compile_section_rules(options.sections), HeadingPath()
     below: int | None = None
-    for verdict in iter_kept(verdicts):
-        block = verdict.block
+    for decision in iter_kept(decisions):
+        block = decision.block
         if block.level:
             path.enter(block)
             if below is None or block.level <= below:
                 below = block.level if rules.drops_section(block) else None
-        verdict.section = path.section
-        verdict.reason = "dropped_section" if below is not None else rules.reason(block)
+        decision.section = path.section
+        decision.reason = "dropped_section" if below is not None else rules.reason(block)
 
 
-def _check_blocks(walked: Walked) -> None:
+def _check_blocks(walked: WalkedPage) -> None:
     if not walked.blocks:
         raise InputError("the page has no text")
     if len(walked.blocks) > MAX_BLOCKS:
         raise InputError(f"the page has {len(walked.blocks)} blocks, at most {MAX_BLOCKS} are read")
 
 
-def _text(page: Page) -> tuple[str, str]:
+def _text(page: SourcePage) -> tuple[str, str]:
     if isinstance(page.content, str):
         return page.content, page.charset or "utf-8"
     return decode(page.content, declared=page.charset)
 
 
-def _walked(text: str, charset: str, page: Page, options: SegmentOptions) -> Walked:
+def _walked(text: str, charset: str, page: SourcePage, options: SegmentOptions) -> WalkedPage:
     if page.media == "text" or not is_markup(text):
         return read_markdown(text)
     # What is UTF-8 already need not be encoded once more.
@@ -138,19 +140,21 @@ def _walked(text: str, charset: str, page: Page, options: SegmentOptions) -> Wal
     return walk(parse_html(html), zone_share=options.boilerplate.zone_share)
 
 
-def _iter_records(page: Page, verdicts: list[Verdict], charset: str) -> Iterator[SourceRecord]:
+def _iter_records(
+    page: SourcePage, decisions: list[BlockDecision], charset: str
+) -> Iterator[SourceRecord]:
     origin = Provenance(page.institution, page.url, None, page.fetched_at)
-    for verdict in iter_kept(verdicts):
-        if verdict.section != origin.section:
-            origin = Provenance(page.institution, page.url, verdict.section, page.fetched_at)
-        yield SourceRecord(verdict.block.text, origin, _meta(page, verdict, charset))
+    for decision in iter_kept(decisions):
+        if decision.section != origin.section:
+            origin = Provenance(page.institution, page.url, decision.section, page.fetched_at)
+        yield SourceRecord(decision.block.text, origin, _meta(page, decision, charset))
 
 
-def _meta(page: Page, verdict: Verdict, charset: str) -> Meta:
-    block, language = verdict.block, verdict.language
+def _meta(page: SourcePage, decision: BlockDecision, charset: str) -> Meta:
+    block, language = decision.block, decision.language
     code = probability = source = None
     if language:
         code, probability, source = language.code, language.probability, language.source
     return Meta(
-        code, charset, block.hints, block.kind, verdict.order, probability, source, page.snapshot
+        code, charset, block.hints, block.kind, decision.order, probability, source, page.snapshot
     )

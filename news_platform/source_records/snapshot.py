@@ -12,7 +12,7 @@ from typing import Literal
 from news_platform.datasets.source_records import SourceRecord
 from news_platform.source_records.blocks import ATTACHED
 from news_platform.source_records.options import SegmentOptions
-from news_platform.source_records.segment import Page, Segmented, failed, segment
+from news_platform.source_records.segment import SegmentedPage, SourcePage, failed, segment
 
 _HTML_SUFFIXES = (".html", ".htm", ".xhtml")
 _TEXT_SUFFIXES = (".md", ".markdown", ".txt")
@@ -40,7 +40,7 @@ class Snapshot:
     modified_at: datetime | None = None
 
 
-def parse_snapshot(snapshot: Snapshot) -> tuple[Page, str | None]:
+def parse_snapshot(snapshot: Snapshot) -> tuple[SourcePage, str | None]:
     """Return the page, and why it is none if the snapshot says so or cannot be read."""
     suffix = PurePosixPath(snapshot.path).suffix.lower()
     if suffix == ".json":
@@ -50,7 +50,7 @@ def parse_snapshot(snapshot: Snapshot) -> tuple[Page, str | None]:
     return replace(page, content=snapshot.body, media=media, charset=None), None
 
 
-def _parse_json(snapshot: Snapshot) -> tuple[Page, str | None]:
+def _parse_json(snapshot: Snapshot) -> tuple[SourcePage, str | None]:
     try:
         document = json.loads(snapshot.body)
     except (ValueError, RecursionError) as error:
@@ -69,13 +69,15 @@ def _parse_json(snapshot: Snapshot) -> tuple[Page, str | None]:
     return page, "the snapshot holds no content"
 
 
-def _page(snapshot: Snapshot, document: Mapping[str, object], data: Mapping[str, object]) -> Page:
+def _page(
+    snapshot: Snapshot, document: Mapping[str, object], data: Mapping[str, object]
+) -> SourcePage:
     metadata = _mapping(data.get("metadata"))
     dates = (_text(place, key) for key in _FETCHED for place in (metadata, data, document))
     stated = next(filter(None, dates), None)
     url = _text(metadata, "url") or _text(metadata, "sourceURL") or _text(document, "url")
     charset = _CHARSET.search(_text(metadata, "contentType") or "")
-    return Page(
+    return SourcePage(
         content="",
         url=snapshot.url or url or snapshot.path,
         institution=snapshot.institution,
@@ -119,7 +121,7 @@ TARGET = "news_platform.source_records.worker:segment_job"
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class SegmentJob:
     """One snapshot and how to cut it."""
 
     snapshot: Snapshot
@@ -140,34 +142,36 @@ class PageResult:
     languages: Counter[str] = field(default_factory=Counter)
 
 
-def segment_job(job: Job) -> PageResult:
+def segment_job(job: SegmentJob) -> PageResult:
     """Cut one snapshot and count."""
-    return page_result(segment_snapshot(job.snapshot, job.options))
+    return count_result(segment_snapshot(job.snapshot, job.options))
 
 
-def segment_snapshot(snapshot: Snapshot, options: SegmentOptions) -> Segmented:
+def segment_snapshot(snapshot: Snapshot, options: SegmentOptions) -> SegmentedPage:
     """Cut one snapshot into records, or tell why not."""
     page, error = parse_snapshot(snapshot)
     return failed(page, error) if error else segment(page, options)
 
 
-def lost_page(snapshot: Snapshot, error: str) -> PageResult:
+def failed_snapshot(snapshot: Snapshot, error: str) -> PageResult:
     """Return the result of a snapshot whose worker was lost; its body is not looked at again."""
     page, _ = parse_snapshot(
         Snapshot(snapshot.path, snapshot.institution, b"{}", snapshot.url, snapshot.modified_at)
     )
-    return page_result(failed(page, error))
+    return count_result(failed(page, error))
 
 
-def page_result(done: Segmented) -> PageResult:
+def count_result(done: SegmentedPage) -> PageResult:
     """Count what became of a page's blocks; attached headings are context, not lost."""
     if done.error:
         return PageResult((), failure=done.records[0])
-    reasons = Counter(verdict.reason for verdict in done.verdicts if verdict.reason)
+    reasons = Counter(decision.reason for decision in done.decisions if decision.reason)
     attached = reasons.pop(ATTACHED, 0)
     return PageResult(
         done.records,
-        blocks=len(done.verdicts) - attached,
+        blocks=len(done.decisions) - attached,
         dropped=Counter({reason: count for reason, count in reasons.items() if reason}),
-        languages=Counter(v.language.code for v in done.verdicts if v.language and v.language.code),
+        languages=Counter(
+            v.language.code for v in done.decisions if v.language and v.language.code
+        ),
     )

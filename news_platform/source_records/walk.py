@@ -8,7 +8,12 @@ import re
 from collections.abc import Sequence
 
 from news_platform.source_records import blocks as kinds
-from news_platform.source_records.blocks import Block, Container, Walked, normalised
+from news_platform.source_records.blocks import (
+    Container,
+    PageBlock,
+    WalkedPage,
+    collapse_whitespace,
+)
 from news_platform.source_records.events import (
     BREAK,
     LANDMARKS,
@@ -28,7 +33,7 @@ _LAYOUT = frozenset(("table", "h1", "h2", "h3", "ul", "ol", "form"))
 _LAYOUT_PARAGRAPHS = 3
 
 
-class ListReading:
+class ListState:
     """A list being read: what marks its items, and how many there were."""
 
     __slots__ = ("_is_ordered", "_number")
@@ -47,7 +52,7 @@ class ListReading:
         return {"marker": marker} if depth == 1 else {"marker": marker, "depth": str(depth)}
 
 
-class TableReading:
+class TableState:
     """A data table being read: its column names and the row in hand."""
 
     __slots__ = ("_cells", "_hints", "_names", "_rows", "is_in_row", "link_chars")
@@ -66,7 +71,7 @@ class TableReading:
 
     def add_cell(self, text: str, *, is_name: bool, link_chars: int) -> None:
         """Take the text of one cell."""
-        self._cells.append(normalised(text.replace(BREAK, " ")))
+        self._cells.append(collapse_whitespace(text.replace(BREAK, " ")))
         self._names += is_name
         self.link_chars += link_chars
 
@@ -100,11 +105,11 @@ def is_data_table(events: Sequence[Event], start: int) -> bool:
     return True
 
 
-def lines_of(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
     """Return what <br> separates: blank lines and bullets begin a block, other lines go on."""
     found: list[list[str]] = []
     is_fresh = True
-    for line in map(normalised, text.split(BREAK)):
+    for line in map(collapse_whitespace, text.split(BREAK)):
         if line and (is_fresh or BULLET.match(line)):
             found.append([line])
         elif line:
@@ -113,11 +118,11 @@ def lines_of(text: str) -> list[str]:
     return [" ".join(lines) for lines in found]
 
 
-def parts_of_code(text: str) -> list[str]:
+def split_code(text: str) -> list[str]:
     """Return a listing whole, or, where it is long, what its blank lines separate."""
     text = text.replace(BREAK, "\n")
     parts = _BLANK_LINE.split(text) if len(text) > _LONG_CODE_CHARS else [text]
-    return [line for line in map(normalised, parts) if line]
+    return [line for line in map(collapse_whitespace, parts) if line]
 
 
 _LEVELS = {f"h{level}": level for level in range(1, 7)}
@@ -134,7 +139,7 @@ _SKIMMED = frozenset(("navigation", "header", "footer", "aside", "dialog"))
 _STRUCTURES = frozenset((*_KINDS, *_LISTS, "table", "tr", "td", "th"))
 
 
-def walk(events: Sequence[Event], *, zone_share: float) -> Walked:
+def walk(events: Sequence[Event], *, zone_share: float) -> WalkedPage:
     """Return the blocks of a page in reading order.
 
     Inside navigation and the like only the texts are looked at, unless such a zone holds more than
@@ -145,7 +150,7 @@ def walk(events: Sequence[Event], *, zone_share: float) -> Walked:
     if walker.has_skimmed(zone_share):
         walker = _Walker(events, skims=frozenset())
         walker.run()
-    return Walked(walker.blocks, walker.containers, _declared_language(events))
+    return WalkedPage(walker.blocks, walker.containers, _declared_language(events))
 
 
 def _declared_language(events: Sequence[Event]) -> str | None:
@@ -160,7 +165,7 @@ class _Walker:
     def __init__(self, events: Sequence[Event], *, skims: frozenset[str]) -> None:
         self.events = events
         self.skims = skims
-        self.blocks: list[Block] = []
+        self.blocks: list[PageBlock] = []
         self.path: list[str] = []
         self.container = Container()
         self.containers = [self.container]
@@ -174,8 +179,8 @@ class _Walker:
         self.link_chars = 0
         self.kinds = [kinds.PARAGRAPH]
         self.level = 0
-        self.lists: list[ListReading] = []
-        self.tables: list[TableReading | None] = []
+        self.lists: list[ListState] = []
+        self.tables: list[TableState | None] = []
         self.tables_seen = 0
         self.term = ""
 
@@ -203,7 +208,7 @@ class _Walker:
     def start(self, index: int, event: Start) -> None:
         """Take the beginning of an element that parts texts; most say nothing of themselves."""
         tag = event.tag
-        if event.mark or tag in LANDMARKS or "role" in event.attributes:
+        if event.widget or tag in LANDMARKS or "role" in event.attributes:
             self.enter(event)
         if tag in _STRUCTURES:
             self.open_structure(index, event)
@@ -220,7 +225,7 @@ class _Walker:
         role = event.attributes.get("role")
         zone = zone_of(event.tag, role, self.path)
         is_main = event.tag == "main" or role == "main"
-        self.container = Container(self.container, zone, event.mark, is_main)
+        self.container = Container(self.container, zone, event.widget, is_main)
         self.containers.append(self.container)
         self.opened.append(len(self.path))
         self.is_skimming = zone in self.skims
@@ -246,11 +251,11 @@ class _Walker:
             elif tag == "li" and self.lists:
                 self.lists[-1].open_item()
         elif tag in _LISTS:
-            self.lists.append(ListReading(tag, event.attributes.get("start", "")))
+            self.lists.append(ListState(tag, event.attributes.get("start", "")))
         elif tag == "table":
             self.tables_seen += 1
             is_data = is_data_table(self.events, index)
-            self.tables.append(TableReading(self.tables_seen) if is_data else None)
+            self.tables.append(TableState(self.tables_seen) if is_data else None)
         elif tag == "tr" and (table := self.table):
             table.open_row()
 
@@ -268,14 +273,14 @@ class _Walker:
                 self.close_cell(table, is_name=tag == "th")
 
     @property
-    def table(self) -> TableReading | None:
+    def table(self) -> TableState | None:
         return self.tables[-1] if self.tables else None
 
-    def close_cell(self, table: TableReading, *, is_name: bool) -> None:
+    def close_cell(self, table: TableState, *, is_name: bool) -> None:
         text, link_chars = self.take()
         table.add_cell(text, is_name=is_name, link_chars=link_chars)
 
-    def close_row(self, table: TableReading) -> None:
+    def close_row(self, table: TableState) -> None:
         text, kind, hints = table.close_row()
         if text:
             self.emit(text, kind, table.link_chars, hints)
@@ -308,9 +313,9 @@ class _Walker:
         text, links = self.take()
         is_code = self.kinds[-1] == kinds.CODE
         if BREAK not in text and not is_code:
-            self.emit_line(normalised(text), links)
+            self.emit_line(collapse_whitespace(text), links)
             return
-        lines = parts_of_code(text) if is_code else lines_of(text)
+        lines = split_code(text) if is_code else split_lines(text)
         size = sum(map(len, lines)) or 1
         for line in lines:
             self.emit_line(line, links * len(line) // size)
@@ -336,6 +341,6 @@ class _Walker:
         links = link_chars if link_chars < size else size
         level = self.level if kind == kinds.HEADING else 0
         container = self.container
-        self.blocks.append(Block(text, kind, container, links, level, hints))
+        self.blocks.append(PageBlock(text, kind, container, links, level, hints))
         container.chars += size
         container.link_chars += links

@@ -1,7 +1,7 @@
 """Small pages for the tests: the seed's examples, and an institution's page with everything."""
 
 from news_platform.source_records.options import SegmentOptions
-from news_platform.source_records.segment import Page, Segmented, segment
+from news_platform.source_records.segment import SegmentedPage, SourcePage, segment
 
 URL = "https://u1.edu/eng/depts"
 
@@ -42,9 +42,9 @@ FULL_PAGE = f"""<!doctype html><html lang="en"><head><title>Faculty</title></hea
 </body></html>"""
 
 
-def cut(html: str | bytes, options: SegmentOptions | None = None) -> Segmented:
+def cut(html: str | bytes, options: SegmentOptions | None = None) -> SegmentedPage:
     """Cut a page of no particular institution."""
-    return segment(Page(html, url=URL, institution="u1"), options or SegmentOptions())
+    return segment(SourcePage(html, url=URL, institution="u1"), options or SegmentOptions())
 
 
 def texts(html: str | bytes, options: SegmentOptions | None = None) -> list[str]:
@@ -54,4 +54,4 @@ def texts(html: str | bytes, options: SegmentOptions | None = None) -> list[str]
 
 def fates(html: str | bytes, options: SegmentOptions | None = None) -> dict[str, str | None]:
     """Return for every block of a page the reason why it went, None if it stayed."""
-    return {verdict.block.text: verdict.reason for verdict in cut(html, options).verdicts}
+    return {decision.block.text: decision.reason for decision in cut(html, options).decisions}

@@ -45,7 +45,7 @@ def test_elements_that_are_not_closed_end_where_the_parser_says() -> None:
 def test_attributes_come_with_an_element_that_says_something_of_itself() -> None:
     html = "<div class=site-nav></div><div role=main></div><ol start=3></ol><p class=lead id=x></p>"
     starts = [event for event in parse_html(html) if isinstance(event, Start)][2:]
-    assert [(start.mark, dict(start.attributes)) for start in starts] == [
+    assert [(start.widget, dict(start.attributes)) for start in starts] == [
         ("navigation", {"class": "site-nav"}),
         (None, {"role": "main"}),
         (None, {"start": "3"}),

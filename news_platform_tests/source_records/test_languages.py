@@ -87,7 +87,7 @@ def test_a_declaration_is_its_first_two_letters(declared: str | None, code: str 
 
 def test_a_page_of_thousands_of_unknown_words_is_asked_about_no_further() -> None:
     items = "".join(f"<li>Xqzt vrlpk number{number} wtbbl</li>" for number in range(2000))
-    assert len(cut(f"<ul>{items}</ul>").verdicts) == 2000
+    assert len(cut(f"<ul>{items}</ul>").decisions) == 2000
 
 
 FOREIGN = [

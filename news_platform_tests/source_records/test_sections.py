@@ -1,4 +1,4 @@
-"""Heading paths and section heuristics."""
+"""Heading paths and section compile_section_rules."""
 
 from dataclasses import replace
 

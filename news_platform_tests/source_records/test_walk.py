@@ -3,13 +3,13 @@
 import pytest
 
 from news_platform.source_records import blocks as kinds
-from news_platform.source_records.blocks import Block
+from news_platform.source_records.blocks import PageBlock
 from news_platform.source_records.dom import parse_html
-from news_platform.source_records.events import mark_of
+from news_platform.source_records.events import widget_of
 from news_platform.source_records.walk import walk
 
 
-def blocks(html: str) -> list[Block]:
+def blocks(html: str) -> list[PageBlock]:
     return walk(parse_html(html), zone_share=0.7).blocks
 
 
@@ -141,4 +141,4 @@ def test_a_zone_that_holds_the_page_is_read_like_any_other_element() -> None:
     ],
 )
 def test_a_class_speaks_of_a_widget_by_whole_words(names: str, mark: str | None) -> None:
-    assert mark_of(names) == mark
+    assert widget_of(names) == mark

@@ -13,8 +13,8 @@ from news_platform.cli.options import emit, json_option, resources_for, root_opt
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.consumer import SurveyOptions, SurveyReport
-from news_platform.domain_metadata.fetchers import AskOptions
-from news_platform.domain_metadata.generated_research import offer_again
+from news_platform.domain_metadata.fetchers import SurveyFetchOptions
+from news_platform.domain_metadata.generated_research import write_resurvey_files
 from news_platform.domain_metadata.pipeline import (
     QUEUE_DATASET,
     QueueReport,
@@ -22,7 +22,7 @@ from news_platform.domain_metadata.pipeline import (
     survey_over_web,
 )
 from news_platform.domain_metadata.queue import DomainQueue
-from news_platform.domain_metadata.raw_files import import_file, raw_batches, strays
+from news_platform.domain_metadata.raw_files import import_file, misplaced_files, raw_batches
 from news_platform.domain_metadata.results import read_metadata
 from news_platform.errors import InputError
 from news_platform.resources import Resources
@@ -103,7 +103,7 @@ def resurvey(
     resources = resources_for(root)
     on = _parsed_day(day) if day else resources.clock.now().date()
     messages = [*_messages_of(resources, names, before=on), *_messages_in(resources, keys)]
-    offered = offer_again(messages, day=on, store=resources.data_root.store)
+    offered = write_resurvey_files(messages, day=on, store=resources.data_root.store)
     _fetch(resources, tuple(offered), as_json=as_json)
 
 
@@ -137,7 +137,7 @@ def status(root: str, as_json: bool) -> None:
     waiting = list(_changed(resources, ()))
     lines = [f"{key}: {_counted(found['outcomes'])}" for key, found in batches.items()]
     lines += [f"{key}: research files wait for `domains fetch`" for key in waiting]
-    not_read = {**_failed_files(resources), **strays(resources.data_root.store)}
+    not_read = {**_failed_files(resources), **misplaced_files(resources.data_root.store)}
     lines += [f"not read: {path}: {reason}" for path, reason in not_read.items()]
     emit(
         {"batches": batches, "not_queued": waiting, "not_read": not_read},
@@ -231,7 +231,7 @@ def _survey(resources: Resources, key: str) -> SurveyReport:
 def _options(resources: Resources) -> SurveyOptions:
     given = resources.settings.domain_metadata
     return SurveyOptions(
-        ask=AskOptions(user_agent=resources.web.fetch_options.user_agent),
+        fetch=SurveyFetchOptions(user_agent=resources.web.fetch_options.user_agent),
         concurrency=given.survey_concurrency,
         max_tries=given.survey_tries,
         retry_seconds=given.survey_retry_seconds,

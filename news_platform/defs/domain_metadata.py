@@ -21,7 +21,7 @@ from news_platform.defs.metadata import markdown_table, table_metadata
 from news_platform.defs.plots import changes_plot, policy_plot
 from news_platform.defs.reconcile import Edge, reconciling_sensor
 from news_platform.domain_metadata.consumer import SurveyOptions
-from news_platform.domain_metadata.fetchers import AskOptions
+from news_platform.domain_metadata.fetchers import SurveyFetchOptions
 from news_platform.domain_metadata.pipeline import (
     METADATA_DATASET,
     QUEUE_DATASET,
@@ -237,7 +237,7 @@ def survey_options(data_root: DataRoot, web: Web) -> SurveyOptions:
     """Translate the settings of the survey."""
     given = data_root.settings.domain_metadata
     return SurveyOptions(
-        ask=AskOptions(user_agent=web.fetch_options.user_agent),
+        fetch=SurveyFetchOptions(user_agent=web.fetch_options.user_agent),
         concurrency=given.survey_concurrency,
         max_tries=given.survey_tries,
         retry_seconds=given.survey_retry_seconds,

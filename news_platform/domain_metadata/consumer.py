@@ -18,15 +18,15 @@ from typing import Generic, ParamSpec, TypeVar
 
 from news_platform.datasets.domain_metadata import sanitized_domain
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.domain_metadata.fetchers import AskOptions
+from news_platform.domain_metadata.fetchers import SurveyFetchOptions
 from news_platform.domain_metadata.queue import Claim, DomainQueue, Settled
 from news_platform.domain_metadata.results import (
-    Stored,
+    DomainFiles,
     finished_outcome,
-    read_stored,
+    read_domain_files,
     write_result,
 )
-from news_platform.domain_metadata.survey import Surveyed, survey_domain
+from news_platform.domain_metadata.survey import SurveyResult, survey_domain
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import PoliteFetcher
 from news_platform.web.retry_after import parse_retry_after
@@ -38,7 +38,7 @@ _GATHER_SECONDS = 0.02
 _MOST_AT_ONCE = 16
 
 
-class Writers(Generic[T]):
+class GroupedWriter(Generic[T]):
     """At most `threads` turns at once, each on a thread of the running loop's own pool."""
 
     def __init__(self, write: Callable[[Sequence[T]], None], *, threads: int) -> None:
@@ -94,7 +94,7 @@ _SHORTEST_PAUSE_SECONDS = 0.02
 class SurveyOptions:
     """How a consumer works: how much at once, how often again, how long a claim lasts."""
 
-    ask: AskOptions = field(default_factory=AskOptions)
+    fetch: SurveyFetchOptions = field(default_factory=SurveyFetchOptions)
     concurrency: int = 64
     max_tries: int = 3
     # Longer than a negative DNS answer is remembered, so that a retry asks anew.
@@ -148,20 +148,20 @@ class Consumer:
         self._batch = batch
         self._context = context
         self._options = options
-        self._stored: Stored = {}
+        self._stored: DomainFiles = {}
         self._claimed: deque[Claim] = deque()
         self._running: set[asyncio.Task[None]] = set()
         self._settled: list[Settled] = []
         self._policies: Counter[tuple[str, str]] = Counter()
         is_remote = context.store.local_folder is None
         threads = options.remote_writers if is_remote else options.local_writers
-        self._writers = Writers(self._write_results, threads=threads)
+        self._writers = GroupedWriter(self._write_results, threads=threads)
         self.report = SurveyReport(batch.key)
 
     async def run(self) -> SurveyReport:
         """Work until every message of the batch is settled, by us or by somebody else."""
         # The queue has a thread of its own: a lease must not expire behind a hundred uploads.
-        with ThreadPoolExecutor(1, thread_name_prefix="domain-queue") as self._clerk:
+        with ThreadPoolExecutor(1, thread_name_prefix="domain-queue") as self._queue_thread:
             try:
                 await self._run()
             except ExceptionGroup as group:
@@ -173,8 +173,8 @@ class Consumer:
 
     async def _run(self) -> None:
         queue = self._context.queue
-        self._stored = await asyncio.to_thread(read_stored, self._context.store, self._batch)
-        await self._asked(queue.reopen, self._batch.key, now=self._context.seconds())
+        self._stored = await asyncio.to_thread(read_domain_files, self._context.store, self._batch)
+        await self._call_queue(queue.reopen, self._batch.key, now=self._context.seconds())
         slots = asyncio.Semaphore(self._options.concurrency)
         async with asyncio.TaskGroup() as tasks:
             leases = tasks.create_task(self._keep_leases())
@@ -185,12 +185,12 @@ class Consumer:
                 task.add_done_callback(self._running.discard)
                 task.add_done_callback(lambda _: slots.release())
             leases.cancel()
-        self.report.outcomes = await self._asked(queue.outcomes, self._batch.key)
+        self.report.outcomes = await self._call_queue(queue.outcomes, self._batch.key)
 
     async def _has_claims(self) -> bool:
         """Wait until there is a message to work on, or say that the batch is done."""
         while not self._claimed:
-            self._claimed.extend(await self._asked(self._claim))
+            self._claimed.extend(await self._call_queue(self._claim))
             if self._claimed:
                 return True
             if self._running:
@@ -198,17 +198,17 @@ class Consumer:
                 await asyncio.wait(self._running, timeout=_POLL_SECONDS, return_when=done)
                 continue
             await self._flush()
-            waiting = await self._asked(self._context.queue.waiting, self._batch.key)
+            waiting = await self._call_queue(self._context.queue.waiting, self._batch.key)
             if not waiting.messages:
                 return False
             pause = (waiting.next_at or 0.0) - self._context.seconds()
             await asyncio.sleep(min(max(pause, _SHORTEST_PAUSE_SECONDS), _POLL_SECONDS))
         return True
 
-    async def _asked(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def _call_queue(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Ask the queue, on its own thread."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._clerk, partial(question, *args, **kwargs))
+        return await loop.run_in_executor(self._queue_thread, partial(question, *args, **kwargs))
 
     async def _work(self, claim: Claim) -> None:
         if not await self._is_held(claim):
@@ -223,35 +223,35 @@ class Consumer:
         wait_seconds = self._wait_before_retry(claim, surveyed)
         if wait_seconds is not None:
             self.report.retries += 1
-            due_at, word = self._context.seconds() + wait_seconds, surveyed.outcome.word
-            await self._asked(self._context.queue.postpone, claim, due_at=due_at, outcome=word)
+            due_at, word = self._context.seconds() + wait_seconds, surveyed.outcome.name
+            await self._call_queue(self._context.queue.postpone, claim, due_at=due_at, outcome=word)
         elif await self._publish(claim, surveyed):
             self._count(surveyed)
-            final = surveyed.outcome.verdict == "final"
-            await self._settle(Settled(claim, surveyed.outcome.word, final=final))
+            final = surveyed.outcome.status == "final"
+            await self._settle(Settled(claim, surveyed.outcome.name, final=final))
         else:
             self.report.lost_claims += 1
 
-    async def _survey(self, claim: Claim) -> Surveyed | None:
+    async def _survey(self, claim: Claim) -> SurveyResult | None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._options.domain_seconds):
                 return await survey_domain(
                     claim.message,
                     fetcher=self._context.fetcher,
                     clock=self._context.clock,
-                    options=self._options.ask,
+                    options=self._options.fetch,
                     tries=claim.tries,
                 )
         return None
 
-    async def _publish(self, claim: Claim, surveyed: Surveyed) -> bool:
+    async def _publish(self, claim: Claim, surveyed: SurveyResult) -> bool:
         """Write the result, unless somebody else has taken the domain over meanwhile."""
         held = await self._is_held(claim)
         if held:
             await self._writers.store(surveyed)
         return held
 
-    def _write_results(self, results: Sequence[Surveyed]) -> None:
+    def _write_results(self, results: Sequence[SurveyResult]) -> None:
         for surveyed in results:
             write_result(self._context.store, surveyed, batch=self._batch, stored=self._stored)
 
@@ -260,7 +260,9 @@ class Consumer:
         # The margin stands for clocks that differ and for the writing itself.
         surely_until = claim.leased_until - self._options.lease_seconds / 3
         now = self._context.seconds()
-        return now <= surely_until or await self._asked(self._context.queue.holds, claim, now=now)
+        return now <= surely_until or await self._call_queue(
+            self._context.queue.holds, claim, now=now
+        )
 
     async def _was_finished(self, claim: Claim) -> bool:
         """Recognise a domain that was finished by a consumer who died before settling it."""
@@ -275,10 +277,10 @@ class Consumer:
         await self._settle(Settled(claim, outcome, final=True))
         return True
 
-    def _wait_before_retry(self, claim: Claim, surveyed: Surveyed) -> float | None:
+    def _wait_before_retry(self, claim: Claim, surveyed: SurveyResult) -> float | None:
         """Return the seconds until the next try of this run, None when this was the last."""
         options = self._options
-        if surveyed.outcome.verdict != "retry" or claim.tries >= options.max_tries:
+        if surveyed.outcome.status != "retry" or claim.tries >= options.max_tries:
             return None
         asked = parse_retry_after(surveyed.retry_after or "", now=self._context.clock())
         wait = max(options.retry_seconds * 2 ** (claim.tries - 1), asked or 0)
@@ -298,7 +300,7 @@ class Consumer:
         while True:
             await asyncio.sleep(lease / 3)
             renew, worker = self._context.queue.renew, self._context.worker
-            await self._asked(renew, worker, now=self._context.seconds(), lease_seconds=lease)
+            await self._call_queue(renew, worker, now=self._context.seconds(), lease_seconds=lease)
             await self._flush()
 
     async def _settle(self, settled: Settled) -> None:
@@ -310,10 +312,10 @@ class Consumer:
         settled, self._settled = self._settled, []
         if settled:
             at = self._context.seconds()
-            stood = await self._asked(self._context.queue.settle, settled, at=at)
+            stood = await self._call_queue(self._context.queue.settle, settled, at=at)
             self.report.lost_claims += len(settled) - stood
 
-    def _count(self, surveyed: Surveyed) -> None:
+    def _count(self, surveyed: SurveyResult) -> None:
         facts = surveyed.metadata
         self.report.surveyed += 1
         if facts.ai_policy is not None:

@@ -28,7 +28,7 @@ _MARKUP = (b"<!doctype", b"<html", b"<head", b"<body", b"<?xml", b"<!--")
 
 
 @dataclass(frozen=True, slots=True)
-class AskOptions:
+class SurveyFetchOptions:
     """How much we ask of a domain; `user_agent` is the token its robots.txt may name."""
 
     user_agent: str = "NewsPlatformBot"
@@ -126,7 +126,7 @@ async def fetch_sitemap(
     found_by: Literal["robots", "default"],
     fetcher: PoliteFetcher,
     clock: Clock,
-    options: AskOptions,
+    options: SurveyFetchOptions,
 ) -> FoundSitemap:
     """Ask for one sitemap and read it."""
     facts = SitemapFacts(url=url, found_by=found_by, fetched_at=clock())
@@ -181,7 +181,7 @@ def _read(body: bytes, url: str) -> tuple[Sitemap, bytes | None]:
 
 
 async def count_children(
-    found: FoundSitemap, *, fetcher: PoliteFetcher, options: AskOptions
+    found: FoundSitemap, *, fetcher: PoliteFetcher, options: SurveyFetchOptions
 ) -> None:
     """Ask for the first children of an index and add their pages to its count."""
     clock = asyncio.get_running_loop().time

@@ -14,7 +14,7 @@ import polars as pl
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.messages import UNKNOWN_AUTHORITY
-from news_platform.domain_metadata.raw_files import import_file, parse_records, seeds
+from news_platform.domain_metadata.raw_files import import_file, iter_seeds, parse_records
 from news_platform.errors import InputError
 from news_platform.storage.objects.store import ObjectStore
 
@@ -90,7 +90,7 @@ def research_file(day: str, domains: Sequence[str]) -> bytes:
 def _offered(store: ObjectStore, batch: PartitionInfo) -> set[str]:
     return {
         str(record["normalized_domain"])
-        for seed in seeds(store, batch)
+        for seed in iter_seeds(store, batch)
         for record in _records(store, seed.raw_file_path)
         if isinstance(record, dict) and "normalized_domain" in record
     }
@@ -104,7 +104,7 @@ def _records(store: ObjectStore, path: str) -> list[object]:
         return []
 
 
-def offer_again(
+def write_resurvey_files(
     messages: Iterable[DomainQueueMessage], *, day: date, store: ObjectStore
 ) -> dict[str, str]:
     """Write a research file for each batch of `day` that these domains belong to.
@@ -125,13 +125,13 @@ def offer_again(
         batches.setdefault(batch, {}).setdefault(message.registrable_domain, message)
     return {
         batch.key: import_file(
-            store, batch, name=batch.key, body=research_again(batch, list(found.values()))
+            store, batch, name=batch.key, body=resurvey_file(batch, list(found.values()))
         )
         for batch, found in batches.items()
     }
 
 
-def research_again(batch: PartitionInfo, messages: Sequence[DomainQueueMessage]) -> bytes:
+def resurvey_file(batch: PartitionInfo, messages: Sequence[DomainQueueMessage]) -> bytes:
     """Return a research file that names the domains of these messages, in order of their names."""
     meta = {
         "dataset_id": f"resurvey-{batch.key}",

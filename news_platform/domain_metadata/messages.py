@@ -21,7 +21,7 @@ _PLAIN_AUTHORITY = re.compile(r"[^a-z0-9_.-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedRecord:
     """A record that cannot be queued; `index` is its place in the file."""
 
     index: int
@@ -31,7 +31,7 @@ class Dropped:
 
 def iter_messages(
     records: Iterable[object], *, seed: SeedQueueMessage
-) -> Iterator[DomainQueueMessage | Dropped]:
+) -> Iterator[DomainQueueMessage | DroppedRecord]:
     """Yield a message for each domain the first time it is seen, and what had to be dropped.
 
     A domain seen again gives nothing: the first record speaks for it.
@@ -40,7 +40,7 @@ def iter_messages(
     for index, record in enumerate(records):
         found = message_of(record, seed=seed)
         if isinstance(found, str):
-            yield Dropped(index, found, record)
+            yield DroppedRecord(index, found, record)
         elif found.registrable_domain not in seen:
             seen.add(found.registrable_domain)
             yield found

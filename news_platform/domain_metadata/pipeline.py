@@ -20,17 +20,17 @@ from news_platform.domain_metadata.consumer import (
     SurveyOptions,
     SurveyReport,
 )
-from news_platform.domain_metadata.messages import Dropped, iter_messages
+from news_platform.domain_metadata.messages import DroppedRecord, iter_messages
 from news_platform.domain_metadata.queue import AcceptedFile, DomainQueue
 from news_platform.domain_metadata.raw_files import (
     batch_fingerprint,
+    iter_seeds,
     mark_read,
     parse_records,
-    seeds,
     sha256,
     write_dropped,
 )
-from news_platform.domain_metadata.results import reopen_lost
+from news_platform.domain_metadata.results import reopen_for_repair
 from news_platform.errors import InputError
 from news_platform.storage.commit.markers import fingerprint, read_markers, write_marker
 from news_platform.storage.objects.store import ObjectStore
@@ -70,7 +70,7 @@ def queue_batch(
     """
     inputs = batch_fingerprint(store, batch)
     report = QueueReport(batch.key)
-    for seed in seeds(store, batch):
+    for seed in iter_seeds(store, batch):
         report.files += 1
         try:
             _queue_file(seed, store=store, queue=queue, now=now, report=report)
@@ -92,14 +92,14 @@ def _queue_file(
     path, body = seed.raw_file_path, store.read(seed.raw_file_path)
     known = queue.accepted_file(path)
     if known is not None:
-        _refuse_change(known, sha256(body))
+        _check_unchanged(known, sha256(body))
         report.files_known += 1
     else:
         _accept(seed, body, store=store, queue=queue, now=now, report=report)
     mark_read(store, path)
 
 
-def _refuse_change(known: AcceptedFile, found: str) -> None:
+def _check_unchanged(known: AcceptedFile, found: str) -> None:
     if known.sha256 != found:
         cause = f"sha256 was {known.sha256[:12]}…, is {found[:12]}…; raw files are immutable"
         raise InputError(
@@ -120,7 +120,7 @@ def _accept(
     records = parse_records(body, path=path)
     found = list(iter_messages(records, seed=seed))
     messages = [one for one in found if isinstance(one, DomainQueueMessage)]
-    dropped = [one for one in found if isinstance(one, Dropped)]
+    dropped = [one for one in found if isinstance(one, DroppedRecord)]
     if dropped:
         write_dropped(store, path, dropped)
     file = AcceptedFile(
@@ -151,12 +151,12 @@ def survey_over_web(
             context = SurveyContext(queue, store, fetcher, clock, seconds, worker)
             return await survey_batch(batch, context=context, options=options)
 
-    with _rare_collections():
+    with _infrequent_gc():
         return asyncio.run(go())
 
 
 @contextmanager
-def _rare_collections() -> Iterator[None]:
+def _infrequent_gc() -> Iterator[None]:
     """Let the collector of cycles rest, and leave out what was there before, until the end."""
     usual = gc.get_threshold()
     gc.freeze()
@@ -174,7 +174,7 @@ async def survey_batch(
     """Survey every domain of the batch that has no final outcome yet, or has lost a file."""
     pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="survey")
     asyncio.get_running_loop().set_default_executor(pool)
-    lost = reopen_lost(batch, store=context.store, queue=context.queue, now=context.seconds())
+    lost = reopen_for_repair(batch, store=context.store, queue=context.queue, now=context.seconds())
     if lost:
         _log.warning("files of %d domains of %s are lost: surveying anew", len(lost), batch.key)
     inputs = queued_inputs(context.store).get(batch.key, fingerprint([]))

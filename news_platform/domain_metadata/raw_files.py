@@ -15,7 +15,7 @@ from news_platform.datasets.research_datasets import (
     raw_file_number,
     seed_message,
 )
-from news_platform.domain_metadata.messages import Dropped
+from news_platform.domain_metadata.messages import DroppedRecord
 from news_platform.errors import InputError
 from news_platform.storage.commit.markers import fingerprint_of
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
@@ -37,7 +37,7 @@ def raw_batches(store: ObjectStore) -> dict[str, str]:
     return {key: fingerprint_of(infos) for key, infos in found.items()}
 
 
-def strays(store: ObjectStore) -> dict[str, str]:
+def misplaced_files(store: ObjectStore) -> dict[str, str]:
     """Return the files under `raw/` that are named like research data but lie in no batch."""
     found: dict[str, str] = {}
     for info in store.list(RAW_FOLDER):
@@ -56,7 +56,7 @@ def batch_fingerprint(store: ObjectStore, batch: PartitionInfo) -> str:
     return fingerprint_of(_infos(store, batch))
 
 
-def seeds(store: ObjectStore, batch: PartitionInfo) -> Iterator[SeedQueueMessage]:
+def iter_seeds(store: ObjectStore, batch: PartitionInfo) -> Iterator[SeedQueueMessage]:
     """Yield the research files of a batch, in their order."""
     for info in _infos(store, batch):
         yield SeedQueueMessage(raw_file_path=info.path, partition_info=batch)
@@ -104,7 +104,7 @@ def mark_read(store: ObjectStore, path: str) -> None:
     store.put_if_absent(f"{path}{SUCCESS_SUFFIX}", b"")
 
 
-def write_dropped(store: ObjectStore, path: str, dropped: list[Dropped]) -> None:
+def write_dropped(store: ObjectStore, path: str, dropped: list[DroppedRecord]) -> None:
     """Keep the records that could not be queued, with their reasons, one JSON line each."""
     lines = [
         json.dumps({"index": one.index, "reason": one.reason, "record": one.record})

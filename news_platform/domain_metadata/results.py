@@ -15,15 +15,15 @@ from news_platform.datasets.domain_metadata import (
 )
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.queue import DomainQueue
-from news_platform.domain_metadata.survey import Surveyed
+from news_platform.domain_metadata.survey import SurveyResult
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import NotFound, ObjectStore
 
-Stored = Mapping[str, frozenset[str]]
+DomainFiles = Mapping[str, frozenset[str]]
 """File names by the folder of a domain."""
 
 
-def read_stored(store: ObjectStore, batch: PartitionInfo) -> Stored:
+def read_domain_files(store: ObjectStore, batch: PartitionInfo) -> DomainFiles:
     """Return which files every domain of a batch has, by one LIST."""
     found: dict[str, set[str]] = {}
     for info in store.list(f"{PROD_FOLDER}/{batch.folder}"):
@@ -33,7 +33,7 @@ def read_stored(store: ObjectStore, batch: PartitionInfo) -> Stored:
 
 
 def write_result(
-    store: ObjectStore, surveyed: Surveyed, *, batch: PartitionInfo, stored: Stored
+    store: ObjectStore, surveyed: SurveyResult, *, batch: PartitionInfo, stored: DomainFiles
 ) -> None:
     """Write the files, then the facts, then the marker if the outcome is final.
 
@@ -84,7 +84,9 @@ def read_facts_file(store: ObjectStore, path: str) -> DomainMetadata:
         raise StorageError(message, thing=path) from error
 
 
-def whole_folders(store: ObjectStore, batch: PartitionInfo, stored: Stored) -> frozenset[str]:
+def complete_folders(
+    store: ObjectStore, batch: PartitionInfo, stored: DomainFiles
+) -> frozenset[str]:
     """Return the folders of a batch that have their success marker and all that it promises."""
     folders = {f"{PROD_FOLDER}/{batch.folder}/{name}": names for name, names in stored.items()}
     return frozenset(
@@ -96,7 +98,7 @@ def whole_folders(store: ObjectStore, batch: PartitionInfo, stored: Stored) -> f
 
 def iter_broken(store: ObjectStore, batch: PartitionInfo) -> Iterator[str]:
     """Yield what contradicts a success marker: a file that is missing or has other bytes."""
-    for domain, names in sorted(read_stored(store, batch).items()):
+    for domain, names in sorted(read_domain_files(store, batch).items()):
         if SUCCESS_FILE in names:
             yield from _broken(store, f"{PROD_FOLDER}/{batch.folder}/{domain}", names)
 
@@ -117,7 +119,7 @@ def _broken(store: ObjectStore, folder: str, names: frozenset[str]) -> Iterator[
             yield f"{folder}/{name}: bytes differ from the recorded sha256"
 
 
-def reopen_lost(
+def reopen_for_repair(
     batch: PartitionInfo, *, store: ObjectStore, queue: DomainQueue, now: float
 ) -> list[str]:
     """Reopen the finished domains that lack a file or have other bytes; return their names.
@@ -127,7 +129,7 @@ def reopen_lost(
     """
     if queue.waiting(batch.key).messages:
         return []
-    whole = whole_folders(store, batch, read_stored(store, batch))
+    whole = complete_folders(store, batch, read_domain_files(store, batch))
     finished = {domain: domain_folder(batch, domain) for domain in queue.finished(batch.key)}
     lost = sorted(domain for domain, folder in finished.items() if folder not in whole)
     store.delete([f"{finished[domain]}/{SUCCESS_FILE}" for domain in lost])

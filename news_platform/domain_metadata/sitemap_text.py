@@ -60,8 +60,8 @@ def clean_text(pieces: Iterable[bytes]) -> Iterator[str]:
             decoder = codecs.getincrementaldecoder(encoding)("replace")
         text = carried + decoder.decode(piece)
         text, carried = _cut_before_entity(text)
-        yield _mended(text)
-    yield _mended(carried)
+        yield _escape_for_xml(text)
+    yield _escape_for_xml(carried)
 
 
 def _slices(body: bytes) -> Iterator[bytes]:
@@ -115,5 +115,5 @@ def _cut_before_entity(text: str) -> tuple[str, str]:
     return (text, "") if start < 0 or ";" in text[start:] else (text[:start], text[start:])
 
 
-def _mended(text: str) -> str:
+def _escape_for_xml(text: str) -> str:
     return _RAW_AMPERSAND.sub("&amp;", _NOT_XML.sub("", text))

@@ -64,7 +64,7 @@ class Sitemap:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _SitemapBuilder:
     """The sitemap so far."""
 
     base: str
@@ -112,11 +112,11 @@ class _Reading:
 
 def parse_sitemap(body: bytes, url: str) -> Sitemap:
     """Read a sitemap found at `url`; what is wrong with it stands in `problems`."""
-    reading = _Reading(url)
+    reading = _SitemapBuilder(url)
     try:
         if _read_plain(reading, body):
             return reading.result()
-        text = _started(clean_text(inflated(body)))
+        text = _skip_leading_blanks(clean_text(inflated(body)))
         first = next(text, "")
         if not first:
             return Sitemap("invalid", problems=("empty",))
@@ -133,7 +133,7 @@ def parse_sitemap(body: bytes, url: str) -> Sitemap:
     return reading.result()
 
 
-def _read_plain(reading: _Reading, body: bytes) -> bool:
+def _read_plain(reading: _SitemapBuilder, body: bytes) -> bool:
     """Read a short, well-formed sitemap at once, as most are; say whether it was one."""
     if len(body) > PIECE_BYTES or not body.startswith(b"<") or _DOCTYPE.search(body):
         return False
@@ -162,7 +162,7 @@ class _Padding(Exception):
 
 
 @dataclass(slots=True)
-class _Patience:
+class _PaddingGuard:
     """How long we have been fed without an entry."""
 
     characters: int = 0
@@ -174,7 +174,7 @@ class _Patience:
             raise _Padding
 
 
-def _started(pieces: Iterator[str]) -> Iterator[str]:
+def _skip_leading_blanks(pieces: Iterator[str]) -> Iterator[str]:
     """Drop what is blank in front: XML must begin at its first character."""
     for piece in pieces:
         start = piece.lstrip("\ufeff \t\r\n")
@@ -184,15 +184,15 @@ def _started(pieces: Iterator[str]) -> Iterator[str]:
     yield from pieces
 
 
-def _read(reading: _Reading, first: str, rest: Iterator[str]) -> None:
+def _read(reading: _SitemapBuilder, first: str, rest: Iterator[str]) -> None:
     if first.startswith("<"):
         _read_xml(reading, first, rest)
     else:
         _read_lines(reading, first, rest)
 
 
-def _read_lines(reading: _Reading, first: str, rest: Iterator[str]) -> None:
-    patience, carried = _Patience(), ""
+def _read_lines(reading: _SitemapBuilder, first: str, rest: Iterator[str]) -> None:
+    patience, carried = _PaddingGuard(), ""
     for piece in chain([first], rest):
         *lines, carried = (carried + piece).split("\n")
         patience.count(piece, found=_take_lines(reading, lines))
@@ -205,19 +205,19 @@ def _read_lines(reading: _Reading, first: str, rest: Iterator[str]) -> None:
         reading.problems["not_xml"] = None
 
 
-def _take_lines(reading: _Reading, lines: Iterable[str]) -> bool:
+def _take_lines(reading: _SitemapBuilder, lines: Iterable[str]) -> bool:
     links = [line for line in map(str.strip, lines) if _WEB.match(line)]
     reading.add_all(links)
     return bool(links)
 
 
-def _read_xml(reading: _Reading, first: str, rest: Iterator[str]) -> None:
+def _read_xml(reading: _SitemapBuilder, first: str, rest: Iterator[str]) -> None:
     if "<!DOCTYPE" in _prolog(first).upper():
         raise _Doctype
     _read_pieces(reading, chain([first], rest))
 
 
-def _read_pieces(reading: _Reading, pieces: Iterator[str]) -> None:
+def _read_pieces(reading: _SitemapBuilder, pieces: Iterator[str]) -> None:
     parser = etree.XMLPullParser(
         events=("end",),
         tag=_TAGS,
@@ -228,7 +228,7 @@ def _read_pieces(reading: _Reading, pieces: Iterator[str]) -> None:
         remove_comments=True,
         remove_pis=True,
     )
-    patience = _Patience()
+    patience = _PaddingGuard()
     for piece in pieces:
         parser.feed(piece.encode("utf-8"))
         patience.count(piece, found=_take_entries(reading, parser))
@@ -243,7 +243,7 @@ def _prolog(text: str) -> str:
     return text[: root.start()] if root else text
 
 
-def _take_entries(reading: _Reading, parser: etree.XMLPullParser) -> bool:
+def _take_entries(reading: _SitemapBuilder, parser: etree.XMLPullParser) -> bool:
     """Read the elements finished so far and let go of them; say whether there were entries."""
     entry: etree._Element | None = None
     for _, item in parser.read_events():

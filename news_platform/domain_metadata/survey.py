@@ -18,10 +18,10 @@ from news_platform.datasets.domain_metadata import (
 )
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.domain_metadata.fetchers import (
-    AskOptions,
     Clock,
     FoundSitemap,
     HostRobots,
+    SurveyFetchOptions,
     count_children,
     fetch_robots,
     fetch_sitemap,
@@ -32,73 +32,73 @@ from news_platform.web.fetch import PoliteFetcher
 from news_platform.web.robots import AiStance, policies_of
 from news_platform.web.urls import url_host
 
-Verdict = Literal["final", "retry", "give_up"]
+OutcomeStatus = Literal["final", "retry", "give_up"]
 
 # Asking again within minutes would only repeat these; the next run may find another internet.
-_STUBBORN = frozenset({"blocked_address", "blocked_port", "bad_url", "too_many_redirects"})
+_NOT_RETRIED = frozenset({"blocked_address", "blocked_port", "bad_url", "too_many_redirects"})
 # Come back later, says the server; every 5xx says so too, and a 1xx is no answer yet.
-_LATER = frozenset({408, 425, 429})
+_RETRY_STATUSES = frozenset({408, 425, 429})
 # A name that is missing once may be a name server's hiccup.
 _TRIES_TO_CONFIRM_NXDOMAIN = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SurveyOutcome:
     """One word to count by, and what follows from it; only `final` earns the success marker."""
 
-    word: str
-    verdict: Verdict
+    name: str
+    status: OutcomeStatus
 
 
-OK = Outcome("ok", "final")
-NO_ROBOTS = Outcome("no_robots", "final")
+OK = SurveyOutcome("ok", "final")
+NO_ROBOTS = SurveyOutcome("no_robots", "final")
 
 
-def outcome_of(robots: list[RobotsFacts], sitemap: SitemapFacts, *, tries: int) -> Outcome:
+def outcome_of(robots: list[RobotsFacts], sitemap: SitemapFacts, *, tries: int) -> SurveyOutcome:
     """Sum up a domain: its best robots.txt decides, then its sitemap must not be in doubt."""
     best = min((robots_outcome(facts, tries=tries) for facts in robots), key=_outcome_rank)
-    if best.verdict != "final" or best.word == "nxdomain":
+    if best.status != "final" or best.name == "nxdomain":
         return best
-    doubt = sitemap_doubt(sitemap)
-    return Outcome(f"sitemap_{doubt}", "retry") if doubt else best
+    reason = sitemap_retry_reason(sitemap)
+    return SurveyOutcome(f"sitemap_{reason}", "retry") if reason else best
 
 
-def robots_outcome(facts: RobotsFacts, *, tries: int) -> Outcome:
+def robots_outcome(facts: RobotsFacts, *, tries: int) -> SurveyOutcome:
     """Judge the answer of one host."""
     if facts.status_code is not None:
         return _status_outcome(facts.status_code)
     reason = facts.error or "network"
     if reason == "nxdomain":
         confirmed = tries >= _TRIES_TO_CONFIRM_NXDOMAIN
-        return Outcome("nxdomain", "final" if confirmed else "retry")
-    return Outcome(reason, "give_up" if reason in _STUBBORN else "retry")
+        return SurveyOutcome("nxdomain", "final" if confirmed else "retry")
+    return SurveyOutcome(reason, "give_up" if reason in _NOT_RETRIED else "retry")
 
 
-def sitemap_doubt(facts: SitemapFacts) -> str | None:
+def sitemap_retry_reason(facts: SitemapFacts) -> str | None:
     """Return why a sitemap may still turn up, None when its absence or presence is certain."""
     if facts.status_code is not None:
         outcome = _status_outcome(facts.status_code)
-        return outcome.word if outcome.verdict == "retry" else None
-    if facts.error is None or facts.error == "nxdomain" or facts.error in _STUBBORN:
+        return outcome.name if outcome.status == "retry" else None
+    if facts.error is None or facts.error == "nxdomain" or facts.error in _NOT_RETRIED:
         return None
     return facts.error
 
 
-def _status_outcome(status: int) -> Outcome:
+def _status_outcome(status: int) -> SurveyOutcome:
     if 200 <= status < 300:
         return OK
-    if status >= 500 or status < 200 or status in _LATER:
-        return Outcome(f"http_{status}", "retry")
+    if status >= 500 or status < 200 or status in _RETRY_STATUSES:
+        return SurveyOutcome(f"http_{status}", "retry")
     return NO_ROBOTS
 
 
-def _outcome_rank(outcome: Outcome) -> int:
+def _outcome_rank(outcome: SurveyOutcome) -> int:
     """Order outcomes from the one that tells most; equal ones keep the first host's."""
     if outcome == OK:
         return 0
     if outcome == NO_ROBOTS:
         return 1
-    return 3 if outcome.word == "nxdomain" else 2
+    return 3 if outcome.name == "nxdomain" else 2
 
 
 _AUTHORITY_END = re.compile(r"[/?#]")
@@ -114,11 +114,11 @@ class StoredFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Surveyed:
+class SurveyResult:
     """The result for one domain: its facts, its outcome, and the files as they came."""
 
     metadata: DomainMetadata
-    outcome: Outcome
+    outcome: SurveyOutcome
     files: tuple[StoredFile, ...]
     retry_after: str | None = None
 
@@ -128,9 +128,9 @@ async def survey_domain(
     *,
     fetcher: PoliteFetcher,
     clock: Clock,
-    options: AskOptions,
+    options: SurveyFetchOptions,
     tries: int = 1,
-) -> Surveyed:
+) -> SurveyResult:
     """Ask a domain, and the host it was found under, for robots.txt and a sitemap.
 
     `tries` says how often this run has asked already, this time included. Nothing is raised: what
@@ -143,7 +143,7 @@ async def survey_domain(
     found = await _sitemap(hosts, fetcher=fetcher, clock=clock, options=options)
     outcome = outcome_of([host.facts for host in hosts], found.facts, tries=tries)
     files = tuple(_files(hosts, found))
-    speaker = _speaker(hosts)
+    speaker = _authoritative_host(hosts)
     metadata = DomainMetadata(
         domain_id=message.domain_id,
         registrable_domain=message.registrable_domain,
@@ -151,8 +151,8 @@ async def survey_domain(
         category=message.partition_info.category,
         date=message.partition_info.date,
         collected_at=clock(),
-        outcome=outcome.word,
-        final=outcome.verdict == "final",
+        outcome=outcome.name,
+        final=outcome.status == "final",
         final_origin=_origin(speaker) if speaker else None,
         robots=hosts[0].facts,
         other_hosts=[host.facts for host in hosts[1:]],
@@ -162,7 +162,7 @@ async def survey_domain(
         files={file.name: file.sha256 for file in files},
     )
     waits = (found.retry_after, *(host.retry_after for host in hosts))
-    return Surveyed(metadata, outcome, files, next(filter(None, waits), None))
+    return SurveyResult(metadata, outcome, files, next(filter(None, waits), None))
 
 
 def _hosts(message: DomainQueueMessage) -> Iterator[str]:
@@ -177,7 +177,7 @@ def _hosts(message: DomainQueueMessage) -> Iterator[str]:
 
 
 async def _sitemap(
-    hosts: list[HostRobots], *, fetcher: PoliteFetcher, clock: Clock, options: AskOptions
+    hosts: list[HostRobots], *, fetcher: PoliteFetcher, clock: Clock, options: SurveyFetchOptions
 ) -> FoundSitemap:
     """Return the first sitemap that answers with one, else what tells most about its absence."""
     others: list[FoundSitemap] = []
@@ -193,13 +193,13 @@ async def _sitemap(
 
 
 def _candidates(
-    hosts: list[HostRobots], options: AskOptions
+    hosts: list[HostRobots], options: SurveyFetchOptions
 ) -> Iterator[tuple[str, Literal["robots", "default"]]]:
     """Yield the sitemaps that robots.txt names, then the usual place if robots.txt lets us."""
     named = dict.fromkeys(url for host in hosts for url in host.facts.sitemap_urls)
     for url in list(named)[: options.max_sitemaps_tried]:
         yield url, "robots"
-    speaker = _speaker(hosts)
+    speaker = _authoritative_host(hosts)
     if speaker is not None:
         default = f"{_origin(speaker)}/{SITEMAP_FILE}"
         if default not in named and speaker.rules.allows(options.user_agent, default):
@@ -208,7 +208,7 @@ def _candidates(
 
 def _rank(found: FoundSitemap) -> int:
     """Order failures: one that may pass, then a page that is no sitemap, then a plain no."""
-    if sitemap_doubt(found.facts):
+    if sitemap_retry_reason(found.facts):
         return 0
     return 1 if found.facts.exists else 2
 
@@ -219,18 +219,20 @@ def _origin(host: HostRobots) -> str:
     return f"{scheme}://{_AUTHORITY_END.split(rest, maxsplit=1)[0]}"
 
 
-def _speaker(hosts: list[HostRobots]) -> HostRobots | None:
+def _authoritative_host(hosts: list[HostRobots]) -> HostRobots | None:
     """Return the host whose rules are the domain's: with a file, else with a sure answer, else any.
 
     Of two alike it is the first.
     """
     answered = [host for host in hosts if host.facts.status_code is not None]
-    return min(answered, key=lambda host: (not host.facts.exists, not _is_sure(host)), default=None)
+    return min(
+        answered, key=lambda host: (not host.facts.exists, not _is_conclusive(host)), default=None
+    )
 
 
-def _is_sure(host: HostRobots) -> bool:
+def _is_conclusive(host: HostRobots) -> bool:
     """Say whether a host told its rules, or that it has none; "come back later" tells neither."""
-    return robots_outcome(host.facts, tries=1).verdict == "final"
+    return robots_outcome(host.facts, tries=1).status == "final"
 
 
 def _files(hosts: list[HostRobots], found: FoundSitemap) -> Iterator[StoredFile]:
@@ -244,7 +246,7 @@ def _files(hosts: list[HostRobots], found: FoundSitemap) -> Iterator[StoredFile]
 
 def _ai_policy(speaker: HostRobots | None) -> AiPolicyFacts | None:
     """Return the policies of a file that was read, or of a site that says it has none."""
-    if speaker is None or not _is_sure(speaker):
+    if speaker is None or not _is_conclusive(speaker):
         return None
     return _policy_facts(speaker.rules.ai_stance())
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.domain_metadata.generated_research import offer_again
+from news_platform.domain_metadata.generated_research import write_resurvey_files
 from news_platform.domain_metadata.pipeline import queue_batch
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import import_file
@@ -78,7 +78,7 @@ def test_a_batch_goes_from_research_to_table_and_comparison_in_a_bucket(
     table = read_facts(store, str(batch.date))
     assert table["outcome"].to_list() == ["ok", "ok", "timeout"]
 
-    offer_again(queue.messages(batch.key), day=LATER, store=store)
+    write_resurvey_files(queue.messages(batch.key), day=LATER, store=store)
     queue_batch(NEXT, store=store, queue=queue, now=NOW)
     opened = WEB | site("a.example", b"User-agent: *\nAllow: /\n")
     survey(NEXT, opened, store=store, queue=queue)

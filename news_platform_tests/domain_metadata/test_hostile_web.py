@@ -20,7 +20,7 @@ from news_platform.domain_metadata.consumer import SurveyContext, SurveyReport
 from news_platform.domain_metadata.pipeline import queue_batch, survey_batch
 from news_platform.domain_metadata.queue import AcceptedFile, DomainQueue
 from news_platform.domain_metadata.raw_files import import_file
-from news_platform.domain_metadata.results import iter_broken, read_metadata, read_stored
+from news_platform.domain_metadata.results import iter_broken, read_domain_files, read_metadata
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.sql.engine import migrate, open_engine
 from news_platform.web.fetch import WebFetcher
@@ -130,7 +130,7 @@ def test_every_hostile_host_gets_its_outcome_and_a_thousand_good_ones_finish(
     found = {domain: facts(store, domain) for domain in others}
     assert {domain: one.outcome for domain, one in found.items()} == EXPECTED
     assert report.outcomes["ok"] == 1000 + sum(word == "ok" for word in EXPECTED.values())
-    stored = read_stored(store, BATCH)
+    stored = read_domain_files(store, BATCH)
     for domain, one in found.items():
         assert one.final is (one.outcome in FINAL)
         assert ("domain_metadata.json.success" in stored[domain]) is one.final
@@ -214,7 +214,7 @@ def kill_at_random_moments(tmp_path: Path, *, kills: int, domains: int, seed: in
     complete = frozenset(
         ("domain_metadata.json", "domain_metadata.json.success", "robots.txt", "sitemap.xml")
     )
-    assert read_stored(store, BATCH) == dict.fromkeys(names, complete)
+    assert read_domain_files(store, BATCH) == dict.fromkeys(names, complete)
     assert list(iter_broken(store, BATCH)) == []
 
 

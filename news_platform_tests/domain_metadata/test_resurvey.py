@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.domain_metadata.generated_research import offer_again
+from news_platform.domain_metadata.generated_research import write_resurvey_files
 from news_platform.domain_metadata.pipeline import queue_batch
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import import_file
@@ -51,7 +51,7 @@ def test_a_batch_is_surveyed_anew_beside_its_earlier_results(
     batch: PartitionInfo,
     finished: dict[str, bytes],
 ) -> None:
-    offered = offer_again(queue.messages(batch.key), day=LATER, store=local_store)
+    offered = write_resurvey_files(queue.messages(batch.key), day=LATER, store=local_store)
     path = "raw/country=de/category=media/date=2025-11-03/raw_0001.json"
     assert offered == {NEXT.key: path}
     surveyed(local_store, queue, NEXT, CLOSED)
@@ -68,7 +68,7 @@ def test_the_days_are_compared(
     batch: PartitionInfo,
     finished: dict[str, bytes],
 ) -> None:
-    offer_again(queue.messages(batch.key), day=LATER, store=local_store)
+    write_resurvey_files(queue.messages(batch.key), day=LATER, store=local_store)
     surveyed(local_store, queue, NEXT, CLOSED)
     for day in (str(batch.date), str(LATER)):
         build_table(day, store=local_store)
@@ -87,9 +87,9 @@ def test_offering_twice_writes_one_file(
     batch: PartitionInfo,
     finished: dict[str, bytes],
 ) -> None:
-    first = offer_again(queue.messages(batch.key), day=LATER, store=local_store)
+    first = write_resurvey_files(queue.messages(batch.key), day=LATER, store=local_store)
     shuffled = reversed(queue.messages(batch.key))
-    assert offer_again(shuffled, day=LATER, store=local_store) == first
+    assert write_resurvey_files(shuffled, day=LATER, store=local_store) == first
 
 
 def test_a_domain_keeps_its_address_and_its_source_class(
@@ -101,7 +101,7 @@ def test_a_domain_keeps_its_address_and_its_source_class(
     ]
     import_file(local_store, batch, name="x", body=json.dumps({"records": records}).encode())
     queue_batch(batch, store=local_store, queue=queue, now=NOW)
-    offer_again(queue.messages(batch.key), day=LATER, store=local_store)
+    write_resurvey_files(queue.messages(batch.key), day=LATER, store=local_store)
     queue_batch(NEXT, store=local_store, queue=queue, now=NOW)
     keys = ("domain_id", "domain_url", "registrable_domain", "authority")
     old, new = (
@@ -118,4 +118,4 @@ def test_a_survey_is_not_dated_back(
     finished: dict[str, bytes],
 ) -> None:
     with pytest.raises(InputError, match="a later day"):
-        offer_again(queue.messages(batch.key), day=batch.date, store=local_store)
+        write_resurvey_files(queue.messages(batch.key), day=batch.date, store=local_store)

@@ -9,8 +9,8 @@ import pytest
 
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.domain_metadata.fetchers import AskOptions
-from news_platform.domain_metadata.survey import Surveyed, survey_domain
+from news_platform.domain_metadata.fetchers import SurveyFetchOptions
+from news_platform.domain_metadata.survey import SurveyResult, survey_domain
 from news_platform.errors import FetchError
 from news_platform.web.fetch import Response
 from news_platform_tests.fakes import FakeFetcher, response
@@ -32,8 +32,8 @@ def survey(
     *,
     url: str = f"{SITE}/",
     tries: int = 1,
-    options: AskOptions = AskOptions(),  # noqa: B008  # frozen
-) -> tuple[Surveyed, FakeFetcher]:
+    options: SurveyFetchOptions = SurveyFetchOptions(),  # noqa: B008  # frozen
+) -> tuple[SurveyResult, FakeFetcher]:
     fetcher = FakeFetcher(web)
     message = DomainQueueMessage(
         domain_id="media:de:a.example",
@@ -72,13 +72,13 @@ def survey(
 )
 def test_the_answer_to_robots_txt_decides(answer: object, word: str, verdict: str) -> None:
     found, _ = survey({ROBOTS: answer, SITEMAP: response(SITEMAP, status=404)})
-    assert (found.outcome.word, found.outcome.verdict) == (word, verdict)
+    assert (found.outcome.name, found.outcome.status) == (word, verdict)
     assert found.metadata.outcome == word and found.metadata.final is (verdict == "final")
 
 
 def test_a_missing_name_is_final_only_when_it_is_missing_twice() -> None:
     found, _ = survey({ROBOTS: error("nxdomain")}, tries=2)
-    assert (found.outcome.word, found.outcome.verdict) == ("nxdomain", "final")
+    assert (found.outcome.name, found.outcome.status) == ("nxdomain", "final")
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ def test_a_missing_name_is_final_only_when_it_is_missing_twice() -> None:
 )
 def test_a_sitemap_in_doubt_keeps_the_domain_open(answer: object, word: str) -> None:
     found, _ = survey({ROBOTS: b"", SITEMAP: answer})
-    assert found.outcome.word == word
-    assert found.outcome.verdict == ("final" if word == "ok" else "retry")
+    assert found.outcome.name == word
+    assert found.outcome.status == ("final" if word == "ok" else "retry")
 
 
 @pytest.mark.parametrize("reason", ["tls", "refused"])
@@ -108,7 +108,7 @@ def test_http_is_asked_once_when_https_is_not_to_be_had(reason: str) -> None:
         "http://a.example/sitemap.xml": URLSET,
     }
     found, fetcher = survey(web)
-    assert found.outcome.word == "ok" and found.metadata.robots.tls_failed
+    assert found.outcome.name == "ok" and found.metadata.robots.tls_failed
     assert fetcher.requests == list(web)
     assert found.metadata.final_origin == "http://a.example"
 
@@ -136,7 +136,7 @@ def test_a_domain_whose_www_host_alone_answers_is_judged_by_it() -> None:
         "https://www.a.example/sitemap.xml": URLSET,
     }
     found, _ = survey(web, url="https://www.a.example/")
-    assert found.outcome.word == "ok" and found.metadata.final_origin == "https://www.a.example"
+    assert found.outcome.name == "ok" and found.metadata.final_origin == "https://www.a.example"
     assert found.metadata.ai_policy is not None
     assert found.metadata.ai_policy.policies["CCBot"] == "disallow_all"
 
@@ -173,7 +173,7 @@ def test_only_so_many_named_sitemaps_are_tried() -> None:
 def test_a_site_that_lets_nobody_in_is_not_asked_for_its_usual_sitemap() -> None:
     found, fetcher = survey({ROBOTS: b"user-agent: *\ndisallow: /"})
     assert fetcher.requests == [ROBOTS]
-    assert found.outcome.word == "ok" and found.metadata.sitemap.url is None
+    assert found.outcome.name == "ok" and found.metadata.sitemap.url is None
 
 
 def test_a_site_that_lets_us_in_by_name_is_asked() -> None:
@@ -192,7 +192,7 @@ def test_children_of_an_index_are_counted_within_bounds() -> None:
         f"{SITE}/2.xml": error("timeout"),
         f"{SITE}/3.xml": INDEX % b"",
     }
-    found, fetcher = survey(web, options=AskOptions(max_children=4))
+    found, fetcher = survey(web, options=SurveyFetchOptions(max_children=4))
     facts = found.metadata.sitemap
     assert (facts.kind, facts.child_count, facts.children_fetched, facts.url_count) == (
         "index",
@@ -200,13 +200,13 @@ def test_children_of_an_index_are_counted_within_bounds() -> None:
         3,
         2,
     )
-    assert facts.problems == ["child_timeout", "child_index"] and found.outcome.word == "ok"
+    assert facts.problems == ["child_timeout", "child_index"] and found.outcome.name == "ok"
     assert fetcher.requests == list(web)
 
 
 def test_children_stop_when_their_time_is_over() -> None:
     web = {ROBOTS: b"", SITEMAP: INDEX % (CHILD % 0)}
-    found, _ = survey(web, options=AskOptions(children_seconds=-1))
+    found, _ = survey(web, options=SurveyFetchOptions(children_seconds=-1))
     assert found.metadata.sitemap.problems == ["children_out_of_time"]
 
 
@@ -289,7 +289,7 @@ def test_a_host_with_a_sure_answer_speaks_before_one_that_asks_to_come_back() ->
         f"{other}/sitemap.xml": URLSET,
     }
     found, _ = survey(web, url=f"{other}/")
-    assert (found.outcome.word, found.metadata.final_origin) == ("no_robots", other)
+    assert (found.outcome.name, found.metadata.final_origin) == ("no_robots", other)
     assert found.metadata.ai_policy is not None and found.metadata.sitemap.url_count == 1
 
 

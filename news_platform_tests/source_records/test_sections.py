@@ -1,4 +1,4 @@
-"""Heading paths and section compile_section_rules."""
+"""Heading paths and section rules."""
 
 from dataclasses import replace
 

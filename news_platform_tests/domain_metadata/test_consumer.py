@@ -8,7 +8,7 @@ from itertools import chain
 
 import pytest
 
-from news_platform.domain_metadata.consumer import Writers
+from news_platform.domain_metadata.consumer import GroupedWriter
 from news_platform.errors import StorageError
 
 
@@ -33,7 +33,7 @@ class Shelf:
 
 
 async def store_all(count: int, shelf: Shelf, *, threads: int) -> None:
-    writers = Writers(shelf.write, threads=threads)
+    writers = GroupedWriter(shelf.write, threads=threads)
     await asyncio.gather(*(writers.store(number) for number in range(count)))
 
 
@@ -67,7 +67,7 @@ def test_a_failure_reaches_whoever_waits_and_the_next_turn_goes_on() -> None:
             raise StorageError("the disk is full")
 
     async def go() -> list[BaseException | None]:
-        writers = Writers(write, threads=1)
+        writers = GroupedWriter(write, threads=1)
         stored = (writers.store(number) for number in range(20))
         return await asyncio.gather(*stored, return_exceptions=True)
 
@@ -79,7 +79,7 @@ def test_a_result_nobody_waits_for_any_more_is_stored_all_the_same() -> None:
     shelf = Shelf(seconds=0.05)
 
     async def go() -> None:
-        writers = Writers(shelf.write, threads=1)
+        writers = GroupedWriter(shelf.write, threads=1)
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(writers.store(1), timeout=0.03)
         await writers.store(2)

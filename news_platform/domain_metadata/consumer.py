@@ -19,7 +19,7 @@ from typing import Generic, ParamSpec, TypeVar
 from news_platform.datasets.domain_metadata import sanitized_domain
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.fetchers import SurveyFetchOptions
-from news_platform.domain_metadata.queue import Claim, DomainQueue, Settled
+from news_platform.domain_metadata.queue import DomainQueue, MessageClaim, SettledClaim
 from news_platform.domain_metadata.results import (
     DomainFiles,
     finished_outcome,
@@ -149,9 +149,9 @@ class Consumer:
         self._context = context
         self._options = options
         self._stored: DomainFiles = {}
-        self._claimed: deque[Claim] = deque()
+        self._claimed: deque[MessageClaim] = deque()
         self._running: set[asyncio.Task[None]] = set()
-        self._settled: list[Settled] = []
+        self._settled: list[SettledClaim] = []
         self._policies: Counter[tuple[str, str]] = Counter()
         is_remote = context.store.local_folder is None
         threads = options.remote_writers if is_remote else options.local_writers
@@ -210,7 +210,7 @@ class Consumer:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._queue_thread, partial(question, *args, **kwargs))
 
-    async def _work(self, claim: Claim) -> None:
+    async def _work(self, claim: MessageClaim) -> None:
         if not await self._is_held(claim):
             self.report.lost_claims += 1
             return
@@ -218,7 +218,7 @@ class Consumer:
             return
         surveyed = await self._survey(claim)
         if surveyed is None:
-            await self._settle(Settled(claim, "out_of_time", final=False))
+            await self._settle(SettledClaim(claim, "out_of_time", final=False))
             return
         wait_seconds = self._wait_before_retry(claim, surveyed)
         if wait_seconds is not None:
@@ -228,11 +228,11 @@ class Consumer:
         elif await self._publish(claim, surveyed):
             self._count(surveyed)
             final = surveyed.outcome.status == "final"
-            await self._settle(Settled(claim, surveyed.outcome.name, final=final))
+            await self._settle(SettledClaim(claim, surveyed.outcome.name, final=final))
         else:
             self.report.lost_claims += 1
 
-    async def _survey(self, claim: Claim) -> SurveyResult | None:
+    async def _survey(self, claim: MessageClaim) -> SurveyResult | None:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._options.domain_seconds):
                 return await survey_domain(
@@ -244,7 +244,7 @@ class Consumer:
                 )
         return None
 
-    async def _publish(self, claim: Claim, surveyed: SurveyResult) -> bool:
+    async def _publish(self, claim: MessageClaim, surveyed: SurveyResult) -> bool:
         """Write the result, unless somebody else has taken the domain over meanwhile."""
         held = await self._is_held(claim)
         if held:
@@ -255,7 +255,7 @@ class Consumer:
         for surveyed in results:
             write_result(self._context.store, surveyed, batch=self._batch, stored=self._stored)
 
-    async def _is_held(self, claim: Claim) -> bool:
+    async def _is_held(self, claim: MessageClaim) -> bool:
         """Say whether a claim is still ours; a fresh one surely is."""
         # The margin stands for clocks that differ and for the writing itself.
         surely_until = claim.leased_until - self._options.lease_seconds / 3
@@ -264,7 +264,7 @@ class Consumer:
             self._context.queue.holds, claim, now=now
         )
 
-    async def _was_finished(self, claim: Claim) -> bool:
+    async def _was_finished(self, claim: MessageClaim) -> bool:
         """Recognise a domain that was finished by a consumer who died before settling it."""
         domain = claim.message.registrable_domain
         if claim.attempt == 1 and sanitized_domain(domain) not in self._stored:
@@ -274,10 +274,10 @@ class Consumer:
         if outcome is None:
             return False
         self.report.finished_before += 1
-        await self._settle(Settled(claim, outcome, final=True))
+        await self._settle(SettledClaim(claim, outcome, final=True))
         return True
 
-    def _wait_before_retry(self, claim: Claim, surveyed: SurveyResult) -> float | None:
+    def _wait_before_retry(self, claim: MessageClaim, surveyed: SurveyResult) -> float | None:
         """Return the seconds until the next try of this run, None when this was the last."""
         options = self._options
         if surveyed.outcome.status != "retry" or claim.tries >= options.max_tries:
@@ -286,7 +286,7 @@ class Consumer:
         wait = max(options.retry_seconds * 2 ** (claim.tries - 1), asked or 0)
         return wait if wait <= options.max_retry_seconds else None
 
-    def _claim(self) -> list[Claim]:
+    def _claim(self) -> list[MessageClaim]:
         return self._context.queue.claim(
             self._batch.key,
             worker=self._context.worker,
@@ -303,7 +303,7 @@ class Consumer:
             await self._call_queue(renew, worker, now=self._context.seconds(), lease_seconds=lease)
             await self._flush()
 
-    async def _settle(self, settled: Settled) -> None:
+    async def _settle(self, settled: SettledClaim) -> None:
         self._settled.append(settled)
         if len(self._settled) >= _SETTLED_AT_ONCE:
             await self._flush()

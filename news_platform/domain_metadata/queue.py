@@ -82,7 +82,7 @@ class AcceptedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class MessageClaim:
     """A message in one worker's hands; `tries` counts this run's, this one included."""
 
     id: int
@@ -93,16 +93,16 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettledClaim:
     """How a claim ended: `final` leaves the queue, else the next run takes it up again."""
 
-    claim: Claim
+    claim: MessageClaim
     outcome: str
     final: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class BatchBacklog:
     """What is left of a batch: messages not settled, and when the next can be claimed at best."""
 
     messages: int
@@ -137,7 +137,7 @@ class DomainQueue:
 
     def claim(
         self, batch: str, *, worker: str, limit: int, now: float, lease_seconds: float
-    ) -> list[Claim]:
+    ) -> list[MessageClaim]:
         """Take up to `limit` messages that are due, then those whose lease has expired."""
         due = sa.and_(QUEUE.c.state == "ready", QUEUE.c.due_at <= now)
         term = LeaseTerm(now, lease_seconds, worker)
@@ -150,7 +150,8 @@ class DomainQueue:
                     rows += _claim(connection, picked, term)
         parse, until = DomainQueueMessage.model_validate_json, now + lease_seconds
         return [
-            Claim(id_, attempt, tries, until, parse(text)) for id_, attempt, tries, text in rows
+            MessageClaim(id_, attempt, tries, until, parse(text))
+            for id_, attempt, tries, text in rows
         ]
 
     def renew(self, worker: str, *, now: float, lease_seconds: float) -> None:
@@ -159,13 +160,13 @@ class DomainQueue:
         with self._engine.begin() as connection:
             renew(connection, _LEASES, held, term=LeaseTerm(now, lease_seconds))
 
-    def holds(self, claim: Claim, *, now: float) -> bool:
+    def holds(self, claim: MessageClaim, *, now: float) -> bool:
         """Say whether the claim still stands: nobody else took it and its lease has not expired."""
         ours = sa.select(QUEUE.c.id).where(_is(claim), ~is_expired(_LEASES, now=now))
         with read_transaction(self._engine) as connection:
             return connection.execute(ours).first() is not None
 
-    def settle(self, settled: Iterable[Settled], *, at: float) -> int:
+    def settle(self, settled: Iterable[SettledClaim], *, at: float) -> int:
         """Record how claims ended; return how many still stood, the others are left alone."""
         alike: dict[tuple[str, bool], list[tuple[int, int]]] = {}
         for one in settled:
@@ -182,7 +183,7 @@ class DomainQueue:
                 for (outcome, final), claims in alike.items()
             )
 
-    def postpone(self, claim: Claim, *, due_at: float, outcome: str) -> bool:
+    def postpone(self, claim: MessageClaim, *, due_at: float, outcome: str) -> bool:
         """Put a claim back for another try; return whether it still stood."""
         values = {"state": "ready", "due_at": due_at, "outcome": outcome, "worker": None}
         with self._engine.begin() as connection:
@@ -215,14 +216,14 @@ class DomainQueue:
                 for domain in domains
             )
 
-    def waiting(self, batch: str) -> Waiting:
+    def waiting(self, batch: str) -> BatchBacklog:
         """Return what is left of a batch."""
         open_ = sa.and_(QUEUE.c.batch == batch, QUEUE.c.state.in_(("ready", "claimed")))
         free_at = sa.case((QUEUE.c.state == "ready", QUEUE.c.due_at), else_=QUEUE.c.lease_until)
         with read_transaction(self._engine) as connection:
             row = connection.execute(sa.select(sa.func.count(), sa.func.min(free_at)).where(open_))
             count, next_at = row.one()
-        return Waiting(count, next_at)
+        return BatchBacklog(count, next_at)
 
     def outcomes(self, batch: str) -> dict[str, int]:
         """Count the outcomes of a batch; messages never answered for count as `waiting`."""
@@ -282,7 +283,7 @@ def _columns(file: AcceptedFile) -> dict[str, object]:
     return {name: getattr(file, name) for name in AcceptedFile.__slots__}
 
 
-def _is(claim: Claim) -> sa.ColumnElement[bool]:
+def _is(claim: MessageClaim) -> sa.ColumnElement[bool]:
     return is_held(_LEASES, claim.id, attempt=claim.attempt)
 
 

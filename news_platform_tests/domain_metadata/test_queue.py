@@ -10,7 +10,12 @@ import pytest
 
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.domain_metadata.queue import AcceptedFile, Claim, DomainQueue, Settled
+from news_platform.domain_metadata.queue import (
+    AcceptedFile,
+    DomainQueue,
+    MessageClaim,
+    SettledClaim,
+)
 from news_platform.storage.sql.engine import migrate, open_engine
 
 
@@ -34,7 +39,7 @@ def fill(queue: DomainQueue, batch: PartitionInfo, *domains: str, path: str = "r
 
 def claim(
     queue: DomainQueue, batch: PartitionInfo, *, now: float = 0.0, limit: int = 10
-) -> list[Claim]:
+) -> list[MessageClaim]:
     return queue.claim(batch.key, worker="w", limit=limit, now=now, lease_seconds=10)
 
 
@@ -72,9 +77,9 @@ def test_an_expired_lease_is_claimed_again_and_the_first_worker_is_fenced_off(
     [next_] = claim(any_queue, batch, now=10.1)
     assert (next_.attempt, next_.id) == (2, late.id)
     assert not any_queue.holds(late, now=10.1) and any_queue.holds(next_, now=10.1)
-    assert any_queue.settle([Settled(late, "ok", final=True)], at=11.0) == 0
+    assert any_queue.settle([SettledClaim(late, "ok", final=True)], at=11.0) == 0
     assert not any_queue.postpone(late, due_at=0, outcome="timeout")
-    assert any_queue.settle([Settled(next_, "ok", final=True)], at=11.0) == 1
+    assert any_queue.settle([SettledClaim(next_, "ok", final=True)], at=11.0) == 1
     assert any_queue.outcomes(batch.key) == {"ok": 1}
 
 
@@ -106,7 +111,9 @@ def test_an_unfinished_message_waits_for_the_next_run_and_a_final_one_for_nobody
 ) -> None:
     fill(any_queue, batch, "a.test", "b.test")
     a, b = claim(any_queue, batch)
-    any_queue.settle([Settled(a, "ok", final=True), Settled(b, "timeout", final=False)], at=1.0)
+    any_queue.settle(
+        [SettledClaim(a, "ok", final=True), SettledClaim(b, "timeout", final=False)], at=1.0
+    )
     assert any_queue.waiting(batch.key).messages == 0 and claim(any_queue, batch, now=99) == []
     assert any_queue.states() == {batch.key: Counter(done=1, unfinished=1)}
     assert any_queue.reopen(batch.key, now=2.0) == 1
@@ -184,4 +191,6 @@ def consume(queue: DomainQueue, batch: PartitionInfo, desk: Desk, worker: str) -
         time.sleep(0.001)
         for one in claims:
             desk.lay_down(one.message.registrable_domain)
-        stood += queue.settle([Settled(one, "ok", final=True) for one in claims], at=time.time())
+        stood += queue.settle(
+            [SettledClaim(one, "ok", final=True) for one in claims], at=time.time()
+        )

@@ -1,0 +1,1 @@
+"""Small roots as earlier releases wrote them, which the code of today must read."""

@@ -10,9 +10,10 @@ import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import zip_longest
+from typing import Any
 from urllib.parse import urlsplit
 
 import sqlalchemy as sa
@@ -24,14 +25,13 @@ from news_platform.isolation.pool import Done, Pool
 from news_platform.rss.full_text import cut_at_word_end, write_full_text
 from news_platform.rss.ledger.article_queue import (
     ArticleClaim,
-    Finding,
     claim_articles,
     defer_article,
     fail_article,
     renew_claims,
     retry_time,
     skip_article,
-    store_finding,
+    store_article,
 )
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
 from news_platform.rss.options import WorkOptions
@@ -219,17 +219,20 @@ class _WorkRun:
 
     async def _store(self, claim: ArticleClaim, answer: Response, article: Article) -> str:
         now = self.context.clock()
-        found = finding(article, final_url=answer.final_url, fetched_at=now, options=self.options)
+        url = canonical_url(answer.final_url)
         reference = await asyncio.to_thread(
-            write_full_text, self.context.full_texts, found.final_url_hash, article.full_text
+            write_full_text, self.context.full_texts, url_hash(url), article.full_text
         )
-        return await self._write(
-            lambda: self._store_in_ledger(claim, replace(found, full_text_ref=reference), now)
-        )
+        # Computed before the transaction: on PostgreSQL other workers wait while it is open.
+        columns = article_columns(article, url=url, options=self.options)
+        link_hashes = tuple(url_hash(link) for link in article.out_links)
 
-    def _store_in_ledger(self, claim: ArticleClaim, found: Finding, now: datetime) -> str:
-        with write_transaction(self.context.engine) as transaction:
-            return store_finding(transaction, claim, found, now=now)
+        def write() -> str:
+            stored = {**columns, "full_text_ref": reference, "fetched_at": now}
+            with write_transaction(self.context.engine) as transaction:
+                return store_article(transaction, claim, stored, link_hashes=link_hashes, now=now)
+
+        return await self._write(write)
 
     async def _skip(self, claim: ArticleClaim, reason: str) -> str:
         def write() -> str:
@@ -269,36 +272,33 @@ class _WorkRun:
             return await asyncio.to_thread(write)
 
 
-def finding(
-    article: Article, *, final_url: str, fetched_at: datetime, options: WorkOptions
-) -> Finding:
-    """Return what the ledger keeps of an article; lengths and hash are of the uncut text."""
-    canonical = canonical_url(final_url)
-    return Finding(
-        final_url=canonical,
-        final_url_hash=url_hash(canonical),
-        text_hash=text_hash(article.clean_text),
-        fetched_at=fetched_at,
-        published_at=article.published_at,
-        language=article.language,
-        title=article.title,
-        subtitle=article.subtitle,
-        authors=article.authors,
-        section=article.section,
-        tags=article.tags,
-        article_type=article.article_type,
-        clean_text=cut_at_word_end(article.clean_text, options.clean_text_limit),
-        clean_text_len=len(article.clean_text),
-        full_text_ref="",
-        full_text_len=len(article.full_text),
-        word_count=len(_WORD.findall(article.clean_text)),
-        out_links=article.out_links,
-        link_hashes=tuple(url_hash(link) for link in article.out_links),
-        category_guess=guess_category(
-            url=canonical,
+def article_columns(article: Article, *, url: str, options: WorkOptions) -> dict[str, Any]:
+    """Return the columns of Raw that an article fills; `url` is its canonical final URL.
+
+    Only `clean_text` is cut to the limit: the lengths and the hash are those of the whole text.
+    """
+    return {
+        "article_url_canon": url,
+        "url_hash": url_hash(url),
+        "text_hash": text_hash(article.clean_text),
+        "published_at": article.published_at,
+        "language": article.language,
+        "title": article.title,
+        "subtitle": article.subtitle,
+        "authors": article.authors,
+        "section": article.section,
+        "tags": article.tags,
+        "article_type": article.article_type,
+        "clean_text": cut_at_word_end(article.clean_text, options.clean_text_limit),
+        "clean_text_len": len(article.clean_text),
+        "full_text_len": len(article.full_text),
+        "word_count": len(_WORD.findall(article.clean_text)),
+        "out_links": article.out_links,
+        "category_guess": guess_category(
+            url=url,
             section=article.section,
             tags=article.tags,
             title=article.title,
             text=article.clean_text,
         ),
-    )
+    }

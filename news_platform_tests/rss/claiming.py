@@ -8,14 +8,14 @@ import hashlib
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
 from news_platform.rss.ledger.article_queue import (
     ArticleClaim,
-    Finding,
     claim_articles,
-    store_finding,
+    store_article,
 )
 from news_platform.rss.ledger.tables import RAW
 from news_platform.rss.ledger.transactions import write_transaction
@@ -39,38 +39,37 @@ def main(url: str, owner: str, log: Path, dawdle_seconds: float) -> None:
             time.sleep(dawdle_seconds if claims else 0.3)
             for claim in claims:
                 with write_transaction(engine) as transaction:
-                    result = store_finding(
-                        transaction, claim, finding(claim), now=datetime.now(UTC)
-                    )
+                    now = datetime.now(UTC)
+                    row = article_row(claim, fetched_at=now)
+                    result = store_article(transaction, claim, row, link_hashes=(), now=now)
                 lines.write(f"{result} {claim.row_id} {claim.attempt} {time.time():.3f}\n")
             if not claims and _all_done(engine):
                 return
 
 
-def finding(claim: ArticleClaim) -> Finding:
-    """Return an article for a claim: its own text."""
-    return Finding(
-        final_url=claim.url_canon,
-        final_url_hash=claim.url_hash,
-        text_hash=hashlib.sha256(claim.url_canon.encode()).hexdigest(),
-        fetched_at=datetime.now(UTC),
-        published_at=None,
-        language="en",
-        title="t",
-        subtitle="",
-        authors=(),
-        section="",
-        tags=(),
-        article_type="news",
-        clean_text="text",
-        clean_text_len=4,
-        full_text_ref="x",
-        full_text_len=4,
-        word_count=1,
-        out_links=(),
-        link_hashes=(),
-        category_guess="other",
-    )
+def article_row(claim: ArticleClaim, *, fetched_at: datetime) -> dict[str, Any]:
+    """Return the columns of an article for a claim, with a text of its own."""
+    return {
+        "article_url_canon": claim.url_canon,
+        "url_hash": claim.url_hash,
+        "text_hash": hashlib.sha256(claim.url_canon.encode()).hexdigest(),
+        "fetched_at": fetched_at,
+        "published_at": None,
+        "language": "en",
+        "title": "t",
+        "subtitle": "",
+        "authors": (),
+        "section": "",
+        "tags": (),
+        "article_type": "news",
+        "clean_text": "text",
+        "clean_text_len": 4,
+        "full_text_ref": "x",
+        "full_text_len": 4,
+        "word_count": 1,
+        "out_links": (),
+        "category_guess": "other",
+    }
 
 
 def _all_done(engine: sa.Engine) -> bool:

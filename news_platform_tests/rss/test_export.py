@@ -1,6 +1,5 @@
 """Out of the ledger: daily files, deltas, selections, retention, status and its promises."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,9 +21,8 @@ from news_platform.rss.full_text import (
     write_full_text,
 )
 from news_platform.rss.ledger.article_queue import (
-    Finding,
     claim_articles,
-    store_finding,
+    store_article,
     text_delta,
 )
 from news_platform.rss.ledger.feed_rows import upsert_feed
@@ -48,29 +46,35 @@ from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.parquet import read_table
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.web.urls import url_hash
-from news_platform_tests.rss.claiming import finding
+from news_platform_tests.rss.claiming import article_row
 from news_platform_tests.rss.test_worker import add_pending
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 
 
-def store_article(
-    engine: sa.Engine, name: str, *, at: datetime = NOW, feeds: int = 1, **facts: Any
-) -> Finding:
-    """Store one article of its own text, as a worker would."""
+def add_stored(
+    engine: sa.Engine,
+    name: str,
+    *,
+    at: datetime = NOW,
+    feeds: int = 1,
+    link_hashes: tuple[str, ...] = (),
+    **columns: Any,
+) -> None:
+    """Store one article with a text of its own, as a worker would."""
     url = f"https://post.example/{name}"
     for number in range(feeds):
         add_pending(engine, url, feed=f"https://feed{number}.example/rss")
     (claim,) = claim_articles(engine, "w", limit=1, lease_seconds=600, now=at)
-    found = replace(finding(claim), fetched_at=at, title=name, **facts)
+    row = {**article_row(claim, fetched_at=at), "title": name, **columns}
     with write_transaction(engine) as transaction:
-        assert store_finding(transaction, claim, found, now=at) == "stored"
-    return found
+        result = store_article(transaction, claim, row, link_hashes=link_hashes, now=at)
+    assert result == "stored"
 
 
 def test_each_day_of_storing_gives_one_file(ledger: sa.Engine, local_store: ObjectStore) -> None:
-    store_article(ledger, "first", at=NOW - timedelta(days=1), authors=("Ada", "Bo"))
-    store_article(ledger, "second")
+    add_stored(ledger, "first", at=NOW - timedelta(days=1), authors=("Ada", "Bo"))
+    add_stored(ledger, "second")
     report = export_days(ledger, local_store, now=NOW)
     assert (report.days, report.rows) == (("2025-11-02", "2025-11-03"), 2)
     frame = read_table(local_store, "articles/date=2025-11-02/part-0.parquet", ARTICLES)
@@ -83,10 +87,10 @@ def test_each_day_of_storing_gives_one_file(ledger: sa.Engine, local_store: Obje
 def test_only_days_that_changed_are_written_again(
     sqlite_ledger: sa.Engine, local_store: ObjectStore
 ) -> None:
-    store_article(sqlite_ledger, "first", at=NOW - timedelta(days=1))
+    add_stored(sqlite_ledger, "first", at=NOW - timedelta(days=1))
     export_days(sqlite_ledger, local_store, now=NOW)
     assert export_days(sqlite_ledger, local_store, now=NOW).days == ()
-    store_article(sqlite_ledger, "second")
+    add_stored(sqlite_ledger, "second")
     assert [day.isoformat() for day in changed_days(sqlite_ledger)] == ["2025-11-03"]
     assert export_days(sqlite_ledger, local_store, now=NOW).days == ("2025-11-03",)
 
@@ -94,7 +98,7 @@ def test_only_days_that_changed_are_written_again(
 def test_a_day_whose_articles_all_became_copies_loses_its_file(
     sqlite_ledger: sa.Engine, local_store: ObjectStore
 ) -> None:
-    store_article(sqlite_ledger, "first")
+    add_stored(sqlite_ledger, "first")
     export_days(sqlite_ledger, local_store, now=NOW)
     with write_transaction(sqlite_ledger) as transaction:
         transaction.connection.execute(
@@ -106,7 +110,7 @@ def test_a_day_whose_articles_all_became_copies_loses_its_file(
 
 def test_a_delta_gives_every_change_once_in_order(ledger: sa.Engine) -> None:
     for name in ("a", "b", "c"):
-        store_article(ledger, name)
+        add_stored(ledger, name)
     first = delta_since(ledger, 0, limit=2)
     assert [row["title"] for row in first.rows] == ["a", "b"]
     second = delta_since(ledger, first.cursor, limit=2)
@@ -119,7 +123,7 @@ def test_a_delta_gives_every_change_once_in_order(ledger: sa.Engine) -> None:
 
 def test_a_cursor_never_stands_inside_a_change(sqlite_ledger: sa.Engine) -> None:
     for name in ("a", "b", "c"):
-        store_article(sqlite_ledger, name)
+        add_stored(sqlite_ledger, name)
     with write_transaction(sqlite_ledger) as transaction:
         transaction.connection.execute(
             sa.update(RAW).values(section="x", changed_seq=transaction.seq)
@@ -128,9 +132,9 @@ def test_a_cursor_never_stands_inside_a_change(sqlite_ledger: sa.Engine) -> None
 
 
 def test_selections_filter_by_category_language_and_date(ledger: sa.Engine) -> None:
-    store_article(ledger, "goal", category_guess="sports", published_at=NOW)
-    store_article(ledger, "tor", category_guess="sports", language="de", published_at=NOW)
-    store_article(ledger, "vote", category_guess="politics", published_at=NOW - timedelta(days=9))
+    add_stored(ledger, "goal", category_guess="sports", published_at=NOW)
+    add_stored(ledger, "tor", category_guess="sports", language="de", published_at=NOW)
+    add_stored(ledger, "vote", category_guess="politics", published_at=NOW - timedelta(days=9))
 
     def titles(**chosen: Any) -> list[str]:
         return [row["title"] for row in select_articles(ledger, Selection(**chosen))]
@@ -143,12 +147,12 @@ def test_selections_filter_by_category_language_and_date(ledger: sa.Engine) -> N
 
 
 def test_popularity_counts_feeds_and_links_inside_the_corpus(ledger: sa.Engine) -> None:
-    store_article(ledger, "quiet", published_at=NOW)
-    store_article(ledger, "carried", feeds=3, published_at=NOW - timedelta(days=2))
+    add_stored(ledger, "quiet", published_at=NOW)
+    add_stored(ledger, "carried", feeds=3, published_at=NOW - timedelta(days=2))
     target = (url_hash("https://post.example/linked"),)
-    store_article(ledger, "linked", published_at=NOW - timedelta(days=3))
+    add_stored(ledger, "linked", published_at=NOW - timedelta(days=3))
     for name in ("x", "y", "z"):
-        store_article(ledger, name, link_hashes=target, published_at=NOW - timedelta(days=5))
+        add_stored(ledger, name, link_hashes=target, published_at=NOW - timedelta(days=5))
     rows = select_articles(ledger, Selection(order="sources", limit=3))
     assert [(row["title"], row["popularity"]) for row in rows] == [
         ("linked", 4),
@@ -163,7 +167,7 @@ def test_full_texts_are_removed_by_age_and_the_row_says_so(
     for name, days in (("old", 40), ("new", 1)):
         at = NOW - timedelta(days=days)
         reference = write_full_text(local_store, url_hash(f"https://post.example/{name}"), "text")
-        store_article(ledger, name, at=at, full_text_ref=reference)
+        add_stored(ledger, name, at=at, full_text_ref=reference)
     assert missing_full_texts(ledger, local_store, since=NOW - timedelta(days=99)) == []
     assert expire_full_texts(ledger, local_store, keep_days=30, now=NOW) == 1
     assert expire_full_texts(ledger, local_store, keep_days=30, now=NOW) == 0
@@ -178,7 +182,7 @@ def test_full_texts_are_removed_by_age_and_the_row_says_so(
 def test_a_full_text_that_vanished_is_told(
     sqlite_ledger: sa.Engine, local_store: ObjectStore
 ) -> None:
-    store_article(sqlite_ledger, "first")
+    add_stored(sqlite_ledger, "first")
     since = NOW - timedelta(days=2)
     assert missing_full_texts(sqlite_ledger, local_store, since=since) == [
         "https://post.example/first"
@@ -216,7 +220,7 @@ def test_status_counts_feeds_articles_and_failures(ledger: sa.Engine) -> None:
     with write_transaction(ledger) as transaction:
         for name, state, score in (("a", "active", 100), ("b", "dead", 5), ("c", "rejected", 0)):
             upsert_feed(transaction, name, feed_url=name, status=state, health_score=score)
-    store_article(ledger, "first")
+    add_stored(ledger, "first")
     add_pending(ledger, "https://slow.example/x")
     with ledger.begin() as connection:
         connection.execute(

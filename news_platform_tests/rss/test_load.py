@@ -2,19 +2,18 @@
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import sqlalchemy as sa
 
 from news_platform.rss.export import export_days
-from news_platform.rss.ledger.article_queue import claim_articles, store_finding
+from news_platform.rss.ledger.article_queue import claim_articles, store_article
 from news_platform.rss.ledger.tables import RAW
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import open_engine, read_transaction
-from news_platform_tests.rss.claiming import finding
+from news_platform_tests.rss.claiming import article_row
 from news_platform_tests.rss.test_worker import add_pending
 
 START = datetime(2025, 11, 3, tzinfo=UTC)
@@ -62,8 +61,9 @@ def _work_all_day(url: str, owner: str, articles: int) -> None:
         now = START + timedelta(hours=12)
         for claim in claim_articles(engine, owner, limit=10, lease_seconds=600, now=now):
             with write_transaction(engine) as transaction:
-                found = replace(finding(claim), fetched_at=now)
-                assert store_finding(transaction, claim, found, now=now) == "stored"
+                row = article_row(claim, fetched_at=now)
+                result = store_article(transaction, claim, row, link_hashes=(), now=now)
+            assert result == "stored"
     engine.dispose()
 
 

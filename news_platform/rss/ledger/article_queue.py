@@ -1,10 +1,11 @@
-"""What a worker found into the ledger: stored, duplicate, skipped, tried again or given up.
+"""Claim pending articles for a worker and record in the ledger what became of each of them.
 
-All of it happens in one numbered change and only while the claim holds its row.
+An article is stored, a duplicate, skipped, deferred, or failed. Each result is written in one
+ledger transaction, and only while the worker's claim still holds the row.
 """
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -24,7 +25,7 @@ from news_platform.storage.sql.leases import (
     renew,
 )
 
-Result = Literal["stored", "revised", "unchanged", "duplicate_url", "duplicate_text", "lost"]
+StoreResult = Literal["stored", "revised", "unchanged", "duplicate_url", "duplicate_text", "lost"]
 
 _UNLOCKED: dict[str, Any] = {"lock_owner": "", "lock_at": None}
 _LEASES = LeaseTable(
@@ -109,53 +110,36 @@ def _is_due(*, lease_seconds: int, now: datetime) -> sa.ColumnElement[bool]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """An article read from the web; `clean_text` is already cut, the lengths are of the whole."""
+def store_article(
+    transaction: LedgerTransaction,
+    claim: ArticleClaim,
+    columns: Mapping[str, Any],
+    *,
+    link_hashes: Sequence[str],
+    now: datetime,
+) -> StoreResult:
+    """Store the article, or mark its row as a duplicate of the row that was there first.
 
-    final_url: str
-    final_url_hash: str
-    text_hash: str
-    fetched_at: datetime
-    published_at: datetime | None
-    language: str
-    title: str
-    subtitle: str
-    authors: tuple[str, ...]
-    section: str
-    tags: tuple[str, ...]
-    article_type: str
-    clean_text: str
-    clean_text_len: int
-    full_text_ref: str
-    full_text_len: int
-    word_count: int
-    out_links: tuple[str, ...]
-    link_hashes: tuple[str, ...]
-    category_guess: str
-
-
-def store_finding(
-    transaction: LedgerTransaction, claim: ArticleClaim, found: Finding, *, now: datetime
-) -> Result:
-    """Store the article, or mark its row as a duplicate of the one that was there first."""
+    `columns` are the columns of Raw that the page fills, `link_hashes` the URL hashes of the pages
+    it links to.
+    """
     row = transaction.connection.execute(
         sa.select(RAW).where(held_by(claim)).with_for_update()
     ).one_or_none()
     if row is None:
         return "lost"
-    main = _row_of_url(transaction, found.final_url_hash)
+    main = _row_of_url(transaction, columns["url_hash"])
     if main is not None and main != claim.row_id:
         _mark_duplicate(transaction, row, main=main, reason="url", now=now)
         return "duplicate_url"
-    twin = _row_of_text(transaction, found.text_hash, other_than=claim.row_id)
+    twin = _row_of_text(transaction, columns["text_hash"], other_than=claim.row_id)
     if twin is not None:
         _mark_duplicate(transaction, row, main=twin, reason="text", now=now)
         return "duplicate_text"
-    result = _revise(transaction, row, found, now=now) if row.text_hash else "stored"
-    _write_article(transaction, row, found, now=now)
-    _write_index(transaction, row, found, revised=result == "revised", now=now)
-    _write_links(transaction, claim.row_id, found.link_hashes)
+    result = _add_revision(transaction, row, columns, now=now) if row.text_hash else "stored"
+    _write_article(transaction, row, columns, now=now)
+    _write_index(transaction, row, columns, revised=result == "revised", now=now)
+    _write_links(transaction, claim.row_id, link_hashes)
     return result
 
 
@@ -273,11 +257,11 @@ def _add_to_main(
     )
 
 
-def _revise(
-    transaction: LedgerTransaction, row: sa.Row[Any], found: Finding, *, now: datetime
-) -> Result:
-    """Keep what changed between the stored text and the new one."""
-    if row.text_hash == found.text_hash:
+def _add_revision(
+    transaction: LedgerTransaction, row: sa.Row[Any], columns: Mapping[str, Any], *, now: datetime
+) -> StoreResult:
+    """Record what changed between the stored text and the new one."""
+    if row.text_hash == columns["text_hash"]:
         return "unchanged"
     count = sa.select(sa.func.count()).where(REVISIONS.c.row_id == row.row_id)
     transaction.connection.execute(
@@ -286,81 +270,62 @@ def _revise(
             rev_n=transaction.connection.execute(count).scalar_one() + 1,
             revised_at=now,
             old_text_hash=row.text_hash,
-            new_text_hash=found.text_hash,
-            delta=text_delta(row.clean_text, found.clean_text),
+            new_text_hash=columns["text_hash"],
+            delta=text_delta(row.clean_text, columns["clean_text"]),
         )
     )
     return "revised"
 
 
 def _write_article(
-    transaction: LedgerTransaction, row: sa.Row[Any], found: Finding, *, now: datetime
+    transaction: LedgerTransaction, row: sa.Row[Any], columns: Mapping[str, Any], *, now: datetime
 ) -> None:
-    moved = found.final_url_hash != row.url_hash
+    moved = columns["url_hash"] != row.url_hash
     aliases = with_text(row.aliases, row.article_url_canon) if moved else row.aliases
-    transaction.connection.execute(
-        sa.update(RAW)
-        .where(RAW.c.row_id == row.row_id)
-        .values(
-            **_UNLOCKED,
-            status="stored",
-            article_url_canon=found.final_url,
-            url_hash=found.final_url_hash,
-            text_hash=found.text_hash,
-            fetched_at=found.fetched_at,
-            # The page's own date, else the feed's.
-            published_at=found.published_at or row.published_at,
-            language=found.language,
-            title=found.title or row.title,
-            subtitle=found.subtitle,
-            authors=found.authors,
-            section=found.section,
-            tags=found.tags,
-            article_type=found.article_type,
-            clean_text=found.clean_text,
-            clean_text_len=found.clean_text_len,
-            full_text_ref=found.full_text_ref,
-            full_text_len=found.full_text_len,
-            full_text_expired_at=None,
-            word_count=found.word_count,
-            out_links=found.out_links,
-            category_guess=found.category_guess,
-            aliases=aliases,
-            processed_at=now,
-            stored_at=row.stored_at or now,
-            next_try_at=None,
-            error_msg="",
-            changed_seq=transaction.seq,
-        )
-    )
+    values = {
+        **columns,
+        **_UNLOCKED,
+        "status": "stored",
+        # The date and title of the page come first, those of the feed second.
+        "published_at": columns["published_at"] or row.published_at,
+        "title": columns["title"] or row.title,
+        "full_text_expired_at": None,
+        "aliases": aliases,
+        "processed_at": now,
+        "stored_at": row.stored_at or now,
+        "next_try_at": None,
+        "error_msg": "",
+        "changed_seq": transaction.seq,
+    }
+    transaction.connection.execute(sa.update(RAW).where(RAW.c.row_id == row.row_id).values(values))
 
 
 def _write_index(
     transaction: LedgerTransaction,
     row: sa.Row[Any],
-    found: Finding,
+    columns: Mapping[str, Any],
     *,
     revised: bool,
     now: datetime,
 ) -> None:
     facts: dict[str, Any] = {
-        "text_hash": found.text_hash,
-        "language": found.language,
-        "category_guess": found.category_guess,
+        "text_hash": columns["text_hash"],
+        "language": columns["language"],
+        "category_guess": columns["category_guess"],
         "changed_seq": transaction.seq,
     }
     index = ARTICLES_INDEX.c
-    if found.final_url_hash != row.url_hash:
-        _index_final_url(transaction, row, found, now=now)
+    if columns["url_hash"] != row.url_hash:
+        _index_final_url(transaction, row, columns, now=now)
     transaction.connection.execute(
         sa.update(ARTICLES_INDEX)
-        .where(index.url_hash == found.final_url_hash)
+        .where(index.url_hash == columns["url_hash"])
         .values(is_duplicate=False, reason="", rev_n=index.rev_n + int(revised), **facts)
     )
 
 
 def _index_final_url(
-    transaction: LedgerTransaction, row: sa.Row[Any], found: Finding, *, now: datetime
+    transaction: LedgerTransaction, row: sa.Row[Any], columns: Mapping[str, Any], *, now: datetime
 ) -> None:
     """Let the address in the feed point at the row that now bears the final one."""
     old = ARTICLES_INDEX.c.url_hash == row.url_hash
@@ -369,11 +334,11 @@ def _index_final_url(
         .where(old)
         .values(is_duplicate=True, reason="redirect", changed_seq=transaction.seq)
     )
-    if _row_of_url(transaction, found.final_url_hash) is None:
+    if _row_of_url(transaction, columns["url_hash"]) is None:
         transaction.connection.execute(
             sa.insert(ARTICLES_INDEX).values(
-                url_hash=found.final_url_hash,
-                article_url_canon=found.final_url,
+                url_hash=columns["url_hash"],
+                article_url_canon=columns["article_url_canon"],
                 row_id_raw=row.row_id,
                 first_seen=now,
                 last_seen=now,

@@ -15,7 +15,7 @@ from datetime import date, timedelta
 from news_platform.datasets.warc_paths import Warc, listing_path, parse_warc_path
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.commit.collected import collected_names_of_month
-from news_platform.storage.commit.markers import fingerprint
+from news_platform.storage.commit.markers import content_tag, fingerprint
 from news_platform.storage.objects.store import ObjectStore
 
 # Older months looked at in one tick: those not yet found complete, and resting ones in turn.
@@ -54,12 +54,13 @@ def fetch_listing(crawl: ObjectStore, root: ObjectStore, *, month: date) -> List
     info = crawl.find(path)
     if info is None:
         return None
-    remembered = read_copy(root, month=month)
-    if remembered is not None and remembered.etag == info.etag:
+    remembered, tag = read_copy(root, month=month), content_tag(crawl, path, info.etag)
+    # Version 0.1.0 remembered a local listing by its ETag, which names the inode.
+    if remembered is not None and remembered.etag in (tag, info.etag):
         return remembered
     lines = _lines(crawl.read(path, expected_size=info.size_bytes), path)
-    root.put(_copy_path(month), json.dumps({"etag": info.etag, "lines": lines}).encode())
-    return parse_listing(lines, month=month, etag=info.etag)
+    root.put(_copy_path(month), json.dumps({"etag": tag, "lines": lines}).encode())
+    return parse_listing(lines, month=month, etag=tag)
 
 
 def first_answering(sources: Sequence[ObjectStore], *, month: date) -> ObjectStore:

@@ -35,6 +35,7 @@ from news_platform.datasets.raw_news import raw_news_day_prefix, raw_news_path
 from news_platform.datasets.warc_paths import warc_day
 from news_platform.errors import InputError, StorageError
 from news_platform.isolation.worker import report
+from news_platform.storage.commit.markers import content_tag
 from news_platform.storage.commit.publish import publish
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 
@@ -233,7 +234,7 @@ def collect_warc(
             warc=name,
             day=day,
             source=source.uri(path),
-            source_etag=stream.etag or "",
+            source_etag=_source_tag(source, path, etag=stream.etag or "", root=root, day=day),
             source_bytes=stream.size_bytes,
             rows=found.rows,
             duplicates=found.duplicates,
@@ -294,6 +295,18 @@ def publish_warc(root: ObjectStore, marker: Collected, written: WrittenWarc) -> 
         marker_body=_kept_marker(root, marker) or dump_collected(marker),
         replaces=_folders_of(root, day, name),
     )
+
+
+def _source_tag(source: ObjectStore, path: str, *, etag: str, root: ObjectStore, day: date) -> str:
+    """Return what tells this content of the WARC from another.
+
+    Version 0.1.0 took the ETag of a local file, too; a marker with that tag stays as it is.
+    """
+    old_path = collected_path(day, path.rpartition("/")[2])
+    with suppress(StorageError):  # none there, or none that can be read
+        if parse_collected(root.read(old_path), path=old_path).source_etag == etag:
+            return etag
+    return content_tag(source, path, etag)
 
 
 def _kept_marker(root: ObjectStore, marker: Collected) -> bytes | None:

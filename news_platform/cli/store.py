@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from news_platform.cli.options import emit, json_option, resources_for, root_option
+from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.domain_store.building.gc import sweep_bucket
 from news_platform.domain_store.building.verify import verify_bucket
 from news_platform.domain_store.catalog import catalog_inputs, write_catalog
@@ -29,6 +30,7 @@ from news_platform.domain_store.staging.staged import built_ranges, wanted_range
 from news_platform.domain_store.stats import describe
 from news_platform.errors import NewsPlatformError
 from news_platform.resources import Resources, store_options
+from news_platform.storage.commit.markers import read_inputs
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.urls import registrable_domain
 
@@ -94,7 +96,11 @@ def build(root: str, as_json: bool, batch: str | None, rows: str | None) -> None
     opened = _open(root)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         if name is not None and rows is not None:
-            found = matching_rows(rows, options=store_options(opened.resources.settings))
+            found = matching_rows(
+                rows,
+                options=store_options(opened.resources.settings),
+                staged=read_inputs(opened.store, DOMAIN_BUCKETS.name).get(name),
+            )
             stage_rows(found, store=opened.store, batch=name, options=opened.options)
             staged = [name]
         else:

@@ -1,5 +1,6 @@
 """The ledger of raw_news: one marker per WARC, written last, telling what was taken from it."""
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -13,6 +14,8 @@ from news_platform.datasets.raw_news import raw_news_path
 from news_platform.errors import StorageError
 
 COLLECTED = "news/collected"
+# Where a WARC came from, by which run and when: none of it changes the rows.
+_CIRCUMSTANCES = ("source", "attempt", "collected_at")
 _MARKER = re.compile(rf"{COLLECTED}/(\d{{4}})/(\d{{2}})/(\d{{2}})/[^/]+\.json")
 
 
@@ -97,3 +100,15 @@ def parse_collected(body: bytes, *, path: str) -> Collected:
         return Collected(**document | {"day": date.fromisoformat(document["day"])})
     except (ValueError, TypeError, KeyError) as error:
         raise StorageError(f"not a collected marker: {path!r}", thing=path) from error
+
+
+def collected_digest(body: bytes) -> str:
+    """Return the SHA-256 of what a marker says of the rows; equal when a WARC gave the same."""
+    try:
+        document = json.loads(body)
+    except ValueError:
+        document = None
+    if isinstance(document, dict):
+        kept = {key: value for key, value in document.items() if key not in _CIRCUMSTANCES}
+        body = json.dumps(kept, sort_keys=True).encode()
+    return hashlib.sha256(body).hexdigest()

@@ -4,6 +4,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from news_platform.datasets.research_datasets import PartitionInfo
 
+DATASET = "domain_queue"
+
 
 class DomainQueueMessage(BaseModel):
     """One domain to survey."""

@@ -11,7 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from functools import partial
 
+from news_platform.datasets import domain_queue
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo, SeedQueueMessage
 from news_platform.domain_metadata.consumer import (
@@ -32,13 +34,21 @@ from news_platform.domain_metadata.raw_files import (
 )
 from news_platform.domain_metadata.results import reopen_for_repair
 from news_platform.errors import InputError
-from news_platform.storage.commit.markers import fingerprint, read_markers, write_marker
+from news_platform.storage.commit.markers import (
+    content_part,
+    current_inputs,
+    fingerprint,
+    fingerprint_of,
+    read_inputs,
+    read_markers,
+    write_marker,
+)
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import FetchOptions, WebFetcher
 
 _log = logging.getLogger(__name__)
 
-QUEUE_DATASET = "domain_queue"
+QUEUE_DATASET = domain_queue.DATASET
 METADATA_DATASET = "domain_metadata"
 # Results wait for the object store, not for us.
 _THREADS = 32
@@ -186,8 +196,8 @@ async def survey_batch(
 
 def queued_inputs(store: ObjectStore) -> dict[str, str]:
     """Return what each batch's survey stands on: the marker of its queue."""
-    markers = read_markers(store, QUEUE_DATASET)
+    surveyed, part = read_inputs(store, METADATA_DATASET), content_part(store)
     return {
-        key: fingerprint([f"{marker.path}\n{marker.etag}\n{marker.size_bytes}"])
-        for key, marker in markers.items()
+        key: current_inputs(surveyed.get(key), partial(fingerprint_of, [marker]), part=part)
+        for key, marker in read_markers(store, QUEUE_DATASET).items()
     }

@@ -4,7 +4,9 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator
+from functools import partial
 
+from news_platform.datasets.domain_queue import DATASET as QUEUE_DATASET
 from news_platform.datasets.research_datasets import (
     RAW_FOLDER,
     RAW_METADATA,
@@ -17,7 +19,12 @@ from news_platform.datasets.research_datasets import (
 )
 from news_platform.domain_metadata.messages import DroppedRecord
 from news_platform.errors import InputError
-from news_platform.storage.commit.markers import fingerprint_of
+from news_platform.storage.commit.markers import (
+    content_part,
+    current_inputs,
+    fingerprint_of,
+    read_inputs,
+)
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 
 # An asset page is no place for more.
@@ -25,7 +32,7 @@ _MAX_SHOWN_BYTES = 64 * 1024
 
 
 def raw_batches(store: ObjectStore) -> dict[str, str]:
-    """Return the fingerprint of every batch's research files by partition key, from one LIST."""
+    """Return the fingerprint of every batch's research files by partition key."""
     found: dict[str, list[ObjectInfo]] = {}
     for info in store.list(RAW_FOLDER):
         try:
@@ -34,7 +41,8 @@ def raw_batches(store: ObjectStore) -> dict[str, str]:
             continue  # a folder that is no batch holds nothing we read
         if seed is not None:
             found.setdefault(seed.partition_info.key, []).append(info)
-    return {key: fingerprint_of(infos) for key, infos in found.items()}
+    queued = read_inputs(store, QUEUE_DATASET)
+    return {key: _inputs(store, infos, built=queued.get(key)) for key, infos in found.items()}
 
 
 def misplaced_files(store: ObjectStore) -> dict[str, str]:
@@ -53,7 +61,12 @@ def misplaced_files(store: ObjectStore) -> dict[str, str]:
 
 def batch_fingerprint(store: ObjectStore, batch: PartitionInfo) -> str:
     """Return the fingerprint of one batch's research files."""
-    return fingerprint_of(_infos(store, batch))
+    queued = read_inputs(store, QUEUE_DATASET)
+    return _inputs(store, _infos(store, batch), built=queued.get(batch.key))
+
+
+def _inputs(store: ObjectStore, infos: list[ObjectInfo], *, built: str | None) -> str:
+    return current_inputs(built, partial(fingerprint_of, infos), part=content_part(store))
 
 
 def iter_seeds(store: ObjectStore, batch: PartitionInfo) -> Iterator[SeedQueueMessage]:

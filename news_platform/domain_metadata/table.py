@@ -18,7 +18,16 @@ from news_platform.datasets.domain_metadata_table import DOMAIN_METADATA_TABLE
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.pipeline import METADATA_DATASET
 from news_platform.domain_metadata.results import read_facts_file
-from news_platform.storage.commit.markers import Marker, fingerprint, read_markers, write_marker
+from news_platform.storage.commit.markers import (
+    Marker,
+    content_part,
+    current_inputs,
+    fingerprint,
+    fingerprint_of,
+    read_inputs,
+    read_markers,
+    write_marker,
+)
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table, write_table
 from news_platform.web.ai_bots import AI_BOTS
@@ -43,7 +52,11 @@ def surveyed_days(store: ObjectStore) -> dict[str, str]:
     days: dict[str, list[Marker]] = {}
     for key, marker in read_markers(store, METADATA_DATASET).items():
         days.setdefault(str(PartitionInfo.parse(key).date), []).append(marker)
-    return {day: _fingerprint(markers) for day, markers in days.items()}
+    tabled, part = read_inputs(store, TABLE_DATASET), content_part(store)
+    return {
+        day: current_inputs(tabled.get(day), partial(fingerprint_of, markers), part=part)
+        for day, markers in days.items()
+    }
 
 
 def tabled_days(store: ObjectStore) -> dict[str, str]:
@@ -207,7 +220,3 @@ def _write(
     report = TableReport(day, frame.height)
     write_marker(store, dataset, day, inputs=inputs, report=asdict(report))
     return report
-
-
-def _fingerprint(markers: Sequence[Marker]) -> str:
-    return fingerprint(f"{m.path}\n{m.etag}\n{m.size_bytes}" for m in markers)

@@ -1,7 +1,10 @@
 """Stored articles in, their clusters out: assigned in the ledger's band table, shown as Parquet."""
 
+import hashlib
+import io
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 
 import polars as pl
 import sqlalchemy as sa
@@ -12,13 +15,16 @@ from news_platform.near_duplicates.bands import BandTable
 from news_platform.near_duplicates.pipeline import Document, assign_clusters
 from news_platform.near_duplicates.sketch import SketchOptions
 from news_platform.storage.commit.markers import (
+    PartOf,
+    content_part,
+    current_inputs,
     fingerprint,
     fingerprint_of,
     read_markers,
     read_report,
     write_marker,
 )
-from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import path_values, scan_table, write_table
 from news_platform.storage.sql.engine import read_transaction
 
@@ -41,7 +47,7 @@ class ArticlesReport:
 def wanted_articles(store: ObjectStore) -> Mapping[str, str]:
     """Return what the clusters should stand on: all daily files of articles."""
     days = _days(store)
-    return {_WHOLE: fingerprint(f"{day}={inputs}" for day, inputs in days.items())} if days else {}
+    return {_WHOLE: _whole(days)} if days else {}
 
 
 def built_articles(store: ObjectStore) -> Mapping[str, str]:
@@ -53,8 +59,9 @@ def built_articles(store: ObjectStore) -> Mapping[str, str]:
 def cluster_articles(store: ObjectStore, *, engine: sa.Engine) -> ArticlesReport:
     """Judge the articles of every day whose file changed, then show all clusters."""
     days, options = _days(store), SketchOptions()
-    inputs = wanted_articles(store).get(_WHOLE, "")
-    changed = [day for day, seen in days.items() if _known_days(store).get(day) != seen]
+    inputs = _whole(days) if days else ""
+    known = _known_days(store)
+    changed = [day for day, seen in days.items() if known.get(day) != seen]
     assigned = list(
         assign_clusters(
             _read_articles(store, changed), engine=engine, collection=COLLECTION, options=options
@@ -87,12 +94,36 @@ def read_clusters(engine: sa.Engine) -> pl.DataFrame:
 
 def _days(store: ObjectStore) -> dict[str, str]:
     """Return the fingerprint of every daily file, with the options it is to be judged by."""
-    options = SketchOptions()
+    options, known = SketchOptions(), _known_days(store)
     by = f"{options.fingerprint}-{options.threshold}"
-    return {
-        path_values(info.path)["date"]: fingerprint([fingerprint_of([info]), by])
-        for info in store.list("articles", name_prefix="date=")
-    }
+    found: dict[str, str] = {}
+    for info in store.list("articles", name_prefix="date="):
+        day = path_values(info.path)["date"]
+        make = partial(_day_inputs, info, by)
+        part = content_part(store, _text_digest)
+        found[day] = current_inputs(str(known.get(day)), make, part=part)
+    return found
+
+
+def _day_inputs(info: ObjectInfo, options: str, part: PartOf) -> str:
+    return fingerprint([fingerprint_of([info], part), options])
+
+
+def _whole(days: Mapping[str, str]) -> str:
+    return fingerprint(f"{day}={inputs}" for day, inputs in days.items())
+
+
+def _text_digest(body: bytes) -> str:
+    """Return the SHA-256 of the columns that clusters depend on.
+
+    The others name where the root lies, and a copy of it should not be judged again.
+    """
+    try:
+        rows = pl.read_parquet(io.BytesIO(body), columns=["url_hash", "clean_text"])
+        body = rows.write_ndjson().encode()
+    except (pl.exceptions.PolarsError, OSError):
+        pass  # The run that reads the damaged file reports it; a sensor only compares.
+    return hashlib.sha256(body).hexdigest()
 
 
 def _known_days(store: ObjectStore) -> Mapping[str, object]:

@@ -19,7 +19,6 @@ from news_platform.storage.commit import collected
 from news_platform.storage.commit.markers import (
     delete_marker,
     fingerprint,
-    fingerprint_of,
     read_markers,
     write_marker,
 )
@@ -29,7 +28,7 @@ from news_platform.storage.parquet import read_table, scan_table, write_table
 
 def wanted_days(store: ObjectStore) -> Mapping[str, str]:
     """Return what the clusters of every day should stand on: its WARCs and today's options."""
-    return collected.wanted_days(store, built=built_days(store), inputs=_inputs)
+    return collected.wanted_days(store, built=built_days(store), inputs=_with_options)
 
 
 def built_days(store: ObjectStore) -> Mapping[str, str]:
@@ -48,12 +47,13 @@ def cluster_day(store: ObjectStore, day: str) -> ClusterReport | None:
         delete_marker(store, NEAR_DUPLICATES.name, day)
         store.delete([near_duplicates_path(day)])
         return None
+    inputs = collected.day_inputs(
+        store, markers, built=built_days(store).get(day), inputs=_with_options
+    )
     options = SketchOptions()
     found = cluster_documents(lambda: _read_pages(store, markers), options=options)
     write_table(store, near_duplicates_path(day), _frame(found), NEAR_DUPLICATES)
-    write_marker(
-        store, NEAR_DUPLICATES.name, day, inputs=_inputs(markers), report=asdict(found.report)
-    )
+    write_marker(store, NEAR_DUPLICATES.name, day, inputs=inputs, report=asdict(found.report))
     return found.report
 
 
@@ -72,9 +72,9 @@ def day_problems(store: ObjectStore, day: str) -> list[str]:
     ]
 
 
-def _inputs(markers: Sequence[ObjectInfo]) -> str:
+def _with_options(inputs: str) -> str:
     options = SketchOptions()
-    return fingerprint([fingerprint_of(markers), options.fingerprint, str(options.threshold)])
+    return fingerprint([inputs, options.fingerprint, str(options.threshold)])
 
 
 def _read_pages(store: ObjectStore, markers: Sequence[ObjectInfo]) -> Iterator[Document]:

@@ -30,7 +30,14 @@ from news_platform.source_records.snapshot import (
     Snapshot,
     failed_snapshot,
 )
-from news_platform.storage.commit.markers import fingerprint, read_markers, write_marker
+from news_platform.storage.commit.markers import (
+    content_part,
+    current_inputs,
+    fingerprint,
+    read_inputs,
+    read_markers,
+    write_marker,
+)
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import parquet_bytes, read_table
 
@@ -90,13 +97,14 @@ def build_institution(
     """Cut every snapshot of an institution and replace its records, quarantine and marker."""
     declare_options(store, options.segment)
     infos = _snapshots(store, institution_folder(institution))
+    built = built_institutions(store).get(institution)
+    inputs = _fingerprint(infos, _options_fingerprint(options.segment), store=store, built=built)
     results = list(_iter_results(infos, store=store, options=options))
     records = [record for result in results for record in result.records]
     failures = [result.failure for result in results if result.failure]
     report = _report(institution, results, records=records, samples=options.samples)
     store.put(records_path(institution), parquet_bytes(record_rows(records), SOURCE_RECORDS))
     _put_quarantine(store, institution, failures)
-    inputs = _fingerprint(infos, _options_fingerprint(options.segment))
     write_marker(store, DATASET, institution, inputs=inputs, report=_plain(report))
     return report
 
@@ -119,12 +127,16 @@ def wanted_institutions(store: ObjectStore) -> dict[str, str]:
         institution = institution_of(info.path)
         if institution:
             found[institution].append(info)
-    return {institution: _fingerprint(infos, options) for institution, infos in found.items()}
+    built = built_institutions(store)
+    return {
+        institution: _fingerprint(infos, options, store=store, built=built.get(institution))
+        for institution, infos in found.items()
+    }
 
 
 def built_institutions(store: ObjectStore) -> dict[str, str]:
     """Return what every institution's records were built from."""
-    return {key: marker.inputs for key, marker in read_markers(store, DATASET).items()}
+    return read_inputs(store, DATASET)
 
 
 def record_problems(institution: str, *, store: ObjectStore) -> list[str]:
@@ -143,9 +155,13 @@ def _snapshots(store: ObjectStore, folder: str) -> list[ObjectInfo]:
     return [info for info in store.list(folder) if info.path.lower().endswith(SUFFIXES)]
 
 
-def _fingerprint(infos: list[ObjectInfo], options: str) -> str:
-    parts = (f"{info.path}\n{info.etag}\n{info.size_bytes}" for info in infos)
-    return fingerprint([f"segmenter {SEGMENTER_VERSION}", f"options {options}", *parts])
+def _fingerprint(
+    infos: list[ObjectInfo], options: str, *, store: ObjectStore, built: str | None
+) -> str:
+    fixed = (f"segmenter {SEGMENTER_VERSION}", f"options {options}")
+    return current_inputs(
+        built, lambda part: fingerprint([*fixed, *map(part, infos)]), part=content_part(store)
+    )
 
 
 def _options_fingerprint(options: SegmentOptions) -> str:

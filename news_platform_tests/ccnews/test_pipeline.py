@@ -1,6 +1,8 @@
 """Collecting one WARC: rows, marker, replacement, and nothing at all when the WARC is bad."""
 
+import hashlib
 import json
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 
 from news_platform.ccnews.page import PageOptions
 from news_platform.ccnews.scan import scan_news
-from news_platform.datasets.collected import collected_path, parse_collected
+from news_platform.datasets.collected import collected_path, dump_collected, parse_collected
 from news_platform.datasets.raw_news import RAW_NEWS_ORDER
 from news_platform.errors import InputError
 from news_platform.storage.objects.store import ObjectStore, open_store
@@ -53,7 +55,7 @@ def test_a_warc_becomes_files_by_language_and_a_marker(
     assert marker.languages == {"en": 2, "nl": 2, "fr": 2}
     assert marker.dropped == {"not_html": 1, "revisit_record": 1}
     assert marker.source_bytes == crawl.head(PATH).size_bytes
-    assert marker.source_etag == crawl.head(PATH).etag
+    assert marker.source_etag == hashlib.sha256(crawl.read(PATH)).hexdigest()
     assert (marker.attempt, marker.collected_at) == ("a-1", NOW.isoformat())
     assert marker.bytes == sum(
         info.size_bytes for info in any_store.list() if info.path.endswith(".parquet")
@@ -170,3 +172,33 @@ def test_plain_polars_reads_the_files_that_lie_there(
     rows = pl.read_parquet(f"{local_store.local_folder}/news/raw/", hive_partitioning=True)
     assert rows.height == 6
     assert set(rows["main_lang"]) == {"fr", "en", "nl"}
+
+
+def test_a_copy_of_a_warc_has_the_same_tag_and_another_content_another(
+    crawl: ObjectStore, tmp_path: Path
+) -> None:
+    copy = open_store(str(tmp_path / "copy"))
+    copy.put(PATH, crawl.read(PATH))
+    other = write_crawl(tmp_path / "other", {PATH: mixed_pages(3)})
+    tags = [
+        collect_here(
+            PATH,
+            source=source,
+            root=open_store(str(tmp_path / f"root-{number}")),
+            scratch=tmp_path / f"s-{number}",
+        ).source_etag
+        for number, source in enumerate((crawl, copy, other))
+    ]
+    assert tags[0] == tags[1] != tags[2]
+
+
+def test_a_marker_with_the_etag_of_the_local_warc_stays_as_it_is(
+    crawl: ObjectStore, any_store: ObjectStore, tmp_path: Path
+) -> None:
+    path = collected_path(DAY, NAME)
+    marker = collect_here(PATH, source=crawl, root=any_store, scratch=tmp_path / "s")
+    # As version 0.1.0 wrote it.
+    old = dump_collected(replace(marker, source_etag=crawl.head(PATH).etag, attempt="old"))
+    any_store.put(path, old)
+    collect_here(PATH, source=crawl, root=any_store, scratch=tmp_path / "t")
+    assert any_store.read(path) == old

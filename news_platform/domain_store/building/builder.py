@@ -1,5 +1,6 @@
 """Writes the next generation of one bucket: merge, index, manifest, commit, view."""
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -101,10 +102,12 @@ class Builder:
         self, bucket: int, base: Current, segments: list[Segment], ranges: list[pl.DataFrame]
     ) -> Index:
         file = build_index(segments, ranges, bucket=bucket, uri=self.store.uri)
-        name = base.file_name("index", file.body.decode())
+        table_body = parquet_bytes(file.ranges, RANGES)
+        # The table says all that the index says, but for the place of the root.
+        name = base.file_name("index", hashlib.sha256(table_body).hexdigest())
         path, table = index_path(bucket, name), ranges_path(bucket, name)
         self.uploads.put(path, file.body)
-        self.uploads.put(table, parquet_bytes(file.ranges, RANGES))
+        self.uploads.put(table, table_body)
         return Index(path, len(file.body), table, sparse=file.sparse, **sums(file.ranges))
 
     def _commit(

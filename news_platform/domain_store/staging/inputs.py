@@ -4,12 +4,18 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 
 from news_platform.datasets.domain_buckets import ROOT as STAGED
 from news_platform.domain_store.layout import checked_batch
 from news_platform.errors import InputError
 from news_platform.storage.commit import collected
-from news_platform.storage.commit.markers import fingerprint_of, read_markers
+from news_platform.storage.commit.markers import (
+    content_part,
+    current_inputs,
+    fingerprint_of,
+    read_inputs,
+)
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -31,8 +37,9 @@ def wanted_days(store: ObjectStore) -> Mapping[str, str]:
 
 def staged_days(store: ObjectStore) -> Mapping[str, str]:
     """Return what every day in stage 1 was built from; batches of other crawls are left out."""
-    markers = read_markers(store, STAGED)
-    return {key: marker.inputs for key, marker in markers.items() if _DAY.fullmatch(key)}
+    return {
+        key: inputs for key, inputs in read_inputs(store, STAGED).items() if _DAY.fullmatch(key)
+    }
 
 
 def day_rows(store: ObjectStore, day: str) -> Rows | None:
@@ -43,9 +50,11 @@ def day_rows(store: ObjectStore, day: str) -> Rows | None:
     markers = collected.list_collected_day(store, date.fromisoformat(day))
     if not markers:
         return None
+    # Before the markers are read: what changes meanwhile leaves the day stale, not wrong.
+    inputs = collected.day_inputs(store, markers, built=staged_days(store).get(day))
     found = collected.parse_listed(store, markers)
     paths = tuple(path for marker in found for path in marker.news_paths().values())
-    return Rows(store, paths, fingerprint_of(markers))
+    return Rows(store, paths, inputs)
 
 
 def crawl_name(batch: str) -> str:
@@ -56,8 +65,11 @@ def crawl_name(batch: str) -> str:
     return checked_batch(batch)
 
 
-def matching_rows(pattern: str, *, options: StoreOptions) -> Rows:
-    """Return the Parquet files that a pattern names (`*`, `?`, `**`), on disk or behind a URL."""
+def matching_rows(pattern: str, *, options: StoreOptions, staged: str | None = None) -> Rows:
+    """Return the Parquet files that a pattern names (`*`, `?`, `**`), on disk or behind a URL.
+
+    `staged` is the fingerprint of the files that the batch is staged from, None when it is new.
+    """
     fixed = re.split(r"[*?]", pattern, maxsplit=1)[0]
     folder, _, _ = fixed.rpartition("/")
     store = open_store(folder or ("/" if pattern.startswith("/") else "."), options=options)
@@ -65,7 +77,8 @@ def matching_rows(pattern: str, *, options: StoreOptions) -> Rows:
     infos = [info for info in store.list() if wanted.fullmatch(info.path)]
     if not infos:
         raise InputError(f"no file matches {pattern!r}", thing=pattern)
-    return Rows(store, tuple(info.path for info in infos), fingerprint_of(infos))
+    inputs = current_inputs(staged, partial(fingerprint_of, infos), part=content_part(store))
+    return Rows(store, tuple(info.path for info in infos), inputs)
 
 
 def _pattern(glob: str) -> re.Pattern[str]:

@@ -15,11 +15,12 @@ from news_platform.datasets.collected import (
     COLLECTED,
     Collected,
     collected_day,
+    collected_digest,
     collected_prefix,
     collected_warc,
     parse_collected,
 )
-from news_platform.storage.commit.markers import fingerprint_of
+from news_platform.storage.commit.markers import content_part, current_inputs, fingerprint_of
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 
 # The inputs of a day whose markers are gone while something built from them is still stored.
@@ -80,20 +81,40 @@ def newest_collected_days(store: ObjectStore, *, count: int) -> list[date]:
 def wanted_days(
     store: ObjectStore,
     *,
-    built: Iterable[str],
-    inputs: Callable[[Sequence[ObjectInfo]], str] = fingerprint_of,
+    built: Mapping[str, str],
+    inputs: Callable[[str], str] = str,
 ) -> Mapping[str, str]:
     """Return the fingerprint that each day should be built from, by the day's ISO date.
 
-    `inputs` computes it from the day's markers. A day in `built` that has no markers any more maps
-    to REMOVED, so that its output is removed too.
+    `built` has the fingerprints that days were built from. A day in it that has no markers any more
+    maps to REMOVED, so that its output is removed too. `inputs` is that of `day_inputs`.
     """
     by_day: dict[str, list[ObjectInfo]] = defaultdict(list)
-    for info in store.list(COLLECTED):
-        if day := collected_day(info.path):
-            by_day[day].append(info)
-    removed = {day: REMOVED for day in built if day not in by_day}
-    return {day: inputs(infos) for day, infos in by_day.items()} | removed
+    for info in list_collected(store):
+        by_day[str(collected_day(info.path))].append(info)
+    wanted = {
+        day: day_inputs(store, markers, built=built.get(day), inputs=inputs)
+        for day, markers in by_day.items()
+    }
+    return wanted | {day: REMOVED for day in built if day not in by_day}
+
+
+def day_inputs(
+    store: ObjectStore,
+    markers: Sequence[ObjectInfo],
+    *,
+    built: str | None,
+    inputs: Callable[[str], str] = str,
+) -> str:
+    """Return the fingerprint of a day's markers, in the form of `built` where that is current.
+
+    `inputs` adds what else the day's output depends on.
+    """
+    return current_inputs(
+        built,
+        lambda part: inputs(fingerprint_of(markers, part)),
+        part=content_part(store, collected_digest),
+    )
 
 
 def _read(store: ObjectStore, info: ObjectInfo) -> Collected:

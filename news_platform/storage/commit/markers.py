@@ -6,14 +6,42 @@ a sensor compares, the body carries the report of the run.
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
 from urllib.parse import quote, unquote
 
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 
 _FINGERPRINT_HEX = 16
+# The markers of ten years of the crawl, 18 WARCs per day: a sensor reads each of them once.
+_REMEMBERED_DIGESTS = 1 << 16
+
+
+class StoredObject(Protocol):
+    """What a listing says of an object: an `ObjectInfo` or a `Marker`."""
+
+    @property
+    def path(self) -> str:
+        """Return the path relative to the root."""
+        ...
+
+    @property
+    def etag(self) -> str:
+        """Return the ETag."""
+        ...
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the size."""
+        ...
+
+
+PartOf = Callable[[StoredObject], str]
+Digest = Callable[[bytes], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +63,55 @@ def fingerprint(parts: Iterable[str]) -> str:
     return digest.hexdigest()[:_FINGERPRINT_HEX]
 
 
-def fingerprint_of(infos: Iterable[ObjectInfo]) -> str:
-    """Return the fingerprint of objects by their names, tags and sizes."""
-    return fingerprint(f"{info.path}\n{info.etag}\n{info.size_bytes}" for info in infos)
+def fingerprint_of(objects: Iterable[StoredObject], part: PartOf | None = None) -> str:
+    """Return the fingerprint of objects, each given by `part` or else by path, ETag and size."""
+    return fingerprint(map(part or etag_part, objects))
+
+
+def etag_part(stored: StoredObject) -> str:
+    """Return what an object adds to a fingerprint, as its listing shows it."""
+    return f"{stored.path}\n{stored.etag}\n{stored.size_bytes}"
+
+
+def content_part(store: ObjectStore, digest: Digest | None = None) -> PartOf:
+    """Return the function that gives what an object adds to a fingerprint by its content.
+
+    An object store derives ETags from content, so they are used as they are. The ETag of a local
+    file is its inode and time of change, which differ in every copy of a root: local files are read
+    instead. `digest` may leave out of a file what does not matter to those who follow it.
+    """
+    if store.local_folder is None:
+        return etag_part
+    return lambda stored: f"{stored.path}\n{content_tag(store, stored.path, stored.etag, digest)}"
+
+
+def content_tag(store: ObjectStore, path: str, etag: str, digest: Digest | None = None) -> str:
+    """Return the ETag of a remote object or the digest of a local file."""
+    folder = store.local_folder
+    return etag if folder is None else _file_digest(folder / path, etag, digest)
+
+
+@lru_cache(_REMEMBERED_DIGESTS)
+def _file_digest(path: Path, etag: str, digest: Digest | None) -> str:
+    """Return the digest of a file, which is read once for each of its ETags."""
+    try:
+        if digest is not None:
+            return digest(path.read_bytes())
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        # Deleted since it was listed. Nothing was built from its ETag, so the caller looks again.
+        return etag
+
+
+def current_inputs(built: str | None, make: Callable[[PartOf], str], *, part: PartOf) -> str:
+    """Return the fingerprint that `make` gives for the inputs as they are now.
+
+    Version 0.1.0 used ETags for local files, too. Where `built` is such a fingerprint and the
+    inputs are untouched, it is returned, so that an old root does not become stale.
+    """
+    by_etag = make(etag_part)
+    return by_etag if built == by_etag else make(part)
 
 
 def write_marker(
@@ -65,6 +139,11 @@ def read_markers(store: ObjectStore, dataset: str) -> dict[str, Marker]:
     infos = sorted(store.list(_folder(dataset)), key=lambda info: (info.modified_at, info.path))
     markers = (_marker(info) for info in infos)
     return {marker.partition: marker for marker in markers}
+
+
+def read_inputs(store: ObjectStore, dataset: str) -> dict[str, str]:
+    """Return the fingerprint that every partition was built from."""
+    return {key: marker.inputs for key, marker in read_markers(store, dataset).items()}
 
 
 def read_report(store: ObjectStore, marker: Marker) -> dict[str, object]:

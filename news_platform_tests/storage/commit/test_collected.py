@@ -2,15 +2,22 @@
 
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 
 import pytest
 
-from news_platform.datasets.collected import Collected, collected_path, dump_collected
+from news_platform.datasets.collected import (
+    Collected,
+    collected_digest,
+    collected_path,
+    dump_collected,
+)
 from news_platform.errors import StorageError
 from news_platform.storage.commit.collected import (
     REMOVED,
     collected_names,
     collected_names_of_month,
+    day_inputs,
     list_collected,
     list_collected_day,
     newest_collected_days,
@@ -19,7 +26,7 @@ from news_platform.storage.commit.collected import (
     wanted_days,
 )
 from news_platform.storage.commit.markers import fingerprint, fingerprint_of
-from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore, open_store
 
 DAY = date(2025, 11, 1)
 LATER = date(2025, 11, 9)
@@ -72,7 +79,7 @@ def test_foreign_files_are_ignored_everywhere(root: ObjectStore) -> None:
     assert collected_names_of_month(root, month=DAY) == {"a b.warc.gz", "c.warc.gz", "d.warc.gz"}
     assert newest_collected_days(root, count=9) == [LATER, DAY]
     assert len(list_collected(root)) == 3
-    assert wanted_days(root, built=()).keys() == {"2025-11-01", "2025-11-09"}
+    assert wanted_days(root, built={}).keys() == {"2025-11-01", "2025-11-09"}
 
 
 def test_markers_come_in_the_order_of_days_and_names(root: ObjectStore) -> None:
@@ -84,18 +91,67 @@ def test_markers_come_in_the_order_of_days_and_names(root: ObjectStore) -> None:
 
 
 def test_a_day_is_wanted_by_the_fingerprint_of_its_markers(root: ObjectStore) -> None:
-    wanted = wanted_days(root, built=["2025-11-01", "2024-02-29"])
+    old = fingerprint_of(list_collected_day(root, DAY))
+    wanted = wanted_days(root, built={"2025-11-01": old, "2024-02-29": "f" * 16})
     assert wanted == {
-        "2025-11-01": fingerprint_of(list_collected_day(root, DAY)),
-        "2025-11-09": fingerprint_of(list_collected_day(root, LATER)),
+        "2025-11-01": old,
+        "2025-11-09": day_inputs(root, list_collected_day(root, LATER), built=None),
         "2024-02-29": REMOVED,
     }
 
 
+def test_a_day_is_wanted_the_same_in_every_folder(tmp_path: Path) -> None:
+    roots = [open_store(str(tmp_path / name)) for name in ("one", "another-one")]
+    for number, store in enumerate(roots):
+        store.put(
+            collected_path(DAY, "c.warc.gz"),
+            dump_collected(
+                replace(
+                    MARKER,
+                    warc="c.warc.gz",
+                    source=f"{store.url}/crawl/c.warc.gz",
+                    attempt=str(number),
+                    collected_at=f"2025-11-0{number + 1}T20:00:00+00:00",
+                )
+            ),
+        )
+    one, another = (wanted_days(store, built={}) for store in roots)
+    assert one == another
+    # Version 0.1.0 made another fingerprint, which no copy of a root could keep.
+    assert one["2025-11-01"] != fingerprint_of(list_collected_day(roots[0], DAY))
+
+
+@pytest.mark.parametrize(
+    "change", [{"rows": 1}, {"bytes": 1}, {"source_etag": "u"}, {"extractor_version": "2"}]
+)
+def test_a_day_changes_with_what_was_collected(
+    any_store: ObjectStore, change: dict[str, int | str]
+) -> None:
+    path = collected_path(DAY, "c.warc.gz")
+    any_store.put(path, dump_collected(MARKER))
+    before = wanted_days(any_store, built={})
+    any_store.put(path, dump_collected(replace(MARKER, **change)))  # type: ignore[arg-type]
+    assert wanted_days(any_store, built={}) != before
+
+
+def test_a_day_built_by_etags_changes_with_its_markers(local_store: ObjectStore) -> None:
+    path = collected_path(DAY, "c.warc.gz")
+    local_store.put(path, dump_collected(MARKER))
+    built = {"2025-11-01": fingerprint_of(list_collected_day(local_store, DAY))}
+    assert wanted_days(local_store, built=built) == built
+    local_store.put(path, dump_collected(replace(MARKER, rows=1)))
+    assert wanted_days(local_store, built=built) != built
+
+
+def test_the_digest_of_a_broken_marker_is_that_of_its_bytes() -> None:
+    assert collected_digest(b"{") != collected_digest(b"[]") != collected_digest(b"[1]")
+    assert collected_digest(b'{"rows": 1}') == collected_digest(b'{"attempt": "a", "rows": 1}')
+
+
 def test_a_reader_may_add_its_options_to_the_fingerprint(root: ObjectStore) -> None:
-    wanted = wanted_days(root, built=(), inputs=lambda infos: fingerprint([str(len(infos)), "o"]))
-    assert wanted["2025-11-01"] == fingerprint(["2", "o"])
-    assert wanted["2025-11-09"] == fingerprint(["1", "o"])
+    plain = wanted_days(root, built={})
+    wanted = wanted_days(root, built={}, inputs=lambda inputs: fingerprint([inputs, "o"]))
+    assert wanted == {day: fingerprint([inputs, "o"]) for day, inputs in plain.items()}
 
 
 def test_a_broken_marker_is_named(local_store: ObjectStore) -> None:

@@ -1,19 +1,26 @@
 """Markers say what each partition was built from, by their names alone."""
 
 from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from news_platform.errors import StorageError
 from news_platform.storage.commit.markers import (
+    content_part,
+    content_tag,
+    current_inputs,
     delete_marker,
+    etag_part,
     fingerprint,
     fingerprint_of,
+    read_inputs,
     read_markers,
     read_report,
     write_marker,
 )
-from news_platform.storage.objects.store import ObjectInfo, ObjectStore
+from news_platform.storage.objects.store import ObjectInfo, ObjectStore, open_store
 from news_platform_tests.storage.conftest import Remote
 
 PARTITIONS = ["2025-11-01", "cc|news & media|2025-11-01", "0000-0015", "all", "ü/é@x~y", "50%"]
@@ -44,11 +51,69 @@ def test_a_fingerprint_of_objects_sees_name_tag_and_size_but_not_time() -> None:
         assert base != fingerprint_of([_info("a"), changed])
 
 
+def test_a_fingerprint_by_content_is_the_same_in_every_copy_of_a_root(tmp_path: Path) -> None:
+    found = []
+    for name in ("one", "other"):
+        store = open_store(str(tmp_path / name))
+        store.put("a/b.json", b"content")
+        infos = list(store.list("a"))
+        found.append((fingerprint_of(infos), fingerprint_of(infos, content_part(store))))
+    (etags, content), (other_etags, other_content) = found
+    assert etags != other_etags
+    assert content == other_content
+
+
+def test_a_fingerprint_by_content_sees_name_and_content(any_store: ObjectStore) -> None:
+    def seen(path: str, body: bytes) -> str:
+        any_store.put(path, body)
+        info = any_store.head(path)
+        return fingerprint_of([info], content_part(any_store))
+
+    first = seen("a", b"1")
+    assert seen("b", b"1") != first
+    assert seen("a", b"2") != first
+    assert seen("a", b"1") == first
+
+
+def test_a_digest_may_leave_out_a_part_of_the_content(local_store: ObjectStore) -> None:
+    part = content_part(local_store, lambda body: body.partition(b"#")[0].decode())
+    local_store.put("a", b"1#yesterday")
+    before = part(local_store.head("a"))
+    local_store.put("a", b"1#today")
+    assert part(local_store.head("a")) == before == "a\n1"
+    local_store.put("a", b"2#today")
+    assert part(local_store.head("a")) != before
+
+
+def test_a_remote_object_is_not_read_for_its_fingerprint(remote: Remote) -> None:
+    remote.store.put("a", b"1")
+    info = remote.store.head("a")
+    assert content_part(remote.store)(info) == etag_part(info)
+    assert content_tag(remote.store, "a", info.etag) == info.etag
+
+
+def test_a_file_deleted_since_its_listing_goes_by_its_etag(local_store: ObjectStore) -> None:
+    local_store.put("a", b"1")
+    info = local_store.head("a")
+    local_store.delete(["a"])
+    assert content_tag(local_store, "a", info.etag) == info.etag
+
+
+def test_what_was_built_by_etags_stays_current_while_inputs_are_untouched(
+    local_store: ObjectStore,
+) -> None:
+    local_store.put("a", b"1")
+    make, part = partial(fingerprint_of, [local_store.head("a")]), content_part(local_store)
+    assert current_inputs(make(etag_part), make, part=part) == make(etag_part)
+    assert current_inputs(None, make, part=part) == make(part)
+    assert current_inputs("f" * 16, make, part=part) == make(part)
+
+
 def test_every_partition_key_comes_back_as_it_went(any_store: ObjectStore) -> None:
     for number, partition in enumerate(PARTITIONS):
         write_marker(any_store, "ds", partition, inputs=f"{number:016x}", report={"rows": number})
     markers = read_markers(any_store, "ds")
-    assert {key: marker.inputs for key, marker in markers.items()} == {
+    assert read_inputs(any_store, "ds") == {
         partition: f"{number:016x}" for number, partition in enumerate(PARTITIONS)
     }
     assert read_report(any_store, markers["50%"]) == {"rows": 5}

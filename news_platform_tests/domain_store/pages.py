@@ -1,6 +1,7 @@
 """Small raw_news frames for tests, and a store built from them."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 
 import polars as pl
@@ -82,7 +83,7 @@ def urls(store: ObjectStore, domains: Iterable[str]) -> dict[str, list[str]]:
 
 
 def collect(store: ObjectStore, days: Mapping[str, Sequence[str]]) -> None:
-    """Put raw_news rows of these days and their markers under a root, as the crawl's room does."""
+    """Put raw_news rows of these days and their markers under a root, as ccnews does."""
     for day, hosts in days.items():
         when = date.fromisoformat(day)
         name = f"CC-NEWS-{when:%Y%m%d}004549-04954.warc.gz"
@@ -91,7 +92,8 @@ def collect(store: ObjectStore, days: Mapping[str, Sequence[str]]) -> None:
             path = raw_news_path(when, str(language), filename=name)
             write_table(store, path, part, RAW_NEWS)
         languages = {str(language): part.height for (language,), part in parts.items()}
-        store.put(collected_path(when, name), dump_collected(_marker(name, when, languages)))
+        marker = replace(_marker(name, when, languages), source_etag=fingerprint(hosts))
+        store.put(collected_path(when, name), dump_collected(marker))
 
 
 def _marker(name: str, day: date, languages: Mapping[str, int]) -> Collected:

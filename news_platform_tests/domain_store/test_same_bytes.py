@@ -1,0 +1,164 @@
+"""The same days in two folders give the same files, but for the path of the root in the index."""
+
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from news_platform.datasets.collected import collected_prefix, dump_collected, parse_collected
+from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
+from news_platform.domain_store.building.verify import verify_bucket
+from news_platform.domain_store.catalog import catalog_inputs, write_catalog
+from news_platform.domain_store.layout import range_keys
+from news_platform.domain_store.pipeline import build_range, compact_buckets
+from news_platform.domain_store.staging.inputs import (
+    day_rows,
+    matching_rows,
+    staged_days,
+    wanted_days,
+)
+from news_platform.domain_store.staging.stage import stage_rows
+from news_platform.domain_store.staging.staged import built_ranges, wanted_ranges
+from news_platform.storage.commit.markers import fingerprint_of, read_inputs
+from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
+from news_platform_tests.domain_store.pages import NOW, SMALL, collect, news_rows, urls
+
+DAYS = {
+    "2025-11-01": ["uk.co.bbc", "org.a", "uk.co.bbc"],
+    "2025-11-02": ["org.a", "com.c"],
+}
+LATER = {"2025-11-03": ["uk.co.bbc", "com.d"]}
+DOMAINS = ("bbc.co.uk", "a.org", "c.com", "d.com")
+
+
+def _open(folder: Path) -> ObjectStore:
+    return open_store(str(folder))
+
+
+def _collect(store: ObjectStore, days: dict[str, list[str]], *, attempt: str) -> None:
+    """Collect as another run would at another time, from a crawl at another place."""
+    collect(store, days)
+    for info in list(store.list("news/collected")):
+        marker = parse_collected(store.read(info.path), path=info.path)
+        changed = replace(marker, source=f"{store.url}/crawl", attempt=attempt)
+        store.put(info.path, dump_collected(changed))
+
+
+def _stage_stale(store: ObjectStore) -> list[str]:
+    built, wanted = staged_days(store), wanted_days(store)
+    stale = sorted(day for day in wanted if wanted[day] != built.get(day))
+    for day in stale:
+        stage_rows(day_rows(store, day), store=store, batch=day, options=SMALL)
+    return stale
+
+
+def _build(store: ObjectStore) -> None:
+    for key in range_keys(SMALL.buckets):
+        build_range(key, store=store, options=SMALL, now=NOW)
+    write_catalog(store, inputs=catalog_inputs(store) or "")
+
+
+def _files(store: ObjectStore) -> dict[str, bytes]:
+    """Return every file, with ROOT in the place of the root."""
+    own = ("domain_buckets", "domain_store", "domain_catalog", "markers")
+    paths = [info.path for folder in own for info in store.list(folder)]
+    return {path: store.read(path).replace(store.url.encode(), b"ROOT") for path in paths}
+
+
+def test_two_folders_get_the_same_files(tmp_path: Path) -> None:
+    found = []
+    # Of the same length: the manifest says how long the index is, which has the path in it.
+    for name in ("one", "two"):
+        store = _open(tmp_path / name)
+        _collect(store, DAYS, attempt=name)
+        _stage_stale(store)
+        _build(store)
+        _collect(store, LATER, attempt=name)
+        assert _stage_stale(store) == ["2025-11-03"]
+        _build(store)
+        compact_buckets(range(SMALL.buckets), store=store, options=SMALL, now=NOW)
+        found.append(_files(store))
+    assert found[0].keys() == found[1].keys()
+    assert found[0] == found[1]
+
+
+def test_names_do_not_depend_on_the_length_of_the_path(tmp_path: Path) -> None:
+    found = []
+    for name in ("one", "a-longer-name"):
+        store = _open(tmp_path / name)
+        _collect(store, DAYS, attempt=name)
+        _stage_stale(store)
+        _build(store)
+        found.append(_files(store).keys())
+    assert found[0] == found[1]
+
+
+def test_a_named_batch_has_the_same_files_in_two_folders(tmp_path: Path) -> None:
+    found = []
+    for name in ("one", "two"):
+        rows = tmp_path / f"rows-{name}"
+        rows.mkdir()
+        news_rows(["org.a", "com.c"]).write_parquet(rows / "part.parquet")
+        store = _open(tmp_path / name)
+        matching = matching_rows(f"{rows}/*.parquet", options=StoreOptions())
+        stage_rows(matching, store=store, batch="CC-MAIN-2013-20", options=SMALL)
+        found.append(_files(store))
+    assert found[0] == found[1]
+
+
+@pytest.fixture
+def old_root(tmp_path: Path) -> ObjectStore:
+    """Return a store as version 0.1.0 wrote it: batches are named after the markers' ETags."""
+    store = _open(tmp_path / "old")
+    _collect(store, DAYS, attempt="old")
+    for day in DAYS:
+        rows = day_rows(store, day)
+        assert rows is not None
+        markers = store.list(collected_prefix(date.fromisoformat(day)))
+        old = replace(rows, inputs=fingerprint_of(markers))
+        stage_rows(old, store=store, batch=day, options=SMALL)
+    _build(store)
+    return store
+
+
+def test_an_old_root_is_not_stale(old_root: ObjectStore) -> None:
+    assert wanted_days(old_root) == staged_days(old_root)
+    assert wanted_ranges(old_root) == built_ranges(old_root)
+    assert _stage_stale(old_root) == []
+
+
+def test_a_day_of_an_old_root_staged_by_hand_keeps_its_files(old_root: ObjectStore) -> None:
+    before = _files(old_root)
+    rows = day_rows(old_root, "2025-11-01")
+    stage_rows(rows, store=old_root, batch="2025-11-01", options=SMALL)
+    assert _files(old_root) == before
+
+
+def test_an_old_root_takes_new_batches_and_verifies(old_root: ObjectStore) -> None:
+    collect(old_root, LATER)
+    assert _stage_stale(old_root) == ["2025-11-03"]
+    _build(old_root)
+    assert [verify_bucket(old_root, bucket).problems for bucket in range(SMALL.buckets)] == [()] * 4
+    assert urls(old_root, ["bbc.co.uk", "d.com"]) == {
+        "bbc.co.uk": [
+            "https://uk.co.bbc/2025-11-01/0",
+            "https://uk.co.bbc/2025-11-01/2",
+            "https://uk.co.bbc/2025-11-03/0",
+        ],
+        "d.com": ["https://com.d/2025-11-03/1"],
+    }
+
+
+def test_a_copied_old_root_is_staged_once_and_has_the_same_records(
+    old_root: ObjectStore, tmp_path: Path
+) -> None:
+    copy = _open(tmp_path / "copy")
+    for info in list(old_root.list()):
+        copy.put(info.path, old_root.read(info.path))
+    # A copy has other inodes, so nothing shows any more what the ETags stood for.
+    assert _stage_stale(copy) == sorted(DAYS)
+    _build(copy)
+    assert urls(copy, DOMAINS) == urls(old_root, DOMAINS)
+    assert wanted_days(copy) == staged_days(copy)
+    assert read_inputs(copy, DOMAIN_BUCKETS.name) == wanted_days(copy)

@@ -89,6 +89,7 @@ class SampleWeb(Web):
     """The sites of the sample world, served on loopback until the process ends."""
 
     world: SampleWorld
+    is_frozen: bool = False
 
     @cached_property
     def fetch_options(self) -> FetchOptions:
@@ -97,7 +98,8 @@ class SampleWeb(Web):
         options = Web(self.data_root).fetch_options
         serving = contextlib.ExitStack()
         atexit.register(serving.close)
-        return replace(options, host_map=serving.enter_context(serve_world(self.world.folder)))
+        hosts = serving.enter_context(serve_world(self.world.folder))
+        return replace(options, host_map=hosts, measures_time=not self.is_frozen)
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class SampleResources(Resources):
     @cached_property
     def web(self) -> Web:
         """Return the sites of the world."""
-        return SampleWeb(self.data_root, self.world)
+        return SampleWeb(self.data_root, self.world, self.frozen_clock)
 
     @cached_property
     def clock(self) -> Clock:

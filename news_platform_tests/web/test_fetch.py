@@ -97,6 +97,12 @@ def test_an_answer_carries_status_headers_body_and_the_url_asked_for() -> None:
     assert 0 < found.elapsed_seconds < 2
 
 
+def test_without_measuring_an_answer_took_no_time() -> None:
+    options = replace(QUICK, measures_time=False)
+    found = fetch("https://a.example/", {"/": body(b"hello")}, options=options)
+    assert found.elapsed_seconds == 0
+
+
 def test_we_say_who_we_are_and_whom_to_write_to() -> None:
     _, site = asyncio.run(fetch_all(["http://a.example/"], {"/": body(b"")}))
     assert site.headers[0]["user-agent"] == "TestBot/1.0 (+https://bot.example/about)"

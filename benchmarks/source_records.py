@@ -15,8 +15,9 @@ from lxml import etree
 from resiliparse.extract.html2text import extract_plain_text
 
 import news_platform.source_records.worker  # noqa: F401 - makes this process what a worker is
+from news_platform.html.decode import decode_html
 from news_platform.settings import load_settings
-from news_platform.source_records.dom import decode, parse_html
+from news_platform.source_records.dom import parse_html
 from news_platform.source_records.options import SegmentOptions
 from news_platform.source_records.segment import segment_page
 
@@ -120,19 +121,19 @@ def with_sections(html: bytes) -> list[str]:
 
 def resiliparse(html: bytes) -> list[str]:
     """Return what resiliparse calls main content."""
-    return [extract_plain_text(decode(html)[0], main_content=True, alt_texts=False)]
+    return [extract_plain_text(decode_html(html).text, main_content=True, alt_texts=False)]
 
 
 def bare_tree(html: bytes) -> list[str]:
     """Only decode and build a tree: the least any walk over one can cost."""
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True)
-    etree.fromstring(decode(html)[0].encode("utf-8", "replace"), parser)
+    etree.fromstring(decode_html(html).utf8, parser)
     return []
 
 
 def bare_events(html: bytes) -> list[str]:
     """Only decode and parse, the way our segmentation does."""
-    parse_html(decode(html)[0])
+    parse_html(decode_html(html).utf8)
     return []
 
 

@@ -9,6 +9,7 @@ from urllib.parse import urljoin, urlsplit
 from news_platform.articles.body import Body, extract_body
 from news_platform.articles.fallback import clean_text_of
 from news_platform.articles.metadata import read_metadata
+from news_platform.html.decode import html_text
 from news_platform.html.document import parse_document
 from news_platform.text.language import detect
 
@@ -56,14 +57,18 @@ class Article:
     article_type: str = ""
 
 
-def extract_article(html: str | bytes, url: str) -> Article:
-    """Return the article of a page; one without markup gives an empty Article."""
-    root = parse_document(html)
+def extract_article(html: str | bytes, url: str, charset: str | None = None) -> Article:
+    """Return the article of a page; one without markup gives an empty Article.
+
+    `charset` is what the HTTP header declares; it matters for bytes only.
+    """
+    text = html_text(html, charset)
+    root = parse_document(text)
     if root is None:
         return Article()
     stated = read_metadata(root, url=url)
     body = extract_body(root, description=stated.description)
-    clean = clean_text_of(html, body.clean)
+    clean = clean_text_of(text, body.clean)
     return Article(
         clean_text=clean,
         full_text=body.full or clean,

@@ -4,18 +4,16 @@ Pages drawn by a script carry their text in JSON-LD or `<noscript>`; some set ev
 heading. Trafilatura knows these ways. It is asked only then: it takes three times as long as we do.
 """
 
-from news_platform.html.document import decode_page
-
 # Shorter is no article, or one that was not found.
 _FEW_CHARACTERS = 250
 
 
-def clean_text_of(html: str | bytes, found: str) -> str:
+def clean_text_of(html: str, found: str) -> str:
     """Return the text we found, or trafilatura's where ours is short and theirs twice as long."""
     if len(found) >= _FEW_CHARACTERS:
         return found
     # A second of imports that most workers never need.
     from trafilatura import extract
 
-    theirs = extract(decode_page(html), include_comments=False) or ""
+    theirs = extract(html, include_comments=False) or ""
     return theirs if len(theirs) > max(2 * len(found), _FEW_CHARACTERS) else found

@@ -15,13 +15,14 @@ from io import BytesIO
 
 from fastwarc.stream_io import BrotliReader, ZstdReader
 
+from news_platform.html.decode import content_type_charset
+
 _STATUS = re.compile(rb"HTTP\S*\s+(\d{3})", re.IGNORECASE)
 _FIELD = re.compile(
     rb"^(content-type|date|last-modified|transfer-encoding|content-encoding)[ \t]*:[ \t]*"
     rb"([^\r\n]*)",
     re.IGNORECASE | re.MULTILINE,
 )
-_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\"';,\s]+)")
 _CHUNK_LINE = re.compile(rb"[ \t]*([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
 _ISO_FAST = re.compile(r"\w{3}, (\d\d) (\w{3}) (\d{4}) (\d\d:\d\d:\d\d) GMT")
 _MONTHS = {
@@ -66,8 +67,7 @@ def parse_content_type(value: bytes) -> tuple[str | None, str | None]:
     """Return MIME type and charset in lower case, unquoted; None for what is not stated."""
     text = value.decode("latin-1").lower()
     mime = re.split(r"[;,\s]", text.strip(), maxsplit=1)[0]
-    charset = _CHARSET.search(text)
-    return mime or None, charset.group(1) if charset else None
+    return mime or None, content_type_charset(text)
 
 
 @lru_cache(maxsize=4096)

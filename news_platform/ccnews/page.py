@@ -8,7 +8,7 @@ from resiliparse.parse.lang import detect_fast
 
 from news_platform.ccnews.http import HttpHead, parse_head, plain_body
 from news_platform.ccnews.warc import DroppedRecord, RecordInfo, WarcResponse
-from news_platform.html.decode import decoded
+from news_platform.html.decode import decode_html
 from news_platform.html.page_metadata import FeedLink, Stated, feed_links, stated_facts
 from news_platform.web.urls import reversed_domain, surt
 
@@ -62,8 +62,8 @@ def read_page(response: WarcResponse, options: PageOptions) -> CrawledPage | Dro
     if reason := _refusal(response, http, host=host, options=options):
         return DroppedRecord(reason, response.record.offset)
     body = plain_body(response.body, http, max_bytes=options.max_page_bytes)
-    html, utf8 = decoded(body, http.charset)
-    tree = HTMLTree.parse(html)
+    html = decode_html(body, http.charset)
+    tree = HTMLTree.parse(html.text)
     text = _text(tree, main_content=options.main_content)
     ranks = detect_fast(text, n_results=_LANGUAGES) if text.strip() else []
     main_lang = ranks[0][0] if ranks else "unknown"
@@ -72,14 +72,14 @@ def read_page(response: WarcResponse, options: PageOptions) -> CrawledPage | Dro
     return CrawledPage(
         record=response.record,
         http=http,
-        tree=utf8,
+        tree=html.utf8,
         text=text,
         main_lang=main_lang,
         langs=[language for language, _ in ranks],
         confs=[rank for _, rank in ranks],
         surt_uri=surt(response.record.uri),
         host=host,
-        stated=stated_facts(tree, utf8) if options.with_metadata else Stated(),
+        stated=stated_facts(tree, html.utf8) if options.with_metadata else Stated(),
         feeds=feed_links(tree) if options.with_feeds else (),
     )
 

@@ -20,9 +20,9 @@ _FEED_TYPES = frozenset(
 _USUAL_PATHS = ("/feed", "/rss", "/rss.xml", "/feed.xml", "/atom.xml", "/index.xml")
 
 
-def feed_links(page: bytes, *, url: str) -> tuple[str, ...]:
+def feed_links(page: bytes, *, url: str, charset: str | None = None) -> tuple[str, ...]:
     """Return the feeds that a page names by <link rel=alternate>, absolute, in order, each once."""
-    root = parse_document(page)
+    root = parse_document(page, charset)
     if root is None:
         return ()
     base = next((b.get("href") for b in root.iter("base") if b.get("href")), "")

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from news_platform.articles.extract import Article, extract_article
+from news_platform.html.decode import content_type_charset
 from news_platform.isolation.worker import report
 from news_platform.rss.feeds import Feed, parse_feed
 from news_platform.text.language import detect
@@ -40,4 +41,5 @@ def extract(document: Document) -> Article:
     # The first call loads the language model; that is not this page's fault.
     detect("ready")
     report("ready")
-    return extract_article(document.body, document.url)
+    charset = content_type_charset(document.content_type)
+    return extract_article(document.body, document.url, charset)

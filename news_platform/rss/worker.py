@@ -199,7 +199,8 @@ class _WorkRun:
         return answer
 
     async def _read(self, claim: ArticleClaim, answer: Response) -> str:
-        kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+        content_type = answer.headers.get("content-type", "")
+        kind = content_type.partition(";")[0].strip().lower()
         if kind and not any(part in kind for part in _HTML):
             return await self._skip(claim, f"content type {kind}")
         final = await self.robots.verdict(answer.final_url)
@@ -207,7 +208,7 @@ class _WorkRun:
             return await self._skip(claim, "robots.txt of the final address disallows it")
         if final == "unknown":
             return await self._defer(claim, "robots.txt of the final address is unreachable")
-        document = Document(answer.body, kind, answer.final_url)
+        document = Document(answer.body, content_type, answer.final_url)
         extracted = await asyncio.wrap_future(self.context.pool.submit(document))
         if not isinstance(extracted, Done):
             # A process may be lost to a busy machine; an exception comes from the page itself.

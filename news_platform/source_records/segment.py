@@ -7,6 +7,7 @@ from typing import Literal
 
 from news_platform.datasets.source_records import Meta, Provenance, SourceRecord
 from news_platform.errors import InputError
+from news_platform.html.decode import DecodedPage, decode_html, html_text
 from news_platform.source_records.blocks import BlockDecision, WalkedPage, iter_kept
 from news_platform.source_records.boilerplate import boilerplate_reasons
 from news_platform.source_records.decisions import (
@@ -16,7 +17,7 @@ from news_platform.source_records.decisions import (
     drop_repeated,
     merge_tables,
 )
-from news_platform.source_records.dom import decode, parse_html
+from news_platform.source_records.dom import parse_html
 from news_platform.source_records.markdown import is_markup, read_markdown
 from news_platform.source_records.options import SegmentOptions
 from news_platform.source_records.sections import HeadingPath, compile_section_rules
@@ -69,13 +70,15 @@ def segment_page(
 def segment(page: SourcePage, options: SegmentOptions) -> SegmentedPage:
     """Cut a page into blocks, decide about each, and make records of those that stay."""
     try:
-        text, charset = _text(page)
-        walked = _walked(text, charset, page, options)
+        decoded = _decoded(page)
+        walked = _walked(decoded, page, options)
         _check_blocks(walked)
     except InputError as error:
         return failed(page, str(error))
     decisions = decide_blocks(walked, options, declared=page.language or walked.language)
-    return SegmentedPage(page, tuple(decisions), tuple(_iter_records(page, decisions, charset)))
+    return SegmentedPage(
+        page, tuple(decisions), tuple(_iter_records(page, decisions, decoded.encoding))
+    )
 
 
 def failed(page: SourcePage, error: str) -> SegmentedPage:
@@ -126,18 +129,17 @@ def _check_blocks(walked: WalkedPage) -> None:
         raise InputError(f"the page has {len(walked.blocks)} blocks, at most {MAX_BLOCKS} are read")
 
 
-def _text(page: SourcePage) -> tuple[str, str]:
-    if isinstance(page.content, str):
-        return page.content, page.charset or "utf-8"
-    return decode(page.content, declared=page.charset)
+def _decoded(page: SourcePage) -> DecodedPage:
+    if isinstance(page.content, bytes):
+        return decode_html(page.content, page.charset)
+    text = html_text(page.content)
+    return DecodedPage(text, text.encode(), page.charset or "utf-8")
 
 
-def _walked(text: str, charset: str, page: SourcePage, options: SegmentOptions) -> WalkedPage:
-    if page.media == "text" or not is_markup(text):
-        return read_markdown(text)
-    # What is UTF-8 already need not be encoded once more.
-    html = page.content if charset == "utf-8" else text
-    return walk(parse_html(html), zone_share=options.boilerplate.zone_share)
+def _walked(decoded: DecodedPage, page: SourcePage, options: SegmentOptions) -> WalkedPage:
+    if page.media == "text" or not is_markup(decoded.text):
+        return read_markdown(decoded.text)
+    return walk(parse_html(decoded.utf8), zone_share=options.boilerplate.zone_share)
 
 
 def _iter_records(

@@ -1,7 +1,6 @@
 """A stored snapshot in, the page it holds out: Firecrawl v2 JSON, plain HTML, markdown or text."""
 
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -10,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 from news_platform.datasets.source_records import SourceRecord
+from news_platform.html.decode import content_type_charset
 from news_platform.source_records.blocks import ATTACHED
 from news_platform.source_records.options import SegmentOptions
 from news_platform.source_records.segment import SegmentedPage, SourcePage, failed, segment
@@ -25,7 +25,6 @@ _FORMATS: tuple[tuple[str, Literal["html", "text"]], ...] = (
     ("markdown", "text"),
     ("text", "text"),
 )
-_CHARSET = re.compile(r"charset\s*=\s*[\"']?([\w.:-]+)", re.IGNORECASE)
 _FETCHED = ("fetched_at", "fetchedAt", "scrapedAt", "cachedAt", "timestamp")
 
 
@@ -76,13 +75,12 @@ def _page(
     dates = (_text(place, key) for key in _FETCHED for place in (metadata, data, document))
     stated = next(filter(None, dates), None)
     url = _text(metadata, "url") or _text(metadata, "sourceURL") or _text(document, "url")
-    charset = _CHARSET.search(_text(metadata, "contentType") or "")
     return SourcePage(
         content="",
         url=snapshot.url or url or snapshot.path,
         institution=snapshot.institution,
         fetched_at=_instant(stated) or snapshot.modified_at,
-        charset=charset.group(1).lower() if charset else None,
+        charset=content_type_charset(_text(metadata, "contentType") or ""),
         language=_text(metadata, "language"),
         snapshot=snapshot.path,
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from news_platform.articles.metadata import Metadata, read_metadata
-from news_platform.html.document import decode_page, parse_document
+from news_platform.html.document import parse_document
 from news_platform.html.jsonld import article_object, names
 
 URL = "https://www.post.example/a"
@@ -174,17 +174,3 @@ def test_broken_json_ld_is_passed_over(broken: str) -> None:
 
 def test_names_are_found_in_any_shape() -> None:
     assert names([{"name": ["A", "B"]}, "C", None, 3, {"name": None}]) == ["A", "B", "C"]
-
-
-@pytest.mark.parametrize(
-    ("body", "text"),
-    [
-        (b"\xef\xbb\xbfa", "a"),
-        ("ü".encode(), "ü"),
-        (b'<meta charset="latin-1">\xfc', '<meta charset="latin-1">ü'),
-        (b'<meta charset="nonsense">\xfc\xe4 gr\xfc\xdfe', None),
-    ],
-)
-def test_bytes_are_decoded_by_what_fits(body: bytes, text: str | None) -> None:
-    decoded = decode_page(body)
-    assert isinstance(decoded, str) and (text is None or decoded == text)

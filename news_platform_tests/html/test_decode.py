@@ -1,51 +1,275 @@
-"""Bytes of every charset become the text they meant."""
+"""Page bytes become the text a browser would show, the same for everyone who reads pages."""
+
+import random
 
 import pytest
 
-from news_platform.html.decode import decoded
+from news_platform.articles.extract import extract_article
+from news_platform.ccnews.page import CrawledPage, PageOptions, read_page
+from news_platform.ccnews.warc import RecordInfo, WarcResponse
+from news_platform.html.decode import (
+    content_type_charset,
+    decode_html,
+    encoding_of_label,
+    html_text,
+)
+from news_platform.html.feed_autodiscovery import feed_links
+from news_platform.source_records.options import SegmentOptions
+from news_platform.source_records.segment import SourcePage, segment
 
-RUSSIAN = "<html><body>Новости города: мост открыт, движение восстановлено.</body></html>"
+GERMAN = "Größere Straßen führen künftig über die Brücke, sagte Bürgermeisterin Jäger."
+RUSSIAN = "Новости города: мост открыт, движение по нему полностью восстановлено."
+JAPANESE = "市は新しい橋を開通させた。全長は三百メートル〜四百メートルである①。"
+CHINESE = "市政府宣布新桥通车，市民对此表示欢迎，镕基路恢复通行。"
+KOREAN = "시는 새 다리를 개통했다고 밝혔다. 똠방각하 펲시."
+ENGLISH = "The bridge opens at five o’clock, says the mayor of the town — at last."
+
+
+def html(text: str, *, meta: str = "") -> str:
+    """Return a page whose title and paragraph are the text."""
+    return (
+        f"<!DOCTYPE html><html><head>{meta}<title>{text}</title></head>"
+        f"<body><article><h1>{text}</h1><p>{text}</p></article><footer>END</footer></body></html>"
+    )
+
+
+def meta(charset: str) -> str:
+    return f'<meta charset="{charset}">'
+
+
+def case(text: str, codec: str, *, header: str | None = None, label: str = "", name: str) -> object:
+    """Return one row of the table: the page's bytes, the header's charset, and its text."""
+    body = html(text, meta=meta(label) if label else "").encode(codec)
+    return pytest.param(body, header, text, id=name)
+
+
+def scratched(body: bytes) -> bytes:
+    """Return the page with one byte in its footer that no encoding has there."""
+    return body.replace(b"END", b"\xff END")
+
+
+BOM = b"\xef\xbb\xbf"
+TABLE = [
+    case(GERMAN, "utf-8", header="utf-8", name="utf-8"),
+    case(GERMAN, "utf-8", header='"UTF-8"', name="quoted label"),
+    case(GERMAN, "utf-8", name="utf-8, undeclared"),
+    case(GERMAN, "utf-8", header="no-such-charset", name="unknown label"),
+    case(GERMAN, "utf-8", header="iso-8859-1", name="utf-8, header says latin-1"),
+    case(CHINESE, "utf-8", header="gb2312", name="utf-8, header says gb2312"),
+    case(GERMAN, "cp1252", header="utf-8", name="latin-1, header says utf-8"),
+    case(RUSSIAN, "cp1251", header="utf-8", label="windows-1251", name="the meta element is right"),
+    case(RUSSIAN, "cp1251", header="utf-8", name="cp1251, header says utf-8"),
+    case(RUSSIAN, "cp1251", header="windows-1251", label="utf-8", name="the header wins"),
+    case(RUSSIAN, "cp1251", label="windows-1251", name="meta element"),
+    case(RUSSIAN, "koi8-r", header="KOI8-R", name="koi8-r"),
+    case(ENGLISH, "cp1252", header="ISO-8859-1", name="o\\x92clock as ISO-8859-1"),
+    case(ENGLISH, "cp1252", label="latin1", name="o\\x92clock as latin1 by meta"),
+    case(ENGLISH, "cp1252", header="us-ascii", name="o\\x92clock as ascii"),
+    case(ENGLISH, "cp1252", header="x-user-defined", name="x-user-defined"),
+    case(CHINESE, "gb18030", header="gb2312", name="gb2312 means gb18030"),
+    case(JAPANESE.replace("〜", "～"), "cp932", header="shift_jis", name="shift_jis means cp932"),
+    case(JAPANESE, "euc_jis_2004", header="euc-jp", name="euc-jp with NEC's extension"),
+    case(KOREAN, "cp949", header="euc-kr", name="euc-kr means cp949"),
+    case("市政府宣佈新橋通車", "big5hkscs", header="big5", name="big5"),
+    case(GERMAN, "utf-8", label="utf-16", name="meta utf-16 means utf-8"),
+    case(GERMAN, "utf-16-le", header="utf-16", name="utf-16 by header"),
+    case(GERMAN, "utf-8", header="utf-16", name="header says utf-16, not a zero byte in it"),
+    case(RUSSIAN, "utf-16-le", name="utf-16 without a mark"),
+    pytest.param(BOM + html(GERMAN).encode(), "iso-8859-1", GERMAN, id="utf-8 mark"),
+    pytest.param(html(GERMAN).encode("utf-16"), "utf-8", GERMAN, id="utf-16 mark"),
+    pytest.param(scratched(html(GERMAN).encode()), None, GERMAN, id="scratch, undeclared"),
+    pytest.param(scratched(html(GERMAN).encode()), "utf-8", GERMAN, id="scratch, utf-8"),
+    pytest.param(scratched(html(GERMAN).encode()), "latin1", GERMAN, id="scratch, latin-1"),
+    pytest.param(
+        scratched(html(GERMAN, meta=meta("utf-8")).encode()), None, GERMAN, id="scratch, meta"
+    ),
+    pytest.param(
+        html(RUSSIAN).encode("cp1251").replace(b"END", b"\x98 END"),
+        "windows-1251",
+        RUSSIAN,
+        id="scratch in cp1251",
+    ),
+    pytest.param(
+        html(CHINESE).encode("gbk").replace(b"END", b"\xff END"), "gbk", CHINESE, id="scratch, gbk"
+    ),
+]
+
+
+@pytest.mark.parametrize(("body", "charset", "text"), TABLE)
+def test_a_page_is_decoded_to_its_text(body: bytes, charset: str | None, text: str) -> None:
+    page = decode_html(body, charset)
+    assert f"<title>{text}</title>" in page.text
+    assert f"<p>{text}</p>" in page.text
+    assert page.utf8.decode() == page.text
+
+
+@pytest.mark.parametrize(("body", "charset", "text"), TABLE)
+def test_extracted_articles_have_the_decoded_text(
+    body: bytes, charset: str | None, text: str
+) -> None:
+    article = extract_article(body, "https://post.example/a", charset)
+    assert (article.title, article.clean_text) == (text, text)
+
+
+@pytest.mark.parametrize(("body", "charset", "text"), TABLE)
+def test_crawled_pages_have_the_decoded_text(body: bytes, charset: str | None, text: str) -> None:
+    declared = f"; charset={charset}" if charset else ""
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html{declared}\r\n".encode()
+    record = RecordInfo(0, 10, 20, "https://post.example/a", "2025-11-01T01:44:44Z", "sha1:ABC")
+    page = read_page(WarcResponse(record, None, head, body, True), PageOptions())
+    assert isinstance(page, CrawledPage)
+    assert page.stated.title == text
+    assert text in page.text
+
+
+@pytest.mark.parametrize(("body", "charset", "text"), TABLE)
+def test_segmented_pages_have_the_decoded_text(body: bytes, charset: str | None, text: str) -> None:
+    page = SourcePage(body, url="https://u1.edu/", institution="u1", charset=charset)
+    segmented = segment(page, SegmentOptions())
+    assert text in [decision.block.text for decision in segmented.decisions]
+
+
+def test_feed_links_are_read_in_the_headers_charset() -> None:
+    link = '<link rel="alternate" type="application/rss+xml" href="/новости.xml">'
+    body = html("x", meta=link).encode("cp1251")
+    found = feed_links(body, url="https://post.example/", charset="windows-1251")
+    assert found == ("https://post.example/новости.xml",)
 
 
 @pytest.mark.parametrize(
-    ("body", "declared"),
+    ("start", "encoding"),
     [
-        (RUSSIAN.encode(), "utf-8"),
-        (RUSSIAN.encode(), None),
-        (b"\xef\xbb\xbf" + RUSSIAN.encode(), "utf-8"),
-        (RUSSIAN.encode("cp1251"), "windows-1251"),
-        (RUSSIAN.encode("koi8-r"), "KOI8-R"),
-        (RUSSIAN.encode(), "no-such-charset"),
-        (RUSSIAN.encode("cp1251"), "utf-8"),
+        ('<meta charset="windows-1251">', "windows-1251"),
+        ("<meta charset=windows-1251/>", "windows-1251"),
+        ("<META CHARSET = 'CP1251'>", "windows-1251"),
+        ('<meta http-equiv="Content-Type" content="text/html; charset=cp1251">', "windows-1251"),
+        ('<meta content="text/html;charset=cp1251" http-equiv=content-type>', "windows-1251"),
+        ('<?xml version="1.0" encoding="windows-1251"?>', "windows-1251"),
+        ("<script>" + "x" * 2_000 + "</script><meta charset=cp1251>", "windows-1251"),
+        ('<!-- <meta charset="koi8-r"> --><meta charset="cp1251">', "windows-1251"),
+        (
+            '<meta name="description" content="a charset=koi8-r"><meta charset=cp1251>',
+            "windows-1251",
+        ),
+        ('<meta charset="nonsense"><meta charset="cp1251">', "windows-1251"),
+        ("<metal charset=koi8-r><meta charset=cp1251>", "windows-1251"),
     ],
-    ids=["utf-8", "undeclared", "BOM", "cp1251", "koi8-r", "unknown label", "falsely utf-8"],
 )
-def test_a_page_is_decoded_to_the_same_text(body: bytes, declared: str | None) -> None:
-    text, utf8 = decoded(body, declared)
-    assert text == RUSSIAN
-    assert utf8 == RUSSIAN.encode()
+def test_the_meta_element_is_found_as_browsers_find_it(start: str, encoding: str) -> None:
+    assert decode_html(start.encode() + b"caf\xe9 society").encoding == encoding
 
 
-def test_the_pages_own_meta_element_decides_when_the_header_is_silent() -> None:
-    page = f'<meta charset="windows-1251">{RUSSIAN}'
-    assert decoded(page.encode("cp1251"), None)[0] == page
+@pytest.mark.parametrize(
+    ("encoding", "labels"),
+    [
+        ("windows-1252", "iso-8859-1 ISO8859-1 latin1 latin-1 l1 ascii us-ascii cp819 cp1252"),
+        ("windows-1254", "iso-8859-9 latin5"),
+        ("windows-874", "tis-620 iso-8859-11 dos-874"),
+        ("gbk", "gb2312 gb_2312-80 x-gbk chinese"),
+        ("gb18030", "gb18030"),
+        ("shift_jis", "sjis x-sjis ms932 windows-31j shift-jis"),
+        ("euc-kr", "ks_c_5601-1987 korean windows-949"),
+        ("euc-jp", "x-euc-jp"),
+        ("big5", "big5-hkscs cn-big5"),
+        ("iso-8859-8", "iso-8859-8 iso-8859-8-i hebrew logical"),
+        ("iso-8859-2", "latin2 iso88592"),
+        ("utf-8", "utf8 UTF-8 unicode-1-1-utf-8"),
+        ("utf-16le", "utf-16 ucs-2 unicode"),
+        ("x-mac-cyrillic", "x-mac-ukrainian"),
+        ("macintosh", "mac x-mac-roman"),
+        ("ibm866", "cp866"),
+    ],
+)
+def test_labels_mean_what_they_mean_to_browsers(encoding: str, labels: str) -> None:
+    assert {encoding_of_label(label) for label in labels.split()} == {encoding}
+    assert encoding_of_label(encoding) == encoding
 
 
-def test_latin_1_means_what_browsers_mean_by_it() -> None:
-    assert decoded("“quoted” – €".encode("cp1252"), "iso-8859-1")[0] == "“quoted” – €"
+@pytest.mark.parametrize("label", ["", "none", "utf-7", "utf-32", "hz-gb-2312", "²", "x" * 9_000])
+def test_other_labels_are_unknown(label: str) -> None:
+    assert encoding_of_label(label) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "declared", "encoding"),
+    [
+        ("Ingeniería für Ökonomie".encode(), None, "utf-8"),
+        ("Ingeniería für Ökonomie".encode("latin-1"), "latin-1", "windows-1252"),
+        ("Ingeniería für Ökonomie".encode(), "no-such-charset", "utf-8"),
+        ("Ingeniería für Ökonomie".encode(), "ascii", "utf-8"),
+        (BOM + "Ingeniería für Ökonomie".encode(), "latin-1", "utf-8"),
+        ("\ufeffIngeniería für Ökonomie".encode("utf-16-le"), None, "utf-16le"),
+        (b"<meta charset='windows-1252'>Ingenier\xeda f\xfcr \xd6konomie", None, "windows-1252"),
+        (b"<meta charset=utf-8>Ingenier\xeda f\xfcr \xd6konomie", None, "windows-1252"),
+    ],
+    ids=["utf-8", "declared", "unknown", "wrong", "bom", "utf-16", "meta", "wrong meta"],
+)
+def test_the_encoding_that_was_used_is_reported(
+    body: bytes, declared: str | None, encoding: str
+) -> None:
+    page = decode_html(body, declared)
+    assert page.text.endswith("Ingeniería für Ökonomie")
+    assert page.encoding == encoding
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        (b"\xef\xbb\xbfa", "a"),
+        ("ü".encode(), "ü"),
+        (b'<meta charset="latin-1">\xfc', '<meta charset="latin-1">ü'),
+        (b'<meta charset="nonsense">\xfc\xe4 gr\xfc\xdfe', '<meta charset="nonsense">üä grüße'),
+    ],
+)
+def test_short_pages_are_decoded_by_what_fits(body: bytes, text: str) -> None:
+    assert html_text(body) == text
 
 
 def test_utf_8_cut_within_a_character_loses_that_character_alone() -> None:
-    body = (RUSSIAN * 20).encode()[:-9]
-    text, utf8 = decoded(body[:-30] + "я".encode()[:1], "utf-8")
-    assert text.endswith("\ufffd")
-    assert text.startswith(RUSSIAN)
-    assert utf8.decode() == text
+    for text in (RUSSIAN * 20, "only ASCII before"):
+        body = text.encode() + "я".encode()[:1]
+        assert decode_html(body, "utf-8").text == text + "\ufffd"
+
+
+def test_a_page_about_the_replacement_character_is_utf_8() -> None:
+    text = "\ufffd" * 50 + "ü"
+    assert decode_html(text.encode() + b"\xff").text == text + "\ufffd"
+
+
+def test_one_byte_that_is_valid_utf_8_by_chance_does_not_outweigh_the_declaration() -> None:
+    body = "<p>A word: 聽</p>".encode("gbk")  # its two bytes are a valid UTF-8 character
+    assert body.decode()
+    assert decode_html(body, "gbk").text == "<p>A word: 聽</p>"
 
 
 def test_any_bytes_give_text_that_can_be_stored() -> None:
-    for body in (b"", b"\xff\xfe\x00\xd8", bytes(range(256)) * 3, b"\xed\xa0\x80" * 50):
-        for declared in (None, "utf-8", "utf-16", "shift_jis", "gb2312"):
-            text, utf8 = decoded(body, declared)
-            assert utf8.decode() is not None
-            assert isinstance(text, str)
+    draw = random.Random(13)
+    bodies = [draw.randbytes(draw.randrange(300)) for _ in range(200)]
+    bodies += [b"", b"\xff\xfe\x00\xd8", bytes(range(256)) * 3, b"\xed\xa0\x80" * 50, b"<\0"]
+    for body in bodies:
+        for declared in (None, "utf-8", "utf-16", "shift_jis", "gb2312", "iso-2022-jp", "big5"):
+            page = decode_html(body, declared)
+            assert page.utf8.decode() == page.text
+
+
+def test_lone_surrogates_in_a_str_are_replaced() -> None:
+    text = html_text("before \ud83d after \U0001f600")
+    assert text == "before \ufffd after \U0001f600"
+    page = html("News \ud83d of the bridge")
+    assert extract_article(page, "https://post.example/").title == "News \ufffd of the bridge"
+    found = segment(SourcePage(page, url="u", institution="u1"), SegmentOptions())
+    assert "News \ufffd of the bridge" in [decision.block.text for decision in found.decisions]
+
+
+@pytest.mark.parametrize(
+    ("content_type", "charset"),
+    [
+        ("text/html; charset=UTF-8", "utf-8"),
+        ("text/html;charset='koi8-r'; x=y", "koi8-r"),
+        ('text/html; Charset = "GBK"', "gbk"),
+        ("text/html", None),
+        ("", None),
+    ],
+)
+def test_the_charset_of_a_content_type(content_type: str, charset: str | None) -> None:
+    assert content_type_charset(content_type) == charset

@@ -346,6 +346,16 @@ def test_what_will_not_get_better_is_closed_at_once(
     assert quick_desk.work({}).claimed == 0
 
 
+def test_the_charset_of_the_http_header_is_used(quick_desk: Desk) -> None:
+    url = f"{SITE}/bridge"
+    add_pending(quick_desk.engine, url)
+    body = page("the bridge").replace(b"News of", b"\xb3\xe2 of")  # valid in other charsets too
+    headers = {"content-type": "text/html; charset=euc-kr"}
+    quick_desk.work({url: response(url, body=body, headers=headers)})
+    (row,) = rows(quick_desk.engine)
+    assert row.title == "년 of the bridge"
+
+
 @pytest.mark.parametrize("headers", HOSTILE_HEADERS)
 def test_a_hostile_wait_header_leaves_the_other_articles_alone(
     quick_desk: Desk, headers: dict[str, str]

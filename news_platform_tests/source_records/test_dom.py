@@ -1,37 +1,13 @@
-"""Charsets and bounds of a page."""
+"""Bounds of a page."""
 
 import pytest
 
 from news_platform.errors import InputError
-from news_platform.source_records.dom import decode, parse_html
-
-WORD = "Ingeniería für Ökonomie"
+from news_platform.source_records.dom import parse_html
 
 
 def texts(html: str | bytes) -> list[str]:
     return [event for event in parse_html(html) if isinstance(event, str)]
-
-
-@pytest.mark.parametrize(
-    ("body", "declared", "charset"),
-    [
-        (WORD.encode(), None, "utf-8"),
-        (WORD.encode("latin-1"), "latin-1", "latin-1"),
-        (WORD.encode(), "no-such-charset", "utf-8"),
-        (WORD.encode(), "ascii", "utf-8"),
-        (b"\xef\xbb\xbf" + WORD.encode(), "latin-1", "utf-8"),
-        (b"\xff\xfe" + WORD.encode("utf-16-le"), None, "utf-16-le"),
-        (b"<meta charset='windows-1252'>" + WORD.encode("cp1252"), None, "windows-1252"),
-        (b"<meta charset=utf-8>" + WORD.encode("cp1252"), None, "cp1252"),
-    ],
-    ids=["utf-8", "declared", "unknown", "wrong", "bom", "utf-16", "meta", "wrong meta"],
-)
-def test_bytes_are_decoded_by_what_agrees_with_them(
-    body: bytes, declared: str | None, charset: str
-) -> None:
-    text, used = decode(body, declared=declared)
-    assert text.endswith(WORD)
-    assert used == charset
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Articles out of the ledger: a Parquet file a day, what changed since a cursor, or a selection."""
+"""Export articles from the ledger: one Parquet file per day, a delta, or a selection."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ Order = Literal["newest", "sources"]
 
 _CURSOR = "articles_export_seq"
 _COLUMNS = tuple(RAW.c[name] for name in ARTICLES.schema)
-# An article that waits for a second look is stored all the same.
+# Not `status == "stored"`: an article that is fetched again is pending and still stored.
 _IS_ARTICLE = (RAW.c.stored_at.is_not(None), RAW.c.status != "duplicate")
 
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """The days written anew and the rows in them."""
+    """The days whose files were written, and the number of rows in them."""
 
     days: tuple[str, ...]
     rows: int
@@ -38,7 +38,7 @@ class ExportReport:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """Articles that changed after a cursor, in the order of their change, and the next cursor."""
+    """Articles changed after a cursor, in the order of their changes, and the next cursor."""
 
     rows: tuple[dict[str, Any], ...]
     cursor: int
@@ -46,7 +46,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which articles to give; None means any."""
+    """Which articles to export; None means any."""
 
     category: str | None = None
     language: str | None = None
@@ -56,7 +56,7 @@ class Selection:
 
 
 def export_days(engine: sa.Engine, store: ObjectStore, *, now: datetime) -> ExportReport:
-    """Write the file of every day in which an article changed since the last export."""
+    """Write the file of every day that has an article changed since the last export."""
     newest = newest_seq(engine)
     days = changed_days(engine)
     rows = sum(_write_day(engine, store, day) for day in days)
@@ -67,7 +67,7 @@ def export_days(engine: sa.Engine, store: ObjectStore, *, now: datetime) -> Expo
 
 
 def changed_days(engine: sa.Engine) -> list[date]:
-    """Return the days of storing that hold a change which no file shows yet."""
+    """Return the days that have an article changed since the last export, by `stored_at`."""
     since = int(read_config(engine, _CURSOR) or 0)
     chosen = sa.select(RAW.c.stored_at).where(
         RAW.c.stored_at.is_not(None), RAW.c.changed_seq > since
@@ -78,7 +78,10 @@ def changed_days(engine: sa.Engine) -> list[date]:
 
 
 def delta_since(engine: sa.Engine, cursor: int, *, limit: int = 1_000) -> Delta:
-    """Return up to `limit` articles changed after the cursor; ask again until there are none."""
+    """Return about `limit` articles changed after the cursor, and the cursor for the next call.
+
+    The rows of one transaction stay together, so there may be more than `limit`.
+    """
     chosen = (
         sa.select(*_COLUMNS, RAW.c.status, RAW.c.changed_seq)
         .where(RAW.c.stored_at.is_not(None), RAW.c.changed_seq > cursor)
@@ -94,7 +97,7 @@ def delta_since(engine: sa.Engine, cursor: int, *, limit: int = 1_000) -> Delta:
 def _rest_of_change(
     connection: sa.Connection, rows: list[dict[str, Any]], *, limit: int
 ) -> list[dict[str, Any]]:
-    """Return what is left of the last change, so that a cursor never stands inside one."""
+    """Return the remaining rows of the last transaction, so that no cursor points into it."""
     if len(rows) < limit:
         return []
     last = rows[-1]
@@ -107,7 +110,7 @@ def _rest_of_change(
 
 
 def select_articles(engine: sa.Engine, selection: Selection) -> list[dict[str, Any]]:
-    """Return stored articles with `popularity`: feeds that carry them plus links to them here."""
+    """Return stored articles with `popularity`: their feeds plus links from other articles."""
     chosen = sa.select(*_COLUMNS, _links_here().label("links_here")).where(*_IS_ARTICLE)
     if selection.category:
         chosen = chosen.where(RAW.c.category_guess == selection.category)
@@ -146,7 +149,7 @@ def _sort_key(order: Order) -> Any:
 
 
 def _write_day(engine: sa.Engine, store: ObjectStore, day: date) -> int:
-    """Replace the file of a day; a day that lost its last article loses its file."""
+    """Replace the file of a day, or delete it when the day has no articles left."""
     start = datetime(day.year, day.month, day.day, tzinfo=UTC)
     chosen = (
         sa.select(*_COLUMNS)
@@ -164,7 +167,7 @@ def _write_day(engine: sa.Engine, store: ObjectStore, day: date) -> int:
 
 
 def article_frame(rows: Iterable[Any]) -> pl.DataFrame:
-    """Return ledger rows as a frame with the columns of the articles table."""
+    """Return ledger rows as a DataFrame with the columns of the articles dataset."""
     lists = {name for name, dtype in ARTICLES.schema.items() if isinstance(dtype, pl.List)}
     columns: dict[str, list[Any]] = {name: [] for name in ARTICLES.schema}
     for row in rows:

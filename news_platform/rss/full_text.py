@@ -1,4 +1,4 @@
-"""The full text of articles as gzip files, one a URL, and their removal by age."""
+"""Store the full text of each article as one gzip file per URL, and delete old files."""
 
 import gzip
 from datetime import datetime, timedelta
@@ -10,11 +10,12 @@ from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 
+# Rows per write transaction; other writers wait while one is open.
 _BATCH = 500
 
 
 def cut_at_word_end(text: str, limit: int) -> str:
-    """Return at most `limit` characters, ending where a word ends."""
+    """Return at most `limit` characters, cut at the end of a word where there is one."""
     if len(text) <= limit:
         return text
     cut = text[: limit + 1].rsplit(maxsplit=1)[0] if not text[limit].isspace() else text[:limit]
@@ -22,26 +23,26 @@ def cut_at_word_end(text: str, limit: int) -> str:
 
 
 def full_text_path(url_hash: str) -> str:
-    """Return where the full text of a URL lies in its store."""
+    """Return the path of a URL's full text in its store."""
     return f"{url_hash[:2]}/{url_hash}.txt.gz"
 
 
 def write_full_text(store: ObjectStore, url_hash: str, text: str) -> str:
-    """Store the text and return its full path or URL; equal texts give equal bytes."""
+    """Write the text and return its full path or URL; equal texts give equal bytes."""
     path = full_text_path(url_hash)
     store.put(path, gzip.compress(text.encode("utf-8", "replace"), compresslevel=6, mtime=0))
     return store.uri(path)
 
 
 def read_full_text(store: ObjectStore, url_hash: str) -> str:
-    """Return the full text of a URL; raise NotFound when there is none."""
+    """Return the full text of a URL; raise NotFound if there is none."""
     return gzip.decompress(store.read(full_text_path(url_hash))).decode("utf-8")
 
 
 def expire_full_texts(
     engine: sa.Engine, store: ObjectStore, *, keep_days: int, now: datetime
 ) -> int:
-    """Remove full texts fetched more than `keep_days` ago; the rows and clean_text stay."""
+    """Delete full texts fetched more than `keep_days` ago; the rows keep their `clean_text`."""
     before = now - timedelta(days=keep_days)
     old = RAW.c.full_text_ref != "", RAW.c.fetched_at < before, RAW.c.status != "processing"
     chosen = sa.select(RAW.c.row_id, RAW.c.url_hash).where(*old).limit(_BATCH)
@@ -51,7 +52,7 @@ def expire_full_texts(
             rows = connection.execute(chosen).all()
         if not rows:
             return removed
-        # First the row, then the file: a row never promises a file that is gone.
+        # The row first, then the file: a row must never refer to a deleted file.
         with write_transaction(engine) as transaction:
             transaction.connection.execute(
                 sa.update(RAW)

@@ -1,7 +1,7 @@
-"""May we fetch this article? By the survey's rules, the ledger's copy of robots.txt, or the site's.
+"""Decide whether robots.txt allows a worker to fetch an article.
 
-A stated disallow is final. A robots.txt that cannot be reached forbids nothing for good: the
-article waits and is asked about again later.
+The rules come from the domain survey, else from the copy in the ledger, else from the site. A
+disallow is final. While robots.txt is unreachable the verdict is "unknown" and the article waits.
 """
 
 import asyncio
@@ -33,11 +33,11 @@ from news_platform.web.urls import registrable_domain
 
 RobotsVerdict = Literal["allowed", "disallowed", "unknown"]
 KnownRobots = Callable[[str], Robots | None]
-"""Given a host, the rules that the domain survey stored for it, or None."""
+"""Return the robots.txt rules that the domain survey stored for a host, or None."""
 
-# Older surveys may speak of another site; the worker then asks the site itself.
+# A site may have changed since an older survey; the worker then fetches its robots.txt.
 _MAX_AGE = timedelta(days=30)
-# Every batch costs a look into storage for each new domain.
+# Every batch costs one storage request per new domain.
 _MAX_BATCHES = 8
 
 
@@ -48,7 +48,7 @@ class _RobotsResponse:
 
 
 class RobotsGate:
-    """Verdicts for one batch; every origin is asked for at most once."""
+    """Robots verdicts for the articles of one worker; each origin is resolved at most once."""
 
     def __init__(
         self,
@@ -69,30 +69,32 @@ class RobotsGate:
         self._rules: dict[str, asyncio.Task[Robots | None]] = {}
 
     async def verdict(self, url: str) -> RobotsVerdict:
-        """Say whether the rules of the URL's site let us fetch it."""
+        """Return whether the rules of the URL's site allow us to fetch it."""
         parts = urlsplit(url)
         origin = f"{parts.scheme}://{parts.netloc}"
         if origin not in self._rules:
-            self._rules[origin] = asyncio.create_task(self._rules_of(origin, parts.hostname or ""))
+            self._rules[origin] = asyncio.create_task(
+                self._read_rules(origin, parts.hostname or "")
+            )
         rules = await self._rules[origin]
         if rules is None:
             return "unknown"
         return "allowed" if rules.allows(self._user_agent, url) else "disallowed"
 
-    async def _rules_of(self, origin: str, host: str) -> Robots | None:
-        rules = self._known(host) or await self._fetched(origin)
+    async def _read_rules(self, origin: str, host: str) -> Robots | None:
+        rules = self._known(host) or await self._read_robots(origin)
         delay = rules.crawl_delay(self._user_agent) if rules else None
         if delay:
             self._fetcher.set_crawl_delay(host, delay)
         return rules
 
-    async def _fetched(self, origin: str) -> Robots | None:
-        answer = await asyncio.to_thread(self._kept, origin)
+    async def _read_robots(self, origin: str) -> Robots | None:
+        answer = await asyncio.to_thread(self._read_copy, origin)
         if answer is None:
             answer = await self._fetch(origin)
             if answer.status is None or answer.status == 429 or answer.status >= 500:
                 return None
-            await asyncio.to_thread(self._keep, origin, answer)
+            await asyncio.to_thread(self._write_copy, origin, answer)
         return Robots.of_answer(answer.status, answer.body)
 
     async def _fetch(self, origin: str) -> _RobotsResponse:
@@ -102,7 +104,7 @@ class RobotsGate:
             return _RobotsResponse(None, b"")
         return _RobotsResponse(answer.status, answer.body)
 
-    def _kept(self, origin: str) -> _RobotsResponse | None:
+    def _read_copy(self, origin: str) -> _RobotsResponse | None:
         chosen = sa.select(ROBOTS.c.status, ROBOTS.c.body).where(
             ROBOTS.c.origin == origin, ROBOTS.c.fetched_at > self._oldest
         )
@@ -110,7 +112,7 @@ class RobotsGate:
             row = connection.execute(chosen).one_or_none()
         return _RobotsResponse(row.status, row.body) if row else None
 
-    def _keep(self, origin: str, answer: _RobotsResponse) -> None:
+    def _write_copy(self, origin: str, answer: _RobotsResponse) -> None:
         row = {"fetched_at": self._now, "status": answer.status, "body": answer.body}
         with self._engine.begin() as connection:
             connection.execute(sa.delete(ROBOTS).where(ROBOTS.c.origin == origin))
@@ -118,7 +120,7 @@ class RobotsGate:
 
 
 class SurveyedRobots:
-    """Rules by host, from the newest batches that finished the host's domain; None if unknown."""
+    """Look up the rules of a host in the newest survey batches that finished its domain."""
 
     def __init__(self, store: ObjectStore, *, now: datetime) -> None:
         self._store = store
@@ -156,13 +158,13 @@ class SurveyedRobots:
 
     def _rules(self, folder: str, metadata: DomainMetadata, host: str) -> Robots | None:
         if metadata.robots.host == host:
-            return self._judge(metadata.robots, f"{folder}/{ROBOTS_FILE}")
+            return self._read_file(metadata.robots, f"{folder}/{ROBOTS_FILE}")
         for facts in metadata.other_hosts:
             if facts.host == host:
-                return self._judge(facts, f"{folder}/robots.{sanitized_domain(host)}.txt")
+                return self._read_file(facts, f"{folder}/robots.{sanitized_domain(host)}.txt")
         return None
 
-    def _judge(self, facts: RobotsFacts, path: str) -> Robots | None:
+    def _read_file(self, facts: RobotsFacts, path: str) -> Robots | None:
         if facts.status_code is None or facts.status_code == 429 or facts.status_code >= 500:
             return None
         try:
@@ -173,7 +175,7 @@ class SurveyedRobots:
 
 
 def _newest_batches(store: ObjectStore) -> list[str]:
-    """Return the folders of the newest batches, newest day first."""
+    """Return the folders of the newest survey batches, newest day first."""
     folders = [PROD_FOLDER]
     for _ in ("country", "category", "date"):
         folders = [f"{above}/{name}" for above in folders for name in _names(store, above)]

@@ -1,4 +1,4 @@
-"""Where new feeds come from: the root's OPML file and the links that the crawl has seen."""
+"""Collect candidate feeds from OPML files and from the pages of the crawl."""
 
 from collections.abc import Iterable, Iterator
 from html import escape
@@ -12,12 +12,12 @@ from news_platform.storage.parquet import path_values
 
 OPML_FILE = "feeds.opml"
 CRAWL_FOLDER = "news/feed_candidates"
-# The crawl links tens of thousands of feeds; those that most pages of a host name come first.
+# Crawled pages link to tens of thousands of feeds; those on the most pages come first.
 _MAX_FROM_CRAWL = 2_000
 
 
 def candidate_feeds(store: ObjectStore, *, days: int = 7) -> tuple[str, ...]:
-    """Return the feeds of `feeds.opml`, then those of the newest crawled days, each once."""
+    """Return the feeds of the root's `feeds.opml`, then those of the newest crawled days."""
     return tuple(dict.fromkeys((*_opml(store), *_crawled(store, days=days))))
 
 
@@ -54,28 +54,28 @@ def _read(store: ObjectStore, path: str) -> pl.DataFrame:
 
 
 def opml_feeds(body: bytes) -> tuple[str, ...]:
-    """Return the feed addresses of an OPML file in order, each once; else raise InputError."""
-    # No entities and no network: the file comes from anywhere.
+    """Return the feed URLs of an OPML file in order, each once; raise InputError if it is none."""
+    # Anyone may have written the file: resolve no entities and open no network connection.
     parser = etree.XMLParser(resolve_entities=False, no_network=True, recover=True)
     try:
         root = etree.fromstring(body, parser)
     except (etree.XMLSyntaxError, ValueError) as error:
-        raise InputError(f"not an OPML file: {error}") from error
+        raise InputError(f"not an OPML file: cannot parse it as XML: {error}") from error
     name = "" if root is None else etree.QName(root).localname.lower()
     if name == "opml":
         urls = [_feed_url(outline.attrib) for outline in root.iter("outline")]
-    elif name == "object":  # what Google Reader exported
+    elif name == "object":  # the export format of Google Reader
         urls = [
             (ident.text or "").removeprefix("feed/")
             for ident in root.iterfind(".//string[@name='id']")
         ]
     else:
-        raise InputError("not an OPML file: its root element is not <opml>")
+        raise InputError(f"not an OPML file: expected the root element <opml>, found {name!r}")
     return tuple(dict.fromkeys(url for url in map(_web_address, urls) if url))
 
 
 def opml_document(feeds: Iterable[tuple[str, str]]) -> str:
-    """Return an OPML document of (address, title) pairs, in the order given."""
+    """Return an OPML document of (URL, title) pairs, in the order given."""
     lines = (
         f'    <outline type="rss" text="{escape(title or url)}" xmlUrl="{escape(url)}"/>'
         for url, title in feeds
@@ -87,7 +87,7 @@ def opml_document(feeds: Iterable[tuple[str, str]]) -> str:
 
 
 def _feed_url(attributes: "etree._Attrib") -> str:
-    """Return the address under any spelling of xmlUrl, or ''."""
+    """Return the xmlUrl attribute in any capitalisation, or ''."""
     for name, value in attributes.items():
         if str(name).lower() == "xmlurl":
             return str(value)

@@ -27,6 +27,7 @@ from news_platform.storage.sql.leases import (
 
 StoreResult = Literal["stored", "revised", "unchanged", "duplicate_url", "duplicate_text", "lost"]
 
+# A closed row belongs to no worker.
 _UNLOCKED: dict[str, Any] = {"lock_owner": "", "lock_at": None}
 _LEASES = LeaseTable(
     key=RAW.c.row_id,
@@ -52,7 +53,7 @@ _CLAIM_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class ArticleClaim:
-    """One article in the hands of one worker."""
+    """One article that a worker has leased; `text_hash` is '' until it was stored once."""
 
     row_id: int
     attempt: int
@@ -68,7 +69,7 @@ class ArticleClaim:
 def claim_articles(
     engine: sa.Engine, owner: str, *, limit: int, lease_seconds: int, now: datetime
 ) -> list[ArticleClaim]:
-    """Take up to `limit` articles that are due: pending ones, then those whose lease ran out."""
+    """Lease up to `limit` articles that are pending and due, or whose lease has expired."""
     due = sa.select(RAW.c.row_id).where(_is_due(lease_seconds=lease_seconds, now=now))
     newest = due.order_by(RAW.c.row_id.desc()).limit(limit)
     term = LeaseTerm(now, lease_seconds, owner)
@@ -80,7 +81,7 @@ def claim_articles(
 
 
 def has_due_articles(engine: sa.Engine, *, lease_seconds: int, now: datetime) -> bool:
-    """Tell whether a worker would find anything to claim."""
+    """Return whether any article can be claimed now."""
     is_due = _is_due(lease_seconds=lease_seconds, now=now)
     with read_transaction(engine) as connection:
         return (
@@ -89,7 +90,7 @@ def has_due_articles(engine: sa.Engine, *, lease_seconds: int, now: datetime) ->
 
 
 def renew_claims(engine: sa.Engine, claims: Iterable[ArticleClaim], *, now: datetime) -> None:
-    """Start the lease of claims still in hand anew; one that was lost stays lost."""
+    """Restart the leases of these claims; a claim that another worker took over is not renewed."""
     with engine.begin() as connection:
         for claim in claims:
             renew(connection, _LEASES, held_by(claim), term=LeaseTerm(now, 0))
@@ -151,9 +152,9 @@ def fail_article(
     retry_at: datetime | None,
     now: datetime,
 ) -> bool:
-    """Give the row back with its reason: pending until `retry_at`, or an error for good.
+    """Record a failure: the article is tried again at `retry_at`, or never when that is None.
 
-    A second look at an article that is stored already costs it nothing: it stays stored.
+    An article that was stored before stays stored. Return False if the claim was lost.
     """
     given_up = "stored" if claim.text_hash else "error"
     return _close(
@@ -170,7 +171,7 @@ def fail_article(
 def skip_article(
     transaction: LedgerTransaction, claim: ArticleClaim, reason: str, *, now: datetime
 ) -> bool:
-    """Leave the article out by policy, with the reason."""
+    """Record that policy forbids the article; return False if the claim was lost."""
     status = "stored" if claim.text_hash else "skipped"
     return _close(transaction, claim, status=status, error_msg=reason, processed_at=now)
 
@@ -178,18 +179,19 @@ def skip_article(
 def defer_article(
     transaction: LedgerTransaction, claim: ArticleClaim, reason: str, *, retry_at: datetime
 ) -> bool:
-    """Give the row back untried; it costs no retry."""
+    """Return the article to the queue without counting a retry; False if the claim was lost."""
     return _close(transaction, claim, status="pending", next_try_at=retry_at, error_msg=reason)
 
 
 def retry_time(now: datetime, *, retries: int, retry_seconds: int) -> datetime:
-    """Return when to try again: twice as long after each failure, at most a day."""
+    """Return when to try again: the wait doubles with each failure, up to one day."""
     return now + timedelta(seconds=min(retry_seconds * 2**retries, 86_400))
 
 
 def text_delta(old: str, new: str) -> str:
-    """Return the lines that went and came, as a unified diff without context."""
+    """Return the removed and added lines as a unified diff without context."""
     lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
+    # The first two lines name the files, which there are none of.
     return "\n".join(list(lines)[2:])
 
 
@@ -204,7 +206,7 @@ def _close(transaction: LedgerTransaction, claim: ArticleClaim, **values: Any) -
 
 
 def _row_of_url(transaction: LedgerTransaction, url_hash: str) -> int | None:
-    """Return the row that stands for a URL, unless it is one that gave nothing."""
+    """Return the row_id that ArticlesIndex holds for a URL, or None."""
     chosen = sa.select(ARTICLES_INDEX.c.row_id_raw).where(ARTICLES_INDEX.c.url_hash == url_hash)
     return transaction.connection.execute(chosen).scalar_one_or_none()
 
@@ -219,7 +221,7 @@ def _row_of_text(transaction: LedgerTransaction, text_hash: str, *, other_than: 
 def _mark_duplicate(
     transaction: LedgerTransaction, row: sa.Row[Any], *, main: int, reason: str, now: datetime
 ) -> None:
-    """Close the row as a duplicate; the main row learns its address and its feeds."""
+    """Close the row as a duplicate and add its URLs and feeds to the main row."""
     transaction.connection.execute(
         sa.update(RAW)
         .where(RAW.c.row_id == row.row_id)
@@ -327,7 +329,7 @@ def _write_index(
 def _index_final_url(
     transaction: LedgerTransaction, row: sa.Row[Any], columns: Mapping[str, Any], *, now: datetime
 ) -> None:
-    """Let the address in the feed point at the row that now bears the final one."""
+    """Mark the URL of the feed as a redirect and add the final URL to ArticlesIndex."""
     old = ARTICLES_INDEX.c.url_hash == row.url_hash
     transaction.connection.execute(
         sa.update(ARTICLES_INDEX)

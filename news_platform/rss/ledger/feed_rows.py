@@ -1,4 +1,4 @@
-"""The Feeds table: who is registered, who is due, what the last poll told."""
+"""Read and write the Feeds table: register feeds, claim due ones, record what a poll found."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,16 +15,17 @@ from news_platform.storage.sql.leases import LeaseTable, LeaseTerm, claim_rows, 
 from news_platform.web.urls import canonical_url
 
 FeedStatus = Literal["active", "dead", "gone", "rejected", "paused"]
-# Asked by the poller: the others were refused, retired, or put aside by a person.
+# Statuses that are polled; the others were rejected, retired, or paused by a person.
 POLLED = ("active", "dead")
-_OURS = re.compile(r"\s*\[([^\[\]]*)\]\s*\Z")
+# The notes of a feed are what a person wrote, then our remark in brackets: `ask Ann [stale]`.
+_REMARK = re.compile(r"\s*\[([^\[\]]*)\]\s*\Z")
 _NO_BRACKETS = str.maketrans("[]", "()")
 _LEASES = LeaseTable(key=FEEDS.c.feed_url_canon, time=FEEDS.c.claimed_until)
 
 
 @dataclass(frozen=True, slots=True)
 class FeedRow:
-    """A feed to poll, as the ledger knows it."""
+    """The columns of a feed that a poll needs."""
 
     feed_url: str
     feed_url_canon: str
@@ -44,9 +45,10 @@ _ROW_COLUMNS = tuple(FEEDS.c[name] for name in FeedRow.__slots__)
 def claim_feeds(
     engine: sa.Engine, *, limit: int, lease_seconds: int, now: datetime, only_due: bool
 ) -> list[FeedRow]:
-    """Take feeds to poll, the longest waiting first; a poller that dies gives them back in time.
+    """Lease up to `limit` feeds that are due, the longest waiting first.
 
-    With `only_due` False every healthy feed not yet polled at `now` is taken, unless held.
+    With `only_due` False, also lease healthy feeds that no other poller holds and that were not
+    polled at `now` yet.
     """
     is_due = sa.or_(FEEDS.c.next_poll_at.is_(None), FEEDS.c.next_poll_at <= now)
     if not only_due:
@@ -64,7 +66,10 @@ def claim_feeds(
 
 
 def _is_idle(now: datetime) -> sa.ColumnElement[bool]:
-    """A failing feed is never hurried: it may have asked us to stay away."""
+    """Return the condition for healthy feeds that may be polled early.
+
+    Failing feeds are excluded, because they may have asked us to wait.
+    """
     return sa.and_(
         FEEDS.c.status == "active",
         FEEDS.c.errors_in_row == 0,
@@ -74,7 +79,7 @@ def _is_idle(now: datetime) -> sa.ColumnElement[bool]:
 
 
 def read_feed(engine: sa.Engine, feed_url_canon: str) -> sa.Row[Any] | None:
-    """Return the whole row of a feed, or None."""
+    """Return all columns of a feed, or None."""
     with read_transaction(engine) as connection:
         chosen = sa.select(FEEDS).where(FEEDS.c.feed_url_canon == feed_url_canon)
         return connection.execute(chosen).one_or_none()
@@ -83,9 +88,9 @@ def read_feed(engine: sa.Engine, feed_url_canon: str) -> sa.Row[Any] | None:
 def upsert_feed(
     transaction: LedgerTransaction, feed_url_canon: str, *, remark: str | None = None, **values: Any
 ) -> bool:
-    """Add the feed or change the named columns; True when it is new.
+    """Insert the feed or update the given columns; return True if it is new.
 
-    A `remark` goes into the notes beside what a person wrote there.
+    A `remark` is added to the notes and keeps what a person wrote there.
     """
     if remark is not None:
         notes = _read_notes(transaction, [feed_url_canon]).get(feed_url_canon, "")
@@ -110,10 +115,10 @@ def upsert_feed(
 def update_feeds(
     transaction: LedgerTransaction, rows: Sequence[tuple[str, Mapping[str, Any]]]
 ) -> None:
-    """Change many feeds at once; those with the same columns share one statement.
+    """Update many feeds, with one statement for all feeds that change the same columns.
 
-    A `remark` among the values goes into the notes beside what a person wrote there, and a feed
-    that a person paused meanwhile stays paused.
+    A `remark` among the values is added to the notes and keeps what a person wrote there. A feed
+    that a person paused in the meantime stays paused.
     """
     by_columns: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for key, values in _with_notes(transaction, rows):
@@ -131,13 +136,13 @@ def _with_notes(
     transaction: LedgerTransaction, rows: Sequence[tuple[str, Mapping[str, Any]]]
 ) -> list[tuple[str, dict[str, Any]]]:
     notes = _read_notes(transaction, [key for key, values in rows if "remark" in values])
-    told = []
+    updates = []
     for key, values in rows:
         columns = dict(values)
         if "remark" in columns:
             columns["notes"] = with_remark(notes.get(key, ""), columns.pop("remark"))
-        told.append((key, columns))
-    return told
+        updates.append((key, columns))
+    return updates
 
 
 def _read_notes(transaction: LedgerTransaction, keys: Sequence[str]) -> dict[str, str]:
@@ -154,7 +159,7 @@ def _new_value(name: str) -> sa.ColumnElement[Any]:
 
 
 def known_feeds(engine: sa.Engine, *, checked_after: datetime) -> set[str]:
-    """Return the feeds that need no new look: polled ones, and refused ones looked at lately."""
+    """Return the feeds that discovery skips: all but those rejected before `checked_after`."""
     with read_transaction(engine) as connection:
         chosen = sa.select(FEEDS.c.feed_url_canon).where(
             sa.or_(FEEDS.c.status != "rejected", FEEDS.c.checked_at > checked_after)
@@ -163,14 +168,14 @@ def known_feeds(engine: sa.Engine, *, checked_after: datetime) -> set[str]:
 
 
 def unknown_feeds(engine: sa.Engine, candidates: Iterable[str]) -> list[str]:
-    """Return the candidates that the ledger has never seen."""
+    """Return the candidates that are not in the Feeds table."""
     with read_transaction(engine) as connection:
         known = set(connection.execute(sa.select(FEEDS.c.feed_url_canon)).scalars())
     return [url for url in candidates if canonical_url(url) not in known]
 
 
 def has_due_feeds(engine: sa.Engine, *, now: datetime) -> bool:
-    """Tell whether a poll would ask any feed."""
+    """Return whether any feed is due for a poll."""
     due = sa.or_(FEEDS.c.next_poll_at.is_(None), FEEDS.c.next_poll_at <= now)
     chosen = sa.select(FEEDS.c.feed_url_canon).where(FEEDS.c.status.in_(POLLED), due).limit(1)
     with read_transaction(engine) as connection:
@@ -185,7 +190,7 @@ def move_feed(
     feed_url_canon: str,
     now: datetime,
 ) -> None:
-    """Give a feed its new address, unless another row has it; the old one is retired, not lost."""
+    """Move a feed to its new URL, unless another row has it, and keep the old URL as `gone`."""
     where = FEEDS.c.feed_url_canon == old.feed_url_canon
     taken = sa.select(FEEDS.c.feed_url_canon).where(FEEDS.c.feed_url_canon == feed_url_canon)
     if transaction.connection.execute(taken).one_or_none() is None:
@@ -206,7 +211,7 @@ def move_feed(
 
 
 def feed_urls(engine: sa.Engine, *, statuses: Iterable[str] = POLLED) -> list[tuple[str, str]]:
-    """Return URL and title of the feeds with these statuses, sorted by URL."""
+    """Return the URL and title of the feeds with these statuses, sorted by URL."""
     with read_transaction(engine) as connection:
         chosen = (
             sa.select(FEEDS.c.feed_url, FEEDS.c.title)
@@ -217,12 +222,14 @@ def feed_urls(engine: sa.Engine, *, statuses: Iterable[str] = POLLED) -> list[tu
 
 
 def with_remark(notes: str, remark: str) -> str:
-    """Return the notes with this remark in place of our last one; '' takes it away."""
-    theirs = _OURS.sub("", notes)
-    return f"{theirs} [{remark.translate(_NO_BRACKETS)}]".strip() if remark else theirs.strip()
+    """Return the notes with our last remark replaced by this one, or removed if this one is ''."""
+    by_person = _REMARK.sub("", notes)
+    if not remark:
+        return by_person.strip()
+    return f"{by_person} [{remark.translate(_NO_BRACKETS)}]".strip()
 
 
 def remark_of(notes: str) -> str:
-    """Return our own remark, or ''."""
-    found = _OURS.search(notes)
+    """Return our remark of the notes, or ''."""
+    found = _REMARK.search(notes)
     return found[1] if found else ""

@@ -1,4 +1,4 @@
-"""How the ledger stands: counts and lists for people, and the promises it must keep."""
+"""Count and list what is in the ledger, and find rows that break its invariants."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ _TOP = 10
 
 @dataclass(frozen=True, slots=True)
 class LedgerStatus:
-    """The ledger in numbers; `articles_per_hour` are those stored in the last 24 hours."""
+    """Counts of feeds and articles; `articles_per_hour` covers the last 24 hours."""
 
     feeds: Mapping[str, int]
     feeds_by_health: Mapping[str, int]
@@ -31,7 +31,7 @@ class LedgerStatus:
 
 
 def ledger_status(engine: sa.Engine, *, now: datetime) -> LedgerStatus:
-    """Return the state of feeds and articles at `now`."""
+    """Return the counts of feeds and articles at `now`."""
     with read_transaction(engine) as connection:
         return LedgerStatus(
             feeds=_counts(connection, FEEDS.c.status),
@@ -49,7 +49,7 @@ def ledger_status(engine: sa.Engine, *, now: datetime) -> LedgerStatus:
 
 
 def recent_articles(engine: sa.Engine, *, limit: int = _TOP) -> list[sa.Row[Any]]:
-    """Return the articles stored last: source, title, language, category, words."""
+    """Return the last stored articles: source, title, language, category, word count."""
     chosen = (
         sa.select(RAW.c.source, RAW.c.title, RAW.c.language, RAW.c.category_guess, RAW.c.word_count)
         .where(RAW.c.status == "stored")
@@ -61,7 +61,7 @@ def recent_articles(engine: sa.Engine, *, limit: int = _TOP) -> list[sa.Row[Any]
 
 
 def worst_feeds(engine: sa.Engine, *, limit: int = _TOP) -> list[sa.Row[Any]]:
-    """Return the polled feeds in the poorest health: URL, status, score, silent days, notes."""
+    """Return the polled feeds with the lowest health: URL, status, score, silent days, notes."""
     chosen = (
         sa.select(
             FEEDS.c.feed_url,
@@ -79,7 +79,7 @@ def worst_feeds(engine: sa.Engine, *, limit: int = _TOP) -> list[sa.Row[Any]]:
 
 
 def doubled_main_rows(engine: sa.Engine) -> list[str]:
-    """Return the url_hashes that more than one main row bears; there must be none."""
+    """Return the url_hashes that more than one main row has; there must be none."""
     chosen = (
         sa.select(RAW.c.url_hash)
         .where(RAW.c.status != "duplicate")
@@ -91,7 +91,7 @@ def doubled_main_rows(engine: sa.Engine) -> list[str]:
 
 
 def missing_full_texts(engine: sa.Engine, store: ObjectStore, *, since: datetime) -> list[str]:
-    """Return the articles stored since then whose full text is gone and should not be."""
+    """Return the URLs of articles stored since `since` whose full text is missing, not expired."""
     chosen = sa.select(RAW.c.article_url_canon, RAW.c.url_hash).where(
         RAW.c.status == "stored",
         RAW.c.full_text_expired_at.is_(None),
@@ -103,8 +103,8 @@ def missing_full_texts(engine: sa.Engine, store: ObjectStore, *, since: datetime
 
 
 def overdue_locks(engine: sa.Engine, *, lease_seconds: int, now: datetime) -> list[str]:
-    """Return articles locked for longer than a lease; the next worker should have taken them."""
-    # One lease to run out, one for the next worker to come by.
+    """Return the URLs of articles whose lease expired and that no worker has claimed since."""
+    # One lease until it expires, and one more for the next worker to claim the article.
     before = now - timedelta(seconds=2 * lease_seconds)
     chosen = sa.select(RAW.c.article_url_canon).where(
         RAW.c.status == "processing", RAW.c.lock_at < before
@@ -124,6 +124,7 @@ def _health(connection: sa.Connection) -> dict[str, int]:
     scores = connection.execute(
         sa.select(FEEDS.c.health_score).where(FEEDS.c.status.in_(("active", "dead")))
     ).scalars()
+    # A score of 100 belongs to the last band, 80-100.
     counted = Counter(min(score // 20, 4) for score in scores)
     return {
         f"{20 * step}-{20 * step + (20 if step == 4 else 19)}": counted[step] for step in range(5)

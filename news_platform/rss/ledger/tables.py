@@ -1,7 +1,8 @@
-"""The ledger's tables: the seed's columns for Feeds, Raw and ArticlesIndex, our own beside them.
+"""Define the tables of the ledger.
 
-`changed_seq` grows with every committed change a reader of the ledger may want to see; claims do
-not count. Whoever copies the ledger elsewhere asks for what is above the last number it saw.
+Feeds, Raw and ArticlesIndex have the columns of the Google Sheet, then columns of our own.
+`changed_seq` is the number of the write transaction that last changed a row. A reader that copies
+the ledger asks for the rows above the last number it saw; claims do not change the number.
 """
 
 import json
@@ -79,37 +80,37 @@ INDEX_COLUMNS = (
 
 
 class Moment(TypeDecorator[datetime]):
-    """An aware UTC moment on both databases; SQLite itself keeps no zone."""
+    """An aware UTC datetime on both databases; SQLite itself stores no time zone."""
 
     impl = sa.DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Hand over UTC, without the zone where the database would not keep it."""
+        """Convert to UTC, and drop the time zone where the database does not store it."""
         if value is None:
             return None
         moment = value.astimezone(UTC)
         return moment.replace(tzinfo=None) if dialect.name == "sqlite" else moment
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Give the zone back."""
+        """Return the stored datetime as aware UTC."""
         if value is None or value.tzinfo is not None:
             return value if value is None else value.astimezone(UTC)
         return value.replace(tzinfo=UTC)
 
 
 class Texts(TypeDecorator[tuple[str, ...]]):
-    """A list of texts as one JSON array, readable in any SQL browser and in a sheet's cell."""
+    """A list of strings, stored as a JSON array that is readable in SQL and in a sheet's cell."""
 
     impl = sa.Text
     cache_ok = True
 
     def process_bind_param(self, value: Sequence[str] | None, dialect: Dialect) -> str | None:
-        """Write the array."""
+        """Return the list as a JSON array."""
         return None if value is None else json.dumps(list(value), ensure_ascii=False)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> tuple[str, ...]:
-        """Read the array; an empty cell is an empty list."""
+        """Parse the JSON array; NULL and '' are empty lists."""
         return tuple(json.loads(value)) if value else ()
 
 
@@ -140,7 +141,7 @@ FEEDS = sa.Table(
     _number("health_score", 100),
     _text("notes"),
     sa.Column("checked_at", Moment),
-    # Our own: what the poller needs to know.
+    # Not in the sheet: the state of the poller.
     _text("title"),
     sa.Column("next_poll_at", Moment),
     sa.Column("claimed_until", Moment),
@@ -188,7 +189,7 @@ RAW = sa.Table(
     sa.Column("sources_list", Texts),
     sa.Column("aliases", Texts),
     sa.Column("last_seen_rss", Moment),
-    # Our own: the fence against late workers, the backoff, the day of the export.
+    # Not in the sheet: the fencing number of claims, the backoff, the day of the export.
     _number("attempt"),
     sa.Column("next_try_at", Moment),
     sa.Column("stored_at", Moment),
@@ -197,6 +198,7 @@ RAW = sa.Table(
     sa.Index("raw_claimable", "status", "next_try_at", "row_id"),
     sa.Index("raw_url_hash", "url_hash"),
     sa.Index("raw_stored_at", "stored_at"),
+    # Two workers that read the same text at once cannot both store it.
     sa.Index(
         "raw_main_text",
         "text_hash",
@@ -204,6 +206,7 @@ RAW = sa.Table(
         sqlite_where=sa.text("status = 'stored'"),
         postgresql_where=sa.text("status = 'stored'"),
     ),
+    # Without it SQLite gives the number of a deleted last row to the next one.
     sqlite_autoincrement=True,
 )
 

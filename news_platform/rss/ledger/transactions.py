@@ -1,8 +1,8 @@
-"""The ledger's transactions: one numbered writer at a time, any number of readers.
+"""Open numbered write transactions on the ledger, and write its Diagnostics and Config tables.
 
-Every change begins by taking the next number of one sequence, whose row is locked until the commit.
-So changes are serial on PostgreSQL as they are on SQLite, and numbers appear in the order of their
-commits: nobody who copies "everything above N" can miss one.
+Every write transaction starts by taking the next number of one sequence, whose row stays locked
+until the commit. Writes are therefore serial on PostgreSQL as they are on SQLite, and the numbers
+become visible in order: a reader that copies "everything above N" cannot miss a change.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ from news_platform.storage.sql.engine import read_transaction
 
 @dataclass(frozen=True, slots=True)
 class LedgerTransaction:
-    """An open write transaction and its number."""
+    """An open write transaction and the `changed_seq` of the rows that it writes."""
 
     connection: sa.Connection
     seq: int
@@ -26,7 +26,7 @@ class LedgerTransaction:
 
 @contextmanager
 def write_transaction(engine: sa.Engine) -> Iterator[LedgerTransaction]:
-    """Open a write transaction; it commits at the end and rolls back when the block raises."""
+    """Open a write transaction; it commits at the end of the block, or rolls back on an error."""
     with engine.begin() as connection:
         bumped = (
             sa.update(SEQUENCE)
@@ -38,7 +38,7 @@ def write_transaction(engine: sa.Engine) -> Iterator[LedgerTransaction]:
 
 
 def newest_seq(engine: sa.Engine) -> int:
-    """Return the number of the last committed change."""
+    """Return the number of the last committed write transaction."""
     with read_transaction(engine) as connection:
         return int(connection.execute(sa.select(SEQUENCE.c.value)).scalar_one())
 
@@ -51,7 +51,7 @@ def note_metrics(
     now: datetime,
     notes: str = "",
 ) -> None:
-    """Append one Diagnostics row a metric; zeros are left out."""
+    """Append one row to Diagnostics per metric; metrics of value 0 are left out."""
     rows = [
         {
             "run_at": now,
@@ -69,14 +69,14 @@ def note_metrics(
 
 
 def read_config(engine: sa.Engine, key: str) -> str | None:
-    """Return the value kept under a key of Config, or None."""
+    """Return the value of a Config key, or None."""
     with read_transaction(engine) as connection:
         chosen = sa.select(CONFIG.c.value).where(CONFIG.c.key == key)
         return connection.execute(chosen).scalar_one_or_none()
 
 
 def write_config(transaction: LedgerTransaction, key: str, value: str, *, now: datetime) -> None:
-    """Keep a value under a key of Config; an equal value changes nothing."""
+    """Set a Config key; an equal value leaves the row and its `changed_seq` unchanged."""
     old = transaction.connection.execute(
         sa.select(CONFIG.c.value).where(CONFIG.c.key == key)
     ).scalar_one_or_none()

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import dagster as dg
@@ -58,7 +58,7 @@ def run_on_one_machine(folder: Path) -> dict[str, Content]:
     if done.returncode != 0:
         raise NewsPlatformError(f"the demo on one machine failed: {done.stderr.strip()[-500:]}")
     resources = SampleResources(
-        replace(load_settings(environ), root=str(root), sample=True), frozen_clock=True
+        load_settings(environ).model_copy(update={"root": str(root)}), frozen_clock=True
     )
     contents = read_contents(resources.data_root.store, resources.ledger.engine)
     resources.ledger.close()

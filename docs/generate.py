@@ -9,8 +9,7 @@ from pathlib import Path
 
 from news_platform.datasets.registry import TABLES
 from news_platform.datasets.table import Table
-from news_platform.environment import SettingInfo
-from news_platform.settings import setting_infos
+from news_platform.settings import SettingInfo, setting_infos
 
 DOCS = Path(__file__).parent
 SETTINGS_INTRO = """# Settings

@@ -7,7 +7,6 @@ news["domain_catalog"].sort("records", descending=True).head(5).collect()
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -96,7 +95,7 @@ class NewsData:
 
 def open_root(root: str | Path) -> NewsData:
     """Open a root for reading, with the settings of this process."""
-    return NewsData(replace(load_settings(os.environ), root=str(root)))
+    return NewsData(load_settings(os.environ).model_copy(update={"root": str(root)}))
 
 
 def _folder(table: Table) -> str:

@@ -1,324 +1,310 @@
-"""Every setting of the platform, typed, with its environment variable: nobody else names one.
+"""Every setting of the platform, typed, with its environment variable; no other module names one.
 
-`load_settings` reads a mapping once and returns frozen values; a wrong value or an unknown
-`NEWS_PLATFORM_*` name is a ConfigError of one line that names the variable and the cure.
+`load_settings` reads a mapping once and returns frozen values. A wrong value or an unknown
+`NEWS_PLATFORM_*` name raises a one-line ConfigError that names the variable and the remedy.
 """
 
-import dataclasses
 import difflib
 import urllib.parse
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
-from news_platform.environment import SettingInfo, load_section, section_infos, setting
+from pydantic import BeforeValidator, Field, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
 from news_platform.errors import ConfigError
 
 PREFIX = "NEWS_PLATFORM_"
 ROOT_VARIABLE = "NEWS_PLATFORM_ROOT"
 
 
-@dataclass(frozen=True, slots=True)
-class StorageSettings:
+def _split(value: object) -> object:
+    """Split a variable's text at commas; leave a tuple given in code as it is."""
+    if not isinstance(value, str):
+        return value
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+# pydantic-settings would read a tuple as JSON; people write `a,b`.
+Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+# A trailing space in an env file must not turn a switch into an error.
+Switch = Annotated[bool, BeforeValidator(lambda it: it.strip() if isinstance(it, str) else it)]
+
+
+def env(variable: str, text: str, default: Any = None) -> Any:
+    """Return a field of a section that is read from a variable."""
+    return Field(default, validation_alias=variable, description=text)
+
+
+def secret(variable: str, text: str) -> Any:
+    """Return a field that is read from a variable and never shown in a repr."""
+    return Field(None, validation_alias=variable, description=text, repr=False)
+
+
+class Section(BaseSettings):
+    """Settings that belong together; created in code, they have their defaults."""
+
+    model_config = SettingsConfigDict(
+        frozen=True, extra="forbid", populate_by_name=True, hide_input_in_errors=True
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read no variable behind the caller's back: only `load_settings` does."""
+        return (init_settings,)
+
+
+class StorageSettings(Section):
     """How object stores are reached; empty values leave it to the clouds' own defaults."""
 
-    s3_endpoint: str | None = setting(
-        "NEWS_PLATFORM_S3_ENDPOINT", None, "endpoint of an S3-compatible store (R2, MinIO, ...)"
+    s3_endpoint: str | None = env(
+        "NEWS_PLATFORM_S3_ENDPOINT", "endpoint of an S3-compatible store (R2, MinIO, ...)"
     )
-    s3_region: str | None = setting("NEWS_PLATFORM_S3_REGION", None, "region of the bucket")
-    s3_access_key: str | None = setting(
-        "NEWS_PLATFORM_S3_ACCESS_KEY", None, "access key; unset: boto3's own chain", secret=True
+    s3_region: str | None = env("NEWS_PLATFORM_S3_REGION", "region of the bucket")
+    s3_access_key: str | None = secret(
+        "NEWS_PLATFORM_S3_ACCESS_KEY", "access key; unset: boto3's own chain"
     )
-    s3_secret_key: str | None = setting(
-        "NEWS_PLATFORM_S3_SECRET_KEY", None, "secret key; unset: boto3's own chain", secret=True
+    s3_secret_key: str | None = secret(
+        "NEWS_PLATFORM_S3_SECRET_KEY", "secret key; unset: boto3's own chain"
     )
-    gcs_service_account: str | None = setting(
-        "NEWS_PLATFORM_GCS_SERVICE_ACCOUNT",
-        None,
-        "service account key file for gs://; unset: google-auth's own chain",
+    gcs_service_account: str | None = env(
+        "NEWS_PLATFORM_GCS_SERVICE_ACCOUNT", "key file for gs://; unset: google-auth's own chain"
     )
-    allow_http: bool = setting(
-        "NEWS_PLATFORM_ALLOW_HTTP", False, "allow plain HTTP to an object store (emulators)"
+    allow_http: Switch = env(
+        "NEWS_PLATFORM_ALLOW_HTTP", "allow plain HTTP to object stores (emulators)", False
     )
 
 
-@dataclass(frozen=True, slots=True)
-class WebSettings:
+class WebSettings(Section):
     """How the platform introduces itself to the web, and how politely it asks."""
 
-    user_agent: str = setting(
-        "NEWS_PLATFORM_USER_AGENT", "NewsPlatformBot/0.1", "product token sent with every request"
+    user_agent: str = env(
+        "NEWS_PLATFORM_USER_AGENT", "product token sent with every request", "NewsPlatformBot/0.1"
     )
-    contact: str = setting(
-        "NEWS_PLATFORM_CONTACT", "", "address or page added to the User-Agent, so sites can ask"
+    contact: str = env(
+        "NEWS_PLATFORM_CONTACT", "address or page added to the User-Agent for questions", ""
     )
-    total_timeout_seconds: float = setting(
-        "NEWS_PLATFORM_FETCH_TIMEOUT", 30.0, "longest time for one request, redirects included"
+    total_timeout_seconds: float = env(
+        "NEWS_PLATFORM_FETCH_TIMEOUT", "longest time for one request, redirects included", 30.0
     )
-    per_host: int = setting("NEWS_PLATFORM_PER_HOST", 2, "requests under way at one host")
+    per_host: int = env("NEWS_PLATFORM_PER_HOST", "concurrent requests to one host", 2)
 
 
-@dataclass(frozen=True, slots=True)
-class CcnewsSettings:
+class CcnewsSettings(Section):
     """Which crawl is followed and what is taken from it."""
 
-    source: str = setting(
+    source: str = env(
         "NEWS_PLATFORM_CRAWL_URL",
-        "https://data.commoncrawl.org/",
         "folder or URL that holds crawl-data/CC-NEWS/YYYY/MM/warc.paths.gz",
+        "https://data.commoncrawl.org/",
     )
-    fallback: str | None = setting(
-        "NEWS_PLATFORM_CRAWL_FALLBACK_URL",
-        None,
-        "same layout, read when the first gives an error (S3 first, HTTPS second)",
+    fallback: str | None = env(
+        "NEWS_PLATFORM_CRAWL_FALLBACK_URL", "same layout, read on errors (S3 first, HTTPS second)"
     )
-    workers: int = setting(
-        "NEWS_PLATFORM_CCNEWS_WORKERS", 2, "worker processes for the WARCs of a day"
+    workers: int = env("NEWS_PLATFORM_CCNEWS_WORKERS", "worker processes for the WARCs of a day", 2)
+    max_warcs: int | None = env("NEWS_PLATFORM_CCNEWS_MAX_WARCS", "most WARCs per day; unset: all")
+    max_days: int = env(
+        "NEWS_PLATFORM_CCNEWS_MAX_DAYS", "most days that the sensor has in progress", 4
     )
-    max_warcs: int | None = setting(
-        "NEWS_PLATFORM_CCNEWS_MAX_WARCS", None, "at most so many WARCs a day; unset: all"
+    page_seconds: float = env("NEWS_PLATFORM_CCNEWS_PAGE_SECONDS", "time limit for one page", 30.0)
+    memory_mb: int = env("NEWS_PLATFORM_CCNEWS_MEMORY_MB", "memory limit of a worker", 1024)
+    main_content: Switch = env(
+        "NEWS_PLATFORM_CCNEWS_MAIN_CONTENT", "text is the main content; 0: the whole page", True
     )
-    max_days: int = setting(
-        "NEWS_PLATFORM_CCNEWS_MAX_DAYS", 4, "days that the sensor may have under way at once"
+    captures: Switch = env("NEWS_PLATFORM_CCNEWS_CAPTURES", "write news/captures", True)
+    feed_candidates: Switch = env(
+        "NEWS_PLATFORM_CCNEWS_FEED_CANDIDATES", "write news/feed_candidates", True
     )
-    page_seconds: float = setting(
-        "NEWS_PLATFORM_CCNEWS_PAGE_SECONDS", 30.0, "longest time one page may take"
+    hosts: Names = env("NEWS_PLATFORM_CCNEWS_HOSTS", "only these domains; empty: all", ())
+    languages: Names = env("NEWS_PLATFORM_CCNEWS_LANGUAGES", "only these languages; empty: all", ())
+    statuses: Names = env(
+        "NEWS_PLATFORM_CCNEWS_STATUSES", "only these HTTP statuses; empty: all", ()
     )
-    memory_mb: int = setting(
-        "NEWS_PLATFORM_CCNEWS_MEMORY_MB", 1024, "most memory a worker may hold"
-    )
-    main_content: bool = setting(
-        "NEWS_PLATFORM_CCNEWS_MAIN_CONTENT", True, "text is the main content; 0: the whole page"
-    )
-    captures: bool = setting("NEWS_PLATFORM_CCNEWS_CAPTURES", True, "write news/captures")
-    feed_candidates: bool = setting(
-        "NEWS_PLATFORM_CCNEWS_FEED_CANDIDATES", True, "write news/feed_candidates"
-    )
-    hosts: tuple[str, ...] = setting(
-        "NEWS_PLATFORM_CCNEWS_HOSTS", (), "only these registrable domains; empty: all"
-    )
-    languages: tuple[str, ...] = setting(
-        "NEWS_PLATFORM_CCNEWS_LANGUAGES", (), "only these main languages; empty: all"
-    )
-    statuses: tuple[str, ...] = setting(
-        "NEWS_PLATFORM_CCNEWS_STATUSES", (), "only these HTTP status codes; empty: all"
-    )
-    mimes: tuple[str, ...] = setting(
-        "NEWS_PLATFORM_CCNEWS_MIMES", (), "only these MIME types; empty: HTML and XHTML"
+    mimes: Names = env(
+        "NEWS_PLATFORM_CCNEWS_MIMES", "only these MIME types; empty: HTML and XHTML", ()
     )
 
 
-@dataclass(frozen=True, slots=True)
-class DomainStoreSettings:
+class DomainStoreSettings(Section):
     """How the domain store is cut."""
 
-    buckets: int = setting(
-        "NEWS_PLATFORM_BUCKETS", 1000, "hash buckets of a new store; an old one keeps its own"
+    buckets: int = env(
+        "NEWS_PLATFORM_BUCKETS", "hash buckets of a new store; an old one keeps its own", 1000
     )
-    memory_mb: int = setting(
-        "NEWS_PLATFORM_STORE_MEMORY_MB", 1024, "memory a builder of the store may use"
+    memory_mb: int = env("NEWS_PLATFORM_STORE_MEMORY_MB", "memory limit of a builder", 1024)
+    file_mb: int = env("NEWS_PLATFORM_STORE_FILE_MB", "size limit of a data file", 2000)
+    grace_days: float = env(
+        "NEWS_PLATFORM_STORE_GRACE_DAYS", "days that replaced files stay for readers", 7.0
     )
-    file_mb: int = setting(
-        "NEWS_PLATFORM_STORE_FILE_MB", 2000, "size at which a data file of the store ends"
-    )
-    grace_days: float = setting(
-        "NEWS_PLATFORM_STORE_GRACE_DAYS",
-        7.0,
-        "how long replaced files of the store stay for those who still read them",
-    )
-    scratch: str | None = setting(
-        "NEWS_PLATFORM_STORE_SCRATCH", None, "folder for sorting; unset: the system's temporary one"
+    scratch: str | None = env(
+        "NEWS_PLATFORM_STORE_SCRATCH", "folder for sorting; unset: the system's own"
     )
 
 
-@dataclass(frozen=True, slots=True)
-class DomainMetadataSettings:
+class DomainMetadataSettings(Section):
     """How the survey of domains works."""
 
-    survey_concurrency: int = setting(
-        "NEWS_PLATFORM_SURVEY_CONCURRENCY", 64, "domains under way at once in one run"
+    survey_concurrency: int = env(
+        "NEWS_PLATFORM_SURVEY_CONCURRENCY", "domains surveyed at once", 64
     )
-    survey_tries: int = setting(
-        "NEWS_PLATFORM_SURVEY_TRIES", 3, "how often one run asks a domain that does not answer"
+    survey_tries: int = env(
+        "NEWS_PLATFORM_SURVEY_TRIES", "tries per run for a domain that does not answer", 3
     )
-    survey_retry_seconds: float = setting(
-        "NEWS_PLATFORM_SURVEY_RETRY_SECONDS", 45.0, "pause before the first retry, then doubled"
+    survey_retry_seconds: float = env(
+        "NEWS_PLATFORM_SURVEY_RETRY_SECONDS", "pause before the first retry, then doubled", 45.0
     )
-    catalog_domains_per_day: int = setting(
-        "NEWS_PLATFORM_CATALOG_DOMAINS_PER_DAY",
-        0,
-        "domains newly seen in the crawl to survey, most records first; 0: none",
+    catalog_domains_per_day: int = env(
+        "NEWS_PLATFORM_CATALOG_DOMAINS_PER_DAY", "new domains of the crawl to survey; 0: none", 0
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RssSettings:
+class RssSettings(Section):
     """How feeds are discovered, polled and worked."""
 
-    fulltext_dir: str | None = setting(
-        "FULLTEXT_DIR",
-        None,
-        "folder or URL of the full texts; unset: articles/full_text under the root",
+    fulltext_dir: str | None = env(
+        "FULLTEXT_DIR", "folder or URL of full texts; unset: articles/full_text in the root"
     )
-    fulltext_keep_days: int | None = setting(
-        "NEWS_PLATFORM_FULLTEXT_KEEP_DAYS", None, "days a full text is kept; unset: for ever"
+    fulltext_keep_days: int | None = env(
+        "NEWS_PLATFORM_FULLTEXT_KEEP_DAYS", "days a full text is kept; unset: for ever"
     )
-    fresh_days_limit: int = setting(
-        "FRESH_DAYS_LIMIT", 7, "oldest newest entry, in days, of a feed taken in"
+    fresh_days_limit: int = env(
+        "FRESH_DAYS_LIMIT", "age limit, in days, of the newest entry of a new feed", 7
     )
-    feed_languages: str = setting(
-        "NEWS_PLATFORM_FEED_LANGUAGES", "en", "languages of feeds taken in, as en,de; empty: any"
+    feed_languages: str = env(
+        "NEWS_PLATFORM_FEED_LANGUAGES", "languages of accepted feeds, as en,de; empty: any", "en"
     )
-    max_items_per_feed: int = setting(
-        "MAX_ITEMS_PER_FEED_PER_POLL", 20, "new articles taken from one feed a poll"
+    max_items_per_feed: int = env(
+        "MAX_ITEMS_PER_FEED_PER_POLL", "new articles per feed and poll", 20
     )
-    poll_min_seconds: int = setting(
-        "NEWS_PLATFORM_POLL_MIN_SECONDS", 3 * 3600, "shortest interval between polls of a feed"
+    poll_min_seconds: int = env(
+        "NEWS_PLATFORM_POLL_MIN_SECONDS", "shortest interval between polls of a feed", 3 * 3600
     )
-    poll_max_seconds: int = setting(
-        "NEWS_PLATFORM_POLL_MAX_SECONDS", 6 * 3600, "longest interval between polls of a feed"
+    poll_max_seconds: int = env(
+        "NEWS_PLATFORM_POLL_MAX_SECONDS", "longest interval between polls of a feed", 6 * 3600
     )
-    pending_batch_size: int = setting("PENDING_BATCH_SIZE", 100, "articles a worker claims at once")
-    clean_text_limit: int = setting(
-        "CLEAN_TEXT_SHEETS_LIMIT", 20_000, "characters of clean_text kept in a row"
+    pending_batch_size: int = env(
+        "PENDING_BATCH_SIZE", "articles that a worker claims at once", 100
     )
-    article_concurrency: int = setting(
-        "NEWS_PLATFORM_ARTICLE_CONCURRENCY", 32, "articles that one worker fetches at the same time"
+    clean_text_limit: int = env(
+        "CLEAN_TEXT_SHEETS_LIMIT", "characters of clean_text kept per row", 20_000
     )
-    extractors: int = setting(
-        "NEWS_PLATFORM_EXTRACTORS", 2, "processes that read pages, for each worker"
+    article_concurrency: int = env(
+        "NEWS_PLATFORM_ARTICLE_CONCURRENCY", "articles that a worker fetches at once", 32
     )
+    extractors: int = env("NEWS_PLATFORM_EXTRACTORS", "extractor processes per worker", 2)
 
 
-@dataclass(frozen=True, slots=True)
-class SheetsSettings:
+class SheetsSettings(Section):
     """Which Google Sheet shows the ledger; without one a local workbook does."""
 
-    service_account: str | None = setting(
-        "GOOGLE_SERVICE_ACCOUNT_JSON",
-        None,
-        "path or text of the service account's key that writes to the Google Sheet",
-        secret=True,
+    service_account: str | None = secret(
+        "GOOGLE_SERVICE_ACCOUNT_JSON", "path or text of a service account key for the Google Sheet"
     )
-    spreadsheet_id: str | None = setting(
-        "SPREADSHEET_ID", None, "id of the Google Sheet, from its address"
+    spreadsheet_id: str | None = env("SPREADSHEET_ID", "id of the Google Sheet, from its URL")
+    spreadsheet_title: str | None = env(
+        "SPREADSHEET_TITLE", "title of the Google Sheet, created if missing"
     )
-    spreadsheet_title: str | None = setting(
-        "SPREADSHEET_TITLE", None, "title of the Google Sheet, created if there is none"
+    endpoint: str | None = env(
+        "NEWS_PLATFORM_SHEETS_ENDPOINT", "URL to use instead of Google's (emulators)"
     )
-    endpoint: str | None = setting(
-        "NEWS_PLATFORM_SHEETS_ENDPOINT", None, "URL that stands in for Google's (emulators)"
-    )
-    calls_per_minute: int = setting(
-        "NEWS_PLATFORM_SHEETS_CALLS_PER_MINUTE", 60, "Google's quota of reads, and of writes"
+    calls_per_minute: int = env(
+        "NEWS_PLATFORM_SHEETS_CALLS_PER_MINUTE", "Google's quota, for reads and for writes", 60
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SourceRecordsSettings:
+class SourceRecordsSettings(Section):
     """How page snapshots become source records."""
 
-    language: str = setting(
-        "NEWS_PLATFORM_RECORDS_LANGUAGE", "en", "language of the blocks that are kept"
+    language: str = env("NEWS_PLATFORM_RECORDS_LANGUAGE", "language of the blocks to keep", "en")
+    min_chars: int = env("NEWS_PLATFORM_RECORDS_MIN_CHARS", "shorter blocks are dropped", 12)
+    max_chars: int = env("NEWS_PLATFORM_RECORDS_MAX_CHARS", "longer blocks are dropped", 2000)
+    whitelist: Names = env(
+        "NEWS_PLATFORM_RECORDS_WHITELIST", "regexes of sections and texts of any length, as a,b", ()
     )
-    min_chars: int = setting("NEWS_PLATFORM_RECORDS_MIN_CHARS", 12, "shorter blocks are dropped")
-    max_chars: int = setting("NEWS_PLATFORM_RECORDS_MAX_CHARS", 2000, "longer blocks are dropped")
-    whitelist: tuple[str, ...] = setting(
-        "NEWS_PLATFORM_RECORDS_WHITELIST",
-        (),
-        "regular expressions, comma-separated: such sections or texts may have any length",
-    )
-    headings: str = setting(
+    headings: str = env(
         "NEWS_PLATFORM_RECORDS_HEADINGS",
+        "`attach`: headings name the section that follows; `records`: also become records",
         "attach",
-        "`attach`: headings are the section of what follows; `records`: also records",
     )
-    tables: str = setting(
-        "NEWS_PLATFORM_RECORDS_TABLES",
-        "rows",
-        "`rows`: a record a row; `structure`: one a table",
+    tables: str = env(
+        "NEWS_PLATFORM_RECORDS_TABLES", "record per `rows` or per whole table (`structure`)", "rows"
     )
-    rules: str | None = setting(
-        "NEWS_PLATFORM_RECORDS_RULES", None, "TOML file of boilerplate and section rules"
+    rules: str | None = env(
+        "NEWS_PLATFORM_RECORDS_RULES", "TOML file of boilerplate and section rules"
     )
-    failed_share: float = setting(
-        "NEWS_PLATFORM_RECORDS_FAILED_SHARE", 0.2, "share of failed pages above which a check fails"
+    failed_share: float = env(
+        "NEWS_PLATFORM_RECORDS_FAILED_SHARE", "share of failed pages above which a check fails", 0.2
     )
-    samples: int = setting(
-        "NEWS_PLATFORM_RECORDS_SAMPLES", 5, "blocks of each institution shown in the UI"
-    )
-    workers: int = setting(
-        "NEWS_PLATFORM_RECORDS_WORKERS", 2, "processes that cut pages at the same time"
-    )
+    samples: int = env("NEWS_PLATFORM_RECORDS_SAMPLES", "blocks per institution shown in the UI", 5)
+    workers: int = env("NEWS_PLATFORM_RECORDS_WORKERS", "processes that segment pages", 2)
 
 
-@dataclass(frozen=True, slots=True)
-class NearDuplicatesSettings:
-    """How near-identical texts are clustered."""
-
-
-@dataclass(frozen=True, slots=True)
-class AlertSettings:
+class AlertSettings(Section):
     """Where a failed run is told."""
 
-    webhook_url: str | None = setting(
-        "NEWS_PLATFORM_ALERT_WEBHOOK", None, "URL that gets a POST for each failed run", secret=True
+    webhook_url: str | None = secret(
+        "NEWS_PLATFORM_ALERT_WEBHOOK", "URL that receives a POST for each failed run"
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterSettings:
+class ClusterSettings(Section):
     """Where the servers of a cluster are; unused on one machine."""
 
-    broker_url: str | None = setting(
-        "NEWS_PLATFORM_BROKER_URL", None, "redis:// URL of the Celery broker", secret=True
-    )
-    dagster_postgres_url: str | None = setting(
+    broker_url: str | None = secret("NEWS_PLATFORM_BROKER_URL", "redis:// URL of the Celery broker")
+    dagster_postgres_url: str | None = secret(
         "NEWS_PLATFORM_DAGSTER_POSTGRES_URL",
-        None,
         "postgresql+psycopg2:// URL of Dagster's own storage, read by deploy/dagster.yaml",
-        secret=True,
     )
-    redelivery_seconds: int = setting(
+    redelivery_seconds: int = env(
         "NEWS_PLATFORM_REDELIVERY_SECONDS",
+        "seconds until another worker gets the task of one that died before its run began",
         60,
-        "after which a task whose worker died before its run began goes to another worker",
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """All settings: where the data lies, then one section a room."""
+class GeneralSettings(Section):
+    """Where the data lies, and what concerns no single feature."""
 
-    root: str = setting(ROOT_VARIABLE, "data", "folder, s3:// or gs:// URL of all data")
-    sample: bool | None = setting(
-        "NEWS_PLATFORM_SAMPLE",
-        None,
-        "1: the fictional sample world; unset: whatever the root already holds",
+    root: str = env(ROOT_VARIABLE, "folder, s3:// or gs:// URL of all data", "data")
+    sample: Switch | None = env(
+        "NEWS_PLATFORM_SAMPLE", "1: the fictional sample world; unset: what the root already holds"
     )
-    sample_world: str | None = setting(
-        "NEWS_PLATFORM_SAMPLE_WORLD",
-        None,
-        "local folder of the sample world; unset: under the root",
+    sample_world: str | None = env(
+        "NEWS_PLATFORM_SAMPLE_WORLD", "local folder of the sample world; unset: under the root"
     )
-    ledger_url: str | None = setting(
-        "NEWS_PLATFORM_LEDGER_URL",
-        None,
-        "SQLAlchemy URL of the ledger; unset: SQLite under a local root",
-        secret=True,
+    ledger_url: str | None = secret(
+        "NEWS_PLATFORM_LEDGER_URL", "SQLAlchemy URL of the ledger; unset: SQLite under a local root"
     )
-    bench_data: str | None = setting(
-        "NEWS_PLATFORM_BENCH_DATA", None, "folder of real inputs for tests and benchmarks"
+    bench_data: str | None = env(
+        "NEWS_PLATFORM_BENCH_DATA", "folder of real inputs for tests and benchmarks"
     )
-    chromium: str | None = setting(
-        "NEWS_PLATFORM_CHROMIUM", None, "path of the browser that browser tests drive"
+    chromium: str | None = env("NEWS_PLATFORM_CHROMIUM", "path of the browser for browser tests")
+    docs_url: str | None = env(
+        "NEWS_PLATFORM_DOCS_URL", "where docs/ is published; asset pages link to it"
     )
-    docs_url: str | None = setting(
-        "NEWS_PLATFORM_DOCS_URL", None, "where docs/ is published; asset pages then link there"
+    dagster_home: str | None = env(
+        "DAGSTER_HOME", "absolute folder of Dagster's own state; `make` sets it"
     )
-    dagster_home: str | None = setting(
-        "DAGSTER_HOME", None, "absolute folder of Dagster's own state; `make` sets it"
-    )
+
+
+class Settings(GeneralSettings):
+    """All settings: the general ones, then one section per feature."""
+
     storage: StorageSettings = StorageSettings()
     web: WebSettings = WebSettings()
     ccnews: CcnewsSettings = CcnewsSettings()
@@ -327,22 +313,36 @@ class Settings:
     rss: RssSettings = RssSettings()
     sheets: SheetsSettings = SheetsSettings()
     source_records: SourceRecordsSettings = SourceRecordsSettings()
-    near_duplicates: NearDuplicatesSettings = NearDuplicatesSettings()
     alerts: AlertSettings = AlertSettings()
     cluster: ClusterSettings = ClusterSettings()
 
 
+@dataclass(frozen=True, slots=True)
+class SettingInfo:
+    """One row of the settings table in the docs."""
+
+    section: str
+    env: str
+    default: str
+    help: str
+
+
 def load_settings(environ: Mapping[str, str]) -> Settings:
-    """Read all settings from the variables given; raise ConfigError on the first wrong one."""
+    """Read all settings from these variables; raise ConfigError on the first wrong one."""
     _refuse_unknown(environ)
-    sections = {name: load_section(kind, environ) for name, kind in _sections()}
-    return dataclasses.replace(load_section(Settings, environ), **sections)
+    loaded: dict[str, Any] = dict(_load(GeneralSettings, environ))
+    return Settings(**loaded | {name: _load(kind, environ) for name, kind in _sections()})
 
 
 def setting_infos() -> tuple[SettingInfo, ...]:
     """Describe every setting in the order written, for the docs."""
-    general = section_infos("general", Settings)
-    return (*general, *(info for name, kind in _sections() for info in section_infos(name, kind)))
+    kinds: list[tuple[str, type[Section]]] = [("general", GeneralSettings), *_sections()]
+    return tuple(_info(name, item) for name, kind in kinds for item in kind.model_fields.values())
+
+
+def _info(section: str, item: FieldInfo) -> SettingInfo:
+    default = "" if item.default is None else str(item.default)
+    return SettingInfo(section, str(item.validation_alias), default, item.description or "")
 
 
 def secret_values(settings: Settings) -> frozenset[str]:
@@ -351,27 +351,44 @@ def secret_values(settings: Settings) -> frozenset[str]:
     return frozenset(given | {word for text in given if (word := _password(text))})
 
 
-def _sections() -> Iterator[tuple[str, type[Any]]]:
-    for item in dataclasses.fields(Settings):
-        if isinstance(item.type, type) and dataclasses.is_dataclass(item.type):
-            yield item.name, item.type
+_Kind = TypeVar("_Kind", bound=Section)
+
+
+def _load(kind: type[_Kind], environ: Mapping[str, str]) -> _Kind:
+    """Read one section; what is unset or empty keeps its default."""
+    source = EnvSettingsSource(kind, case_sensitive=True)
+    # Only these: the source also takes a variable that has the name of a field, such as `root`.
+    variables = {str(item.validation_alias) for item in kind.model_fields.values()}
+    source.env_vars = {name: environ[name] for name in variables if environ.get(name)}
+    try:
+        return kind(**source())
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)[0]
+        name, wanted = str(found["loc"][0]), found["type"].partition("_")[0]
+        message = f"{name}={environ[name]!r} is not of type {wanted}"
+        raise ConfigError(message, thing=name) from error
+
+
+def _sections() -> Iterator[tuple[str, type[Section]]]:
+    for name, item in Settings.model_fields.items():
+        if isinstance(item.annotation, type) and issubclass(item.annotation, Section):
+            yield name, item.annotation
 
 
 def _refuse_unknown(environ: Mapping[str, str]) -> None:
     known = [info.env for info in setting_infos()]
-    for name in sorted(environ):
-        if name.startswith(PREFIX) and name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            cure = f"did you mean {close[0]}?" if close else "see docs/settings.md for all names"
-            raise ConfigError(f"unknown setting {name}: {cure}", thing=name)
+    for name in sorted(name for name in environ.keys() - known if name.startswith(PREFIX)):
+        close = difflib.get_close_matches(name, known, n=1)
+        cure = f"did you mean {close[0]}?" if close else "see docs/settings.md for all names"
+        raise ConfigError(f"unknown setting {name}: {cure}", thing=name)
 
 
-def _secrets(section: Any) -> Iterator[object]:
-    for item in dataclasses.fields(section):
-        value = getattr(section, item.name)
-        if dataclasses.is_dataclass(value):
+def _secrets(section: Section) -> Iterator[object]:
+    for name, item in type(section).model_fields.items():
+        value = getattr(section, name)
+        if isinstance(value, Section):
             yield from _secrets(value)
-        elif item.metadata.get("secret"):
+        elif not item.repr:
             yield value
 
 

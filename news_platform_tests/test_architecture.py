@@ -23,8 +23,7 @@ GROUND = ("errors", "datasets", "text", "html", "web", "storage", "isolation", "
 # What each package or top-level module may import of ours, besides itself.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "errors": (),
-    "environment": ("errors",),
-    "settings": ("errors", "environment"),
+    "settings": ("errors",),
     **{name: GROUND[:place] for place, name in enumerate(GROUND)},
     **dict.fromkeys(FEATURES, GROUND),
     "sample": ("errors", "datasets", "storage", "web", "text", "settings", "resources"),

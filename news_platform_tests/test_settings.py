@@ -1,9 +1,16 @@
 """Settings are typed, and a wrong one is a clear line."""
 
 import pytest
+from pydantic import ValidationError
 
 from news_platform.errors import ConfigError
-from news_platform.settings import load_settings, setting_infos
+from news_platform.settings import (
+    DomainStoreSettings,
+    Settings,
+    load_settings,
+    secret_values,
+    setting_infos,
+)
 
 
 def test_without_variables_every_setting_has_its_default() -> None:
@@ -26,13 +33,28 @@ def test_numbers_and_sections_are_parsed() -> None:
     assert settings.web.total_timeout_seconds == 2.5
 
 
+def test_a_list_is_split_at_commas() -> None:
+    settings = load_settings({"NEWS_PLATFORM_CCNEWS_HOSTS": "a.example, b.example ,"})
+    assert settings.ccnews.hosts == ("a.example", "b.example")
+
+
 def test_an_empty_variable_counts_as_unset() -> None:
     assert load_settings({"NEWS_PLATFORM_ROOT": ""}).root == "data"
 
 
-def test_a_value_of_the_wrong_type_names_the_variable() -> None:
-    with pytest.raises(ConfigError, match="NEWS_PLATFORM_BUCKETS='many' is not of type int"):
-        load_settings({"NEWS_PLATFORM_BUCKETS": "many"})
+@pytest.mark.parametrize(
+    ("name", "text", "wanted"),
+    [
+        ("NEWS_PLATFORM_BUCKETS", "many", "int"),
+        ("NEWS_PLATFORM_BUCKETS", "1.5", "int"),
+        ("NEWS_PLATFORM_FETCH_TIMEOUT", "soon", "float"),
+        ("NEWS_PLATFORM_SAMPLE", "perhaps", "bool"),
+    ],
+)
+def test_a_value_of_the_wrong_type_names_the_variable(name: str, text: str, wanted: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_settings({name: text})
+    assert str(caught.value) == f"{name}={text!r} is not of type {wanted}"
 
 
 def test_an_unknown_name_is_refused_with_the_closest_known_one() -> None:
@@ -41,7 +63,22 @@ def test_an_unknown_name_is_refused_with_the_closest_known_one() -> None:
 
 
 def test_foreign_variables_are_nobodys_business() -> None:
-    assert load_settings({"PATH": "/bin", "EDITOR": "ed"}) == load_settings({})
+    foreign = {"PATH": "/bin", "EDITOR": "ed", "storage": "{", "cluster": "c1", "root": "/"}
+    assert load_settings(foreign) == load_settings({})
+
+
+def test_settings_made_in_code_read_no_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEWS_PLATFORM_ROOT", "/from/the/environment")
+    monkeypatch.setenv("NEWS_PLATFORM_BUCKETS", "7")
+    assert Settings() == load_settings({})
+    assert DomainStoreSettings().buckets == 1000
+
+
+def test_a_misspelt_field_and_a_change_are_refused() -> None:
+    with pytest.raises(ValidationError, match="rot"):
+        Settings.model_validate({"rot": "data"})
+    with pytest.raises(ValidationError, match="frozen"):
+        setattr(Settings(), "root", "elsewhere")  # noqa: B010 - mypy knows that it is frozen
 
 
 def test_secrets_do_not_show_in_the_text_of_settings() -> None:
@@ -51,7 +88,8 @@ def test_secrets_do_not_show_in_the_text_of_settings() -> None:
             "NEWS_PLATFORM_S3_SECRET_KEY": "planted",
         }
     )
-    assert "planted" not in repr(settings)
+    assert "planted" not in f"{settings!r} {settings} {settings.storage}"
+    assert secret_values(settings) >= {"planted"}
 
 
 def test_every_setting_has_a_distinct_variable_and_a_text() -> None:

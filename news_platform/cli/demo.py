@@ -9,7 +9,7 @@ import os
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -60,7 +60,7 @@ class Shop:
 @json_option
 def demo(root: str, as_json: bool) -> None:
     """Run the whole graph on the sample world, offline."""
-    settings = replace(load_settings(os.environ), root=root)
+    settings = load_settings(os.environ).model_copy(update={"root": root})
     resources = SampleResources(settings, frozen_clock=True)
     started = time.monotonic()
     store = resources.data_root.store

@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import click
@@ -32,7 +31,7 @@ def json_option(command: Command) -> Command:
 
 def settings_for(root: str) -> Settings:
     """Return the settings of this process with the root that the command was given."""
-    return replace(load_settings(os.environ), root=root)
+    return load_settings(os.environ).model_copy(update={"root": root})
 
 
 def resources_for(root: str) -> Resources:

@@ -45,7 +45,7 @@ def segment(snapshots: tuple[str, ...], institution: str, url: str | None, **giv
     """Cut SNAPSHOT files: Firecrawl JSON, HTML, markdown or text; records go out as JSON lines."""
     chosen = {"language": given["lang"], "headings": given["headings"], "tables": given["tables"]}
     options = segment_options(
-        asdict(settings_for(str(given["root"])).source_records)
+        settings_for(str(given["root"])).source_records.model_dump()
         | {name: value for name, value in chosen.items() if value}
     )
     done = [segment_snapshot(_snapshot(path, institution, url), options) for path in snapshots]
@@ -63,7 +63,7 @@ def build(chosen: tuple[str, ...], root: str, as_json: bool) -> None:
     """Cut all snapshots under the root whose records are out of date, as the asset does."""
     resources = resources_for(root)
     store = resources.data_root.store
-    options = flow_options(asdict(resources.settings.source_records))
+    options = flow_options(resources.settings.source_records.model_dump())
     declare_options(store, options.segment)
     wanted, built = wanted_institutions(store), built_institutions(store)
     if unknown := sorted(set(chosen) - wanted.keys()):

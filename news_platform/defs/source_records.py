@@ -1,7 +1,6 @@
 """Institutional pages in Dagster: stored snapshots, and the clean blocks cut from them."""
 
 import json
-from dataclasses import asdict
 from typing import Any
 
 import dagster as dg
@@ -59,7 +58,7 @@ def source_records(
     in quarantine with its error.
     """
     store, institution = data_root.store, context.partition_key
-    options = flow_options(asdict(data_root.settings.source_records))
+    options = flow_options(data_root.settings.source_records.model_dump())
     report = build_institution(institution, store=store, options=options)
     return dg.MaterializeResult(
         metadata=_shown(report) | {"dagster/uri": store.uri(records_path(institution))}
@@ -142,7 +141,7 @@ def watch_page_snapshots(
     """
     if is_paused(data_root.store):
         return dg.SkipReason("paused: `news-platform resume` lets all sensors go on")
-    options = segment_options(asdict(data_root.settings.source_records))
+    options = segment_options(data_root.settings.source_records.model_dump())
     declare_options(data_root.store, options)
     known: dict[str, str] = json.loads(context.cursor or "{}")
     found = wanted_institutions(data_root.store)

@@ -12,7 +12,7 @@ from news_platform.resources import Clock, Crawl, DataRoot, Resources, Web
 from news_platform.sample.dates import DAYS, WORLD_NOW
 from news_platform.sample.server import serve_world
 from news_platform.sample.world import write_world
-from news_platform.settings import Settings
+from news_platform.settings import Section, Settings
 from news_platform.storage.commit.root import ROOT_FILE
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.web.fetch import FetchOptions
@@ -23,21 +23,21 @@ WORLD_FOLDER = "world"
 
 def sample_settings(settings: Settings) -> Settings:
     """Return the settings as the sample world needs them, whatever the environment says."""
-    sheets = settings.sheets
-    if sheets.endpoint is None:
-        # Invented news never goes to Google: the editors' view is then the local workbook.
-        sheets = replace(sheets, spreadsheet_id=None, spreadsheet_title=None)
-    return replace(
-        settings,
-        sample=True,
+    changes: dict[str, Section] = {
         # The world is small: with more buckets it would be mostly empty folders.
-        domain_store=replace(settings.domain_store, buckets=64),
+        "domain_store": settings.domain_store.model_copy(update={"buckets": 64}),
         # The world's hosts answer at once or never.
-        domain_metadata=replace(settings.domain_metadata, survey_retry_seconds=0.1),
+        "domain_metadata": settings.domain_metadata.model_copy(
+            update={"survey_retry_seconds": 0.1}
+        ),
         # One at a time, so that the first of two identical articles is always the same one.
-        rss=replace(settings.rss, article_concurrency=1),
-        sheets=sheets,
-    )
+        "rss": settings.rss.model_copy(update={"article_concurrency": 1}),
+    }
+    if settings.sheets.endpoint is None:
+        # Invented news never goes to Google: the editors' view is then the local workbook.
+        no_book = {"spreadsheet_id": None, "spreadsheet_title": None}
+        changes["sheets"] = settings.sheets.model_copy(update=no_book)
+    return settings.model_copy(update={"sample": True, **changes})
 
 
 def world_folder(settings: Settings) -> Path:

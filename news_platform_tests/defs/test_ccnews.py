@@ -220,7 +220,8 @@ def test_a_paused_root_asks_for_nothing(shell: Shell) -> None:
 
 def test_a_cap_limits_the_warcs_of_a_day(shell: Shell) -> None:
     write_crawl(shell.folder, {warc_path(DAYS[2], number): mixed_pages(2) for number in (1, 2, 3)})
-    shell.settings = replace(shell.settings, ccnews=replace(shell.settings.ccnews, max_warcs=2))
+    two = shell.settings.ccnews.model_copy(update={"max_warcs": 2})
+    shell.settings = shell.settings.model_copy(update={"ccnews": two})
     assert shell.run(NEWEST).success
     assert len(read_collected(shell.data_root.store, [DAYS[2]])) == 2
     assert shell.tick() == []

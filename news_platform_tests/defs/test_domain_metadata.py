@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
@@ -76,9 +76,7 @@ class Shell:
 def shell(sample_world: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """Return a sample root with its research files in place, nothing built yet."""
     root = tmp_path_factory.mktemp("survey") / "root"
-    settings = replace(
-        load_settings({}), root=str(root), sample=True, sample_world=str(sample_world)
-    )
+    settings = Settings(root=str(root), sample=True, sample_world=str(sample_world))
     data_root = SampleResources(settings).data_root
     place_inputs(sample_world, data_root.store)
     with dg.DagsterInstance.ephemeral() as instance:
@@ -210,7 +208,7 @@ def test_unfinished_batches_are_asked_again_once_a_day(
 def real_root(tmp_path: Path) -> DataRoot:
     """Return an empty root that is not the sample's, with catalog domains to be surveyed."""
     settings = load_settings({"NEWS_PLATFORM_CATALOG_DOMAINS_PER_DAY": "2"})
-    return DataRoot(replace(settings, root=str(tmp_path / "real"), sample=False))
+    return DataRoot(settings.model_copy(update={"root": str(tmp_path / "real"), "sample": False}))
 
 
 def put_catalog(store: ObjectStore, tmp_path: Path) -> None:
@@ -240,7 +238,7 @@ def test_a_new_catalog_offers_its_new_domains_when_asked_for(
 
 def test_the_catalog_is_left_alone_by_default(real_root: DataRoot, tmp_path: Path) -> None:
     put_catalog(real_root.store, tmp_path)
-    default = DataRoot(replace(load_settings({}), root=real_root.settings.root, sample=False))
+    default = DataRoot(Settings(root=real_root.settings.root, sample=False))
     found = survey_catalog_domains(dg.build_sensor_context(resources={"data_root": default}))
     assert isinstance(found, dg.SkipReason)
 

@@ -1,7 +1,7 @@
 """The RSS assets on the sample world: each materialises, a second run finds nothing to do."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from news_platform.rss.ledger.tables import FEEDS, RAW
 from news_platform.rss.ledger.transactions import newest_seq, write_transaction
 from news_platform.sample.inputs import place_inputs
 from news_platform.sample.resources import SampleResources
-from news_platform.settings import Settings, load_settings
+from news_platform.settings import Settings
 from news_platform.storage.commit.root import pause, resume
 
 ASSETS = ("feeds", "pending_articles", "articles")
@@ -50,9 +50,7 @@ class Shell:
 def shell(sample_world: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     """Build the whole room once over a sample root."""
     root = tmp_path_factory.mktemp("rss") / "root"
-    settings = replace(
-        load_settings({}), root=str(root), sample=True, sample_world=str(sample_world)
-    )
+    settings = Settings(root=str(root), sample=True, sample_world=str(sample_world))
     resources = SampleResources(settings, frozen_clock=True)
     place_inputs(sample_world, resources.data_root.store)
     with dg.DagsterInstance.ephemeral() as instance:

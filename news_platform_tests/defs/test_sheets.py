@@ -1,7 +1,6 @@
 """The editors' view as an asset: written once, then nothing is due until the ledger changes."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
@@ -12,7 +11,7 @@ from news_platform.defs.resources import dagster_resources
 from news_platform.defs.sheets import STALE, defs, run_article_sheets
 from news_platform.resources import Resources
 from news_platform.sample.resources import SampleResources
-from news_platform.settings import SheetsSettings, load_settings
+from news_platform.settings import Settings, SheetsSettings
 from news_platform.storage.commit.root import pause
 from news_platform_tests.emulators.sheets.server import (
     SheetsEmulator,
@@ -24,8 +23,7 @@ from news_platform_tests.rss.ledger_rows import add_article, add_feed
 
 @pytest.fixture
 def resources(sample_world: Path, tmp_path: Path) -> Iterator[Resources]:
-    settings = replace(
-        load_settings({}),
+    settings = Settings(
         root=str(tmp_path / "root"),
         sample=True,
         sample_world=str(sample_world),
@@ -72,7 +70,9 @@ def google_doors(resources: Resources, emulator: SheetsEmulator) -> Iterator[Res
         sheets = SheetsSettings(
             service_account=service_account_key(url), spreadsheet_title="News", endpoint=url
         )
-        resources = SampleResources(replace(resources.settings, sheets=sheets), frozen_clock=True)
+        resources = SampleResources(
+            resources.settings.model_copy(update={"sheets": sheets}), frozen_clock=True
+        )
         yield resources
         resources.ledger.close()
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import dagster as dg
@@ -15,7 +15,7 @@ from news_platform.resources import Resources
 from news_platform.rss.ledger.tables import DIAGNOSTICS, FEEDS
 from news_platform.sample.inputs import place_inputs
 from news_platform.sample.resources import SampleResources
-from news_platform.settings import SheetsSettings, load_settings
+from news_platform.settings import Settings, SheetsSettings
 from news_platform_tests.emulators.sheets.server import (
     SheetsEmulator,
     service_account_key,
@@ -85,8 +85,7 @@ def shell(sample_world: Path, tmp_path: Path) -> Iterator[Shell]:
         google = SheetsSettings(
             service_account=service_account_key(url), spreadsheet_title="News", endpoint=url
         )
-        settings = replace(
-            load_settings({}),
+        settings = Settings(
             root=str(tmp_path / "root"),
             sample=True,
             sample_world=str(sample_world),

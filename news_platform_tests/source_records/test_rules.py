@@ -1,6 +1,5 @@
 """Rule files and settings."""
 
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -38,13 +37,13 @@ def test_a_wrong_rule_file_is_refused_by_name(toml: str, error: str) -> None:
 
 
 def test_the_default_settings_are_the_default_options() -> None:
-    assert flow_options(asdict(SourceRecordsSettings())) == FlowOptions()
+    assert flow_options(SourceRecordsSettings().model_dump()) == FlowOptions()
 
 
 def test_settings_name_the_rule_file(tmp_path: Path) -> None:
     file = tmp_path / "rules.toml"
     file.write_text("[sections]\ncall_words = 3\n")
-    options = segment_options(asdict(SourceRecordsSettings(language="de", rules=str(file))))
+    options = segment_options(SourceRecordsSettings(language="de", rules=str(file)).model_dump())
     assert (options.language, options.sections.call_words) == ("de", 3)
     with pytest.raises(ConfigError, match="cannot read the rule file"):
         segment_options({"rules": str(tmp_path / "none.toml")})

@@ -17,7 +17,7 @@ import pytest
 from news_platform.errors import ConfigError, StorageError
 from news_platform.storage.commit.publish import publish
 from news_platform.storage.objects.keys import INCOMING
-from news_platform.storage.objects.local_writer import sweep
+from news_platform.storage.objects.local import sweep
 from news_platform.storage.objects.store import NotFound, ObjectStore, open_store
 
 

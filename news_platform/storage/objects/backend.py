@@ -10,11 +10,11 @@ from news_platform.storage.objects.connect import backoff_seconds, connect_bucke
 from news_platform.storage.objects.error_mapping import without_secrets
 from news_platform.storage.objects.info import ObjectInfo
 from news_platform.storage.objects.interfaces import Body, Reader, Writer
+from news_platform.storage.objects.local import LocalWriter
 from news_platform.storage.objects.local_reader import LocalReader
-from news_platform.storage.objects.local_writer import LocalWriter
 from news_platform.storage.objects.options import StoreOptions
+from news_platform.storage.objects.remote import RemoteWriter
 from news_platform.storage.objects.remote_reader import RemoteReader
-from news_platform.storage.objects.remote_writer import RemoteWriter
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Tables as Parquet files: written to their declared schema, read with path columns as strings."""
+"""Write and read tables as Parquet files, with partition columns from the path as strings."""
 
 from collections.abc import Iterable, Mapping
 from io import BytesIO
@@ -10,7 +10,7 @@ from news_platform.datasets.table import Table
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.objects.store import ObjectStore
 
-# The level with the best speed for its size on news text; higher ones cost time and save little.
+# The best trade-off on news text: higher levels take longer and save little.
 _ZSTD_LEVEL = 1
 
 
@@ -22,9 +22,9 @@ def write_table(
     *,
     metadata: Mapping[str, str] | None = None,
 ) -> None:
-    """Put the frame as one Parquet file with the columns of the table, in its order.
+    """Write the frame as one Parquet file with the columns of the table, in the table's order.
 
-    `metadata` goes into the file's footer. Partition columns live in the path, not in the file.
+    `metadata` goes into the file's footer. Partition columns are in the path, not in the file.
     """
     store.put(path, parquet_bytes(frame, table, metadata=metadata))
 
@@ -32,7 +32,7 @@ def write_table(
 def parquet_bytes(
     frame: pl.DataFrame, table: Table, *, metadata: Mapping[str, str] | None = None
 ) -> bytes:
-    """Return the frame as the bytes of a Parquet file, for those who publish several at once."""
+    """Return the frame as the bytes of a Parquet file, for publishing several files at once."""
     try:
         fitted = frame.select(pl.col(name).cast(dtype) for name, dtype in table.schema.items())
     except pl.exceptions.PolarsError as error:
@@ -46,7 +46,7 @@ def parquet_bytes(
 
 
 def read_table(store: ObjectStore, path: str, table: Table) -> pl.DataFrame:
-    """Return one file of the table, its partition columns included, through the store's door."""
+    """Return one file of the table with its partition columns, read through the store."""
     body = BytesIO(store.read(path))
     try:
         rows = _scan(body, table).collect()
@@ -62,14 +62,15 @@ def read_table(store: ObjectStore, path: str, table: Table) -> pl.DataFrame:
 
 
 def scan_table(store: ObjectStore, paths: Iterable[str], table: Table) -> pl.LazyFrame:
-    """Return a lazy frame over these files by Polars' own reader; no files give no rows.
+    """Return a lazy frame over these files, read by Polars itself; without files it is empty.
 
-    Partition columns come from the path as strings; a filter on them skips files unopened.
+    Partition columns come from the path as strings; a filter on them skips files without opening
+    them.
     """
     uris = [store.uri(path) for path in paths]
     if not uris:
         return pl.LazyFrame(schema=table.full_schema)
-    # Polars wants every key=value of the path declared, also those of the root itself.
+    # Polars requires every key=value of the path to be declared, also those of the root itself.
     keys = dict.fromkeys([*path_values(uris[0]), *(c.name for c in table.partition_columns)])
     rows = _scan(
         uris, table, hive_schema=dict.fromkeys(keys, pl.String()), options=store.polars_options()
@@ -91,7 +92,7 @@ def _scan(
     hive_schema: Mapping[str, pl.DataType] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> pl.LazyFrame:
-    # Columns are only ever added to a table, so an older file may lack some, a newer have more.
+    # Columns are only ever added to a table: an older file may lack some, a newer one have more.
     return pl.scan_parquet(
         source,
         glob=False,

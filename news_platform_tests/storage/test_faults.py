@@ -90,7 +90,7 @@ def test_a_dropped_read_is_repeated_from_where_it_broke(remote: Remote) -> None:
 def test_a_read_that_is_silently_short_is_an_error_when_the_size_is_known(remote: Remote) -> None:
     info = remote.store.put("big", BODY)
     remote.proxy.inject("truncate", "GET", times=100)
-    with pytest.raises(StorageError, match="bytes came, expected 3000017"):
+    with pytest.raises(StorageError, match="expected 3000017 bytes, received"):
         remote.store.read("big", expected_size=info.size_bytes)
 
 

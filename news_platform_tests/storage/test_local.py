@@ -16,8 +16,8 @@ import pytest
 
 from news_platform.errors import ConfigError, StorageError
 from news_platform.storage.commit.publish import publish
-from news_platform.storage.objects.keys import INCOMING
-from news_platform.storage.objects.local import sweep
+from news_platform.storage.objects.interfaces import INCOMING
+from news_platform.storage.objects.local import gc_incoming
 from news_platform.storage.objects.store import NotFound, ObjectStore, open_store
 
 
@@ -75,7 +75,7 @@ def test_a_file_stands_where_a_folder_is_needed(local_store: ObjectStore) -> Non
     with pytest.raises(StorageError, match="a part of the path is a file"):
         local_store.put("a/b", b"")
     local_store.put("c/d", b"")
-    with pytest.raises(StorageError, match="a folder stands where the file should be"):
+    with pytest.raises(StorageError, match="a folder exists at this path"):
         local_store.put("c", b"")
 
 
@@ -153,7 +153,7 @@ def test_a_sweep_spares_what_a_living_writer_holds(tmp_path: Path) -> None:
             self.pieces = iter([b"one ", b"two"])
 
         def read(self, size: int = -1) -> bytes:
-            assert sweep(tmp_path / INCOMING) == 0
+            assert gc_incoming(tmp_path / INCOMING) == 0
             return next(self.pieces, b"")
 
     store = open_store(str(tmp_path))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, cast
 
 from news_platform.errors import StorageError
-from news_platform.storage.objects.error_mapping import problem
+from news_platform.storage.objects.error_mapping import mapped_error
 from news_platform.storage.objects.store import ObjectStore
 
 # Larger files wait on disk, not in memory, for their upload.
@@ -67,7 +67,7 @@ def scratch_explained(scratch: str | None) -> Iterator[None]:
         yield
     except OSError as error:
         # Whatever the object store raises is ours already; these come from the scratch folder.
-        said = problem(error, "write to the scratch folder", scratch or tempfile.gettempdir())
+        said = mapped_error(error, "write to the scratch folder", scratch or tempfile.gettempdir())
         raise StorageError(str(said), thing=scratch) from error
 
 

@@ -1,7 +1,7 @@
-"""What each partition of a dataset was built from, readable by one LIST.
+"""Write and read markers: which inputs each partition of a dataset was built from.
 
-A marker is `markers/<dataset>/<partition>@<fingerprint of the inputs>.json`: the name carries what
-a sensor compares, the body carries the report of the run.
+A marker is `markers/<dataset>/<partition>@<fingerprint of the inputs>.json`. A sensor compares only
+the names, which one LIST returns; the body is the report of the run.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ Digest = Callable[[bytes], str]
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """One partition's marker; `inputs` is the fingerprint of what it was built from."""
+    """The marker of one partition; `inputs` is the fingerprint of the inputs it was built from."""
 
     partition: str
     inputs: str
@@ -56,9 +56,10 @@ class Marker:
 
 
 def fingerprint(parts: Iterable[str]) -> str:
-    """Return 16 hex digits that stand for this set of parts, in whatever order they come."""
+    """Return a hash of the parts as 16 hex digits; their order does not matter."""
     digest = hashlib.sha256()
     for part in sorted(part.encode() for part in parts):
+        # The length prefix keeps ["ab", "c"] and ["a", "bc"] apart.
         digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()[:_FINGERPRINT_HEX]
 
@@ -122,9 +123,9 @@ def write_marker(
     inputs: str,
     report: Mapping[str, object],
 ) -> None:
-    """Record that the partition now stands on `inputs`; then drop its older markers.
+    """Record that the partition was built from `inputs`, then delete its older markers.
 
-    In this order, so that a crash leaves one marker too many, never one too few.
+    In this order a crash leaves an extra marker, never a missing one.
     """
     path = f"{_stem(dataset, partition)}{inputs}.json"
     store.put(path, json.dumps(report, ensure_ascii=False, indent=1, sort_keys=True).encode())
@@ -132,9 +133,9 @@ def write_marker(
 
 
 def read_markers(store: ObjectStore, dataset: str) -> dict[str, Marker]:
-    """Return the marker of every partition that has one, by one LIST.
+    """Return the markers of all partitions with one LIST.
 
-    Where a crash left two, the younger counts.
+    If a crash left two markers of a partition, the newer one counts.
     """
     infos = sorted(store.list(_folder(dataset)), key=lambda info: (info.modified_at, info.path))
     markers = (_marker(info) for info in infos)
@@ -147,16 +148,17 @@ def read_inputs(store: ObjectStore, dataset: str) -> dict[str, str]:
 
 
 def read_report(store: ObjectStore, marker: Marker) -> dict[str, object]:
-    """Return the report that was written with the marker."""
+    """Return the report in the marker."""
     try:
         report = json.loads(store.read(marker.path))
     except ValueError as error:
-        raise StorageError(f"not a marker: {marker.path!r}", thing=marker.path) from error
+        message = f"cannot parse marker {marker.path!r}: expected JSON; delete it to rebuild"
+        raise StorageError(message, thing=marker.path) from error
     return dict(report)
 
 
 def delete_marker(store: ObjectStore, dataset: str, partition: str) -> None:
-    """Forget the partition, so that it counts as never built."""
+    """Delete the markers of the partition, so that it counts as never built."""
     store.delete([info.path for info in _of_partition(store, dataset, partition)])
 
 
@@ -175,6 +177,7 @@ def _of_partition(store: ObjectStore, dataset: str, partition: str) -> list[Obje
 def _marker(info: ObjectInfo) -> Marker:
     encoded, at, rest = info.path.rpartition("/")[2].rpartition("@")
     if not at or not rest.endswith(".json"):
-        raise StorageError(f"not a marker: {info.path!r}; remove it", thing=info.path)
+        expected = "expected PARTITION@FINGERPRINT.json; remove it"
+        raise StorageError(f"not a marker: {info.path!r}: {expected}", thing=info.path)
     inputs = rest.removesuffix(".json")
     return Marker(unquote(encoded), inputs, info.path, info.etag, info.size_bytes)

@@ -1,4 +1,4 @@
-"""Publish a set of files as one unit: put what changed, delete strays, write the marker last."""
+"""Publish files as one unit: write what changed, delete stray files, write the marker last."""
 
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 
-# Uploads wait for the network and local puts for the disk, not for us.
+# Uploads wait for the network and local puts for the disk, so threads overlap well.
 _CONCURRENT_PUTS = 8
 _COMPARE_BYTES = 4 * 1024 * 1024
 
@@ -19,13 +19,13 @@ def publish(
     marker_body: bytes,
     replaces: Iterable[str] = (),
 ) -> None:
-    """Make the stored unit equal to `files` and commit it by its marker.
+    """Make the stored unit equal to `files` and commit it by writing its marker.
 
-    Strays are what lies under the folders `replaces` and is not in `files`. A file that already has
-    these bytes is left alone, tag and time included, so a repeated publish changes nothing. When
-    any stored file must change or go, a marker of an earlier publish is removed first: a reader who
-    trusts markers never takes a mixture of old and new for a finished unit. To put a lost file
-    back leaves the marker, and so all that follows it, alone.
+    Objects under the folders `replaces` that are not in `files` are deleted. A file that already
+    has these bytes is not written, so a repeated publish changes neither tags nor times. If a
+    stored file must change or be deleted, the marker of an earlier publish is deleted first: a
+    reader that checks markers never sees a mix of old and new files as a finished unit. Writing a
+    lost file again keeps the marker, and therefore everything built from it.
     """
     stored = {info.path: info for folder in replaces for info in store.list(folder)}
     strays = stored.keys() - files.keys() - {marker}

@@ -1,4 +1,4 @@
-"""What a root says of itself: which world it holds, and whether automation is paused."""
+"""Read and write the files at the top of a root: its world (sample or real) and the pause flag."""
 
 import json
 
@@ -11,24 +11,25 @@ SAMPLE, REAL = "sample", "real"
 
 
 def read_world(store: ObjectStore) -> str | None:
-    """Return `sample` or `real`, or None for a root that nobody has claimed yet."""
+    """Return `sample` or `real`, or None for a root that has not been claimed yet."""
     if not store.exists(ROOT_FILE):
         return None
     try:
         world = json.loads(store.read(ROOT_FILE))["world"]
     except (ValueError, KeyError, TypeError) as error:
         raise StorageError(
-            f"cannot read {store.uri(ROOT_FILE)!r}: it should say which world this root holds, "
-            'as {"world": "real"} or {"world": "sample"}',
+            f"cannot parse {store.uri(ROOT_FILE)!r}: "
+            'expected {"world": "real"} or {"world": "sample"}; restore or delete the file',
             thing=ROOT_FILE,
         ) from error
     return str(world)
 
 
 def claim_root(store: ObjectStore, *, sample: bool | None) -> str:
-    """Mark the root as the sample's or as real, or check the mark; return the world it holds.
+    """Mark a new root as the sample world or real, or check its mark; return its world.
 
-    `None` takes the root as it is, a fresh one as real. Fiction and real data never share a root.
+    With None any root is accepted, and a new one becomes real. Sample and real data never share a
+    root.
     """
     wanted = {True: SAMPLE, False: REAL, None: None}[sample]
     found = read_world(store)
@@ -38,7 +39,7 @@ def claim_root(store: ObjectStore, *, sample: bool | None) -> str:
         found = read_world(store) or found
     if wanted not in (None, found):
         raise ConfigError(
-            f"root {store.url!r} holds the {found} world, not the {wanted} one: "
+            f"root {store.url!r} holds the {found} world, expected the {wanted} world: "
             "set NEWS_PLATFORM_ROOT to another folder",
             thing=store.url,
         )
@@ -46,7 +47,7 @@ def claim_root(store: ObjectStore, *, sample: bool | None) -> str:
 
 
 def is_paused(store: ObjectStore) -> bool:
-    """Tell whether an operator has paused all sensors of this root."""
+    """Return whether an operator has paused all sensors of this root."""
     return store.exists(PAUSE_FILE)
 
 
@@ -56,5 +57,5 @@ def pause(store: ObjectStore) -> None:
 
 
 def resume(store: ObjectStore) -> None:
-    """Let all sensors of this root go on."""
+    """Resume all sensors of this root."""
     store.delete([PAUSE_FILE])

@@ -1,12 +1,12 @@
-"""Credentials for cloud stores: the keys we were given, else what boto3 or google-auth find.
+"""Return the credentials of cloud stores: configured keys, else those of boto3 or google-auth.
 
-The two libraries load only when they are asked: importing them takes seconds.
+Both libraries are imported inside the functions, because importing them takes seconds.
 """
 
 from typing import TYPE_CHECKING
 
 from news_platform.errors import ConfigError
-from news_platform.storage.objects.options import StoreOptions
+from news_platform.storage.objects.interfaces import StoreOptions
 
 if TYPE_CHECKING:
     from obstore.auth.boto3 import Boto3CredentialProvider
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def s3_keys(options: StoreOptions) -> "S3Config | None":
-    """Return what the options say of S3 credentials; None sends us to boto3."""
+    """Return the S3 credentials in the options, or None to use boto3."""
     if options.anonymous:
         return {"skip_signature": True}
     if options.access_key and options.secret_key:
@@ -24,7 +24,7 @@ def s3_keys(options: StoreOptions) -> "S3Config | None":
 
 
 def google_keys(options: StoreOptions) -> "GCSConfig | None":
-    """Return what the options say of Google credentials; None sends us to google-auth."""
+    """Return the Google credentials in the options, or None to use google-auth."""
     if options.anonymous:
         return {"skip_signature": True}
     if options.service_account_key:
@@ -33,7 +33,7 @@ def google_keys(options: StoreOptions) -> "GCSConfig | None":
 
 
 def polars_options(url: str, options: StoreOptions) -> dict[str, str]:
-    """Return the same access in the words of Polars, which finds unnamed credentials by itself."""
+    """Return the options as Polars names them; Polars finds missing credentials itself."""
     if url.startswith("s3://"):
         named = {
             "aws_endpoint_url": options.endpoint_url,
@@ -55,7 +55,7 @@ def polars_options(url: str, options: StoreOptions) -> dict[str, str]:
 
 
 def boto3_provider(url: str) -> "Boto3CredentialProvider":
-    """Return a provider of whatever credentials boto3 finds, renewed when they expire."""
+    """Return a provider of the credentials that boto3 finds, renewed when they expire."""
     from obstore.auth.boto3 import Boto3CredentialProvider
 
     try:
@@ -67,7 +67,7 @@ def boto3_provider(url: str) -> "Boto3CredentialProvider":
 
 
 def google_provider(url: str) -> "GoogleCredentialProvider":
-    """Return a provider of whatever credentials google-auth finds, renewed when they expire."""
+    """Return a provider of the credentials that google-auth finds, renewed when they expire."""
     from google.auth.exceptions import DefaultCredentialsError
     from obstore.auth.google import GoogleCredentialProvider
 

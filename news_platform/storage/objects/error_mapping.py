@@ -1,4 +1,4 @@
-"""Turn what obstore and the system raise into our errors: one line, the thing, the cure."""
+"""Map errors of obstore and the operating system to our errors: one line with thing and cure."""
 
 import errno
 import re
@@ -9,7 +9,7 @@ from obstore.exceptions import BaseError, PermissionDeniedError, Unauthenticated
 
 from news_platform.errors import ConfigError, NewsPlatformError, StorageError
 
-# A store answers 404 both for a missing object and for a missing bucket; only the text tells.
+# A store responds 404 for a missing object and for a missing bucket; only the text differs.
 _MISSING_BUCKET = re.compile(r"NoSuchBucket|bucket does not exist", re.IGNORECASE)
 _UNREACHABLE = re.compile(r"error sending request|error trying to connect|dns error|timed out")
 _ADDRESS = re.compile(r"https?://[^/\s]+")
@@ -22,44 +22,42 @@ _CURES = {
     errno.EPERM: "permission denied; make the folder writable or choose another root",
     errno.ENOTDIR: "a part of the path is a file, not a folder; choose another root",
     errno.EEXIST: "a part of the path is a file, not a folder; choose another root",
-    errno.EISDIR: "a folder stands where the file should be; move it away",
+    errno.EISDIR: "a folder exists at this path; move it away",
     errno.ENAMETOOLONG: "the name is too long for this file system",
 }
 
 
 class NotFound(StorageError):
-    """There is no such object."""
+    """The object does not exist."""
 
 
 @contextmanager
-def explained(action: str, thing: str) -> Iterator[None]:
-    """Raise our own error for whatever the store or the system raises inside."""
+def map_errors(action: str, thing: str) -> Iterator[None]:
+    """Raise our own error for any error of the store or the system inside the block."""
     try:
         yield
     except (BaseError, OSError, ValueError) as error:
-        raise problem(error, action, without_secrets(thing)) from error
+        raise mapped_error(error, action, without_secrets(thing)) from error
 
 
-def problem(error: Exception, action: str, thing: str) -> NewsPlatformError:
-    """Return our error for `error`, raised while we tried to `action` the `thing`."""
-    said = _first_line(error)
-    opening = f"cannot {action} {thing!r}: "
+def mapped_error(error: Exception, action: str, thing: str) -> NewsPlatformError:
+    """Return our error for `error`, which was raised by the `action` on the `thing`."""
+    message = _first_line(error)
+    start = f"cannot {action} {thing!r}: "
     if _MISSING_BUCKET.search(str(error)):
         return ConfigError(
-            f"{opening}the bucket does not exist; create it or correct the root", thing=thing
+            f"{start}the bucket does not exist; create it or correct the root", thing=thing
         )
-    if isinstance(error, FileNotFoundError) or _is_file_on_the_way(error, action):
-        return NotFound(f"{opening}it does not exist", thing=thing)
+    if isinstance(error, FileNotFoundError) or _is_below_a_file(error, action):
+        return NotFound(f"{start}it does not exist", thing=thing)
     if isinstance(error, PermissionDeniedError | UnauthenticatedError):
-        return ConfigError(
-            f"{opening}the store refused our credentials; check the keys", thing=thing
-        )
+        return ConfigError(f"{start}the store refused our credentials; check the keys", thing=thing)
     if isinstance(error, OSError):
-        return StorageError(opening + _system_cause(error), thing=thing)
-    if _UNREACHABLE.search(said):
-        cause = f"{_host(said)} is unreachable; check the address and the network"
-        return StorageError(opening + cause, thing=thing)
-    return StorageError(opening + said, thing=thing)
+        return StorageError(start + _system_cause(error), thing=thing)
+    if _UNREACHABLE.search(message):
+        cause = f"{_host(message)} is unreachable; check the address and the network"
+        return StorageError(start + cause, thing=thing)
+    return StorageError(start + message, thing=thing)
 
 
 def without_secrets(url: str) -> str:
@@ -67,8 +65,8 @@ def without_secrets(url: str) -> str:
     return _USER_INFO.sub("", url)
 
 
-def _is_file_on_the_way(error: Exception, action: str) -> bool:
-    # Below a file nothing can lie: to a reader that is one more unknown key.
+def _is_below_a_file(error: Exception, action: str) -> bool:
+    # Nothing can exist below a file: for a reader such a path is just another missing key.
     return isinstance(error, NotADirectoryError) and action != "write"
 
 
@@ -76,8 +74,8 @@ def _system_cause(error: OSError) -> str:
     return _CURES.get(error.errno or 0) or (error.strerror or str(error)).lower()
 
 
-def _host(said: str) -> str:
-    found = _ADDRESS.search(said)
+def _host(message: str) -> str:
+    found = _ADDRESS.search(message)
     return found.group() if found else "the store"
 
 

@@ -1,20 +1,113 @@
-"""What a backend must be able to do; `store.ObjectStore` is the same door over all of them."""
+"""Types that all backends share: object facts, store options, valid paths, reader and writer."""
 
+import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol, Self
 
-from news_platform.storage.objects.info import ObjectInfo
+from news_platform.errors import InputError
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
 
 Body = bytes | Path | BinaryIO
 
+# Unfinished files are built in local folders of this name; no path may point into one.
+INCOMING = ".incoming"
+_FORBIDDEN_SEGMENTS = {"", ".", "..", INCOMING}
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+# obstore uses such names for its own unfinished files and cannot read them back.
+_RESERVED_END = re.compile(r"#\d+$")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class StoreOptions:
+    """Settings of one store; the defaults suit a local folder and a signed-in cloud account.
+
+    Without keys, boto3 or google-auth find the credentials (environment, profile, workload
+    identity). `service_account_key` is the JSON text. `backoff_seconds` is the shortest wait before
+    a retry; None means 0.1 s, or 1 s for https, since public archives ask for at most one retry per
+    second. The repr omits the secrets.
+    """
+
+    endpoint_url: str | None = field(default=None, repr=False)
+    region: str | None = None
+    access_key: str | None = field(default=None, repr=False)
+    secret_key: str | None = field(default=None, repr=False)
+    service_account_key: str | None = field(default=None, repr=False)
+    anonymous: bool = False
+    allow_http: bool = False
+    retries: int = 8
+    timeout_seconds: float = 60.0
+    backoff_seconds: float | None = None
+
+
+DEFAULT_OPTIONS = StoreOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """The path, size, tag and time of one stored object; new content has a new `etag`."""
+
+    path: str
+    size_bytes: int
+    etag: str
+    modified_at: datetime
+
+    @classmethod
+    def of_meta(cls, meta: "ObjectMeta") -> Self:
+        """Return the info for an object from obstore's metadata."""
+        return cls(meta["path"], meta["size"], meta["e_tag"] or "", meta["last_modified"])
+
+    @classmethod
+    def of_file(cls, path: str, facts: os.stat_result) -> Self:
+        """Return the info for a local file, with the same tag that obstore's listings give it."""
+        stamp = facts.st_mtime_ns // 1000
+        etag = f'"{facts.st_ino:x}-{stamp:x}-{facts.st_size:x}"'
+        return cls(path, facts.st_size, etag, _EPOCH + timedelta(microseconds=stamp))
+
+    def under(self, prefix: str) -> "ObjectInfo":
+        """Return the info with the path relative to `prefix`."""
+        if not prefix:
+            return self
+        path = self.path[len(prefix) + 1 :]
+        return ObjectInfo(path, self.size_bytes, self.etag, self.modified_at)
+
+
+def join_path(prefix: str, path: str) -> str:
+    """Return `path` under `prefix`; raise InputError for a path that some backend cannot store.
+
+    The rules are the same on every backend, so that data can move between them.
+    """
+    if not _FORBIDDEN_SEGMENTS.isdisjoint(path.split("/")) or _CONTROL.search(path):
+        raise InputError(f"invalid path in a store: {path!r}", thing=path)
+    if _RESERVED_END.search(path):
+        raise InputError(f"a stored name may not end in '#' and digits: {path!r}", thing=path)
+    return f"{prefix}/{path}" if prefix else path
+
+
+def join_folder(prefix: str, folder: str) -> str:
+    """Return `folder` under `prefix`; either may be empty or end in '/'."""
+    folder = folder.rstrip("/")
+    return join_path(prefix, folder) if folder else prefix
+
+
+def is_unfinished(path: str) -> bool:
+    """Return whether the path belongs to a file that is still being written."""
+    # The substring test comes first because it is cheap and listings have many paths.
+    return INCOMING in path and INCOMING in path.split("/")
+
 
 class Download(Protocol):
-    """An open object: the facts of this very version, and its bytes from where it was opened."""
+    """An open object: the info of one version, and its bytes from the requested offset on."""
 
     @property
     def info(self) -> ObjectInfo:
-        """Return the facts of the whole object."""
+        """Return the info of the whole object."""
 
     def read(self) -> bytes:
         """Return all bytes at once."""
@@ -23,30 +116,30 @@ class Download(Protocol):
         """Yield the bytes in pieces of about this size."""
 
     def close(self) -> None:
-        """Let go of file or connection."""
+        """Release the file or connection."""
 
 
-class Reader(Protocol):
-    """Reading of one folder, bucket or host, by full key."""
+class ObjectReader(Protocol):
+    """Read one folder, bucket or host by full key."""
 
     def open(self, key: str, *, offset: int = 0, etag: str | None = None) -> Download:
-        """Open the object from `offset` on, if it still has this tag."""
+        """Open the object from `offset` on if it still has this tag."""
 
     def head(self, key: str) -> ObjectInfo:
-        """Return the facts of an object."""
+        """Return the info of an object."""
 
     def ranges(self, key: str, starts: Sequence[int], lengths: Sequence[int]) -> Sequence[bytes]:
-        """Return these ranges, cut off at the end of the object."""
+        """Return these ranges, truncated at the end of the object."""
 
     def iter_objects(self, folder: str, *, start: str = "") -> Iterator[ObjectInfo]:
-        """Yield what lies under `folder` in UTF-8 byte order, only keys beginning with `start`."""
+        """Yield the objects under `folder` whose keys begin with `start`, in UTF-8 byte order."""
 
     def folders(self, folder: str) -> list[str]:
-        """Return the folders right under `folder`, sorted."""
+        """Return the folders directly under `folder`, sorted."""
 
 
-class Writer(Protocol):
-    """Writing, by full key; None for a tag means that the condition did not hold."""
+class ObjectWriter(Protocol):
+    """Write by full key; a returned None means that the condition was not met."""
 
     def put(self, key: str, body: Body) -> ObjectInfo:
         """Replace the object atomically."""
@@ -55,7 +148,7 @@ class Writer(Protocol):
         """Create the object and return its tag."""
 
     def put_if_match(self, key: str, body: bytes, *, etag: str) -> str | None:
-        """Replace the object if it still has this tag, and return the new one."""
+        """Replace the object if it still has this tag, and return the new tag."""
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Remove the objects; missing ones are fine."""
+        """Delete the objects; missing ones are ignored."""

@@ -1,38 +1,140 @@
-"""Write to a local folder: build in `.incoming`, sync, rename; nobody ever sees half a file.
+"""Read and write a local folder: files are built in `.incoming`, synced and renamed into place.
+
+Reading uses plain file calls for bytes and obstore for listings: through obstore a local range
+costs 200 µs and a stream runs at 180 MB/s; plain calls are ten times faster.
 
 Durability: the bytes are synced before the rename, so a name never shows a torn file, not even
-after a power cut. The folder is synced only at commit points (put-if-absent and compare-and-set):
+after a power cut. The folder is synced only at commit points (put-if-absent and compare-and-set);
 on journaling file systems that also makes every earlier rename durable.
+
+Locking: `flock` on the open folder itself, so that no lock file lies among the data. The lock holds
+between threads and processes of one machine and ends with its holder. Folders that a delete has
+emptied are removed under the same lock.
 """
 
 import fcntl
 import os
 import shutil
+import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from io import BytesIO
+from operator import itemgetter
 from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
-from news_platform.storage.objects.folder_lock import locked_folder, make_folder, removed_if_empty
-from news_platform.storage.objects.info import ObjectInfo
-from news_platform.storage.objects.interfaces import Body
-from news_platform.storage.objects.keys import INCOMING
+import obstore
+from obstore.exceptions import PreconditionError
+from obstore.store import LocalStore
 
+from news_platform.storage.objects.interfaces import INCOMING, Body, ObjectInfo, is_unfinished
+
+_LIST_CHUNK = 10_000
 _COPY_BYTES = 1024 * 1024
 
 
-class LocalWriter:
-    """Writing under one folder, which the first put makes."""
+class LocalDownload:
+    """An open file, positioned at the requested offset."""
+
+    def __init__(self, path: Path, key: str, *, offset: int) -> None:
+        self._handle = _open(path)
+        self.info = ObjectInfo.of_file(key, os.fstat(self._handle))
+        if offset and offset >= self.info.size_bytes:
+            self.close()
+            raise ValueError(f"offset {offset} is beyond the end at {self.info.size_bytes} bytes")
+        os.lseek(self._handle, offset, os.SEEK_SET)
+
+    def read(self) -> bytes:
+        """Return all bytes from the offset to the end."""
+        return b"".join(self.chunks(max(self.info.size_bytes, 1)))
+
+    def chunks(self, size_bytes: int) -> Iterator[bytes]:
+        """Yield the bytes in pieces of this size."""
+        while chunk := os.read(self._handle, size_bytes):
+            yield chunk
+
+    def close(self) -> None:
+        """Close the file."""
+        handle, self._handle = self._handle, -1
+        if handle >= 0:
+            os.close(handle)
+
+    def __del__(self) -> None:
+        with suppress(AttributeError):  # the file could not be opened
+            self.close()
+
+
+class LocalReader:
+    """Read the files under one folder, which need not exist yet."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._swept: set[Path] = set()
+
+    def open(self, key: str, *, offset: int = 0, etag: str | None = None) -> LocalDownload:
+        """Open the file from `offset` on if it still has this tag."""
+        download = LocalDownload(self._folder / key, key, offset=offset)
+        if etag is not None and download.info.etag != etag:
+            download.close()
+            raise PreconditionError(f"{key!r} has a different tag")
+        return download
+
+    def head(self, key: str) -> ObjectInfo:
+        """Return the info of a file; raise FileNotFoundError for a folder."""
+        facts = (self._folder / key).stat()
+        if not stat.S_ISREG(facts.st_mode):
+            raise FileNotFoundError(key)
+        return ObjectInfo.of_file(key, facts)
+
+    def ranges(self, key: str, starts: Sequence[int], lengths: Sequence[int]) -> list[bytes]:
+        """Return these ranges, truncated at the end of the file."""
+        handle = _open(self._folder / key)
+        try:
+            pairs = zip(lengths, starts, strict=True)
+            return [os.pread(handle, length, start) for length, start in pairs]
+        finally:
+            os.close(handle)
+
+    def iter_objects(self, folder: str, *, start: str = "") -> Iterator[ObjectInfo]:
+        """Yield the files under `folder`, sorted; the whole folder is listed before the first."""
+        pages = obstore.list(self._client, folder or None, chunk_size=_LIST_CHUNK)
+        found = [m for page in pages for m in page if m["path"].startswith(start)]
+        found.sort(key=itemgetter("path"))
+        return (ObjectInfo.of_meta(meta) for meta in found if not is_unfinished(meta["path"]))
+
+    def folders(self, folder: str) -> list[str]:
+        """Return the folders directly under `folder`, sorted."""
+        prefix = f"{folder}/" if folder else ""
+        with os.scandir(self._folder / folder) as entries:
+            found = [prefix + entry.name for entry in entries if entry.is_dir()]
+        return sorted(path for path in found if not is_unfinished(path))
+
+    @cached_property
+    def _client(self) -> LocalStore:
+        self._folder.stat()  # obstore raises an untyped error for a missing folder
+        return LocalStore(self._folder)
+
+
+def _open(path: Path) -> int:
+    # Without O_NONBLOCK, opening a named pipe would block forever.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return handle
+    os.close(handle)
+    raise FileNotFoundError(path)
+
+
+class LocalWriter:
+    """Write files under one folder; the first put creates it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._cleaned: set[Path] = set()
 
     def put(self, key: str, body: Body) -> ObjectInfo:
-        """Replace the file in one rename."""
+        """Replace the file by one rename."""
         target = self._folder / key
         with self._built(target, body) as part:
             info = ObjectInfo.of_file(key, part.stat())
@@ -40,15 +142,15 @@ class LocalWriter:
             return info
 
     def put_if_absent(self, key: str, body: bytes) -> str | None:
-        """Create the file and return its tag; None when the name is taken."""
+        """Create the file and return its tag, or None if the file exists."""
         return self._put_if(self._folder / key, body, etag=None)
 
     def put_if_match(self, key: str, body: bytes, *, etag: str) -> str | None:
-        """Replace the file if it still has this tag and return the new one; None when not."""
+        """Replace the file if it still has this tag; return the new tag, or None."""
         return self._put_if(self._folder / key, body, etag=etag)
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Remove the files, and the folders they leave empty."""
+        """Delete the files and the folders they leave empty."""
         for key in keys:
             target = self._folder / key
             with suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
@@ -66,7 +168,7 @@ class LocalWriter:
             return _etag(target)
 
     def _prune(self, folder: Path) -> None:
-        while folder != self._folder and removed_if_empty(folder):
+        while folder != self._folder and remove_if_empty(folder):
             folder = folder.parent
 
     @contextmanager
@@ -80,18 +182,21 @@ class LocalWriter:
                 part.unlink(missing_ok=True)
 
     def _incoming_for(self, target: Path) -> Path:
-        # A rename cannot cross file systems: under a linked or mounted folder, build there.
-        make_folder(self._folder)
+        # A rename cannot cross file systems: below a linked or mounted folder, build there.
+        create_folder(self._folder)
         near, disk = _nearest_existing(target.parent)
         incoming = (self._folder if disk == self._folder.stat().st_dev else near) / INCOMING
-        if incoming not in self._swept:
-            sweep(incoming)
-            self._swept.add(incoming)
+        if incoming not in self._cleaned:
+            gc_incoming(incoming)
+            self._cleaned.add(incoming)
         return incoming
 
 
-def sweep(incoming: Path) -> int:
-    """Remove what killed writers left behind, and return how many; a living writer holds a lock."""
+def gc_incoming(incoming: Path) -> int:
+    """Remove the unfinished files of killed writers and return how many.
+
+    A running writer holds a lock on its file.
+    """
     removed = 0
     with suppress(FileNotFoundError):
         for part in sorted(incoming.iterdir()):
@@ -105,10 +210,10 @@ def sweep(incoming: Path) -> int:
 @contextmanager
 def _new_part(incoming: Path) -> Iterator[BinaryIO]:
     while True:
-        make_folder(incoming)
+        create_folder(incoming)
         with (incoming / f"{uuid4().hex}.part").open("xb") as part:
             fcntl.flock(part, fcntl.LOCK_EX)
-            if os.fstat(part.fileno()).st_nlink:  # else swept between open and lock
+            if os.fstat(part.fileno()).st_nlink:  # else removed by gc between open and lock
                 yield part
                 return
 
@@ -120,7 +225,7 @@ def _fill(part: BinaryIO, body: Body) -> None:
     else:
         shutil.copyfileobj(BytesIO(body) if isinstance(body, bytes) else body, part, _COPY_BYTES)
     part.flush()
-    # The kernel's own stamp moves every 4 ms, too coarse for a tag that must differ every time.
+    # The kernel's own timestamp advances every 4 ms: too coarse for a tag that must be unique.
     now_ns = time.time_ns()
     os.utime(part.fileno(), ns=(now_ns, now_ns))
     os.fsync(part.fileno())
@@ -128,12 +233,12 @@ def _fill(part: BinaryIO, body: Body) -> None:
 
 def _rename(part: Path, target: Path) -> None:
     while True:
-        make_folder(target.parent)
+        create_folder(target.parent)
         try:
             part.rename(target)
             return
         except FileNotFoundError:
-            # A delete removed the empty folder under our hands; unless it is the part that is gone.
+            # A delete removed the empty folder meanwhile. If the part itself is gone, this raises.
             part.stat()
 
 
@@ -149,3 +254,64 @@ def _etag(path: Path) -> str | None:
         return ObjectInfo.of_file("", path.stat()).etag
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[int]:
+    """Create the folder if needed, hold its lock, and yield its open handle."""
+    while (handle := _lock(folder)) is None:
+        create_folder(folder)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def create_folder(folder: Path) -> None:
+    """Create the folder with its parents, even while others remove empty folders."""
+    while True:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            return
+        except FileNotFoundError:
+            continue  # a parent was removed after it was created
+        except FileExistsError:
+            if folder.is_file():
+                raise
+            # The folder existed but was removed before `is_file`: try again.
+
+
+def remove_if_empty(folder: Path) -> bool:
+    """Remove the folder if it is empty and unlocked; return whether it was removed."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        folder.rmdir()
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return True
+
+
+def _lock(folder: Path) -> int | None:
+    # None if the folder was removed (and perhaps created again) before we got its lock.
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        return None
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    if _is_same(folder, handle):
+        return handle
+    os.close(handle)
+    return None
+
+
+def _is_same(folder: Path, handle: int) -> bool:
+    try:
+        return os.path.samestat(folder.stat(), os.fstat(handle))
+    except FileNotFoundError:
+        return False

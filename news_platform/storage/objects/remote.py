@@ -1,41 +1,150 @@
-"""Write to an object store: one request or a multipart upload, and doubt resolved by reading back.
+"""Read and write S3, Google Cloud Storage and (read-only) web hosts through obstore.
 
-A conditional put is sent without the client's own retries: only then does a first "exists" surely
-mean somebody else. After an error that leaves the outcome open we ask again, and from then on our
-own bytes count as our own write.
+A conditional put is sent without the client's own retries: only then does a first "exists" mean
+that someone else wrote the object. After an error that leaves the outcome unknown, the put is sent
+again, and from then on an object with our own bytes counts as our own write.
 """
 
 import errno
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from itertools import chain, dropwhile, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
-from obstore.store import GCSStore, S3Store
+from obstore.store import GCSStore, HTTPStore, S3Store
 
-from news_platform.storage.objects.info import ObjectInfo
-from news_platform.storage.objects.interfaces import Body
+from news_platform.errors import StorageError
+from news_platform.storage.objects.credentials import (
+    boto3_provider,
+    google_keys,
+    google_provider,
+    s3_keys,
+)
+from news_platform.storage.objects.interfaces import Body, ObjectInfo, StoreOptions
 
 if TYPE_CHECKING:
-    from obstore import PutMode, UpdateVersion
+    from obstore import GetOptions, GetResult, ObjectMeta, PutMode, UpdateVersion
+    from obstore.store import ClientConfig, GCSConfig, RetryConfig, S3Config
 
-# S3 takes a thousand keys a request.
+Bucket = S3Store | GCSStore
+
+# A 1 GB body on a slow line may take hours; a stalled one is caught by the read timeout.
+_WHOLE_REQUEST = timedelta(hours=24)
+_CONNECT = timedelta(seconds=10)
+_LONGEST_BACKOFF = timedelta(seconds=15)
+# The page size of an S3 or Google listing.
+_PAGE = 1000
+# S3 accepts at most 1000 keys per delete request.
 _DELETE_BATCH = 1000
 
 
+def connect_bucket(url: str, options: StoreOptions) -> tuple[Bucket, Bucket]:
+    """Return two clients for the bucket of an s3:// or gs:// URL: with retries and without."""
+    name, backoff = urlsplit(url).netloc, backoff_seconds(url, options)
+    client: Callable[..., Bucket]
+    if url.startswith("s3://"):
+        provider = None if s3_keys(options) else boto3_provider(url)
+        client = partial(S3Store, name, config=_s3_config(options), credential_provider=provider)
+    else:
+        google = None if google_keys(options) else google_provider(url)
+        client = partial(GCSStore, name, config=_gcs_config(options), credential_provider=google)
+    with_retries, without = (
+        client(client_options=_client(options), retry_config=_retry(retries, backoff))
+        for retries in (options.retries, 0)
+    )
+    return with_retries, without
+
+
+def connect_web(url: str, options: StoreOptions) -> HTTPStore:
+    """Return a client for the host of an https:// URL."""
+    retry = _retry(options.retries, backoff_seconds(url, options))
+    return HTTPStore(url, client_options=_client(options), retry_config=retry)
+
+
+def backoff_seconds(url: str, options: StoreOptions) -> float:
+    """Return the shortest wait before a retry; public archives ask for at least one second."""
+    if options.backoff_seconds is not None:
+        return options.backoff_seconds
+    return 1.0 if url.startswith("http") else 0.1
+
+
+class RemoteDownload:
+    """One response of the store."""
+
+    def __init__(self, response: "GetResult") -> None:
+        self._response = response
+        self.info = ObjectInfo.of_meta(response.meta)
+
+    def read(self) -> bytes:
+        """Return all bytes at once."""
+        return bytes(self._response.bytes())
+
+    def chunks(self, size_bytes: int) -> Iterator[bytes]:
+        """Yield the bytes in pieces of at least this size."""
+        return self._response.stream(size_bytes)
+
+    def close(self) -> None:
+        """Do nothing: obstore closes a connection when its response is garbage-collected."""
+
+
+class RemoteReader:
+    """Read one bucket or web host."""
+
+    def __init__(self, client: S3Store | GCSStore | HTTPStore) -> None:
+        self._client = client
+
+    def open(self, key: str, *, offset: int = 0, etag: str | None = None) -> RemoteDownload:
+        """Request the object from `offset` on if it still has this tag."""
+        options: GetOptions = {}
+        if etag:
+            options["if_match"] = etag
+        if offset:
+            options["range"] = {"offset": offset}
+        return RemoteDownload(obstore.get(self._client, key, options=options))
+
+    def head(self, key: str) -> ObjectInfo:
+        """Return the info of an object."""
+        return ObjectInfo.of_meta(obstore.head(self._client, key))
+
+    def ranges(self, key: str, starts: Sequence[int], lengths: Sequence[int]) -> list[bytes]:
+        """Return these ranges, truncated at the end of the object; close ones share a request."""
+        found = obstore.get_ranges(self._client, key, starts=starts, lengths=lengths)
+        return [bytes(piece) for piece in found]
+
+    def iter_objects(self, folder: str, *, start: str = "") -> Iterator[ObjectInfo]:
+        """Yield the objects under `folder` page by page, in the order of the store."""
+        self._refuse_web_listing()
+        # An offset is exclusive, so pass the wanted start without its last character.
+        offset = start[:-1] or None
+        pages = obstore.list(self._client, folder or None, offset=offset, chunk_size=_PAGE)
+        metas: Iterable[ObjectMeta] = chain.from_iterable(pages)
+        if start:
+            metas = dropwhile(lambda meta: meta["path"] < start, metas)
+            metas = takewhile(lambda meta: meta["path"].startswith(start), metas)
+        return (ObjectInfo.of_meta(meta) for meta in metas)
+
+    def folders(self, folder: str) -> list[str]:
+        """Return the folders directly under `folder`, sorted."""
+        self._refuse_web_listing()
+        return sorted(obstore.list_with_delimiter(self._client, folder or None)["common_prefixes"])
+
+    def _refuse_web_listing(self) -> None:
+        if isinstance(self._client, HTTPStore):
+            raise OSError(errno.ENOTSUP, "a web address cannot be listed")
+
+
 class RemoteWriter:
-    """Writing to one bucket; `once` is the same client without retries."""
+    """Write to one bucket; `once` is the same client without retries."""
 
     def __init__(
-        self,
-        store: S3Store | GCSStore,
-        once: S3Store | GCSStore,
-        *,
-        retries: int,
-        backoff_seconds: float,
+        self, store: Bucket, once: Bucket, *, retries: int, backoff_seconds: float
     ) -> None:
         self._store = store
         self._once = once
@@ -43,7 +152,7 @@ class RemoteWriter:
         self._backoff_seconds = backoff_seconds
 
     def put(self, key: str, body: Body) -> ObjectInfo:
-        """Replace the object, then ask the store what it holds: an upload may be cut short too."""
+        """Replace the object, then check the stored size: an upload may be truncated too."""
         sent = _size(body)
         etag = obstore.put(self._store, key, body)["e_tag"]
         info = ObjectInfo.of_meta(obstore.head(self._store, key))
@@ -52,11 +161,11 @@ class RemoteWriter:
         return info
 
     def put_if_absent(self, key: str, body: bytes) -> str | None:
-        """Create the object and return its tag; None when somebody else's stands there."""
-        return self._settled(key, body, mode="create")
+        """Create the object and return its tag, or None if someone else's exists."""
+        return self._put_once(key, body, mode="create")
 
     def put_if_match(self, key: str, body: bytes, *, etag: str) -> str | None:
-        """Replace the object if it still has this tag and return the new one; None when not."""
+        """Replace the object if it still has this tag; return the new tag, or None."""
         try:
             found = obstore.head(self._store, key)
         except FileNotFoundError:
@@ -67,10 +176,10 @@ class RemoteWriter:
         version: UpdateVersion = {"e_tag": etag}
         if found["version"]:
             version["version"] = found["version"]
-        return self._settled(key, body, mode=version)
+        return self._put_once(key, body, mode=version)
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Remove the objects; missing ones are fine."""
+        """Delete the objects; missing ones are ignored."""
         wanted = list(keys)
         for start in range(0, len(wanted), _DELETE_BATCH):
             self._delete_batch(wanted[start : start + _DELETE_BATCH])
@@ -78,12 +187,13 @@ class RemoteWriter:
     def _delete_batch(self, keys: list[str]) -> None:
         try:
             obstore.delete(self._store, keys)
-        except FileNotFoundError:  # Google says so of a missing one, and stops there
+        except FileNotFoundError:
+            # Google reports a missing key and stops there, so delete the rest one by one.
             for key in keys:
                 with suppress(FileNotFoundError):
                     obstore.delete(self._store, key)
 
-    def _settled(self, key: str, body: bytes, *, mode: "PutMode") -> str | None:
+    def _put_once(self, key: str, body: bytes, *, mode: "PutMode") -> str | None:
         for attempt in range(self._retries + 1):
             try:
                 return obstore.put(self._once, key, body, mode=mode)["e_tag"]
@@ -97,9 +207,71 @@ class RemoteWriter:
 
     def _own_tag(self, key: str, body: bytes) -> str | None:
         with suppress(FileNotFoundError):
-            answer = obstore.get(self._store, key)
-            return answer.meta["e_tag"] if answer.bytes() == body else None
+            response = obstore.get(self._store, key)
+            return response.meta["e_tag"] if response.bytes() == body else None
         return None
+
+
+class ReadOnlyWriter:
+    """The writer of a web host: every call raises StorageError."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def put(self, key: str, body: Body) -> ObjectInfo:
+        """Raise StorageError."""
+        raise self._refusal(key)
+
+    def put_if_absent(self, key: str, body: bytes) -> str | None:
+        """Raise StorageError."""
+        raise self._refusal(key)
+
+    def put_if_match(self, key: str, body: bytes, *, etag: str) -> str | None:
+        """Raise StorageError."""
+        raise self._refusal(key)
+
+    def delete(self, keys: Iterable[str]) -> None:
+        """Raise StorageError."""
+        raise self._refusal("")
+
+    def _refusal(self, key: str) -> StorageError:
+        thing = f"{self._root}/{key}"
+        return StorageError(f"cannot write {thing!r}: a web address is read-only", thing=thing)
+
+
+def _s3_config(options: StoreOptions) -> "S3Config":
+    config: S3Config = {**(s3_keys(options) or {})}
+    if options.endpoint_url:
+        config["endpoint"] = options.endpoint_url
+    if options.region:
+        config["region"] = options.region
+    return config
+
+
+def _gcs_config(options: StoreOptions) -> "GCSConfig":
+    config: GCSConfig = {**(google_keys(options) or {})}
+    if options.endpoint_url:
+        config["base_url"] = options.endpoint_url
+    return config
+
+
+def _client(options: StoreOptions) -> "ClientConfig":
+    timeout = timedelta(seconds=options.timeout_seconds)
+    return {
+        "allow_http": options.allow_http,
+        "connect_timeout": min(_CONNECT, timeout),
+        "read_timeout": timeout,
+        "timeout": _WHOLE_REQUEST,
+    }
+
+
+def _retry(retries: int, backoff: float) -> "RetryConfig":
+    shortest = timedelta(seconds=backoff)
+    longest = max(_LONGEST_BACKOFF, shortest)
+    return {
+        "max_retries": retries,
+        "backoff": {"init_backoff": shortest, "max_backoff": longest, "base": 2},
+    }
 
 
 def _size(body: Body) -> int | None:

@@ -1,4 +1,7 @@
-"""A byte stream over one object that resumes after a drop and refuses to end early."""
+"""Read an object as a byte stream that resumes after a dropped connection.
+
+The stream raises StorageError instead of ending early.
+"""
 
 import time
 from collections.abc import Iterator
@@ -10,24 +13,24 @@ from obstore.exceptions import BaseError, PreconditionError
 from news_platform.errors import StorageError
 from news_platform.storage.objects.interfaces import Download
 
-# Large enough that Python's part of a download is lost in the noise, small enough to stay flat.
+# Large enough that Python's share of a download is negligible, small enough for flat memory.
 _CHUNK_BYTES = 1024 * 1024
-# Resumes in a row that bring no byte before we give up.
+# Consecutive resumes without a new byte before the stream gives up.
 _FRUITLESS_RESUMES = 3
 
 
 class Opener(Protocol):
-    """How a stream reaches its object, at first and again after a drop."""
+    """Open the object of a stream, first and again after a dropped connection."""
 
     def __call__(self, *, offset: int, etag: str | None) -> Download:
-        """Open the object from `offset` on, if it still has this tag."""
+        """Open the object from `offset` on if it still has this tag."""
 
 
 class ByteStream:
     """Read one object from front to back with `read` and `tell`; use it as a context manager.
 
-    The end is believed only when `size_bytes` have come. After a drop or an early end the rest is
-    asked for by Range, and only of the same version of the object.
+    The stream ends only after `size_bytes` bytes. After a dropped connection or an early end, the
+    rest is requested by Range, and only from the same version of the object.
     """
 
     def __init__(
@@ -42,8 +45,8 @@ class ByteStream:
         self._thing = thing
         self._opener = opener
         self._backoff_seconds = backoff_seconds
-        # A Range may not begin at the very end, so we begin one byte early and skip it.
-        self._received = self._told = max(start - 1, 0)
+        # A Range may not start at the very end, so start one byte early and skip it.
+        self._received = self._position = max(start - 1, 0)
         self._chunk, self._chunk_at = b"", 0
         self._download = opener(offset=self._received, etag=None)
         self._chunks: Iterator[bytes] = self._download.chunks(_CHUNK_BYTES)
@@ -51,11 +54,12 @@ class ByteStream:
         found = self._download.info.size_bytes
         self.size_bytes = found if expected_size is None else expected_size
         self._refuse_a_longer_object(found)
-        self.read(start - self._told)
+        self.read(start - self._position)
 
     def read(self, n: int = -1) -> bytes:
-        """Return the next `n` bytes, fewer only at the end; all the rest when `n` < 0."""
-        wanted = self.size_bytes - self._told if n < 0 else min(n, self.size_bytes - self._told)
+        """Return the next `n` bytes, fewer only at the end; all the rest if `n` < 0."""
+        left = self.size_bytes - self._position
+        wanted = left if n < 0 else min(n, left)
         pieces: list[bytes] = []
         while wanted > 0:
             piece = self._take(wanted)
@@ -64,11 +68,11 @@ class ByteStream:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def tell(self) -> int:
-        """Return the offset in the object of the next byte to be read."""
-        return self._told
+        """Return the offset of the next byte in the object."""
+        return self._position
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Release the connection."""
         self._download.close()
         self._chunks, self._chunk = iter(()), b""
 
@@ -88,7 +92,7 @@ class ByteStream:
             self._chunk, self._chunk_at = self._next_chunk(), 0
         piece = self._chunk[self._chunk_at : self._chunk_at + wanted]
         self._chunk_at += len(piece)
-        self._told += len(piece)
+        self._position += len(piece)
         return piece
 
     def _next_chunk(self) -> bytes:
@@ -99,7 +103,7 @@ class ByteStream:
                     self._resume(attempt)
                 chunk = next(self._chunks, b"")
             except PreconditionError as error:
-                raise self._broken("it changed while it was read; start again") from error
+                raise self._broken("it changed while it was read; start over") from error
             except (BaseError, OSError, ValueError) as error:
                 cause = error
                 continue
@@ -117,7 +121,7 @@ class ByteStream:
         self._download = self._opener(offset=self._received, etag=self.etag or None)
         self._chunks = self._download.chunks(_CHUNK_BYTES)
         if self._download.info.etag != self.etag:
-            raise self._broken("it changed while it was read; start again")
+            raise self._broken("it changed while it was read; start over")
 
     def _refuse_a_longer_object(self, size: int) -> None:
         if size > self.size_bytes:

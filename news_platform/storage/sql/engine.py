@@ -1,4 +1,4 @@
-"""Open the SQL ledger: SQLite under a local root or PostgreSQL by URL, and bring its schema up."""
+"""Open the SQL ledger, SQLite under a local root or PostgreSQL by URL, and migrate its schema."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,22 +11,22 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from news_platform.errors import ConfigError, StorageError
-from news_platform.storage.objects.error_mapping import explained
+from news_platform.storage.objects.error_mapping import map_errors
 
-# Writers of other processes hold the lock for milliseconds; a minute means that one hangs.
+# Writers in other processes hold the lock for milliseconds; after a minute one must be hanging.
 _BUSY_TIMEOUT_MS = 60_000
 _MIGRATIONS = Path(__file__).parent / "migrations"
-# Any constant will do, as long as all our processes take the same PostgreSQL advisory lock.
+# Any constant works, as long as all our processes take the same PostgreSQL advisory lock.
 _MIGRATION_LOCK = 7_236_120_455
 _READ_ONLY = "news_platform_read_only"
 
 
 def ledger_url(root: str, configured: str | None) -> str:
-    """Return the configured URL, else that of `ledger.sqlite` under a local root."""
+    """Return the configured URL, or the URL of `ledger.sqlite` under a local root."""
     if configured:
         return configured
     if "://" in root and not root.startswith("file://"):
-        cause = "a remote root needs a ledger of its own; set the ledger URL"
+        cause = "a remote root needs a PostgreSQL or SQLite ledger elsewhere; set the ledger URL"
         raise ConfigError(f"no ledger for root {root!r}: {cause}", thing=root)
     folder = Path(unquote(root.removeprefix("file://")) if "://" in root else root).expanduser()
     return f"sqlite:///{folder.absolute() / 'ledger.sqlite'}"
@@ -35,9 +35,9 @@ def ledger_url(root: str, configured: str | None) -> str:
 def open_engine(url: str) -> sa.Engine:
     """Return an engine for `sqlite:///…` or `postgresql+psycopg2://…`.
 
-    On SQLite a transaction takes the write lock at once (`BEGIN IMMEDIATE`), so two writers wait
-    for each other instead of failing half-way. Open a write transaction by `engine.begin()`, one
-    that only reads by `read_transaction(engine)`.
+    Open a write transaction with `engine.begin()`, and one that only reads with
+    `read_transaction(engine)`. On SQLite a write transaction takes the write lock at once (`BEGIN
+    IMMEDIATE`), so that two writers wait for each other instead of failing half-way.
     """
     try:
         engine = sa.create_engine(_checked(url), pool_pre_ping=True)
@@ -51,13 +51,13 @@ def open_engine(url: str) -> sa.Engine:
 
 @contextmanager
 def read_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
-    """Open a transaction that only reads: on SQLite it waits for no writer."""
+    """Open a transaction that only reads; on SQLite it does not wait for writers."""
     with engine.execution_options(**{_READ_ONLY: True}).begin() as connection:
         yield connection
 
 
 def migrate(engine: sa.Engine) -> None:
-    """Bring the schema to the newest revision; safe when several processes do it at once."""
+    """Upgrade the schema to the newest revision; safe if several processes do it at once."""
     thing = engine.url.render_as_string(hide_password=True)
     try:
         with engine.begin() as connection:
@@ -68,7 +68,7 @@ def migrate(engine: sa.Engine) -> None:
 
 
 def _upgrade(connection: sa.Connection) -> None:
-    # Alembic takes 0.2 s to import, and only who opens a ledger needs it.
+    # Alembic takes 0.2 s to import, and only a process that opens a ledger needs it.
     from alembic import command
     from alembic.config import Config
 
@@ -86,7 +86,7 @@ def _checked(url: str) -> sa.URL:
     except sa.exc.ArgumentError as error:
         raise _not_a_ledger() from error
     if parsed.drivername == "postgresql":
-        # SQLAlchemy's own default driver changes with its version.
+        # SQLAlchemy's default driver depends on its version.
         return parsed.set(drivername="postgresql+psycopg2")
     if parsed.drivername not in ("sqlite", "postgresql+psycopg2"):
         raise _not_a_ledger()
@@ -94,9 +94,9 @@ def _checked(url: str) -> sa.URL:
 
 
 def _not_a_ledger() -> ConfigError:
-    # The URL itself stays out of the message: it may hold a password.
+    # The URL is not part of the message because it may contain a password.
     expected = "sqlite:///PATH or postgresql+psycopg2://HOST/DATABASE"
-    return ConfigError(f"not a ledger URL: expected {expected}")
+    return ConfigError(f"invalid ledger URL: expected {expected}")
 
 
 def _first_line(error: sa.exc.DBAPIError) -> str:
@@ -106,14 +106,14 @@ def _first_line(error: sa.exc.DBAPIError) -> str:
 def _tune_sqlite(engine: sa.Engine) -> None:
     database = engine.url.database
     if database and database != ":memory:":
-        with explained("open", database):
+        with map_errors("open", database):
             Path(database).parent.mkdir(parents=True, exist_ok=True)
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)
 
 
 def _prepare(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
-    # The driver must not begin transactions by itself; `_begin` does.
+    # `_begin` opens transactions, so the driver must not do it.
     connection.isolation_level = None
     cursor = connection.cursor()
     for pragma in (

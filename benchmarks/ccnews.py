@@ -24,9 +24,8 @@ from matplotlib import pyplot as plt
 
 from benchmarks.ccnews_peers import PEERS, measure_peer
 from benchmarks.ccnews_runs import NAME
-from news_platform.ccnews.page import PageOptions
-from news_platform.ccnews.pipeline import Crew, WarcSource, collect_targets
-from news_platform.ccnews.pool import CrewOptions
+from news_platform.ccnews.options import CollectOptions
+from news_platform.ccnews.pipeline import WarcSource, collect_warcs
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import open_store
 
@@ -139,15 +138,14 @@ def _wall_seconds(warc: Path, folder: Path, workers: int) -> float:
     names = [NAME.replace("-04954", f"-0495{number}") for number in (4, 5)]
     for name in names:
         source.put(name, warc)
-    crew = Crew(
+    started = time.monotonic()
+    report = collect_warcs(
+        [WarcSource(name, (source,)) for name in names],
         root=open_store(str(folder / f"root{workers}")),
-        page=PageOptions(),
-        options=CrewOptions(workers=workers),
+        options=CollectOptions(workers=workers),
         now=datetime.now(UTC),
         attempt="bench",
     )
-    started = time.monotonic()
-    report = collect_targets([WarcSource(name, (source,)) for name in names], crew)
     assert not report.failed
     return time.monotonic() - started
 

@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from benchmarks.ccnews_bare import bare_loop
-from news_platform.ccnews.page import PageOptions
-from news_platform.ccnews.worker import CollectTask, StoreAddress, collect_task
+from news_platform.ccnews.options import CollectOptions
+from news_platform.ccnews.pool import CollectTask, StoreAddress
+from news_platform.ccnews.worker import collect_task
 from news_platform.storage.objects.store import StoreOptions
 
 # A name with a day, as the crawl gives them; the file itself may be called anything.
@@ -46,7 +47,7 @@ def _task(path: Path, folder: Path) -> CollectTask:
         sources=(StoreAddress(str(folder / "in"), StoreOptions()),),
         root=StoreAddress(str(folder / "root"), StoreOptions()),
         scratch=str(folder / "scratch"),
-        options=PageOptions(),
+        options=CollectOptions(),
         attempt="bench",
         now=datetime.now(UTC),
         skip={},

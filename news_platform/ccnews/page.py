@@ -1,4 +1,4 @@
-"""Pure: one raw response in, one page with its text and language out, or DroppedRecord and why."""
+"""Turn one archived response into a page with text and language, or a reason why it is dropped."""
 
 from dataclasses import dataclass
 
@@ -7,40 +7,22 @@ from resiliparse.parse.html import DOMNode, HTMLTree
 from resiliparse.parse.lang import detect_fast
 
 from news_platform.ccnews.http import HttpHead, parse_head, plain_body
+from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.warc import DroppedRecord, RecordInfo, WarcResponse
 from news_platform.html.decode import decode_html
 from news_platform.html.page_metadata import FeedLink, Stated, feed_links, stated_facts
 from news_platform.web.urls import reversed_domain, surt
 
-# A new version says that the same WARC would give other rows; `--older-than` redoes what is behind.
-EXTRACTOR_VERSION = "1"
-HTML_TYPES = frozenset(("text/html", "application/xhtml+xml"))
-# Main-content extraction takes time by the square of the nesting: 0.02 s at 1,000, 9 s at 20,000.
+# The time of main-content extraction grows with the square of the nesting depth: 0.02 s at 1,000
+# levels, 9 s at 20,000.
 _MAX_DEPTH = 1000
 _LANGUAGES = 3
 _HTML_STARTS = (b"<!doctype html", b"<html")
 
 
 @dataclass(frozen=True, slots=True)
-class PageOptions:
-    """What is taken from a WARC, and how; an empty filter lets everything through.
-
-    `hosts` are registrable domains in natural order (`bbc.co.uk`).
-    """
-
-    main_content: bool = True
-    with_metadata: bool = True
-    with_feeds: bool = True
-    max_page_bytes: int = 32 << 20
-    mimes: frozenset[str] = HTML_TYPES
-    hosts: frozenset[str] = frozenset()
-    languages: frozenset[str] = frozenset()
-    statuses: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
 class CrawledPage:
-    """One row of raw_news and its facts for captures and feed_candidates; `tree` is UTF-8."""
+    """One row of raw_news, with what captures and feed_candidates need; `tree` is UTF-8."""
 
     record: RecordInfo
     http: HttpHead
@@ -55,11 +37,11 @@ class CrawledPage:
     feeds: tuple[FeedLink, ...]
 
 
-def read_page(response: WarcResponse, options: PageOptions) -> CrawledPage | DroppedRecord:
-    """Turn an archived response into a page, or say why it is none."""
+def read_page(response: WarcResponse, options: CollectOptions) -> CrawledPage | DroppedRecord:
+    """Return the page of an archived response, or a DroppedRecord with the reason."""
     http = parse_head(response.head)
     host = reversed_domain(response.record.uri)
-    if reason := _refusal(response, http, host=host, options=options):
+    if reason := _drop_reason(response, http, host=host, options=options):
         return DroppedRecord(reason, response.record.offset)
     body = plain_body(response.body, http, max_bytes=options.max_page_bytes)
     html = decode_html(body, http.charset)
@@ -79,13 +61,13 @@ def read_page(response: WarcResponse, options: PageOptions) -> CrawledPage | Dro
         confs=[rank for _, rank in ranks],
         surt_uri=surt(response.record.uri),
         host=host,
-        stated=stated_facts(tree, html.utf8) if options.with_metadata else Stated(),
-        feeds=feed_links(tree) if options.with_feeds else (),
+        stated=stated_facts(tree, html.utf8) if options.captures else Stated(),
+        feeds=feed_links(tree) if options.feed_candidates else (),
     )
 
 
-def _refusal(
-    response: WarcResponse, http: HttpHead, *, host: str, options: PageOptions
+def _drop_reason(
+    response: WarcResponse, http: HttpHead, *, host: str, options: CollectOptions
 ) -> str | None:
     if not response.record.uri:
         return "no_uri"
@@ -101,7 +83,7 @@ def _refusal(
 
 
 def _mime(response: WarcResponse, http: HttpHead) -> str | None:
-    """Return the declared type; a response that declares none is taken for what it looks like."""
+    """Return the declared type; without one, HTML if the body starts like HTML."""
     if http.mime or response.payload_type:
         return http.mime or response.payload_type
     looks = response.body[:256].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
@@ -115,9 +97,10 @@ def _text(tree: HTMLTree, *, main_content: bool) -> str:
 
 
 def _is_deep(tree: HTMLTree) -> bool:
-    """Say whether elements nest too deeply along the page's first or last branch.
+    """Return whether elements nest too deeply along the page's first or last branch.
 
-    Depth elsewhere is rare and would cost a walk of every page; the killable worker is behind it.
+    Deep nesting elsewhere is rare, and checking for it would mean walking every page; the worker's
+    time limit ends such a page instead.
     """
     return _branch_is_deep(tree, "first_element_child") or _branch_is_deep(
         tree, "last_element_child"

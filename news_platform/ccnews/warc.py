@@ -1,7 +1,10 @@
-"""One WARC stream in, its raw HTTP responses out, each with its place in the file.
+"""Read one WARC stream and yield its raw HTTP responses, each with its place in the file.
 
-A damaged record is yielded as DroppedRecord and the next one follows. A file that ends before its
-last record does, is empty, or is no WARC raises InputError: nothing of it may be published.
+A damaged record is yielded as DroppedRecord and the next one follows. A file that ends within its
+last record, is empty or is not a WARC raises InputError: nothing of it may be published.
+
+Nearly every record of the crawl is written strictly by the specification and is parsed here, at a
+third of the cost of fastwarc; all other records go to fastwarc, which tolerates more.
 """
 
 import re
@@ -24,14 +27,17 @@ from news_platform.ccnews.gzip_members import (
 )
 from news_platform.errors import InputError
 
-_FRAMED_MAGICS = (b"\x04\x22\x4d\x18", b"\x28\xb5\x2f\xfd")  # lz4 and zstd tell a cut themselves
-# Records that go with a response; they are not pages, so leaving them out drops nothing.
+# The magic numbers of lz4 and zstd; their own framing reveals a truncated file.
+_FRAMED_MAGICS = (b"\x04\x22\x4d\x18", b"\x28\xb5\x2f\xfd")
+# These records accompany a response. They are not pages, so leaving them out drops nothing.
 _COMPANIONS = WarcRecordType.warcinfo | WarcRecordType.request | WarcRecordType.metadata
-HEADER_BYTES = 64 << 10
+# The longest header, of a WARC record or of HTTP, that is looked for.
+_HEADER_BYTES = 64 << 10
 _VERSIONS = ("WARC/1.0", "WARC/1.1")
-_BLANK_LINE = re.compile(rb"\n[ \t\r\x0b\x0c]*\n")
-_END = b"\r\n\r\n"
-# More than a reader's buffer and the longest header it accepts, so a record's header is inside.
+_HTTP_BLANK_LINE = re.compile(rb"\n[ \t\r\x0b\x0c]*\n")
+_RECORD_END = b"\r\n\r\n"
+# More than fastwarc's buffer and the longest header that it accepts, so that the window always
+# holds the header of the current record.
 _WINDOW_BYTES = 192 << 10
 _RECORD_MAGIC = b"WARC/"
 _RECORD_BLANK_LINE = re.compile(rb"\r*\n\r*\n")
@@ -47,10 +53,10 @@ class DroppedRecord:
 
 @dataclass(frozen=True, slots=True)
 class RecordInfo:
-    """Which record it is and where it lies; `number` counts the records of the file from 0.
+    """The identity and place of a record; `number` counts the records of the file from 0.
 
-    `offset` and `length` are a byte range of the stored file; records that share one gzip member
-    share its offset, and length is None unless the range ends with the record.
+    `offset` and `length` are a byte range of the stored file. Records that share a gzip member
+    share its offset; `length` is None unless the range ends with the record.
     """
 
     number: int
@@ -66,7 +72,7 @@ class WarcResponse:
     """One response record as archived.
 
     `head` is empty when the record has no HTTP header; `payload_type` is the MIME type that the
-    archiver identified; `is_whole` is False when the body exceeds the limit given.
+    archiver identified; `is_whole` is False when the body exceeds the given limit.
     """
 
     record: RecordInfo
@@ -78,9 +84,9 @@ class WarcResponse:
 
 @dataclass(frozen=True, slots=True)
 class StrictRecord:
-    """A record: its kind, its fields by name in lower case, its HTTP header and body.
+    """A record that follows the specification, with its fields by lower-case name.
 
-    Only a response has the last two; the body is cut at one byte over the limit given.
+    Only a response has `head` and `body`; the body is cut one byte above the given limit.
     """
 
     kind: str
@@ -90,7 +96,11 @@ class StrictRecord:
 
 
 class PlainStream:
-    """A readable stream that remembers the header of the record in hand and how it all ended."""
+    """An uncompressed stream that can report at its end whether the last record is complete.
+
+    The trailer of a gzip member shows that the member is whole; in a plain file only the blank
+    lines after the last record do.
+    """
 
     def __init__(self, source: PushbackReader) -> None:
         self._source = source
@@ -122,34 +132,34 @@ class PlainStream:
             self._blank_line = found.group()
 
     def is_complete(self, content_length: int) -> bool:
-        """Say, at the end of the stream, whether the marked record is there to its end."""
+        """Return, at the end of the stream, whether the marked record is complete."""
         if self._header_end is None:
             return False
         rest = self._end - (self._header_end + content_length)
         if rest < 0:
             return False
         after = self._window[max(0, len(self._window) - rest) :].strip(b"\r\n")
-        if after:  # a length stated too short leaves text behind; only a started record is a cut
+        if after:  # a Content-Length that is too small leaves text; only a new record is a cut
             return not _RECORD_MAGIC.startswith(after[: len(_RECORD_MAGIC)])
-        # Some writers end an empty record, from which nothing can be missing, by one line only.
+        # Some writers end an empty record, which cannot lack anything, with a single line break.
         return content_length == 0 or rest >= len(self._blank_line)
 
 
-# A record that was read but is not yet known to be sound; given its length, it is what we yield.
+# A record that was read but may still turn out damaged; called with its length, it gives the item.
 _Held = Callable[[int | None], WarcResponse | DroppedRecord]
 
 
 def iter_responses(
-    stream: ByteSource, *, name: str, max_body_bytes: int
+    stream: ByteSource, *, warc_name: str, max_body_bytes: int
 ) -> Iterator[WarcResponse | DroppedRecord]:
-    """Yield every response in file order; raise InputError when the file is cut off or no WARC."""
+    """Yield every response in file order; raise InputError for a truncated file or no WARC."""
     source = PushbackReader(stream)
-    start = source.peek(HEADER_BYTES)
+    start = source.peek(_HEADER_BYTES)
     if not start:
-        raise InputError(f"WARC {name!r} is empty", thing=name)
-    is_gzip = not start.startswith((b"WARC/", *_FRAMED_MAGICS)) and GZIP_MAGIC in start
-    iter_records = _iter_gzip if is_gzip else _iter_whole
-    yield from iter_records(source, name=name, max_body_bytes=max_body_bytes)
+        raise InputError(f"WARC {warc_name!r} is empty", thing=warc_name)
+    is_gzip = not start.startswith((_RECORD_MAGIC, *_FRAMED_MAGICS)) and GZIP_MAGIC in start
+    iter_records = _iter_gzip if is_gzip else _iter_plain
+    yield from iter_records(source, warc_name=warc_name, max_body_bytes=max_body_bytes)
 
 
 def first_record_day(stream: ByteSource) -> date | None:
@@ -158,109 +168,109 @@ def first_record_day(stream: ByteSource) -> date | None:
     is_gzip = source.peek(len(GZIP_MAGIC)) == GZIP_MAGIC
     reader = next(iter_member_groups(source)) if is_gzip else PlainStream(source)
     with suppress(OSError, ValueError):
-        for record in _records(reader):
+        for record in _fastwarc_records(reader):
             return date.fromisoformat((record.headers.get("WARC-Date") or "")[:10])
     return None
 
 
 def _iter_gzip(
-    source: PushbackReader, *, name: str, max_body_bytes: int
+    source: PushbackReader, *, warc_name: str, max_body_bytes: int
 ) -> Iterator[WarcResponse | DroppedRecord]:
     parse = partial(parse_strict_record, max_body_bytes=max_body_bytes)
     numbers = count()
-    for frame in iter_member_groups(source):
-        if record := frame.parsed(parse):
+    for group in iter_member_groups(source):
+        if record := group.parsed(parse):
             number = next(numbers)
             if record.kind == "response":
-                yield _plain_response(record, frame, number, max_body_bytes=max_body_bytes)
+                yield _strict_response(record, group, number, max_body_bytes=max_body_bytes)
         else:
-            read = partial(_read_record, offset=frame.offset, max_body_bytes=max_body_bytes)
-            yield from _iter_frame(frame, read, numbers, name=name)
+            read = partial(_read_record, offset=group.offset, max_body_bytes=max_body_bytes)
+            yield from _iter_group(group, read, numbers, warc_name=warc_name)
     if not next(numbers):
-        raise _not_a_warc(name)
+        raise _not_a_warc(warc_name)
 
 
-def _plain_response(
-    plain: StrictRecord, frame: MemberGroup, number: int, *, max_body_bytes: int
+def _strict_response(
+    strict: StrictRecord, group: MemberGroup, number: int, *, max_body_bytes: int
 ) -> WarcResponse:
-    fields = plain.fields
+    fields = strict.fields
     return WarcResponse(
         record=RecordInfo(
             number=number,
-            offset=frame.offset,
-            length=frame.length,
+            offset=group.offset,
+            length=group.length,
             uri=_uri(fields.get("warc-target-uri")),
             warc_date=fields.get("warc-date"),
             payload_digest=fields.get("warc-payload-digest"),
         ),
         payload_type=fields.get("warc-identified-payload-type"),
-        head=plain.head,
-        body=plain.body,
-        is_whole=len(plain.body) <= max_body_bytes,
+        head=strict.head,
+        body=strict.body,
+        is_whole=len(strict.body) <= max_body_bytes,
     )
 
 
-def _iter_frame(
-    frame: MemberGroup, read: Callable[..., _Held | None], numbers: Iterator[int], *, name: str
+def _iter_group(
+    group: MemberGroup, read: Callable[..., _Held | None], numbers: Iterator[int], *, warc_name: str
 ) -> Iterator[WarcResponse | DroppedRecord]:
-    """Yield the records of a frame that is not by the book, however many it holds."""
+    """Yield the records of a group that is not strict, however many it holds."""
     held: _Held | None = None
     is_empty = True
-    for record in _frame_records(frame):
+    for record in _group_records(group):
         if held:
             yield held(None)
         held = read(record, number=next(numbers))
         is_empty = False
-    frame.drain()
-    if frame.is_cut:
-        raise _truncated(name, frame.offset)
-    if frame.is_damaged:
-        yield DroppedRecord("corrupt_member", frame.offset)
+    group.drain()
+    if group.is_cut:
+        raise _truncated(warc_name, group.offset)
+    if group.is_damaged:
+        yield DroppedRecord("corrupt_member", group.offset)
     elif held:
-        yield held(frame.length)
+        yield held(group.length)
     elif is_empty:
-        _refuse_arc(frame.head, name)
-        yield DroppedRecord("not_a_record", frame.offset)
+        _refuse_arc(group.head, warc_name)
+        yield DroppedRecord("not_a_record", group.offset)
 
 
-def _iter_whole(
-    source: PushbackReader, *, name: str, max_body_bytes: int
+def _iter_plain(
+    source: PushbackReader, *, warc_name: str, max_body_bytes: int
 ) -> Iterator[WarcResponse | DroppedRecord]:
-    begin = source.peek(HEADER_BYTES)
-    _refuse_arc(begin, name)
-    tape = PlainStream(source)
+    begin = source.peek(_HEADER_BYTES)
+    _refuse_arc(begin, warc_name)
+    stream = PlainStream(source)
     held: _Held | None = None
     start, record = 0, None
-    for number, record in enumerate(_whole_records(tape, name)):
+    for number, record in enumerate(_plain_records(stream, warc_name)):
         if held:
             yield held(record.stream_pos - start)
         start = record.stream_pos
-        tape.mark(start)
+        stream.mark(start)
         held = _read_record(record, offset=start, number=number, max_body_bytes=max_body_bytes)
     if record is None:
-        raise _not_a_warc(name)
-    if not (begin.startswith(_FRAMED_MAGICS) or tape.is_complete(record.content_length)):
-        raise _truncated(name, start)
+        raise _not_a_warc(warc_name)
+    if not (begin.startswith(_FRAMED_MAGICS) or stream.is_complete(record.content_length)):
+        raise _truncated(warc_name, start)
     if held:
-        yield held(tape.tell() - start)
+        yield held(stream.tell() - start)
 
 
-def _records(stream: MemberGroup | PlainStream) -> Iterator[WarcRecord]:
-    # fastwarc asks a stream for read and tell only; its stub asks for a whole file.
+def _fastwarc_records(stream: MemberGroup | PlainStream) -> Iterator[WarcRecord]:
+    # fastwarc calls only read and tell of a stream, but its stub asks for a whole file.
     return iter(ArchiveIterator(cast(BinaryIO, stream), parse_http=False, quirks_mode=True))
 
 
-def _frame_records(frame: MemberGroup) -> Iterator[WarcRecord]:
-    """Yield the records of a frame; one whose header is no header ends it."""
+def _group_records(group: MemberGroup) -> Iterator[WarcRecord]:
+    """Yield the records of a group, up to the first whose header cannot be parsed."""
     with suppress(OSError):
-        yield from _records(frame)
+        yield from _fastwarc_records(group)
 
 
-def _whole_records(tape: PlainStream, name: str) -> Iterator[WarcRecord]:
+def _plain_records(stream: PlainStream, warc_name: str) -> Iterator[WarcRecord]:
     try:
-        yield from _records(tape)
+        yield from _fastwarc_records(stream)
     except OSError as error:
-        raise _truncated(name, tape.tell()) from error
+        raise _truncated(warc_name, stream.tell()) from error
 
 
 def _read_record(
@@ -273,7 +283,7 @@ def _read_record(
     if kind != WarcRecordType.response:
         return lambda length: DroppedRecord(f"{kind}_record", offset)
     headers = record.headers
-    # `read` allocates what it is asked for, so it is never asked for more than is there.
+    # `read` allocates as many bytes as are requested, so never request more than there are.
     limit = min(record.content_length, max_body_bytes + 1)
     head, body = _read_http(record.reader, limit=limit)
 
@@ -306,47 +316,53 @@ def _read_http(reader: WarcRecordPayloadReader, *, limit: int) -> tuple[bytes, b
     if lines[0][:4].upper() != b"HTTP":
         return b"", lines[0] + reader.read(limit)
     size = 0
-    while size < HEADER_BYTES and (line := reader.readline()).strip():
+    while size < _HEADER_BYTES and (line := reader.readline()).strip():
         lines.append(line)
         size += len(line)
     return b"".join(lines), reader.read(limit)
 
 
-def _refuse_arc(head: bytes, name: str) -> None:
+def _refuse_arc(head: bytes, warc_name: str) -> None:
     if head.startswith(b"filedesc:"):
-        raise InputError(f"{name!r} is an ARC file, expected a WARC", thing=name)
+        raise InputError(f"{warc_name!r} is an ARC file: expected a WARC", thing=warc_name)
 
 
-def _truncated(name: str, offset: int) -> InputError:
+def _truncated(warc_name: str, offset: int) -> InputError:
     return InputError(
-        f"WARC {name!r} is truncated: it ends within the record at byte {offset}", thing=name
+        f"WARC {warc_name!r} is truncated: it ends within the record at byte {offset}",
+        thing=warc_name,
     )
 
 
-def _not_a_warc(name: str) -> InputError:
-    return InputError(f"{name!r} is not a WARC: no record found", thing=name)
+def _not_a_warc(warc_name: str) -> InputError:
+    return InputError(f"{warc_name!r} is not a WARC: it contains no record", thing=warc_name)
 
 
 def parse_strict_record(data: bytes, *, max_body_bytes: int) -> StrictRecord | None:
-    """Return the one record that these bytes are; None if they are anything else."""
-    at = data.find(_END, 0, HEADER_BYTES)
-    fields = _fields(data[:at]) if at > 0 else {}
+    """Parse the bytes of a gzip member that are one strict record; return None for all others.
+
+    Strict means: ASCII header fields with CRLF, a correct Content-Length, blank lines at the end.
+    """
+    at = data.find(_RECORD_END, 0, _HEADER_BYTES)
+    fields = _strict_fields(data[:at]) if at > 0 else {}
     length = fields.get("content-length", "")
-    start, end = at + len(_END), len(data) - len(_END)
-    if not (length.isdecimal() and end - start == int(length) and data.endswith(_END)):
+    start, end = at + len(_RECORD_END), len(data) - len(_RECORD_END)
+    # Compared as text: int() refuses more than 4,300 digits.
+    is_sized = length.isdecimal() and length == str(end - start)
+    if not (is_sized and data.endswith(_RECORD_END)):
         return None
     kind = fields.get("warc-type", "")
     if kind in ("request", "warcinfo", "metadata"):
         return StrictRecord(kind, fields)
-    blank = _BLANK_LINE.search(data, start, min(end, start + HEADER_BYTES))
+    blank = _HTTP_BLANK_LINE.search(data, start, min(end, start + _HEADER_BYTES))
     if kind != "response" or blank is None or data[start : start + 4].upper() != b"HTTP":
         return None
     body = data[blank.end() : min(end, blank.end() + max_body_bytes + 1)]
     return StrictRecord(kind, fields, data[start : blank.start() + 1], body)
 
 
-def _fields(header: bytes) -> Mapping[str, str]:
-    """Return all fields, names in lower case; none of a header that could be read in two ways."""
+def _strict_fields(header: bytes) -> Mapping[str, str]:
+    """Return all fields by lower-case name; none when the header could be read in two ways."""
     text = header.decode("latin-1")
     version, *lines = text.split("\r\n")
     has_odd_lines = "\n " in text or "\n\t" in text or text.count("\n") != len(lines)

@@ -1,27 +1,37 @@
-"""The worker process's side of collecting: open the stores, collect one WARC, say where it is.
+"""Collect one WARC in a worker process: read its records, write the pages, publish the files.
 
-The pool kills a worker that is silent for too long. While a page is worked on nothing is said after
-its number, so a page that hangs is found; while bytes are awaited or published a heartbeat speaks,
-so a slow network is never taken for a bad page.
+Files are built in a scratch folder and published under names that follow from the WARC alone, the
+marker last. A second attempt therefore replaces the first, and a reader that goes by the markers
+never sees a part.
+
+The pool kills a worker that is silent for too long. While a page is in work nothing is sent after
+its number, so a page that hangs is found; while bytes are awaited or published, heartbeats are
+sent, so a slow network is never mistaken for a bad page.
 """
 
 import gc
 import logging
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
-from datetime import date, datetime
+from dataclasses import replace
+from datetime import date
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol
 from urllib.parse import quote
 
 from news_platform.ccnews.gzip_members import ByteSource
-from news_platform.ccnews.page import EXTRACTOR_VERSION, CrawledPage, PageOptions, read_page
-from news_platform.ccnews.warc import DroppedRecord, WarcResponse, first_record_day, iter_responses
+from news_platform.ccnews.options import EXTRACTOR_VERSION
+from news_platform.ccnews.page import CrawledPage, read_page
+from news_platform.ccnews.pool import CollectTask, StoreAddress, WarcProgress
+from news_platform.ccnews.warc import (
+    DroppedRecord,
+    WarcResponse,
+    first_record_day,
+    iter_responses,
+)
 from news_platform.ccnews.writer import WarcWriter, WrittenWarc
 from news_platform.datasets.captures import captures_path
 from news_platform.datasets.collected import (
@@ -37,281 +47,198 @@ from news_platform.errors import InputError, StorageError
 from news_platform.isolation.worker import report
 from news_platform.storage.commit.markers import content_tag
 from news_platform.storage.commit.publish import publish
-from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
+from news_platform.storage.objects.store import ObjectStore, open_store
 
 _HEARTBEAT_SECONDS = 0.5
-# Pages leave no cycles behind, and with the usual 700 the suffix list alone costs a second of them.
+# Pages leave no reference cycles behind. With Python's default of 700, the objects of the public
+# suffix list alone cost a second of garbage collection.
 _GC_THRESHOLD = 50_000
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class StoreAddress:
-    """A store, told so that another process can open it."""
-
-    url: str
-    options: StoreOptions
-
-
-@dataclass(frozen=True, slots=True)
-class CollectTask:
-    """One WARC to collect: `path` in the first of `sources` that gives it; size None if unknown."""
-
-    path: str
-    size_bytes: int | None
-    sources: tuple[StoreAddress, ...]
-    root: StoreAddress
-    scratch: str
-    options: PageOptions
-    attempt: str
-    now: datetime
-    skip: Mapping[int, str]
-
-    @property
-    def name(self) -> str:
-        """Return the WARC's file name."""
-        return self.path.rpartition("/")[2]
-
-
-@dataclass(frozen=True, slots=True)
-class WarcProgress:
-    """Where a worker is; `number` is the record being worked on, None while it waits for bytes."""
-
-    number: int | None
-    read_bytes: int
-    rows: int
-
-
 def collect_task(task: CollectTask) -> Collected:
-    """Collect the task's WARC from its first source, or the next one when that cannot be read."""
+    """Collect the task's WARC from its first source, or from the next when that cannot be read."""
     gc.set_threshold(_GC_THRESHOLD)
-    for place in task.sources[:-1]:
+    for address in task.sources[:-1]:
         try:
-            return _collect_from(place, task)
+            return _collect_from(address, task)
         except StorageError as error:
-            _log.warning("%s: %s; trying the next source", task.name, error)
+            _log.warning("%s: %s; trying the next source", task.warc_name, error)
     return _collect_from(task.sources[-1], task)
 
 
-def _collect_from(place: StoreAddress, task: CollectTask) -> Collected:
-    watch = Watch()
-    with TemporaryDirectory(dir=task.scratch) as scratch, watch.beating():
+def _collect_from(address: StoreAddress, task: CollectTask) -> Collected:
+    progress = ProgressReporter()
+    with TemporaryDirectory(dir=task.scratch) as scratch, progress.heartbeat():
         return collect_warc(
-            task.path,
-            source=_opened(place),
+            task,
+            source=_opened(address),
             root=_opened(task.root),
-            options=task.options,
-            attempt=Attempt(
-                task.attempt, task.now, Path(scratch), task.skip, expected_bytes=task.size_bytes
-            ),
-            watcher=watch,
+            scratch=Path(scratch),
+            progress=progress,
         )
 
 
+# All tasks of a worker share a few stores.
 @lru_cache(maxsize=8)
-def _opened(place: StoreAddress) -> ObjectStore:
-    return open_store(place.url, options=place.options)
+def _opened(address: StoreAddress) -> ObjectStore:
+    return open_store(address.url, options=address.options)
 
 
-class Watch:
-    """Say which record is worked on, and that we live while none is."""
+class ProgressReporter:
+    """Send the number of the record in work, and heartbeats while no record is in work."""
 
-    def __init__(self) -> None:
+    def __init__(self, send: Callable[[WarcProgress], None] = report) -> None:
+        self._send = send
         self._progress = WarcProgress(None, 0, 0)
         self._is_waiting = True
 
-    def tell_record(self, response: WarcResponse, rows: int) -> None:
-        """Say that work on this response begins."""
+    def begin_record(self, response: WarcResponse, rows: int) -> None:
+        """Send that work on this response begins, with the rows written so far."""
         self._is_waiting = False
         record = response.record
         self._progress = WarcProgress(record.number, record.offset, rows)
-        report(self._progress)
+        self._send(self._progress)
+
+    def begin_wait(self) -> None:
+        """Send that no record is in work until the next one begins."""
+        if not self._is_waiting:
+            self._is_waiting = True
+            self._progress = replace(self._progress, number=None)
+            self._send(self._progress)
+
+    def wrap(self, stream: ByteSource) -> ByteSource:
+        """Return the stream with its reads reported as waits."""
+        return _WaitingStream(stream, self)
 
     @contextmanager
-    def beating(self) -> Iterator[None]:
-        """Say every few seconds that we live, unless a record is worked on."""
+    def heartbeat(self) -> Iterator[None]:
+        """Repeat the progress in the background while no record is in work."""
         done = threading.Event()
-        heart = threading.Thread(target=self._beat, args=(done,), daemon=True)
-        heart.start()
+        thread = threading.Thread(target=self._beat, args=(done,), daemon=True)
+        thread.start()
         try:
             yield
         finally:
             done.set()
-            heart.join()
-
-    def watched(self, stream: ByteSource) -> ByteSource:
-        """Return the stream, with its waits known as waits."""
-        return _WatchedStream(stream, self)
-
-    def begin_wait(self) -> None:
-        """Say that no record is worked on until the next one is told."""
-        if not self._is_waiting:
-            self._is_waiting = True
-            self._progress = WarcProgress(None, self._progress.read_bytes, self._progress.rows)
-            report(self._progress)
+            thread.join()
 
     def _beat(self, done: threading.Event) -> None:
         while not done.wait(_HEARTBEAT_SECONDS):
             if self._is_waiting:
-                report(self._progress)
+                self._send(self._progress)
 
 
-class _WatchedStream:
-    def __init__(self, stream: ByteSource, watch: Watch) -> None:
+class _WaitingStream:
+    def __init__(self, stream: ByteSource, progress: ProgressReporter) -> None:
         self._stream = stream
-        self._watch = watch
+        self._progress = progress
 
     def read(self, size: int = -1) -> bytes:
-        self._watch.begin_wait()
+        self._progress.begin_wait()
         return self._stream.read(size)
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One try at a WARC: its id, its moment, its scratch folder and the records to leave out.
-
-    `skip` maps the number of a record that broke an earlier try to the reason it is counted under;
-    `expected_bytes` is the WARC's size as told beforehand, which unmasks a silent truncation.
-    """
-
-    id: str
-    now: datetime
-    scratch: Path
-    skip: Mapping[int, str]
-    expected_bytes: int | None = None
-
-
-class Watcher(Protocol):
-    """Who is told how collecting gets on."""
-
-    def watched(self, stream: ByteSource) -> ByteSource:
-        """Return the stream to read from."""
-        ...
-
-    def tell_record(self, response: WarcResponse, rows: int) -> None:
-        """Hear that work on this response begins, with the rows so far."""
-        ...
-
-    def begin_wait(self) -> None:
-        """Hear that no response is worked on until the next one is told."""
-        ...
-
-
-class Unwatched:
-    """Nobody: the stream as it is, and no one listens."""
-
-    def watched(self, stream: ByteSource) -> ByteSource:
-        """Return the stream itself."""
-        return stream
-
-    def tell_record(self, response: WarcResponse, rows: int) -> None:
-        """Tell nobody."""
-
-    def begin_wait(self) -> None:
-        """Tell nobody."""
-
-
-_NOBODY = Unwatched()
-
-
 def collect_warc(
-    path: str,
+    task: CollectTask,
     *,
     source: ObjectStore,
     root: ObjectStore,
-    options: PageOptions,
-    attempt: Attempt,
-    watcher: Watcher = _NOBODY,
+    scratch: Path,
+    progress: ProgressReporter,
 ) -> Collected:
-    """Collect the WARC at `path` of the source and return its marker."""
-    name = path.rpartition("/")[2]
-    day = _day(path, source)
-    with source.stream(path, expected_size=attempt.expected_bytes) as stream:
-        found, dropped = extract_pages(
-            watcher.watched(stream), name=name, options=options, attempt=attempt, watcher=watcher
+    """Collect the task's WARC from an open source and return its marker."""
+    day = _read_day(task, source)
+    with source.stream(task.path, expected_size=task.size_bytes) as stream:
+        written, dropped = write_pages(
+            progress.wrap(stream), task, scratch=scratch, progress=progress
         )
         marker = Collected(
-            warc=name,
+            warc=task.warc_name,
             day=day,
-            source=source.uri(path),
-            source_etag=_source_tag(source, path, etag=stream.etag or "", root=root, day=day),
+            source=source.uri(task.path),
+            source_etag=_source_tag(task, source, etag=stream.etag or "", root=root, day=day),
             source_bytes=stream.size_bytes,
-            rows=found.rows,
-            duplicates=found.duplicates,
-            bytes=found.bytes,
-            languages={language: part.rows for language, part in sorted(found.news.items())},
+            rows=written.rows,
+            duplicates=written.duplicates,
+            bytes=written.bytes,
+            languages={language: part.rows for language, part in sorted(written.news.items())},
             dropped=dict(sorted(dropped.items())),
-            captures=found.captures.rows if found.captures else None,
-            feed_candidates=found.feeds.rows if found.feeds else None,
+            captures=written.captures.rows if written.captures else None,
+            feed_candidates=written.feeds.rows if written.feeds else None,
             extractor_version=EXTRACTOR_VERSION,
-            attempt=attempt.id,
-            collected_at=attempt.now.isoformat(),
+            attempt=task.attempt,
+            collected_at=task.now.isoformat(),
         )
-    publish_warc(root, marker, found)
+    publish_warc(root, marker, written)
     return marker
 
 
-def extract_pages(
-    stream: ByteSource, *, name: str, options: PageOptions, attempt: Attempt, watcher: Watcher
+def write_pages(
+    stream: ByteSource, task: CollectTask, *, scratch: Path, progress: ProgressReporter
 ) -> tuple[WrittenWarc, Mapping[str, int]]:
-    """Write the pages of a WARC to the scratch folder; also return what was dropped, by reason."""
-    writer = WarcWriter(attempt.scratch, warc=name, options=options)
+    """Write the pages of a WARC to the scratch folder; also return dropped records by reason."""
+    writer = WarcWriter(scratch, warc_name=task.warc_name, options=task.options)
     dropped: Counter[str] = Counter()
-    for item in iter_responses(stream, name=name, max_body_bytes=options.max_page_bytes):
+    limit = task.options.max_page_bytes
+    for item in iter_responses(stream, warc_name=task.warc_name, max_body_bytes=limit):
         found: CrawledPage | DroppedRecord
         if isinstance(item, DroppedRecord):
             found = item
-        elif item.record.number in attempt.skip:
-            found = DroppedRecord(attempt.skip[item.record.number], item.record.offset)
+        elif item.record.number in task.skip:
+            found = DroppedRecord(task.skip[item.record.number], item.record.offset)
         else:
-            watcher.tell_record(item, writer.rows)
-            found = read_page(item, options)
+            progress.begin_record(item, writer.rows)
+            found = read_page(item, task.options)
         if isinstance(found, DroppedRecord):
             dropped[found.reason] += 1
         else:
             writer.write(found)
-    watcher.begin_wait()
+    progress.begin_wait()
     return writer.close(), dropped
 
 
 def publish_warc(root: ObjectStore, marker: Collected, written: WrittenWarc) -> None:
     """Make the stored files of the WARC equal to those written, then write its marker.
 
-    A marker that says the same already stays, so that nothing that follows it is built again.
+    A marker that would say the same is kept, so that nothing downstream is built again.
     """
-    day, name = marker.day, marker.warc
+    day, warc_name = marker.day, marker.warc
     files = {
-        raw_news_path(day, language, filename=name): part.path
+        raw_news_path(day, language, filename=warc_name): part.path
         for language, part in written.news.items()
     }
     if written.captures:
-        files[captures_path(day, name)] = written.captures.path
+        files[captures_path(day, warc_name)] = written.captures.path
     if written.feeds:
-        files[feed_candidates_path(day, name)] = written.feeds.path
+        files[feed_candidates_path(day, warc_name)] = written.feeds.path
     publish(
         root,
         files,
-        marker=collected_path(day, name),
-        marker_body=_kept_marker(root, marker) or dump_collected(marker),
-        replaces=_folders_of(root, day, name),
+        marker=collected_path(day, warc_name),
+        marker_body=_equal_marker(root, marker) or dump_collected(marker),
+        replaces=_stored_folders(root, day, warc_name),
     )
 
 
-def _source_tag(source: ObjectStore, path: str, *, etag: str, root: ObjectStore, day: date) -> str:
-    """Return what tells this content of the WARC from another.
+def _source_tag(
+    task: CollectTask, source: ObjectStore, *, etag: str, root: ObjectStore, day: date
+) -> str:
+    """Return a tag that changes with the content of the WARC.
 
-    Version 0.1.0 took the ETag of a local file, too; a marker with that tag stays as it is.
+    Version 0.1.0 stored the ETag of local files too; a marker with such a tag keeps it.
     """
-    old_path = collected_path(day, path.rpartition("/")[2])
-    with suppress(StorageError):  # none there, or none that can be read
+    old_path = collected_path(day, task.warc_name)
+    with suppress(StorageError):  # there is no marker, or it cannot be parsed
         if parse_collected(root.read(old_path), path=old_path).source_etag == etag:
             return etag
-    return content_tag(source, path, etag)
+    return content_tag(source, task.path, etag)
 
 
-def _kept_marker(root: ObjectStore, marker: Collected) -> bytes | None:
+def _equal_marker(root: ObjectStore, marker: Collected) -> bytes | None:
+    """Return the stored marker when it differs in nothing but attempt and time."""
     path = collected_path(marker.day, marker.warc)
-    with suppress(StorageError):  # none there, or none that can be read
+    with suppress(StorageError):  # there is no marker, or it cannot be parsed
         body = root.read(path)
         old = parse_collected(body, path=path)
         if replace(old, attempt=marker.attempt, collected_at=marker.collected_at) == marker:
@@ -319,26 +246,26 @@ def _kept_marker(root: ObjectStore, marker: Collected) -> bytes | None:
     return None
 
 
-def _folders_of(root: ObjectStore, day: date, name: str) -> list[str]:
-    """Return the folders that hold files of this WARC, from whichever attempt."""
-    own = f"/filename={quote(name, safe='')}"
+def _stored_folders(root: ObjectStore, day: date, warc_name: str) -> list[str]:
+    """Return the folders that may hold files of this WARC from an earlier attempt."""
+    own = f"/filename={quote(warc_name, safe='')}"
     found = {info.path.rpartition("/")[0] for info in root.list(raw_news_day_prefix(day))}
-    side = (captures_path(day, name), feed_candidates_path(day, name))
+    side = (captures_path(day, warc_name), feed_candidates_path(day, warc_name))
     return [
         *sorted(folder for folder in found if folder.endswith(own)),
         *(path.rpartition("/")[0] for path in side),
     ]
 
 
-def _day(path: str, source: ObjectStore) -> date:
-    """Return the day in the WARC's name, else that of its first record."""
-    name = path.rpartition("/")[2]
-    if day := warc_day(name):
+def _read_day(task: CollectTask, source: ObjectStore) -> date:
+    """Return the day in the WARC's name, or else that of its first record."""
+    if day := warc_day(task.warc_name):
         return day
-    with source.stream(path) as stream:
+    with source.stream(task.path) as stream:
         if day := first_record_day(stream):
             return day
     raise InputError(
-        f"WARC {name!r} has no day: no timestamp in its name, no WARC-Date in its first record",
-        thing=name,
+        f"WARC {task.warc_name!r} has no day: expected a timestamp in its name or a WARC-Date in "
+        "its first record",
+        thing=task.warc_name,
     )

@@ -18,7 +18,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from news_platform.ccnews.page import EXTRACTOR_VERSION, CrawledPage, PageOptions
+from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
+from news_platform.ccnews.page import CrawledPage
 from news_platform.datasets.captures import CAPTURES
 from news_platform.datasets.feed_candidates import FEED_CANDIDATES
 from news_platform.datasets.raw_news import RAW_NEWS
@@ -78,14 +79,14 @@ class WrittenWarc:
 class WarcWriter:
     """Write the pages of one WARC to all its datasets; `close` must come last."""
 
-    def __init__(self, folder: Path, *, warc: str, options: PageOptions) -> None:
+    def __init__(self, folder: Path, *, warc_name: str, options: CollectOptions) -> None:
         self._feeds_path = folder / "_feed_candidates"
-        self._warc = warc
-        self._news = NewsWriter(folder, warc=warc)
+        self._warc_name = warc_name
+        self._news = NewsWriter(folder, warc_name=warc_name)
         self._captures = (
-            CapturesWriter(folder / "_captures", warc=warc) if options.with_metadata else None
+            CapturesWriter(folder / "_captures", warc_name=warc_name) if options.captures else None
         )
-        self._feeds = FeedTally() if options.with_feeds else None
+        self._feeds = FeedTally() if options.feed_candidates else None
         self._seen: set[tuple[str, str | None]] = set()
         self.rows = 0
 
@@ -104,7 +105,9 @@ class WarcWriter:
         return WrittenWarc(
             news=self._news.close(),
             captures=self._captures.close() if self._captures else None,
-            feeds=self._feeds.write(self._feeds_path, warc=self._warc) if self._feeds else None,
+            feeds=self._feeds.write(self._feeds_path, warc_name=self._warc_name)
+            if self._feeds
+            else None,
             duplicates=self.rows - len(self._seen),
         )
 
@@ -123,9 +126,9 @@ class _LanguageFile:
 class NewsWriter:
     """Write the pages of one WARC; `close` must come last and tells what was written."""
 
-    def __init__(self, folder: Path, *, warc: str) -> None:
+    def __init__(self, folder: Path, *, warc_name: str) -> None:
         self._folder = folder
-        self._metadata = {"extractor_version": EXTRACTOR_VERSION, "warc": warc}
+        self._metadata = {"extractor_version": EXTRACTOR_VERSION, "warc": warc_name}
         self._parts: dict[str, _LanguageFile] = {}
         self._waiting_bytes = 0
 
@@ -165,9 +168,9 @@ class NewsWriter:
 class CapturesWriter:
     """Write the narrow rows of one WARC to one file."""
 
-    def __init__(self, path: Path, *, warc: str) -> None:
+    def __init__(self, path: Path, *, warc_name: str) -> None:
         self._path = path
-        metadata = {"extractor_version": EXTRACTOR_VERSION, "warc": warc}
+        metadata = {"extractor_version": EXTRACTOR_VERSION, "warc": warc_name}
         self._writer = _open_writer(path, CAPTURES, metadata=metadata)
         self._waiting: list[tuple[object, ...]] = []
         self._rows = 0
@@ -219,13 +222,13 @@ class FeedTally:
                 self._pages[page.host, url] += 1
                 self._links.setdefault((page.host, url), link)
 
-    def write(self, path: Path, *, warc: str) -> WrittenFile:
+    def write(self, path: Path, *, warc_name: str) -> WrittenFile:
         """Write all candidates in order of host and address."""
         rows = [
             (*key, self._links[key].mime_type, self._links[key].title, pages)
             for key, pages in sorted(self._pages.items())
         ]
-        metadata = {"extractor_version": EXTRACTOR_VERSION, "warc": warc}
+        metadata = {"extractor_version": EXTRACTOR_VERSION, "warc": warc_name}
         with _open_writer(path, FEED_CANDIDATES, metadata=metadata) as writer:
             writer.write_batch(_batch(rows, FEED_CANDIDATES))
         return WrittenFile(path, len(rows))

@@ -13,19 +13,21 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from news_platform.ccnews.listing import fetch_listing, first_answering
-from news_platform.ccnews.options import crew_options, page_options
-from news_platform.ccnews.page import EXTRACTOR_VERSION
+from news_platform.ccnews.options import EXTRACTOR_VERSION, collect_options
 from news_platform.ccnews.pipeline import (
-    Crew,
-    Estimate,
+    CollectReport,
     WarcSource,
-    collect_targets,
-    estimate,
+    collect_warcs,
     outdated,
     plan_day,
 )
-from news_platform.ccnews.pool import CollectFailure, CollectReport
-from news_platform.ccnews.worker import CollectTask, WarcProgress
+from news_platform.ccnews.pool import (
+    CollectFailure,
+    CollectListener,
+    Estimate,
+    WarcProgress,
+    estimate,
+)
 from news_platform.cli.options import emit, json_option, resources_for, root_option
 from news_platform.datasets.collected import Collected
 from news_platform.datasets.warc_paths import warc_day
@@ -244,26 +246,21 @@ def _is_collected(target: WarcSource, resources: Resources) -> bool:
     return any(one.warc == name and one.source_bytes == target.size_bytes() for one in markers)
 
 
-def _collect(targets: Sequence[WarcSource], resources: Resources, *, workers: int) -> CollectReport:
-    given = resources.settings.ccnews
-    with _bar() as bar:
-        return collect_targets(
-            targets,
-            Crew(
-                root=resources.data_root.store,
-                page=page_options(given),
-                options=replace(crew_options(given), workers=workers),
-                now=resources.clock.now(),
-                attempt=uuid.uuid4().hex,
-                on_start=bar.start,
-                on_progress=bar.advance,
-                on_done=bar.finish,
-            ),
+def _collect(warcs: Sequence[WarcSource], resources: Resources, *, workers: int) -> CollectReport:
+    options = collect_options(resources.settings.ccnews)
+    with _progress_bar() as bar:
+        return collect_warcs(
+            warcs,
+            root=resources.data_root.store,
+            options=replace(options, workers=workers),
+            now=resources.clock.now(),
+            attempt=uuid.uuid4().hex,
+            listener=bar,
         )
 
 
-class ProgressBar:
-    """One line for all WARCs under way: bytes read, pages so far, time left."""
+class ProgressBar(CollectListener):
+    """Show one line for all WARCs in work: pages so far, bytes read, time left."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -271,31 +268,31 @@ class ProgressBar:
         self._read: dict[str, int] = {}
         self._rows: dict[str, int] = {}
 
-    def start(self, cost: Estimate) -> None:
-        """Show what is to be done."""
-        self._progress.console.print(f"{cost}")
-        self._progress.update(self._task, total=cost.download_bytes)
+    def start(self, estimate: Estimate) -> None:
+        """Print the estimate and set the length of the bar."""
+        self._progress.console.print(f"{estimate}")
+        self._progress.update(self._task, total=estimate.download_bytes)
 
-    def advance(self, task: CollectTask, at: WarcProgress) -> None:
+    def advance(self, warc_name: str, progress: WarcProgress) -> None:
         """Show how far a WARC is."""
-        self._note(task.name, read_bytes=at.read_bytes, rows=at.rows)
+        self._update(warc_name, read_bytes=progress.read_bytes, rows=progress.rows)
 
     def finish(self, outcome: Collected | CollectFailure) -> None:
-        """Show that a WARC is done, or why not."""
+        """Show that a WARC is collected, or print why it failed."""
         if isinstance(outcome, Collected):
-            self._note(outcome.warc, read_bytes=outcome.source_bytes, rows=outcome.rows)
+            self._update(outcome.warc, read_bytes=outcome.source_bytes, rows=outcome.rows)
         else:
             self._progress.console.print(f"{outcome.warc}: {outcome.reason}", markup=False)
 
-    def _note(self, warc: str, *, read_bytes: int, rows: int) -> None:
-        self._read[warc], self._rows[warc] = read_bytes, rows
+    def _update(self, warc_name: str, *, read_bytes: int, rows: int) -> None:
+        self._read[warc_name], self._rows[warc_name] = read_bytes, rows
         pages = f"{sum(self._rows.values()):,} pages"
         done = sum(self._read.values())
         self._progress.update(self._task, completed=done, description=pages)
 
 
 @contextmanager
-def _bar() -> Iterator[ProgressBar]:
+def _progress_bar() -> Iterator[ProgressBar]:
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),

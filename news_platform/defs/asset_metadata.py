@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import dagster as dg
 
-from news_platform.ccnews.page import EXTRACTOR_VERSION
+from news_platform.ccnews.options import EXTRACTOR_VERSION
 from news_platform.defs.freshness import WITHOUT
 from news_platform.defs.schemas import SCHEMAS
 from news_platform.domain_store.staging.stage import FORMAT as STORE_FORMAT

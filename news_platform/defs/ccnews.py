@@ -18,11 +18,10 @@ from news_platform.ccnews.listing import (
     check_listings,
     first_answering,
 )
-from news_platform.ccnews.options import crew_options, page_options
-from news_platform.ccnews.pipeline import Crew, DayPlan, WarcSource, collect_targets, plan_day
-from news_platform.ccnews.pool import CollectFailure, CollectReport
+from news_platform.ccnews.options import collect_options
+from news_platform.ccnews.pipeline import CollectReport, collect_day
+from news_platform.ccnews.pool import CollectFailure, CollectListener, Estimate, WarcProgress
 from news_platform.ccnews.scan import scan_news
-from news_platform.ccnews.worker import CollectTask, WarcProgress
 from news_platform.datasets.collected import Collected
 from news_platform.datasets.raw_news import RAW_NEWS, raw_news_day_prefix
 from news_platform.datasets.warc_paths import FIRST_DAY, WARC_PATHS
@@ -84,56 +83,50 @@ def raw_news(
     a day that is complete costs nothing. One file per language and WARC.
     """
     day = date.fromisoformat(context.partition_key)
-    given = data_root.settings.ccnews
-    plan = plan_day(
-        day,
-        crawl=first_answering(crawl.sources, month=day),
-        root=data_root.store,
-        max_warcs=given.max_warcs,
-    )
-    teller = ProgressLogger(context, plan)
+    store = data_root.store
     started = time.monotonic()
-    report = collect_targets(
-        [WarcSource(warc.path, crawl.sources) for warc in plan.missing],
-        Crew(
-            root=data_root.store,
-            page=page_options(given),
-            options=crew_options(given),
-            now=clock.now(),
-            attempt=context.run.run_id,
-            on_start=lambda cost: context.log.info("%s: %s", day, cost),
-            on_progress=teller.tell,
-            on_done=teller.finish,
-        ),
+    report = collect_day(
+        day,
+        crawl=crawl.sources,
+        root=store,
+        options=collect_options(data_root.settings.ccnews),
+        now=clock.now(),
+        attempt=context.run.run_id,
+        listener=ProgressLogger(context),
     )
     if report.failed:
         raise dg.Failure(_failures(report), metadata=_failure_metadata(report))
-    for event in side_tables(data_root.store, day):
+    for event in side_tables(store, day):
         context.log_event(event)
     seconds = time.monotonic() - started
-    return dg.MaterializeResult(metadata=_metadata(data_root.store, plan, report, seconds))
+    return dg.MaterializeResult(metadata=_metadata(store, day, report, seconds))
 
 
-class ProgressLogger:
-    """Log lines and live counters of a run, not more often than one can read."""
+class ProgressLogger(CollectListener):
+    """Log the progress of a run and report it as observations, at most every 15 seconds."""
 
-    def __init__(self, context: dg.AssetExecutionContext, plan: DayPlan) -> None:
+    def __init__(self, context: dg.AssetExecutionContext) -> None:
         self._context = context
-        self._plan = plan
         self._lock = Lock()
-        self._rows: dict[str, int] = {}
+        self._total = 0
         self._done = 0
-        self._told_at = time.monotonic()
+        self._rows: dict[str, int] = {}
+        self._logged_at = time.monotonic()
 
-    def tell(self, task: CollectTask, progress: WarcProgress) -> None:
+    def start(self, estimate: Estimate) -> None:
+        """Log the estimate."""
+        self._total = estimate.warcs
+        self._context.log.info("%s: %s", self._context.partition_key, estimate)
+
+    def advance(self, warc_name: str, progress: WarcProgress) -> None:
         """Note how far a WARC is."""
         with self._lock:
-            self._rows[task.name] = progress.rows
-            if time.monotonic() - self._told_at >= _LOG_EVERY_SECONDS:
+            self._rows[warc_name] = progress.rows
+            if time.monotonic() - self._logged_at >= _LOG_EVERY_SECONDS:
                 self._observe()
 
     def finish(self, outcome: Collected | CollectFailure) -> None:
-        """Note that a WARC is done."""
+        """Log the outcome of a WARC."""
         with self._lock:
             self._done += 1
             if isinstance(outcome, Collected):
@@ -144,14 +137,18 @@ class ProgressLogger:
             self._observe()
 
     def _observe(self) -> None:
-        self._told_at = time.monotonic()
-        rows, total = sum(self._rows.values()), len(self._plan.missing)
-        self._context.log.info("%s of %s WARCs done, %s rows so far", self._done, total, rows)
+        self._logged_at = time.monotonic()
+        rows = sum(self._rows.values())
+        self._context.log.info("%s of %s WARCs done, %s rows so far", self._done, self._total, rows)
         self._context.log_event(
             dg.AssetObservation(
                 "raw_news",
                 partition=self._context.partition_key,
-                metadata={"rows_so_far": rows, "warcs_done": self._done, "warcs_to_do": total},
+                metadata={
+                    "rows_so_far": rows,
+                    "warcs_done": self._done,
+                    "warcs_to_do": self._total,
+                },
             )
         )
 
@@ -167,24 +164,24 @@ def _failure_metadata(report: CollectReport) -> Mapping[str, dg.MetadataValue]:
 
 
 def _metadata(
-    store: ObjectStore, plan: DayPlan, report: CollectReport, seconds: float
+    store: ObjectStore, day: date, report: CollectReport, seconds: float
 ) -> Mapping[str, dg.MetadataValue | int | float | str]:
     """Describe the day as it now lies there, and what this run added."""
-    markers = read_collected(store, [plan.day])
+    markers = read_collected(store, [day])
     added = sum(marker.rows for marker in report.collected)
     return {
         "dagster/partition_row_count": sum(marker.rows for marker in markers),
-        "dagster/uri": store.uri(raw_news_day_prefix(plan.day)),
+        "dagster/uri": store.uri(raw_news_day_prefix(day)),
         "bytes": sum(marker.bytes for marker in markers),
         "source_bytes": sum(marker.source_bytes for marker in markers),
         "warcs": len(markers),
-        "warcs_listed": len(plan.listed),
+        "warcs_listed": report.listed,
         "rows_added": added,
         "pages_per_second": round(added / seconds, 1) if seconds else 0.0,
         "languages": _counts("language", (marker.languages for marker in markers)),
         "languages_per_day": _languages_per_day(store),
         "dropped": _counts("reason", (marker.dropped for marker in markers)),
-        "preview": _preview(store, plan.day),
+        "preview": _preview(store, day),
     }
 
 

@@ -2,13 +2,14 @@
 
 import gzip
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from news_platform.ccnews.page import PageOptions
-from news_platform.ccnews.pipeline import Crew, WarcSource, collect_targets
-from news_platform.ccnews.pool import CollectReport, CrewOptions
-from news_platform.ccnews.worker import Attempt, collect_warc
+from news_platform.ccnews.options import CollectOptions
+from news_platform.ccnews.pipeline import CollectReport, WarcSource, collect_warcs
+from news_platform.ccnews.pool import CollectTask, StoreAddress
+from news_platform.ccnews.worker import ProgressReporter, collect_warc
 from news_platform.datasets.collected import Collected
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.ccnews.archive import Record, gzipped, page
@@ -57,39 +58,63 @@ def write_listings(folder: Path, paths: Sequence[str]) -> None:
         file.write_bytes(gzip.compress("\n".join([*lines, ""]).encode()))
 
 
+def address(store: ObjectStore) -> StoreAddress:
+    """Return the address that a worker opens a store by."""
+    return StoreAddress(store.url, store.options)
+
+
+def task_of(
+    path: str, *, source: ObjectStore, root: ObjectStore, scratch: Path, attempt: str = "a-1"
+) -> CollectTask:
+    """Return the task of collecting one WARC with default options."""
+    return CollectTask(
+        path=path,
+        size_bytes=None,
+        sources=(address(source),),
+        root=address(root),
+        scratch=str(scratch),
+        options=CollectOptions(),
+        attempt=attempt,
+        now=NOW,
+        skip={},
+    )
+
+
 def collect_here(
     path: str,
     *,
     source: ObjectStore,
     root: ObjectStore,
     scratch: Path,
-    options: PageOptions | None = None,
+    options: CollectOptions | None = None,
     skip: Mapping[int, str] | None = None,
 ) -> Collected:
     """Collect one WARC in this process."""
     scratch.mkdir(parents=True, exist_ok=True)
+    task = task_of(path, source=source, root=root, scratch=scratch)
     return collect_warc(
-        path,
+        replace(task, options=options or CollectOptions(), skip=skip or {}),
         source=source,
         root=root,
-        options=options or PageOptions(),
-        attempt=Attempt("a-1", NOW, scratch, skip or {}),
+        scratch=scratch,
+        progress=ProgressReporter(),
     )
 
 
 def collect_all(
-    paths: Sequence[str], *, source: ObjectStore, root: ObjectStore, crew: CrewOptions | None = None
+    paths: Sequence[str],
+    *,
+    source: ObjectStore,
+    root: ObjectStore,
+    options: CollectOptions | None = None,
 ) -> CollectReport:
     """Collect WARCs in worker processes."""
-    return collect_targets(
+    return collect_warcs(
         [WarcSource(path, (source,)) for path in paths],
-        Crew(
-            root=root,
-            page=PageOptions(),
-            options=crew or CrewOptions(workers=2),
-            now=NOW,
-            attempt="a-2",
-        ),
+        root=root,
+        options=options or CollectOptions(workers=2),
+        now=NOW,
+        attempt="a-2",
     )
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.ccnews.page import CrawledPage, PageOptions, read_page
+from news_platform.ccnews.options import CollectOptions
+from news_platform.ccnews.page import CrawledPage, read_page
 from news_platform.ccnews.warc import DroppedRecord, iter_responses
 from news_platform.errors import InputError
 
@@ -102,8 +103,8 @@ def _pages(path: Path) -> tuple[list[CrawledPage], Counter[str]]:
     pages: list[CrawledPage] = []
     dropped: Counter[str] = Counter()
     with path.open("rb") as stream:
-        for item in iter_responses(stream, name=path.name, max_body_bytes=32 << 20):
-            found = item if isinstance(item, DroppedRecord) else read_page(item, PageOptions())
+        for item in iter_responses(stream, warc_name=path.name, max_body_bytes=32 << 20):
+            found = item if isinstance(item, DroppedRecord) else read_page(item, CollectOptions())
             if isinstance(found, DroppedRecord):
                 dropped[found.reason] += 1
             else:

@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from news_platform.ccnews.page import CrawledPage, PageOptions, read_page
+from news_platform.ccnews.options import CollectOptions
+from news_platform.ccnews.page import CrawledPage, read_page
 from news_platform.ccnews.warc import DroppedRecord, RecordInfo, WarcResponse
 from news_platform_tests.ccnews.archive import article, http
 
@@ -22,14 +23,14 @@ def _response(
     return WarcResponse(record, payload_type, head + b"\r\n", body, True)
 
 
-def _page(block: bytes, options: PageOptions | None = None, **more: str) -> CrawledPage:
-    found = read_page(_response(block, **more), options or PageOptions())
+def _page(block: bytes, options: CollectOptions | None = None, **more: str) -> CrawledPage:
+    found = read_page(_response(block, **more), options or CollectOptions())
     assert isinstance(found, CrawledPage)
     return found
 
 
-def _reason(block: bytes, options: PageOptions | None = None, **more: str) -> str:
-    found = read_page(_response(block, **more), options or PageOptions())
+def _reason(block: bytes, options: CollectOptions | None = None, **more: str) -> str:
+    found = read_page(_response(block, **more), options or CollectOptions())
     assert isinstance(found, DroppedRecord)
     assert found.offset == 10
     return found.reason
@@ -95,7 +96,7 @@ def test_any_status_gives_a_row() -> None:
 def test_the_declared_type_decides_and_else_the_look(
     mime: str | None, payload_type: str | None, body: str, kept: bool
 ) -> None:
-    found = read_page(_response(http(body, mime=mime), payload_type=payload_type), PageOptions())
+    found = read_page(_response(http(body, mime=mime), payload_type=payload_type), CollectOptions())
     assert isinstance(found, CrawledPage) == kept
     if isinstance(found, DroppedRecord):
         assert found.reason == "not_html"
@@ -114,19 +115,19 @@ def test_a_record_without_address_is_dropped() -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (PageOptions(statuses=frozenset({200})), "filtered_status"),
-        (PageOptions(hosts=frozenset({"bbc.co.uk"})), "filtered_host"),
-        (PageOptions(languages=frozenset({"en"})), "filtered_language"),
-        (PageOptions(mimes=frozenset({"text/plain"})), "not_html"),
+        (CollectOptions(statuses=frozenset({200})), "filtered_status"),
+        (CollectOptions(hosts=frozenset({"bbc.co.uk"})), "filtered_host"),
+        (CollectOptions(languages=frozenset({"en"})), "filtered_language"),
+        (CollectOptions(mimes=frozenset({"text/plain"})), "not_html"),
     ],
 )
-def test_filters_drop_and_say_why(options: PageOptions, reason: str) -> None:
+def test_filters_drop_and_say_why(options: CollectOptions, reason: str) -> None:
     block = http(article(DUTCH), status="404 Not Found")
     assert _reason(block, options) == reason
 
 
 def test_filters_let_through_what_they_name() -> None:
-    options = PageOptions(
+    options = CollectOptions(
         statuses=frozenset({200}), hosts=frozenset({"levels.fyi"}), languages=frozenset({"nl"})
     )
     assert _page(http(article(DUTCH)), options).main_lang == "nl"
@@ -136,7 +137,7 @@ def test_main_content_leaves_the_menu_out_and_the_whole_page_keeps_it() -> None:
     menu = "<nav class='menu'><ul>" + "<li><a href=/>Menu item</a></li>" * 20 + "</ul></nav>"
     block = http(article(ENGLISH).replace("<article>", menu + "<article>"))
     assert "Menu item" not in _page(block).text
-    assert "Menu item" in _page(block, PageOptions(main_content=False)).text
+    assert "Menu item" in _page(block, CollectOptions(main_content=False)).text
 
 
 @pytest.mark.parametrize("tail", ["", "<p>after</p>"], ids=["alone", "with a sibling"])
@@ -151,7 +152,7 @@ def test_metadata_and_feeds_can_be_switched_off() -> None:
     head = '<link rel="alternate" type="application/rss+xml" href="/rss">'
     block = http(article(ENGLISH, head=head))
     on = _page(block)
-    off = _page(block, PageOptions(with_metadata=False, with_feeds=False))
+    off = _page(block, CollectOptions(captures=False, feed_candidates=False))
     assert (on.stated.title, len(on.feeds)) == ("A title", 1)
     assert (off.stated.title, off.feeds) == (None, ())
 
@@ -159,4 +160,4 @@ def test_metadata_and_feeds_can_be_switched_off() -> None:
 def test_a_page_over_the_limit_is_dropped() -> None:
     response = _response(http("x"))
     large = WarcResponse(response.record, None, response.head, b"x" * 9, False)
-    assert read_page(large, PageOptions()) == DroppedRecord("too_large", 10)
+    assert read_page(large, CollectOptions()) == DroppedRecord("too_large", 10)

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from news_platform.ccnews.page import PageOptions
+from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.collected import collected_path, dump_collected, parse_collected
 from news_platform.datasets.raw_news import RAW_NEWS_ORDER
@@ -97,7 +97,7 @@ def test_switching_a_dataset_off_removes_its_file(
     crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
 ) -> None:
     collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "1")
-    off = PageOptions(with_metadata=False, with_feeds=False)
+    off = CollectOptions(captures=False, feed_candidates=False)
     marker = collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "2", options=off)
     assert (marker.captures, marker.feed_candidates) == (None, None)
     assert not [path for path in stored_paths(local_store) if "captures" in path]

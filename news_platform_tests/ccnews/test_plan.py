@@ -6,16 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.ccnews.options import crew_options, page_options
-from news_platform.ccnews.page import HTML_TYPES, PageOptions
-from news_platform.ccnews.pipeline import (
-    estimate,
-    outdated,
-    plan_day,
-    refuse_without_room,
-    version_key,
-)
-from news_platform.ccnews.pool import CrewOptions
+from news_platform.ccnews.options import HTML_TYPES, CollectOptions, collect_options
+from news_platform.ccnews.pipeline import outdated, plan_day, version_key
+from news_platform.ccnews.pool import estimate, require_free_space
 from news_platform.datasets.collected import Collected, collected_path, dump_collected
 from news_platform.errors import ConfigError, StorageError
 from news_platform.storage.commit.collected import read_collected
@@ -102,21 +95,22 @@ def test_room_is_asked_of_every_disk_that_is_written_to(
     tmp_path: Path, local_store: ObjectStore, s3_store: ObjectStore
 ) -> None:
     cost = estimate([1_000_000], workers=1)
-    refuse_without_room(cost, scratch=tmp_path, root=local_store)
-    with pytest.raises(StorageError, match="set a cap"):
-        refuse_without_room(
+    require_free_space(cost, scratch=tmp_path, root=local_store)
+    with pytest.raises(StorageError, match="limit the WARCs per day"):
+        require_free_space(
             cost, scratch=tmp_path, root=local_store, free_bytes=lambda folder: 1_500_000
         )
-    refuse_without_room(cost, scratch=tmp_path, root=s3_store, free_bytes=lambda folder: 1_500_000)
+    require_free_space(cost, scratch=tmp_path, root=s3_store, free_bytes=lambda folder: 1_500_000)
 
 
 @dataclass(frozen=True)
 class Wishes:
-    """Settings as this room sees them."""
+    """Settings as ccnews reads them."""
 
     workers: int = 3
     page_seconds: float = 9.0
     memory_mb: int = 512
+    max_warcs: int | None = 7
     main_content: bool = False
     captures: bool = False
     feed_candidates: bool = True
@@ -127,20 +121,23 @@ class Wishes:
 
 
 def test_settings_become_options() -> None:
-    assert page_options(Wishes()) == PageOptions(
+    assert collect_options(Wishes()) == CollectOptions(
+        workers=3,
+        page_seconds=9.0,
+        memory_mb=512,
+        max_warcs=7,
         main_content=False,
-        with_metadata=False,
-        with_feeds=True,
+        captures=False,
+        feed_candidates=True,
         mimes=HTML_TYPES,
         hosts=frozenset({"bbc.co.uk"}),
         languages=frozenset({"en"}),
         statuses=frozenset({200, 404}),
     )
-    assert page_options(Wishes(mimes=("Text/Plain",))).mimes == {"text/plain"}
-    assert crew_options(Wishes()) == CrewOptions(3, 9.0, 512 << 20)
-    assert crew_options(Wishes(workers=0)).workers == 1
+    assert collect_options(Wishes(mimes=("Text/Plain",))).mimes == {"text/plain"}
+    assert collect_options(Wishes(workers=0)).workers == 1
 
 
 def test_a_status_that_is_no_number_is_a_config_error() -> None:
     with pytest.raises(ConfigError, match="'ok'"):
-        page_options(Wishes(statuses=("200", "ok")))
+        collect_options(Wishes(statuses=("200", "ok")))

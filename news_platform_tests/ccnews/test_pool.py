@@ -12,16 +12,19 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from news_platform.ccnews.page import PageOptions
-from news_platform.ccnews.pipeline import (
-    Crew,
-    WarcSource,
-    collect_targets,
+from news_platform.ccnews.options import CollectOptions
+from news_platform.ccnews.pipeline import CollectReport, WarcSource, collect_warcs
+from news_platform.ccnews.pool import (
+    CollectFailure,
+    CollectListener,
+    Estimate,
+    WarcProgress,
     estimate,
-    refuse_without_room,
+    require_free_space,
+    scratch_folder,
 )
-from news_platform.ccnews.pool import CollectReport, CrewOptions, scratch_folder
 from news_platform.ccnews.scan import scan_news
+from news_platform.datasets.collected import Collected
 from news_platform.errors import StorageError
 from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.objects.store import ObjectStore, open_store
@@ -78,29 +81,46 @@ def test_warcs_are_collected_side_by_side(
     assert stored_paths(local_store) == expected[1]
 
 
-def test_the_listeners_hear_of_cost_progress_and_end(
+class Recorder(CollectListener):
+    """Keep what the run reports."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def start(self, estimate: Estimate) -> None:
+        self.heard.append(f"{estimate.warcs} WARC")
+
+    def advance(self, warc_name: str, progress: WarcProgress) -> None:
+        self.heard.append(f"{warc_name} {progress.rows}")
+
+    def finish(self, outcome: Collected | CollectFailure) -> None:
+        self.heard.append(f"done {outcome.warc}")
+
+
+def test_the_listener_receives_estimate_progress_and_outcome(
     crawl: ObjectStore, local_store: ObjectStore
 ) -> None:
-    heard: list[str] = []
-    crew = Crew(
+    recorder = Recorder()
+    collect_warcs(
+        [WarcSource(PATHS[0], (crawl,))],
         root=local_store,
-        page=PageOptions(),
-        options=CrewOptions(),
+        options=CollectOptions(),
         now=NOW,
         attempt="a",
-        on_start=lambda cost: heard.append(f"{cost.warcs} WARC"),
-        on_progress=lambda task, progress: heard.append(f"{task.name} {progress.rows}"),
-        on_done=lambda outcome: heard.append(f"done {outcome.warc}"),
+        listener=recorder,
     )
-    collect_targets([WarcSource(PATHS[0], (crawl,))], crew)
-    assert heard[0] == "1 WARC"
-    assert f"{warc_name(DAY, 1)} {PAGES - 1}" in heard
-    assert heard[-1] == f"done {warc_name(DAY, 1)}"
+    assert recorder.heard[0] == "1 WARC"
+    assert f"{warc_name(DAY, 1)} {PAGES - 1}" in recorder.heard
+    assert recorder.heard[-1] == f"done {warc_name(DAY, 1)}"
 
 
 def test_nothing_to_do_starts_nothing(local_store: ObjectStore) -> None:
-    crew = Crew(local_store, PageOptions(), CrewOptions(), NOW, "a")
-    assert collect_targets([], crew) == CollectReport((), ())
+    recorder = Recorder()
+    report = collect_warcs(
+        [], root=local_store, options=CollectOptions(), now=NOW, attempt="a", listener=recorder
+    )
+    assert report == CollectReport((), ())
+    assert recorder.heard == []
 
 
 def test_a_page_that_hangs_costs_itself_and_is_counted(
@@ -108,8 +128,8 @@ def test_a_page_that_hangs_costs_itself_and_is_counted(
 ) -> None:
     pages = [*mixed_pages(3), _hanging_page(), *mixed_pages(6)]
     crawl = write_crawl(tmp_path / "crawl", {PATHS[0]: pages, PATHS[1]: mixed_pages(4)})
-    options = CrewOptions(workers=2, page_seconds=3.0)
-    report = collect_all(PATHS, source=crawl, root=local_store, crew=options)
+    options = CollectOptions(workers=2, page_seconds=3.0)
+    report = collect_all(PATHS, source=crawl, root=local_store, options=options)
     assert report.failed == ()
     first, second = report.collected
     assert first.dropped == {"extractor_timeout": 1}
@@ -130,15 +150,20 @@ def test_a_second_source_is_read_when_the_first_fails(
     crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
 ) -> None:
     empty = open_store(str(tmp_path / "empty"))
-    crew = Crew(local_store, PageOptions(), CrewOptions(), NOW, "a")
-    report = collect_targets([WarcSource(PATHS[0], (empty, crawl))], crew)
+    report = collect_warcs(
+        [WarcSource(PATHS[0], (empty, crawl))],
+        root=local_store,
+        options=CollectOptions(),
+        now=NOW,
+        attempt="a",
+    )
     assert report.failed == ()
     assert report.collected[0].source == crawl.uri(PATHS[0])
 
 
 def test_a_run_that_would_not_fit_is_refused(local_store: ObjectStore) -> None:
-    with scratch_folder() as scratch, pytest.raises(StorageError, match="not enough room"):
-        refuse_without_room(
+    with scratch_folder() as scratch, pytest.raises(StorageError, match="not enough space"):
+        require_free_space(
             estimate([10**9], workers=1),
             scratch=scratch,
             root=local_store,

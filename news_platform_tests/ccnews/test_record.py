@@ -50,6 +50,7 @@ def test_a_body_over_the_limit_is_cut_one_byte_behind_it() -> None:
         pytest.param(BOOK.replace(b"WARC-Date", b"warc-type"), id="a field twice"),
         pytest.param(BOOK.replace(b"Length: ", b"Length: 1"), id="a length too long"),
         pytest.param(BOOK.replace(b"Content-Length: ", b"Content-Length: -"), id="no length"),
+        pytest.param(BOOK.replace(b"Length: ", b"Length: " + b"9" * 5000), id="5,000 digits"),
         pytest.param(BOOK[:-2], id="one blank line missing"),
         pytest.param(BOOK + BOOK, id="two records"),
         pytest.param(BOOK + b"\r\n", id="a blank line too many"),
@@ -85,6 +86,6 @@ def test_both_readers_agree(block: bytes) -> None:
 
 def _response(data: bytes) -> WarcResponse:
     source = stream(gzip.compress(data, mtime=0))
-    (response,) = iter_responses(source, name=NAME, max_body_bytes=LIMIT)
+    (response,) = iter_responses(source, warc_name=NAME, max_body_bytes=LIMIT)
     assert isinstance(response, WarcResponse)
     return response

@@ -14,7 +14,7 @@ LIMIT = 1 << 20
 
 
 def _read(data: bytes) -> list[WarcResponse | DroppedRecord]:
-    return list(iter_responses(stream(data), name=NAME, max_body_bytes=LIMIT))
+    return list(iter_responses(stream(data), warc_name=NAME, max_body_bytes=LIMIT))
 
 
 def _uris(data: bytes) -> list[str]:

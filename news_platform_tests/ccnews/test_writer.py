@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from news_platform.ccnews import writer as writers
-from news_platform.ccnews.page import CrawledPage, PageOptions, read_page
+from news_platform.ccnews.options import CollectOptions
+from news_platform.ccnews.page import CrawledPage, read_page
 from news_platform.ccnews.warc import WarcResponse, iter_responses
 from news_platform.ccnews.writer import FeedTally, NewsWriter, WarcWriter, arrow_schema
 from news_platform.datasets.captures import CAPTURES
@@ -19,13 +20,13 @@ from news_platform_tests.ccnews.crawl import mixed_pages
 
 
 def _pages(records: list[Record]) -> list[CrawledPage]:
-    responses = iter_responses(stream(gzipped(records)), name=NAME, max_body_bytes=1 << 20)
-    found = [read_page(one, PageOptions()) for one in responses if isinstance(one, WarcResponse)]
+    responses = iter_responses(stream(gzipped(records)), warc_name=NAME, max_body_bytes=1 << 20)
+    found = [read_page(one, CollectOptions()) for one in responses if isinstance(one, WarcResponse)]
     return [page for page in found if isinstance(page, CrawledPage)]
 
 
 def test_each_language_has_one_file_with_exactly_the_columns_of_raw_news(tmp_path: Path) -> None:
-    writer = NewsWriter(tmp_path, warc=NAME)
+    writer = NewsWriter(tmp_path, warc_name=NAME)
     for page in _pages(mixed_pages(6)):
         writer.write(page)
     files = writer.close()
@@ -39,7 +40,7 @@ def test_each_language_has_one_file_with_exactly_the_columns_of_raw_news(tmp_pat
 
 def test_rows_come_back_as_they_were_given(tmp_path: Path) -> None:
     pages = _pages(mixed_pages(3))
-    writer = NewsWriter(tmp_path, warc=NAME)
+    writer = NewsWriter(tmp_path, warc_name=NAME)
     for page in pages:
         writer.write(page)
     files = writer.close()
@@ -60,7 +61,7 @@ def test_rows_come_back_as_they_were_given(tmp_path: Path) -> None:
 
 
 def test_only_bulky_columns_are_zstd_and_without_statistics(tmp_path: Path) -> None:
-    writer = NewsWriter(tmp_path, warc=NAME)
+    writer = NewsWriter(tmp_path, warc_name=NAME)
     writer.write(_pages(mixed_pages(1))[0])
     group = pq.read_metadata(writer.close()["en"].path).row_group(0)
     columns = {group.column(index).path_in_schema: group.column(index) for index in range(10)}
@@ -74,7 +75,7 @@ def test_only_bulky_columns_are_zstd_and_without_statistics(tmp_path: Path) -> N
 def test_pages_of_a_site_lie_side_by_side_in_a_row_group(tmp_path: Path) -> None:
     block = http(article("The mayor of the town opened the bridge today."))
     uris = ["https://b.org/2", "https://a.org/1", "https://www.b.org/1", "https://a.org/0"]
-    writer = NewsWriter(tmp_path, warc=NAME)
+    writer = NewsWriter(tmp_path, warc_name=NAME)
     for page in _pages([Record(block, uri=uri) for uri in uris]):
         writer.write(page)
     rows = pl.read_parquet(writer.close()["en"].path)
@@ -89,7 +90,7 @@ def test_large_pages_are_written_without_a_copy_and_come_back_whole(tmp_path: Pa
             [Record(http(article("The mayor came.")), uri=f"https://a.org/{n}") for n in range(8)]
         )
     ]
-    writer = NewsWriter(tmp_path, warc=NAME)
+    writer = NewsWriter(tmp_path, warc_name=NAME)
     for page in pages:
         writer.write(page)
     (file,) = writer.close().values()
@@ -100,7 +101,7 @@ def test_the_largest_language_is_written_when_the_budget_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writers, "_BUFFER_BYTES", 6000)
-    writer = NewsWriter(tmp_path, warc=NAME)
+    writer = NewsWriter(tmp_path, warc_name=NAME)
     for page in _pages(mixed_pages(30)):
         writer.write(page)
     files = writer.close()
@@ -113,7 +114,7 @@ def test_a_language_is_written_when_it_fills_a_row_group(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writers, "_ROW_GROUP_BYTES", 1)
-    writer = NewsWriter(tmp_path, warc=NAME)
+    writer = NewsWriter(tmp_path, warc_name=NAME)
     for page in _pages(mixed_pages(4)):
         writer.write(page)
     assert pq.read_metadata(writer.close()["en"].path).num_row_groups == 2
@@ -123,7 +124,7 @@ def test_the_same_pages_give_the_same_bytes(tmp_path: Path) -> None:
     bodies = []
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        writer = WarcWriter(tmp_path / name, warc=NAME, options=PageOptions())
+        writer = WarcWriter(tmp_path / name, warc_name=NAME, options=CollectOptions())
         for page in _pages(mixed_pages(5)):
             writer.write(page)
         writer.close()
@@ -135,7 +136,7 @@ def test_the_same_pages_give_the_same_bytes(tmp_path: Path) -> None:
 
 def test_captures_tell_where_each_page_lies(tmp_path: Path) -> None:
     records = mixed_pages(3)
-    writer = WarcWriter(tmp_path, warc=NAME, options=PageOptions())
+    writer = WarcWriter(tmp_path, warc_name=NAME, options=CollectOptions())
     for page in _pages(records):
         writer.write(page)
     written = writer.close()
@@ -163,7 +164,7 @@ def test_feeds_are_counted_per_host_and_made_absolute(tmp_path: Path) -> None:
     tally = FeedTally()
     for page in _pages([Record(block, uri=uri) for uri in uris]):
         tally.add(page)
-    rows = pl.read_parquet(tally.write(tmp_path / "feeds", warc=NAME).path)
+    rows = pl.read_parquet(tally.write(tmp_path / "feeds", warc_name=NAME).path)
     assert dict(rows.schema) == dict(FEED_CANDIDATES.schema)
     found = {(row["host"], row["feed_url"]): row["pages"] for row in rows.iter_rows(named=True)}
     assert found["com.example", "https://a.example.com/rss"] == 2
@@ -172,8 +173,8 @@ def test_feeds_are_counted_per_host_and_made_absolute(tmp_path: Path) -> None:
 
 
 def test_datasets_that_are_switched_off_are_not_written(tmp_path: Path) -> None:
-    options = PageOptions(with_metadata=False, with_feeds=False)
-    writer = WarcWriter(tmp_path, warc=NAME, options=options)
+    options = CollectOptions(captures=False, feed_candidates=False)
+    writer = WarcWriter(tmp_path, warc_name=NAME, options=options)
     writer.write(_pages(mixed_pages(1))[0])
     written = writer.close()
     assert (written.captures, written.feeds, written.rows) == (None, None, 1)

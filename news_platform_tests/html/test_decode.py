@@ -5,7 +5,8 @@ import random
 import pytest
 
 from news_platform.articles.extract import extract_article
-from news_platform.ccnews.page import CrawledPage, PageOptions, read_page
+from news_platform.ccnews.options import CollectOptions
+from news_platform.ccnews.page import CrawledPage, read_page
 from news_platform.ccnews.warc import RecordInfo, WarcResponse
 from news_platform.html.decode import (
     content_type_charset,
@@ -116,7 +117,7 @@ def test_crawled_pages_have_the_decoded_text(body: bytes, charset: str | None, t
     declared = f"; charset={charset}" if charset else ""
     head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html{declared}\r\n".encode()
     record = RecordInfo(0, 10, 20, "https://post.example/a", "2025-11-01T01:44:44Z", "sha1:ABC")
-    page = read_page(WarcResponse(record, None, head, body, True), PageOptions())
+    page = read_page(WarcResponse(record, None, head, body, True), CollectOptions())
     assert isinstance(page, CrawledPage)
     assert page.stated.title == text
     assert text in page.text

@@ -33,9 +33,9 @@ from news_platform.rss.ledger.status import ledger_status
 from news_platform.rss.options import discovery_options, poll_options, work_options
 from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.rss.sheets import workbook
-from news_platform.rss.sheets.access import Access, Timing, sheets_access
+from news_platform.rss.sheets.access import CallTiming, SheetAccess, sheets_access
 from news_platform.rss.sheets.ensure import ensure_tabs
-from news_platform.rss.sheets.sync import SyncReport, open_remembered, run_sync
+from news_platform.rss.sheets.sync import SyncReport, open_known_spreadsheet, run_sync
 from news_platform.storage.objects.store import ObjectStore, open_store
 
 FULL_TEXT_FOLDER = "articles/full_text"
@@ -57,7 +57,7 @@ def ensure(root: str, as_json: bool) -> None:
     document = {"ledger": url, "version": pipeline.LEDGER_VERSION}
     if access := _access(resources):
         now = resources.clock.now()
-        book = open_remembered(
+        book = open_known_spreadsheet(
             resources.ledger.engine, access, owner=_owner(), timing=_timing(resources), now=now
         )
         ensure_tabs(resources.ledger.engine, book)
@@ -110,13 +110,13 @@ def _owner() -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
 
-def _access(resources: Resources) -> Access | None:
+def _access(resources: Resources) -> SheetAccess | None:
     return sheets_access(resources.settings.sheets)
 
 
-def _timing(resources: Resources) -> Timing:
+def _timing(resources: Resources) -> CallTiming:
     calls = resources.settings.sheets.calls_per_minute
-    return Timing(time.monotonic, time.sleep, calls=calls)
+    return CallTiming(time.monotonic, time.sleep, calls=calls)
 
 
 @rss.command()

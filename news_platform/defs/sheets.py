@@ -11,8 +11,9 @@ from news_platform.defs.reconcile import WHOLE
 from news_platform.resources import Clock, DataRoot, Ledger, Resources, Web, open_resources
 from news_platform.rss import pipeline
 from news_platform.rss.options import discovery_options
-from news_platform.rss.sheets.access import Access, Timing, sheets_access
-from news_platform.rss.sheets.sync import SyncReport, is_behind, run_sync
+from news_platform.rss.sheets.access import CallTiming, SheetAccess, sheets_access
+from news_platform.rss.sheets.outbox import is_behind
+from news_platform.rss.sheets.sync import SyncReport, run_sync
 from news_platform.rss.sheets.workbook import WorkbookReport, is_stale, write_workbook
 from news_platform.storage.commit.root import is_paused
 
@@ -46,7 +47,9 @@ def article_sheets(
         ledger.engine,
         access,
         owner=context.run.run_id,
-        timing=Timing(time.monotonic, time.sleep, calls=data_root.settings.sheets.calls_per_minute),
+        timing=CallTiming(
+            time.monotonic, time.sleep, calls=data_root.settings.sheets.calls_per_minute
+        ),
         clock=clock.now,
         discover=lambda urls: pipeline.run_discovery(
             ledger.engine,
@@ -59,7 +62,7 @@ def article_sheets(
     return dg.MaterializeResult(metadata=_sync_metadata(done))
 
 
-def _access(data_root: DataRoot) -> Access | None:
+def _access(data_root: DataRoot) -> SheetAccess | None:
     return sheets_access(data_root.settings.sheets)
 
 

@@ -10,8 +10,8 @@ import requests
 from gspread.exceptions import APIError
 from gspread.utils import ValueInputOption, ValueRenderOption
 
-from news_platform.rss.sheets.access import Access, Timing
-from news_platform.rss.sheets.google import open_book
+from news_platform.rss.sheets.access import CallTiming, SheetAccess
+from news_platform.rss.sheets.google import open_spreadsheet
 from news_platform_tests.emulators.sheets import a1
 from news_platform_tests.emulators.sheets.discovery import NotAsDocumented, check
 from news_platform_tests.emulators.sheets.drive import ACCOUNT
@@ -38,15 +38,15 @@ def url(emulator: SheetsEmulator) -> Iterator[str]:
 def sheet(emulator: SheetsEmulator, url: str) -> gspread.Spreadsheet:
     """Give an empty book through gspread."""
     book = emulator.new_book("Book")
-    access = Access(service_account_key(url), spreadsheet_id=book.id, endpoint=url)
-    opened = open_book(access, Timing(lambda: 0.0, lambda _: None, calls=1000))
+    access = SheetAccess(service_account_key(url), spreadsheet_id=book.id, endpoint=url)
+    opened = open_spreadsheet(access, CallTiming(lambda: 0.0, lambda _: None, calls=1000))
     return opened._sheet
 
 
 def test_a_book_is_created_once_and_found_by_its_title(emulator: SheetsEmulator, url: str) -> None:
-    access = Access(service_account_key(url), spreadsheet_title="News", endpoint=url)
-    timing = Timing(lambda: 0.0, lambda _: None, calls=1000)
-    first, second = open_book(access, timing), open_book(access, timing)
+    access = SheetAccess(service_account_key(url), spreadsheet_title="News", endpoint=url)
+    timing = CallTiming(lambda: 0.0, lambda _: None, calls=1000)
+    first, second = open_spreadsheet(access, timing), open_spreadsheet(access, timing)
     assert first.id == second.id and len(emulator.books) == 1
 
 
@@ -186,8 +186,8 @@ def test_a_book_is_shared_and_its_permissions_listed_and_removed(
 ) -> None:
     [owner] = sheet.list_permissions()
     assert (owner["role"], owner["emailAddress"]) == ("owner", ACCOUNT)
-    sheet.share("ann@desk.example", perm_type="user", role="reader", notify=False)
-    sheet.share("ann@desk.example", perm_type="user", role="writer")
+    sheet.share("ann@harness.example", perm_type="user", role="reader", notify=False)
+    sheet.share("ann@harness.example", perm_type="user", role="writer")
     sheet.share("desk.example", perm_type="domain", role="reader")
     sheet.share("", perm_type="anyone", role="reader", with_link=True)
     found = {(item["type"], item["role"]) for item in sheet.list_permissions()}
@@ -197,8 +197,8 @@ def test_a_book_is_shared_and_its_permissions_listed_and_removed(
         ("domain", "reader"),
         ("anyone", "reader"),
     }
-    assert sheet.remove_permissions("ann@desk.example", role="reader") == []
-    assert len(sheet.remove_permissions("ann@desk.example")) == 1
+    assert sheet.remove_permissions("ann@harness.example", role="reader") == []
+    assert len(sheet.remove_permissions("ann@harness.example")) == 1
     assert len(sheet.remove_permissions("desk.example")) == 1
     assert [item["role"] for item in sheet.list_permissions()] == ["owner", "reader"]
 

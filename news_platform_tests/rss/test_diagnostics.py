@@ -14,7 +14,7 @@ from news_platform.rss.worker import WorkerContext, work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.rss.ledger_rows import NOW
-from news_platform_tests.rss.sheets.harness import Desk, open_desk
+from news_platform_tests.rss.sheets.harness import SheetHarness, open_harness
 from news_platform_tests.rss.web import items, page, rss
 
 FEED, OTHER = "https://post.example/rss", "https://wire.example/rss"
@@ -59,18 +59,18 @@ def run_once(engine: sa.Engine, parse_pool: Pool, extract_pool: Pool, store: Obj
     asyncio.run(work_articles(context, worker_id="w", options=WorkOptions()))
 
 
-def shown(desk: Desk) -> dict[str, object]:
-    return {f"{row['stage']} {row['metric']}": row["value"] for row in desk.rows("Diagnostics")}
+def shown(harness: SheetHarness) -> dict[str, object]:
+    return {f"{row['stage']} {row['metric']}": row["value"] for row in harness.rows("Diagnostics")}
 
 
 def test_every_counter_of_a_run_reaches_the_tab(
     sqlite_ledger: sa.Engine, parse_pool: Pool, extract_pool: Pool, local_store: ObjectStore
 ) -> None:
     run_once(sqlite_ledger, parse_pool, extract_pool, local_store)
-    with open_desk(sqlite_ledger) as desk:
-        desk.emulator.faults.planned = deque(["over_quota", "after"])
-        assert desk.sync().quota_waits == 1
-        assert shown(desk) == {
+    with open_harness(sqlite_ledger) as harness:
+        harness.emulator.faults.planned = deque(["over_quota", "after"])
+        assert harness.sync().quota_waits == 1
+        assert shown(harness) == {
             "discovery candidates_active": 1,
             "discovery candidates_unreachable": 1,
             "poll feeds_read": 1,
@@ -80,8 +80,8 @@ def test_every_counter_of_a_run_reaches_the_tab(
             "work duplicate_text": 1,
             "work error": 1,
         }
-        desk.sync()
-        sync_says = {name: n for name, n in shown(desk).items() if name.startswith("sheets")}
+        harness.sync()
+        sync_says = {name: n for name, n in shown(harness).items() if name.startswith("sheets")}
         assert sync_says["sheets quota_waits"] == 1
         # Three articles with their index rows, two feeds, eight counters.
         assert sync_says["sheets appended"] == 3 * 2 + 2 + 8

@@ -1,1 +1,1 @@
-"""The editors' view of the ledger: a Google Sheet or a local workbook."""
+"""The ledger shown to editors: as a Google Sheet or a local workbook."""

@@ -1,4 +1,4 @@
-"""Which view the settings ask for: a Google Sheet, or the local workbook."""
+"""How to reach the Google Sheet that the settings name; without one the view is a workbook."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,8 +8,8 @@ from news_platform.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
-    """Who asks, for which book, and where; an `endpoint` stands in for Google's addresses."""
+class SheetAccess:
+    """The account, the spreadsheet by id or title, and an `endpoint` to call instead of Google."""
 
     service_account: str = field(repr=False)
     spreadsheet_id: str | None = None
@@ -18,16 +18,17 @@ class Access:
 
     @property
     def name(self) -> str:
-        """Return what the setting calls the book."""
+        """Return the id or title from the settings."""
         return self.spreadsheet_id or self.spreadsheet_title
 
 
 @dataclass(frozen=True, slots=True)
-class Timing:
-    """The clock in seconds, the sleep, and how much Google allows."""
+class CallTiming:
+    """A clock in seconds, a sleep function, and the limits of the calls to Google."""
 
     clock: Callable[[], float]
     sleep: Callable[[float], None]
+    # Reads per window, and as many writes: the default is Google's quota per user.
     calls: int = 60
     window_seconds: float = 60.0
     timeout_seconds: float = 120.0
@@ -54,17 +55,17 @@ class Given(Protocol):
         """Return what stands in for Google."""
 
 
-def sheets_access(given: Given) -> Access | None:
-    """Return how to reach the Google Sheet; None: the workbook is the view."""
+def sheets_access(given: Given) -> SheetAccess | None:
+    """Return how to reach the Google Sheet, or None if the settings name none."""
     if not (given.spreadsheet_id or given.spreadsheet_title):
         return None
     if given.service_account is None:
         raise ConfigError(
-            "a Google Sheet is set but no account: "
-            "set GOOGLE_SERVICE_ACCOUNT_JSON to the path of a service account's key",
+            "a Google Sheet is set, but no account to write it with: "
+            "set GOOGLE_SERVICE_ACCOUNT_JSON to the path of a service account key",
             thing="GOOGLE_SERVICE_ACCOUNT_JSON",
         )
-    return Access(
+    return SheetAccess(
         given.service_account,
         spreadsheet_id=given.spreadsheet_id,
         spreadsheet_title=given.spreadsheet_title or "",

@@ -1,7 +1,7 @@
-"""What a call to Google raises, told in our own words: refused, over its quota, or in doubt.
+"""Call the Google Sheets API: rate limit and retry the calls, and translate their errors.
 
-A server in trouble, or a proxy before it, may answer anything: a page of HTML, half a document,
-nothing. All of that leaves the fate of a change unknown.
+A failing server, or a proxy in front of it, may answer anything: an HTML page, half a document,
+nothing. After such an answer it is unknown whether a change was applied.
 """
 
 from collections import deque
@@ -14,43 +14,42 @@ from google.auth.exceptions import GoogleAuthError
 from gspread.exceptions import APIError
 
 from news_platform.errors import ConfigError, FetchError, InputError
-from news_platform.rss.sheets.access import Timing
+from news_platform.rss.sheets.access import CallTiming
 
 Result = TypeVar("Result")
 
-# Enough to know an error page by.
-_SHOWN_CHARACTERS = 200
-# Timed out, or given up because of another change: to be looked at and tried again.
-_ABANDONED = (408, 409)
-# Drive says 403 where Sheets says 429.
-_RATE_LIMITS = ("rateLimitExceeded", "userRateLimitExceeded")
-
-# Google asks for waits that double up to about a minute.
-_LONGEST_BACKOFF_SECONDS = 64.0
-
-
-class Doubt(FetchError):
-    """Whether a change was applied is unknown."""
+# Enough of an error page to recognize it by.
+_MAX_MESSAGE_CHARACTERS = 200
+# Request timeout, and aborted because of a concurrent change: check the outcome and retry.
+_RETRYABLE_STATUSES = (408, 409)
+# The Drive API reports exceeded quotas as 403, the Sheets API as 429.
+_RATE_LIMIT_REASONS = ("rateLimitExceeded", "userRateLimitExceeded")
+# Google recommends exponential backoff with a maximum of about a minute.
+_MAX_BACKOFF_SECONDS = 64.0
 
 
-class Refused(InputError):
+class OutcomeUnknown(FetchError):
+    """It is unknown whether a change was applied."""
+
+
+class ChangeRejected(InputError):
     """Google understood the change and did not apply it."""
 
 
-class OverQuota(FetchError):
-    """Too many calls; this one was not applied."""
+class QuotaExceeded(FetchError):
+    """There were too many calls; this one was not applied."""
 
 
 @dataclass(slots=True)
-class Pace:
-    """At most `calls` in any window of so many seconds."""
+class RateLimit:
+    """A sliding window: at most `calls` calls in any `window_seconds`."""
 
     calls: int
     window_seconds: float
     _times: deque[float] = field(default_factory=deque)
 
     def wait_seconds(self, now: float) -> float:
-        """Return how long to wait before the next call; 0 when it may go at once."""
+        """Return how long to wait before the next call; 0 if it can start at once."""
         while self._times and self._times[0] <= now - self.window_seconds:
             self._times.popleft()
         if len(self._times) < self.calls:
@@ -63,49 +62,50 @@ class Pace:
 
 
 def backoff_seconds(tries: int) -> float:
-    """Return the wait after so many failures in a row: 1, 2, 4 … up to 64 s."""
-    return float(min(2.0 ** (tries - 1), _LONGEST_BACKOFF_SECONDS))
+    """Return the wait after this many failures in a row: 1, 2, 4, … up to 64 seconds."""
+    return float(min(2.0 ** (tries - 1), _MAX_BACKOFF_SECONDS))
 
 
 @dataclass(slots=True)
 class ApiCaller:
-    """The line to Google: paced, patient, and clear about what failed."""
+    """Make calls within the quota; repeat reads until they are answered, writes never."""
 
-    timing: Timing
+    timing: CallTiming
     waits: int = 0
-    _reads: Pace = field(init=False)
-    _writes: Pace = field(init=False)
+    # Google counts reads and writes separately, with the same quota for each.
+    _reads: RateLimit = field(init=False)
+    _writes: RateLimit = field(init=False)
 
     def __post_init__(self) -> None:
-        self._reads = Pace(self.timing.calls, self.timing.window_seconds)
-        self._writes = Pace(self.timing.calls, self.timing.window_seconds)
+        self._reads = RateLimit(self.timing.calls, self.timing.window_seconds)
+        self._writes = RateLimit(self.timing.calls, self.timing.window_seconds)
 
     def read(self, call: Callable[[], Result]) -> Result:
-        """Make a call that changes nothing, again and again until it is answered."""
+        """Make a call that changes nothing; retry it while its outcome is unknown."""
         for tries in range(1, self.timing.tries):
             try:
                 return self._call(call, self._reads)
-            except Doubt:
+            except OutcomeUnknown:
                 self.timing.sleep(backoff_seconds(tries))
         return self._call(call, self._reads)
 
     def write(self, call: Callable[[], Result]) -> Result:
-        """Make a call that changes something, once."""
+        """Make a call that changes something; only a call over the quota is repeated."""
         return self._call(call, self._writes)
 
     def pause(self) -> None:
         """Give a call whose answer was lost time to take effect."""
         self.timing.sleep(backoff_seconds(self.timing.tries))
 
-    def _call(self, call: Callable[[], Result], pace: Pace) -> Result:
+    def _call(self, call: Callable[[], Result], limit: RateLimit) -> Result:
         for tries in range(1, self.timing.tries):
-            self._wait(pace.wait_seconds(self.timing.clock()))
-            pace.note(self.timing.clock())
+            self._wait(limit.wait_seconds(self.timing.clock()))
+            limit.note(self.timing.clock())
             try:
-                return explained(call)
-            except OverQuota:
+                return translate_errors(call)
+            except QuotaExceeded:
                 self._wait(backoff_seconds(tries))
-        return explained(call)
+        return translate_errors(call)
 
     def _wait(self, seconds: float) -> None:
         if seconds > 0:
@@ -113,53 +113,63 @@ class ApiCaller:
             self.timing.sleep(seconds)
 
 
-def explained(call: Callable[[], Result]) -> Result:
-    """Make the call; what it raises is told in our own words."""
+def translate_errors(call: Callable[[], Result]) -> Result:
+    """Make the call; raise gspread's and Google's errors as ours."""
     try:
         return call()
     except APIError as error:
-        # The code is the document's own; an answer without one has only its status.
-        is_coded = isinstance(error.code, int) and error.code > 0
-        code = error.code if is_coded else error.response.status_code
+        # gspread sets the code to 0 or to a text if the answer is not Google's error document.
+        has_code = isinstance(error.code, int) and error.code > 0
+        code = error.code if has_code else error.response.status_code
         if _is_rate_limit(error.error):
             code = 429
-        raise _told(code, str(error.error.get("message", ""))) from error
+        raise _error_for_status(code, str(error.error.get("message", ""))) from error
     except PermissionError as error:
-        raise _told(403, "the book is not shared with the service account") from error
+        message = "the spreadsheet is not shared with the service account"
+        raise _error_for_status(403, message) from error
     except GoogleAuthError as error:
-        raise _untrusted(error) from error
+        raise _auth_error(error) from error
     except requests.RequestException as error:
-        raise Doubt(f"no answer from Google Sheets: {_brief(error)}", reason="network") from error
+        message = f"no answer from Google Sheets: {_shorten(error)}"
+        raise OutcomeUnknown(message, reason="network") from error
     except (AttributeError, KeyError, TypeError) as error:
         # gspread takes the shape of every answer for granted.
-        raise Doubt(f"Google Sheets answers nonsense: {error!r}", reason="answer") from error
+        message = f"unexpected answer from Google Sheets: {error!r}"
+        raise OutcomeUnknown(message, reason="answer") from error
 
 
 def _is_rate_limit(error: Mapping[str, Any]) -> bool:
-    said = error.get("errors")
-    items = said if isinstance(said, list) else []
-    return any(isinstance(item, dict) and item.get("reason") in _RATE_LIMITS for item in items)
+    details = error.get("errors")
+    items = details if isinstance(details, list) else []
+    return any(
+        isinstance(item, dict) and item.get("reason") in _RATE_LIMIT_REASONS for item in items
+    )
 
 
-def _told(code: int, message: str) -> Exception:
-    message = _brief(message)
+def _error_for_status(code: int, message: str) -> Exception:
+    message = _shorten(message)
     if code == 429:
-        return OverQuota(f"Google Sheets: {message}", reason="quota")
-    if code >= 500 or code in _ABANDONED:
-        return Doubt(f"Google Sheets answers {code}: {message}", reason="status")
+        return QuotaExceeded(f"Google Sheets: {message}", reason="quota")
+    if code >= 500 or code in _RETRYABLE_STATUSES:
+        return OutcomeUnknown(f"Google Sheets answered {code}: {message}", reason="status")
     if code in (401, 403):
-        cure = "share the book with the service account, or check GOOGLE_SERVICE_ACCOUNT_JSON"
-        return ConfigError(f"Google Sheets refuses: {message}; {cure}")
-    return Refused(f"Google Sheets refuses: {message}")
+        cure = "share the spreadsheet with the service account, or check"
+        return ConfigError(
+            f"Google Sheets denied access: {message}; {cure} GOOGLE_SERVICE_ACCOUNT_JSON"
+        )
+    return ChangeRejected(f"Google Sheets rejected the request: {message}")
 
 
-def _untrusted(error: GoogleAuthError) -> Exception:
-    """Tell a key that Google refuses, which it says in a document, from a failing token server."""
-    is_told = any(isinstance(said, dict) and "error" in said for said in error.args)
-    if is_told and not error.retryable:
-        return ConfigError(f"Google refuses the service account: {_brief(error)}")
-    return Doubt(f"no token from Google: {_brief(error)}", reason="token")
+def _auth_error(error: GoogleAuthError) -> Exception:
+    """Distinguish a rejected key, which Google reports in a document, from a failing server."""
+    has_document = any(isinstance(item, dict) and "error" in item for item in error.args)
+    if has_document and not error.retryable:
+        return ConfigError(
+            f"Google rejected the service account: {_shorten(error)}; "
+            "check GOOGLE_SERVICE_ACCOUNT_JSON"
+        )
+    return OutcomeUnknown(f"no token from Google: {_shorten(error)}", reason="token")
 
 
-def _brief(said: object) -> str:
-    return " ".join(str(said).split())[:_SHOWN_CHARACTERS]
+def _shorten(message: object) -> str:
+    return " ".join(str(message).split())[:_MAX_MESSAGE_CHARACTERS]

@@ -1,7 +1,7 @@
-"""What admins wrote into Feeds: new addresses, status, notes and language; theirs win.
+"""Admins' edits in the Feeds tab: write new feeds, status, notes and language to the ledger.
 
-A new address passes discovery like any other; its row then tells what came of it. What cannot be
-taken is answered in the row's own notes.
+A new URL goes through discovery like any other, and its row then shows the outcome. Input that
+cannot be used is answered in the notes of its row.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,46 +21,46 @@ from news_platform.rss.ledger.feed_rows import (
 )
 from news_platform.rss.ledger.tables import FEEDS
 from news_platform.rss.ledger.transactions import LedgerTransaction, write_transaction
-from news_platform.rss.sheets.outbox import note_shown, shown_rows
-from news_platform.rss.sheets.tabs import FEEDS_TAB, Cell, Layout, key_text
+from news_platform.rss.sheets.tabs import FEEDS_TAB, Cell, ColumnLayout, key_text
+from news_platform.rss.sheets.tracking import read_last_written, write_last_written
 from news_platform.web.urls import canonical_url
 
 Discover = Callable[[Sequence[str]], DiscoveryReport]
 
 NO_ADDRESS = "no web address in feed_url"
-_OTHER_KEY = "feed_url_canon is not that of feed_url: leave it empty"
+_WRONG_KEY = "feed_url_canon does not match feed_url: leave it empty"
 _STATUSES = get_args(FeedStatus)
-# So many new addresses are looked at by one sync; the rest waits for the next.
-_MAX_NEW = 200
-# So many rows without a feed are answered by one sync: more would make too large a request.
+# Discovery fetches every new URL; the limit keeps a sync short, the next one takes the rest.
+_MAX_NEW_FEEDS = 200
+# All answers go in one request; more would make it too large.
 _MAX_ANSWERS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
-    """A known feed that an admin changed: the values to write, and what its row says now.
+class FeedEdit:
+    """An admin's change of a known feed: the values to write, and the admin's cells as they are.
 
-    A status that does not exist is refused, and answered in the notes.
+    An unknown status is refused, and answered in the notes.
     """
 
     key: str
     values: Mapping[str, str]
-    shown: Mapping[str, str]
+    cells: Mapping[str, str]
     is_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class NewFeed:
-    """An address that an admin added, and what else the row says."""
+    """A URL that an admin added, with the admin's cells of its row."""
 
     key: str
     url: str
-    given: Mapping[str, str]
+    cells: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
-    """A row that names no feed, counted from the header, and what to answer in its notes."""
+class InvalidRow:
+    """A row without a usable feed URL, by its index (header 0), and the answer for its notes."""
 
     row_index: int
     notes: str
@@ -68,20 +68,20 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class EditReport:
-    """How many edits came back, how many were refused, and which rows wait for an answer."""
+    """How many edits were written and refused, and which rows are to be answered."""
 
     taken: int = 0
     refused: int = 0
-    unreadable: tuple[Unreadable, ...] = ()
+    unreadable: tuple[InvalidRow, ...] = ()
 
 
 def feed_key(row: Mapping[str, Cell]) -> str | None:
-    """Return the key of a row of Feeds; an admin's new row has an address only."""
-    return key_text(row.get("feed_url_canon", "")) or _address_key(row)
+    """Return the key of a row of Feeds; in a row that an admin added it comes from the URL."""
+    return key_text(row.get("feed_url_canon", "")) or _url_key(row)
 
 
-def _address_key(row: Mapping[str, Cell]) -> str | None:
-    """Return the canonical form of the address, None when there is no web address."""
+def _url_key(row: Mapping[str, Cell]) -> str | None:
+    """Return the canonical form of the row's URL, None if it is not a web address."""
     url = str(row.get("feed_url", "")).strip()
     try:
         return canonical_url(url) if url.startswith(("http://", "https://")) else None
@@ -89,44 +89,46 @@ def _address_key(row: Mapping[str, Cell]) -> str | None:
         return None
 
 
-def edits_of(
-    rows: Sequence[Mapping[str, Cell]], shown: Mapping[str, Mapping[str, Cell]]
-) -> Iterator[Edit | NewFeed | Unreadable]:
-    """Compare the tab with what we wrote; of two rows with one key the first speaks."""
-    met: set[str] = set()
+def iter_edits(
+    rows: Sequence[Mapping[str, Cell]], last_written: Mapping[str, Mapping[str, Cell]]
+) -> Iterator[FeedEdit | NewFeed | InvalidRow]:
+    """Compare the rows of Feeds with what we wrote last; of duplicate keys the first row counts."""
+    seen: set[str] = set()
     for row_index, row in enumerate(rows, 1):
         key = feed_key(row)
-        if not any(row.values()) or key in met:
+        if not any(row.values()) or key in seen:
             continue
-        now = {name: str(row.get(name, "")).strip() for name in FEEDS_TAB.edited}
-        if key is not None and key in shown:
-            met.add(key)
-            if shown[key] and any(str(shown[key].get(name, "")) != now[name] for name in now):
-                yield _changed_feed(key, now, shown[key])
-        elif key is not None and key == _address_key(row):
-            met.add(key)
-            yield NewFeed(key, str(row["feed_url"]).strip(), now)
+        cells = {name: str(row.get(name, "")).strip() for name in FEEDS_TAB.edited}
+        if key is not None and key in last_written:
+            seen.add(key)
+            written = last_written[key]
+            if written and any(str(written.get(name, "")) != cells[name] for name in cells):
+                yield _feed_edit(key, cells, written)
+        elif key is not None and key == _url_key(row):
+            seen.add(key)
+            yield NewFeed(key, str(row["feed_url"]).strip(), cells)
         else:
-            answer = with_remark(now["notes"], _OTHER_KEY if _address_key(row) else NO_ADDRESS)
-            if (now["status"], now["notes"]) != ("rejected", answer):
-                yield Unreadable(row_index, answer)
+            answer = with_remark(cells["notes"], _WRONG_KEY if _url_key(row) else NO_ADDRESS)
+            if (cells["status"], cells["notes"]) != ("rejected", answer):
+                yield InvalidRow(row_index, answer)
 
 
-def take_edits(
+def apply_edits(
     engine: sa.Engine,
-    book: str,
+    spreadsheet_id: str,
     cells: Sequence[Sequence[Cell]],
     *,
-    layout: Layout,
+    layout: ColumnLayout,
     discover: Discover,
 ) -> EditReport:
-    """Write the admins' edits to the ledger, each with what the row says now."""
+    """Write the admins' edits to the ledger, and record the cells they were read from."""
     rows = [as_row(row, layout) for row in cells[1:]]
-    found = list(edits_of(rows, shown_rows(engine, book, FEEDS_TAB)))
-    edits = [item for item in found if isinstance(item, Edit)]
-    new = [item for item in found if isinstance(item, NewFeed)][:_MAX_NEW]
-    unreadable = tuple(item for item in found if isinstance(item, Unreadable))[:_MAX_ANSWERS]
-    # Before its row is noted: who dies in between looks again at what is known by then.
+    found = list(iter_edits(rows, read_last_written(engine, spreadsheet_id, FEEDS_TAB)))
+    edits = [item for item in found if isinstance(item, FeedEdit)]
+    new = [item for item in found if isinstance(item, NewFeed)][:_MAX_NEW_FEEDS]
+    unreadable = tuple(item for item in found if isinstance(item, InvalidRow))[:_MAX_ANSWERS]
+    # Discovery comes before the cells are recorded: if the process dies in between, the next sync
+    # sees the row as new again and discovery finds a feed that it knows.
     verdicts = (
         {v.asked_url: v for v in discover([item.url for item in new]).verdicts} if new else {}
     )
@@ -134,47 +136,51 @@ def take_edits(
         with write_transaction(engine) as change:
             for edit in edits:
                 upsert_feed(change, edit.key, **edit.values)
-                note_shown(change.connection, book, FEEDS_TAB, key=edit.key, shown=edit.shown)
+                write_last_written(
+                    change.connection, spreadsheet_id, FEEDS_TAB, key=edit.key, cells=edit.cells
+                )
             for item in new:
-                _write_new(change, book, item, verdicts.get(item.url))
+                _write_new_feed(change, spreadsheet_id, item, verdicts.get(item.url))
     refused = sum(edit.is_refused for edit in edits)
     refused += sum(verdict.outcome != "active" for verdict in verdicts.values())
     taken = len(edits) + len(new) - refused
     return EditReport(taken, refused + len(unreadable), unreadable)
 
 
-def _write_new(
-    change: LedgerTransaction, book: str, new: NewFeed, verdict: FeedVerdict | None
+def _write_new_feed(
+    change: LedgerTransaction, spreadsheet_id: str, new: NewFeed, verdict: FeedVerdict | None
 ) -> None:
-    """Put what the admin said over what discovery found, at the feed and at the site it is of."""
+    """Write the admin's values over discovery's, for the feed and for the site that links to it."""
     feed = canonical_url(verdict.feed_url) if verdict else new.key
     for key in {feed, new.key}:
         chosen = sa.select(FEEDS.c.status, FEEDS.c.notes).where(FEEDS.c.feed_url_canon == key)
         known = change.connection.execute(chosen).one()
-        upsert_feed(change, key, **_given(new.given, known.status, known.notes))
-    note_shown(change.connection, book, FEEDS_TAB, key=new.key, shown=new.given)
+        upsert_feed(change, key, **_admin_values(new.cells, known.status, known.notes))
+    write_last_written(change.connection, spreadsheet_id, FEEDS_TAB, key=new.key, cells=new.cells)
 
 
-def _given(given: Mapping[str, str], status: str, notes: str) -> dict[str, str]:
-    """Return the admin's columns; of the statuses only `paused` is theirs to choose beforehand."""
-    said = {"lang": given["lang"]} if given["lang"] else {}
-    if given["status"] == "paused" and status in POLLED:
-        said["status"] = "paused"
-    theirs = with_remark(given["notes"], "")
-    return {**said, "notes": with_remark(theirs, remark_of(notes))} if theirs else said
+def _admin_values(cells: Mapping[str, str], status: str, notes: str) -> dict[str, str]:
+    """Return the admin's values; the only status that can be set in advance is `paused`."""
+    values = {"lang": cells["lang"]} if cells["lang"] else {}
+    if cells["status"] == "paused" and status in POLLED:
+        values["status"] = "paused"
+    own_notes = with_remark(cells["notes"], "")
+    if own_notes:
+        values["notes"] = with_remark(own_notes, remark_of(notes))
+    return values
 
 
-def as_row(cells: Sequence[Cell], layout: Layout) -> dict[str, Cell]:
-    """Return a row's cells by the name of their column; a sheet leaves out empty ends."""
+def as_row(cells: Sequence[Cell], layout: ColumnLayout) -> dict[str, Cell]:
+    """Return a row's cells by column name; the API omits empty cells at the end of a row."""
     return {
-        name: cells[place] if place < len(cells) else "" for name, place in layout.places.items()
+        name: cells[index] if index < len(cells) else "" for name, index in layout.positions.items()
     }
 
 
-def _changed_feed(key: str, now: Mapping[str, str], before: Mapping[str, Cell]) -> Edit:
-    changed = {name: text for name, text in now.items() if str(before.get(name, "")) != text}
+def _feed_edit(key: str, cells: Mapping[str, str], written: Mapping[str, Cell]) -> FeedEdit:
+    changed = {name: text for name, text in cells.items() if str(written.get(name, "")) != text}
     if changed.get("status", "active") in _STATUSES:
-        return Edit(key, changed, now)
-    refused = f"status {changed.pop('status')!r} is none of {', '.join(_STATUSES)}"
-    changed["notes"] = with_remark(now["notes"], refused)
-    return Edit(key, changed, now, is_refused=True)
+        return FeedEdit(key, changed, cells)
+    refusal = f"unknown status {changed.pop('status')!r}: expected one of {', '.join(_STATUSES)}"
+    changed["notes"] = with_remark(cells["notes"], refusal)
+    return FeedEdit(key, changed, cells, is_refused=True)

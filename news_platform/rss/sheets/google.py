@@ -1,7 +1,8 @@
-"""Google Sheets through gspread: one book looked at, read and changed; nothing is decided here.
+"""One Google spreadsheet through gspread: open or create it, fetch its state, change it.
 
-Calls are paced, and a call that Google refused for its quota is made again. A change whose fate is
-unknown (5xx, a lost answer) is a `Doubt`: whoever asked must look before asking again.
+Calls stay within the quota, and a call rejected for its quota is repeated. If the outcome of a
+change is unknown (5xx, a lost answer), the call raises `OutcomeUnknown`: the caller must check
+the spreadsheet before it sends the change again.
 """
 
 import json
@@ -24,21 +25,23 @@ from gspread.utils import MimeType
 from requests.adapters import HTTPAdapter
 
 from news_platform.errors import ConfigError
-from news_platform.rss.sheets.access import Access, Timing
-from news_platform.rss.sheets.calls import ApiCaller, Doubt, backoff_seconds
+from news_platform.rss.sheets.access import CallTiming, SheetAccess
+from news_platform.rss.sheets.calls import ApiCaller, OutcomeUnknown, backoff_seconds
 from news_platform.rss.sheets.tabs import Cell, Request
 
+# Developer metadata with this key marks the batches that a spreadsheet holds (see update.py).
 FENCE_KEY = "news_platform_batch"
 _SHEETS_SCOPE = "https://www.googleapis.com/auth/spreadsheets"
-# Enough to find and create our own files, and no one else's.
+# The narrowest Drive scope: it finds and creates our own files, and no one else's.
 _DRIVE_SCOPE = "https://www.googleapis.com/auth/drive.file"
-_LONGEST_PATH = 1_000
-_SEEN = "spreadsheetId,properties,developerMetadata,sheets.properties"
+# A longer value is not a path, so it may be a key in some encoding and must not be shown.
+_MAX_PATH_CHARACTERS = 1_000
+_STATE_FIELDS = "spreadsheetId,properties,developerMetadata,sheets.properties"
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
-    """One tab as it is now."""
+class Worksheet:
+    """One tab of a spreadsheet as it is now."""
 
     sheet_id: int
     title: str
@@ -47,47 +50,47 @@ class Sheet:
 
 
 @dataclass(frozen=True, slots=True)
-class BookState:
-    """The tabs of a book and the fences of the batches it holds."""
+class SpreadsheetState:
+    """The worksheets of a spreadsheet and the fences of the batches it holds."""
 
-    sheets: tuple[Sheet, ...]
+    sheets: tuple[Worksheet, ...]
     fences: Mapping[int, str]
 
 
 @dataclass(slots=True)
-class Book:
+class Spreadsheet:
     """One spreadsheet."""
 
     _sheet: gspread.Spreadsheet
-    _line: ApiCaller
+    _caller: ApiCaller
 
     @property
     def id(self) -> str:
-        """Return the id that stands in the book's address."""
+        """Return the id, as it appears in the URL."""
         return str(self._sheet.id)
 
     @property
     def url(self) -> str:
-        """Return the address a person opens."""
+        """Return the URL that opens the spreadsheet in a browser."""
         return str(self._sheet.url)
 
     @property
     def waits(self) -> int:
         """Return how often a call had to wait for the quota."""
-        return self._line.waits
+        return self._caller.waits
 
     def wait(self, tries: int) -> None:
-        """Wait after so many failures in a row."""
-        self._line.timing.sleep(backoff_seconds(tries))
+        """Wait after this many failures in a row."""
+        self._caller.timing.sleep(backoff_seconds(tries))
 
-    def look(self) -> BookState:
-        """Return the tabs and the fences as they are now."""
-        return self._line.read(
-            lambda: _state_of(self._sheet.fetch_sheet_metadata({"fields": _SEEN}))
+    def fetch_state(self) -> SpreadsheetState:
+        """Return the worksheets and the fences as they are now."""
+        return self._caller.read(
+            lambda: _parse_state(self._sheet.fetch_sheet_metadata({"fields": _STATE_FIELDS}))
         )
 
-    def read(self, ranges: Sequence[str]) -> list[list[list[Cell]]]:
-        """Return the values of each range, row by row, as they are and not as they are shown."""
+    def fetch_values(self, ranges: Sequence[str]) -> list[list[list[Cell]]]:
+        """Return the values of each range, row by row, unformatted."""
         if not ranges:
             return []
         params: ParamsType = {"valueRenderOption": "UNFORMATTED_VALUE"}
@@ -98,71 +101,77 @@ class Book:
                 raise KeyError(f"{len(found)} of {len(ranges)} ranges")
             return [item.get("values", []) for item in found]
 
-        return self._line.read(call)
+        return self._caller.read(call)
 
-    def change(self, changes: Sequence[Request]) -> None:
-        """Apply all changes or none; raise Refused or Doubt."""
-        # Only an answer that names the book is one from Google.
+    def batch_update(self, changes: Sequence[Request]) -> None:
+        """Apply all changes or none; raise ChangeRejected or OutcomeUnknown."""
         body = {"requests": list(changes)}
-        self._line.write(lambda: self._sheet.batch_update(body)["spreadsheetId"])
+        # Any proxy can answer 200; an answer without the id did not come from Google.
+        self._caller.write(lambda: self._sheet.batch_update(body)["spreadsheetId"])
 
 
-def open_book(access: Access, timing: Timing, *, known_id: str | None = None) -> Book:
-    """Open the book by its id, else by its title, which is created when there is none.
+def open_spreadsheet(
+    access: SheetAccess, timing: CallTiming, *, known_id: str | None = None
+) -> Spreadsheet:
+    """Open the spreadsheet by its id, or by its title, which is created if it does not exist.
 
-    `known_id` is what the title stood for before: it wins over others that bear the same title.
+    `known_id` is the spreadsheet that had the title before; it wins over others with that title.
     """
-    line = ApiCaller(timing)
+    caller = ApiCaller(timing)
     session = _session(access)
     client = gspread.Client(auth=session.credentials, session=session)
     client.set_timeout(timing.timeout_seconds)
     if access.spreadsheet_id:
-        return Book(_open(client, access.spreadsheet_id, line), line)
+        return Spreadsheet(_open(client, access.spreadsheet_id, caller), caller)
     if known_id:
         with suppress(SpreadsheetNotFound):
-            return Book(line.read(lambda: client.open_by_key(known_id)), line)
+            return Spreadsheet(caller.read(lambda: client.open_by_key(known_id)), caller)
     title = access.spreadsheet_title
     try:
-        return Book(line.read(lambda: client.open(title)), line)
+        return Spreadsheet(caller.read(lambda: client.open(title)), caller)
     except SpreadsheetNotFound:
-        return Book(_create(client, title, line), line)
+        return Spreadsheet(_create(client, title, caller), caller)
 
 
-def _open(client: gspread.Client, key: str, line: ApiCaller) -> gspread.Spreadsheet:
+def _open(client: gspread.Client, key: str, caller: ApiCaller) -> gspread.Spreadsheet:
     try:
-        return line.read(lambda: client.open_by_key(key))
+        return caller.read(lambda: client.open_by_key(key))
     except SpreadsheetNotFound as error:
-        raise ConfigError(f"SPREADSHEET_ID={key!r}: there is no such book", thing=key) from error
+        raise ConfigError(
+            f"SPREADSHEET_ID={key!r}: no such spreadsheet; check the id in its URL", thing=key
+        ) from error
 
 
-def _create(client: gspread.Client, title: str, line: ApiCaller) -> gspread.Spreadsheet:
+def _create(client: gspread.Client, title: str, caller: ApiCaller) -> gspread.Spreadsheet:
     file = {"name": title, "mimeType": MimeType.google_sheets}
     try:
-        line.write(lambda: client.http_client.request("post", DRIVE_FILES_API_V3_URL, json=file))
-    except Doubt:
-        # It may be there all the same; a second one of its name would split the rows.
-        line.pause()
+        caller.write(lambda: client.http_client.request("post", DRIVE_FILES_API_V3_URL, json=file))
+    except OutcomeUnknown:
+        # It may exist all the same; creating a second one would split the rows between the two.
+        caller.pause()
     try:
-        return line.read(lambda: client.open(title))
+        return caller.read(lambda: client.open(title))
     except SpreadsheetNotFound as error:
-        cause = "Google did not say whether it made it; the next sync looks for it first"
-        raise Doubt(f"there is no book {title!r} yet: {cause}", reason="create") from error
+        cause = "Google did not confirm its creation; the next sync looks for it first"
+        raise OutcomeUnknown(
+            f"there is no spreadsheet {title!r} yet: {cause}", reason="create"
+        ) from error
 
 
-def _state_of(found: Mapping[str, Any]) -> BookState:
-    return BookState(
-        tuple(_sheet_of(item["properties"]) for item in found["sheets"]),
+def _parse_state(document: Mapping[str, Any]) -> SpreadsheetState:
+    return SpreadsheetState(
+        tuple(_parse_worksheet(item["properties"]) for item in document["sheets"]),
         {
             item["metadataId"]: item.get("metadataValue", "")
-            for item in found.get("developerMetadata", ())
+            for item in document.get("developerMetadata", ())
             if item.get("metadataKey") == FENCE_KEY
         },
     )
 
 
-def _sheet_of(properties: Mapping[str, Any]) -> Sheet:
+def _parse_worksheet(properties: Mapping[str, Any]) -> Worksheet:
     grid = properties.get("gridProperties", {})
-    return Sheet(
+    return Worksheet(
         properties["sheetId"],
         properties["title"],
         grid.get("rowCount", 0),
@@ -170,38 +179,38 @@ def _sheet_of(properties: Mapping[str, Any]) -> Sheet:
     )
 
 
-def _session(access: Access) -> AuthorizedSession:
+def _session(access: SheetAccess) -> AuthorizedSession:
     scopes = [_SHEETS_SCOPE] if access.spreadsheet_id else [_SHEETS_SCOPE, _DRIVE_SCOPE]
-    # google-auth ships its types half written.
+    # google-auth is only partly typed; these aliases keep mypy strict here.
     make: Callable[..., AuthorizedSession] = AuthorizedSession
     make_request: Callable[..., AuthRequest] = AuthRequest
     tokens = requests.Session()
     credentials = _credentials(access.service_account, scopes)
     session = make(credentials, auth_request=make_request(tokens))
     if access.endpoint:
-        # google-auth asks Google for more than tokens; with an endpoint nothing goes there.
-        session.mount("https://", _Elsewhere(access.endpoint))
-        tokens.mount("https://", _Elsewhere(access.endpoint))
+        # google-auth also calls Google for tokens; with an endpoint set, nothing goes there.
+        session.mount("https://", _EndpointAdapter(access.endpoint))
+        tokens.mount("https://", _EndpointAdapter(access.endpoint))
     return session
 
 
-def _credentials(given: str, scopes: Sequence[str]) -> Credentials:
-    """Read the key: the path of its file, or its text."""
-    cause = "GOOGLE_SERVICE_ACCOUNT_JSON: expected the path or the text of a service account's key"
+def _credentials(key: str, scopes: Sequence[str]) -> Credentials:
+    """Read the service account key from its file or from the text itself."""
+    expected = "GOOGLE_SERVICE_ACCOUNT_JSON: expected the path or the text of a service account key"
     try:
-        text = given if given.lstrip().startswith("{") else Path(given).read_text("utf-8")
+        text = key if key.lstrip().startswith("{") else Path(key).read_text("utf-8")
         make: Callable[..., Credentials] = Credentials.from_service_account_info
         return make(json.loads(text), scopes=scopes)
     except OSError as error:
-        # Too long for a path: perhaps the key itself in another coding, which nobody may see.
-        shown = f"{given!r}: " if len(given) < _LONGEST_PATH else ""
-        raise ConfigError(f"{cause}: {shown}{error.strerror}") from None
+        shown = f"{key!r}: " if len(key) < _MAX_PATH_CHARACTERS else ""
+        # `from None`: the chained error would show the whole value, which may be the key itself.
+        raise ConfigError(f"{expected}: {shown}{error.strerror}") from None
     except ValueError as error:
-        raise ConfigError(f"{cause}: {error}") from error
+        raise ConfigError(f"{expected}: {error}") from error
 
 
-class _Elsewhere(HTTPAdapter):
-    """Send what is meant for Google to another address."""
+class _EndpointAdapter(HTTPAdapter):
+    """Send requests meant for Google to another endpoint."""
 
     def __init__(self, endpoint: str) -> None:
         super().__init__()
@@ -209,6 +218,6 @@ class _Elsewhere(HTTPAdapter):
 
     def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> Any:
         """Send the request with the endpoint's scheme and host."""
-        parts, there = urlsplit(str(request.url)), urlsplit(self._endpoint)
-        request.url = parts._replace(scheme=there.scheme, netloc=there.netloc).geturl()
+        parts, endpoint = urlsplit(str(request.url)), urlsplit(self._endpoint)
+        request.url = parts._replace(scheme=endpoint.scheme, netloc=endpoint.netloc).geturl()
         return super().send(request, *args, **kwargs)

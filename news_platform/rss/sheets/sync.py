@@ -1,4 +1,4 @@
-"""Bring a book up to the ledger: admins' edits first, then every batch of the outbox, each once."""
+"""Bring a Google Sheet up to date: read admins' edits, then send each outbox batch exactly once."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -8,36 +8,37 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 
 from news_platform.errors import Conflict
-from news_platform.rss.ledger.transactions import (
-    note_metrics,
-    read_config,
-    write_config,
-    write_transaction,
-)
+from news_platform.rss.ledger.transactions import note_metrics, write_transaction
 from news_platform.rss.sheets import outbox
-from news_platform.rss.sheets.access import Access, Timing
-from news_platform.rss.sheets.calls import Doubt, Refused, backoff_seconds
-from news_platform.rss.sheets.edits import Discover, EditReport, Unreadable, take_edits
-from news_platform.rss.sheets.ensure import PlacedTab, ensure_tabs, read_placed
-from news_platform.rss.sheets.google import Book, BookState, open_book
+from news_platform.rss.sheets.access import CallTiming, SheetAccess
+from news_platform.rss.sheets.calls import ChangeRejected, OutcomeUnknown, backoff_seconds
+from news_platform.rss.sheets.edits import Discover, EditReport, InvalidRow, apply_edits
+from news_platform.rss.sheets.ensure import LocatedTab, ensure_tabs, locate_tabs
+from news_platform.rss.sheets.google import Spreadsheet, SpreadsheetState, open_spreadsheet
 from news_platform.rss.sheets.outbox import Intent
-from news_platform.rss.sheets.start import begin_book, count_left_out
-from news_platform.rss.sheets.tabs import FEEDS_TAB, cells_request, quoted
-from news_platform.rss.sheets.update import Batch, build_batch
+from news_platform.rss.sheets.tabs import FEEDS_TAB, cells_request, quote_title
+from news_platform.rss.sheets.tracking import (
+    choose_first_rows,
+    count_left_out,
+    known_spreadsheet_id,
+    read_known_tabs,
+    write_spreadsheet_id,
+)
+from news_platform.rss.sheets.update import SheetUpdate, build_update
 
 
 @dataclass(frozen=True, slots=True)
 class SyncOptions:
-    """How much goes in one call, and when to stop."""
+    """How much goes into one call, and when to give up."""
 
     max_rows: int = 1_000
-    # Google advises 2 MB a request.
+    # Google recommends at most 2 MB per request.
     max_bytes: int = 2_000_000
-    # Google's limit is 10 million cells a book.
+    # Google's limit is 10 million cells per spreadsheet.
     max_cells: int = 9_500_000
     lease_seconds: float = 600.0
-    # No copy of a request lives that long, or comes after so many others, which take a quarter of
-    # an hour at Google's quota. A book has room for 30,000 characters of fences, 35 each.
+    # No copy of a request arrives a day later, or after 300 other batches, which take a quarter of
+    # an hour at Google's quota. A spreadsheet holds 30,000 characters of metadata, 35 per fence.
     fence_hours: float = 24.0
     max_fences: int = 300
     tries: int = 12
@@ -51,25 +52,26 @@ class SyncReport:
     appended: int = 0
     updated: int = 0
     batches: int = 0
+    # Calls whose outcome was unknown at first.
     doubts: int = 0
     quota_waits: int = 0
     doubled_keys: int = 0
-    # Rows older than those the book began with.
+    # Rows older than the first rows of the spreadsheet.
     left_out: int = 0
-    # Whether there was more to send than what an earlier sync counted of itself.
+    # Whether it sent anything besides the counters of earlier syncs.
     sent_news: bool = False
     edits: EditReport = field(default_factory=EditReport)
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
-    """The one who writes to a book: its name, its resources and its options.
+class SheetWriter:
+    """The writer of one spreadsheet: its lease owner, its resources and its options.
 
-    `discover` looks at the addresses that admins add.
+    `discover` checks the URLs that admins add.
     """
 
     engine: sa.Engine
-    book: Book
+    spreadsheet: Spreadsheet
     owner: str
     clock: Callable[[], datetime]
     sleep: Callable[[float], None]
@@ -79,171 +81,177 @@ class Writer:
 
 def run_sync(
     engine: sa.Engine,
-    access: Access,
+    access: SheetAccess,
     *,
     owner: str,
-    timing: Timing,
+    timing: CallTiming,
     clock: Callable[[], datetime],
     discover: Discover,
 ) -> SyncReport:
-    """Bring the book of the settings up to the ledger."""
-    book = open_remembered(engine, access, owner=owner, timing=timing, now=clock())
-    return sync(Writer(engine, book, owner, clock, timing.sleep, discover))
+    """Open the spreadsheet of the settings and bring it up to date."""
+    spreadsheet = open_known_spreadsheet(engine, access, owner=owner, timing=timing, now=clock())
+    return sync(SheetWriter(engine, spreadsheet, owner, clock, timing.sleep, discover))
 
 
-def open_remembered(
-    engine: sa.Engine, access: Access, *, owner: str, timing: Timing, now: datetime
-) -> Book:
-    """Open the book of the settings and remember which one it is; one at a time may create it."""
+def open_known_spreadsheet(
+    engine: sa.Engine, access: SheetAccess, *, owner: str, timing: CallTiming, now: datetime
+) -> Spreadsheet:
+    """Open the spreadsheet of the settings and record its id.
+
+    A lease on the title keeps two processes from creating two spreadsheets.
+    """
     if access.spreadsheet_id:
-        return open_book(access, timing)
-    _lease(engine, access.name, owner, seconds=SyncOptions().lease_seconds, now=now)
+        return open_spreadsheet(access, timing)
+    _claim_lease(engine, access.name, owner, seconds=SyncOptions().lease_seconds, now=now)
     try:
-        known_id = read_config(engine, _book_key(access))
-        book = open_book(access, timing, known_id=known_id)
-        if known_id != book.id:
-            with write_transaction(engine) as change:
-                write_config(change, _book_key(access), book.id, now=now)
+        known_id = known_spreadsheet_id(engine, access)
+        spreadsheet = open_spreadsheet(access, timing, known_id=known_id)
+        if known_id != spreadsheet.id:
+            write_spreadsheet_id(engine, access, spreadsheet.id, now=now)
     finally:
-        outbox.give_lease_back(engine, access.name, owner)
-    return book
+        outbox.release_lease(engine, access.name, owner)
+    return spreadsheet
 
 
-def is_behind(engine: sa.Engine, access: Access) -> bool:
-    """Tell, without asking Google, whether the ledger holds what the book does not show."""
-    book = access.spreadsheet_id or read_config(engine, _book_key(access))
-    return book is None or outbox.has_pending(engine, book)
-
-
-def _book_key(access: Access) -> str:
-    return f"spreadsheet_id of {access.name}"
-
-
-def sync(writer: Writer) -> SyncReport:
-    """Send all that the book does not show yet; raise Conflict while another one writes."""
-    report = SyncReport(writer.book.url)
-    _renew(writer)
+def sync(writer: SheetWriter) -> SyncReport:
+    """Send all rows that the spreadsheet lacks; raise Conflict while another sync runs."""
+    report = SyncReport(writer.spreadsheet.url)
+    _extend_lease(writer)
     try:
-        ensure_tabs(writer.engine, writer.book)
-        _begin(writer)
-        report.edits = _take_edits(writer)
+        ensure_tabs(writer.engine, writer.spreadsheet)
+        _choose_first_rows(writer)
+        report.edits = _read_edits(writer)
         while intent := _next_intent(writer):
-            _renew(writer)
+            _extend_lease(writer)
             _send(writer, intent, report)
             report.batches += 1
             report.sent_news |= not intent.is_own_counters
     finally:
-        outbox.give_lease_back(writer.engine, writer.book.id, writer.owner)
-        report.quota_waits = writer.book.waits
-        report.left_out = count_left_out(writer.engine, writer.book.id)
-        # Also of a sync that failed: what it did is done.
-        _note(writer, report)
+        outbox.release_lease(writer.engine, writer.spreadsheet.id, writer.owner)
+        report.quota_waits = writer.spreadsheet.waits
+        report.left_out = count_left_out(writer.engine, writer.spreadsheet.id)
+        # A failed sync is counted too: the batches it sent are in the spreadsheet.
+        _write_metrics(writer, report)
     return report
 
 
-def _begin(writer: Writer) -> None:
-    book, max_cells = writer.book.id, writer.options.max_cells
-    begin_book(writer.engine, book, max_cells=max_cells, now=writer.clock())
+def _choose_first_rows(writer: SheetWriter) -> None:
+    spreadsheet_id, max_cells = writer.spreadsheet.id, writer.options.max_cells
+    choose_first_rows(writer.engine, spreadsheet_id, max_cells=max_cells, now=writer.clock())
 
 
-def _renew(writer: Writer) -> None:
+def _extend_lease(writer: SheetWriter) -> None:
     seconds, now = writer.options.lease_seconds, writer.clock()
-    _lease(writer.engine, writer.book.id, writer.owner, seconds=seconds, now=now)
+    _claim_lease(writer.engine, writer.spreadsheet.id, writer.owner, seconds=seconds, now=now)
 
 
-def _lease(engine: sa.Engine, book: str, owner: str, *, seconds: float, now: datetime) -> None:
-    if not outbox.take_lease(engine, book, owner, seconds=seconds, now=now):
-        raise Conflict(f"another sync writes to book {book!r}: wait for it to end", thing=book)
+def _claim_lease(
+    engine: sa.Engine, spreadsheet_id: str, owner: str, *, seconds: float, now: datetime
+) -> None:
+    if not outbox.claim_lease(engine, spreadsheet_id, owner, seconds=seconds, now=now):
+        raise Conflict(
+            f"another sync is writing to spreadsheet {spreadsheet_id!r}: wait until it ends",
+            thing=spreadsheet_id,
+        )
 
 
-def _next_intent(writer: Writer) -> Intent | None:
+def _next_intent(writer: SheetWriter) -> Intent | None:
     return outbox.next_intent(
         writer.engine,
-        writer.book.id,
+        writer.spreadsheet.id,
         max_rows=writer.options.max_rows,
         max_bytes=writer.options.max_bytes,
         now=writer.clock(),
     )
 
 
-def _take_edits(writer: Writer) -> EditReport:
-    book = writer.book
-    placed = read_placed(book, book.look(), outbox.read_tabs(writer.engine, book.id))
-    feeds = next(item for item in placed if item.tab is FEEDS_TAB)
-    [cells] = book.read([quoted(feeds.sheet.title)])
-    report = take_edits(
-        writer.engine, book.id, cells, layout=feeds.layout, discover=writer.discover
+def _read_edits(writer: SheetWriter) -> EditReport:
+    spreadsheet = writer.spreadsheet
+    known = read_known_tabs(writer.engine, spreadsheet.id)
+    located = locate_tabs(spreadsheet, spreadsheet.fetch_state(), known)
+    feeds = next(item for item in located if item.tab is FEEDS_TAB)
+    [cells] = spreadsheet.fetch_values([quote_title(feeds.sheet.title)])
+    report = apply_edits(
+        writer.engine, spreadsheet.id, cells, layout=feeds.layout, discover=writer.discover
     )
-    _answer(book, feeds, report.unreadable)
+    _answer(spreadsheet, feeds, report.unreadable)
     return report
 
 
-def _answer(book: Book, feeds: PlacedTab, unreadable: Sequence[Unreadable]) -> None:
-    """Tell an admin, in the row itself, that it names no feed."""
+def _answer(spreadsheet: Spreadsheet, feeds: LocatedTab, invalid: Sequence[InvalidRow]) -> None:
+    """Write into each invalid row why no feed was taken from it."""
     requests = [
-        cells_request(feeds.sheet.sheet_id, row.row_index, feeds.layout.places[name], [text])
-        for row in unreadable
+        cells_request(feeds.sheet.sheet_id, row.row_index, feeds.layout.positions[name], [text])
+        for row in invalid
         for name, text in (("status", "rejected"), ("notes", row.notes))
     ]
     if requests:
-        # What does not get there is said by the next sync.
-        with suppress(Doubt, Refused):
-            book.change(requests)
+        # The next sync writes the answers that did not arrive.
+        with suppress(OutcomeUnknown, ChangeRejected):
+            spreadsheet.batch_update(requests)
 
 
-def _send(writer: Writer, intent: Intent, report: SyncReport) -> None:
-    """Apply one batch once: look for its fence first, and again after every doubt."""
-    # Until it is tried here, what it does is known from the ledger alone.
-    batch = Batch((), intent.new_rows, len(intent.rows) - intent.new_rows, doubled_keys=0)
+def _send(writer: SheetWriter, intent: Intent, report: SyncReport) -> None:
+    """Apply one batch once: check for its fence first, and again if the outcome is unknown."""
+    # If an earlier writer's call was applied, only the ledger knows what it appended.
+    update = SheetUpdate((), intent.new_rows, len(intent.rows) - intent.new_rows, doubled_keys=0)
     for tries in range(1, writer.options.tries + 1):
-        state = writer.book.look()
+        state = writer.spreadsheet.fetch_state()
         if state.fences.get(intent.fence) == intent.token:
-            return _settle(writer, intent, batch, report)
-        old = outbox.old_intents(
+            return _mark_applied(writer, intent, update, report)
+        expired = outbox.expired_intents(
             writer.engine,
-            writer.book.id,
+            writer.spreadsheet.id,
             before=writer.clock() - timedelta(hours=writer.options.fence_hours),
             keep=writer.options.max_fences,
         )
-        batch = _batch(writer, intent, state, old)
+        update = _build_update(writer, intent, state, expired)
         try:
-            writer.book.change(batch.requests)
-        except Doubt:
+            writer.spreadsheet.batch_update(update.requests)
+        except OutcomeUnknown:
             report.doubts += 1
             writer.sleep(backoff_seconds(tries))
-        except Refused:
-            # Refused by its own fence, it is there; refused for itself, it never will be.
-            if writer.book.look().fences.get(intent.fence) != intent.token:
+        except ChangeRejected:
+            # If the fence exists, a late copy was applied in between; otherwise the batch itself
+            # was rejected, and sending it again would not help.
+            if writer.spreadsheet.fetch_state().fences.get(intent.fence) != intent.token:
                 raise
         else:
-            outbox.forget_intents(writer.engine, old)
-            return _settle(writer, intent, batch, report)
-    raise Doubt(f"book {writer.book.id!r}: no answer after {writer.options.tries} tries")
+            outbox.delete_intents(writer.engine, expired)
+            return _mark_applied(writer, intent, update, report)
+    raise OutcomeUnknown(
+        f"spreadsheet {writer.spreadsheet.id!r}: no answer after {writer.options.tries} tries; "
+        "the next sync sends the same batch again"
+    )
 
 
-def _batch(writer: Writer, intent: Intent, state: BookState, old: Sequence[Intent]) -> Batch:
-    return build_batch(
-        writer.book,
+def _build_update(
+    writer: SheetWriter, intent: Intent, state: SpreadsheetState, expired: Sequence[Intent]
+) -> SheetUpdate:
+    return build_update(
+        writer.spreadsheet,
         intent,
         state=state,
-        known=outbox.read_tabs(writer.engine, writer.book.id),
-        old_fences=[done.fence for done in old if done.fence in state.fences],
+        known=read_known_tabs(writer.engine, writer.spreadsheet.id),
+        old_fences=[old.fence for old in expired if old.fence in state.fences],
         max_cells=writer.options.max_cells,
     )
 
 
-def _settle(writer: Writer, intent: Intent, batch: Batch, report: SyncReport) -> None:
-    outbox.settle(writer.engine, intent, now=writer.clock())
-    report.appended += batch.appended
-    report.updated += batch.updated
-    report.doubled_keys = max(report.doubled_keys, batch.doubled_keys)
+def _mark_applied(
+    writer: SheetWriter, intent: Intent, update: SheetUpdate, report: SyncReport
+) -> None:
+    outbox.mark_applied(writer.engine, intent, now=writer.clock())
+    report.appended += update.appended
+    report.updated += update.updated
+    report.doubled_keys = max(report.doubled_keys, update.doubled_keys)
 
 
-def _note(writer: Writer, report: SyncReport) -> None:
-    """Write the counters to Diagnostics, when there is anything to count.
+def _write_metrics(writer: SheetWriter, report: SyncReport) -> None:
+    """Write the counters to Diagnostics if the sync did anything.
 
-    A sync that only brought the counters of the one before has none of its own, or every sync would
-    give the next one something to write.
+    A sync that only sent the counters of the previous one writes none of its own; otherwise every
+    sync would give the next one something to send.
     """
     metrics = {
         "appended": report.appended,

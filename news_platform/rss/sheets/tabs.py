@@ -1,4 +1,4 @@
-"""The five tabs that show the ledger, and how a value of the ledger becomes a cell."""
+"""The five tabs that show the ledger: their columns, their cells, and where the columns are."""
 
 import json
 import re
@@ -22,22 +22,22 @@ from news_platform.rss.ledger.tables import (
 )
 
 Cell = str | int | float | bool
-
 Request = dict[str, Any]
+"""One request of a batchUpdate, as the Sheets API defines it."""
 
-# Stands at the end of a cell that was cut, so that nobody takes it for the whole text.
+# Ends a truncated cell, so that no reader takes it for the whole text.
 CUT_MARK = " …[cut]"
 
-# Neither XML nor a sheet's cell can hold these; a tab and a line end are fine.
+# Neither XML nor a spreadsheet cell can hold these characters; tabs and line ends are allowed.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Tab:
-    """One tab: its name and columns, and the table of the ledger that it shows.
+    """One tab: its name and columns, and the ledger table it shows.
 
-    `key` is the ledger's key; `key_column` is the column that bears it, or None where rows are
-    only ever added. `edited` names the columns whose owner is the admin.
+    `key` is the key of the ledger table; `key_column` is the column that holds it, or None where
+    rows are only appended. `edited` names the columns that admins may change.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Tab:
     key: str
     key_column: str | None
     edited: tuple[str, ...] = ()
-    # The number by which rows grow newer; None: every book shows all rows, however old.
+    # The column that grows with newer rows; None: every spreadsheet shows all rows.
     order: str | None = None
 
 
@@ -87,14 +87,14 @@ TABS = (
 )
 
 
-def cell_of(value: object, *, limit: int) -> Cell:
-    """Return what a cell shows: numbers as such, moments and lists as text, nothing as ''."""
+def to_cell(value: object, *, limit: int) -> Cell:
+    """Return a ledger value as a cell: numbers stay, times and lists become text, None is ''."""
     if isinstance(value, bool | int | float):
         return value
-    return cut(_text_of(value), limit)
+    return truncate(_to_text(value), limit)
 
 
-def _text_of(value: object) -> str:
+def _to_text(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, datetime):
@@ -104,8 +104,9 @@ def _text_of(value: object) -> str:
     return _UNPRINTABLE.sub("", str(value))
 
 
-def cut(text: str, limit: int) -> str:
-    """Cut a text to so many UTF-16 units, as sheets count them, and mark the cut."""
+def truncate(text: str, limit: int) -> str:
+    """Truncate a text to `limit` UTF-16 units, as spreadsheets count, and append the mark."""
+    # A character is at most two units, so short texts need no encoding.
     if len(text) * 2 <= limit:
         return text
     units = text.encode("utf-16-le")
@@ -116,36 +117,36 @@ def cut(text: str, limit: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """The place of each of our columns in a tab; `missing` ones are added right of `width`."""
+class ColumnLayout:
+    """The positions of our columns in a tab; `missing` ones are added to the right of `width`."""
 
-    places: dict[str, int]
+    positions: dict[str, int]
     width: int
     missing: tuple[str, ...] = ()
     header: tuple[str, ...] = ()
 
 
-def layout_of(tab: Tab, header: Sequence[Cell], *, before: Sequence[str] = ()) -> Layout:
-    """Read a header row; `before` is what it said after the last sync.
+def parse_header(tab: Tab, header: Sequence[Cell], *, before: Sequence[str] = ()) -> ColumnLayout:
+    """Parse a header row; `before` is the header after the last sync.
 
-    A column of ours that is gone while a new name stands in the row was renamed: writing on would
-    fill a second column beside it, so this is an error, as is a column that stands there twice.
+    If one of our columns is gone and an unknown name is there, the column was renamed. Writing on
+    would fill a second column next to it, so this is an error, as is a duplicate column.
     """
     names = [str(cell).strip() for cell in header]
-    _refuse_doubles(tab, names)
-    places = {name: names.index(name) for name in tab.columns if name in names}
-    missing = tuple(name for name in tab.columns if name not in places)
-    _refuse_renamed(tab, names, missing=missing, before=before)
+    _reject_duplicates(tab, names)
+    positions = {name: names.index(name) for name in tab.columns if name in names}
+    missing = tuple(name for name in tab.columns if name not in positions)
+    _reject_renamed(tab, names, missing=missing, before=before)
     if any(names) and tab.key_column in missing:
         raise InputError(
-            f"tab {tab.name!r} has no column {tab.key_column!r}, so its rows cannot be told apart: "
-            "undo the change, or delete the tab to have it made anew",
+            f"tab {tab.name!r} has no column {tab.key_column!r}, which identifies its rows: "
+            "undo the change, or delete the tab so that it is created again",
             thing=tab.name,
         )
-    return Layout(places, len(names), missing, tuple(names))
+    return ColumnLayout(positions, len(names), missing, tuple(names))
 
 
-def _refuse_doubles(tab: Tab, names: Sequence[str]) -> None:
+def _reject_duplicates(tab: Tab, names: Sequence[str]) -> None:
     for name in tab.columns:
         if names.count(name) > 1:
             raise InputError(
@@ -154,7 +155,7 @@ def _refuse_doubles(tab: Tab, names: Sequence[str]) -> None:
             )
 
 
-def _refuse_renamed(
+def _reject_renamed(
     tab: Tab, names: Sequence[str], *, missing: Sequence[str], before: Sequence[str]
 ) -> None:
     lost = [name for name in missing if name in before]
@@ -162,42 +163,44 @@ def _refuse_renamed(
     if lost and new:
         raise InputError(
             f"tab {tab.name!r}: column {lost[0]!r} is gone and {new[0]!r} is new: "
-            f"if it was renamed, name it {lost[0]!r} again",
+            f"if it was renamed, rename it back to {lost[0]!r}",
             thing=tab.name,
         )
 
 
-def column_letter(place: int) -> str:
-    """Return the letters of a column, counted from 0: 0 is A, 26 is AA."""
+def column_letter(index: int) -> str:
+    """Return the letters of a column by its index: 0 is A, 26 is AA."""
     letters = ""
-    place += 1
-    while place:
-        place, rest = divmod(place - 1, 26)
+    index += 1
+    while index:
+        index, rest = divmod(index - 1, 26)
         letters = chr(ord("A") + rest) + letters
     return letters
 
 
-def quoted(title: str) -> str:
-    """Return a tab's title as A1 ranges want it."""
+def quote_title(title: str) -> str:
+    """Quote a tab's title for an A1 range."""
     return "'" + title.replace("'", "''") + "'"
 
 
 def key_text(cell: Cell) -> str:
-    """Return a key as the ledger writes it: a sheet may give back 7.0 for 7."""
+    """Return a key as the ledger writes it; a spreadsheet may return 7.0 for 7."""
     if isinstance(cell, float) and cell.is_integer():
         return str(int(cell))
     return str(cell).strip()
 
 
-def cells_request(sheet_id: int, row_index: int, place: int, cells: Sequence[Cell]) -> Request:
-    """Return the request that writes cells side by side."""
-    start = {"sheetId": sheet_id, "rowIndex": row_index, "columnIndex": place}
+def cells_request(
+    sheet_id: int, row_index: int, column_index: int, cells: Sequence[Cell]
+) -> Request:
+    """Return the request that writes adjacent cells of one row."""
+    start = {"sheetId": sheet_id, "rowIndex": row_index, "columnIndex": column_index}
     rows = [{"values": [cell_data(cell) for cell in cells]}]
     return {"updateCells": {"start": start, "rows": rows, "fields": "userEnteredValue"}}
 
 
 def cell_data(cell: Cell) -> Request:
-    """Return a cell as the value it is: a text is never read as a formula, a date or a number."""
+    """Return a typed cell value, so that a text is never read as a formula, date or number."""
     if isinstance(cell, bool):
         return {"userEnteredValue": {"boolValue": cell}}
     if isinstance(cell, str):

@@ -1,4 +1,9 @@
-"""One batch of the outbox against the book as it is now: where rows stand, what to change."""
+"""Turn one batch of the outbox into a single batchUpdate against the spreadsheet as it is now.
+
+A batchUpdate is applied whole or not at all, and the id of a piece of developer metadata is unique
+in its spreadsheet. Each batch starts by creating metadata with its own id, its fence. So Google
+rejects a second copy of the batch as a whole, however late it arrives.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,26 +11,26 @@ from itertools import groupby
 
 from news_platform.errors import ConfigError
 from news_platform.rss.sheets.edits import as_row, feed_key
-from news_platform.rss.sheets.ensure import Known, PlacedTab, read_placed
-from news_platform.rss.sheets.google import FENCE_KEY, Book, BookState
-from news_platform.rss.sheets.outbox import Intent, OutRow
+from news_platform.rss.sheets.ensure import KnownTabs, LocatedTab, locate_tabs
+from news_platform.rss.sheets.google import FENCE_KEY, Spreadsheet, SpreadsheetState
+from news_platform.rss.sheets.outbox import Intent, OutboxRow
 from news_platform.rss.sheets.tabs import (
     FEEDS_TAB,
     Cell,
-    Layout,
+    ColumnLayout,
     Request,
     Tab,
     cell_data,
     cells_request,
     column_letter,
     key_text,
-    quoted,
+    quote_title,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """The requests of one call, and what they will have done."""
+class SheetUpdate:
+    """The requests of one call, and how many rows they append and update."""
 
     requests: tuple[Request, ...]
     appended: int
@@ -34,107 +39,119 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Positions:
-    """The row of every key of a tab, counted from 0; of two rows with one key the first counts."""
+class RowPositions:
+    """The row index of every key of a tab, header 0; of duplicate keys the first row counts."""
 
     rows: Mapping[str, int]
-    doubled: int = 0
+    duplicates: int = 0
 
 
-def build_batch(
-    book: Book,
+def build_update(
+    spreadsheet: Spreadsheet,
     intent: Intent,
     *,
-    state: BookState,
-    known: Known,
+    state: SpreadsheetState,
+    known: KnownTabs,
     old_fences: Sequence[int],
     max_cells: int,
-) -> Batch:
-    """Resolve each row of the intent to its place and build the requests."""
+) -> SheetUpdate:
+    """Look up the position of each row of the intent and build the requests.
+
+    Positions are looked up at every write because people sort and filter tabs.
+    """
     wanted = {row.tab for row in intent.rows}
-    placed = [item for item in read_placed(book, state, known) if item.tab.name in wanted]
-    positions = _read_positions(book, placed)
+    located = [tab for tab in locate_tabs(spreadsheet, state, known) if tab.tab.name in wanted]
+    all_positions = _fetch_positions(spreadsheet, located)
     requests = [fence_request(intent.fence, intent.token), *unfence_requests(old_fences)]
     appended = 0
-    for item, places in zip(placed, positions, strict=True):
+    for item, positions in zip(located, all_positions, strict=True):
         rows = [row for row in intent.rows if row.tab == item.tab.name]
-        new = [row for row in rows if row.key not in places.rows]
-        _refuse_full_book(book, state, item, len(new), max_cells=max_cells)
-        requests += _updates(item, rows, places)
+        new = [row for row in rows if row.key not in positions.rows]
+        _reject_full_spreadsheet(spreadsheet, state, item, len(new), max_cells=max_cells)
+        requests += _updates(item, rows, positions)
         if new:
             requests.append(
                 append_request(item.tab, new, sheet_id=item.sheet.sheet_id, layout=item.layout)
             )
         appended += len(new)
-    doubled = sum(places.doubled for places in positions)
-    return Batch(tuple(requests), appended, len(intent.rows) - appended, doubled)
+    duplicates = sum(positions.duplicates for positions in all_positions)
+    return SheetUpdate(tuple(requests), appended, len(intent.rows) - appended, duplicates)
 
 
-def _updates(item: PlacedTab, rows: Sequence[OutRow], places: Positions) -> list[Request]:
+def _updates(item: LocatedTab, rows: Sequence[OutboxRow], positions: RowPositions) -> list[Request]:
     return [
         request
         for row in rows
-        if row.key in places.rows
+        if row.key in positions.rows
         for request in update_requests(
             item.tab,
             row,
             sheet_id=item.sheet.sheet_id,
-            row_index=places.rows[row.key],
+            row_index=positions.rows[row.key],
             layout=item.layout,
         )
     ]
 
 
-def _read_positions(book: Book, placed: Sequence[PlacedTab]) -> list[Positions]:
-    keyed = [item for item in placed if item.tab.key_column]
-    columns = iter(book.read([_key_range(item) for item in keyed]))
+def _fetch_positions(spreadsheet: Spreadsheet, located: Sequence[LocatedTab]) -> list[RowPositions]:
+    keyed = [item for item in located if item.tab.key_column]
+    columns = iter(spreadsheet.fetch_values([_key_range(item) for item in keyed]))
     return [
-        positions_of(item, next(columns)) if item.tab.key_column else Positions({})
-        for item in placed
+        row_positions(item, next(columns)) if item.tab.key_column else RowPositions({})
+        for item in located
     ]
 
 
-def positions_of(item: PlacedTab, rows: Sequence[Sequence[Cell]]) -> Positions:
-    """Read the keys of a tab, header first."""
+def row_positions(item: LocatedTab, rows: Sequence[Sequence[Cell]]) -> RowPositions:
+    """Return the positions of a tab's keys; the first row is the header."""
     found: dict[str, int] = {}
-    doubled = 0
+    duplicates = 0
     for row_index, cells in enumerate(rows[1:], 1):
         key = _key_of(item, cells)
         if key and found.setdefault(key, row_index) != row_index:
-            doubled += 1
-    return Positions(found, doubled)
+            duplicates += 1
+    return RowPositions(found, duplicates)
 
 
-def _key_range(item: PlacedTab) -> str:
-    """Return the range that tells the keys; an admin's new feed has none yet, but an address."""
-    title = quoted(item.sheet.title)
+def _key_range(item: LocatedTab) -> str:
+    """Return the range that holds the keys of a tab.
+
+    Feeds is read whole: a row that an admin adds has a URL but no key yet.
+    """
+    title = quote_title(item.sheet.title)
     if item.tab is FEEDS_TAB:
         return title
-    letter = column_letter(item.layout.places[item.tab.key_column or ""])
+    letter = column_letter(item.layout.positions[item.tab.key_column or ""])
     return f"{title}!{letter}:{letter}"
 
 
-def _key_of(item: PlacedTab, cells: Sequence[Cell]) -> str | None:
+def _key_of(item: LocatedTab, cells: Sequence[Cell]) -> str | None:
     if item.tab is FEEDS_TAB:
         row = as_row(cells, item.layout)
         return feed_key(row) if any(row.values()) else None
     return key_text(cells[0]) if cells else None
 
 
-def _refuse_full_book(
-    book: Book, state: BookState, item: PlacedTab, new: int, *, max_cells: int
+def _reject_full_spreadsheet(
+    spreadsheet: Spreadsheet,
+    state: SpreadsheetState,
+    item: LocatedTab,
+    new: int,
+    *,
+    max_cells: int,
 ) -> None:
     cells = sum(sheet.rows * sheet.columns for sheet in state.sheets)
     if cells + new * item.sheet.columns > max_cells:
         raise ConfigError(
-            f"book {book.id!r} is nearly full: {cells:,} of 10,000,000 cells; "
-            "set SPREADSHEET_ID or SPREADSHEET_TITLE to a new book, which begins with the newest",
-            thing=book.id,
+            f"spreadsheet {spreadsheet.id!r} is nearly full: {cells:,} of 10,000,000 cells; "
+            "set SPREADSHEET_ID or SPREADSHEET_TITLE to a new spreadsheet, "
+            "which starts with the newest rows",
+            thing=spreadsheet.id,
         )
 
 
 def fence_request(fence: int, token: str) -> Request:
-    """Return the request that can succeed once."""
+    """Return the request that Google accepts only once."""
     metadata = {
         "metadataId": fence,
         "metadataKey": FENCE_KEY,
@@ -151,8 +168,10 @@ def unfence_requests(fences: Iterable[int]) -> list[Request]:
     return [{"deleteDeveloperMetadata": {"dataFilter": lookup}} for lookup in lookups]
 
 
-def append_request(tab: Tab, rows: Sequence[OutRow], *, sheet_id: int, layout: Layout) -> Request:
-    """Return the request that adds rows after the last one; foreign columns stay empty."""
+def append_request(
+    tab: Tab, rows: Sequence[OutboxRow], *, sheet_id: int, layout: ColumnLayout
+) -> Request:
+    """Return the request that appends rows; columns that people added stay empty."""
     return {
         "appendCells": {
             "sheetId": sheet_id,
@@ -163,33 +182,33 @@ def append_request(tab: Tab, rows: Sequence[OutRow], *, sheet_id: int, layout: L
 
 
 def update_requests(
-    tab: Tab, row: OutRow, *, sheet_id: int, row_index: int, layout: Layout
+    tab: Tab, row: OutboxRow, *, sheet_id: int, row_index: int, layout: ColumnLayout
 ) -> list[Request]:
-    """Return the requests that write our columns of one row, each run of columns by itself.
+    """Return the requests that write our columns of one row, one per run of adjacent columns.
 
-    The admin's columns are left out where the ledger has nothing new to say.
+    The admins' columns are left out if the ledger's value did not change since the last write.
     """
     cells = dict(zip(tab.columns, row.cells, strict=True))
-    told = {name: cell for name, cell in cells.items() if row.shown.get(name) != cell}
+    changed = {name for name, cell in cells.items() if row.last_written.get(name) != cell}
     names = {
-        place: name
-        for name, place in layout.places.items()
-        if name in told or name not in tab.edited
+        index: name
+        for name, index in layout.positions.items()
+        if name in changed or name not in tab.edited
     }
     return [
-        cells_request(sheet_id, row_index, run[0], [cells[names[place]] for place in run])
-        for run in _runs(sorted(names))
+        cells_request(sheet_id, row_index, run[0], [cells[names[index]] for index in run])
+        for run in _adjacent_runs(sorted(names))
     ]
 
 
-def _full_row(tab: Tab, row: OutRow, layout: Layout) -> list[Request]:
+def _full_row(tab: Tab, row: OutboxRow, layout: ColumnLayout) -> list[Request]:
     cells: Mapping[int, Cell] = {
-        layout.places[name]: cell for name, cell in zip(tab.columns, row.cells, strict=True)
+        layout.positions[name]: cell for name, cell in zip(tab.columns, row.cells, strict=True)
     }
-    return [cell_data(cells.get(place, "")) for place in range(max(cells) + 1)]
+    return [cell_data(cells.get(index, "")) for index in range(max(cells) + 1)]
 
 
-def _runs(places: Sequence[int]) -> list[list[int]]:
-    """Split ascending numbers where one is left out."""
-    grouped = groupby(enumerate(places), key=lambda item: item[1] - item[0])
-    return [[place for _, place in group] for _, group in grouped]
+def _adjacent_runs(indexes: Sequence[int]) -> list[list[int]]:
+    """Split ascending numbers into runs of consecutive ones."""
+    grouped = groupby(enumerate(indexes), key=lambda item: item[1] - item[0])
+    return [[index for _, index in group] for _, group in grouped]

@@ -13,11 +13,11 @@ import sqlalchemy as sa
 from news_platform.rss import pipeline
 from news_platform.rss.discovery.discover import DiscoveryReport, discover_feeds
 from news_platform.rss.options import DiscoveryOptions
-from news_platform.rss.sheets.access import Access, Timing
-from news_platform.rss.sheets.google import Book, open_book
+from news_platform.rss.sheets.access import CallTiming, SheetAccess
+from news_platform.rss.sheets.google import Spreadsheet, open_spreadsheet
 from news_platform.rss.sheets.outbox import CELL_LIMIT
-from news_platform.rss.sheets.sync import SyncOptions, SyncReport, Writer, run_sync, sync
-from news_platform.rss.sheets.tabs import TABS, Cell, Tab, cell_of
+from news_platform.rss.sheets.sync import SheetWriter, SyncOptions, SyncReport, run_sync, sync
+from news_platform.rss.sheets.tabs import TABS, Cell, Tab, to_cell
 from news_platform_tests.emulators.relay import Service, serve
 from news_platform_tests.emulators.sheets import changes
 from news_platform_tests.emulators.sheets.grid import Sheet
@@ -43,23 +43,23 @@ class FakeTime:
 
 
 @dataclass(slots=True)
-class Desk:
+class SheetHarness:
     """What a test of the sheet works at."""
 
     engine: sa.Engine
     emulator: SheetsEmulator
     time: FakeTime
-    access: Access
+    access: SheetAccess
     options: SyncOptions = field(default_factory=SyncOptions)
     # What the web answers to discovery.
     web: dict[str, object] = field(default_factory=dict)
 
     @property
-    def timing(self) -> Timing:
-        return Timing(self.time.clock, self.time.sleep, timeout_seconds=10.0)
+    def timing(self) -> CallTiming:
+        return CallTiming(self.time.clock, self.time.sleep, timeout_seconds=10.0)
 
-    def open(self) -> Book:
-        return open_book(self.access, self.timing)
+    def open(self) -> Spreadsheet:
+        return open_spreadsheet(self.access, self.timing)
 
     def run_sync(self, owner: str = "desk") -> SyncReport:
         """Sync as the asset and the command do."""
@@ -72,11 +72,11 @@ class Desk:
             discover=self.discover,
         )
 
-    def sync(self, owner: str = "desk", *, book: Book | None = None) -> SyncReport:
+    def sync(self, owner: str = "desk", *, book: Spreadsheet | None = None) -> SyncReport:
         """Sync once, with the book given or newly opened."""
         now, sleep = self.time.now, self.time.sleep
         book = book or self.open()
-        return sync(Writer(self.engine, book, owner, now, sleep, self.discover, self.options))
+        return sync(SheetWriter(self.engine, book, owner, now, sleep, self.discover, self.options))
 
     def discover(self, urls: Sequence[str]) -> DiscoveryReport:
         """Look at addresses in a web of this desk's own."""
@@ -128,7 +128,7 @@ def ledger_rows(engine: sa.Engine, tab: Tab) -> list[dict[str, Cell]]:
         rows = connection.execute(sa.select(*columns).order_by(tab.table.c[tab.key])).all()
     return [
         {
-            name: cell_of(value, limit=CELL_LIMIT)
+            name: to_cell(value, limit=CELL_LIMIT)
             for name, value in zip(tab.columns, row, strict=True)
         }
         for row in rows
@@ -154,12 +154,12 @@ def _told(rows: list[dict[str, Cell]]) -> Iterator[tuple[tuple[str, Cell], ...]]
 
 
 @contextmanager
-def open_desk(
+def open_harness(
     engine: sa.Engine, *, before: Callable[[SheetsEmulator], Service] | None = None
-) -> Iterator[Desk]:
+) -> Iterator[SheetHarness]:
     """Serve an empty emulator, or what stands before it, and sit down."""
     time = FakeTime()
     emulator = SheetsEmulator(clock=time.clock)
     with serve(before(emulator) if before else emulator) as url:
-        access = Access(service_account_key(url), spreadsheet_title="Desk", endpoint=url)
-        yield Desk(engine, emulator, time, access)
+        access = SheetAccess(service_account_key(url), spreadsheet_title="Desk", endpoint=url)
+        yield SheetHarness(engine, emulator, time, access)

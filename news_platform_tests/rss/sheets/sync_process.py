@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from news_platform.rss.discovery.discover import DiscoveryReport
-from news_platform.rss.sheets.access import Access, Timing
-from news_platform.rss.sheets.google import open_book
-from news_platform.rss.sheets.sync import SyncOptions, Writer, sync
+from news_platform.rss.sheets.access import CallTiming, SheetAccess
+from news_platform.rss.sheets.google import open_spreadsheet
+from news_platform.rss.sheets.sync import SheetWriter, SyncOptions, sync
 from news_platform.storage.sql.engine import open_engine
 
 
@@ -23,12 +23,12 @@ def _discover(urls: Sequence[str]) -> DiscoveryReport:
 
 def main(ledger_url: str, endpoint: str, key_file: str, owner: str, max_rows: str) -> None:
     """Sync once."""
-    access = Access(key_file, spreadsheet_title="Desk", endpoint=endpoint)
-    book = open_book(access, Timing(time.monotonic, _blink, calls=1_000_000, tries=40))
+    access = SheetAccess(key_file, spreadsheet_title="Desk", endpoint=endpoint)
+    book = open_spreadsheet(access, CallTiming(time.monotonic, _blink, calls=1_000_000, tries=40))
     # A lease that is over when it is taken: nobody waits for the dead, and writers may meet.
     options = SyncOptions(max_rows=int(max_rows), lease_seconds=-60.0, tries=60)
     engine = open_engine(ledger_url)
-    sync(Writer(engine, book, owner, lambda: datetime.now(UTC), _blink, _discover, options))
+    sync(SheetWriter(engine, book, owner, lambda: datetime.now(UTC), _blink, _discover, options))
 
 
 if __name__ == "__main__":

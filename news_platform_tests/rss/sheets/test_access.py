@@ -6,8 +6,8 @@ from traceback import format_exception
 import pytest
 
 from news_platform.errors import ConfigError
-from news_platform.rss.sheets.access import Access, Timing, sheets_access
-from news_platform.rss.sheets.google import open_book
+from news_platform.rss.sheets.access import CallTiming, SheetAccess, sheets_access
+from news_platform.rss.sheets.google import open_spreadsheet
 from news_platform.settings import SheetsSettings
 from news_platform_tests.emulators.sheets.server import (
     SheetsEmulator,
@@ -16,7 +16,7 @@ from news_platform_tests.emulators.sheets.server import (
 )
 
 KEY = "key.json"
-TIMING = Timing(lambda: 0.0, lambda _: None)
+TIMING = CallTiming(lambda: 0.0, lambda _: None)
 
 
 def test_without_a_book_the_workbook_is_the_view() -> None:
@@ -25,7 +25,7 @@ def test_without_a_book_the_workbook_is_the_view() -> None:
 
 def test_a_book_is_reached_by_its_id_or_by_its_title_at_an_endpoint() -> None:
     by_id = SheetsSettings(service_account=KEY, spreadsheet_id="b")
-    assert sheets_access(by_id) == Access(KEY, spreadsheet_id="b")
+    assert sheets_access(by_id) == SheetAccess(KEY, spreadsheet_id="b")
     found = sheets_access(
         SheetsSettings(service_account=KEY, spreadsheet_title="T", endpoint="http://127.0.0.1:1")
     )
@@ -40,22 +40,22 @@ def test_a_book_without_an_account_names_the_missing_setting() -> None:
 @pytest.mark.parametrize("key", ["/no/such/file.json", "{not json", '{"type": "other"}'])
 def test_a_key_that_cannot_be_read_names_its_setting(key: str) -> None:
     with pytest.raises(ConfigError, match="GOOGLE_SERVICE_ACCOUNT_JSON"):
-        open_book(Access(key, spreadsheet_id="b"), TIMING)
+        open_spreadsheet(SheetAccess(key, spreadsheet_id="b"), TIMING)
 
 
 def test_a_key_in_another_coding_is_not_shown() -> None:
     key = b64encode(b'{"private_key": "PLANTED"}' * 100).decode()
     with pytest.raises(ConfigError, match="GOOGLE_SERVICE_ACCOUNT_JSON") as caught:
-        open_book(Access(key, spreadsheet_id="b"), TIMING)
+        open_spreadsheet(SheetAccess(key, spreadsheet_id="b"), TIMING)
     told = "".join(format_exception(caught.value))
     assert key[:40] not in told and "File name too long" in told
 
 
 def test_a_book_that_does_not_exist_names_its_setting() -> None:
     with sheets_server(SheetsEmulator()) as url:
-        access = Access(service_account_key(url), spreadsheet_id="none", endpoint=url)
+        access = SheetAccess(service_account_key(url), spreadsheet_id="none", endpoint=url)
         with pytest.raises(ConfigError, match="SPREADSHEET_ID='none'"):
-            open_book(access, TIMING)
+            open_spreadsheet(access, TIMING)
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_no_more_is_asked_of_google_than_the_book_needs(
     emulator = SheetsEmulator()
     emulator.new_book("News")
     with sheets_server(emulator) as url:
-        open_book(Access(service_account_key(url), **by, endpoint=url), TIMING)
+        open_spreadsheet(SheetAccess(service_account_key(url), **by, endpoint=url), TIMING)
     assert {scope.rpartition("/")[2] for scope in emulator.scopes} == scopes
 
 
 def test_the_key_is_never_shown() -> None:
-    assert KEY not in repr(Access(KEY, spreadsheet_id="b"))
+    assert KEY not in repr(SheetAccess(KEY, spreadsheet_id="b"))

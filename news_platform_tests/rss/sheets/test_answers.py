@@ -9,12 +9,12 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.errors import ConfigError
-from news_platform.rss.sheets.calls import Doubt, Refused
+from news_platform.rss.sheets.calls import ChangeRejected, OutcomeUnknown
 from news_platform_tests.emulators.relay import Answer, Request
 from news_platform_tests.emulators.sheets.faults import Fault
 from news_platform_tests.emulators.sheets.server import SheetsEmulator
 from news_platform_tests.rss.ledger_rows import add_article, add_feed
-from news_platform_tests.rss.sheets.harness import Desk, differences, open_desk
+from news_platform_tests.rss.sheets.harness import SheetHarness, differences, open_harness
 
 HTML = b"<!DOCTYPE html><html><head><title>Error 502</title></head><body>" + b"x" * 5_000
 
@@ -70,127 +70,135 @@ def garbler() -> Garbler:
 
 
 @pytest.fixture
-def desk(sqlite_ledger: sa.Engine, garbler: Garbler) -> Iterator[Desk]:
+def harness(sqlite_ledger: sa.Engine, garbler: Garbler) -> Iterator[SheetHarness]:
     def before(emulator: SheetsEmulator) -> Garbler:
         garbler.emulator = emulator
         return garbler
 
     add_feed(sqlite_ledger, "https://outlet.example/feed")
     add_article(sqlite_ledger)
-    with open_desk(sqlite_ledger, before=before) as desk:
-        yield desk
+    with open_harness(sqlite_ledger, before=before) as harness:
+        yield harness
 
 
 @pytest.mark.parametrize("is_applied", [True, False], ids=["applied", "lost"])
 @pytest.mark.parametrize("name", GARBAGE)
 def test_garbage_in_answer_to_a_change_leaves_every_row_once(
-    desk: Desk, garbler: Garbler, name: str, is_applied: bool
+    harness: SheetHarness, garbler: Garbler, name: str, is_applied: bool
 ) -> None:
-    desk.sync()
-    add_article(desk.engine)
+    harness.sync()
+    add_article(harness.engine)
     garbler.place, garbler.is_applied = "POST /v4/spreadsheets/", is_applied
     garbler.garbage = iter([GARBAGE[name]])
-    desk.sync()
+    harness.sync()
     assert garbler.garbled == 1
-    assert differences(desk.engine, desk.book) == {}
-    assert [row["row_id"] for row in desk.rows("Raw")] == [1, 2]
+    assert differences(harness.engine, harness.book) == {}
+    assert [row["row_id"] for row in harness.rows("Raw")] == [1, 2]
 
 
 @pytest.mark.parametrize("place", ["GET /v4/spreadsheets/book-1", "/values:batchGet"])
 @pytest.mark.parametrize("name", GARBAGE)
 def test_a_read_is_made_again_until_it_is_answered(
-    desk: Desk, garbler: Garbler, name: str, place: str
+    harness: SheetHarness, garbler: Garbler, name: str, place: str
 ) -> None:
     garbler.place, garbler.garbage = place, iter([GARBAGE[name]] * 2)
-    desk.sync()
+    harness.sync()
     assert garbler.garbled == 2
-    assert differences(desk.engine, desk.book) == {}
+    assert differences(harness.engine, harness.book) == {}
 
 
 @pytest.mark.parametrize("place", ["/drive/v3/files", "/token"])
 @pytest.mark.parametrize("name", ["html 502", "empty 200", "half a document", "null", "cut off"])
 def test_garbage_while_the_book_is_opened_makes_no_second_one(
-    desk: Desk, garbler: Garbler, name: str, place: str
+    harness: SheetHarness, garbler: Garbler, name: str, place: str
 ) -> None:
     garbler.place, garbler.garbage = place, iter([GARBAGE[name]])
-    desk.sync()
+    harness.sync()
     assert garbler.garbled == 1
-    assert [book.title for book in desk.emulator.books.values()] == ["Desk"]
-    assert differences(desk.engine, desk.book) == {}
+    assert [book.title for book in harness.emulator.books.values()] == ["Desk"]
+    assert differences(harness.engine, harness.book) == {}
 
 
 @pytest.mark.parametrize("place", ["POST /v4/", "GET /v4/", "GET /drive/", "/token"])
 def test_a_server_that_stays_broken_is_named_in_one_short_line(
-    desk: Desk, garbler: Garbler, place: str
+    harness: SheetHarness, garbler: Garbler, place: str
 ) -> None:
     garbler.place, garbler.is_applied = place, False
     garbler.garbage = repeat(GARBAGE["html 502"])
-    with pytest.raises(Doubt) as caught:
-        desk.sync()
+    with pytest.raises(OutcomeUnknown) as caught:
+        harness.sync()
     assert "502" in str(caught.value) and len(str(caught.value)) < 300
     assert "\n" not in str(caught.value)
 
 
-def test_a_refused_key_is_told_from_a_token_server_in_trouble(desk: Desk, garbler: Garbler) -> None:
+def test_a_refused_key_is_told_from_a_token_server_in_trouble(
+    harness: SheetHarness, garbler: Garbler
+) -> None:
     said = {"error": "invalid_grant", "error_description": "Invalid JWT Signature."}
     body = json.dumps(said).encode()
     garbler.place, garbler.garbage = "/token", repeat(Answer(400, {}, body, len(body)))
-    with pytest.raises(ConfigError, match=r"refuses the service account: .*invalid_grant"):
-        desk.sync()
+    with pytest.raises(ConfigError, match=r"rejected the service account: .*invalid_grant"):
+        harness.sync()
 
 
 @pytest.mark.parametrize("status", [400, 413])
 def test_a_page_that_refuses_is_a_refusal_and_not_tried_again(
-    desk: Desk, garbler: Garbler, status: int
+    harness: SheetHarness, garbler: Garbler, status: int
 ) -> None:
-    desk.sync()
-    add_article(desk.engine)
+    harness.sync()
+    add_article(harness.engine)
     garbler.place, garbler.is_applied = ":batchUpdate", False
     garbler.garbage = repeat(answer(status, b"<html>Request Entity Too Large"))
-    with pytest.raises(Refused, match="Request Entity Too Large"):
-        desk.sync()
+    with pytest.raises(ChangeRejected, match="Request Entity Too Large"):
+        harness.sync()
     assert garbler.garbled == 1
 
 
 @pytest.mark.parametrize("reason", ["rateLimitExceeded", "userRateLimitExceeded"])
 def test_drives_own_way_to_say_over_quota_is_waited_out(
-    desk: Desk, garbler: Garbler, reason: str
+    harness: SheetHarness, garbler: Garbler, reason: str
 ) -> None:
     errors = [{"domain": "usageLimits", "reason": reason, "message": "Rate Limit Exceeded"}]
     said = {"error": {"code": 403, "message": "Rate Limit Exceeded", "errors": errors}}
     garbler.place, garbler.is_applied = "/drive/v3/files", False
     garbler.garbage = iter([answer(403, json.dumps(said).encode())] * 3)
-    assert desk.sync().quota_waits == 3
-    assert differences(desk.engine, desk.book) == {}
+    assert harness.sync().quota_waits == 3
+    assert differences(harness.engine, harness.book) == {}
 
 
 @pytest.mark.parametrize("code", [408, 409])
-def test_a_change_that_was_given_up_is_made_again(desk: Desk, garbler: Garbler, code: int) -> None:
-    desk.sync()
-    add_article(desk.engine)
+def test_a_change_that_was_given_up_is_made_again(
+    harness: SheetHarness, garbler: Garbler, code: int
+) -> None:
+    harness.sync()
+    add_article(harness.engine)
     said = {"error": {"code": code, "message": "The operation was aborted.", "status": "ABORTED"}}
     garbler.place, garbler.is_applied = ":batchUpdate", False
     garbler.garbage = iter([answer(code, json.dumps(said).encode())])
-    assert desk.sync().doubts == 1
-    assert differences(desk.engine, desk.book) == {}
+    assert harness.sync().doubts == 1
+    assert differences(harness.engine, harness.book) == {}
 
 
 @pytest.mark.parametrize("fault", ["over_quota", "before", "after", "late"])
-def test_a_fault_while_the_book_is_created_makes_one_book(desk: Desk, fault: Fault) -> None:
-    desk.emulator.faults.planned_drive.append(fault)
-    desk.emulator.faults.latest = 1
+def test_a_fault_while_the_book_is_created_makes_one_book(
+    harness: SheetHarness, fault: Fault
+) -> None:
+    harness.emulator.faults.planned_drive.append(fault)
+    harness.emulator.faults.latest = 1
     if fault == "before":
-        with pytest.raises(Doubt, match=r"no book 'Desk' yet.*the next sync looks for it first"):
-            desk.sync()
-    desk.sync()
-    assert desk.emulator.faults.happened == {fault: 1}
-    assert len(desk.emulator.books) == 1
-    assert differences(desk.engine, desk.book) == {}
+        with pytest.raises(
+            OutcomeUnknown, match=r"no spreadsheet 'Desk' yet.*the next sync looks for it first"
+        ):
+            harness.sync()
+    harness.sync()
+    assert harness.emulator.faults.happened == {fault: 1}
+    assert len(harness.emulator.books) == 1
+    assert differences(harness.engine, harness.book) == {}
 
 
-def test_tabs_that_cannot_be_made_are_an_error_that_says_why(desk: Desk) -> None:
-    desk.emulator.new_book("Desk")
-    desk.emulator.faults.planned.extend(["before"] * 50)
-    with pytest.raises(Doubt, match="503: The service is currently unavailable"):
-        desk.sync()
-    assert desk.time.seconds > 30
+def test_tabs_that_cannot_be_made_are_an_error_that_says_why(harness: SheetHarness) -> None:
+    harness.emulator.new_book("Desk")
+    harness.emulator.faults.planned.extend(["before"] * 50)
+    with pytest.raises(OutcomeUnknown, match="503: The service is currently unavailable"):
+        harness.sync()
+    assert harness.time.seconds > 30

@@ -13,10 +13,10 @@ import requests
 import sqlalchemy as sa
 
 from news_platform.rss.discovery.discover import DiscoveryReport
-from news_platform.rss.sheets.access import Access, Timing
-from news_platform.rss.sheets.calls import OverQuota
-from news_platform.rss.sheets.google import Book, open_book
-from news_platform.rss.sheets.sync import SyncReport, Writer, sync
+from news_platform.rss.sheets.access import CallTiming, SheetAccess
+from news_platform.rss.sheets.calls import QuotaExceeded
+from news_platform.rss.sheets.google import Spreadsheet, open_spreadsheet
+from news_platform.rss.sheets.sync import SheetWriter, SyncReport, sync
 from news_platform.rss.sheets.tabs import TABS
 from news_platform_tests.rss.ledger_rows import NOW, add_articles
 from news_platform_tests.rss.sheets.harness import ledger_rows
@@ -27,7 +27,7 @@ class Remote:
     """An emulator elsewhere; who sleeps here moves its clock, so nobody waits."""
 
     engine: sa.Engine
-    access: Access
+    access: SheetAccess
     fault_url: str
     seconds: float = 0.0
 
@@ -40,13 +40,13 @@ class Remote:
         self.seconds += seconds
         self.order("POST", "/clock", advance_seconds=seconds)
 
-    def open(self) -> Book:
-        timing = Timing(lambda: self.seconds, self.sleep, timeout_seconds=1.0)
-        return open_book(self.access, timing)
+    def open(self) -> Spreadsheet:
+        timing = CallTiming(lambda: self.seconds, self.sleep, timeout_seconds=1.0)
+        return open_spreadsheet(self.access, timing)
 
     def sync(self) -> SyncReport:
         return sync(
-            Writer(
+            SheetWriter(
                 self.engine,
                 self.open(),
                 "remote",
@@ -57,7 +57,7 @@ class Remote:
         )
 
     def shown_keys(self, tab: str) -> list[object]:
-        [rows] = self.open().read([f"{tab}!A2:A"])
+        [rows] = self.open().fetch_values([f"{tab}!A2:A"])
         return [row[0] for row in rows]
 
 
@@ -68,7 +68,7 @@ def remote(sqlite_ledger: sa.Engine, tmp_path: Path) -> Iterator[Remote]:
     with subprocess.Popen([*command, "--key", str(key)], stdout=subprocess.PIPE) as server:
         assert server.stdout is not None
         url, fault_url = (server.stdout.readline().decode().strip() for _ in range(2))
-        access = Access(str(key), spreadsheet_title="Desk", endpoint=url)
+        access = SheetAccess(str(key), spreadsheet_title="Desk", endpoint=url)
         yield Remote(sqlite_ledger, access, fault_url)
         server.kill()
 
@@ -87,7 +87,7 @@ def test_a_window_without_end_is_an_error_and_the_next_sync_goes_on(remote: Remo
     remote.sync()
     add_articles(remote.engine, [{} for _ in range(5)])
     remote.order("PUT", "/faults", over_quota_seconds=86_400)
-    with pytest.raises(OverQuota, match="Quota exceeded"):
+    with pytest.raises(QuotaExceeded, match="Quota exceeded"):
         remote.sync()
     remote.order("DELETE", "/faults")
     remote.sync()

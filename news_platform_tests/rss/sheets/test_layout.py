@@ -3,28 +3,35 @@
 import pytest
 
 from news_platform.errors import InputError
-from news_platform.rss.sheets.tabs import TABS, Cell, column_letter, key_text, layout_of, quoted
+from news_platform.rss.sheets.tabs import (
+    TABS,
+    Cell,
+    column_letter,
+    key_text,
+    parse_header,
+    quote_title,
+)
 
 CONFIG = TABS[4]
 
 
 def test_a_full_header_gives_every_column_its_place() -> None:
-    layout = layout_of(CONFIG, ["mine", "value", "key", "updated_at"])
-    assert layout.places == {"key": 2, "value": 1, "updated_at": 3}
+    layout = parse_header(CONFIG, ["mine", "value", "key", "updated_at"])
+    assert layout.positions == {"key": 2, "value": 1, "updated_at": 3}
     assert (layout.missing, layout.width) == ((), 4)
 
 
 def test_an_empty_tab_lacks_all_columns() -> None:
-    assert layout_of(CONFIG, []).missing == CONFIG.columns
+    assert parse_header(CONFIG, []).missing == CONFIG.columns
 
 
 def test_a_missing_column_is_to_be_added() -> None:
-    assert layout_of(CONFIG, ["key", "value"]).missing == ("updated_at",)
+    assert parse_header(CONFIG, ["key", "value"]).missing == ("updated_at",)
 
 
 def test_a_foreign_column_that_was_there_before_hides_no_loss() -> None:
     before = ("key", "value", "updated_at", "mine")
-    assert layout_of(CONFIG, ["key", "value", "mine"], before=before).missing == ("updated_at",)
+    assert parse_header(CONFIG, ["key", "value", "mine"], before=before).missing == ("updated_at",)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +46,7 @@ def test_a_header_that_cannot_be_trusted_is_an_error(
     header: list[Cell], before: tuple[str, ...], message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        layout_of(CONFIG, header, before=before)
+        parse_header(CONFIG, header, before=before)
 
 
 @pytest.mark.parametrize(
@@ -55,4 +62,4 @@ def test_a_key_is_read_as_the_ledger_writes_it(cell: Cell, key: str) -> None:
 
 
 def test_a_title_with_a_quote_is_quoted() -> None:
-    assert quoted("Editor's pick") == "'Editor''s pick'"
+    assert quote_title("Editor's pick") == "'Editor''s pick'"

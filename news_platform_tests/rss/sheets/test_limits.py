@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
-from news_platform.rss.sheets.calls import Refused
+from news_platform.rss.sheets.calls import ChangeRejected
 from news_platform.rss.sheets.sync import SyncOptions
 from news_platform_tests.rss.ledger_rows import (
     add_article,
@@ -15,7 +15,7 @@ from news_platform_tests.rss.ledger_rows import (
     change_article,
     change_articles,
 )
-from news_platform_tests.rss.sheets.harness import Desk, differences, open_desk
+from news_platform_tests.rss.sheets.harness import SheetHarness, differences, open_harness
 
 MINUTES_A_DAY = 24 * 60
 # The schedule's rhythm: a sync every ten minutes, a poll every hour, work every five minutes.
@@ -25,41 +25,41 @@ ADVISED_BYTES = 2_000_000
 
 
 @pytest.fixture
-def desk(sqlite_ledger: sa.Engine) -> Iterator[Desk]:
+def harness(sqlite_ledger: sa.Engine) -> Iterator[SheetHarness]:
     add_feed(sqlite_ledger, "https://outlet.example/feed")
-    with open_desk(sqlite_ledger) as desk:
-        yield desk
+    with open_harness(sqlite_ledger) as harness:
+        yield harness
 
 
-def test_the_quota_is_kept_without_a_single_refusal(desk: Desk) -> None:
-    desk.options = SyncOptions(max_rows=5)
-    add_articles(desk.engine, [{} for _ in range(150)])
-    report = desk.sync()
-    assert desk.emulator.writes.refused == desk.emulator.reads.refused == 0
-    assert report.quota_waits > 0 and desk.time.seconds > 60
+def test_the_quota_is_kept_without_a_single_refusal(harness: SheetHarness) -> None:
+    harness.options = SyncOptions(max_rows=5)
+    add_articles(harness.engine, [{} for _ in range(150)])
+    report = harness.sync()
+    assert harness.emulator.writes.refused == harness.emulator.reads.refused == 0
+    assert report.quota_waits > 0 and harness.time.seconds > 60
 
 
-def live_a_day(desk: Desk, *, articles: int) -> int:
+def live_a_day(harness: SheetHarness, *, articles: int) -> int:
     """Find and read so many articles over a day by the schedules' rhythm; return the syncs."""
     polls, works = MINUTES_A_DAY // POLL_MINUTES, MINUTES_A_DAY // WORK_MINUTES
     waiting: list[int] = []
     # Opened once: to read the account's key 144 times would take half of the test.
-    book, syncs = desk.open(), 0
+    book, syncs = harness.open(), 0
     for minute in range(0, MINUTES_A_DAY, WORK_MINUTES):
         if minute % POLL_MINUTES == 0:
             done = minute // POLL_MINUTES
             found = articles * (done + 1) // polls - articles * done // polls
-            waiting += add_articles(desk.engine, [{"status": "pending"} for _ in range(found)])
-            _count(desk, "poll", new_articles=found, feeds_not_modified=20)
+            waiting += add_articles(harness.engine, [{"status": "pending"} for _ in range(found)])
+            _count(harness, "poll", new_articles=found, feeds_not_modified=20)
         read, waiting = _split(waiting, -(-articles // works))
-        change_articles(desk.engine, read, status="stored", clean_text="word " * 600)
-        _count(desk, "work", stored=len(read))
+        change_articles(harness.engine, read, status="stored", clean_text="word " * 600)
+        _count(harness, "work", stored=len(read))
         if minute % SYNC_MINUTES == 0:
-            desk.sync(book=book)
+            harness.sync(book=book)
             syncs += 1
-        desk.time.sleep(WORK_MINUTES * 60)
-    change_articles(desk.engine, waiting, status="stored", clean_text="word " * 600)
-    desk.sync(book=book)
+        harness.time.sleep(WORK_MINUTES * 60)
+    change_articles(harness.engine, waiting, status="stored", clean_text="word " * 600)
+    harness.sync(book=book)
     return syncs + 1
 
 
@@ -67,20 +67,20 @@ def _split(ids: list[int], count: int) -> tuple[list[int], list[int]]:
     return ids[:count], ids[count:]
 
 
-def _count(desk: Desk, stage: str, **metrics: int) -> None:
-    with write_transaction(desk.engine) as change:
-        note_metrics(change, stage, metrics, now=desk.time.now())
+def _count(harness: SheetHarness, stage: str, **metrics: int) -> None:
+    with write_transaction(harness.engine) as change:
+        note_metrics(change, stage, metrics, now=harness.time.now())
 
 
 def test_a_whole_day_of_5000_articles_uses_at_most_a_twentieth_of_the_write_quota(
-    desk: Desk,
+    harness: SheetHarness,
 ) -> None:
-    syncs = live_a_day(desk, articles=5_000)
+    syncs = live_a_day(harness, articles=5_000)
     assert syncs == MINUTES_A_DAY // SYNC_MINUTES + 1
-    assert differences(desk.engine, desk.book) == {} and len(desk.rows("Raw")) == 5_000
-    assert desk.emulator.writes.used <= 0.05 * desk.emulator.writes_per_minute * MINUTES_A_DAY
-    assert desk.emulator.writes.refused == desk.emulator.reads.refused == 0
-    assert desk.emulator.faults.happened == {}
+    assert differences(harness.engine, harness.book) == {} and len(harness.rows("Raw")) == 5_000
+    assert harness.emulator.writes.used <= 0.05 * harness.emulator.writes_per_minute * MINUTES_A_DAY
+    assert harness.emulator.writes.refused == harness.emulator.reads.refused == 0
+    assert harness.emulator.faults.happened == {}
 
 
 @pytest.mark.parametrize(
@@ -88,38 +88,40 @@ def test_a_whole_day_of_5000_articles_uses_at_most_a_twentieth_of_the_write_quot
     ["x" * 6_000, "خبر " * 1_500, "新闻" * 3_000, "😀" * 3_000],
     ids=["latin", "rtl", "cjk", "emoji"],
 )
-def test_batches_are_cut_by_their_bytes_on_the_wire(desk: Desk, text: str) -> None:
-    desk.emulator.max_request_bytes = ADVISED_BYTES
-    add_articles(desk.engine, [{"clean_text": text} for _ in range(450)])
-    assert desk.sync().batches > 2
+def test_batches_are_cut_by_their_bytes_on_the_wire(harness: SheetHarness, text: str) -> None:
+    harness.emulator.max_request_bytes = ADVISED_BYTES
+    add_articles(harness.engine, [{"clean_text": text} for _ in range(450)])
+    assert harness.sync().batches > 2
     # Neither refused for being too large, nor cut so small that calls are wasted.
-    assert ADVISED_BYTES / 2 < desk.emulator.largest_request_bytes <= ADVISED_BYTES
-    assert differences(desk.engine, desk.book) == {}
+    assert ADVISED_BYTES / 2 < harness.emulator.largest_request_bytes <= ADVISED_BYTES
+    assert differences(harness.engine, harness.book) == {}
 
 
-def test_updates_between_foreign_columns_stay_below_what_google_refuses(desk: Desk) -> None:
-    ids = add_articles(desk.engine, [{} for _ in range(1_000)])
-    desk.sync()
-    raw = desk.sheet("Raw")
+def test_updates_between_foreign_columns_stay_below_what_google_refuses(
+    harness: SheetHarness,
+) -> None:
+    ids = add_articles(harness.engine, [{} for _ in range(1_000)])
+    harness.sync()
+    raw = harness.sheet("Raw")
     for place in range(len(raw.rows[0]) - 1, 0, -1):
         span = {"sheetId": raw.sheet_id, "dimension": "COLUMNS", "startIndex": place}
-        desk.by_hand({"insertDimension": {"range": {**span, "endIndex": place + 1}}})
-    change_articles(desk.engine, ids, clean_text="خبر " * 200)
-    assert desk.sync().updated == 1_000
-    assert desk.emulator.largest_request_bytes <= desk.emulator.max_request_bytes
-    assert {row["clean_text"] for row in desk.rows("Raw")} == {"خبر " * 200}
+        harness.by_hand({"insertDimension": {"range": {**span, "endIndex": place + 1}}})
+    change_articles(harness.engine, ids, clean_text="خبر " * 200)
+    assert harness.sync().updated == 1_000
+    assert harness.emulator.largest_request_bytes <= harness.emulator.max_request_bytes
+    assert {row["clean_text"] for row in harness.rows("Raw")} == {"خبر " * 200}
 
 
 def test_a_row_that_alone_is_too_large_is_refused_by_name_and_nothing_is_written(
-    desk: Desk,
+    harness: SheetHarness,
 ) -> None:
-    desk.sync()
-    desk.emulator.max_request_bytes = 40_000
-    add_article(desk.engine, clean_text="x" * 45_000)
-    with pytest.raises(Refused, match="payload size exceeds the limit: 40000 bytes"):
-        desk.sync()
-    assert desk.rows("Raw") == []
-    desk.emulator.max_request_bytes = ADVISED_BYTES
-    change_article(desk.engine, 1, title="Changed meanwhile")
-    desk.sync()
-    assert differences(desk.engine, desk.book) == {}
+    harness.sync()
+    harness.emulator.max_request_bytes = 40_000
+    add_article(harness.engine, clean_text="x" * 45_000)
+    with pytest.raises(ChangeRejected, match="payload size exceeds the limit: 40000 bytes"):
+        harness.sync()
+    assert harness.rows("Raw") == []
+    harness.emulator.max_request_bytes = ADVISED_BYTES
+    change_article(harness.engine, 1, title="Changed meanwhile")
+    harness.sync()
+    assert differences(harness.engine, harness.book) == {}

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from news_platform.rss.sheets.tabs import CUT_MARK, TABS, Cell, cell_of, cut
+from news_platform.rss.sheets.tabs import CUT_MARK, TABS, Cell, to_cell, truncate
 
 
 @pytest.mark.parametrize(
@@ -26,22 +26,22 @@ from news_platform.rss.sheets.tabs import CUT_MARK, TABS, Cell, cell_of, cut
     ],
 )
 def test_a_value_becomes_a_cell(value: object, cell: Cell) -> None:
-    assert cell_of(value, limit=100) == cell
-    assert type(cell_of(value, limit=100)) is type(cell)
+    assert to_cell(value, limit=100) == cell
+    assert type(to_cell(value, limit=100)) is type(cell)
 
 
 @pytest.mark.parametrize("length", [49_999, 50_000])
 def test_a_text_within_the_limit_is_left_alone(length: int) -> None:
-    assert cut("x" * length, 50_000) == "x" * length
+    assert truncate("x" * length, 50_000) == "x" * length
 
 
 def test_a_longer_text_is_cut_to_the_limit_and_marked() -> None:
-    shown = cut("x" * 60_000, 50_000)
+    shown = truncate("x" * 60_000, 50_000)
     assert len(shown) == 50_000 and shown.endswith(CUT_MARK)
 
 
 def test_a_cut_counts_as_sheets_do_and_splits_no_character() -> None:
-    shown = cut("😀" * 60, 100)
+    shown = truncate("😀" * 60, 100)
     assert len(shown.encode("utf-16-le")) // 2 <= 100
     assert shown.removesuffix(CUT_MARK) == "😀" * 46
 

@@ -1,1 +1,1 @@
-"""Research files in, robots and sitemap facts of every domain out."""
+"""Survey researched domains: read research files, store robots.txt and sitemap facts per domain."""

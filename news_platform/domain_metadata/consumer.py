@@ -1,7 +1,8 @@
-"""One consumer of the domain queue: claims messages, surveys their domains, settles what it did.
+"""Consume the domain queue: claim messages, survey their domains, store and settle the results.
 
-Any number may work on one batch at once. A consumer that dies loses nothing: its leases expire, and
-a domain it finished but did not settle is recognised by its success marker.
+Any number of consumers may work on one batch at the same time. If a consumer dies, nothing is lost:
+its leases expire, and a domain that it stored but did not settle is recognised by its success
+marker.
 """
 
 import asyncio
@@ -31,87 +32,44 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import PoliteFetcher
 from news_platform.web.retry_after import parse_retry_after
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
-_GATHER_SECONDS = 0.02
-# A turn is to stay far shorter than a lease, also where every write waits for the disk.
-_MOST_AT_ONCE = 16
-
-
-class GroupedWriter(Generic[T]):
-    """At most `threads` turns at once, each on a thread of the running loop's own pool."""
-
-    def __init__(self, write: Callable[[Sequence[T]], None], *, threads: int) -> None:
-        self._write = write
-        self._idle = threads
-        self._waiting: list[tuple[T, asyncio.Future[None]]] = []
-        self._gathering = False
-
-    async def store(self, result: T) -> None:
-        """Return once the result is stored; raise what kept its turn from that."""
-        loop = asyncio.get_running_loop()
-        stored: asyncio.Future[None] = loop.create_future()
-        self._waiting.append((result, stored))
-        if not self._gathering:
-            self._gathering = True
-            loop.call_later(_GATHER_SECONDS, self._start)
-        await stored
-
-    def _start(self) -> None:
-        self._gathering = False
-        loop = asyncio.get_running_loop()
-        while self._idle and self._waiting:
-            share = min(-(-len(self._waiting) // self._idle), _MOST_AT_ONCE)
-            taken, self._waiting = self._waiting[:share], self._waiting[share:]
-            self._idle -= 1
-            turn = loop.run_in_executor(None, self._write, [result for result, _ in taken])
-            turn.add_done_callback(partial(self._finish, [stored for _, stored in taken]))
-
-    def _finish(self, waiters: Sequence[asyncio.Future[None]], turn: asyncio.Future[None]) -> None:
-        error = turn.exception()
-        for stored in waiters:
-            if stored.done():
-                continue  # nobody waits for it any more
-            if error is not None:
-                stored.set_exception(error)
-            else:
-                stored.set_result(None)
-        self._idle += 1
-        self._start()
-
-
-P = ParamSpec("P")
-
 _SLOWEST_KEPT = 10
-# One transaction for many finished domains; a crash before it costs a look at their markers.
+# Settle this many domains in one transaction. After a crash before it, the next consumer reads the
+# success markers of those domains instead of surveying them again.
 _SETTLED_AT_ONCE = 64
 # How often an idle consumer looks for messages that others gave back or let expire.
 _POLL_SECONDS = 1.0
 _SHORTEST_PAUSE_SECONDS = 0.02
+# Results that finish within this time are written by one thread.
+_GATHER_SECONDS = 0.02
+# One group must take far less time than a lease, even if every write waits for the disk.
+_MAX_GROUP = 16
 
 
 @dataclass(frozen=True, slots=True)
 class SurveyOptions:
-    """How a consumer works: how much at once, how often again, how long a claim lasts."""
+    """How a consumer works: concurrency, retries, leases and writers."""
 
     fetch: SurveyFetchOptions = field(default_factory=SurveyFetchOptions)
     concurrency: int = 64
     max_tries: int = 3
-    # Longer than a negative DNS answer is remembered, so that a retry asks anew.
+    # Longer than the resolver caches a negative answer (30 s), so that a retry asks DNS again.
     retry_seconds: float = 45.0
-    # A server that wants to be left alone longer than this is left to the next run.
+    # A domain whose Retry-After is longer than this is left to the next run.
     max_retry_seconds: float = 600.0
     lease_seconds: float = 60.0
-    # How many results are stored at once: few suffice for a disk, a bucket lets each of them wait.
+    # Threads that store results: a disk needs few; in a bucket each write waits for the network.
     local_writers: int = 4
     remote_writers: int = 32
-    # Above any sum of timeouts; only a long crawl-delay with many sitemaps gets here.
+    # More than all timeouts together; only a long crawl-delay with many sitemaps reaches it.
     domain_seconds: float = 900.0
 
 
 @dataclass(slots=True)
 class SurveyReport:
-    """What a consumer did; `outcomes` are those of the whole batch, the rest this run's."""
+    """Counts of a survey run; `outcomes` covers the whole batch, the other fields this run."""
 
     batch: str
     surveyed: int = 0
@@ -125,10 +83,10 @@ class SurveyReport:
 
 @dataclass(frozen=True, slots=True)
 class SurveyContext:
-    """What a consumer works with.
+    """The resources of a consumer.
 
-    `worker` is a name that no other consumer has. `clock` dates the facts, `seconds` (since the
-    epoch) times leases and retries: the first may stand still, the second never does.
+    `worker` is a name that no other consumer has. `clock` dates the facts and may stand still;
+    `seconds` (since the epoch) times leases and retries and must advance.
     """
 
     queue: DomainQueue
@@ -140,7 +98,7 @@ class SurveyContext:
 
 
 class Consumer:
-    """One run over one batch."""
+    """Survey one batch in one run."""
 
     def __init__(
         self, batch: PartitionInfo, *, context: SurveyContext, options: SurveyOptions
@@ -159,13 +117,13 @@ class Consumer:
         self.report = SurveyReport(batch.key)
 
     async def run(self) -> SurveyReport:
-        """Work until every message of the batch is settled, by us or by somebody else."""
-        # The queue has a thread of its own: a lease must not expire behind a hundred uploads.
+        """Work until every message of the batch is settled by this or another consumer."""
+        # Queue calls have their own thread, so that no lease expires behind a hundred uploads.
         with ThreadPoolExecutor(1, thread_name_prefix="domain-queue") as self._queue_thread:
             try:
                 await self._run()
             except ExceptionGroup as group:
-                raise _first(group) from group
+                raise _first_cause(group) from group
         self.report.slowest = nlargest(_SLOWEST_KEPT, self.report.slowest, key=itemgetter(1))
         for (bot, policy), count in sorted(self._policies.items()):
             self.report.ai_policies.setdefault(bot, {})[policy] = count
@@ -188,7 +146,7 @@ class Consumer:
         self.report.outcomes = await self._call_queue(queue.outcomes, self._batch.key)
 
     async def _has_claims(self) -> bool:
-        """Wait until there is a message to work on, or say that the batch is done."""
+        """Wait until a message is claimed; return False once the batch has none left."""
         while not self._claimed:
             self._claimed.extend(await self._call_queue(self._claim))
             if self._claimed:
@@ -205,10 +163,10 @@ class Consumer:
             await asyncio.sleep(min(max(pause, _SHORTEST_PAUSE_SECONDS), _POLL_SECONDS))
         return True
 
-    async def _call_queue(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Ask the queue, on its own thread."""
+    async def _call_queue(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a method of the queue on the queue's own thread."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._queue_thread, partial(question, *args, **kwargs))
+        return await loop.run_in_executor(self._queue_thread, partial(method, *args, **kwargs))
 
     async def _work(self, claim: MessageClaim) -> None:
         if not await self._is_held(claim):
@@ -223,8 +181,8 @@ class Consumer:
         wait_seconds = self._wait_before_retry(claim, surveyed)
         if wait_seconds is not None:
             self.report.retries += 1
-            due_at, word = self._context.seconds() + wait_seconds, surveyed.outcome.name
-            await self._call_queue(self._context.queue.postpone, claim, due_at=due_at, outcome=word)
+            due_at, name = self._context.seconds() + wait_seconds, surveyed.outcome.name
+            await self._call_queue(self._context.queue.postpone, claim, due_at=due_at, outcome=name)
         elif await self._publish(claim, surveyed):
             self._count(surveyed)
             final = surveyed.outcome.status == "final"
@@ -245,7 +203,7 @@ class Consumer:
         return None
 
     async def _publish(self, claim: MessageClaim, surveyed: SurveyResult) -> bool:
-        """Write the result, unless somebody else has taken the domain over meanwhile."""
+        """Write the result unless another consumer has claimed the domain in the meantime."""
         held = await self._is_held(claim)
         if held:
             await self._writers.store(surveyed)
@@ -256,16 +214,16 @@ class Consumer:
             write_result(self._context.store, surveyed, batch=self._batch, stored=self._stored)
 
     async def _is_held(self, claim: MessageClaim) -> bool:
-        """Say whether a claim is still ours; a fresh one surely is."""
-        # The margin stands for clocks that differ and for the writing itself.
-        surely_until = claim.leased_until - self._options.lease_seconds / 3
+        """Return whether this consumer still holds a claim."""
+        # A fresh claim needs no query. The margin covers clock differences and the write itself.
+        held_until = claim.leased_until - self._options.lease_seconds / 3
         now = self._context.seconds()
-        return now <= surely_until or await self._call_queue(
+        return now <= held_until or await self._call_queue(
             self._context.queue.holds, claim, now=now
         )
 
     async def _was_finished(self, claim: MessageClaim) -> bool:
-        """Recognise a domain that was finished by a consumer who died before settling it."""
+        """Settle a domain whose results were stored by a consumer that died before settling it."""
         domain = claim.message.registrable_domain
         if claim.attempt == 1 and sanitized_domain(domain) not in self._stored:
             return False
@@ -278,7 +236,7 @@ class Consumer:
         return True
 
     def _wait_before_retry(self, claim: MessageClaim, surveyed: SurveyResult) -> float | None:
-        """Return the seconds until the next try of this run, None when this was the last."""
+        """Return the seconds until this run's next try, or None if it makes no further one."""
         options = self._options
         if surveyed.outcome.status != "retry" or claim.tries >= options.max_tries:
             return None
@@ -326,8 +284,55 @@ class Consumer:
             self.report.slowest = nlargest(_SLOWEST_KEPT, self.report.slowest, key=itemgetter(1))
 
 
-def _first(error: Exception) -> Exception:
-    """Return what went wrong first; the tasks beside it were only cancelled."""
+def _first_cause(error: Exception) -> Exception:
+    """Return the first error of nested groups; the other tasks were only cancelled by it."""
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     return error
+
+
+class GroupedWriter(Generic[T]):
+    """Write results in groups, on at most `threads` threads of the running loop's executor.
+
+    Handing one result to a thread costs more CPU than producing it, and switching between threads
+    costs more again, so results that finish within 20 ms are written together.
+    """
+
+    def __init__(self, write: Callable[[Sequence[T]], None], *, threads: int) -> None:
+        self._write = write
+        self._idle = threads
+        self._waiting: list[tuple[T, asyncio.Future[None]]] = []
+        self._gathering = False
+
+    async def store(self, result: T) -> None:
+        """Return once the result is stored; raise the error that its group met."""
+        loop = asyncio.get_running_loop()
+        stored: asyncio.Future[None] = loop.create_future()
+        self._waiting.append((result, stored))
+        if not self._gathering:
+            self._gathering = True
+            loop.call_later(_GATHER_SECONDS, self._start)
+        await stored
+
+    def _start(self) -> None:
+        self._gathering = False
+        loop = asyncio.get_running_loop()
+        while self._idle and self._waiting:
+            # An equal share for every idle thread, rounded up.
+            share = min(-(-len(self._waiting) // self._idle), _MAX_GROUP)
+            taken, self._waiting = self._waiting[:share], self._waiting[share:]
+            self._idle -= 1
+            group = loop.run_in_executor(None, self._write, [result for result, _ in taken])
+            group.add_done_callback(partial(self._finish, [stored for _, stored in taken]))
+
+    def _finish(self, waiters: Sequence[asyncio.Future[None]], group: asyncio.Future[None]) -> None:
+        error = group.exception()
+        for stored in waiters:
+            if stored.done():
+                continue  # its waiter was cancelled
+            if error is not None:
+                stored.set_exception(error)
+            else:
+                stored.set_result(None)
+        self._idle += 1
+        self._start()

@@ -1,4 +1,4 @@
-"""What is asked of one host: its robots.txt, a sitemap, the children of an index."""
+"""Fetch and parse what one host serves: its robots.txt, a sitemap, the children of an index."""
 
 import asyncio
 import codecs
@@ -18,30 +18,30 @@ from news_platform.web.robots import MAX_BYTES, Robots
 
 Clock = Callable[[], datetime]
 
-# TLS that fails and a closed port 443 mean the same: this site speaks http only.
+# A TLS failure and a closed port 443 both mean that the site offers plain HTTP only.
 _NO_TLS = frozenset({"tls", "refused"})
-# Parsing more than this would hold up everybody else's answers.
+# Parsing a larger sitemap on the event loop would delay all other responses.
 _PARSE_INLINE_BYTES = 128 * 1024
 _WEB = ("https://", "http://")
-# Pages that come instead of rules, XHTML and the errors of object stores among them.
+# How a page begins that is served instead of rules, including XHTML and object store errors.
 _MARKUP = (b"<!doctype", b"<html", b"<head", b"<body", b"<?xml", b"<!--")
 
 
 @dataclass(frozen=True, slots=True)
 class SurveyFetchOptions:
-    """How much we ask of a domain; `user_agent` is the token its robots.txt may name."""
+    """Limits of what is fetched per domain; `user_agent` is the token that robots.txt may name."""
 
     user_agent: str = "NewsPlatformBot"
     max_sitemap_bytes: int = 50 * 1024 * 1024
     max_sitemaps_tried: int = 3
     max_children: int = 10
-    # Children are asked for one by one, and no more once they have taken this long.
+    # Children are fetched one by one; after this time the remaining ones are skipped.
     children_seconds: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class HostRobots:
-    """A host's robots.txt: the facts, its rules, and its bytes when there was a file."""
+    """A host's robots.txt: the facts, its rules, and its bytes if there is a file."""
 
     facts: RobotsFacts
     rules: Robots
@@ -51,7 +51,7 @@ class HostRobots:
 
 @dataclass(frozen=True, slots=True)
 class FoundSitemap:
-    """A sitemap: the facts, and its bytes as they are to be stored."""
+    """A sitemap: the facts, the bytes to store, and the URLs of its children."""
 
     facts: SitemapFacts
     body: bytes | None = None
@@ -62,7 +62,7 @@ class FoundSitemap:
 async def fetch_robots(
     host: str, *, fetcher: PoliteFetcher, clock: Clock, user_agent: str
 ) -> HostRobots:
-    """Ask a host for its robots.txt, by http once when https is not to be had."""
+    """Fetch the robots.txt of a host, over HTTP if HTTPS is not available."""
     site = f"[{host}]" if ":" in host else host
     answer = await _robots_at(f"https://{site}/robots.txt", host=host, fetcher=fetcher, clock=clock)
     if answer.facts.error in _NO_TLS:
@@ -128,7 +128,7 @@ async def fetch_sitemap(
     clock: Clock,
     options: SurveyFetchOptions,
 ) -> FoundSitemap:
-    """Ask for one sitemap and read it."""
+    """Fetch one sitemap and parse it."""
     facts = SitemapFacts(url=url, found_by=found_by, fetched_at=clock())
     try:
         response = await fetcher.fetch(url, max_body_bytes=options.max_sitemap_bytes)
@@ -142,7 +142,7 @@ async def fetch_sitemap(
     return FoundSitemap(facts, retry_after=response.headers.get("retry-after"))
 
 
-async def _read_sitemap(asked: SitemapFacts, response: Response) -> FoundSitemap:
+async def _read_sitemap(requested: SitemapFacts, response: Response) -> FoundSitemap:
     body = response.body
     gzipped = body.startswith(b"\x1f\x8b")
     if response.truncated:
@@ -152,9 +152,9 @@ async def _read_sitemap(asked: SitemapFacts, response: Response) -> FoundSitemap
     else:
         sitemap, stored = _read(body, response.final_url)
     facts = SitemapFacts(
-        url=asked.url,
-        found_by=asked.found_by,
-        fetched_at=asked.fetched_at,
+        url=requested.url,
+        found_by=requested.found_by,
+        fetched_at=requested.fetched_at,
         final_url=response.final_url,
         status_code=response.status,
         exists=True,
@@ -183,7 +183,7 @@ def _read(body: bytes, url: str) -> tuple[Sitemap, bytes | None]:
 async def count_children(
     found: FoundSitemap, *, fetcher: PoliteFetcher, options: SurveyFetchOptions
 ) -> None:
-    """Ask for the first children of an index and add their pages to its count."""
+    """Fetch the first children of an index and add their URLs to its count."""
     clock = asyncio.get_running_loop().time
     stop_at = clock() + options.children_seconds
     for url in found.children[: options.max_children]:

@@ -1,10 +1,12 @@
-"""Domains that the crawl has newly seen, offered to the survey as research files of our own.
+"""Write research files ourselves, for domains new in the crawl and for domains to survey again.
 
-They lie in batches `zz|ccnews|DAY`, one for each day on which domains were first seen.
+Domains that the crawl has newly seen go to batches `zz|ccnews|DAY`, one per day on which domains
+were first seen. Domains to survey again go to a batch of a later day; the results of the earlier
+survey stay, so that the policies of the two days can be compared.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from io import BytesIO
@@ -19,40 +21,39 @@ from news_platform.errors import InputError
 from news_platform.storage.objects.store import ObjectStore
 
 CATALOG_PATH = "domain_catalog/part-0.parquet"
+# The crawl gives no country: `zz` is a code that ISO 3166 leaves to private use.
 COUNTRY, CATEGORY = "zz", "ccnews"
 
 
 @dataclass(frozen=True, slots=True)
 class SeedReport:
-    """How many domains were newly offered, and in which files."""
+    """How many domains were written to research files, and the paths of those files."""
 
     domains: int
     files: tuple[str, ...]
 
 
-def seed_from_catalog(catalog: pl.DataFrame, *, store: ObjectStore, per_day: int) -> SeedReport:
-    """Write a research file for each day whose new domains are not offered yet.
+def read_catalog(store: ObjectStore) -> pl.DataFrame:
+    """Return the columns of the domain catalog that the survey needs."""
+    body = BytesIO(store.read(CATALOG_PATH))
+    return pl.read_parquet(body, columns=["domain", "records", "first_seen"])
 
-    `catalog` has domain, records and first_seen; at most `per_day` domains a day are offered,
-    those with most records first.
+
+def seed_from_catalog(catalog: pl.DataFrame, *, store: ObjectStore, per_day: int) -> SeedReport:
+    """Write one research file per day whose new domains are not in a research file yet.
+
+    `catalog` has the columns domain, records and first_seen. At most `per_day` domains per day are
+    written, those with the most records first.
     """
     domains, files = 0, []
     for day, found in newly_seen(catalog, per_day=per_day).items():
         batch = PartitionInfo.of(COUNTRY, CATEGORY, day)
-        offered = _offered(store, batch)
-        fresh = [domain for domain in found if domain not in offered][
-            : max(0, per_day - len(offered))
-        ]
+        known = _known_domains(store, batch)
+        fresh = [domain for domain in found if domain not in known][: max(0, per_day - len(known))]
         if fresh:
             domains += len(fresh)
-            files.append(import_file(store, batch, name=day, body=research_file(day, fresh)))
+            files.append(import_file(store, batch, name=day, body=catalog_file(batch, fresh)))
     return SeedReport(domains, tuple(files))
-
-
-def read_catalog(store: ObjectStore) -> pl.DataFrame:
-    """Return what the survey needs of the catalog of domains."""
-    body = BytesIO(store.read(CATALOG_PATH))
-    return pl.read_parquet(body, columns=["domain", "records", "first_seen"])
 
 
 def newly_seen(catalog: pl.DataFrame, *, per_day: int) -> dict[str, list[str]]:
@@ -64,17 +65,8 @@ def newly_seen(catalog: pl.DataFrame, *, per_day: int) -> dict[str, list[str]]:
     return {str(day): found for day, found in days.iter_rows()} if per_day > 0 else {}
 
 
-def research_file(day: str, domains: Sequence[str]) -> bytes:
-    """Return a research file that names these domains."""
-    meta = {
-        "dataset_id": f"{CATEGORY}-{day}",
-        "country": COUNTRY,
-        "category": CATEGORY,
-        "discovered_at": day,
-        "research_methods": ["crawl"],
-        "engine": "domain_catalog",
-        "record_count": len(domains),
-    }
+def catalog_file(batch: PartitionInfo, domains: Sequence[str]) -> bytes:
+    """Return a research file that lists domains of the catalog."""
     records = [
         {
             "raw_url": f"https://{domain}/",
@@ -84,44 +76,33 @@ def research_file(day: str, domains: Sequence[str]) -> bytes:
         }
         for domain in domains
     ]
-    return json.dumps({"meta": meta, "records": records}, indent=1).encode()
-
-
-def _offered(store: ObjectStore, batch: PartitionInfo) -> set[str]:
-    return {
-        str(record["normalized_domain"])
-        for seed in iter_seeds(store, batch)
-        for record in _records(store, seed.raw_file_path)
-        if isinstance(record, dict) and "normalized_domain" in record
-    }
-
-
-def _records(store: ObjectStore, path: str) -> list[object]:
-    """Return the records of a file, none of a broken one: it offers nothing, and the queue says."""
-    try:
-        return parse_records(store.read(path), path=path)
-    except InputError:
-        return []
+    return _research_file(
+        batch,
+        records,
+        dataset_id=f"{batch.category}-{batch.date}",
+        method="crawl",
+        engine="domain_catalog",
+    )
 
 
 def write_resurvey_files(
     messages: Iterable[DomainQueueMessage], *, day: date, store: ObjectStore
 ) -> dict[str, str]:
-    """Write a research file for each batch of `day` that these domains belong to.
+    """Write one research file per batch of `day` that these domains belong to.
 
-    Return the files by their batch. Doing it twice writes one file. Raise InputError when a domain
-    was researched on that day or after it: its survey is not to be dated back.
+    Return the paths by batch key. Calling it twice writes one file. Raise InputError if a domain
+    was researched on that day or later, because a survey must not be dated back.
     """
     batches: dict[PartitionInfo, dict[str, DomainQueueMessage]] = {}
     for message in messages:
-        was = message.partition_info
-        if was.date >= day:
-            problem = f"its batch is of {was.date}, give a later day than that"
+        earlier = message.partition_info
+        if earlier.date >= day:
             raise InputError(
-                f"cannot survey {message.registrable_domain!r} again on {day}: {problem}",
+                f"cannot resurvey {message.registrable_domain!r} on {day}: "
+                f"it is in a batch of {earlier.date}; choose a later day",
                 thing=message.registrable_domain,
             )
-        batch = PartitionInfo.of(was.country, was.category, day)
+        batch = PartitionInfo.of(earlier.country, earlier.category, day)
         batches.setdefault(batch, {}).setdefault(message.registrable_domain, message)
     return {
         batch.key: import_file(
@@ -132,26 +113,59 @@ def write_resurvey_files(
 
 
 def resurvey_file(batch: PartitionInfo, messages: Sequence[DomainQueueMessage]) -> bytes:
-    """Return a research file that names the domains of these messages, in order of their names."""
-    meta = {
-        "dataset_id": f"resurvey-{batch.key}",
-        "country": batch.country,
-        "category": batch.category,
-        "discovered_at": str(batch.date),
-        "research_methods": ["resurvey"],
-        "engine": "domain_queue",
-        "record_count": len(messages),
-    }
+    """Return a research file that lists the domains of these messages, sorted by name."""
     ordered = sorted(messages, key=lambda message: message.registrable_domain)
-    records = [_record(message) for message in ordered]
-    return json.dumps({"meta": meta, "records": records}, indent=1).encode()
+    return _research_file(
+        batch,
+        [_resurvey_record(message) for message in ordered],
+        dataset_id=f"resurvey-{batch.key}",
+        method="resurvey",
+        engine="domain_queue",
+    )
 
 
-def _record(message: DomainQueueMessage) -> dict[str, str | None]:
-    known = message.authority != UNKNOWN_AUTHORITY
+def _resurvey_record(message: DomainQueueMessage) -> dict[str, str | None]:
+    is_known = message.authority != UNKNOWN_AUTHORITY
     return {
         "raw_url": message.domain_url,
         "normalized_domain": message.registrable_domain,
-        "source_type": message.authority if known else None,
+        "source_type": message.authority if is_known else None,
         "discovery_method": "resurvey",
     }
+
+
+def _research_file(
+    batch: PartitionInfo,
+    records: Sequence[Mapping[str, str | None]],
+    *,
+    dataset_id: str,
+    method: str,
+    engine: str,
+) -> bytes:
+    meta = {
+        "dataset_id": dataset_id,
+        "country": batch.country,
+        "category": batch.category,
+        "discovered_at": str(batch.date),
+        "research_methods": [method],
+        "engine": engine,
+        "record_count": len(records),
+    }
+    return json.dumps({"meta": meta, "records": records}, indent=1).encode()
+
+
+def _known_domains(store: ObjectStore, batch: PartitionInfo) -> set[str]:
+    return {
+        str(record["normalized_domain"])
+        for seed in iter_seeds(store, batch)
+        for record in _records(store, seed.raw_file_path)
+        if isinstance(record, dict) and "normalized_domain" in record
+    }
+
+
+def _records(store: ObjectStore, path: str) -> list[object]:
+    """Return the records of a file; a broken file has none, and queueing it reports why."""
+    try:
+        return parse_records(store.read(path), path=path)
+    except InputError:
+        return []

@@ -1,4 +1,4 @@
-"""A research record in, a queue message out, or the reason why there is none."""
+"""Turn research records into queue messages, or return the reason why a record has none."""
 
 import ipaddress
 import re
@@ -13,16 +13,18 @@ from news_platform.web.urls import registrable_domain, url_host
 
 UNKNOWN_AUTHORITY = "unknown"
 
+# Letters, digits and hyphens as in RFC 1123, and the underscore that some real hosts use.
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _DOMAIN = re.compile(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})+")
 _WEB_URL = re.compile(r"https?://[^\s/?#]", re.IGNORECASE)
 _PLAIN_URL = re.compile(r"https?://[^\s/?#\\@]+(?:[/?#]|$)", re.IGNORECASE)
+# The authority is part of `domain_id`, whose parts are separated by colons.
 _PLAIN_AUTHORITY = re.compile(r"[^a-z0-9_.-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class DroppedRecord:
-    """A record that cannot be queued; `index` is its place in the file."""
+    """A record that cannot be queued; `index` is its position in the file."""
 
     index: int
     reason: str
@@ -32,10 +34,7 @@ class DroppedRecord:
 def iter_messages(
     records: Iterable[object], *, seed: SeedQueueMessage
 ) -> Iterator[DomainQueueMessage | DroppedRecord]:
-    """Yield a message for each domain the first time it is seen, and what had to be dropped.
-
-    A domain seen again gives nothing: the first record speaks for it.
-    """
+    """Yield one message per domain, from its first record, and the records that were dropped."""
     seen: set[str] = set()
     for index, record in enumerate(records):
         found = message_of(record, seed=seed)
@@ -47,7 +46,7 @@ def iter_messages(
 
 
 def message_of(record: object, *, seed: SeedQueueMessage) -> DomainQueueMessage | str:
-    """Return the message of a record, or the reason why it has none."""
+    """Return the message of a record, or the reason why it is dropped."""
     try:
         known = ResearchRecord.model_validate(record)
     except ValidationError as error:
@@ -71,7 +70,7 @@ def message_of(record: object, *, seed: SeedQueueMessage) -> DomainQueueMessage 
 
 
 def is_domain(name: str) -> bool:
-    """Say whether a name can be asked for: labels of ASCII letters with a dot, or an address."""
+    """Return whether a name can be fetched: ASCII labels with a dot, or an IP address."""
     if _DOMAIN.fullmatch(name):
         return True
     try:
@@ -86,18 +85,18 @@ def _authority(source_type: str | None) -> str:
 
 
 def _domain_url(raw_url: str | None, domain: str) -> str:
-    """Return the address as found when it is one of this domain, else the domain's own.
+    """Return the record's URL if it belongs to this domain, or else the domain's front page.
 
-    Of an address with a password or with characters that no text may hold, only the host is kept.
+    Of a URL with a password or with unprintable characters, only the host is kept.
     """
     url = (raw_url or "").strip()
     if not _WEB_URL.match(url) or registrable_domain(url) != domain:
-        return _front(domain)
+        return _front_page(domain)
     if _PLAIN_URL.match(url) and url.isprintable():
         return url
     host = url_host(url)
-    return _front(host if is_domain(host) else domain)
+    return _front_page(host if is_domain(host) else domain)
 
 
-def _front(host: str) -> str:
+def _front_page(host: str) -> str:
     return f"https://[{host}]/" if ":" in host else f"https://{host}/"

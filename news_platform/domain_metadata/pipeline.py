@@ -1,6 +1,8 @@
-"""Research files in, queue messages out; queue messages in, surveyed domains out.
+"""The survey of domains in two steps: research files to queue messages, messages to stored facts.
 
-Both flows can be repeated at any time: a file accepted or a domain finished is passed over.
+`queue_batch` reads the research files of a batch and puts one message per domain into the queue.
+`survey_batch` surveys every domain of the batch that has no final outcome yet. Both can be repeated
+at any time: accepted files and finished domains are skipped.
 """
 
 import asyncio
@@ -50,16 +52,16 @@ _log = logging.getLogger(__name__)
 
 QUEUE_DATASET = domain_queue.DATASET
 METADATA_DATASET = "domain_metadata"
-# Results wait for the object store, not for us.
+# The threads mostly wait for the object store, so there are more of them than cores.
 _THREADS = 32
-# Python looks for cycles after every 700 objects; a survey makes that many for each domain and next
-# to no cycles. Looking this rarely saves a tenth of its CPU and costs a few megabytes.
+# Python collects cycles after every 700 new objects; a survey creates that many per domain and
+# almost no cycles. Collecting this rarely saves a tenth of its CPU and costs a few megabytes.
 _OBJECTS_BETWEEN_COLLECTIONS = 20_000
 
 
 @dataclass(slots=True)
 class QueueReport:
-    """What queueing a batch did; `failed` gives the reason for each file not taken."""
+    """Counts of queueing a batch; `failed` has the reason for each file that was not accepted."""
 
     batch: str
     files: int = 0
@@ -76,7 +78,7 @@ def queue_batch(
 ) -> QueueReport:
     """Put every domain of the batch's research files into the queue, then mark the files as read.
 
-    A file that cannot be read, or that changed after it was accepted, fails alone.
+    A file that is invalid, or that changed after it was accepted, does not stop the others.
     """
     inputs = batch_fingerprint(store, batch)
     report = QueueReport(batch.key)
@@ -86,7 +88,7 @@ def queue_batch(
             _queue_file(seed, store=store, queue=queue, now=now, report=report)
         except InputError as error:
             report.failed[seed.raw_file_path] = str(error)
-    _log.info("queued %s: %d domains new", batch.key, report.new_domains)
+    _log.info("queued %s: %d new domains", batch.key, report.new_domains)
     write_marker(store, QUEUE_DATASET, batch.key, inputs=inputs, report=asdict(report))
     return report
 
@@ -111,9 +113,10 @@ def _queue_file(
 
 def _check_unchanged(known: AcceptedFile, found: str) -> None:
     if known.sha256 != found:
-        cause = f"sha256 was {known.sha256[:12]}…, is {found[:12]}…; raw files are immutable"
+        cause = f"expected sha256 {known.sha256[:12]}…, found {found[:12]}…"
+        cure = "restore it and import the new content as another file"
         raise InputError(
-            f"changed after it was accepted: {known.path!r}: {cause}", thing=known.path
+            f"{known.path!r} changed after it was accepted: {cause}; {cure}", thing=known.path
         )
 
 
@@ -154,7 +157,7 @@ def survey_over_web(
     worker: str,
     options: SurveyOptions,
 ) -> SurveyReport:
-    """Survey a batch over the real web, for programs without an event loop of their own."""
+    """Survey a batch over HTTP; for callers without an event loop."""
 
     async def go() -> SurveyReport:
         async with WebFetcher(web) as fetcher:
@@ -167,7 +170,7 @@ def survey_over_web(
 
 @contextmanager
 def _infrequent_gc() -> Iterator[None]:
-    """Let the collector of cycles rest, and leave out what was there before, until the end."""
+    """Collect cycles rarely inside the block, and never among the objects that existed before."""
     usual = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, *usual[1:])
@@ -181,12 +184,14 @@ def _infrequent_gc() -> Iterator[None]:
 async def survey_batch(
     batch: PartitionInfo, *, context: SurveyContext, options: SurveyOptions
 ) -> SurveyReport:
-    """Survey every domain of the batch that has no final outcome yet, or has lost a file."""
+    """Survey every domain of the batch that has no final outcome or needs repair."""
     pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="survey")
     asyncio.get_running_loop().set_default_executor(pool)
-    lost = reopen_for_repair(batch, store=context.store, queue=context.queue, now=context.seconds())
-    if lost:
-        _log.warning("files of %d domains of %s are lost: surveying anew", len(lost), batch.key)
+    now = context.seconds()
+    damaged = reopen_for_repair(batch, store=context.store, queue=context.queue, now=now)
+    if damaged:
+        message = "%s: files of %d domains are missing or changed; surveying them again"
+        _log.warning(message, batch.key, len(damaged))
     inputs = queued_inputs(context.store).get(batch.key, fingerprint([]))
     report = await Consumer(batch, context=context, options=options).run()
     _log.info("surveyed %s: %s", batch.key, report.outcomes)
@@ -195,7 +200,7 @@ async def survey_batch(
 
 
 def queued_inputs(store: ObjectStore) -> dict[str, str]:
-    """Return what each batch's survey stands on: the marker of its queue."""
+    """Return the fingerprint of each batch's queue marker, the input of its survey."""
     surveyed, part = read_inputs(store, METADATA_DATASET), content_part(store)
     return {
         key: current_inputs(surveyed.get(key), partial(fingerprint_of, [marker]), part=part)

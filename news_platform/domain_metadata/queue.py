@@ -1,7 +1,8 @@
-"""The domain queue in SQL, the same on SQLite and PostgreSQL: accept, claim, renew, settle.
+"""The durable queue of domains to survey, in SQL: accept, claim, renew and settle messages.
 
-A claim is a lease with a fencing number: whoever lets it expire can settle nothing any more, since
-the next claimer has a higher `attempt`. Times are seconds since the epoch.
+It works the same on SQLite and PostgreSQL. A claim is a lease with a fencing token: a worker whose
+lease was taken over cannot settle the message, because the next claim has a higher `attempt`. Times
+are seconds since the epoch.
 
     ready ──claim──▶ claimed ──settle──▶ done      a final outcome
       ▲                │  │ └──settle──▶ unfinished  given up for this run, reopened by the next
@@ -83,7 +84,7 @@ class AcceptedFile:
 
 @dataclass(frozen=True, slots=True)
 class MessageClaim:
-    """A message in one worker's hands; `tries` counts this run's, this one included."""
+    """A message leased to one worker; `tries` counts the tries of this run, including this one."""
 
     id: int
     attempt: int
@@ -94,7 +95,7 @@ class MessageClaim:
 
 @dataclass(frozen=True, slots=True)
 class SettledClaim:
-    """How a claim ended: `final` leaves the queue, else the next run takes it up again."""
+    """The end of a claim: a `final` outcome is done, any other is retried by the next run."""
 
     claim: MessageClaim
     outcome: str
@@ -103,14 +104,14 @@ class SettledClaim:
 
 @dataclass(frozen=True, slots=True)
 class BatchBacklog:
-    """What is left of a batch: messages not settled, and when the next can be claimed at best."""
+    """The unsettled messages of a batch, and the earliest time at which one can be claimed."""
 
     messages: int
     next_at: float | None
 
 
 class DomainQueue:
-    """The queue of one ledger; methods are transactions and may be called from any thread."""
+    """The queue in a ledger. Each method is one transaction and may be called from any thread."""
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
@@ -118,7 +119,7 @@ class DomainQueue:
     def accept(
         self, file: AcceptedFile, messages: Sequence[DomainQueueMessage], *, at: float
     ) -> int:
-        """Take up a file's messages, all or none; return how many domains are new to the batch."""
+        """Insert all messages of a file; return how many of its domains are new to the batch."""
         rows = [_row(message, at) for message in messages]
         with self._engine.begin() as connection:
             before = self._size(connection, file.batch)
@@ -129,7 +130,7 @@ class DomainQueue:
             return self._size(connection, file.batch) - before
 
     def accepted_file(self, path: str) -> AcceptedFile | None:
-        """Return what is known of a file, None when its domains were never accepted."""
+        """Return the record of a file, or None if it was never accepted."""
         columns = [column for column in FILES.c if column.name != "accepted_at"]
         with read_transaction(self._engine) as connection:
             row = connection.execute(sa.select(*columns).where(FILES.c.path == path)).first()
@@ -138,7 +139,7 @@ class DomainQueue:
     def claim(
         self, batch: str, *, worker: str, limit: int, now: float, lease_seconds: float
     ) -> list[MessageClaim]:
-        """Take up to `limit` messages that are due, then those whose lease has expired."""
+        """Claim up to `limit` messages: first those due, then those with expired leases."""
         due = sa.and_(QUEUE.c.state == "ready", QUEUE.c.due_at <= now)
         term = LeaseTerm(now, lease_seconds, worker)
         rows: list[tuple[Any, ...]] = []
@@ -161,13 +162,14 @@ class DomainQueue:
             renew(connection, _LEASES, held, term=LeaseTerm(now, lease_seconds))
 
     def holds(self, claim: MessageClaim, *, now: float) -> bool:
-        """Say whether the claim still stands: nobody else took it and its lease has not expired."""
+        """Return whether the claim is still held: not taken over, and its lease has not expired."""
         ours = sa.select(QUEUE.c.id).where(_is(claim), ~is_expired(_LEASES, now=now))
         with read_transaction(self._engine) as connection:
             return connection.execute(ours).first() is not None
 
     def settle(self, settled: Iterable[SettledClaim], *, at: float) -> int:
-        """Record how claims ended; return how many still stood, the others are left alone."""
+        """Record how claims ended; skip those that were taken over and return how many were not."""
+        # Most messages of a batch end with the same outcome: one statement settles all of those.
         alike: dict[tuple[str, bool], list[tuple[int, int]]] = {}
         for one in settled:
             claim = (one.claim.id, one.claim.attempt)
@@ -184,16 +186,16 @@ class DomainQueue:
             )
 
     def postpone(self, claim: MessageClaim, *, due_at: float, outcome: str) -> bool:
-        """Put a claim back for another try; return whether it still stood."""
+        """Release a claim for another try at `due_at`; return whether it was still held."""
         values = {"state": "ready", "due_at": due_at, "outcome": outcome, "worker": None}
         with self._engine.begin() as connection:
             return release(connection, _LEASES, _is(claim), values=values) == 1
 
     def reopen(self, batch: str, *, now: float) -> int:
-        """Offer the unfinished messages of earlier runs again; return how many."""
-        again = sa.update(QUEUE).where(QUEUE.c.batch == batch, QUEUE.c.state == "unfinished")
+        """Make the unfinished messages of earlier runs ready again; return how many."""
+        reopened = sa.update(QUEUE).where(QUEUE.c.batch == batch, QUEUE.c.state == "unfinished")
         with self._engine.begin() as connection:
-            return connection.execute(again.values(state="ready", tries=0, due_at=now)).rowcount
+            return connection.execute(reopened.values(state="ready", tries=0, due_at=now)).rowcount
 
     def finished(self, batch: str) -> list[str]:
         """Return the domains of a batch that have a final outcome."""
@@ -202,22 +204,22 @@ class DomainQueue:
             return list(connection.execute(done).scalars())
 
     def reopen_finished(self, batch: str, domains: Sequence[str], *, now: float) -> int:
-        """Offer finished domains of a batch again, all or none; return how many."""
-        again = sa.update(QUEUE).where(
+        """Make finished domains of a batch ready again in one transaction; return how many."""
+        reopened = sa.update(QUEUE).where(
             QUEUE.c.batch == batch,
             QUEUE.c.state == "done",
-            QUEUE.c.domain == sa.bindparam("lost"),
+            QUEUE.c.domain == sa.bindparam("reopened_domain"),
         )
         with self._engine.begin() as connection:
             return sum(
                 connection.execute(
-                    again.values(state="ready", tries=0, due_at=now), {"lost": domain}
+                    reopened.values(state="ready", tries=0, due_at=now), {"reopened_domain": domain}
                 ).rowcount
                 for domain in domains
             )
 
     def waiting(self, batch: str) -> BatchBacklog:
-        """Return what is left of a batch."""
+        """Return the unsettled messages of a batch."""
         open_ = sa.and_(QUEUE.c.batch == batch, QUEUE.c.state.in_(("ready", "claimed")))
         free_at = sa.case((QUEUE.c.state == "ready", QUEUE.c.due_at), else_=QUEUE.c.lease_until)
         with read_transaction(self._engine) as connection:
@@ -226,7 +228,7 @@ class DomainQueue:
         return BatchBacklog(count, next_at)
 
     def outcomes(self, batch: str) -> dict[str, int]:
-        """Count the outcomes of a batch; messages never answered for count as `waiting`."""
+        """Count the outcomes of a batch; messages without one count as `waiting`."""
         outcome = sa.func.coalesce(QUEUE.c.outcome, "waiting")
         counted = (
             sa.select(outcome, sa.func.count()).where(QUEUE.c.batch == batch).group_by(outcome)
@@ -246,12 +248,12 @@ class DomainQueue:
         return found
 
     def messages(self, batch: str) -> list[DomainQueueMessage]:
-        """Return all messages of a batch, in the order accepted."""
+        """Return all messages of a batch in the order they were accepted."""
         rows = sa.select(QUEUE.c.message).where(QUEUE.c.batch == batch).order_by(QUEUE.c.id)
         return self._parsed(rows)
 
     def messages_of(self, domain: str) -> list[DomainQueueMessage]:
-        """Return the messages about a domain, that of the latest day first."""
+        """Return the messages about a domain, latest day first."""
         rows = sa.select(QUEUE.c.message).where(QUEUE.c.domain == domain)
         found = self._parsed(rows.order_by(QUEUE.c.id.desc()))
         return sorted(found, key=lambda message: message.partition_info.date, reverse=True)

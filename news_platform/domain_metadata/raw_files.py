@@ -1,4 +1,4 @@
-"""The research files under `raw/`: found, imported under the next free number, marked as read."""
+"""Find the research files under `raw/`, import new ones, parse them and mark them as read."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ from news_platform.storage.commit.markers import (
 )
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 
-# An asset page is no place for more.
+# More would make the asset page unreadable.
 _MAX_SHOWN_BYTES = 64 * 1024
 
 
@@ -38,7 +38,7 @@ def raw_batches(store: ObjectStore) -> dict[str, str]:
         try:
             seed = seed_message(info.path)
         except InputError:
-            continue  # a folder that is no batch holds nothing we read
+            continue  # not the folder of a batch; `misplaced_files` reports it
         if seed is not None:
             found.setdefault(seed.partition_info.key, []).append(info)
     queued = read_inputs(store, QUEUE_DATASET)
@@ -46,7 +46,7 @@ def raw_batches(store: ObjectStore) -> dict[str, str]:
 
 
 def misplaced_files(store: ObjectStore) -> dict[str, str]:
-    """Return the files under `raw/` that are named like research data but lie in no batch."""
+    """Return the files named like research data outside any batch folder, with the reason."""
     found: dict[str, str] = {}
     for info in store.list(RAW_FOLDER):
         try:
@@ -55,7 +55,8 @@ def misplaced_files(store: ObjectStore) -> dict[str, str]:
             found[info.path] = str(error)
             continue
         if seed is None and is_raw_file(info.path.rpartition("/")[2]):
-            found[info.path] = "expected raw/country=CC/category=CAT/date=YYYY-MM-DD/raw_NNNN.json"
+            expected = "raw/country=CC/category=CAT/date=YYYY-MM-DD/raw_NNNN.json"
+            found[info.path] = f"not in a batch folder: expected {expected}"
     return found
 
 
@@ -76,25 +77,25 @@ def iter_seeds(store: ObjectStore, batch: PartitionInfo) -> Iterator[SeedQueueMe
 
 
 def parse_records(body: bytes, *, path: str) -> list[object]:
-    """Return the records of a research file; raise InputError when it is none."""
+    """Return the records of a research file; raise InputError if it is not one."""
     try:
         document = json.loads(body, parse_constant=str, parse_float=_number)
     except ValueError as error:
-        raise InputError(f"not JSON: {path!r}: {error}", thing=path) from error
+        raise InputError(f"invalid JSON in {path!r}: {error}", thing=path) from error
     except RecursionError as error:
-        raise InputError(f"not research data: {path!r}: nested too deep", thing=path) from error
+        raise InputError(f"invalid JSON in {path!r}: nested too deeply", thing=path) from error
     records = document.get("records") if isinstance(document, dict) else None
     if not isinstance(records, list):
-        expected = "an object with a list `records`"
-        raise InputError(f"not research data: {path!r}: expected {expected}", thing=path)
+        expected = "expected a JSON object with a list `records`"
+        raise InputError(f"{path!r} is not a research file: {expected}", thing=path)
     return records
 
 
 def import_file(store: ObjectStore, batch: PartitionInfo, *, name: str, body: bytes) -> str:
-    """Put a research file under the next free number and return its path.
+    """Store a research file under the next free number and return its path.
 
-    The same bytes twice keep their first path; nothing is ever overwritten. `raw_metadata.json`
-    keeps its name.
+    Importing the same bytes twice returns the first path. Nothing is ever overwritten.
+    `raw_metadata.json` keeps its name.
     """
     folder = f"{RAW_FOLDER}/{batch.folder}"
     if name == RAW_METADATA:
@@ -105,6 +106,7 @@ def import_file(store: ObjectStore, batch: PartitionInfo, *, name: str, body: by
         if info.size_bytes == len(body) and store.read(info.path) == body:
             return info.path
     number = max((raw_file_number(info.path.rpartition("/")[2]) for info in infos), default=0)
+    # Another import may take the same number at the same moment: then try the next one.
     while True:
         number += 1
         path = f"{folder}/raw_{number:04}.json"
@@ -113,12 +115,12 @@ def import_file(store: ObjectStore, batch: PartitionInfo, *, name: str, body: by
 
 
 def mark_read(store: ObjectStore, path: str) -> None:
-    """Write the checkpoint of a research file whose domains are in the queue."""
+    """Write the success marker of a research file whose domains are in the queue."""
     store.put_if_absent(f"{path}{SUCCESS_SUFFIX}", b"")
 
 
 def write_dropped(store: ObjectStore, path: str, dropped: list[DroppedRecord]) -> None:
-    """Keep the records that could not be queued, with their reasons, one JSON line each."""
+    """Write the records that could not be queued to quarantine, one JSON line with reason each."""
     lines = [
         json.dumps({"index": one.index, "reason": one.reason, "record": one.record})
         for one in dropped
@@ -127,46 +129,47 @@ def write_dropped(store: ObjectStore, path: str, dropped: list[DroppedRecord]) -
 
 
 def quarantine_path(path: str) -> str:
-    """Return where the dropped records of a research file lie."""
+    """Return the path of the dropped records of a research file."""
     return f"quarantine/research/{path.removeprefix(f'{RAW_FOLDER}/').removesuffix('.json')}.jsonl"
 
 
 def read_raw_metadata(store: ObjectStore, batch: PartitionInfo) -> dict[str, object] | None:
-    """Return the batch's `raw_metadata.json` for people to see, None when there is none.
+    """Return the batch's `raw_metadata.json` for display, or None if there is none.
 
-    What cannot be shown is told under `problem`; it keeps nobody from queueing the batch.
+    If it cannot be displayed, return the reason under `problem`; the batch is queued all the same.
     """
     path = f"{RAW_FOLDER}/{batch.folder}/{RAW_METADATA}"
     if not store.exists(path):
         return None
     body = store.read(path)
     if len(body) > _MAX_SHOWN_BYTES:
-        return {"problem": f"too large to show: {len(body)} bytes"}
+        return {"problem": f"too large to show: {len(body)} bytes, at most {_MAX_SHOWN_BYTES}"}
     try:
         found = json.loads(body, parse_constant=str, parse_float=_number)
     except (ValueError, RecursionError) as error:
-        return {"problem": f"not JSON: {error}"}
+        return {"problem": f"invalid JSON: {error}"}
     return found if isinstance(found, dict) else {"content": found}
 
 
 def sha256(body: bytes) -> str:
-    """Return the digest by which a research file is known."""
+    """Return the digest that identifies the content of a research file."""
     return hashlib.sha256(body).hexdigest()
 
 
 def _infos(store: ObjectStore, batch: PartitionInfo) -> list[ObjectInfo]:
-    """Return the batch's own research files; what lies in folders below it is somebody's else."""
+    """Return the batch's research files, without those in folders below it."""
     folder = f"{RAW_FOLDER}/{batch.folder}/"
     return [info for info in store.list(folder) if is_raw_file(info.path.removeprefix(folder))]
 
 
 def _number(text: str) -> float | str:
-    """Return a number; one that JSON cannot write again stays as it was written."""
+    """Return a number; one that JSON cannot represent (infinity) stays as its text."""
     number = float(text)
     return number if math.isfinite(number) else text
 
 
 def _import_metadata(store: ObjectStore, path: str, body: bytes) -> str:
     if not store.put_if_absent(path, body) and store.read(path) != body:
-        raise InputError(f"already there with other content: {path!r}", thing=path)
+        cure = "raw files are never overwritten; import it into another batch"
+        raise InputError(f"{path!r} exists with other content: {cure}", thing=path)
     return path

@@ -1,4 +1,7 @@
-"""Where a domain's results lie: written with the success marker last, and read back."""
+"""Write and read the results of surveyed domains, and find those whose files need repair.
+
+The success marker is written last, so a folder that has one is complete until somebody changes it.
+"""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -20,11 +23,11 @@ from news_platform.errors import StorageError
 from news_platform.storage.objects.store import NotFound, ObjectStore
 
 DomainFiles = Mapping[str, frozenset[str]]
-"""File names by the folder of a domain."""
+"""File names by the name of the domain's folder."""
 
 
 def read_domain_files(store: ObjectStore, batch: PartitionInfo) -> DomainFiles:
-    """Return which files every domain of a batch has, by one LIST."""
+    """Return the file names of every domain of a batch, from one LIST."""
     found: dict[str, set[str]] = {}
     for info in store.list(f"{PROD_FOLDER}/{batch.folder}"):
         folder, _, name = info.path.rpartition("/")
@@ -37,7 +40,7 @@ def write_result(
 ) -> None:
     """Write the files, then the facts, then the marker if the outcome is final.
 
-    What an earlier, unfinished survey left behind and this one did not find is removed.
+    Files that an earlier, unfinished survey stored and this one did not find are deleted.
     """
     domain = surveyed.metadata.registrable_domain
     folder = domain_folder(batch, domain)
@@ -53,9 +56,9 @@ def write_result(
 
 
 def finished_outcome(store: ObjectStore, batch: PartitionInfo, domain: str) -> str | None:
-    """Return the outcome of a domain that has its success marker, None when it is to be surveyed.
+    """Return the outcome of a domain that has a success marker, or None if it must be surveyed.
 
-    A marker without facts that can be read promises what is not there.
+    A marker without readable facts does not count.
     """
     folder = domain_folder(batch, domain)
     if not store.exists(f"{folder}/{SUCCESS_FILE}"):
@@ -67,7 +70,7 @@ def finished_outcome(store: ObjectStore, batch: PartitionInfo, domain: str) -> s
 
 
 def read_metadata(store: ObjectStore, batch: PartitionInfo, domain: str) -> DomainMetadata | None:
-    """Return the facts of a domain, None when there are none yet."""
+    """Return the facts of a domain, or None if there are none yet."""
     try:
         return read_facts_file(store, f"{domain_folder(batch, domain)}/{METADATA_FILE}")
     except NotFound:
@@ -75,19 +78,19 @@ def read_metadata(store: ObjectStore, batch: PartitionInfo, domain: str) -> Doma
 
 
 def read_facts_file(store: ObjectStore, path: str) -> DomainMetadata:
-    """Return the facts in a file; raise StorageError when it holds something else."""
+    """Return the facts stored in a file; raise StorageError if it holds something else."""
     try:
         return DomainMetadata.model_validate_json(store.read(path))
     except ValidationError as error:
-        cause = f"{error.errors()[0]['msg']}; survey its batch again"
-        message = f"not the facts of a domain: {store.uri(path)!r}: {cause}"
+        cause = f"{error.errors()[0]['msg']}; materialise its batch of domain_metadata again"
+        message = f"invalid domain metadata in {store.uri(path)!r}: {cause}"
         raise StorageError(message, thing=path) from error
 
 
 def complete_folders(
     store: ObjectStore, batch: PartitionInfo, stored: DomainFiles
 ) -> frozenset[str]:
-    """Return the folders of a batch that have their success marker and all that it promises."""
+    """Return the folders of a batch with a success marker and all files it stands for."""
     folders = {f"{PROD_FOLDER}/{batch.folder}/{name}": names for name, names in stored.items()}
     return frozenset(
         folder
@@ -97,7 +100,7 @@ def complete_folders(
 
 
 def iter_broken(store: ObjectStore, batch: PartitionInfo) -> Iterator[str]:
-    """Yield what contradicts a success marker: a file that is missing or has other bytes."""
+    """Yield every contradiction to a success marker: files that are missing or have other bytes."""
     for domain, names in sorted(read_domain_files(store, batch).items()):
         if SUCCESS_FILE in names:
             yield from _broken(store, f"{PROD_FOLDER}/{batch.folder}/{domain}", names)
@@ -105,12 +108,12 @@ def iter_broken(store: ObjectStore, batch: PartitionInfo) -> Iterator[str]:
 
 def _broken(store: ObjectStore, folder: str, names: frozenset[str]) -> Iterator[str]:
     if METADATA_FILE not in names:
-        yield f"{folder}: marked as finished without {METADATA_FILE}"
+        yield f"{folder}: has a success marker but no {METADATA_FILE}"
         return
     try:
         facts = DomainMetadata.model_validate_json(store.read(f"{folder}/{METADATA_FILE}"))
     except ValidationError:
-        yield f"{folder}/{METADATA_FILE}: not the facts of a domain"
+        yield f"{folder}/{METADATA_FILE}: invalid domain metadata"
         return
     for name, sha256 in facts.files.items():
         if name not in names:
@@ -122,16 +125,17 @@ def _broken(store: ObjectStore, folder: str, names: frozenset[str]) -> Iterator[
 def reopen_for_repair(
     batch: PartitionInfo, *, store: ObjectStore, queue: DomainQueue, now: float
 ) -> list[str]:
-    """Reopen the finished domains that lack a file or have other bytes; return their names.
+    """Reopen the finished domains with missing or changed files; return their names.
 
-    A batch with open messages is left alone: only somebody who runs a finished one again can mean
-    that something is missing, and looking costs a read a file.
+    A batch with open messages is skipped: its run has other work, and the check reads every file.
+    Running a finished batch again can only mean that something is missing.
     """
     if queue.waiting(batch.key).messages:
         return []
-    whole = complete_folders(store, batch, read_domain_files(store, batch))
+    complete = complete_folders(store, batch, read_domain_files(store, batch))
     finished = {domain: domain_folder(batch, domain) for domain in queue.finished(batch.key)}
-    lost = sorted(domain for domain, folder in finished.items() if folder not in whole)
-    store.delete([f"{finished[domain]}/{SUCCESS_FILE}" for domain in lost])
-    queue.reopen_finished(batch.key, lost, now=now)
-    return lost
+    damaged = sorted(domain for domain, folder in finished.items() if folder not in complete)
+    # Without its marker a reopened domain is surveyed, not recognised as finished.
+    store.delete([f"{finished[domain]}/{SUCCESS_FILE}" for domain in damaged])
+    queue.reopen_finished(batch.key, damaged, now=now)
+    return damaged

@@ -1,4 +1,4 @@
-"""The bytes of a sitemap in, clean text out: inflated, decoded, mended, piece by piece."""
+"""Turn the bytes of a sitemap into clean text: inflate, decode and escape it piece by piece."""
 
 import codecs
 import re
@@ -9,8 +9,9 @@ from itertools import chain
 MAX_INFLATED_BYTES = 50 * 1024 * 1024
 """The limit of the sitemap protocol."""
 
-# Small enough that a piece's worth of nodes is little memory, large enough to cost few calls.
+# Small enough that the nodes of one piece take little memory, large enough to need few calls.
 PIECE_BYTES = 65_536
+# Some servers gzip a .gz file a second time.
 _MAX_GZIP_LAYERS = 2
 _GZIP_MAGIC = b"\x1f\x8b"
 _BOMS = (
@@ -21,7 +22,7 @@ _BOMS = (
 _TEXT_CODECS = ("iso8859", "cp", "koi8", "gb", "euc", "shift")
 _DECLARED = re.compile(rb"""^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""")
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]+")
-# An ampersand that starts none of XML's own five entities and no number: a URL written raw.
+# An ampersand that starts neither one of XML's five entities nor a number: an unescaped URL.
 _RAW_AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
 _LONGEST_ENTITY = 10
 
@@ -31,13 +32,13 @@ class TooLarge(Exception):
 
 
 class BadGzip(Exception):
-    """The gzip around the sitemap is damaged."""
+    """The gzip stream of the sitemap is damaged."""
 
 
 def inflated(body: bytes) -> Iterator[bytes]:
-    """Yield the sitemap without the gzip around it, in small pieces.
+    """Yield the decompressed sitemap in small pieces.
 
-    Raise TooLarge past the limit and BadGzip when the compression is damaged or breaks off.
+    Raise TooLarge past the limit and BadGzip if the gzip stream is damaged or truncated.
     """
     pieces: Iterable[bytes] = _slices(body)
     for _ in range(_MAX_GZIP_LAYERS):
@@ -51,7 +52,7 @@ def inflated(body: bytes) -> Iterator[bytes]:
 
 
 def clean_text(pieces: Iterable[bytes]) -> Iterator[str]:
-    """Yield text that an XML parser takes: decoded with replacement, raw ampersands escaped."""
+    """Yield text that an XML parser accepts: bad bytes replaced, raw ampersands escaped."""
     decoder = None
     carried = ""
     for piece in pieces:
@@ -71,7 +72,7 @@ def _slices(body: bytes) -> Iterator[bytes]:
 
 
 def _unwrapped(pieces: Iterable[bytes]) -> Iterable[bytes]:
-    """Undo one layer of gzip if there is one."""
+    """Remove one layer of gzip if there is one."""
     rest = iter(pieces)
     first = next(rest, b"")
     whole = chain([first], rest)
@@ -92,11 +93,11 @@ def _gunzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
                 raise BadGzip(str(error)) from error
             left = member.unused_data or member.unconsumed_tail
     if not member.eof:
-        raise BadGzip("the stream breaks off")
+        raise BadGzip("the gzip stream is truncated")
 
 
 def _encoding(first: bytes) -> tuple[str, bytes]:
-    """Return the encoding of a sitemap by its first piece, and the piece without its mark."""
+    """Return the encoding of a sitemap from its first piece, and the piece without its BOM."""
     for mark, name in _BOMS:
         if first.startswith(mark):
             return name, first.removeprefix(mark)
@@ -105,12 +106,13 @@ def _encoding(first: bytes) -> tuple[str, bytes]:
         name = codecs.lookup(declared.group(1).decode("ascii") if declared else "utf-8").name
     except LookupError:
         return "utf-8", first
-    # A declaration we could read is not in UTF-16, whatever it says; odd codecs are not for text.
+    # A declaration that is readable as ASCII rules out UTF-16, whatever it claims. Python also has
+    # codecs that are not text encodings (such as `zip`): accept the known text encodings only.
     return (name if name.startswith(_TEXT_CODECS) else "utf-8"), first
 
 
 def _cut_before_entity(text: str) -> tuple[str, str]:
-    """Keep back an entity that the end of the piece may have cut in half."""
+    """Split off an entity that the end of the piece may have cut in half."""
     start = text.rfind("&", max(0, len(text) - _LONGEST_ENTITY))
     return (text, "") if start < 0 or ";" in text[start:] else (text[:start], text[start:])
 

@@ -1,7 +1,8 @@
-"""The bytes of a sitemap in, its URLs or children out: XML, text, RSS or Atom, gzipped or not.
+"""Parse the bytes of a sitemap into its URLs or children: XML, text, RSS or Atom, gzipped or not.
 
-Nothing raises: what cannot be read has kind `invalid` and its problems named. A DOCTYPE is never
-read. An entry counts only when its end tag was seen, so a file that breaks off loses its last one.
+Parsing never raises: an unreadable sitemap has the kind `invalid` and a list of problems. A file
+with a DOCTYPE is refused. An entry counts only if its end tag was seen, so a truncated file loses
+its last entry.
 """
 
 import re
@@ -26,8 +27,8 @@ Kind = Literal["urlset", "index", "txt", "rss", "atom", "invalid"]
 MAX_URLS = 50_000
 """The limit of the sitemap protocol."""
 
-# Far more than the longest real entry (a page with 1,000 images); past it we are being fed padding,
-# and memory stays bounded because finished entries are dropped.
+# Far more than the longest real entry (a page with 1,000 images): beyond it the file is padding.
+# Together with dropping finished entries, this bounds the memory.
 _MAX_ENTRY_CHARACTERS = 1024 * 1024
 _ROOTS: dict[str, Kind] = {
     "urlset": "urlset",
@@ -43,17 +44,17 @@ _TAGS = [
 _ROOT_TAG = re.compile(r"<[^!?]")
 _DOCTYPE = re.compile(rb"<!DOCTYPE", re.IGNORECASE)
 _WEB = re.compile(r"https?://[^\s/]", re.IGNORECASE)
-# A link with nothing to strip, to mend or to join, as nearly all are.
+# A link that needs no stripping, unescaping or joining, as nearly all are.
 _PLAIN_LINK = re.compile(r"https?://[^\s/&][^\s&]*")
-# One for all short sitemaps: making a parser costs more than such a sitemap. It locks itself.
+# Shared by all short sitemaps: creating a parser costs more than parsing one. lxml locks it.
 _PARSER = etree.XMLParser(resolve_entities=False, no_network=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Sitemap:
-    """What a sitemap holds: page URLs, or the sitemaps of an index; both in the order written.
+    """The content of a sitemap: page URLs, or the sitemaps of an index, in document order.
 
-    `problems` are words to count by: empty, not_xml, doctype, bad_gzip, too_large, too_many_urls,
+    `problems` are names for counting: empty, not_xml, doctype, bad_gzip, too_large, too_many_urls,
     truncated, bad_url, relative_url.
     """
 
@@ -65,7 +66,7 @@ class Sitemap:
 
 @dataclass(slots=True)
 class _SitemapBuilder:
-    """The sitemap so far."""
+    """The part of a sitemap that has been parsed so far."""
 
     base: str
     kind: Kind = "invalid"
@@ -74,8 +75,8 @@ class _SitemapBuilder:
     complete: bool = False
 
     def add(self, link: str | None) -> None:
-        """Take up a link, absolute or relative to the sitemap."""
-        # Doubly escaped links and raw ones inside CDATA look the same here.
+        """Add a link, absolute or relative to the sitemap."""
+        # Doubly escaped links still contain `&amp;` here, as do escaped links inside CDATA.
         text = (link or "").strip().replace("&amp;", "&")
         if not text.startswith(("https://", "http://")) or not _WEB.match(text):
             text = self._joined(text)
@@ -83,7 +84,7 @@ class _SitemapBuilder:
             self.found.append(text)
 
     def add_all(self, links: Iterable[str | None]) -> None:
-        """Take up links in their order, plain ones without a second look."""
+        """Add links in their order, plain ones without further checks."""
         is_plain, take = _PLAIN_LINK.fullmatch, self.found.append
         for link in links:
             if link and is_plain(link):
@@ -101,7 +102,7 @@ class _SitemapBuilder:
         return joined if usable else ""
 
     def result(self) -> Sitemap:
-        """Return the finished sitemap, cut at the protocol's limit."""
+        """Return the finished sitemap with at most as many URLs as the protocol allows."""
         if len(self.found) > MAX_URLS:
             self.problems["too_many_urls"] = None
         links, problems = tuple(self.found[:MAX_URLS]), tuple(self.problems)
@@ -111,7 +112,7 @@ class _SitemapBuilder:
 
 
 def parse_sitemap(body: bytes, url: str) -> Sitemap:
-    """Read a sitemap found at `url`; what is wrong with it stands in `problems`."""
+    """Parse a sitemap fetched from `url`; `problems` lists what is wrong with it."""
     reading = _SitemapBuilder(url)
     try:
         if _read_plain(reading, body):
@@ -128,13 +129,13 @@ def parse_sitemap(body: bytes, url: str) -> Sitemap:
     except _Doctype:
         return Sitemap("invalid", problems=("doctype",))
     except (etree.XMLSyntaxError, ValueError):
-        # ValueError: lxml looks for no name in a namespace with braces in its own.
+        # ValueError: lxml cannot look up a name in a namespace that contains braces.
         reading.problems["not_xml"] = None
     return reading.result()
 
 
 def _read_plain(reading: _SitemapBuilder, body: bytes) -> bool:
-    """Read a short, well-formed sitemap at once, as most are; say whether it was one."""
+    """Parse a short, well-formed sitemap in one call, as most are; return whether it was one."""
     if len(body) > PIECE_BYTES or not body.startswith(b"<") or _DOCTYPE.search(body):
         return False
     try:
@@ -147,35 +148,35 @@ def _read_plain(reading: _SitemapBuilder, body: bytes) -> bool:
     namespace = root.tag[: root.tag.rfind("}") + 1]
     locs = [loc.text for loc in root.iter(f"{namespace}loc")]
     if len(locs) != len(root):
-        return False  # some entry has none, two, or another namespace
+        return False  # an entry has no <loc>, two of them, or one of another namespace
     reading.kind = kind
     reading.add_all(locs)
     return True
 
 
 class _Doctype(Exception):
-    """The sitemap declares a document type; nobody needs one, attackers do."""
+    """The sitemap declares a document type, which only attacks on XML parsers need."""
 
 
 class _Padding(Exception):
-    """The sitemap goes on without a finished entry."""
+    """The sitemap continues too long without a finished entry."""
 
 
 @dataclass(slots=True)
 class _PaddingGuard:
-    """How long we have been fed without an entry."""
+    """Count the characters since the last entry, and raise _Padding past the limit."""
 
     characters: int = 0
 
     def count(self, piece: str, *, found: bool) -> None:
-        # A piece that cleaning left empty was all padding.
+        # A piece that is empty after cleaning consisted of padding only.
         self.characters = 0 if found else self.characters + (len(piece) or PIECE_BYTES)
         if self.characters > _MAX_ENTRY_CHARACTERS:
             raise _Padding
 
 
 def _skip_leading_blanks(pieces: Iterator[str]) -> Iterator[str]:
-    """Drop what is blank in front: XML must begin at its first character."""
+    """Drop leading blanks: an XML declaration must start at the first character."""
     for piece in pieces:
         start = piece.lstrip("\ufeff \t\r\n")
         if start:
@@ -244,7 +245,7 @@ def _prolog(text: str) -> str:
 
 
 def _take_entries(reading: _SitemapBuilder, parser: etree.XMLPullParser) -> bool:
-    """Read the elements finished so far and let go of them; say whether there were entries."""
+    """Add the entries finished so far and free their memory; return whether there were any."""
     entry: etree._Element | None = None
     for _, item in parser.read_events():
         element = cast(etree._Element, item)
@@ -263,13 +264,13 @@ def _take_entries(reading: _SitemapBuilder, parser: etree.XMLPullParser) -> bool
 def _kind(tree: etree._ElementTree) -> Kind:
     if tree.docinfo.doctype:  # type: ignore[attr-defined]  # the stubs leave it out
         raise _Doctype
-    # A prefix that nobody declared stays part of the name.
+    # lxml keeps an undeclared prefix as part of the name.
     name = tree.getroot().tag.rpartition("}")[2].rpartition(":")[2]
     return _ROOTS.get(name.lower(), "invalid")
 
 
 def _link(kind: Kind, entry: etree._Element) -> str | None:
-    """Return the address of an entry; children of other namespaces (image:loc) do not count."""
+    """Return the URL of an entry; children of other namespaces (image:loc) do not count."""
     namespace = entry.tag.removesuffix(_ENTRIES[kind])
     if kind == "atom":
         links = entry.iterchildren(f"{namespace}link")
@@ -279,4 +280,4 @@ def _link(kind: Kind, entry: etree._Element) -> str | None:
         return child.text
     for child in entry.iterchildren(f"{namespace}guid"):
         return child.text if child.get("isPermaLink") != "false" else None
-    return entry.text  # some write the address without its <loc>
+    return entry.text  # some sitemaps have the URL without a <loc> around it

@@ -1,4 +1,4 @@
-"""One domain in, its robots.txt, sitemap and facts out: what is asked, and in which order."""
+"""Survey one domain: fetch its robots.txt and sitemap and return the facts, files and outcome."""
 
 import re
 from collections.abc import Iterator
@@ -32,19 +32,21 @@ from news_platform.web.fetch import PoliteFetcher
 from news_platform.web.robots import AiStance, policies_of
 from news_platform.web.urls import url_host
 
+_AUTHORITY_END = re.compile(r"[/?#]")
+
 OutcomeStatus = Literal["final", "retry", "give_up"]
 
-# Asking again within minutes would only repeat these; the next run may find another internet.
+# A retry within minutes would fail the same way; the next run may find a changed site.
 _NOT_RETRIED = frozenset({"blocked_address", "blocked_port", "bad_url", "too_many_redirects"})
-# Come back later, says the server; every 5xx says so too, and a 1xx is no answer yet.
+# Temporary by definition, as is every 5xx; a 1xx is not yet a final answer.
 _RETRY_STATUSES = frozenset({408, 425, 429})
-# A name that is missing once may be a name server's hiccup.
+# A single NXDOMAIN may be a temporary fault of a name server.
 _TRIES_TO_CONFIRM_NXDOMAIN = 2
 
 
 @dataclass(frozen=True, slots=True)
 class SurveyOutcome:
-    """One word to count by, and what follows from it; only `final` earns the success marker."""
+    """The outcome's name, used for counting, and its status; only `final` gets a success marker."""
 
     name: str
     status: OutcomeStatus
@@ -54,8 +56,175 @@ OK = SurveyOutcome("ok", "final")
 NO_ROBOTS = SurveyOutcome("no_robots", "final")
 
 
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file as the host sent it, to be stored beside the facts."""
+
+    name: str
+    body: bytes
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyResult:
+    """The result for one domain: its facts, its outcome, and the files as the hosts sent them."""
+
+    metadata: DomainMetadata
+    outcome: SurveyOutcome
+    files: tuple[StoredFile, ...]
+    retry_after: str | None = None
+
+
+async def survey_domain(
+    message: DomainQueueMessage,
+    *,
+    fetcher: PoliteFetcher,
+    clock: Clock,
+    options: SurveyFetchOptions,
+    tries: int = 1,
+) -> SurveyResult:
+    """Fetch robots.txt and a sitemap from a domain and from the host it was found under.
+
+    `tries` counts this run's tries of the domain, including this one. Fetch errors do not raise;
+    they become the outcome.
+    """
+    hosts = [
+        await fetch_robots(host, fetcher=fetcher, clock=clock, user_agent=options.user_agent)
+        for host in _hosts(message)
+    ]
+    found = await _sitemap(hosts, fetcher=fetcher, clock=clock, options=options)
+    outcome = outcome_of([host.facts for host in hosts], found.facts, tries=tries)
+    files = tuple(_files(hosts, found))
+    authoritative = _authoritative_host(hosts)
+    metadata = DomainMetadata(
+        domain_id=message.domain_id,
+        registrable_domain=message.registrable_domain,
+        country=message.partition_info.country,
+        category=message.partition_info.category,
+        date=message.partition_info.date,
+        collected_at=clock(),
+        outcome=outcome.name,
+        final=outcome.status == "final",
+        final_origin=_origin(authoritative) if authoritative else None,
+        robots=hosts[0].facts,
+        other_hosts=[host.facts for host in hosts[1:]],
+        sitemap=found.facts,
+        ai_policy=_ai_policy(authoritative),
+        source=_source(message),
+        files={file.name: file.sha256 for file in files},
+    )
+    waits = (found.retry_after, *(host.retry_after for host in hosts))
+    return SurveyResult(metadata, outcome, files, next(filter(None, waits), None))
+
+
+def _hosts(message: DomainQueueMessage) -> Iterator[str]:
+    """Yield the domain, then the host of its URL if that is a different one."""
+    yield message.registrable_domain
+    if message.domain_url.startswith(f"https://{message.registrable_domain}/"):
+        return
+    # Use the parser that found the domain: another parser may read another host from the same URL.
+    host = url_host(message.domain_url)
+    if host != message.registrable_domain and is_domain(host):
+        yield host
+
+
+async def _sitemap(
+    hosts: list[HostRobots], *, fetcher: PoliteFetcher, clock: Clock, options: SurveyFetchOptions
+) -> FoundSitemap:
+    """Return the first valid sitemap, or else the most informative failure."""
+    others: list[FoundSitemap] = []
+    for url, found_by in _candidates(hosts, options):
+        found = await fetch_sitemap(
+            url, found_by=found_by, fetcher=fetcher, clock=clock, options=options
+        )
+        if found.facts.exists and found.facts.kind != "invalid":
+            await count_children(found, fetcher=fetcher, options=options)
+            return found
+        others.append(found)
+    return min(others, key=_rank, default=FoundSitemap(SitemapFacts(fetched_at=clock())))
+
+
+def _candidates(
+    hosts: list[HostRobots], options: SurveyFetchOptions
+) -> Iterator[tuple[str, Literal["robots", "default"]]]:
+    """Yield the sitemaps listed in robots.txt, then the default URL if robots.txt allows it."""
+    named = dict.fromkeys(url for each in hosts for url in each.facts.sitemap_urls)
+    for url in list(named)[: options.max_sitemaps_tried]:
+        yield url, "robots"
+    host = _authoritative_host(hosts)
+    if host is not None:
+        default = f"{_origin(host)}/{SITEMAP_FILE}"
+        if default not in named and host.rules.allows(options.user_agent, default):
+            yield default, "default"
+
+
+def _rank(found: FoundSitemap) -> int:
+    """Rank failures: a temporary one first, then a page that is not a sitemap, then a 4xx."""
+    if sitemap_retry_reason(found.facts):
+        return 0
+    return 1 if found.facts.exists else 2
+
+
+def _origin(host: HostRobots) -> str:
+    """Return the scheme and host of the URL that robots.txt was finally read from."""
+    scheme, _, rest = (host.facts.final_url or host.facts.url).partition("://")
+    return f"{scheme}://{_AUTHORITY_END.split(rest, maxsplit=1)[0]}"
+
+
+def _authoritative_host(hosts: list[HostRobots]) -> HostRobots | None:
+    """Return the host whose robots.txt applies to the domain, or None if no host answered.
+
+    A host with a file comes first, then one with a conclusive answer, then any. Ties go to the
+    first host.
+    """
+    answered = [host for host in hosts if host.facts.status_code is not None]
+    return min(
+        answered, key=lambda host: (not host.facts.exists, not _is_conclusive(host)), default=None
+    )
+
+
+def _is_conclusive(host: HostRobots) -> bool:
+    """Return whether a host sent its rules or has none; a temporary failure shows neither."""
+    return robots_outcome(host.facts, tries=1).status == "final"
+
+
+def _files(hosts: list[HostRobots], found: FoundSitemap) -> Iterator[StoredFile]:
+    for place, host in enumerate(hosts):
+        if host.body is not None and host.facts.sha256 is not None:
+            other = f"robots.{sanitized_domain(host.facts.host)}.txt"
+            yield StoredFile(other if place else ROBOTS_FILE, host.body, host.facts.sha256)
+    if found.body is not None and found.facts.sha256 is not None:
+        yield StoredFile(SITEMAP_FILE, found.body, found.facts.sha256)
+
+
+def _ai_policy(host: HostRobots | None) -> AiPolicyFacts | None:
+    """Return the policies of a robots.txt that was read, or of a host that has none."""
+    if host is None or not _is_conclusive(host):
+        return None
+    return _policy_facts(host.rules.ai_stance())
+
+
+# Most sites have one of a few stances, so the facts of a stance are computed once.
+@lru_cache(maxsize=1024)
+def _policy_facts(stance: AiStance) -> AiPolicyFacts:
+    policies = policies_of(stance).values()
+    return AiPolicyFacts(
+        list_version=AI_BOTS_VERSION,
+        policies={policy.bot: policy.policy for policy in policies},
+        own=[policy.bot for policy in policies if policy.source == "own"],
+    )
+
+
+def _source(message: DomainQueueMessage) -> SourceFacts:
+    return SourceFacts(
+        raw_file_path=message.source_file_path,
+        domain_url=message.domain_url,
+        authority=message.authority,
+    )
+
+
 def outcome_of(robots: list[RobotsFacts], sitemap: SitemapFacts, *, tries: int) -> SurveyOutcome:
-    """Sum up a domain: its best robots.txt decides, then its sitemap must not be in doubt."""
+    """Return a domain's outcome: that of its best robots.txt, or a retry for its sitemap."""
     best = min((robots_outcome(facts, tries=tries) for facts in robots), key=_outcome_rank)
     if best.status != "final" or best.name == "nxdomain":
         return best
@@ -64,7 +233,7 @@ def outcome_of(robots: list[RobotsFacts], sitemap: SitemapFacts, *, tries: int) 
 
 
 def robots_outcome(facts: RobotsFacts, *, tries: int) -> SurveyOutcome:
-    """Judge the answer of one host."""
+    """Return the outcome of one host's answer."""
     if facts.status_code is not None:
         return _status_outcome(facts.status_code)
     reason = facts.error or "network"
@@ -75,7 +244,7 @@ def robots_outcome(facts: RobotsFacts, *, tries: int) -> SurveyOutcome:
 
 
 def sitemap_retry_reason(facts: SitemapFacts) -> str | None:
-    """Return why a sitemap may still turn up, None when its absence or presence is certain."""
+    """Return why the sitemap must be tried again, or None if its presence or absence is certain."""
     if facts.status_code is not None:
         outcome = _status_outcome(facts.status_code)
         return outcome.name if outcome.status == "retry" else None
@@ -93,177 +262,9 @@ def _status_outcome(status: int) -> SurveyOutcome:
 
 
 def _outcome_rank(outcome: SurveyOutcome) -> int:
-    """Order outcomes from the one that tells most; equal ones keep the first host's."""
+    """Rank outcomes by how much they reveal about the domain, most first."""
     if outcome == OK:
         return 0
     if outcome == NO_ROBOTS:
         return 1
     return 3 if outcome.name == "nxdomain" else 2
-
-
-_AUTHORITY_END = re.compile(r"[/?#]")
-
-
-@dataclass(frozen=True, slots=True)
-class StoredFile:
-    """A file as it came, to be stored beside the facts."""
-
-    name: str
-    body: bytes
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class SurveyResult:
-    """The result for one domain: its facts, its outcome, and the files as they came."""
-
-    metadata: DomainMetadata
-    outcome: SurveyOutcome
-    files: tuple[StoredFile, ...]
-    retry_after: str | None = None
-
-
-async def survey_domain(
-    message: DomainQueueMessage,
-    *,
-    fetcher: PoliteFetcher,
-    clock: Clock,
-    options: SurveyFetchOptions,
-    tries: int = 1,
-) -> SurveyResult:
-    """Ask a domain, and the host it was found under, for robots.txt and a sitemap.
-
-    `tries` says how often this run has asked already, this time included. Nothing is raised: what
-    went wrong is the outcome.
-    """
-    hosts = [
-        await fetch_robots(host, fetcher=fetcher, clock=clock, user_agent=options.user_agent)
-        for host in _hosts(message)
-    ]
-    found = await _sitemap(hosts, fetcher=fetcher, clock=clock, options=options)
-    outcome = outcome_of([host.facts for host in hosts], found.facts, tries=tries)
-    files = tuple(_files(hosts, found))
-    speaker = _authoritative_host(hosts)
-    metadata = DomainMetadata(
-        domain_id=message.domain_id,
-        registrable_domain=message.registrable_domain,
-        country=message.partition_info.country,
-        category=message.partition_info.category,
-        date=message.partition_info.date,
-        collected_at=clock(),
-        outcome=outcome.name,
-        final=outcome.status == "final",
-        final_origin=_origin(speaker) if speaker else None,
-        robots=hosts[0].facts,
-        other_hosts=[host.facts for host in hosts[1:]],
-        sitemap=found.facts,
-        ai_policy=_ai_policy(speaker),
-        source=_source(message),
-        files={file.name: file.sha256 for file in files},
-    )
-    waits = (found.retry_after, *(host.retry_after for host in hosts))
-    return SurveyResult(metadata, outcome, files, next(filter(None, waits), None))
-
-
-def _hosts(message: DomainQueueMessage) -> Iterator[str]:
-    """Yield the domain, then the host of its address when that is another."""
-    yield message.registrable_domain
-    if message.domain_url.startswith(f"https://{message.registrable_domain}/"):
-        return
-    # By the same reading that found the domain: two readings of one address ask a stranger.
-    host = url_host(message.domain_url)
-    if host != message.registrable_domain and is_domain(host):
-        yield host
-
-
-async def _sitemap(
-    hosts: list[HostRobots], *, fetcher: PoliteFetcher, clock: Clock, options: SurveyFetchOptions
-) -> FoundSitemap:
-    """Return the first sitemap that answers with one, else what tells most about its absence."""
-    others: list[FoundSitemap] = []
-    for url, found_by in _candidates(hosts, options):
-        found = await fetch_sitemap(
-            url, found_by=found_by, fetcher=fetcher, clock=clock, options=options
-        )
-        if found.facts.exists and found.facts.kind != "invalid":
-            await count_children(found, fetcher=fetcher, options=options)
-            return found
-        others.append(found)
-    return min(others, key=_rank, default=FoundSitemap(SitemapFacts(fetched_at=clock())))
-
-
-def _candidates(
-    hosts: list[HostRobots], options: SurveyFetchOptions
-) -> Iterator[tuple[str, Literal["robots", "default"]]]:
-    """Yield the sitemaps that robots.txt names, then the usual place if robots.txt lets us."""
-    named = dict.fromkeys(url for host in hosts for url in host.facts.sitemap_urls)
-    for url in list(named)[: options.max_sitemaps_tried]:
-        yield url, "robots"
-    speaker = _authoritative_host(hosts)
-    if speaker is not None:
-        default = f"{_origin(speaker)}/{SITEMAP_FILE}"
-        if default not in named and speaker.rules.allows(options.user_agent, default):
-            yield default, "default"
-
-
-def _rank(found: FoundSitemap) -> int:
-    """Order failures: one that may pass, then a page that is no sitemap, then a plain no."""
-    if sitemap_retry_reason(found.facts):
-        return 0
-    return 1 if found.facts.exists else 2
-
-
-def _origin(host: HostRobots) -> str:
-    """Return scheme and host of where robots.txt was found in the end."""
-    scheme, _, rest = (host.facts.final_url or host.facts.url).partition("://")
-    return f"{scheme}://{_AUTHORITY_END.split(rest, maxsplit=1)[0]}"
-
-
-def _authoritative_host(hosts: list[HostRobots]) -> HostRobots | None:
-    """Return the host whose rules are the domain's: with a file, else with a sure answer, else any.
-
-    Of two alike it is the first.
-    """
-    answered = [host for host in hosts if host.facts.status_code is not None]
-    return min(
-        answered, key=lambda host: (not host.facts.exists, not _is_conclusive(host)), default=None
-    )
-
-
-def _is_conclusive(host: HostRobots) -> bool:
-    """Say whether a host told its rules, or that it has none; "come back later" tells neither."""
-    return robots_outcome(host.facts, tries=1).status == "final"
-
-
-def _files(hosts: list[HostRobots], found: FoundSitemap) -> Iterator[StoredFile]:
-    for place, host in enumerate(hosts):
-        if host.body is not None and host.facts.sha256 is not None:
-            other = f"robots.{sanitized_domain(host.facts.host)}.txt"
-            yield StoredFile(other if place else ROBOTS_FILE, host.body, host.facts.sha256)
-    if found.body is not None and found.facts.sha256 is not None:
-        yield StoredFile(SITEMAP_FILE, found.body, found.facts.sha256)
-
-
-def _ai_policy(speaker: HostRobots | None) -> AiPolicyFacts | None:
-    """Return the policies of a file that was read, or of a site that says it has none."""
-    if speaker is None or not _is_conclusive(speaker):
-        return None
-    return _policy_facts(speaker.rules.ai_stance())
-
-
-@lru_cache(maxsize=1024)
-def _policy_facts(stance: AiStance) -> AiPolicyFacts:
-    policies = policies_of(stance).values()
-    return AiPolicyFacts(
-        list_version=AI_BOTS_VERSION,
-        policies={policy.bot: policy.policy for policy in policies},
-        own=[policy.bot for policy in policies if policy.source == "own"],
-    )
-
-
-def _source(message: DomainQueueMessage) -> SourceFacts:
-    return SourceFacts(
-        raw_file_path=message.source_file_path,
-        domain_url=message.domain_url,
-        authority=message.authority,
-    )

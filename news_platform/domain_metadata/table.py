@@ -1,4 +1,4 @@
-"""Stored facts of a day in, the analysts' table out; two days of it in, changed AI policies out."""
+"""Build the daily table of survey facts, and from two such tables the changes of AI policies."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,20 +35,20 @@ from news_platform.web.ai_bots import AI_BOTS
 TABLE_DATASET = DOMAIN_METADATA_TABLE.name
 CHANGES_DATASET = AI_POLICY_CHANGES.name
 
-# Each reader waits for one small object.
+# Threads that read facts files: each mostly waits for one small object.
 _READERS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class TableReport:
-    """How many rows a day of a table got."""
+    """The number of rows written for one day of a table."""
 
     date: str
     rows: int
 
 
 def surveyed_days(store: ObjectStore) -> dict[str, str]:
-    """Return the fingerprint of each day's surveys, from their markers."""
+    """Return the fingerprint of each day's surveys, computed from their markers."""
     days: dict[str, list[Marker]] = {}
     for key, marker in read_markers(store, METADATA_DATASET).items():
         days.setdefault(str(PartitionInfo.parse(key).date), []).append(marker)
@@ -62,8 +62,8 @@ def surveyed_days(store: ObjectStore) -> dict[str, str]:
 def tabled_days(store: ObjectStore) -> dict[str, str]:
     """Return the fingerprint of each day's table together with all days before it.
 
-    By the markers' names alone: a table is a function of its inputs, so the same table written
-    again changes nothing for those who follow it.
+    Only the names of the markers count: they contain the fingerprint of a table's inputs, so
+    rewriting the same table does not make the assets that follow it stale.
     """
     found: dict[str, str] = {}
     before = ""
@@ -73,7 +73,7 @@ def tabled_days(store: ObjectStore) -> dict[str, str]:
 
 
 def build_table(day: str, *, store: ObjectStore) -> TableReport:
-    """Write the table of a day from the facts of all its batches."""
+    """Build and write the table of a day from the facts of all its batches."""
     inputs = surveyed_days(store).get(day, fingerprint([]))
     keys = read_markers(store, METADATA_DATASET)
     batches = [batch for batch in map(PartitionInfo.parse, sorted(keys)) if str(batch.date) == day]
@@ -90,7 +90,7 @@ def build_table(day: str, *, store: ObjectStore) -> TableReport:
 
 
 def build_changes(day: str, *, store: ObjectStore) -> TableReport:
-    """Write who changed an AI policy on a day, compared with each domain's survey before it."""
+    """Build and write the AI policy changes of a day, compared with each domain's last survey."""
     days = tabled_days(store)
     inputs = days.get(day, fingerprint([]))
     tables = {d: read_facts(store, d) for d in sorted(days) if d <= day}
@@ -102,7 +102,7 @@ def build_changes(day: str, *, store: ObjectStore) -> TableReport:
 
 
 def facts_frame(facts: Sequence[DomainMetadata]) -> pl.DataFrame:
-    """Return facts as rows of the table, sorted by domain."""
+    """Return facts as table rows, sorted by domain."""
     rows = [_row(one) for one in facts]
     return pl.DataFrame(rows, schema=dict(DOMAIN_METADATA_TABLE.schema), orient="row").sort(
         "domain", "country", "category"
@@ -110,7 +110,7 @@ def facts_frame(facts: Sequence[DomainMetadata]) -> pl.DataFrame:
 
 
 def policy_changes(today: pl.DataFrame, earlier: pl.DataFrame) -> pl.DataFrame:
-    """Compare each domain and crawler with the last survey under the same list of crawlers."""
+    """Return the policies that differ from the last survey with the same crawler list version."""
     before = _policies(earlier).sort("date").group_by("domain", "bot", "ai_list_version").last()
     operators = pl.DataFrame(
         {"bot": [bot.name for bot in AI_BOTS], "operator": [bot.operator for bot in AI_BOTS]}
@@ -134,7 +134,7 @@ def policy_changes(today: pl.DataFrame, earlier: pl.DataFrame) -> pl.DataFrame:
 
 
 def policy_counts(frame: pl.DataFrame) -> pl.DataFrame:
-    """Count, for each crawler, the domains of a table by policy."""
+    """Count the domains of a table by crawler and policy."""
     names = ("disallow_all", "partial", "allow", "unspecified")
     counts = [(pl.col("policy") == name).sum().alias(name) for name in names]
     rows = _policies(frame).group_by("bot").agg(counts)
@@ -154,7 +154,7 @@ def _change() -> pl.Expr:
 
 
 def _policies(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return one row for each day, domain and crawler; a domain in two batches counts once."""
+    """Return one row per day, domain and crawler; a domain in two batches counts once."""
     return (
         frame.select("domain", "country", "date", "ai_list_version", "ai_policies")
         .explode("ai_policies")
@@ -208,7 +208,7 @@ def read_facts(store: ObjectStore, day: str) -> pl.DataFrame:
 
 
 def read_changes(store: ObjectStore, day: str) -> pl.DataFrame:
-    """Return who changed an AI policy on a day."""
+    """Return the AI policy changes of a day."""
     return read_table(store, f"{CHANGES_DATASET}/date={day}/part-0.parquet", AI_POLICY_CHANGES)
 
 

@@ -128,8 +128,8 @@ def test_a_bad_record_is_quarantined_with_its_reason(
     [
         (b'{"notes": 1}', "{'notes': 1}"),
         (b"[1, NaN]", "{'content': [1, 'NaN']}"),
-        (b"{", "not JSON"),
-        (b"[" * 30_000, "not JSON"),
+        (b"{", "invalid JSON"),
+        (b"[" * 30_000, "invalid JSON"),
         (b" " * 100_000, "too large to show: 100000 bytes"),
     ],
 )
@@ -162,7 +162,7 @@ def test_a_file_that_changed_after_it_was_accepted_is_named(
     queue_batch(batch, store=local_store, queue=queue, now=NOW)
     local_store.put(f"{RAW}/raw_0001.json", research("b.example"))
     report = queue_batch(batch, store=local_store, queue=queue, now=NOW)
-    assert "immutable" in report.failed[f"{RAW}/raw_0001.json"]
+    assert "changed after it was accepted" in report.failed[f"{RAW}/raw_0001.json"]
     assert [one.registrable_domain for one in queue.messages(batch.key)] == ["a.example"]
 
 
@@ -197,11 +197,11 @@ def test_an_import_takes_the_next_number_and_never_overwrites(
     first = import_file(local_store, batch, name="new", body=research("b.example"))
     same = import_file(local_store, batch, name="again", body=research("b.example"))
     assert first == same == f"{RAW}/raw_0008.json"
-    with pytest.raises(InputError, match="not research data"):
+    with pytest.raises(InputError, match="is not a research file"):
         import_file(local_store, batch, name="bad.json", body=b"[]")
     notes = import_file(local_store, batch, name="raw_metadata.json", body=b"{}")
     assert notes == f"{RAW}/raw_metadata.json"
-    with pytest.raises(InputError, match="already there"):
+    with pytest.raises(InputError, match="exists with other content"):
         import_file(local_store, batch, name="raw_metadata.json", body=b'{"other": 1}')
 
 
@@ -379,7 +379,7 @@ def test_broken_artifacts_are_found(
         f"{PROD}/b.example/sitemap.xml: missing",
     ]
     local_store.delete([f"{PROD}/a.example/domain_metadata.json"])
-    assert "without domain_metadata.json" in next(iter_broken(local_store, batch))
+    assert "no domain_metadata.json" in next(iter_broken(local_store, batch))
 
 
 def test_a_gzipped_sitemap_is_stored_inflated(

@@ -7,11 +7,13 @@ import polars as pl
 
 from news_platform.datasets.research_datasets import EnhancedResearchDataset, PartitionInfo
 from news_platform.domain_metadata.generated_research import (
+    catalog_file,
     newly_seen,
-    research_file,
     seed_from_catalog,
 )
 from news_platform.storage.objects.store import ObjectStore
+
+BATCH = PartitionInfo.of("zz", "ccnews", "2025-11-01")
 
 
 def catalog(*rows: tuple[str, int, int]) -> pl.DataFrame:
@@ -69,6 +71,6 @@ def test_a_broken_file_among_the_offers_keeps_no_day_back(local_store: ObjectSto
 
 
 def test_our_own_research_files_follow_the_schema() -> None:
-    dataset = EnhancedResearchDataset.model_validate_json(research_file("2025-11-01", ["a.test"]))
+    dataset = EnhancedResearchDataset.model_validate_json(catalog_file(BATCH, ["a.test"]))
     assert (dataset.meta.record_count, dataset.meta.country) == (1, "zz")
     assert dataset.records[0].normalized_domain == "a.test"

@@ -14,7 +14,8 @@ import psutil
 
 from benchmarks.isolation_targets import double
 from news_platform.isolation.pool import Done, Lost, Pool
-from news_platform.rss.tasks import Document, extract, parse
+from news_platform.rss.article import extract_page
+from news_platform.rss.feeds import parse_fetched
 from news_platform.settings import load_settings
 
 RESULTS = Path(__file__).parent / "results" / "isolation.json"
@@ -115,8 +116,8 @@ def main() -> None:
         print("isolation: skipped, NEWS_PLATFORM_BENCH_DATA is not set")
         return
     works: dict[str, tuple[Callable[..., object], Sequence[object]]] = {
-        "article page": (extract, pages(Path(bench_data))),
-        "feed": (parse, feeds(Path(bench_data))),
+        "article page": (extract_page, pages(Path(bench_data))),
+        "feed": (parse_fetched, feeds(Path(bench_data))),
         "nothing": (double, list(range(2_000))),
     }
     rows = [{"work": name, **overhead(work, items)} for name, (work, items) in works.items()]
@@ -128,17 +129,17 @@ def main() -> None:
     RESULTS.write_text(json.dumps({"overhead": rows, "costs": costs}, indent=1) + "\n")
 
 
-def pages(bench_data: Path) -> list[Document]:
+def pages(bench_data: Path) -> list[tuple[bytes, str, str | None]]:
     """Return real publisher pages."""
     found = sorted((bench_data / "articles" / "publishers" / "html").glob("*.html.gz"))[:80]
     bodies = (gzip.decompress(path.read_bytes()) for path in found)
-    return [Document(body, "text/html", "https://news.example/a") for body in bodies]
+    return [(body, "https://news.example/a", None) for body in bodies]
 
 
-def feeds(bench_data: Path) -> list[Document]:
+def feeds(bench_data: Path) -> list[tuple[bytes, str, str]]:
     """Return the real feeds of all formats, without the tiny and the huge ones."""
     found = [path for path in sorted((bench_data / "feeds").rglob("*.xml")) if _is_sane(path)]
-    return [Document(path.read_bytes(), "", "https://news.example/feed") for path in found]
+    return [(path.read_bytes(), "", "https://news.example/feed") for path in found]
 
 
 def _is_sane(path: Path) -> bool:

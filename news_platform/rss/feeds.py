@@ -8,7 +8,7 @@ import calendar
 import re
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from html import unescape
 from typing import Any
@@ -38,6 +38,8 @@ _LANGUAGE = re.compile(
 # Nobody says more than this about a feed before its items.
 _HEAD_BYTES = 65_536
 _WEB = ("http://", "https://")
+# A longer feed is the dump of an archive; feeds list their newest entries first.
+_MAX_ENTRIES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,15 @@ def parse_feed(body: bytes, content_type: str = "", url: str = "") -> Feed:
     if quick is None:
         raise InputError(f"{url!r} is not a feed", thing=url)
     return _feed(quick, body, url=url)
+
+
+def parse_fetched(fetched: tuple[bytes, str, str]) -> Feed:
+    """Parse a feed from (body, Content-Type header, URL); keep its first 1,000 entries.
+
+    This is what the processes of the parse pool run.
+    """
+    feed = parse_feed(*fetched)
+    return replace(feed, entries=feed.entries[:_MAX_ENTRIES])
 
 
 def _parse_fast(body: bytes) -> Mapping[str, Any] | None:

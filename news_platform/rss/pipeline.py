@@ -10,7 +10,6 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from news_platform.isolation.pool import Pool
-from news_platform.rss import tasks
 from news_platform.rss.discovery.discover import DiscoveryReport, discover_feeds
 from news_platform.rss.ledger.transactions import write_config, write_transaction
 from news_platform.rss.options import DiscoveryOptions, PollOptions, WorkOptions
@@ -107,20 +106,22 @@ def run_work(
 
 
 def parse_pool(workers: int) -> Pool:
-    """Return processes that parse feeds; a hostile one costs at most five seconds and 256 MB."""
+    """Return a pool of processes that parse feeds."""
+    # Real feeds take milliseconds; this is how much a hostile one may cost.
     return Pool(
-        tasks.PARSE_TARGET,
+        "news_platform.rss.feeds:parse_fetched",
         workers=workers,
-        deadline_seconds=tasks.PARSE_DEADLINE_SECONDS,
-        memory_bytes=tasks.PARSE_MEMORY_BYTES,
+        deadline_seconds=5.0,
+        memory_bytes=256 * 1024 * 1024,
     )
 
 
 def extract_pool(workers: int) -> Pool:
-    """Return processes that read pages."""
+    """Return a pool of processes that extract articles from pages."""
+    # Enough for the largest page that is fetched, 10 MB.
     return Pool(
-        tasks.EXTRACT_TARGET,
+        "news_platform.rss.article:extract_page",
         workers=workers,
-        deadline_seconds=tasks.EXTRACT_DEADLINE_SECONDS,
-        memory_bytes=tasks.EXTRACT_MEMORY_BYTES,
+        deadline_seconds=20.0,
+        memory_bytes=768 * 1024 * 1024,
     )

@@ -21,6 +21,7 @@ import sqlalchemy as sa
 from news_platform.articles.category import guess_category
 from news_platform.articles.extract import Article
 from news_platform.errors import FetchError
+from news_platform.html.decode import content_type_charset
 from news_platform.isolation.pool import Done, Pool
 from news_platform.rss.full_text import cut_at_word_end, write_full_text
 from news_platform.rss.ledger.article_queue import (
@@ -36,7 +37,6 @@ from news_platform.rss.ledger.article_queue import (
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
 from news_platform.rss.options import WorkOptions
 from news_platform.rss.robots_gate import KnownRobots, RobotsGate
-from news_platform.rss.tasks import Document
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.text.hashes import text_hash
 from news_platform.web.fetch import PoliteFetcher, Response
@@ -208,8 +208,8 @@ class _WorkRun:
             return await self._skip(claim, "robots.txt of the final address disallows it")
         if final == "unknown":
             return await self._defer(claim, "robots.txt of the final address is unreachable")
-        document = Document(answer.body, content_type, answer.final_url)
-        extracted = await asyncio.wrap_future(self.context.pool.submit(document))
+        page = (answer.body, answer.final_url, content_type_charset(content_type))
+        extracted = await asyncio.wrap_future(self.context.pool.submit(page))
         if not isinstance(extracted, Done):
             # A process may be lost to a busy machine; an exception comes from the page itself.
             soft = extracted.reason != "error"

@@ -19,7 +19,6 @@ from news_platform.rss.ledger.tables import FEEDS
 from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
 from news_platform.rss.options import DiscoveryOptions
 from news_platform.rss.polling import poll_schedule
-from news_platform.rss.tasks import Document
 from news_platform.text.language import detect
 from news_platform.web.fetch import Fetcher, Response
 from news_platform.web.redirects import is_moved_for_good
@@ -140,8 +139,8 @@ async def _judge(
         return FeedVerdict(url, url, "unreachable", f"status {answer.status}")
     # What led elsewhere, by a link or for good, is registered under the feed's own address.
     feed_url = answer.final_url if is_moved_for_good(answer) else answer.url
-    document = Document(answer.body, answer.headers.get("content-type", ""), answer.final_url)
-    parsed = await asyncio.wrap_future(pool.submit(document))
+    fetched = (answer.body, answer.headers.get("content-type", ""), answer.final_url)
+    parsed = await asyncio.wrap_future(pool.submit(fetched))
     if not isinstance(parsed, Done):
         # An exception comes from the bytes; a lost process may be the machine's fault.
         outcome = "not_a_feed" if parsed.reason == "error" else "unreadable"

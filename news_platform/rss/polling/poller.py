@@ -27,7 +27,6 @@ from news_platform.rss.ledger.feed_rows import (
 from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
 from news_platform.rss.options import PollOptions
 from news_platform.rss.polling import poll_schedule
-from news_platform.rss.tasks import Document
 from news_platform.web.fetch import Fetcher, Response
 from news_platform.web.redirects import is_moved_for_good
 from news_platform.web.retry_after import requested_wait_seconds
@@ -183,8 +182,8 @@ async def _judge(
     body_hash = hashlib.sha256(answer.body).hexdigest()
     if body_hash == feed.body_hash:
         return _unchanged(feed, answer, "same_body", options=options, now=now)
-    document = Document(answer.body, answer.headers.get("content-type", ""), answer.final_url)
-    parsed = await asyncio.wrap_future(pool.submit(document))
+    fetched = (answer.body, answer.headers.get("content-type", ""), answer.final_url)
+    parsed = await asyncio.wrap_future(pool.submit(fetched))
     if not isinstance(parsed, Done):
         reason = f"parse_{parsed.reason}"
         return _failed(feed, reason, options=options, now=now, kind="hard", answer=answer)

@@ -11,10 +11,14 @@ from rich.progress import Progress
 
 from news_platform.cli.options import emit, json_option, resources_for, root_option
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.domain_store.building.gc import sweep_bucket
 from news_platform.domain_store.building.verify import verify_bucket
-from news_platform.domain_store.catalog import catalog_inputs, write_catalog
-from news_platform.domain_store.commit import claim_buckets, read_buckets, settled_buckets
+from news_platform.domain_store.catalog import catalog_inputs, describe, write_catalog
+from news_platform.domain_store.commit import (
+    claim_buckets,
+    read_buckets,
+    settled_buckets,
+    sweep_bucket,
+)
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import build_range, compact_buckets, repair_buckets
 from news_platform.domain_store.reading.lookup import DomainStore
@@ -25,9 +29,7 @@ from news_platform.domain_store.staging.inputs import (
     staged_days,
     wanted_days,
 )
-from news_platform.domain_store.staging.stage import stage_rows
-from news_platform.domain_store.staging.staged import built_ranges, wanted_ranges
-from news_platform.domain_store.stats import describe
+from news_platform.domain_store.staging.stage import built_ranges, stage_rows, wanted_ranges
 from news_platform.errors import NewsPlatformError
 from news_platform.resources import Resources, store_options
 from news_platform.storage.commit.markers import read_inputs

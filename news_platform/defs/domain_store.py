@@ -13,21 +13,24 @@ from news_platform.defs.lineage import column_lineage
 from news_platform.defs.metadata import markdown_table, table_metadata
 from news_platform.defs.plots import growth_plot
 from news_platform.defs.reconcile import WHOLE, Edge, reconciling_sensor
-from news_platform.domain_store.catalog import catalog_inputs, write_catalog
-from news_platform.domain_store.checks import (
+from news_platform.domain_store.building.verify import (
     iter_count_problems,
     iter_orphan_problems,
     iter_reading_problems,
 )
+from news_platform.domain_store.catalog import Figures, catalog_inputs, describe, write_catalog
 from news_platform.domain_store.commit import settled_buckets
 from news_platform.domain_store.layout import range_buckets
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import BuildReport, build_range
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.domain_store.staging.inputs import day_rows, staged_days, wanted_days
-from news_platform.domain_store.staging.stage import StageReport, stage_rows
-from news_platform.domain_store.staging.staged import built_ranges, wanted_ranges
-from news_platform.domain_store.stats import Figures, describe
+from news_platform.domain_store.staging.stage import (
+    StageReport,
+    built_ranges,
+    stage_rows,
+    wanted_ranges,
+)
 from news_platform.resources import Clock, DataRoot
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.objects.store import ObjectStore

@@ -2,6 +2,10 @@
 
 from urllib.parse import quote
 
+import polars as pl
+import polars_hash
+import xxhash
+
 from news_platform.datasets.domain_buckets import ROOT as STAGED
 from news_platform.datasets.domain_store import ROOT as STORE
 from news_platform.errors import InputError
@@ -110,3 +114,21 @@ def range_buckets(key: str, buckets: int) -> range:
     if not (first.isdigit() and last.isdigit()) or int(first) >= buckets:
         raise InputError(f"{key!r} is no range of a store of {buckets} buckets", thing=key)
     return range(int(first), min(int(last) + 1, buckets))
+
+
+def bucket_of(domain: str, buckets: int) -> int:
+    """Return the bucket of one domain: xxh64 of its UTF-8 bytes, modulo the number of buckets."""
+    return xxhash.xxh64_intdigest(domain.encode()) % buckets
+
+
+def bucket_column(name: str, buckets: int) -> pl.Expr:
+    """Return the buckets of a column of domains, bit-equal to `bucket_of`."""
+    hashed: pl.Expr = polars_hash.col(name).nchash.xxhash64()
+    return (hashed % buckets).cast(pl.UInt32)
+
+
+def checked_buckets(buckets: int) -> int:
+    """Return a usable number of buckets; four digits in the index's name allow 10,000."""
+    if not 1 <= buckets <= 10_000:
+        raise InputError(f"cannot cut a store into {buckets} buckets: expected 1 to 10000")
+    return buckets

@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from news_platform.datasets.domain_store import ROOT as DATASET
-from news_platform.domain_store.building.builder import Builder, Fresh, Plan
-from news_platform.domain_store.building.change import plan_change, without_batches
-from news_platform.domain_store.building.repair import without_lost
+from news_platform.domain_store.building.builder import (
+    Builder,
+    Fresh,
+    Plan,
+    plan_change,
+    without_batches,
+)
 from news_platform.domain_store.building.tiers import Merge, plan_merge
 from news_platform.domain_store.building.uploads import open_uploads, scratch_explained
+from news_platform.domain_store.building.verify import without_lost
 from news_platform.domain_store.commit import (
     Current,
     claim_buckets,
@@ -22,7 +27,7 @@ from news_platform.domain_store.commit import (
 from news_platform.domain_store.layout import range_buckets
 from news_platform.domain_store.manifest import Manifest
 from news_platform.domain_store.options import BuildOptions
-from news_platform.domain_store.staging.staged import Staged, read_staged
+from news_platform.domain_store.staging.stage import Staged, read_staged
 from news_platform.errors import Conflict, StorageError
 from news_platform.storage.commit.markers import write_marker
 from news_platform.storage.objects.store import NotFound, ObjectStore

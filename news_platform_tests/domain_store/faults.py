@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import BinaryIO, TypeVar
 
-from news_platform.domain_store.building.gc import sweep_bucket
+from news_platform.domain_store.commit import sweep_bucket
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import build_buckets, compact_buckets
 from news_platform.domain_store.reading.lookup import DomainStore

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from news_platform.domain_store.bucket import (
+from news_platform.domain_store.layout import (
     bucket_column,
     bucket_of,
     checked_buckets,
-    natural_domain,
 )
+from news_platform.domain_store.staging.sorted_runs import natural_domain
 from news_platform.errors import InputError
 
 

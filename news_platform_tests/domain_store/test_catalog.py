@@ -2,10 +2,9 @@
 
 from datetime import date
 
-from news_platform.domain_store.catalog import catalog_inputs, read_catalog, write_catalog
+from news_platform.domain_store.catalog import catalog_inputs, describe, read_catalog, write_catalog
 from news_platform.domain_store.pipeline import build_range
 from news_platform.domain_store.reading.lookup import DomainStore
-from news_platform.domain_store.stats import describe
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.domain_store.pages import NOW, SMALL, build, stage
 

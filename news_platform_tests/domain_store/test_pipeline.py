@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.domain_store.bucket import bucket_of
+from news_platform.domain_store.layout import bucket_of
 from news_platform.domain_store.pipeline import compact_buckets
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.errors import ConfigError

@@ -18,8 +18,7 @@ from news_platform.domain_store.staging.inputs import (
     staged_days,
     wanted_days,
 )
-from news_platform.domain_store.staging.stage import stage_rows
-from news_platform.domain_store.staging.staged import built_ranges, wanted_ranges
+from news_platform.domain_store.staging.stage import built_ranges, stage_rows, wanted_ranges
 from news_platform.storage.commit.markers import fingerprint_of, read_inputs
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform_tests.domain_store.pages import NOW, SMALL, collect, news_rows, urls

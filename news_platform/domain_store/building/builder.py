@@ -9,11 +9,12 @@ import polars as pl
 
 from news_platform.datasets.domain_store import RANGES
 from news_platform.domain_store.building.index import build_index, sums
-from news_platform.domain_store.building.merge import Source, write_segment
-from news_platform.domain_store.building.sources import (
+from news_platform.domain_store.building.merge import (
+    Source,
     iter_segment_sources,
     iter_staged_sources,
     read_kept_ranges,
+    write_segment,
 )
 from news_platform.domain_store.building.tiers import Merge
 from news_platform.domain_store.building.uploads import Uploads
@@ -23,6 +24,36 @@ from news_platform.domain_store.manifest import Batch, Index, Manifest, Segment
 from news_platform.domain_store.options import BuildOptions
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import parquet_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Versions of batches to take up, and batches whose present version no longer counts."""
+
+    added: Mapping[str, str]
+    dropped: frozenset[str]
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.dropped)
+
+
+def plan_change(manifest: Manifest | None, wanted: Mapping[str, str], *, limit: int) -> Change:
+    """Return the next step from a manifest to the wanted versions: at most `limit` additions."""
+    taken = manifest.taken if manifest else {}
+    changed = sorted(batch for batch in wanted if taken.get(batch) != wanted[batch])
+    added = {batch: wanted[batch] for batch in changed[:limit]}
+    gone = taken.keys() - wanted.keys()
+    return Change(added, frozenset(gone | (added.keys() & taken.keys())))
+
+
+def without_batches(manifest: Manifest | None, dropped: frozenset[str]) -> tuple[Segment, ...]:
+    """Return the segments that still hold something when these batches are dropped."""
+    segments = manifest.segments if manifest else ()
+    reduced = (
+        replace(part, dropped=tuple(sorted({*part.dropped, *(dropped & part.batches.keys())})))
+        for part in segments
+    )
+    return tuple(segment for segment in reduced if segment.live)
 
 
 @dataclass(frozen=True, slots=True)

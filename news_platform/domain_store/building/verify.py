@@ -1,20 +1,32 @@
 """Walks a bucket from end to end and proves that manifest, index, records and data agree."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 import polars as pl
 
 from news_platform.datasets.domain_store import RANGES, RECORDS
-from news_platform.domain_store.bucket import bucket_of
 from news_platform.domain_store.building.index import IndexFile, build_index, byte_ranges
-from news_platform.domain_store.building.sources import read_all, read_entries
-from news_platform.domain_store.commit import read_buckets, read_current, same_cut
-from news_platform.domain_store.layout import records_path, view_path
+from news_platform.domain_store.building.merge import read_all, read_entries
+from news_platform.domain_store.commit import find_orphans, read_buckets, read_current, same_cut
+from news_platform.domain_store.layout import (
+    bucket_folders,
+    bucket_of,
+    manifest_path,
+    records_path,
+    view_path,
+)
 from news_platform.domain_store.manifest import Manifest, Segment
-from news_platform.domain_store.reading.fragments import Fragment, iter_fragment_lines
-from news_platform.domain_store.reading.lookup import Entry, parse_entry
-from news_platform.domain_store.reading.range_reader import Window
+from news_platform.domain_store.reading.fragments import (
+    Fragment,
+    Window,
+    iter_fragment_lines,
+    iter_fragment_rows,
+)
+from news_platform.domain_store.reading.lookup import DomainStore, Entry, parse_entry
+from news_platform.domain_store.staging.stage import Staged, read_staged
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
@@ -147,3 +159,86 @@ def _expected_index(store: ObjectStore, manifest: Manifest) -> IndexFile:
     held = read_all(read_entries, store, manifest.segments)
     ranges = [byte_ranges(segment, entries) for segment, entries in held]
     return build_index(manifest.segments, ranges, bucket=manifest.bucket, uri=store.uri)
+
+
+# So many of the newest batches are counted again; `store verify` walks all.
+RECENT_BATCHES = 31
+SAMPLED_DOMAINS = 20
+
+
+def iter_count_problems(store: ObjectStore, buckets: Iterable[int]) -> Iterator[str]:
+    """Compare the records of the newest batches in each bucket with what stage 1 wrote."""
+    staged: Staged | None = None
+    for bucket in buckets:
+        manifest = read_current(store, bucket).manifest
+        if manifest is None:
+            continue
+        staged = staged or read_staged(store, manifest.buckets)
+        held = _records_by_batch(store, manifest)
+        versions = staged.versions
+        for batch in sorted(versions)[-RECENT_BATCHES:]:
+            if manifest.taken.get(batch) != versions[batch]:
+                yield f"bucket {bucket} lacks the present version of {batch}"
+            elif (found := held.get(batch, 0)) != (wrote := staged.records(batch, bucket)):
+                yield f"bucket {bucket} holds {found} records of {batch}, stage 1 wrote {wrote}"
+
+
+def _records_by_batch(store: ObjectStore, manifest: Manifest) -> dict[str, int]:
+    held: dict[str, int] = {}
+    for segment, part in read_all(read_entries, store, manifest.segments):
+        counted = part.group_by("batch").agg(pl.col("records").sum())
+        held |= {batch: n for batch, n in counted.iter_rows() if batch in segment.live}
+    return held
+
+
+def iter_reading_problems(
+    store: ObjectStore, buckets: Iterable[int], *, seed: int, sample: int = SAMPLED_DOMAINS
+) -> Iterator[str]:
+    """Read every fragment of a few domains, chosen by `seed`."""
+    reader = DomainStore(store)
+    names = [domain for bucket in buckets for domain in reader.catalog(bucket)["domain"]]
+    for domain in random.Random(seed).sample(names, min(sample, len(names))):
+        entry = reader.entry(domain)
+        if entry is None:
+            yield f"{domain!r} stands in the catalog and not in the index"
+            continue
+        try:
+            strangers = sum(
+                row.get("domain") != domain for row in iter_fragment_rows(store, entry.fragments)
+            )
+        except StorageError as error:
+            yield str(error)
+            continue
+        if strangers:
+            yield f"{domain!r} leads to {strangers} records of other domains"
+
+
+def iter_orphan_problems(
+    store: ObjectStore, buckets: Iterable[int], *, before: datetime
+) -> Iterator[str]:
+    """Name files that nothing knows and nobody has swept since `before`."""
+    for bucket in buckets:
+        current = read_current(store, bucket)
+        for info in find_orphans(store, current, bucket=bucket, before=before):
+            yield f"{store.uri(info.path)!r} belongs to no generation: `store compact` sweeps it"
+
+
+def without_lost(store: ObjectStore, manifest: Manifest) -> Manifest:
+    """Return the manifest without the segments that have lost a file; the same when none has.
+
+    A data file or index of another size than the manifest says is lost, too. Without its index no
+    segment can be told from another, so all count as lost.
+    """
+    folders = bucket_folders(manifest.bucket)
+    sizes = {info.path: info.size_bytes for folder in folders for info in store.list(f"{folder}/")}
+    own, index = manifest_path(manifest.bucket, manifest.generation), manifest.index
+    is_indexed = sizes.get(index.path) == index.size_bytes
+    if not is_indexed or not {index.ranges_path, own} <= sizes.keys():
+        return replace(manifest, segments=(), empty={})
+    whole = tuple(segment for segment in manifest.segments if _is_whole(segment, sizes))
+    return manifest if whole == manifest.segments else replace(manifest, segments=whole)
+
+
+def _is_whole(segment: Segment, sizes: Mapping[str, int]) -> bool:
+    has_size = all(sizes.get(file.path) == file.size_bytes for file in segment.files)
+    return has_size and sizes.keys() >= set(segment.paths)

@@ -19,10 +19,9 @@ from pydantic_core import from_json
 
 from news_platform.datasets.domain_catalog import DOMAIN_CATALOG
 from news_platform.datasets.domain_store import RANGES, RECORDS
-from news_platform.domain_store.bucket import bucket_of
 from news_platform.domain_store.building.index import catalog_rows
 from news_platform.domain_store.commit import read_buckets, read_current, same_cut
-from news_platform.domain_store.layout import own_path, records_path
+from news_platform.domain_store.layout import bucket_of, own_path, records_path
 from news_platform.domain_store.manifest import Manifest
 from news_platform.domain_store.reading.fragments import (
     Fragment,

@@ -14,10 +14,36 @@ from itertools import groupby, islice
 from typing import BinaryIO
 
 import polars as pl
+import polars_hash
 import pyarrow as pa
 
-from news_platform.domain_store.staging.lines import FACT_NAMES
+from news_platform.datasets.domain_store import FACTS
+from news_platform.datasets.raw_news import RAW_NEWS_ORDER
+from news_platform.domain_store.layout import bucket_column
 
+
+def natural_domain(host: pl.Expr) -> pl.Expr:
+    """Turn reversed domains (`uk.co.bbc`) into natural order (`bbc.co.uk`); null becomes empty."""
+    return host.fill_null("").str.split(".").list.reverse().list.join(".")
+
+
+def encoded_lines(rows: pl.DataFrame, buckets: int) -> pl.DataFrame:
+    """Return one row a record: bucket, domain, line (bytes, no end of line) and its facts."""
+    named = rows.with_columns(domain=natural_domain(pl.col("host")))
+    line = pl.struct("domain", *RAW_NEWS_ORDER).struct.json_encode()
+    day = pl.concat_str("year", "month", "day", separator="-").str.to_date("%Y-%m-%d", strict=False)
+    return named.select(
+        "domain",
+        bucket=bucket_column("domain", buckets),
+        url=pl.col("uri").fill_null(""),
+        day=day,
+        language=pl.col("main_lang"),
+        content_hash=polars_hash.col("tree").nchash.xxhash64(),
+        line=line.cast(pl.Binary),
+    ).with_columns(length=pl.col("line").bin.size().cast(pl.UInt64))
+
+
+FACT_NAMES = tuple(column.name for column in FACTS)
 # Of the budget; the rest is for the interpreter, the batch being read and the merge's buffers.
 RUN_SHARE = 0.25
 # What a record's key and facts take beside its line.

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from news_platform.domain_store.building.change import plan_change, without_batches
+from news_platform.domain_store.building.builder import plan_change, without_batches
 from news_platform.domain_store.manifest import Batch, Manifest, Segment
 from news_platform_tests.domain_store.test_manifest import MANIFEST
 

@@ -13,9 +13,9 @@ from news_platform.domain_store.building.merge import (
     Source,
     copy_plan,
     merged_entries,
+    read_entries,
     write_segment,
 )
-from news_platform.domain_store.building.sources import read_entries
 from news_platform.domain_store.building.uploads import open_uploads
 from news_platform.domain_store.gzip_members import RunWriter, iter_inflated, iter_lines
 from news_platform.domain_store.manifest import Batch

@@ -2,8 +2,7 @@
 
 import pytest
 
-from news_platform.domain_store.building.repair import without_lost
-from news_platform.domain_store.building.verify import verify_bucket
+from news_platform.domain_store.building.verify import verify_bucket, without_lost
 from news_platform.domain_store.commit import read_current
 from news_platform.domain_store.layout import current_path, range_keys
 from news_platform.domain_store.pipeline import build_range, repair_buckets

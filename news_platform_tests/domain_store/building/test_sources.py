@@ -7,9 +7,8 @@ import polars as pl
 import pytest
 
 from news_platform.datasets.domain_store import RANGES
-from news_platform.domain_store.bucket import bucket_of
 from news_platform.domain_store.building.index import byte_ranges, catalog_rows
-from news_platform.domain_store.building.sources import (
+from news_platform.domain_store.building.merge import (
     iter_segment_sources,
     iter_staged_sources,
     read_all,
@@ -17,8 +16,9 @@ from news_platform.domain_store.building.sources import (
     read_kept_ranges,
 )
 from news_platform.domain_store.commit import read_current
+from news_platform.domain_store.layout import bucket_of
 from news_platform.domain_store.manifest import Manifest
-from news_platform.domain_store.staging.staged import read_staged
+from news_platform.domain_store.staging.stage import read_staged
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.parquet import read_table

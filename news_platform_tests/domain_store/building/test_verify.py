@@ -5,14 +5,13 @@ from datetime import timedelta
 
 import pytest
 
-from news_platform.domain_store.building.gc import sweep_bucket
-from news_platform.domain_store.building.verify import verify_bucket
-from news_platform.domain_store.checks import (
+from news_platform.domain_store.building.verify import (
     iter_count_problems,
     iter_orphan_problems,
     iter_reading_problems,
+    verify_bucket,
 )
-from news_platform.domain_store.commit import read_current
+from news_platform.domain_store.commit import read_current, sweep_bucket
 from news_platform.domain_store.layout import (
     STORE_FILE,
     current_path,

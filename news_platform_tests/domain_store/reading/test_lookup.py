@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.domain_store.bucket import bucket_of
-from news_platform.domain_store.layout import STORE_FILE
+from news_platform.domain_store.layout import STORE_FILE, bucket_of
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.reading import fragments
 from news_platform.domain_store.reading.lookup import DomainStore, read_rows_from_offset

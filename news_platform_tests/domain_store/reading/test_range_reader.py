@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from news_platform.domain_store.reading.range_reader import LEAST_BYTES, Window
+from news_platform.domain_store.reading.fragments import LEAST_BYTES, Window
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.domain_store.reading.test_lookup import Counted

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from news_platform.datasets.raw_news import RAW_NEWS_ORDER
-from news_platform.domain_store.staging.lines import as_raw_news, encoded_lines
+from news_platform.domain_store.staging.inputs import as_raw_news
+from news_platform.domain_store.staging.sorted_runs import encoded_lines
 from news_platform.errors import InputError
 from news_platform_tests.domain_store.pages import news_rows
 

@@ -8,11 +8,12 @@ import pytest
 from news_platform.domain_store.staging.inputs import (
     crawl_name,
     day_rows,
+    iter_rows,
     matching_rows,
+    path_columns,
     staged_days,
     wanted_days,
 )
-from news_platform.domain_store.staging.rows import iter_rows, path_columns
 from news_platform.domain_store.staging.stage import stage_batch
 from news_platform.errors import InputError
 from news_platform.storage.commit.collected import REMOVED

@@ -7,9 +7,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from news_platform.domain_store.bucket import bucket_of
-from news_platform.domain_store.staging.lines import encoded_lines
-from news_platform.domain_store.staging.sorted_runs import RUN_SHARE, SortedRuns
+from news_platform.domain_store.layout import bucket_of
+from news_platform.domain_store.staging.sorted_runs import RUN_SHARE, SortedRuns, encoded_lines
 from news_platform_tests.domain_store.pages import news_rows
 
 BUCKETS = 16

@@ -9,18 +9,16 @@ import polars as pl
 import pytest
 
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.domain_store.bucket import bucket_of
 from news_platform.domain_store.building.uploads import SPOOL_BYTES
+from news_platform.domain_store.layout import bucket_of
 from news_platform.domain_store.staging.stage import (
-    stage_batch,
-    stage_rows,
-    staged_name,
-    unstage_batch,
-)
-from news_platform.domain_store.staging.staged import (
     built_ranges,
     read_staged,
+    stage_batch,
+    stage_rows,
     staged_fingerprint,
+    staged_name,
+    unstage_batch,
     wanted_ranges,
 )
 from news_platform.errors import ConfigError, InputError, StorageError

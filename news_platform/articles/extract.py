@@ -4,13 +4,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from news_platform.articles.body import Body, extract_body
 from news_platform.articles.fallback import clean_text_of
 from news_platform.articles.metadata import read_metadata
 from news_platform.html.decode import html_text
 from news_platform.html.document import parse_document
+from news_platform.html.links import absolute_link
 from news_platform.text.language import detect
 
 # Detection is right 99.8 % of the time from here on.
@@ -106,15 +107,6 @@ def _language(text: str, *, declared: str) -> str:
 def _out_links(body: Body, *, url: str) -> Iterator[str]:
     own = urlsplit(url).hostname
     for target in body.links:
-        link = _absolute(target, url=url)
+        link = absolute_link(url, target)
         if link is not None and urlsplit(link).hostname != own:
             yield link
-
-
-def _absolute(target: str, *, url: str) -> str | None:
-    try:
-        link = urljoin(url, target.strip())
-        parts = urlsplit(link)
-    except ValueError:
-        return None
-    return link if parts.scheme in ("http", "https") and parts.hostname else None

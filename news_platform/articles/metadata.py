@@ -14,6 +14,7 @@ from lxml import html
 from news_platform.articles.blocks import visible_text
 from news_platform.html import jsonld
 from news_platform.html.dates import parse_date, parse_shown_date
+from news_platform.html.jsonld import JsonObject
 from news_platform.text.normalize import folded, tidy
 
 _SEPARATOR = re.compile(r"\s+[|\-–—•»:·]+\s+|\s*[|｜：]\s*")
@@ -101,7 +102,7 @@ class _Meta:
         return next(self.all(*names), "")
 
 
-def _title(root: html.HtmlElement, article: jsonld.Thing, meta: _Meta, *, url: str) -> str:
+def _title(root: html.HtmlElement, article: JsonObject, meta: _Meta, *, url: str) -> str:
     headlines = [visible_text(h1) for h1 in root.iter("h1")]
     stated = [meta.first("og:title"), jsonld.text(article, "headline"), meta.first("twitter:title")]
     page_title = next((visible_text(title) for title in root.iter("title")), "")
@@ -111,7 +112,7 @@ def _title(root: html.HtmlElement, article: jsonld.Thing, meta: _Meta, *, url: s
     return _without_site(chosen, site=site, bare=bare)
 
 
-def _site_names(article: jsonld.Thing, meta: _Meta, *, url: str) -> Iterator[str]:
+def _site_names(article: JsonObject, meta: _Meta, *, url: str) -> Iterator[str]:
     host = (urlsplit(url).hostname or "").removeprefix("www.")
     yield from (meta.first("og:site_name"), meta.first("application-name"), host)
     yield host.partition(".")[0]
@@ -129,7 +130,7 @@ def _without_site(title: str, *, site: set[str], bare: Iterable[str]) -> str:
 
 
 def _authors(
-    root: html.HtmlElement, article: jsonld.Thing, meta: _Meta, *, url: str
+    root: html.HtmlElement, article: JsonObject, meta: _Meta, *, url: str
 ) -> tuple[str, ...]:
     """Return the people named by the first source that names any, else the site if it is named."""
     sources = (
@@ -165,7 +166,7 @@ def _is_byline_class(name: str) -> bool:
     return re.search(r"(?:^|\s)(?:author|byline)(?:[_-]+(?:name|link))?(?:$|\s)", name) is not None
 
 
-def _published_at(root: html.HtmlElement, article: jsonld.Thing, meta: _Meta) -> datetime | None:
+def _published_at(root: html.HtmlElement, article: JsonObject, meta: _Meta) -> datetime | None:
     stated = (
         jsonld.text(article, "datePublished"),
         *meta.all(*_DATE_META),
@@ -200,7 +201,7 @@ def _shown_date(headline: html.HtmlElement) -> Iterator[str]:
         yield from shown.values()
 
 
-def _tags(article: jsonld.Thing, meta: _Meta) -> tuple[str, ...]:
+def _tags(article: JsonObject, meta: _Meta) -> tuple[str, ...]:
     listed = jsonld.names(article.get("keywords")) or list(
         meta.all("article:tag", "news_keywords", "keywords", "parsely-tags")
     )
@@ -209,7 +210,7 @@ def _tags(article: jsonld.Thing, meta: _Meta) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag for text in listed if (tag := tidy(text))))
 
 
-def _kind(article: jsonld.Thing) -> str:
+def _kind(article: JsonObject) -> str:
     kinds = article.get("@type")
     return next(
         (kind for kind in (kinds if isinstance(kinds, list) else [kinds]) if isinstance(kind, str)),

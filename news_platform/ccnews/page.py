@@ -10,7 +10,8 @@ from news_platform.ccnews.http import HttpHead, parse_head, plain_body
 from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.warc import DroppedRecord, RecordInfo, WarcResponse
 from news_platform.html.decode import decode_html
-from news_platform.html.page_metadata import FeedLink, Stated, feed_links, stated_facts
+from news_platform.html.feed_autodiscovery import FeedLink, feed_links
+from news_platform.html.page_metadata import Stated, stated_facts
 from news_platform.web.urls import reversed_domain, surt
 
 # The time of main-content extraction grows with the square of the nesting depth: 0.02 s at 1,000

@@ -12,7 +12,6 @@ from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from struct import Struct
-from urllib.parse import urljoin
 
 import polars as pl
 import pyarrow as pa
@@ -24,7 +23,8 @@ from news_platform.datasets.captures import CAPTURES
 from news_platform.datasets.feed_candidates import FEED_CANDIDATES
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.datasets.table import Table
-from news_platform.html.page_metadata import FeedLink
+from news_platform.html.feed_autodiscovery import FeedLink
+from news_platform.html.links import join_link
 
 _ROW_GROUP_BYTES = 16 << 20
 # Half of what a 60 MB WARC fills, so a 1 GB one needs no more memory.
@@ -235,10 +235,7 @@ class FeedTally:
 
 
 def _absolute(href: str, page_uri: str) -> str:
-    try:
-        return href if href.startswith("http") else urljoin(page_uri, href)
-    except ValueError:  # such as a broken IPv6 host
-        return ""
+    return href if href.startswith("http") else join_link(page_uri, href)
 
 
 def _open_writer(path: Path, table: Table, *, metadata: Mapping[str, str]) -> pq.ParquetWriter:

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 from news_platform.datasets.domain_metadata import RobotsFacts, SitemapFacts
 from news_platform.domain_metadata.sitemap_text import BadGzip, TooLarge, inflated
 from news_platform.domain_metadata.sitemaps import Sitemap, parse_sitemap
 from news_platform.errors import FetchError
+from news_platform.html.links import join_link
 from news_platform.web.fetch import PoliteFetcher, Response
 from news_platform.web.robots import MAX_BYTES, Robots
 
@@ -112,10 +113,7 @@ def _is_markup(body: bytes) -> bool:
 
 def _web_urls(links: Iterable[str], *, base: str) -> Iterator[str]:
     for link in links:
-        try:
-            url = link if link.startswith(_WEB) else urljoin(base, link)
-        except ValueError:
-            continue
+        url = link if link.startswith(_WEB) else join_link(base, link)
         if url.lower().startswith(_WEB):
             yield url
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal, cast
-from urllib.parse import urljoin
 
 from lxml import etree
 
@@ -21,6 +20,7 @@ from news_platform.domain_metadata.sitemap_text import (
     clean_text,
     inflated,
 )
+from news_platform.html.links import join_link
 
 Kind = Literal["urlset", "index", "txt", "rss", "atom", "invalid"]
 
@@ -93,10 +93,7 @@ class _SitemapBuilder:
                 self.add(link)
 
     def _joined(self, text: str) -> str:
-        try:
-            joined = urljoin(self.base, text) if text else ""
-        except ValueError:
-            joined = ""
+        joined = join_link(self.base, text) if text else ""
         usable = bool(_WEB.match(joined))
         self.problems["relative_url" if usable else "bad_url"] = None
         return joined if usable else ""

@@ -78,6 +78,14 @@ def _rfc822(text: str) -> datetime | None:
         return None
 
 
+def iso_as_stated(written: str) -> str | None:
+    """Return a date in ISO 8601 as ISO 8601, in the zone it states; None for any other text."""
+    try:
+        return datetime.fromisoformat(written).isoformat()
+    except ValueError:
+        return None
+
+
 def parse_shown_date(shown: str) -> datetime | None:
     """Return the day (and time) that a short text shows to a reader; None when it is not plain."""
     if found := _SHOWN.search(shown):

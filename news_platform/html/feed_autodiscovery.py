@@ -1,57 +1,68 @@
-"""The HTML of a site in, the addresses of its feeds out."""
+"""A web page in, the feeds it links to out (`<link rel="alternate">`)."""
 
-from collections.abc import Iterator
-from urllib.parse import urljoin, urlsplit
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from html import unescape
+from urllib.parse import urlsplit
 
-from news_platform.html.document import parse_document
+from resiliparse.parse.html import DOMNode, HTMLTree
 
-_FEED_TYPES = frozenset(
-    (
-        "application/rss+xml",
-        "application/atom+xml",
-        "application/rdf+xml",
-        "application/feed+json",
-        "application/json",
-        "text/xml",
-        "application/xml",
-    )
+from news_platform.html.decode import html_text
+from news_platform.html.links import absolute_link, base_url
+
+FEED_TYPES = frozenset(
+    ("application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml")
 )
-# Where content systems put the feed when the page does not say.
+# Sites also serve feeds under these, but they may be anything: only worth a look when a person or
+# a list names the site.
+_GENERIC_TYPES = frozenset(("application/json", "text/xml", "application/xml"))
+_FEED_LINK = 'link[rel~="alternate" i][type][href]'
+# Where content management systems put the feed if the page does not link to it.
 _USUAL_PATHS = ("/feed", "/rss", "/rss.xml", "/feed.xml", "/atom.xml", "/index.xml")
+_MAX_TITLE = 1000
 
 
-def feed_links(page: bytes, *, url: str, charset: str | None = None) -> tuple[str, ...]:
-    """Return the feeds that a page names by <link rel=alternate>, absolute, in order, each once."""
-    root = parse_document(page, charset)
-    if root is None:
-        return ()
-    base = next((b.get("href") for b in root.iter("base") if b.get("href")), "")
-    found: dict[str, None] = {}
-    for link in root.iter("link"):
-        kind = (link.get("type") or "").partition(";")[0].strip().lower()
-        if "alternate" in (link.get("rel") or "").lower().split() and kind in _FEED_TYPES:
-            found.update(dict.fromkeys(_absolute(link.get("href"), url=urljoin(url, base))))
-    return tuple(found)
+@dataclass(frozen=True, slots=True)
+class FeedLink:
+    """A feed that a page links to; `href` may be relative to the page."""
+
+    href: str
+    mime_type: str
+    title: str | None
+
+
+def feed_links(tree: HTMLTree) -> tuple[FeedLink, ...]:
+    """Return the feeds linked from the page's head, in the order written."""
+    return tuple(_iter_links(tree.head, FEED_TYPES)) if tree.head else ()
+
+
+def feed_urls(page: bytes, *, url: str, charset: str | None = None) -> tuple[str, ...]:
+    """Return the feeds linked from anywhere in a page, as absolute URLs, in order, each once."""
+    document = HTMLTree.parse(html_text(page, charset)).document
+    base = document.query_selector("base[href]")
+    relative_to = base_url(url, base.getattr("href") if base else None)
+    links = _iter_links(document, FEED_TYPES | _GENERIC_TYPES)
+    found = (absolute_link(relative_to, link.href) for link in links if link.href)
+    return tuple(dict.fromkeys(link for link in found if link))
 
 
 def usual_feed_urls(url: str) -> tuple[str, ...]:
-    """Return the addresses where a site's feed usually lies."""
+    """Return the addresses where a site usually serves its feed."""
     parts = urlsplit(url)
     return tuple(f"{parts.scheme}://{parts.netloc}{path}" for path in _USUAL_PATHS)
 
 
 def looks_like_html(body: bytes, content_type: str) -> bool:
-    """Tell a web page from a feed that calls itself text/html."""
+    """Return True for a web page, False for a feed even if it is served as text/html."""
     start = body[:1024].lstrip().lower()
     return start.startswith((b"<!doctype html", b"<html")) or (
         "html" in content_type and not start.startswith((b"<?xml", b"<rss", b"<feed", b"<rdf"))
     )
 
 
-def _absolute(href: str | None, *, url: str) -> Iterator[str]:
-    try:
-        link = urljoin(url, (href or "").strip())
-    except ValueError:
-        return
-    if href and link.startswith(("http://", "https://")):
-        yield link
+def _iter_links(within: DOMNode, types: Collection[str]) -> Iterator[FeedLink]:
+    for link in within.query_selector_all(_FEED_LINK):
+        mime_type = link.getattr("type").partition(";")[0].strip().lower()
+        if mime_type in types:
+            title = " ".join((link.getattr("title") or "")[:_MAX_TITLE].split())
+            yield FeedLink(link.getattr("href").strip(), mime_type, unescape(title) or None)

@@ -3,19 +3,15 @@
 Nothing is guessed: a fact that the page does not state is None.
 """
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from html import unescape
 
 from resiliparse.parse.html import HTMLTree
 
-_LD_MARK = b"application/ld+json"
-_LD_BLOCKS = 8
-_JSON = json.JSONDecoder(strict=False)  # pages break lines within strings
-_LD_FIELDS = (b'"headline"', b'"datePublished"', b'"author"')
-_ARTICLE_ENDINGS = ("Article", "Posting", "Report", "Review")
+from news_platform.html.dates import iso_as_stated
+from news_platform.html.jsonld import first_article_object
+
 _META_KEYS = frozenset(
     (
         "og:title",
@@ -31,9 +27,6 @@ _META_KEYS = frozenset(
         "parsely-author",
     )
 )
-_FEED_TYPES = frozenset(
-    ("application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml")
-)
 _TEXT_LIMIT = 1000
 
 
@@ -46,18 +39,9 @@ class Stated:
     author: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FeedLink:
-    """A feed that a page points at; `href` may be relative to the page."""
-
-    href: str
-    mime_type: str
-    title: str | None
-
-
 def stated_facts(tree: HTMLTree, html: bytes) -> Stated:
     """Return what JSON-LD states, and where it is silent what the meta elements and title state."""
-    article = _article(html)
+    article = first_article_object(html)
     title = _text(article.get("headline"))
     published_at = _iso(article.get("datePublished"))
     author = _authors(article.get("author"))
@@ -84,18 +68,6 @@ _DATE_KEYS = (
 _AUTHOR_KEYS = ("author", "parsely-author", "article:author")
 
 
-def feed_links(tree: HTMLTree) -> tuple[FeedLink, ...]:
-    """Return the feeds linked from the page's head, in the order written."""
-    if tree.head is None:
-        return ()
-    found = tree.head.query_selector_all('link[rel~="alternate"][type][href]')
-    return tuple(
-        FeedLink(link.getattr("href").strip(), mime, _text(link.getattr("title")))
-        for link in found
-        if (mime := link.getattr("type").strip().lower()) in _FEED_TYPES
-    )
-
-
 def _meta(tree: HTMLTree) -> Mapping[str, str]:
     """Return the first value of each meta element we know."""
     found: dict[str, str] = {}
@@ -104,50 +76,6 @@ def _meta(tree: HTMLTree) -> Mapping[str, str]:
         if (key := key.lower()) in _META_KEYS and key not in found:
             found[key] = node.getattr("content") or ""
     return found
-
-
-def _article(html: bytes) -> Mapping[str, object]:
-    """Return the first JSON-LD node that describes an article, else the first that has a date."""
-    second: Mapping[str, object] = {}
-    for block in _ld_blocks(html):
-        for node in _ld_nodes(block):
-            if _is_article(node):
-                return node
-            if "datePublished" in node and not second:
-                second = node
-    return second
-
-
-def _ld_blocks(html: bytes) -> Iterator[object]:
-    at = 0
-    for _ in range(_LD_BLOCKS):
-        at = html.find(_LD_MARK, at)
-        start, end = html.find(b">", at) + 1, html.find(b"</script", at)
-        if at < 0 or end < start:
-            return
-        block, at = html[start:end], end
-        if any(field in block for field in _LD_FIELDS):
-            try:
-                yield _JSON.decode(block.decode().removeprefix("\ufeff"))
-            except (ValueError, RecursionError):
-                continue  # a broken block states nothing
-
-
-def _ld_nodes(value: object) -> Iterator[Mapping[str, object]]:
-    if isinstance(value, list):
-        for part in value:
-            yield from _ld_nodes(part)
-    elif isinstance(value, dict):
-        yield value
-        for key in ("@graph", "mainEntity", "mainEntityOfPage"):
-            if isinstance(value.get(key), list | dict):
-                yield from _ld_nodes(value[key])
-
-
-def _is_article(node: Mapping[str, object]) -> bool:
-    kind = node.get("@type")
-    kinds = kind if isinstance(kind, list) else [kind]
-    return any(isinstance(name, str) and name.endswith(_ARTICLE_ENDINGS) for name in kinds)
 
 
 def _text(value: object) -> str | None:
@@ -159,10 +87,7 @@ def _text(value: object) -> str | None:
 
 def _iso(value: object) -> str | None:
     text = _text(value)
-    try:
-        return datetime.fromisoformat(text).isoformat() if text else None
-    except ValueError:
-        return None
+    return iso_as_stated(text) if text else None
 
 
 def _authors(value: object) -> str | None:

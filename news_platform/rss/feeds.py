@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from html import unescape
 from typing import Any
-from urllib.parse import urljoin
 
 import fastfeedparser
 import feedparser
 
 from news_platform.errors import InputError
 from news_platform.html.dates import parse_date
+from news_platform.html.links import join_link
 from news_platform.text.normalize import tidy
 
 _TAG = re.compile(r"<[a-zA-Z/!][^>]*>")
@@ -186,10 +186,7 @@ def _is_web(link: str) -> bool:
 
 
 def _absolute(link: str, *, url: str) -> str:
-    try:
-        return urljoin(url, link) if link else ""
-    except ValueError:
-        return ""
+    return join_link(url, link) if link else ""
 
 
 def _moment(entry: Mapping[str, Any], *keys: str) -> datetime | None:

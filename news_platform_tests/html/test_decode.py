@@ -14,7 +14,7 @@ from news_platform.html.decode import (
     encoding_of_label,
     html_text,
 )
-from news_platform.html.feed_autodiscovery import feed_links
+from news_platform.html.feed_autodiscovery import feed_urls
 from news_platform.source_records.options import SegmentOptions
 from news_platform.source_records.segment import SourcePage, segment
 
@@ -133,7 +133,7 @@ def test_segmented_pages_have_the_decoded_text(body: bytes, charset: str | None,
 def test_feed_links_are_read_in_the_headers_charset() -> None:
     link = '<link rel="alternate" type="application/rss+xml" href="/новости.xml">'
     body = html("x", meta=link).encode("cp1251")
-    found = feed_links(body, url="https://post.example/", charset="windows-1251")
+    found = feed_urls(body, url="https://post.example/", charset="windows-1251")
     assert found == ("https://post.example/новости.xml",)
 
 

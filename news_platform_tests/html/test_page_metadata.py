@@ -5,7 +5,8 @@ import json
 import pytest
 from resiliparse.parse.html import HTMLTree
 
-from news_platform.html.page_metadata import FeedLink, Stated, feed_links, stated_facts
+from news_platform.html.feed_autodiscovery import FeedLink, feed_links
+from news_platform.html.page_metadata import Stated, stated_facts
 
 
 def _stated(html: str) -> Stated:

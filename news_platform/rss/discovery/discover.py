@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from news_platform.errors import FetchError
 from news_platform.html.decode import content_type_charset
-from news_platform.html.feed_autodiscovery import feed_links, looks_like_html, usual_feed_urls
+from news_platform.html.feed_autodiscovery import feed_urls, looks_like_html, usual_feed_urls
 from news_platform.isolation.pool import Done, Pool
 from news_platform.rss.feeds import Feed
 from news_platform.rss.ledger.feed_rows import known_feeds, upsert_feed
@@ -121,7 +121,7 @@ def _is_page(answer: Response) -> bool:
 async def _site_feed(page: Response, fetcher: Fetcher) -> Response:
     """Return the answer of the site's first feed that answers; the page itself when none does."""
     charset = content_type_charset(page.headers.get("content-type", ""))
-    named = feed_links(page.body, url=page.final_url, charset=charset)
+    named = feed_urls(page.body, url=page.final_url, charset=charset)
     for url in named or usual_feed_urls(page.final_url):
         try:
             answer = await fetcher.fetch(url)

@@ -11,7 +11,8 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.errors import FetchError, InputError
-from news_platform.html.feed_autodiscovery import feed_links, looks_like_html
+from news_platform.html.feed_autodiscovery import feed_urls as linked_feeds
+from news_platform.html.feed_autodiscovery import looks_like_html
 from news_platform.isolation.pool import Pool
 from news_platform.rss.discovery.candidates import candidate_feeds, opml_document, opml_feeds
 from news_platform.rss.discovery.discover import DiscoveryReport, discover_feeds
@@ -211,7 +212,7 @@ def test_the_same_feed_in_two_spellings_is_one_candidate(
     ],
 )
 def test_feeds_are_found_by_link_elements(page: bytes, links: tuple[str, ...]) -> None:
-    assert feed_links(page, url="https://post.example/news/") == links
+    assert linked_feeds(page, url="https://post.example/news/") == links
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.scheduler.instigation import InstigatorType, TickStatus
 
 from news_platform.defs.reconcile import REQUEST_TAG
 from news_platform.storage.commit.collected import collected_names
@@ -20,6 +21,7 @@ from news_platform.storage.objects.store import open_store
 from news_platform_tests.ccnews.crawl import mixed_pages, warc_path, write_crawl, write_listings
 
 _PATIENCE_SECONDS = 600
+_POLL_SECONDS = 0.5
 _DEFINITIONS = """
 import os
 import dagster as dg
@@ -93,6 +95,25 @@ class Daemon:
         with dg.DagsterInstance.from_config(str(self.home)) as instance:
             return Counter(run.tags[REQUEST_TAG] for run in instance.get_runs())
 
+    def ticks(self) -> int:
+        """Count the ticks of the sensor that have ended."""
+        with dg.DagsterInstance.from_config(str(self.home)) as instance:
+            (state,) = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
+            ticks = instance.get_ticks(
+                state.instigator_origin_id,
+                state.selector_id,
+                statuses=[TickStatus.SUCCESS, TickStatus.SKIPPED],
+            )
+            return len(ticks)
+
+    def await_two_ticks(self) -> None:
+        """Wait until the sensor has seen everything that is stored now.
+
+        The first tick to end may have begun before; the second began after.
+        """
+        before = self.ticks()
+        self.await_that(lambda: self.ticks() >= before + 2)
+
     def note_as_materialised(self, days: Sequence[date]) -> None:
         """Tell Dagster that these days were collected once."""
         with dg.DagsterInstance.from_config(str(self.home)) as instance:
@@ -108,7 +129,7 @@ class Daemon:
         while not is_so():
             log = max(self.home.glob("*.log")).read_text(errors="replace")
             assert time.monotonic() < deadline, log[-3000:]
-            time.sleep(0.5)
+            time.sleep(_POLL_SECONDS)
 
 
 @pytest.fixture
@@ -126,7 +147,8 @@ def _follow_through_a_kill(daemon: Daemon, first: date) -> None:
     write_crawl(daemon.crawl, {warc_path(day): mixed_pages(3) for day in (first, *older)})
     daemon.start()
     daemon.await_that(lambda: daemon.collected(first) == 1)
-    assert len(daemon.requests()) == 1  # no flood: the two older days were not asked for
+    daemon.await_two_ticks()
+    assert len(daemon.requests()) == 1  # no flood: the two older days were not requested
 
     late = {warc_path(first, 2): mixed_pages(3)}
     write_crawl(daemon.crawl, {**{warc_path(day): mixed_pages(3) for day in later}, **late})
@@ -139,7 +161,7 @@ def _follow_through_a_kill(daemon: Daemon, first: date) -> None:
     daemon.await_that(
         lambda: daemon.collected(first) == 2 and all(daemon.collected(day) == 1 for day in later)
     )
-    time.sleep(5)  # a doubled request would come with one of the next ticks
+    daemon.await_two_ticks()  # a doubled request would come with one of them
     requests = daemon.requests()
     assert set(requests.values()) == {1}
     assert len(requests) == 1 + 1 + burst
@@ -162,7 +184,7 @@ def test_a_kill_9_in_a_burst_of_sixty_days_loses_and_doubles_none(daemon: Daemon
     daemon.kill_9()
     daemon.start()
     daemon.await_that(lambda: all(daemon.collected(day) == 1 for day in days))
-    time.sleep(5)  # a doubled request would come with one of the next ticks
+    daemon.await_two_ticks()  # a doubled request would come with one of them
     requests = daemon.requests()
     assert set(requests.values()) == {1}
     assert len(requests) == len(days)

@@ -1,5 +1,6 @@
-"""`news-platform ccnews list|status|extract`: the news crawl from the command line."""
+"""`news-platform ccnews list|status|collect`: the news crawl from the command line."""
 
+import copy
 import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,43 +41,43 @@ from news_platform.storage.commit.collected import (
 )
 from news_platform.storage.objects.store import ObjectStore, open_store
 
-_TICKS_A_SECOND = 5
+_REFRESHES_PER_SECOND = 5
 
 
 class DaysParam(click.ParamType[list[date]]):
-    """`2025-11-01` or `2025-11-01..2025-11-07`, both ends included."""
+    """A day or a range of days: `2025-11-01` or `2025-11-01..2025-11-07`, both ends included."""
 
     name = "day[..day]"
 
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> list[date]:
-        """Return every day of the span."""
+        """Return every day of the range."""
         first, _, last = value.partition("..")
         try:
             start, end = date.fromisoformat(first), date.fromisoformat(last or first)
         except ValueError:
-            self.fail(f"{value!r} is no day such as 2025-11-01 or 2025-11-01..2025-11-07")
+            self.fail(f"invalid day {value!r}: expected YYYY-MM-DD or YYYY-MM-DD..YYYY-MM-DD")
         if end < start:
-            self.fail(f"{value!r} ends before it starts")
+            self.fail(f"invalid range {value!r}: it ends before it starts")
         return [start + timedelta(days=count) for count in range((end - start).days + 1)]
 
 
 class VersionParam(click.ParamType[str]):
-    """`2` or `2.1`."""
+    """A version of the extractor: `2` or `2.1`."""
 
     name = "version"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the version as it was given."""
+        """Return the version unchanged if it is valid."""
         if not re.fullmatch(r"\d+(\.\d+)*", value, re.ASCII):
-            self.fail(f"{value!r} is no version such as {EXTRACTOR_VERSION}")
+            self.fail(f"invalid version {value!r}: expected a number such as {EXTRACTOR_VERSION}")
         return value
 
 
 @click.group()
 def ccnews() -> None:
-    """The news crawl: what is listed, what is collected, and collecting it."""
+    """List, collect and check the news crawl."""
 
 
 @ccnews.command("list")
@@ -84,7 +85,7 @@ def ccnews() -> None:
 @root_option
 @json_option
 def list_warcs(month: datetime, root: str, as_json: bool) -> None:
-    """List the WARC files of a month, and how many of each day are collected."""
+    """List a month's WARCs and count those collected."""
     resources = resources_for(root)
     store = resources.data_root.store
     crawl = first_answering(resources.crawl.sources, month=month.date())
@@ -107,7 +108,7 @@ def list_warcs(month: datetime, root: str, as_json: bool) -> None:
     }
     lines = [f"{day}  {one['collected']:>4} of {one['listed']:>4}" for day, one in days.items()]
     if listing.foreign:
-        lines.append(f"{listing.foreign} lines name no WARC of the news crawl")
+        lines.append(f"{listing.foreign} lines do not name a WARC of the news crawl")
     emit(document, as_json=as_json, text="\n".join(["day         collected", *lines]))
 
 
@@ -117,12 +118,12 @@ def list_warcs(month: datetime, root: str, as_json: bool) -> None:
     default=30,
     show_default=True,
     type=click.IntRange(min=0),
-    help="How many of the newest days.",
+    help="Number of days, counted from the newest.",
 )
 @root_option
 @json_option
 def status(days: int, root: str, as_json: bool) -> None:
-    """Show what is collected, newest day first."""
+    """Show the collected days, newest first."""
     store = resources_for(root).data_root.store
     found = [_day_status(store, day) for day in newest_collected_days(store, count=days)]
     document = {"root": store.url, "extractor_version": EXTRACTOR_VERSION, "days": found}
@@ -148,18 +149,20 @@ def _day_status(store: ObjectStore, day: date) -> Mapping[str, object]:
 
 @ccnews.command()
 @click.argument("warcs", nargs=-1)
-@click.option("--days", type=DaysParam(), help="WARCs listed for these days and not collected yet.")
+@click.option("--days", type=DaysParam(), help="Collect the WARCs listed for these days.")
 @click.option(
     "--older-than",
     type=VersionParam(),
-    help="All WARCs that an extractor older than this version wrote.",
+    help="Collect again what an extractor older than this version wrote.",
 )
-@click.option("--again", is_flag=True, help="Also WARCs that are collected already.")
-@click.option("--estimate", "only_estimate", is_flag=True, help="Say what it would cost, and stop.")
-@click.option("--workers", type=click.IntRange(min=1), help="Worker processes.")
+@click.option("--again", is_flag=True, help="Include WARCs that are collected already.")
+@click.option(
+    "--estimate", "only_estimate", is_flag=True, help="Print the estimate and collect nothing."
+)
+@click.option("--workers", type=click.IntRange(min=1), help="Number of worker processes.")
 @root_option
 @json_option
-def extract(
+def collect(
     warcs: tuple[str, ...],
     days: list[date] | None,
     older_than: str | None,
@@ -169,81 +172,94 @@ def extract(
     root: str,
     as_json: bool,
 ) -> None:
-    """Collect WARC files, each a path, a URL or a path of the crawl."""
+    """Collect WARCs by path or URL, or whole days.
+
+    A WARC is a local file, a URL, or a path of the crawl such as
+    crawl-data/CC-NEWS/2025/11/NAME.warc.gz. Those that are collected already are skipped.
+    """
     if not (warcs or days or older_than):
-        raise click.UsageError("give WARCs, --days or --older-than")
+        raise click.UsageError("expected WARCs, --days or --older-than")
     resources = resources_for(root)
-    given = _each_once([_target(warc, resources) for warc in warcs])
-    listed = [*_targets_of_days(resources, days or ()), *_outdated_targets(resources, older_than)]
-    targets = list(({_name(one): one for one in listed} | given).values())
-    todo = [one for one in targets if again or older_than or not _is_collected(one, resources)]
+    named = _by_name([_warc_source(warc, resources) for warc in warcs])
+    listed = [*_warcs_of_days(resources, days or ()), *_outdated_warcs(resources, older_than)]
+    wanted = list(({warc.warc_name: warc for warc in listed} | named).values())
+    todo = [warc for warc in wanted if again or older_than or not _is_collected(warc, resources)]
     workers = workers or resources.settings.ccnews.workers
     if only_estimate:
-        cost = estimate([target.size_bytes() for target in todo], workers=workers)
+        cost = estimate([warc.size_bytes() for warc in todo], workers=workers)
         emit(asdict(cost), as_json=as_json, text=str(cost))
         return
     report = _collect(todo, resources, workers=workers)
-    _emit_report(report, skipped=len(targets) - len(todo), as_json=as_json)
+    _emit_report(report, skipped=len(wanted) - len(todo), as_json=as_json)
     if report.failed:
         total = len(report.failed) + len(report.collected)
         reasons = "; ".join(failure.reason for failure in report.failed)
         raise NewsPlatformError(f"{len(report.failed)} of {total} WARCs failed: {reasons}")
 
 
-def _each_once(targets: Sequence[WarcSource]) -> dict[str, WarcSource]:
-    """Return the WARCs by name; refuse two of one name: the second would replace the first."""
+def _alias(command: click.Command, name: str) -> click.Command:
+    """Return the same command under another name, left out of the help."""
+    alias = copy.copy(command)
+    alias.name, alias.hidden = name, True
+    return alias
+
+
+# The name of `collect` in version 0.1.0.
+ccnews.add_command(_alias(collect, "extract"))
+
+
+def _by_name(warcs: Sequence[WarcSource]) -> dict[str, WarcSource]:
+    """Return the WARCs by name; raise InputError for two files of the same name.
+
+    The files of a WARC are stored under its name, so the second would replace the first.
+    """
     by_name: dict[str, WarcSource] = {}
-    for target in targets:
-        other = by_name.setdefault(_name(target), target)
-        one, two = (each.sources[0].uri(each.path) for each in (other, target))
-        if one != two:
+    for warc in warcs:
+        other = by_name.setdefault(warc.warc_name, warc)
+        first, second = (each.sources[0].uri(each.path) for each in (other, warc))
+        if first != second:
             raise InputError(
-                f"{one!r} and {two!r} have one name: collect them under two", thing=two
+                f"{first!r} and {second!r} have the same name: rename one of them", thing=second
             )
     return by_name
 
 
-def _name(target: WarcSource) -> str:
-    return target.path.rpartition("/")[2]
-
-
-def _target(warc: str, resources: Resources) -> WarcSource:
-    """Find a WARC: a path of the crawl's listing, else a file or URL by itself."""
+def _warc_source(warc: str, resources: Resources) -> WarcSource:
+    """Find a WARC: a path of the crawl, or else a local file or URL."""
     if warc.startswith("crawl-data/") and not Path(warc).exists():
         return WarcSource(warc, resources.crawl.sources)
-    folder, _, name = warc.rpartition("/")
-    if not name or Path(warc).is_dir():
-        raise click.BadParameter(f"{warc!r} names a folder, not a WARC.")
-    options = store_options(resources.settings)
-    return WarcSource(
-        name, (open_store(folder or ("/" if warc[:1] == "/" else "."), options=options),)
-    )
+    folder, _, warc_name = warc.rpartition("/")
+    if not warc_name or Path(warc).is_dir():
+        raise click.BadParameter(f"{warc!r} is a folder: expected a WARC file.")
+    folder = folder or ("/" if warc.startswith("/") else ".")
+    return WarcSource(warc_name, (open_store(folder, options=store_options(resources.settings)),))
 
 
-def _targets_of_days(resources: Resources, days: Sequence[date]) -> Iterator[WarcSource]:
-    cap, sources = resources.settings.ccnews.max_warcs, resources.crawl.sources
+def _warcs_of_days(resources: Resources, days: Sequence[date]) -> Iterator[WarcSource]:
+    max_warcs, sources = resources.settings.ccnews.max_warcs, resources.crawl.sources
     for day in days:
         crawl = first_answering(sources, month=day)
-        plan = plan_day(day, crawl=crawl, root=resources.data_root.store, max_warcs=cap)
+        plan = plan_day(day, crawl=crawl, root=resources.data_root.store, max_warcs=max_warcs)
         yield from (WarcSource(warc.path, sources) for warc in plan.missing)
 
 
-def _outdated_targets(resources: Resources, older_than: str | None) -> Iterator[WarcSource]:
-    """Find the WARCs to redo where they were read from the last time."""
+def _outdated_warcs(resources: Resources, older_than: str | None) -> Iterator[WarcSource]:
+    """Yield the outdated WARCs at the places that they were read from."""
     if older_than is None:
         return
     for marker in outdated(read_collected(resources.data_root.store), older_than=older_than):
-        yield _target(marker.source, resources)
+        yield _warc_source(marker.source, resources)
 
 
-def _is_collected(target: WarcSource, resources: Resources) -> bool:
-    """Tell whether the marker of a WARC is there and speaks of a file of the same size."""
-    name = _name(target)
-    day = warc_day(name)
+def _is_collected(warc: WarcSource, resources: Resources) -> bool:
+    """Return whether the WARC has a marker that states the same size."""
+    day = warc_day(warc.warc_name)
     if day is None:
         return False
-    markers = read_collected(resources.data_root.store, [day])
-    return any(one.warc == name and one.source_bytes == target.size_bytes() for one in markers)
+    return any(
+        marker.warc == warc.warc_name and marker.source_bytes == warc.size_bytes()
+        for marker in read_collected(resources.data_root.store, [day])
+    )
 
 
 def _collect(warcs: Sequence[WarcSource], resources: Resources, *, workers: int) -> CollectReport:
@@ -299,7 +315,7 @@ def _progress_bar() -> Iterator[ProgressBar]:
         DownloadColumn(),
         TimeRemainingColumn(),
         console=Console(stderr=True),
-        refresh_per_second=_TICKS_A_SECOND,
+        refresh_per_second=_REFRESHES_PER_SECOND,
     ) as progress:
         yield ProgressBar(progress)
 
@@ -315,7 +331,7 @@ def _emit_report(report: CollectReport, *, skipped: int, as_json: bool) -> None:
         f"dropped {sum(one.dropped.values())}"
         for one in report.collected
     ]
-    lines += [f"{skipped} collected already"] if skipped else []
+    lines += [f"{skipped} already collected"] if skipped else []
     if not (lines or report.failed):
-        lines = ["nothing to do: every WARC listed is collected, or none is listed"]
+        lines = ["nothing to do: no WARC is listed, or all listed WARCs are collected"]
     emit(document, as_json=as_json, text="\n".join(lines))

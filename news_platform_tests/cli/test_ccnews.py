@@ -39,18 +39,29 @@ def _json(root: Path, *arguments: str) -> Any:
 
 def test_a_file_by_its_path_is_collected_once(crawl: Path, tmp_path: Path) -> None:
     file = str(crawl / warc_path(DAY, 1))
-    first = _json(tmp_path / "root", "extract", file)
+    first = _json(tmp_path / "root", "collect", file)
     assert [one["rows"] for one in first["collected"]] == [3]
     assert first["collected"][0]["day"] == "2025-11-01"
-    again = _json(tmp_path / "root", "extract", file)
+    again = _json(tmp_path / "root", "collect", file)
     assert (again["collected"], again["skipped"]) == ([], 1)
-    forced = _json(tmp_path / "root", "extract", file, "--again", "--workers", "1")
+    forced = _json(tmp_path / "root", "collect", file, "--again", "--workers", "1")
     assert len(forced["collected"]) == 1
     assert scan_news(str(tmp_path / "root")).collect().height == 3
 
 
+def test_extract_is_another_name_of_collect_that_the_help_leaves_out(
+    crawl: Path, tmp_path: Path
+) -> None:
+    done = _json(tmp_path / "root", "extract", warc_path(DAY, 1), "--again", "--workers", "1")
+    assert [one["warc"] for one in done["collected"]] == [warc_name(DAY, 1)]
+    assert _json(tmp_path / "root", "collect", warc_path(DAY, 1))["skipped"] == 1
+    shown = CliRunner().invoke(ccnews, ["--help"]).stdout
+    assert "collect" in shown
+    assert "extract" not in shown
+
+
 def test_days_are_collected_from_the_listing(crawl: Path, tmp_path: Path) -> None:
-    done = _json(tmp_path / "root", "extract", "--days", "2025-10-31..2025-11-02")
+    done = _json(tmp_path / "root", "collect", "--days", "2025-10-31..2025-11-02")
     assert sorted(one["warc"] for one in done["collected"]) == [
         warc_name(DAY, 1),
         warc_name(DAY, 2),
@@ -65,7 +76,7 @@ def test_days_are_collected_from_the_listing(crawl: Path, tmp_path: Path) -> Non
 
 
 def test_an_estimate_writes_nothing(crawl: Path, tmp_path: Path) -> None:
-    cost = _json(tmp_path / "root", "extract", warc_path(DAY, 1), "--estimate")
+    cost = _json(tmp_path / "root", "collect", warc_path(DAY, 1), "--estimate")
     assert cost["warcs"] == 1
     assert cost["download_bytes"] == (crawl / warc_path(DAY, 1)).stat().st_size
     assert scan_news(str(tmp_path / "root")).collect().height == 0
@@ -73,9 +84,9 @@ def test_an_estimate_writes_nothing(crawl: Path, tmp_path: Path) -> None:
 
 def test_what_an_older_extractor_wrote_is_redone(crawl: Path, tmp_path: Path) -> None:
     root = tmp_path / "root"
-    _json(root, "extract", warc_path(DAY, 1))
-    assert _json(root, "extract", "--older-than", "1")["collected"] == []
-    redone = _json(root, "extract", "--older-than", "2")
+    _json(root, "collect", warc_path(DAY, 1))
+    assert _json(root, "collect", "--older-than", "1")["collected"] == []
+    redone = _json(root, "collect", "--older-than", "2")
     assert [one["warc"] for one in redone["collected"]] == [warc_name(DAY, 1)]
 
 
@@ -84,7 +95,7 @@ def test_a_bad_warc_is_a_reported_failure_and_the_others_finish(
 ) -> None:
     bad = tmp_path / warc_name(DAY, 7)
     bad.write_bytes(gzipped(mixed_pages(2))[:-7])
-    result = _run(tmp_path / "root", "extract", str(bad), str(crawl / warc_path(DAY, 1)), "--json")
+    result = _run(tmp_path / "root", "collect", str(bad), str(crawl / warc_path(DAY, 1)), "--json")
     assert isinstance(result.exception, NewsPlatformError)
     assert "1 of 2 WARCs failed" in str(result.exception)
     assert "is truncated" in str(result.exception)
@@ -96,16 +107,16 @@ def test_a_bad_warc_is_a_reported_failure_and_the_others_finish(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("extract",),
-        ("extract", "--days", "yesterday"),
-        ("extract", "--days", "2025-11-02..2025-11-01"),
+        ("collect",),
+        ("collect", "--days", "yesterday"),
+        ("collect", "--days", "2025-11-02..2025-11-01"),
         ("list",),
         ("list", "--month", "November"),
         ("status", "--days", "-1"),
-        ("extract", "--older-than", "new"),
-        ("extract", "/"),
-        ("extract", "."),
-        ("extract", ""),
+        ("collect", "--older-than", "new"),
+        ("collect", "/"),
+        ("collect", "."),
+        ("collect", ""),
     ],
 )
 def test_wrong_use_exits_with_2(arguments: tuple[str, ...], crawl: Path, tmp_path: Path) -> None:
@@ -119,11 +130,11 @@ def test_a_file_given_twice_is_one_and_two_files_of_one_name_are_refused(
     other = tmp_path / "else where" / file.name
     other.parent.mkdir()
     other.write_bytes(gzipped(mixed_pages(2)))
-    result = _run(root, "extract", str(file), str(other))
+    result = _run(root, "collect", str(file), str(other))
     assert isinstance(result.exception, NewsPlatformError)
-    assert "have one name" in str(result.exception)
+    assert "have the same name" in str(result.exception)
     assert scan_news(root).collect().height == 0
-    done = _json(root, "extract", str(other), str(other), "--days", "2025-11-01")
+    done = _json(root, "collect", str(other), str(other), "--days", "2025-11-01")
     assert {one["warc"]: one["rows"] for one in done["collected"]} == {
         warc_name(DAY, 1): 2,
         warc_name(DAY, 2): 3,
@@ -138,7 +149,9 @@ def test_foreign_lines_of_a_listing_are_told(
     store.put(listing_path(DAY), gzip.compress(lines.encode()))
     monkeypatch.setenv("NEWS_PLATFORM_CRAWL_URL", store.url)
     assert _json(tmp_path / "root", "list", "--month", "2025-11")["foreign_lines"] == 2
-    assert "2 lines name no WARC" in _run(tmp_path / "root", "list", "--month", "2025-11").stdout
+    assert (
+        "2 lines do not name a WARC" in _run(tmp_path / "root", "list", "--month", "2025-11").stdout
+    )
 
 
 def test_a_month_without_listing_is_a_reported_failure(crawl: Path, tmp_path: Path) -> None:
@@ -149,15 +162,15 @@ def test_a_month_without_listing_is_a_reported_failure(crawl: Path, tmp_path: Pa
 
 def test_text_output_is_a_table_for_people(crawl: Path, tmp_path: Path) -> None:
     root = tmp_path / "root"
-    assert "3 rows" in _run(root, "extract", warc_path(DAY, 1)).stdout
-    assert "1 collected already" in _run(root, "extract", warc_path(DAY, 1)).stdout
+    assert "3 rows" in _run(root, "collect", warc_path(DAY, 1)).stdout
+    assert "1 already collected" in _run(root, "collect", warc_path(DAY, 1)).stdout
     assert "2025-11-01     1 of    2" in _run(root, "list", "--month", "2025-11").stdout
     assert "2025-11-01      1          3" in _run(root, "status").stdout
 
 
 def test_nothing_to_do_is_said_only_when_nothing_was_tried(crawl: Path, tmp_path: Path) -> None:
     root = tmp_path / "root"
-    assert "nothing to do" in _run(root, "extract", "--days", "2025-11-20").stdout
+    assert "nothing to do" in _run(root, "collect", "--days", "2025-11-20").stdout
     bad = tmp_path / warc_name(DAY, 7)
     bad.write_bytes(gzipped(mixed_pages(2))[:-7])
-    assert "nothing to do" not in _run(root, "extract", str(bad)).stdout
+    assert "nothing to do" not in _run(root, "collect", str(bad)).stdout

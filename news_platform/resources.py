@@ -1,21 +1,45 @@
 """From settings to opened resources: the data root, the crawl, the web, the ledger and the clock.
 
 Assets and commands receive these and open nothing themselves. Each resource opens on first use, and
-none shows a setting, or a secret, in its repr.
+none shows a setting, or a secret, in its repr. The functions at the end turn a section of the
+settings into a feature's options; features never see the settings.
 """
 
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 from news_platform.errors import ConfigError
-from news_platform.settings import Settings
+from news_platform.settings import (
+    CcnewsSettings,
+    DomainMetadataSettings,
+    DomainStoreSettings,
+    RssSettings,
+    Settings,
+    SheetsSettings,
+    SourceRecordsSettings,
+)
 from news_platform.storage.commit.root import SAMPLE, claim_root, read_world
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform.storage.sql.engine import ledger_url, migrate, open_engine
 from news_platform.web.fetch import FetchOptions
+
+# The options are imported where they are made: a command loads only the feature that it runs.
+if TYPE_CHECKING:
+    from news_platform.ccnews.options import CollectOptions
+    from news_platform.domain_metadata.consumer import SurveyOptions
+    from news_platform.domain_store.options import BuildOptions
+    from news_platform.rss.options import DiscoveryOptions, PollOptions, WorkOptions
+    from news_platform.rss.sheets.access import SheetAccess
+    from news_platform.source_records.options import SegmentOptions
+    from news_platform.source_records.pipeline import FlowOptions
+
+# Where full texts lie under the root unless FULLTEXT_DIR is set.
+_FULL_TEXT_FOLDER = "articles/full_text"
 
 
 @dataclass(frozen=True)
@@ -181,3 +205,142 @@ def store_options(settings: Settings) -> StoreOptions:
         service_account_key=given.gcs_service_account,
         allow_http=given.allow_http,
     )
+
+
+def open_full_texts(data_root: DataRoot) -> ObjectStore:
+    """Open the place of full texts: the one that is set, else the folder under the root."""
+    place = data_root.settings.rss.fulltext_dir
+    if place:
+        return open_store(place, options=store_options(data_root.settings))
+    return data_root.store.child(_FULL_TEXT_FOLDER)
+
+
+def collect_options(given: CcnewsSettings) -> "CollectOptions":
+    """Return how WARCs are collected; raise ConfigError for a status that is not a number."""
+    from news_platform.ccnews.options import HTML_TYPES, CollectOptions
+
+    wrong = [text for text in given.statuses if not text.isdecimal()]
+    if wrong:
+        raise ConfigError(
+            f"NEWS_PLATFORM_CCNEWS_STATUSES has {wrong[0]!r}: expected numbers such as 200",
+            thing=wrong[0],
+        )
+    return CollectOptions(
+        workers=max(1, given.workers),
+        page_seconds=given.page_seconds,
+        memory_mb=given.memory_mb,
+        max_warcs=given.max_warcs,
+        main_content=given.main_content,
+        captures=given.captures,
+        feed_candidates=given.feed_candidates,
+        mimes=frozenset(mime.lower() for mime in given.mimes) or HTML_TYPES,
+        hosts=frozenset(host.lower() for host in given.hosts),
+        languages=frozenset(given.languages),
+        statuses=frozenset(map(int, given.statuses)),
+    )
+
+
+def build_options(given: DomainStoreSettings, store: ObjectStore) -> "BuildOptions":
+    """Return how the domain store is built; an existing store keeps its number of buckets."""
+    from news_platform.domain_store.commit import settled_buckets
+    from news_platform.domain_store.options import BuildOptions
+
+    return BuildOptions(
+        buckets=settled_buckets(store, given.buckets),
+        memory_bytes=given.memory_mb << 20,
+        file_bytes=given.file_mb * 1_000_000,
+        grace=timedelta(days=given.grace_days),
+        scratch=given.scratch,
+    )
+
+
+def survey_options(given: DomainMetadataSettings, web: Web) -> "SurveyOptions":
+    """Return how domains are surveyed."""
+    from news_platform.domain_metadata.consumer import SurveyOptions
+    from news_platform.domain_metadata.fetchers import SurveyFetchOptions
+
+    return SurveyOptions(
+        fetch=SurveyFetchOptions(user_agent=web.fetch_options.user_agent),
+        concurrency=given.survey_concurrency,
+        max_tries=given.survey_tries,
+        retry_seconds=given.survey_retry_seconds,
+    )
+
+
+def discovery_options(given: RssSettings) -> "DiscoveryOptions":
+    """Return which feeds are accepted."""
+    from news_platform.rss.options import DiscoveryOptions
+
+    languages = (code.strip().lower() for code in given.feed_languages.split(","))
+    return DiscoveryOptions(
+        fresh_days_limit=given.fresh_days_limit,
+        languages=tuple(code for code in languages if code),
+    )
+
+
+def poll_options(given: RssSettings) -> "PollOptions":
+    """Return how feeds are polled."""
+    from news_platform.rss.options import PollOptions
+
+    return PollOptions(
+        max_items_per_feed=given.max_items_per_feed,
+        min_interval_seconds=given.poll_min_seconds,
+        max_interval_seconds=max(given.poll_max_seconds, given.poll_min_seconds),
+    )
+
+
+def work_options(given: RssSettings, *, max_articles: int | None = None) -> "WorkOptions":
+    """Return how articles are fetched and stored; `max_articles` None: until none is due."""
+    from news_platform.rss.options import WorkOptions
+
+    return WorkOptions(
+        pending_batch_size=given.pending_batch_size,
+        clean_text_limit=given.clean_text_limit,
+        concurrency=given.article_concurrency,
+        extractors=given.extractors,
+        max_articles=max_articles,
+    )
+
+
+def sheets_access(given: SheetsSettings) -> "SheetAccess | None":
+    """Return how to reach the Google Sheet; None: the local workbook is the editors' view."""
+    from news_platform.rss.sheets.access import SheetAccess
+
+    if not (given.spreadsheet_id or given.spreadsheet_title):
+        return None
+    if given.service_account is None:
+        raise ConfigError(
+            "a Google Sheet is set, but no account to write it with: "
+            "set GOOGLE_SERVICE_ACCOUNT_JSON to the path of a service account key",
+            thing="GOOGLE_SERVICE_ACCOUNT_JSON",
+        )
+    return SheetAccess(
+        given.service_account,
+        spreadsheet_id=given.spreadsheet_id,
+        spreadsheet_title=given.spreadsheet_title or "",
+        endpoint=given.endpoint,
+    )
+
+
+def flow_options(given: SourceRecordsSettings) -> "FlowOptions":
+    """Return how an institution's snapshots are segmented, and by how many processes."""
+    from news_platform.source_records.pipeline import FlowOptions
+
+    return FlowOptions(segment_options(given), workers=given.workers, samples=given.samples)
+
+
+def segment_options(given: SourceRecordsSettings) -> "SegmentOptions":
+    """Return how one page is segmented, with the rules of the rule file that is set."""
+    from news_platform.source_records.options import SegmentOptions
+    from news_platform.source_records.rules import with_rules
+
+    names = {"language", "min_chars", "max_chars", "whitelist", "headings", "tables"}
+    options = SegmentOptions(**given.model_dump(include=names))
+    return with_rules(options, _rule_text(given.rules)) if given.rules else options
+
+
+def _rule_text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read the rule file {path!r}: {error}", thing=path) from error

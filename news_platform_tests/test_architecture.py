@@ -27,7 +27,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     **{name: GROUND[:place] for place, name in enumerate(GROUND)},
     **dict.fromkeys(FEATURES, GROUND),
     "sample": ("errors", "datasets", "storage", "web", "text", "settings", "resources"),
-    "resources": (*GROUND, "settings", "sample"),
+    "resources": (*GROUND, *FEATURES, "settings", "sample"),
     "api": (*GROUND, *FEATURES, "settings", "resources"),
     "defs": (*GROUND, *FEATURES, "settings", "resources", "api"),
     # A worker process starts from Celery's command line, so its app reads its own settings.

@@ -6,14 +6,42 @@ from pathlib import Path
 
 import pytest
 
+from news_platform.ccnews.options import HTML_TYPES, CollectOptions
+from news_platform.domain_metadata.consumer import SurveyOptions
+from news_platform.domain_metadata.fetchers import SurveyFetchOptions
+from news_platform.domain_store.options import BuildOptions
 from news_platform.errors import ConfigError
-from news_platform.resources import DataRoot, Resources, open_resources
+from news_platform.resources import (
+    DataRoot,
+    Resources,
+    build_options,
+    collect_options,
+    discovery_options,
+    flow_options,
+    open_full_texts,
+    open_resources,
+    poll_options,
+    segment_options,
+    sheets_access,
+    survey_options,
+    work_options,
+)
+from news_platform.rss.options import DiscoveryOptions, PollOptions, WorkOptions
+from news_platform.rss.sheets.access import SheetAccess
 from news_platform.sample.inputs import place_inputs
 from news_platform.sample.resources import SampleResources, world_folder
 from news_platform.sample.world import WORLD_NOW
-from news_platform.settings import Settings, SheetsSettings
+from news_platform.settings import (
+    CcnewsSettings,
+    RssSettings,
+    Settings,
+    SheetsSettings,
+    SourceRecordsSettings,
+)
+from news_platform.source_records.pipeline import FlowOptions
 from news_platform.storage.commit.root import read_world
-from news_platform.web.fetch import WebFetcher
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.web.fetch import FetchOptions, WebFetcher
 
 
 @pytest.fixture
@@ -119,3 +147,94 @@ def test_inputs_are_placed_once(sample_resources: SampleResources) -> None:
     assert place_inputs(world, store) == 0
     assert store.exists("feeds.opml")
     assert list(store.list("raw")) and list(store.list("snapshots"))
+
+
+def test_crawl_settings_become_options() -> None:
+    given = CcnewsSettings(
+        workers=3,
+        page_seconds=9.0,
+        memory_mb=512,
+        max_warcs=7,
+        main_content=False,
+        captures=False,
+        hosts=("BBC.co.uk",),
+        languages=("en",),
+        statuses=("200", "404"),
+    )
+    assert collect_options(given) == CollectOptions(
+        workers=3,
+        page_seconds=9.0,
+        memory_mb=512,
+        max_warcs=7,
+        main_content=False,
+        captures=False,
+        feed_candidates=True,
+        mimes=HTML_TYPES,
+        hosts=frozenset({"bbc.co.uk"}),
+        languages=frozenset({"en"}),
+        statuses=frozenset({200, 404}),
+    )
+    assert collect_options(CcnewsSettings(mimes=("Text/Plain",))).mimes == {"text/plain"}
+    assert collect_options(CcnewsSettings(workers=0)).workers == 1
+
+
+def test_a_status_that_is_not_a_number_names_its_setting() -> None:
+    with pytest.raises(ConfigError, match="NEWS_PLATFORM_CCNEWS_STATUSES has 'ok'"):
+        collect_options(CcnewsSettings(statuses=("200", "ok")))
+
+
+def test_the_default_settings_are_the_default_options(local_store: ObjectStore) -> None:
+    settings = Settings()
+    assert collect_options(settings.ccnews) == CollectOptions(workers=2)
+    assert build_options(settings.domain_store, local_store) == BuildOptions()
+    web = Resources(settings).web
+    agent = web.fetch_options.user_agent
+    assert survey_options(settings.domain_metadata, web) == SurveyOptions(
+        fetch=SurveyFetchOptions(user_agent=agent)
+    )
+    assert discovery_options(settings.rss) == DiscoveryOptions()
+    assert poll_options(settings.rss) == PollOptions()
+    assert work_options(settings.rss) == WorkOptions()
+    assert flow_options(settings.source_records) == FlowOptions()
+    assert web.fetch_options == FetchOptions()
+
+
+def test_a_poll_interval_is_never_longest_below_shortest() -> None:
+    given = RssSettings(poll_min_seconds=9_000, poll_max_seconds=60)
+    assert poll_options(given).max_interval_seconds == 9_000
+
+
+def test_settings_name_the_rule_file(tmp_path: Path) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text("[sections]\ncall_words = 3\n")
+    options = segment_options(SourceRecordsSettings(language="de", rules=str(file)))
+    assert (options.language, options.sections.call_words) == ("de", 3)
+    with pytest.raises(ConfigError, match="cannot read the rule file"):
+        segment_options(SourceRecordsSettings(rules=str(tmp_path / "none.toml")))
+
+
+def test_without_a_book_the_workbook_is_the_editors_view() -> None:
+    assert sheets_access(SheetsSettings(service_account="key.json")) is None
+
+
+def test_a_book_is_reached_by_its_id_or_by_its_title_at_an_endpoint() -> None:
+    by_id = SheetsSettings(service_account="key.json", spreadsheet_id="b")
+    assert sheets_access(by_id) == SheetAccess("key.json", spreadsheet_id="b")
+    by_title = SheetsSettings(
+        service_account="key.json", spreadsheet_title="T", endpoint="http://127.0.0.1:1"
+    )
+    found = sheets_access(by_title)
+    assert found is not None and found.name == "T"
+
+
+def test_a_book_without_an_account_names_the_missing_setting() -> None:
+    with pytest.raises(ConfigError, match="GOOGLE_SERVICE_ACCOUNT_JSON"):
+        sheets_access(SheetsSettings(spreadsheet_title="T"))
+
+
+def test_full_texts_lie_under_the_root_or_where_the_setting_says(tmp_path: Path) -> None:
+    root = DataRoot(Settings(root=str(tmp_path / "root")))
+    assert open_full_texts(root).url == root.store.child("articles/full_text").url
+    elsewhere = RssSettings(fulltext_dir=str(tmp_path / "texts"))
+    set_apart = DataRoot(Settings(root=str(tmp_path / "root"), rss=elsewhere))
+    assert open_full_texts(set_apart).local_folder == tmp_path / "texts"

@@ -1,9 +1,6 @@
 """The options of collecting, from the settings to the worker processes."""
 
 from dataclasses import dataclass
-from typing import Protocol
-
-from news_platform.errors import ConfigError
 
 # Raise this when the same WARC would give other rows; `ccnews collect --older-than` then collects
 # again what an older version wrote.
@@ -33,54 +30,3 @@ class CollectOptions:
     hosts: frozenset[str] = frozenset()
     languages: frozenset[str] = frozenset()
     statuses: frozenset[int] = frozenset()
-
-
-class Given(Protocol):
-    """The settings of ccnews that become options."""
-
-    @property
-    def workers(self) -> int: ...  # noqa: D102 - named after its setting
-    @property
-    def page_seconds(self) -> float: ...  # noqa: D102 - named after its setting
-    @property
-    def memory_mb(self) -> int: ...  # noqa: D102 - named after its setting
-    @property
-    def max_warcs(self) -> int | None: ...  # noqa: D102 - named after its setting
-    @property
-    def main_content(self) -> bool: ...  # noqa: D102 - named after its setting
-    @property
-    def captures(self) -> bool: ...  # noqa: D102 - named after its setting
-    @property
-    def feed_candidates(self) -> bool: ...  # noqa: D102 - named after its setting
-    @property
-    def hosts(self) -> tuple[str, ...]: ...  # noqa: D102 - named after its setting
-    @property
-    def languages(self) -> tuple[str, ...]: ...  # noqa: D102 - named after its setting
-    @property
-    def statuses(self) -> tuple[str, ...]: ...  # noqa: D102 - named after its setting
-    @property
-    def mimes(self) -> tuple[str, ...]: ...  # noqa: D102 - named after its setting
-
-
-def collect_options(given: Given) -> CollectOptions:
-    """Return the options that the settings ask for; raise ConfigError for an invalid status."""
-    return CollectOptions(
-        workers=max(1, given.workers),
-        page_seconds=given.page_seconds,
-        memory_mb=given.memory_mb,
-        max_warcs=given.max_warcs,
-        main_content=given.main_content,
-        captures=given.captures,
-        feed_candidates=given.feed_candidates,
-        mimes=frozenset(mime.lower() for mime in given.mimes) or HTML_TYPES,
-        hosts=frozenset(host.lower() for host in given.hosts),
-        languages=frozenset(given.languages),
-        statuses=frozenset(map(_status_code, given.statuses)),
-    )
-
-
-def _status_code(text: str) -> int:
-    if not text.isdecimal():
-        message = f"invalid HTTP status code {text!r}: expected a number such as 200"
-        raise ConfigError(message, thing=text)
-    return int(text)

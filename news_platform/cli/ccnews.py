@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from news_platform.ccnews.listing import fetch_listing, first_answering
-from news_platform.ccnews.options import EXTRACTOR_VERSION, collect_options
+from news_platform.ccnews.options import EXTRACTOR_VERSION
 from news_platform.ccnews.pipeline import (
     CollectReport,
     WarcSource,
@@ -33,7 +33,7 @@ from news_platform.cli.options import emit, json_option, resources_for, root_opt
 from news_platform.datasets.collected import Collected
 from news_platform.datasets.warc_paths import warc_day
 from news_platform.errors import InputError, NewsPlatformError
-from news_platform.resources import Resources, store_options
+from news_platform.resources import Resources, collect_options, store_options
 from news_platform.storage.commit.collected import (
     collected_names_of_month,
     newest_collected_days,

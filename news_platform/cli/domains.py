@@ -12,8 +12,7 @@ import click
 from news_platform.cli.options import emit, json_option, resources_for, root_option
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.domain_metadata.consumer import SurveyOptions, SurveyReport
-from news_platform.domain_metadata.fetchers import SurveyFetchOptions
+from news_platform.domain_metadata.consumer import SurveyReport
 from news_platform.domain_metadata.generated_research import write_resurvey_files
 from news_platform.domain_metadata.pipeline import (
     QUEUE_DATASET,
@@ -25,7 +24,7 @@ from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import import_file, misplaced_files, raw_batches
 from news_platform.domain_metadata.results import read_metadata
 from news_platform.errors import InputError
-from news_platform.resources import Resources
+from news_platform.resources import Resources, survey_options
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.web.urls import registrable_domain
 
@@ -224,17 +223,7 @@ def _survey(resources: Resources, key: str) -> SurveyReport:
         clock=resources.clock.now,
         seconds=time.time,
         worker=uuid.uuid4().hex,
-        options=_options(resources),
-    )
-
-
-def _options(resources: Resources) -> SurveyOptions:
-    given = resources.settings.domain_metadata
-    return SurveyOptions(
-        fetch=SurveyFetchOptions(user_agent=resources.web.fetch_options.user_agent),
-        concurrency=given.survey_concurrency,
-        max_tries=given.survey_tries,
-        retry_seconds=given.survey_retry_seconds,
+        options=survey_options(resources.settings.domain_metadata, resources.web),
     )
 
 

@@ -9,6 +9,7 @@ import click
 
 from news_platform.cli.options import emit, json_option, resources_for, root_option, settings_for
 from news_platform.errors import InputError
+from news_platform.resources import flow_options, segment_options
 from news_platform.source_records.blocks import BlockDecision
 from news_platform.source_records.options import HEADINGS, TABLES
 from news_platform.source_records.pipeline import (
@@ -20,7 +21,6 @@ from news_platform.source_records.pipeline import (
 )
 from news_platform.source_records.rows import record_document, record_json
 from news_platform.source_records.segment import SegmentedPage
-from news_platform.source_records.setup import flow_options, segment_options
 from news_platform.source_records.snapshot import Snapshot, segment_snapshot
 
 _SHOWN_CHARS = 100
@@ -44,9 +44,9 @@ def records() -> None:
 def segment(snapshots: tuple[str, ...], institution: str, url: str | None, **given: object) -> None:
     """Cut SNAPSHOT files: Firecrawl JSON, HTML, markdown or text; records go out as JSON lines."""
     chosen = {"language": given["lang"], "headings": given["headings"], "tables": given["tables"]}
+    settings = settings_for(str(given["root"])).source_records
     options = segment_options(
-        settings_for(str(given["root"])).source_records.model_dump()
-        | {name: value for name, value in chosen.items() if value}
+        settings.model_copy(update={name: value for name, value in chosen.items() if value})
     )
     done = [segment_snapshot(_snapshot(path, institution, url), options) for path in snapshots]
     show = _explain_lines if given["explain"] else _record_lines
@@ -63,7 +63,7 @@ def build(chosen: tuple[str, ...], root: str, as_json: bool) -> None:
     """Cut all snapshots under the root whose records are out of date, as the asset does."""
     resources = resources_for(root)
     store = resources.data_root.store
-    options = flow_options(resources.settings.source_records.model_dump())
+    options = flow_options(resources.settings.source_records)
     declare_options(store, options.segment)
     wanted, built = wanted_institutions(store), built_institutions(store)
     if unknown := sorted(set(chosen) - wanted.keys()):

@@ -16,7 +16,14 @@ import click
 
 from news_platform.cli.options import emit, json_option, resources_for, root_option
 from news_platform.errors import InputError
-from news_platform.resources import Resources, store_options
+from news_platform.resources import (
+    Resources,
+    discovery_options,
+    open_full_texts,
+    poll_options,
+    sheets_access,
+    work_options,
+)
 from news_platform.rss import pipeline
 from news_platform.rss.discovery.candidates import candidate_feeds, opml_document, opml_feeds
 from news_platform.rss.discovery.discover import DiscoveryReport
@@ -30,15 +37,11 @@ from news_platform.rss.export import (
 )
 from news_platform.rss.ledger.feed_rows import feed_urls
 from news_platform.rss.ledger.status import ledger_status
-from news_platform.rss.options import discovery_options, poll_options, work_options
 from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.rss.sheets import workbook
-from news_platform.rss.sheets.access import CallTiming, SheetAccess, sheets_access
+from news_platform.rss.sheets.access import CallTiming, SheetAccess
 from news_platform.rss.sheets.ensure import ensure_tabs
 from news_platform.rss.sheets.sync import SyncReport, open_known_spreadsheet, run_sync
-from news_platform.storage.objects.store import ObjectStore, open_store
-
-FULL_TEXT_FOLDER = "articles/full_text"
 
 
 @click.group()
@@ -198,7 +201,7 @@ def work(worker_id: str, max_articles: int | None, root: str, as_json: bool) -> 
     report = pipeline.run_work(
         resources.ledger.engine,
         fetch=resources.web.fetch_options,
-        full_texts=full_texts(resources),
+        full_texts=open_full_texts(resources.data_root),
         known_robots=SurveyedRobots(resources.data_root.store, now=resources.clock.now()),
         worker_id=worker_id,
         options=work_options(resources.settings.rss, max_articles=max_articles),
@@ -254,14 +257,6 @@ def export(root: str, as_json: bool, **choice: Any) -> None:
     else:
         rows = select_articles(engine, _selection(**choice))
         _give(rows, choice["output"], as_json=as_json)
-
-
-def full_texts(resources: Resources) -> ObjectStore:
-    """Open the place of full texts: the one set, else the folder under the root."""
-    place = resources.settings.rss.fulltext_dir
-    if place:
-        return open_store(place, options=store_options(resources.settings))
-    return resources.data_root.store.child(FULL_TEXT_FOLDER)
 
 
 def _selection(

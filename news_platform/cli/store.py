@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import click
 from rich.console import Console
@@ -16,7 +16,6 @@ from news_platform.domain_store.catalog import catalog_inputs, describe, write_c
 from news_platform.domain_store.commit import (
     claim_buckets,
     read_buckets,
-    settled_buckets,
     sweep_bucket,
 )
 from news_platform.domain_store.options import BuildOptions
@@ -31,7 +30,7 @@ from news_platform.domain_store.staging.inputs import (
 )
 from news_platform.domain_store.staging.stage import built_ranges, stage_rows, wanted_ranges
 from news_platform.errors import NewsPlatformError
-from news_platform.resources import Resources, store_options
+from news_platform.resources import Resources, build_options, store_options
 from news_platform.storage.commit.markers import read_inputs
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.urls import registrable_domain
@@ -54,14 +53,8 @@ class Opened:
 
 def _open(root: str) -> Opened:
     resources = resources_for(root)
-    given, data = resources.settings.domain_store, resources.data_root
-    options = BuildOptions(
-        buckets=settled_buckets(data.store, given.buckets),
-        memory_bytes=given.memory_mb << 20,
-        file_bytes=given.file_mb * 1_000_000,
-        grace=timedelta(days=given.grace_days),
-        scratch=given.scratch,
-    )
+    data = resources.data_root
+    options = build_options(resources.settings.domain_store, data.store)
     return Opened(data.store, options, resources.clock.now(), resources)
 
 

@@ -18,7 +18,6 @@ from news_platform.ccnews.listing import (
     check_listings,
     first_answering,
 )
-from news_platform.ccnews.options import collect_options
 from news_platform.ccnews.pipeline import CollectReport, collect_day
 from news_platform.ccnews.pool import CollectFailure, CollectListener, Estimate, WarcProgress
 from news_platform.ccnews.scan import scan_news
@@ -40,7 +39,7 @@ from news_platform.defs.reconcile import (
 )
 from news_platform.defs.side_tables import side_tables
 from news_platform.defs.steps import Step
-from news_platform.resources import Clock, Crawl, DataRoot, Resources
+from news_platform.resources import Clock, Crawl, DataRoot, Resources, collect_options
 from news_platform.storage.commit.collected import newest_collected_days, read_collected
 from news_platform.storage.commit.root import is_paused
 from news_platform.storage.objects.store import ObjectStore

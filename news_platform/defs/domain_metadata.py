@@ -20,8 +20,6 @@ from news_platform.defs.lineage import column_lineage
 from news_platform.defs.metadata import markdown_table, table_metadata
 from news_platform.defs.plots import changes_plot, policy_plot
 from news_platform.defs.reconcile import Edge, reconciling_sensor
-from news_platform.domain_metadata.consumer import SurveyOptions
-from news_platform.domain_metadata.fetchers import SurveyFetchOptions
 from news_platform.domain_metadata.pipeline import (
     METADATA_DATASET,
     QUEUE_DATASET,
@@ -43,7 +41,7 @@ from news_platform.domain_metadata.table import (
     surveyed_days,
     tabled_days,
 )
-from news_platform.resources import Clock, DataRoot, Ledger, Web
+from news_platform.resources import Clock, DataRoot, Ledger, Web, survey_options
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import ObjectStore
 
@@ -156,7 +154,7 @@ def domain_metadata(
         clock=clock.now,
         seconds=time.time,
         worker=context.run.run_id,
-        options=survey_options(data_root, web),
+        options=survey_options(data_root.settings.domain_metadata, web),
     )
     return dg.MaterializeResult(
         metadata={
@@ -230,17 +228,6 @@ def ai_policy_changes(
             "changes_plot": changes_plot(changes),
             **column_lineage("ai_policy_changes"),
         }
-    )
-
-
-def survey_options(data_root: DataRoot, web: Web) -> SurveyOptions:
-    """Translate the settings of the survey."""
-    given = data_root.settings.domain_metadata
-    return SurveyOptions(
-        fetch=SurveyFetchOptions(user_agent=web.fetch_options.user_agent),
-        concurrency=given.survey_concurrency,
-        max_tries=given.survey_tries,
-        retry_seconds=given.survey_retry_seconds,
     )
 
 

@@ -19,7 +19,6 @@ from news_platform.domain_store.building.verify import (
     iter_reading_problems,
 )
 from news_platform.domain_store.catalog import Figures, catalog_inputs, describe, write_catalog
-from news_platform.domain_store.commit import settled_buckets
 from news_platform.domain_store.layout import range_buckets
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import BuildReport, build_range
@@ -31,7 +30,7 @@ from news_platform.domain_store.staging.stage import (
     stage_rows,
     wanted_ranges,
 )
-from news_platform.resources import Clock, DataRoot
+from news_platform.resources import Clock, DataRoot, build_options
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
@@ -47,16 +46,8 @@ DAYS = dg.DailyPartitionsDefinition(start_date="2016-08-26", end_offset=1)
 RANGES = dg.DynamicPartitionsDefinition(name="domain_store_ranges")
 
 
-def build_options(data_root: DataRoot) -> BuildOptions:
-    """Translate the settings; an existing store keeps its number of buckets."""
-    given = data_root.settings.domain_store
-    return BuildOptions(
-        buckets=settled_buckets(data_root.store, given.buckets),
-        memory_bytes=given.memory_mb << 20,
-        file_bytes=given.file_mb * 1_000_000,
-        grace=timedelta(days=given.grace_days),
-        scratch=given.scratch,
-    )
+def _options(data_root: DataRoot) -> BuildOptions:
+    return build_options(data_root.settings.domain_store, data_root.store)
 
 
 @dg.asset(
@@ -76,7 +67,7 @@ def domain_buckets(
     A bucket is xxh64 of the domain modulo the number of buckets. Building a day again replaces it;
     a day whose pages are gone is removed.
     """
-    store, options = data_root.store, build_options(data_root)
+    store, options = data_root.store, _options(data_root)
     for day in context.partition_keys:
         report = stage_rows(day_rows(store, day), store=store, batch=day, options=options)
         metadata = {
@@ -140,7 +131,7 @@ def domain_store(
     Data files hold the records sorted by domain; `metadata/BUCKET.jsonl` says where each one lies.
     New batches are merged in, changed ones replaced; a reader sees the store before or after.
     """
-    store, options, now = data_root.store, build_options(data_root), clock.now()
+    store, options, now = data_root.store, _options(data_root), clock.now()
     numbers: list[int] = []
     for key in context.partition_keys:
         report = build_range(key, store=store, options=options, now=now)

@@ -18,8 +18,11 @@ from news_platform.resources import (
     Ledger,
     Resources,
     Web,
+    discovery_options,
+    open_full_texts,
     open_resources,
-    store_options,
+    poll_options,
+    work_options,
 )
 from news_platform.rss import pipeline
 from news_platform.rss.discovery.candidates import candidate_feeds
@@ -36,17 +39,15 @@ from news_platform.rss.ledger.status import (
     recent_articles,
     worst_feeds,
 )
-from news_platform.rss.options import discovery_options, poll_options, work_options
 from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.storage.commit.root import is_paused
-from news_platform.storage.objects.store import ObjectStore, open_store
+from news_platform.storage.objects.store import ObjectStore
 
 ROOM = "rss"
 OWNERS = [f"team:{ROOM}"]
 # These assets go by the clock; they follow no marker.
 EDGES: tuple[Edge, ...] = ()
 
-_FULL_TEXT_FOLDER = "articles/full_text"
 # Older articles were checked when they were new.
 _CHECKED_DAYS = 2
 
@@ -150,7 +151,7 @@ def articles(
     The rules of the robots survey decide what may be fetched. The days that changed are written to
     `articles/date=…`; full texts past their time are removed.
     """
-    full_texts = _full_texts(data_root)
+    full_texts = open_full_texts(data_root)
     report = pipeline.run_work(
         ledger.engine,
         fetch=web.fetch_options,
@@ -201,13 +202,6 @@ def _article_metadata(ledger: Ledger, status: LedgerStatus) -> dict[str, Any]:
     }
 
 
-def _full_texts(data_root: DataRoot) -> ObjectStore:
-    place = data_root.settings.rss.fulltext_dir
-    if place:
-        return open_store(place, options=store_options(data_root.settings))
-    return data_root.store.child(_FULL_TEXT_FOLDER)
-
-
 def _expire(data_root: DataRoot, ledger: Ledger, full_texts: ObjectStore, clock: Clock) -> int:
     keep_days = data_root.settings.rss.fulltext_keep_days
     if keep_days is None:
@@ -237,7 +231,7 @@ def every_stored_row_has_its_full_text(
     the files back. Articles are read again by setting their status to `pending` in the ledger.
     """
     since = clock.now() - timedelta(days=_CHECKED_DAYS)
-    return _verdict(missing_full_texts(ledger.engine, _full_texts(data_root), since=since))
+    return _verdict(missing_full_texts(ledger.engine, open_full_texts(data_root), since=since))
 
 
 @dg.asset_check(asset=articles)

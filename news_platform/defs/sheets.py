@@ -8,10 +8,18 @@ import dagster as dg
 
 from news_platform.defs.metadata import markdown_table
 from news_platform.defs.reconcile import WHOLE
-from news_platform.resources import Clock, DataRoot, Ledger, Resources, Web, open_resources
+from news_platform.resources import (
+    Clock,
+    DataRoot,
+    Ledger,
+    Resources,
+    Web,
+    discovery_options,
+    open_resources,
+    sheets_access,
+)
 from news_platform.rss import pipeline
-from news_platform.rss.options import discovery_options
-from news_platform.rss.sheets.access import CallTiming, SheetAccess, sheets_access
+from news_platform.rss.sheets.access import CallTiming, SheetAccess
 from news_platform.rss.sheets.outbox import is_behind
 from news_platform.rss.sheets.sync import SyncReport, run_sync
 from news_platform.rss.sheets.workbook import WorkbookReport, is_stale, write_workbook

@@ -9,7 +9,7 @@ from news_platform.datasets.page_snapshots import SNAPSHOTS_FOLDER
 from news_platform.datasets.source_records import SOURCE_RECORDS, records_path
 from news_platform.defs.metadata import markdown_table, table_metadata
 from news_platform.defs.reconcile import Edge, new_partitions, reconciling_sensor
-from news_platform.resources import DataRoot
+from news_platform.resources import DataRoot, flow_options, segment_options
 from news_platform.source_records.pipeline import (
     DATASET,
     RecordsReport,
@@ -19,7 +19,6 @@ from news_platform.source_records.pipeline import (
     record_problems,
     wanted_institutions,
 )
-from news_platform.source_records.setup import flow_options, segment_options
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.commit.root import is_paused
 
@@ -58,7 +57,7 @@ def source_records(
     in quarantine with its error.
     """
     store, institution = data_root.store, context.partition_key
-    options = flow_options(data_root.settings.source_records.model_dump())
+    options = flow_options(data_root.settings.source_records)
     report = build_institution(institution, store=store, options=options)
     return dg.MaterializeResult(
         metadata=_shown(report) | {"dagster/uri": store.uri(records_path(institution))}
@@ -141,7 +140,7 @@ def watch_page_snapshots(
     """
     if is_paused(data_root.store):
         return dg.SkipReason("paused: `news-platform resume` lets all sensors go on")
-    options = segment_options(data_root.settings.source_records.model_dump())
+    options = segment_options(data_root.settings.source_records)
     declare_options(data_root.store, options)
     known: dict[str, str] = json.loads(context.cursor or "{}")
     found = wanted_institutions(data_root.store)

@@ -1,16 +1,15 @@
 """What a run will do and cost, and from what settings."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
 
-from news_platform.ccnews.options import HTML_TYPES, CollectOptions, collect_options
 from news_platform.ccnews.pipeline import outdated, plan_day, version_key
 from news_platform.ccnews.pool import estimate, require_free_space
 from news_platform.datasets.collected import Collected, collected_path, dump_collected
-from news_platform.errors import ConfigError, StorageError
+from news_platform.errors import StorageError
 from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.ccnews.crawl import DAY, warc_name, warc_path, write_listings
@@ -101,43 +100,3 @@ def test_room_is_asked_of_every_disk_that_is_written_to(
             cost, scratch=tmp_path, root=local_store, free_bytes=lambda folder: 1_500_000
         )
     require_free_space(cost, scratch=tmp_path, root=s3_store, free_bytes=lambda folder: 1_500_000)
-
-
-@dataclass(frozen=True)
-class Wishes:
-    """Settings as ccnews reads them."""
-
-    workers: int = 3
-    page_seconds: float = 9.0
-    memory_mb: int = 512
-    max_warcs: int | None = 7
-    main_content: bool = False
-    captures: bool = False
-    feed_candidates: bool = True
-    hosts: tuple[str, ...] = ("BBC.co.uk",)
-    languages: tuple[str, ...] = ("en",)
-    statuses: tuple[str, ...] = ("200", "404")
-    mimes: tuple[str, ...] = ()
-
-
-def test_settings_become_options() -> None:
-    assert collect_options(Wishes()) == CollectOptions(
-        workers=3,
-        page_seconds=9.0,
-        memory_mb=512,
-        max_warcs=7,
-        main_content=False,
-        captures=False,
-        feed_candidates=True,
-        mimes=HTML_TYPES,
-        hosts=frozenset({"bbc.co.uk"}),
-        languages=frozenset({"en"}),
-        statuses=frozenset({200, 404}),
-    )
-    assert collect_options(Wishes(mimes=("Text/Plain",))).mimes == {"text/plain"}
-    assert collect_options(Wishes(workers=0)).workers == 1
-
-
-def test_a_status_that_is_no_number_is_a_config_error() -> None:
-    with pytest.raises(ConfigError, match="'ok'"):
-        collect_options(Wishes(statuses=("200", "ok")))

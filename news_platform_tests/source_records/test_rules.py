@@ -1,15 +1,10 @@
 """Rule files and settings."""
 
-from pathlib import Path
-
 import pytest
 
 from news_platform.errors import ConfigError
-from news_platform.settings import SourceRecordsSettings
 from news_platform.source_records.options import SegmentOptions
-from news_platform.source_records.pipeline import FlowOptions
 from news_platform.source_records.rules import with_rules
-from news_platform.source_records.setup import flow_options, segment_options
 
 
 def test_a_rule_file_replaces_what_it_names() -> None:
@@ -34,16 +29,3 @@ def test_a_rule_file_replaces_what_it_names() -> None:
 def test_a_wrong_rule_file_is_refused_by_name(toml: str, error: str) -> None:
     with pytest.raises(ConfigError, match=error):
         with_rules(SegmentOptions(), toml)
-
-
-def test_the_default_settings_are_the_default_options() -> None:
-    assert flow_options(SourceRecordsSettings().model_dump()) == FlowOptions()
-
-
-def test_settings_name_the_rule_file(tmp_path: Path) -> None:
-    file = tmp_path / "rules.toml"
-    file.write_text("[sections]\ncall_words = 3\n")
-    options = segment_options(SourceRecordsSettings(language="de", rules=str(file)).model_dump())
-    assert (options.language, options.sections.call_words) == ("de", 3)
-    with pytest.raises(ConfigError, match="cannot read the rule file"):
-        segment_options({"rules": str(tmp_path / "none.toml")})

@@ -6,9 +6,8 @@ from traceback import format_exception
 import pytest
 
 from news_platform.errors import ConfigError
-from news_platform.rss.sheets.access import CallTiming, SheetAccess, sheets_access
+from news_platform.rss.sheets.access import CallTiming, SheetAccess
 from news_platform.rss.sheets.google import open_spreadsheet
-from news_platform.settings import SheetsSettings
 from news_platform_tests.emulators.sheets.server import (
     SheetsEmulator,
     service_account_key,
@@ -17,24 +16,6 @@ from news_platform_tests.emulators.sheets.server import (
 
 KEY = "key.json"
 TIMING = CallTiming(lambda: 0.0, lambda _: None)
-
-
-def test_without_a_book_the_workbook_is_the_view() -> None:
-    assert sheets_access(SheetsSettings(service_account=KEY)) is None
-
-
-def test_a_book_is_reached_by_its_id_or_by_its_title_at_an_endpoint() -> None:
-    by_id = SheetsSettings(service_account=KEY, spreadsheet_id="b")
-    assert sheets_access(by_id) == SheetAccess(KEY, spreadsheet_id="b")
-    found = sheets_access(
-        SheetsSettings(service_account=KEY, spreadsheet_title="T", endpoint="http://127.0.0.1:1")
-    )
-    assert found is not None and found.name == "T"
-
-
-def test_a_book_without_an_account_names_the_missing_setting() -> None:
-    with pytest.raises(ConfigError, match="GOOGLE_SERVICE_ACCOUNT_JSON"):
-        sheets_access(SheetsSettings(spreadsheet_title="T"))
 
 
 @pytest.mark.parametrize("key", ["/no/such/file.json", "{not json", '{"type": "other"}'])

@@ -1,8 +1,8 @@
-"""The editors' view in Dagster: the ledger as a workbook, or as the Google Sheet that is set."""
+"""The asset and schedule that show the ledger to editors, in a Google Sheet or a workbook."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
@@ -21,17 +21,19 @@ from news_platform.resources import (
 from news_platform.rss import pipeline
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
 from news_platform.rss.sheets.outbox import is_behind
-from news_platform.rss.sheets.sync import SyncReport, run_sync
 from news_platform.rss.sheets.workbook import WorkbookReport, is_stale, write_workbook
 from news_platform.storage.commit.root import is_paused
 
-ROOM = "rss"
-OWNERS = [f"team:{ROOM}"]
+if TYPE_CHECKING:
+    from news_platform.rss.sheets.sync import SyncReport
+
+FEATURE = "rss"
+OWNERS = [f"team:{FEATURE}"]
 
 
 @dg.asset(
     deps=[dg.AssetKey("articles"), dg.AssetKey("feeds")],
-    group_name=ROOM,
+    group_name=FEATURE,
     owners=OWNERS,
     kinds={"googlesheets"},
     pool="sheets",
@@ -43,21 +45,23 @@ def article_sheets(
     web: dg.ResourceParam[Web],
     clock: dg.ResourceParam[Clock],
 ) -> dg.MaterializeResult[None]:
-    """Feeds, articles, index, diagnostics and config as tabs that a person can open.
+    """Feeds, articles, index, diagnostics and config as tabs for editors.
 
-    They are a Google Sheet where one is set, else an .xlsx file under the root.
+    The tabs are in the Google Sheet that the settings name, or in an .xlsx file under the root.
     """
     access = _access(data_root)
     if access is None:
         report = write_workbook(ledger.engine, data_root.store)
         return dg.MaterializeResult(metadata=_workbook_metadata(data_root, report))
+    # Imported here because gspread costs every process 0.2 s, and only this run needs it.
+    from news_platform.rss.sheets.sync import run_sync
+
+    calls = data_root.settings.sheets.calls_per_minute
     done = run_sync(
         ledger.engine,
         access,
         owner=context.run.run_id,
-        timing=CallTiming(
-            time.monotonic, time.sleep, calls=data_root.settings.sheets.calls_per_minute
-        ),
+        timing=CallTiming(time.monotonic, time.sleep, calls=calls),
         clock=clock.now,
         discover=lambda urls: pipeline.run_discovery(
             ledger.engine,
@@ -83,7 +87,7 @@ def _workbook_metadata(data_root: DataRoot, report: WorkbookReport) -> dict[str,
     }
 
 
-def _sync_metadata(done: SyncReport) -> dict[str, Any]:
+def _sync_metadata(done: "SyncReport") -> dict[str, Any]:
     return {
         "dagster/uri": done.url,
         "sheet": dg.MetadataValue.url(done.url),
@@ -107,23 +111,26 @@ def _stale_sheets(resources: Resources) -> Sequence[str]:
 
 
 STALE: Mapping[str, Callable[[Resources], Sequence[str]]] = {"article_sheets": _stale_sheets}
-"""Whether the view shows less than the ledger holds."""
+"""Checks whether the view lacks rows that the ledger holds, by asset."""
 
 
 @dg.schedule(
     target=dg.AssetSelection.assets("article_sheets"),
     cron_schedule="*/10 * * * *",
-    description="Shows what is new every ten minutes; reads admins' edits of a Google Sheet.",
+    description="Writes new rows every ten minutes; reads admins' edits of a Google Sheet.",
     default_status=dg.DefaultScheduleStatus.RUNNING,
 )
 def run_article_sheets(
     data_root: dg.ResourceParam[DataRoot],
 ) -> dg.RunRequest | dg.SkipReason:
-    """Shows what is new every ten minutes; a Google Sheet is also read for admins' edits."""
+    """Request a sync, or skip it if the workbook is up to date.
+
+    A Google Sheet is always synced: only a call to Google shows whether an admin edited it.
+    """
     if is_paused(data_root.store):
-        return dg.SkipReason("paused: `news-platform resume` lets all sensors go on")
+        return dg.SkipReason("paused: run `news-platform resume` to start all sensors again")
     if _access(data_root) is None and not _stale_sheets(open_resources(data_root.settings)):
-        return dg.SkipReason("the workbook shows all that the ledger holds")
+        return dg.SkipReason("the workbook is up to date with the ledger")
     return dg.RunRequest()
 
 

@@ -1,6 +1,6 @@
 """Take the screenshots of the docs from a finished demo: `python docs/screenshots.py`.
 
-A copy of the demo is shown, with one marker that lies, so that there is a red check to look at.
+They show a copy of the demo in which one marker was changed, so that a check fails.
 """
 
 import os
@@ -21,13 +21,13 @@ SETTLE_MS = 8_000
 
 
 def main(root: Path, home: Path) -> None:
-    """Show a copy of the demo and write one picture a page."""
+    """Serve a copy of the demo and write one screenshot per page."""
     IMAGES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         demo = Demo(Path(scratch))
         shutil.copytree(root, demo.root, copy_function=os.link)
         shutil.copytree(home, demo.home, symlinks=False)
-        pause(open_store(str(demo.root)))  # what is shown should stand still
+        pause(open_store(str(demo.root)))  # sensors must not change what is shown
         with (
             running_ui(demo.home, demo.environ) as ui,
             browsing(width=1600, height=1000) as page,

@@ -1,6 +1,6 @@
-"""Write the answers into docs/worked_example.md: `python docs/worked_example.py data-demo`.
+"""Write the outputs into docs/worked_example.md: `python docs/worked_example.py data-demo`.
 
-The page is a doctest over a finished demo; a test runs it, so no answer can go stale.
+The page is a doctest over a finished demo; a test runs it, so no output can become outdated.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ PAGE = Path(__file__).with_suffix(".md")
 
 
 def main(root: str) -> None:
-    """Answer every question of the page anew from this demo root."""
+    """Run every statement of the page on this demo root and replace its output."""
     text = PAGE.read_text(encoding="utf-8")
     PAGE.write_text("".join(_answered(text, {"ROOT": root})), encoding="utf-8")
 
@@ -38,15 +38,15 @@ def _as_typed(source: str) -> str:
 
 
 def _answer(source: str, names: dict[str, object]) -> str:
-    """Run one statement as a Python prompt does; return what it prints."""
+    """Run one statement as a Python prompt does and return what it prints."""
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed), page_format():
-        exec(compile(source, str(PAGE), "single"), names)  # our own page, at our own desk
+        exec(compile(source, str(PAGE), "single"), names)  # the input is our own page
     return printed.getvalue()
 
 
 def page_format() -> pl.Config:
-    """Return how tables are printed on the page."""
+    """Return the Polars options with which the page prints tables."""
     return pl.Config(tbl_rows=20, fmt_str_lengths=60, tbl_width_chars=100, tbl_cols=8)
 
 

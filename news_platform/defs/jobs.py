@@ -48,14 +48,14 @@ TASKS: Mapping[str, Task] = {
 }
 
 VIEWS: Mapping[str, str] = {
-    "one room": 'group:"ccnews"',
-    "all that stands on the crawl": 'key:"warc_paths"+',
+    "one feature": 'group:"ccnews"',
+    "everything that depends on the crawl": 'key:"warc_paths"+',
     "where the editors' sheet comes from": '+key:"article_sheets"',
     "neighbours of the robots survey": '1+key:"domain_metadata"+1',
     "what analysts read with Polars": 'kind:"parquet"',
-    "texts of others, to be handled with care": 'tag:"sensitivity"="third-party-text"',
+    "third-party texts, to be handled with care": 'tag:"sensitivity"="third-party-text"',
     "what costs hours or gigabytes": 'tag:"cost"="high"',
-    "what one team answers for": 'owner:"team:rss"',
+    "what one team is responsible for": 'owner:"team:rss"',
 }
 """Selections to type, or paste, above the lineage graph and the catalog."""
 

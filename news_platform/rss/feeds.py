@@ -1,7 +1,8 @@
-"""The bytes of an RSS, Atom, RDF or JSON feed in, its title, language and entries out.
+"""Parse the bytes of an RSS, Atom, RDF or JSON feed into its title, language and entries.
 
-fastfeedparser reads nearly all of them; feedparser is asked only where that fails, finds nothing or
-leaves an entry without a link. Hostile feeds can stall both: outside tests run this in the pool.
+fastfeedparser reads nearly all feeds. feedparser takes 25 times the CPU time and is used only where
+the first fails, finds no entries, or finds no links. Hostile feeds can stall both for a minute, so
+production code parses in a worker process (`parse_fetched`).
 """
 
 import calendar
@@ -22,7 +23,7 @@ from news_platform.html.links import join_link
 from news_platform.text.normalize import tidy
 
 _TAG = re.compile(r"<[a-zA-Z/!][^>]*>")
-# Whole articles stand in some summaries; the beginning is enough, and markup is not free to read.
+# Some summaries hold the whole article; the beginning is enough to detect the language.
 _MAX_MARKUP = 2_000
 _ONLY_WHAT_WE_READ = {
     f"include_{part}": False for part in ("content", "tags", "media", "enclosures")
@@ -35,7 +36,7 @@ _LANGUAGE = re.compile(
     rb"|<(?:rss|channel|rdf:RDF)\s[^<>]*\bxml:lang=[\"']([a-z-]{2,20})[\"']",
     re.IGNORECASE,
 )
-# Nobody says more than this about a feed before its items.
+# The elements that describe a feed, before or after its items, fit into this.
 _HEAD_BYTES = 65_536
 _WEB = ("http://", "https://")
 # A longer feed is the dump of an archive; feeds list their newest entries first.
@@ -44,7 +45,7 @@ _MAX_ENTRIES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class FeedEntry:
-    """One item; `link` is absolute or '', `published_at` is UTC or None when the feed has none."""
+    """One entry of a feed; `link` is absolute or '', dates are aware UTC or None."""
 
     link: str
     title: str
@@ -56,7 +57,7 @@ class FeedEntry:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """A feed as its publisher states it; `language` is what it declares, or ''."""
+    """A parsed feed; `language` is the one it declares, or ''."""
 
     title: str
     language: str
@@ -64,7 +65,7 @@ class Feed:
 
 
 def parse_feed(body: bytes, content_type: str = "", url: str = "") -> Feed:
-    """Return the feed; raise InputError when the bytes are not one."""
+    """Parse a feed; raise InputError if the bytes are not a feed."""
     quick = _parse_fast(body)
     if quick is not None and _is_whole(quick, body):
         return _feed(quick, body, url=url)
@@ -94,9 +95,9 @@ def _parse_fast(body: bytes) -> Mapping[str, Any] | None:
 
 
 def _is_whole(parsed: Mapping[str, Any], body: bytes) -> bool:
-    """Tell whether a second parser could hardly find more: links, or no items to be found."""
+    """Return whether the fast result is complete, so that feedparser need not be tried."""
     if any("\ufffd" in (entry.get("title") or "") for entry in parsed["entries"]):
-        return False  # a wrong guess at the encoding
+        return False  # the encoding was guessed wrong
     if parsed["entries"]:
         return any(_link(entry) for entry in parsed["entries"]) or b"<link" not in body
     return _ITEM.search(body) is None
@@ -115,23 +116,24 @@ def _parse_slow(body: bytes, content_type: str, *, url: str) -> Mapping[str, Any
 def _feed(parsed: Mapping[str, Any], body: bytes, *, url: str) -> Feed:
     about = parsed.get("feed") or {}
     declared = about.get("language") or parsed.get("language")
-    # `GMT+9` is read as GMT, hours off; better no date than a wrong one.
-    dated = _ODD_ZONE.search(body) is None
+    # `GMT+9` would be read as GMT, hours off; no date is better than a wrong one.
+    has_valid_dates = _ODD_ZONE.search(body) is None
     return Feed(
         title=plain(about.get("title")),
-        language=str(declared or _written_language(body)),
-        entries=tuple(_entry(entry, url=url, dated=dated) for entry in parsed["entries"]),
+        language=str(declared or _declared_language(body)),
+        entries=tuple(_entry(entry, url=url, dated=has_valid_dates) for entry in parsed["entries"]),
     )
 
 
-def _written_language(body: bytes) -> str:
-    """Return the language of an RSS or RDF channel, which fastfeedparser passes over.
+def _declared_language(body: bytes) -> str:
+    """Return the declared language of an RSS or RDF channel, which fastfeedparser ignores.
 
-    What stands inside items is theirs. An element says it better than an attribute of the root.
+    Items may declare their own language and are excluded. A `<language>` element is preferred to
+    an `xml:lang` attribute.
     """
     found = [match for part in _around_items(body) for match in _LANGUAGE.finditer(part)]
-    said = [match[1] for match in found if match[1]] or [match[2] for match in found]
-    return said[0].decode("ascii").replace("_", "-") if said else ""
+    codes = [match[1] for match in found if match[1]] or [match[2] for match in found]
+    return codes[0].decode("ascii").replace("_", "-") if codes else ""
 
 
 def _around_items(body: bytes) -> tuple[bytes, bytes]:
@@ -145,7 +147,7 @@ def _around_items(body: bytes) -> tuple[bytes, bytes]:
 
 
 def _entry(entry: Mapping[str, Any], *, url: str, dated: bool) -> FeedEntry:
-    # feedparser's own mapping has slow look-ups; fastfeedparser's is a dict already.
+    # feedparser's own mapping class is slow to look up; fastfeedparser returns a dict.
     entry = dict(entry)
     return FeedEntry(
         link=_absolute(_link(entry), url=url),
@@ -158,7 +160,7 @@ def _entry(entry: Mapping[str, Any], *, url: str, dated: bool) -> FeedEntry:
 
 
 def _link(entry: Mapping[str, Any]) -> str:
-    """Return the best link: the original behind a proxy, the alternate, else an id that is one."""
+    """Return the original link behind FeedBurner, else the link, an alternate, or an id URL."""
     if "feedburner_origlink" not in entry and (plain_link := entry.get("link") or "").startswith(
         _WEB
     ):
@@ -168,7 +170,7 @@ def _link(entry: Mapping[str, Any]) -> str:
         entry.get("feedburner_origlink"),
         entry.get("link"),
         *_alternates(entry),
-        # An id is a link only where it is a whole URL.
+        # An id is a link only if it is a complete URL.
         identity if isinstance(identity, str) and identity.strip().startswith(_WEB) else None,
     )
     return next((c.strip() for c in candidates if isinstance(c, str) and _is_web(c)), "")
@@ -200,7 +202,7 @@ def _moment(entry: Mapping[str, Any], *keys: str) -> datetime | None:
 
 
 def plain(markup: Any) -> str:
-    """Return the text of a title or summary, without tags and entities, on one line."""
+    """Return the text of a title or summary on one line, without tags and entities."""
     if not isinstance(markup, str):
         return ""
     # Titles are often escaped twice: once for XML, once for the HTML inside.

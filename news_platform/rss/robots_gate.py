@@ -89,20 +89,20 @@ class RobotsGate:
         return rules
 
     async def _read_robots(self, origin: str) -> Robots | None:
-        answer = await asyncio.to_thread(self._read_copy, origin)
-        if answer is None:
-            answer = await self._fetch(origin)
-            if answer.status is None or answer.status == 429 or answer.status >= 500:
+        response = await asyncio.to_thread(self._read_copy, origin)
+        if response is None:
+            response = await self._fetch(origin)
+            if response.status is None or response.status == 429 or response.status >= 500:
                 return None
-            await asyncio.to_thread(self._write_copy, origin, answer)
-        return Robots.of_answer(answer.status, answer.body)
+            await asyncio.to_thread(self._write_copy, origin, response)
+        return Robots.of_answer(response.status, response.body)
 
     async def _fetch(self, origin: str) -> _RobotsResponse:
         try:
-            answer = await self._fetcher.fetch(f"{origin}/robots.txt", max_body_bytes=MAX_BYTES)
+            response = await self._fetcher.fetch(f"{origin}/robots.txt", max_body_bytes=MAX_BYTES)
         except FetchError:
             return _RobotsResponse(None, b"")
-        return _RobotsResponse(answer.status, answer.body)
+        return _RobotsResponse(response.status, response.body)
 
     def _read_copy(self, origin: str) -> _RobotsResponse | None:
         chosen = sa.select(ROBOTS.c.status, ROBOTS.c.body).where(
@@ -112,8 +112,8 @@ class RobotsGate:
             row = connection.execute(chosen).one_or_none()
         return _RobotsResponse(row.status, row.body) if row else None
 
-    def _write_copy(self, origin: str, answer: _RobotsResponse) -> None:
-        row = {"fetched_at": self._now, "status": answer.status, "body": answer.body}
+    def _write_copy(self, origin: str, response: _RobotsResponse) -> None:
+        row = {"fetched_at": self._now, "status": response.status, "body": response.body}
         with self._engine.begin() as connection:
             connection.execute(sa.delete(ROBOTS).where(ROBOTS.c.origin == origin))
             connection.execute(sa.insert(ROBOTS).values(origin=origin, **row))

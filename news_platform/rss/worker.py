@@ -1,7 +1,7 @@
-"""Claim pending articles, fetch and read their pages, and store what they say.
+"""Claim pending articles, fetch their pages, extract the articles, and store them in the ledger.
 
-read ─▶ decide ─▶ write for each article at its own pace; extraction runs in processes that may be
-killed, and the ledger takes one finished article at a time.
+Many articles are in progress at a time. Extraction runs in processes that can be killed, and
+results are written to the ledger one by one.
 """
 
 import asyncio
@@ -44,15 +44,16 @@ from news_platform.web.retry_after import requested_wait_seconds
 from news_platform.web.urls import canonical_url, url_hash
 
 _WORD = re.compile(r"\w+")
-# Asking again later may help; every other status of 400 and above is the site's last word.
-_SOFT = frozenset((408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524))
-_HARD_REASONS = frozenset(("blocked_address", "blocked_port", "bad_url", "nxdomain"))
-_HTML = ("html", "xml")
+# A retry may help with these, among them Cloudflare's 52x. Any other status from 400 is final.
+_RETRY_STATUSES = frozenset((408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524))
+# Reasons of a FetchError that a retry does not change.
+_FINAL_REASONS = frozenset(("blocked_address", "blocked_port", "bad_url", "nxdomain"))
+_HTML_TYPES = ("html", "xml")
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerContext:
-    """What a worker may touch: the ledger, the web, the process pool, the store of full texts."""
+    """What a worker uses: the ledger, the web, the process pool, the full-text store, the clock."""
 
     engine: sa.Engine
     fetcher: PoliteFetcher
@@ -65,7 +66,7 @@ class WorkerContext:
 
 @dataclass(frozen=True, slots=True)
 class WorkReport:
-    """How a batch went; `outcomes` counts articles by what became of them."""
+    """How many articles a worker claimed, and the number of articles by outcome."""
 
     claimed: int
     outcomes: Mapping[str, int]
@@ -77,34 +78,37 @@ class WorkReport:
 
     @property
     def duplicates(self) -> int:
-        """Return how many articles turned out to be known, by their address or by their text."""
+        """Return how many articles were duplicates, by URL or by text."""
         return sum(n for outcome, n in self.outcomes.items() if outcome.startswith("duplicate"))
 
 
 async def work_articles(
     context: WorkerContext, *, worker_id: str, options: WorkOptions
 ) -> WorkReport:
-    """Work batch by batch until nothing is due, or as many as allowed were claimed."""
+    """Work on articles until none is due or `options.max_articles` were claimed."""
     run = _WorkRun(context, worker_id, options)
-    renewal = asyncio.create_task(run.keep_leases())
+    renewal = asyncio.create_task(run.renew_leases())
     try:
-        await asyncio.gather(*(run.lane() for _ in range(options.concurrency)))
+        await asyncio.gather(*(run.consume() for _ in range(options.concurrency)))
     finally:
         renewal.cancel()
         with suppress(asyncio.CancelledError):
             await renewal
     if run.claimed:
-        await asyncio.to_thread(_note, context, run.outcomes)
+        await asyncio.to_thread(_record_metrics, context, run.outcomes)
     return WorkReport(run.claimed, dict(run.outcomes))
 
 
-def _note(context: WorkerContext, outcomes: Counter[str]) -> None:
+def _record_metrics(context: WorkerContext, outcomes: Counter[str]) -> None:
     with write_transaction(context.engine) as transaction:
         note_metrics(transaction, "work", outcomes, now=context.clock())
 
 
-def mixed(claims: Iterable[ArticleClaim]) -> list[ArticleClaim]:
-    """Return the claims host by host in turn, so that no host keeps all lanes waiting."""
+def interleave_hosts(claims: Iterable[ArticleClaim]) -> list[ArticleClaim]:
+    """Return the claims with their hosts taking turns.
+
+    Requests to one host wait for each other; in turns, one host cannot stop all consumers.
+    """
     by_host: dict[str, deque[ArticleClaim]] = {}
     for claim in claims:
         by_host.setdefault(urlsplit(claim.url_canon).netloc, deque()).append(claim)
@@ -113,19 +117,19 @@ def mixed(claims: Iterable[ArticleClaim]) -> list[ArticleClaim]:
 
 
 class _WorkRun:
-    """One worker at work: lanes that each take one article after the other."""
+    """The state of one `work_articles` call, shared by its concurrent consumers."""
 
     def __init__(self, context: WorkerContext, worker_id: str, options: WorkOptions) -> None:
         self.context = context
         self.worker_id = worker_id
         self.options = options
         self.waiting: deque[ArticleClaim] = deque()
-        self.in_hand: dict[int, ArticleClaim] = {}
+        self.unfinished: dict[int, ArticleClaim] = {}
         self.claimed = 0
         self.outcomes: Counter[str] = Counter()
         self.claiming = asyncio.Lock()
-        # One writer at a time: SQLite has one anyway, and waiting here blocks no thread.
-        self.ledger = asyncio.Lock()
+        # SQLite has one writer at a time; waiting for this lock does not block a thread.
+        self.writing = asyncio.Lock()
         self.robots = RobotsGate(
             context.engine,
             fetcher=context.fetcher,
@@ -135,11 +139,11 @@ class _WorkRun:
             now=context.clock(),
         )
 
-    async def lane(self) -> None:
-        """Take articles from claim to outcome until none is due."""
+    async def consume(self) -> None:
+        """Work on one article after the other until none is due."""
         while (claim := await self.next_claim()) is not None:
-            outcome = await self._work(claim)
-            del self.in_hand[claim.row_id]
+            outcome = await self._work_on(claim)
+            del self.unfinished[claim.row_id]
             self.outcomes[outcome] += 1
 
     async def next_claim(self) -> ArticleClaim | None:
@@ -147,8 +151,8 @@ class _WorkRun:
             if not self.waiting:
                 claims = await asyncio.to_thread(self.claim)
                 self.claimed += len(claims)
-                self.in_hand.update((claim.row_id, claim) for claim in claims)
-                self.waiting.extend(mixed(claims))
+                self.unfinished.update((claim.row_id, claim) for claim in claims)
+                self.waiting.extend(interleave_hosts(claims))
             return self.waiting.popleft() if self.waiting else None
 
     def claim(self) -> list[ArticleClaim]:
@@ -165,62 +169,63 @@ class _WorkRun:
             now=self.context.clock(),
         )
 
-    async def keep_leases(self) -> None:
-        """Renew the leases of what is still in hand, for as long as the work lasts."""
+    async def renew_leases(self) -> None:
+        """Renew the leases of unfinished articles until cancelled."""
         while True:
+            # One renewal may fail or be late without losing the lease.
             await asyncio.sleep(self.options.lease_seconds / 3)
-            claims = tuple(self.in_hand.values())
+            claims = tuple(self.unfinished.values())
             await asyncio.to_thread(
                 renew_claims, self.context.engine, claims, now=self.context.clock()
             )
 
-    async def _work(self, claim: ArticleClaim) -> str:
+    async def _work_on(self, claim: ArticleClaim) -> str:
         verdict = await self.robots.verdict(claim.url_canon)
         if verdict == "disallowed":
             return await self._skip(claim, "robots.txt disallows it")
         if verdict == "unknown":
             return await self._defer(claim, "robots.txt is unreachable")
         try:
-            answer = await self._fetch(claim)
+            response = await self._fetch(claim)
         except FetchError as error:
-            return await self._fail(claim, error.reason, soft=error.reason not in _HARD_REASONS)
-        if answer.status != 200:
-            wait = requested_wait_seconds(answer.headers, now=self.context.clock())
-            soft = answer.status in _SOFT
-            return await self._fail(claim, f"status {answer.status}", soft=soft, wait=wait)
-        return await self._read(claim, answer)
+            return await self._fail(claim, error.reason, soft=error.reason not in _FINAL_REASONS)
+        if response.status != 200:
+            wait = requested_wait_seconds(response.headers, now=self.context.clock())
+            soft = response.status in _RETRY_STATUSES
+            return await self._fail(claim, f"status {response.status}", soft=soft, wait=wait)
+        return await self._extract(claim, response)
 
     async def _fetch(self, claim: ArticleClaim) -> Response:
-        """Ask for the canonical address, without trackers; if refused, as the feed wrote it."""
-        answer = await self.context.fetcher.fetch(claim.url_canon)
-        refused = answer.status >= 400 and answer.status not in _SOFT
+        """Fetch the canonical URL, which has no trackers; if refused, the URL of the feed."""
+        response = await self.context.fetcher.fetch(claim.url_canon)
+        refused = response.status >= 400 and response.status not in _RETRY_STATUSES
         if refused and claim.url != claim.url_canon:
             return await self.context.fetcher.fetch(claim.url)
-        return answer
+        return response
 
-    async def _read(self, claim: ArticleClaim, answer: Response) -> str:
-        content_type = answer.headers.get("content-type", "")
+    async def _extract(self, claim: ArticleClaim, response: Response) -> str:
+        content_type = response.headers.get("content-type", "")
         kind = content_type.partition(";")[0].strip().lower()
-        if kind and not any(part in kind for part in _HTML):
+        if kind and not any(part in kind for part in _HTML_TYPES):
             return await self._skip(claim, f"content type {kind}")
-        final = await self.robots.verdict(answer.final_url)
+        final = await self.robots.verdict(response.final_url)
         if final == "disallowed":
             return await self._skip(claim, "robots.txt of the final address disallows it")
         if final == "unknown":
             return await self._defer(claim, "robots.txt of the final address is unreachable")
-        page = (answer.body, answer.final_url, content_type_charset(content_type))
+        page = (response.body, response.final_url, content_type_charset(content_type))
         extracted = await asyncio.wrap_future(self.context.pool.submit(page))
         if not isinstance(extracted, Done):
-            # A process may be lost to a busy machine; an exception comes from the page itself.
+            # An exception comes from the page itself; a timeout may come from a busy machine.
             soft = extracted.reason != "error"
             return await self._fail(claim, f"extraction {extracted.reason}", soft=soft)
         if not extracted.value.clean_text.strip():
             return await self._fail(claim, "no article text found", soft=False)
-        return await self._store(claim, answer, extracted.value)
+        return await self._store(claim, response, extracted.value)
 
-    async def _store(self, claim: ArticleClaim, answer: Response, article: Article) -> str:
+    async def _store(self, claim: ArticleClaim, response: Response, article: Article) -> str:
         now = self.context.clock()
-        url = canonical_url(answer.final_url)
+        url = canonical_url(response.final_url)
         reference = await asyncio.to_thread(
             write_full_text, self.context.full_texts, url_hash(url), article.full_text
         )
@@ -269,7 +274,7 @@ class _WorkRun:
         return max(backoff, now + timedelta(seconds=wait))
 
     async def _write(self, write: Callable[[], str]) -> str:
-        async with self.ledger:
+        async with self.writing:
             return await asyncio.to_thread(write)
 
 

@@ -1,4 +1,4 @@
-"""Take feeds into the ledger: fetched, parsed, fresh enough and in a wanted language."""
+"""Fetch candidate feeds, decide which are fresh and in a wanted language, and register them."""
 
 import asyncio
 from collections import Counter
@@ -24,23 +24,24 @@ from news_platform.web.fetch import Fetcher, Response
 from news_platform.web.redirects import is_moved_for_good
 from news_platform.web.urls import canonical_url
 
-_SURE = 0.8
-_LANGUAGE_SAMPLE = 20
-# A paused feed stays so: a person put it aside.
+# Detection is right 99.8 % of the time from here on.
+_MIN_PROBABILITY = 0.8
+_SAMPLED_ENTRIES = 20
+# A person paused the feed; discovery must not make it active again.
 _IN_USE = ("active", "paused")
 
-Taken = Literal["added", "revived"]
-"""How a feed came into use: registered for the first time, or known and not in use before."""
+Registration = Literal["added", "revived"]
+"""A feed is "added" when it is new, "revived" when it was registered but not in use."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedVerdict:
-    """What became of one candidate: "active", or one word for why not.
+    """The result for one candidate: "active", or one word for why it is rejected.
 
-    `asked_url` is the candidate, `feed_url` the feed it led to, most often the same.
+    `feed_url` is the feed that the candidate leads to, most often the candidate itself.
     """
 
-    asked_url: str
+    candidate_url: str
     feed_url: str
     outcome: str
     notes: str
@@ -50,7 +51,7 @@ class FeedVerdict:
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryReport:
-    """How a discovery went; `outcomes` counts candidates by verdict.
+    """Counts of one discovery; `outcomes` is the number of candidates by verdict.
 
     `revived` feeds were registered as rejected, dead or gone, and are active now.
     """
@@ -73,30 +74,30 @@ async def discover_feeds(
     now: datetime,
     recheck: bool = False,
 ) -> DiscoveryReport:
-    """Look at each candidate, a feed or a site, and register it with its verdict.
+    """Fetch each candidate, a feed or a site, and register it with its verdict.
 
-    Feeds that are registered already are passed over unless `recheck` asks for a new look.
+    Candidates that are registered already are skipped unless `recheck` is True.
     """
-    asked = {canonical_url(url): url for url in candidates}
+    by_canonical = {canonical_url(url): url for url in candidates}
     since = now - timedelta(days=options.recheck_days)
     known = set() if recheck else known_feeds(engine, checked_after=since)
-    fresh = [url for canonical, url in asked.items() if canonical not in known]
-    gate = asyncio.Semaphore(options.concurrency)
-    looks = (_look_within(gate, url, fetcher, pool, options=options, now=now) for url in fresh)
-    verdicts = tuple(await asyncio.gather(*looks))
-    taken = Counter(await asyncio.to_thread(_register, engine, verdicts, now=now))
+    fresh = [url for canonical, url in by_canonical.items() if canonical not in known]
+    semaphore = asyncio.Semaphore(options.concurrency)
+    checks = (_check(semaphore, url, fetcher, pool, options=options, now=now) for url in fresh)
+    verdicts = tuple(await asyncio.gather(*checks))
+    registrations = Counter(await asyncio.to_thread(_register, engine, verdicts, now=now))
     return DiscoveryReport(
-        candidates=len(asked),
-        known=len(asked) - len(fresh),
-        added=taken["added"],
-        revived=taken["revived"],
+        candidates=len(by_canonical),
+        known=len(by_canonical) - len(fresh),
+        added=registrations["added"],
+        revived=registrations["revived"],
         outcomes=dict(Counter(verdict.outcome for verdict in verdicts)),
         verdicts=verdicts,
     )
 
 
-async def _look_within(
-    gate: asyncio.Semaphore,
+async def _check(
+    semaphore: asyncio.Semaphore,
     url: str,
     fetcher: Fetcher,
     pool: Pool,
@@ -104,92 +105,93 @@ async def _look_within(
     options: DiscoveryOptions,
     now: datetime,
 ) -> FeedVerdict:
-    async with gate:
+    async with semaphore:
         try:
-            answer = await fetcher.fetch(url)
-            if answer.status == 200 and _is_page(answer):
-                answer = await _site_feed(answer, fetcher)
+            response = await fetcher.fetch(url)
+            if response.status == 200 and _is_html(response):
+                response = await _site_feed(response, fetcher)
         except FetchError as error:
             return FeedVerdict(url, url, "unreachable", f"{error.reason}: {error}")
-        return await _judge(url, answer, pool, options=options, now=now)
+        return await _evaluate(url, response, pool, options=options, now=now)
 
 
-def _is_page(answer: Response) -> bool:
-    return looks_like_html(answer.body, answer.headers.get("content-type", ""))
+def _is_html(response: Response) -> bool:
+    return looks_like_html(response.body, response.headers.get("content-type", ""))
 
 
 async def _site_feed(page: Response, fetcher: Fetcher) -> Response:
-    """Return the answer of the site's first feed that answers; the page itself when none does."""
+    """Return the response of the first feed of a site, or the page if it has none."""
     charset = content_type_charset(page.headers.get("content-type", ""))
     named = feed_urls(page.body, url=page.final_url, charset=charset)
     for url in named or usual_feed_urls(page.final_url):
         try:
-            answer = await fetcher.fetch(url)
+            response = await fetcher.fetch(url)
         except FetchError:
             continue
-        if answer.status == 200 and not _is_page(answer):
-            return answer
+        if response.status == 200 and not _is_html(response):
+            return response
     return page
 
 
-async def _judge(
-    url: str, answer: Response, pool: Pool, *, options: DiscoveryOptions, now: datetime
+async def _evaluate(
+    url: str, response: Response, pool: Pool, *, options: DiscoveryOptions, now: datetime
 ) -> FeedVerdict:
-    if answer.status != 200:
-        return FeedVerdict(url, url, "unreachable", f"status {answer.status}")
-    # What led elsewhere, by a link or for good, is registered under the feed's own address.
-    feed_url = answer.final_url if is_moved_for_good(answer) else answer.url
-    fetched = (answer.body, answer.headers.get("content-type", ""), answer.final_url)
+    if response.status != 200:
+        return FeedVerdict(url, url, "unreachable", f"status {response.status}")
+    # A feed found by a link or a permanent redirect is registered under its own URL.
+    feed_url = response.final_url if is_moved_for_good(response) else response.url
+    fetched = (response.body, response.headers.get("content-type", ""), response.final_url)
     parsed = await asyncio.wrap_future(pool.submit(fetched))
     if not isinstance(parsed, Done):
-        # An exception comes from the bytes; a lost process may be the machine's fault.
+        # An exception comes from the bytes; a killed process may be the machine's fault.
         outcome = "not_a_feed" if parsed.reason == "error" else "unreadable"
         return FeedVerdict(url, feed_url, outcome, parsed.detail)
-    feed = replace(parsed.value, language=written_language(parsed.value))
-    found = FeedVerdict(url, feed_url, "active", "", feed)
-    return _judge_content(found, feed, options=options, now=now)
+    feed = replace(parsed.value, language=feed_language(parsed.value))
+    verdict = FeedVerdict(url, feed_url, "active", "", feed)
+    return _evaluate_content(verdict, feed, options=options, now=now)
 
 
-def written_language(feed: Feed) -> str:
-    """Return the language of the entries when that is sure, else what the feed declares."""
-    sample = " ".join(f"{entry.title} {entry.summary}" for entry in feed.entries[:_LANGUAGE_SAMPLE])
-    found = detect(sample)
+def feed_language(feed: Feed) -> str:
+    """Return the detected language of the entries if it is certain, else the declared one."""
+    sample = " ".join(f"{entry.title} {entry.summary}" for entry in feed.entries[:_SAMPLED_ENTRIES])
+    detected = detect(sample)
     declared = feed.language.partition("-")[0].strip().lower()
-    return found.code if found.probability >= _SURE or not declared else declared
+    is_certain = detected.probability >= _MIN_PROBABILITY
+    return detected.code if is_certain or not declared else declared
 
 
-def _judge_content(
-    found: FeedVerdict, feed: Feed, *, options: DiscoveryOptions, now: datetime
+def _evaluate_content(
+    verdict: FeedVerdict, feed: Feed, *, options: DiscoveryOptions, now: datetime
 ) -> FeedVerdict:
     newest = poll_schedule.newest((entry.published_at for entry in feed.entries), now=now)
     if newest is None:
-        return replace(found, outcome="undated", notes="no entry has a date")
-    found = replace(found, newest=newest)
+        return replace(verdict, outcome="undated", notes="no entry has a date")
+    verdict = replace(verdict, newest=newest)
     if (now - newest).days > options.fresh_days_limit:
-        return replace(found, outcome="stale", notes=f"newest entry {newest.date()}")
+        return replace(verdict, outcome="stale", notes=f"newest entry {newest.date()}")
     if options.languages and feed.language not in options.languages:
-        return replace(found, outcome="language", notes=f"written in {feed.language!r}")
-    return found
+        return replace(verdict, outcome="language", notes=f"written in {feed.language!r}")
+    return verdict
 
 
 def _register(
     engine: sa.Engine, verdicts: Sequence[FeedVerdict], *, now: datetime
-) -> list[Taken | None]:
-    """Write every verdict down; return, one for each, how it came into use, None: it did not."""
+) -> list[Registration | None]:
+    """Write all verdicts to the ledger; return for each whether its feed was added or revived."""
     with write_transaction(engine) as transaction:
-        taken = [_register_feed(transaction, verdict, now=now) for verdict in verdicts]
+        registrations = [_register_feed(transaction, verdict, now=now) for verdict in verdicts]
         for verdict in verdicts:
-            if canonical_url(verdict.asked_url) != canonical_url(verdict.feed_url):
+            if canonical_url(verdict.candidate_url) != canonical_url(verdict.feed_url):
                 _register_site(transaction, verdict, now=now)
         counts = Counter(f"candidates_{verdict.outcome}" for verdict in verdicts)
         note_metrics(transaction, "discovery", counts, now=now)
-    return taken
+    return registrations
 
 
 def _register_feed(
     transaction: LedgerTransaction, verdict: FeedVerdict, *, now: datetime
-) -> Taken | None:
-    """Register what was found; what a person may have set about a feed in use stays."""
+) -> Registration | None:
+    """Register the feed of a verdict; keep what a person set on a feed that is in use."""
     key, columns = canonical_url(verdict.feed_url), _columns(verdict, now=now)
     chosen = sa.select(FEEDS.c.status, FEEDS.c.lang).where(FEEDS.c.feed_url_canon == key)
     known = transaction.connection.execute(chosen).one_or_none()
@@ -204,11 +206,11 @@ def _register_feed(
 
 
 def _register_site(transaction: LedgerTransaction, verdict: FeedVerdict, *, now: datetime) -> None:
-    """Remember that a site was asked, so that it is not asked again tomorrow."""
+    """Register a site as rejected, so that it is not checked again tomorrow."""
     upsert_feed(
         transaction,
-        canonical_url(verdict.asked_url),
-        feed_url=verdict.asked_url,
+        canonical_url(verdict.candidate_url),
+        feed_url=verdict.candidate_url,
         status="rejected",
         health_score=0,
         remark=f"leads to {verdict.feed_url}",
@@ -217,7 +219,7 @@ def _register_site(transaction: LedgerTransaction, verdict: FeedVerdict, *, now:
 
 
 def _columns(verdict: FeedVerdict, *, now: datetime) -> dict[str, Any]:
-    silent = poll_schedule.days_without_update(verdict.newest, now=now)
+    silent_days = poll_schedule.days_without_update(verdict.newest, now=now)
     accepted = verdict.outcome == "active"
     return {
         "feed_url": verdict.feed_url,
@@ -225,8 +227,8 @@ def _columns(verdict: FeedVerdict, *, now: datetime) -> dict[str, Any]:
         "lang": verdict.feed.language if verdict.feed else "",
         "title": verdict.feed.title if verdict.feed else "",
         "last_entry_date": verdict.newest,
-        "no_updates_days": silent,
-        "health_score": poll_schedule.health_score(errors_in_row=0, no_updates_days=silent)
+        "no_updates_days": silent_days,
+        "health_score": poll_schedule.health_score(errors_in_row=0, no_updates_days=silent_days)
         if accepted
         else 0,
         "remark": "" if accepted else f"{verdict.outcome}: {verdict.notes}",

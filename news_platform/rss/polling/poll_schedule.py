@@ -1,4 +1,4 @@
-"""When to ask a feed again and how healthy it is: pure arithmetic on what the last answers told."""
+"""Compute when to poll a feed again and how healthy it is, from its entries and failures."""
 
 import hashlib
 from collections.abc import Iterable
@@ -8,7 +8,10 @@ from statistics import median
 
 from news_platform.rss.options import PollOptions
 
+# Spreads feeds that were registered together over a fifth of the interval.
 _JITTER = 0.1
+# Enough entries to see how often a feed publishes now.
+_RECENT_ENTRIES = 20
 
 
 def interval_seconds(
@@ -19,9 +22,12 @@ def interval_seconds(
     found_new: bool,
     options: PollOptions,
 ) -> int:
-    """Return how long to wait: half the feed's own rhythm; longer each time nothing is new."""
+    """Return the wait until the next poll, within the bounds of the options.
+
+    After new entries it is half the usual gap between them; otherwise 1.5 times the previous wait.
+    """
     if found_new:
-        gap = _rhythm_seconds(dates, now=now) or options.min_interval_seconds
+        gap = _usual_gap_seconds(dates, now=now) or options.min_interval_seconds
         wanted = gap / 2
     else:
         wanted = max(previous, options.min_interval_seconds) * 1.5
@@ -29,37 +35,39 @@ def interval_seconds(
 
 
 def jittered(seconds: int, *, key: str) -> int:
-    """Return the interval moved by up to a tenth, always the same for the same key."""
+    """Return the interval changed by up to 10 %, always the same for the same key."""
     draw = int.from_bytes(hashlib.sha256(key.encode()).digest()[:4], "big") / 2**32
     return int(seconds * (1 - _JITTER + 2 * _JITTER * draw))
 
 
 def failure_wait_seconds(errors_in_row: int, *, options: PollOptions) -> int:
-    """Return how long to wait after failures: longer each time, a slow probe once dead."""
+    """Return the wait after a failure: it doubles each time, up to the probe of dead feeds."""
     if errors_in_row >= options.errors_until_dead:
         return options.probe_interval_seconds
+    # 2**16 intervals are longer than any probe interval.
     wait = options.min_interval_seconds * 2 ** min(errors_in_row - 1, 16)
     return int(min(wait, options.probe_interval_seconds))
 
 
 def days_without_update(last_entry: datetime | None, *, now: datetime) -> int:
-    """Return whole days since the newest entry, 0 when there is none or it lies ahead."""
+    """Return the full days since the newest entry; 0 if there is none or it is in the future."""
     return max((now - last_entry).days, 0) if last_entry else 0
 
 
 def health_score(*, errors_in_row: int, no_updates_days: int) -> int:
-    """Return 0 to 100: 10 less a failure in a row, 2 less a silent day (at most 60)."""
+    """Return 0 to 100: minus 10 per failure in a row, minus 2 per silent day (at most 60)."""
     return max(100 - 10 * errors_in_row - min(2 * no_updates_days, 60), 0)
 
 
 def newest(dates: Iterable[datetime | None], *, now: datetime) -> datetime | None:
-    """Return the newest date that does not lie ahead of us by more than a day."""
+    """Return the newest date that is at most one day in the future."""
     limit = now + timedelta(days=1)
     return max((date for date in dates if date is not None and date <= limit), default=None)
 
 
-def _rhythm_seconds(dates: Iterable[datetime], *, now: datetime) -> float | None:
+def _usual_gap_seconds(dates: Iterable[datetime], *, now: datetime) -> float | None:
     """Return the median gap between the newest entries."""
-    latest = sorted((date for date in dates if date <= now), reverse=True)[:20]
+    latest = sorted((date for date in dates if date <= now), reverse=True)
+    latest = latest[:_RECENT_ENTRIES]
     gaps = [(a - b).total_seconds() for a, b in pairwise(latest)]
     return median(gaps) if gaps else None

@@ -1,7 +1,7 @@
-"""Ask every feed that is due and put its new articles into the ledger.
+"""Poll the feeds that are due and add their new articles to the ledger.
 
-Each feed is asked with the validators of its last answer. What it told is gathered and written in
-batches of one change; a batch that is never written is polled again after its lease.
+Feeds are fetched with conditional requests. The results are written in batches, one transaction
+each. If the poller dies before it writes a batch, those feeds are polled again after their lease.
 """
 
 import asyncio
@@ -34,13 +34,13 @@ from news_platform.web.urls import canonical_url
 
 _NOT_MODIFIED = 304
 _GONE = 410
-# Answers that say "later" rather than "never".
-_SOFT = frozenset((408, 425, 429, 500, 502, 503, 504))
+# Temporary failures; all others are hard and count double.
+_SOFT_STATUSES = frozenset((408, 425, 429, 500, 502, 503, 504))
 
 
 @dataclass(frozen=True, slots=True)
-class Polled:
-    """What one feed told: `outcome` is one word to count by, `changes` what its row becomes."""
+class PollResult:
+    """What polling one feed gave: a word to count by, and the new columns of the feed's row."""
 
     feed: FeedRow
     outcome: str
@@ -50,12 +50,12 @@ class Polled:
 
     @property
     def has_articles(self) -> bool:
-        """Tell whether more than the feed's own row is to be written."""
+        """Return whether there is more to write than the feed's own row."""
         return bool(self.entries or self.moved_to)
 
 
 @dataclass(slots=True)
-class _Tally:
+class _PollCounts:
     outcomes: Counter[str] = field(default_factory=Counter)
     new: int = 0
     known: int = 0
@@ -69,7 +69,7 @@ class _Tally:
 
 @dataclass(frozen=True, slots=True)
 class PollReport:
-    """How a poll went; `outcomes` counts feeds by what they told."""
+    """Counts of one poll; `outcomes` is the number of feeds by outcome."""
 
     feeds: int
     new_articles: int
@@ -87,20 +87,20 @@ async def poll_feeds(
     now: datetime,
     only_due: bool = True,
 ) -> PollReport:
-    """Poll feeds until none is due; with `only_due` False, every active feed once."""
+    """Poll feeds until none is due; with `only_due` False, also every healthy feed once."""
     run = _PollRun(engine, fetcher, pool, options, now, only_due)
-    await asyncio.gather(*(run.lane() for _ in range(options.concurrency)))
+    await asyncio.gather(*(run.consume() for _ in range(options.concurrency)))
     await run.record()
-    tally = run.tally
+    counts = run.counts
     report = PollReport(
-        tally.outcomes.total(), tally.new, tally.known, tally.left, dict(tally.outcomes)
+        counts.outcomes.total(), counts.new, counts.known, counts.left, dict(counts.outcomes)
     )
-    await asyncio.to_thread(_note, engine, report, now=now)
+    await asyncio.to_thread(_record_metrics, engine, report, now=now)
     return report
 
 
 class _PollRun:
-    """One poll: lanes that each ask one feed after the other, so that a slow feed holds up one."""
+    """The state of one poll, shared by its consumers; a slow feed delays only one of them."""
 
     def __init__(
         self,
@@ -113,17 +113,17 @@ class _PollRun:
     ) -> None:
         self.engine, self.fetcher, self.pool = engine, fetcher, pool
         self.options, self.now, self.only_due = options, now, only_due
-        self.tally = _Tally()
+        self.counts = _PollCounts()
         self.waiting: deque[FeedRow] = deque()
-        self.finished: list[Polled] = []
+        self.finished: list[PollResult] = []
         self.claiming = asyncio.Lock()
         self.recording = asyncio.Lock()
 
-    async def lane(self) -> None:
-        """Poll feeds until none is left; write what was told now and then."""
+    async def consume(self) -> None:
+        """Poll one feed after the other until none is left; write the results in batches."""
         while (feed := await self.next_feed()) is not None:
-            polled = await self.poll(feed)
-            self.finished.append(polled)
+            result = await self.poll(feed)
+            self.finished.append(result)
             if len(self.finished) >= self.options.batch_size:
                 await self.record()
 
@@ -142,63 +142,67 @@ class _PollRun:
             only_due=self.only_due,
         )
 
-    async def poll(self, feed: FeedRow) -> Polled:
+    async def poll(self, feed: FeedRow) -> PollResult:
         try:
-            answer = await self.fetcher.fetch(
+            response = await self.fetcher.fetch(
                 feed.feed_url,
                 headers=_validators(feed),
                 max_body_bytes=self.options.max_body_bytes,
             )
         except FetchError as error:
             return _failed(feed, error.reason, options=self.options, now=self.now)
-        return await _judge(feed, answer, self.pool, options=self.options, now=self.now)
+        return await _evaluate(feed, response, self.pool, options=self.options, now=self.now)
 
     async def record(self) -> None:
         async with self.recording:
-            polled, self.finished = self.finished, []
-            if polled:
+            results, self.finished = self.finished, []
+            if results:
                 await asyncio.to_thread(
-                    _record, self.engine, polled, self.tally, options=self.options, now=self.now
+                    _record, self.engine, results, self.counts, options=self.options, now=self.now
                 )
 
 
 def _validators(feed: FeedRow) -> dict[str, str]:
-    given = {"If-None-Match": feed.etag, "If-Modified-Since": feed.last_modified}
-    return {name: value for name, value in given.items() if value}
+    validators = {"If-None-Match": feed.etag, "If-Modified-Since": feed.last_modified}
+    return {name: value for name, value in validators.items() if value}
 
 
-async def _judge(
-    feed: FeedRow, answer: Response, pool: Pool, *, options: PollOptions, now: datetime
-) -> Polled:
-    if answer.status == _NOT_MODIFIED:
-        return _unchanged(feed, answer, "not_modified", options=options, now=now)
-    if answer.status == _GONE:
-        return Polled(feed, "gone", {**_stamp(answer, now), "status": "gone", "remark": "410 Gone"})
-    if answer.status != 200:
-        kind = "soft" if answer.status in _SOFT else "hard"
-        wait = requested_wait_seconds(answer.headers, now=now)
-        reason = f"status_{answer.status}"
-        return _failed(feed, reason, options=options, now=now, wait=wait, kind=kind, answer=answer)
-    body_hash = hashlib.sha256(answer.body).hexdigest()
+async def _evaluate(
+    feed: FeedRow, response: Response, pool: Pool, *, options: PollOptions, now: datetime
+) -> PollResult:
+    if response.status == _NOT_MODIFIED:
+        return _unchanged(feed, response, "not_modified", options=options, now=now)
+    if response.status == _GONE:
+        return PollResult(
+            feed, "gone", {**_checked(response, now), "status": "gone", "remark": "410 Gone"}
+        )
+    if response.status != 200:
+        kind = "soft" if response.status in _SOFT_STATUSES else "hard"
+        wait = requested_wait_seconds(response.headers, now=now)
+        reason = f"status_{response.status}"
+        return _failed(
+            feed, reason, options=options, now=now, wait=wait, kind=kind, response=response
+        )
+    body_hash = hashlib.sha256(response.body).hexdigest()
     if body_hash == feed.body_hash:
-        return _unchanged(feed, answer, "same_body", options=options, now=now)
-    fetched = (answer.body, answer.headers.get("content-type", ""), answer.final_url)
+        return _unchanged(feed, response, "same_body", options=options, now=now)
+    fetched = (response.body, response.headers.get("content-type", ""), response.final_url)
     parsed = await asyncio.wrap_future(pool.submit(fetched))
     if not isinstance(parsed, Done):
         reason = f"parse_{parsed.reason}"
-        return _failed(feed, reason, options=options, now=now, kind="hard", answer=answer)
-    return _read(feed, answer, parsed.value, body_hash, options=options, now=now)
+        return _failed(feed, reason, options=options, now=now, kind="hard", response=response)
+    return _read(feed, response, parsed.value, body_hash, options=options, now=now)
 
 
 def _read(
     feed: FeedRow,
-    answer: Response,
+    response: Response,
     parsed: Feed,
     body_hash: str,
     *,
     options: PollOptions,
     now: datetime,
-) -> Polled:
+) -> PollResult:
     entries = entries_by_url_hash(parsed.entries)
     dates = [entry.published_at for entry in entries.values() if entry.published_at]
     newest = poll_schedule.newest([*dates, feed.last_entry_date], now=now)
@@ -207,24 +211,24 @@ def _read(
         dates, now=now, previous=feed.interval_seconds, found_new=found_new, options=options
     )
     changes = {
-        **_stamp(answer, now),
-        **_alive(feed, answer, newest, interval, now=now),
-        "etag": answer.headers.get("etag", ""),
-        "last_modified": answer.headers.get("last-modified", ""),
+        **_checked(response, now),
+        **_alive(feed, response, newest, interval, now=now),
+        "etag": response.headers.get("etag", ""),
+        "last_modified": response.headers.get("last-modified", ""),
         "body_hash": body_hash,
         "title": parsed.title or feed.title,
     }
-    return Polled(feed, "read", changes, entries, moved_to=_moved_to(feed, answer))
+    return PollResult(feed, "read", changes, entries, moved_to=_moved_to(feed, response))
 
 
 def _unchanged(
-    feed: FeedRow, answer: Response, outcome: str, *, options: PollOptions, now: datetime
-) -> Polled:
+    feed: FeedRow, response: Response, outcome: str, *, options: PollOptions, now: datetime
+) -> PollResult:
     interval = poll_schedule.interval_seconds(
         (), now=now, previous=feed.interval_seconds, found_new=False, options=options
     )
-    alive = _alive(feed, answer, feed.last_entry_date, interval, now=now)
-    return Polled(feed, outcome, {**_stamp(answer, now), **alive})
+    alive = _alive(feed, response, feed.last_entry_date, interval, now=now)
+    return PollResult(feed, outcome, {**_checked(response, now), **alive})
 
 
 def _failed(
@@ -235,17 +239,17 @@ def _failed(
     now: datetime,
     wait: int = 0,
     kind: str = "soft",
-    answer: Response | None = None,
-) -> Polled:
-    """Count the failure; a hard one weighs double, and enough of them make the feed dead."""
+    response: Response | None = None,
+) -> PollResult:
+    """Count the failure, a hard one double; after `errors_until_dead` the feed is dead."""
     errors = feed.errors_in_row + (2 if kind == "hard" else 1)
     silent = poll_schedule.days_without_update(feed.last_entry_date, now=now)
     wait = max(poll_schedule.failure_wait_seconds(errors, options=options), wait)
-    return Polled(
+    return PollResult(
         feed,
         reason,
         {
-            **_stamp(answer, now),
+            **_checked(response, now),
             "status": "dead" if errors >= options.errors_until_dead else feed.status,
             "errors_in_row": errors,
             "no_updates_days": silent,
@@ -259,16 +263,16 @@ def _failed(
     )
 
 
-def _stamp(answer: Response | None, now: datetime) -> dict[str, Any]:
-    status = answer.status if answer is not None else 0
+def _checked(response: Response | None, now: datetime) -> dict[str, Any]:
+    status = response.status if response is not None else 0
     return {"last_crawled": now, "checked_at": now, "last_status": status, "claimed_until": None}
 
 
 def _alive(
-    feed: FeedRow, answer: Response, newest: datetime | None, interval: int, *, now: datetime
+    feed: FeedRow, response: Response, newest: datetime | None, interval: int, *, now: datetime
 ) -> dict[str, Any]:
     silent = poll_schedule.days_without_update(newest, now=now)
-    wait = max(interval, requested_wait_seconds(answer.headers, now=now))
+    wait = max(interval, requested_wait_seconds(response.headers, now=now))
     return {
         "status": "active",
         "errors_in_row": 0,
@@ -282,54 +286,56 @@ def _alive(
     }
 
 
-def _moved_to(feed: FeedRow, answer: Response) -> str:
-    """Return the new address when every hop to it was permanent, else ''."""
-    moved = is_moved_for_good(answer) and answer.final_url != feed.feed_url
-    return answer.final_url if moved else ""
+def _moved_to(feed: FeedRow, response: Response) -> str:
+    """Return the new URL if every redirect to it was permanent, else ''."""
+    moved = is_moved_for_good(response) and response.final_url != feed.feed_url
+    return response.final_url if moved else ""
 
 
 def _record(
     engine: sa.Engine,
-    polled: Sequence[Polled],
-    tally: _Tally,
+    results: Sequence[PollResult],
+    counts: _PollCounts,
     *,
     options: PollOptions,
     now: datetime,
 ) -> None:
-    tally.outcomes.update(one.outcome for one in polled)
+    counts.outcomes.update(result.outcome for result in results)
     with write_transaction(engine) as transaction:
         update_feeds(
-            transaction, [(p.feed.feed_url_canon, p.changes) for p in polled if not p.has_articles]
+            transaction, [(p.feed.feed_url_canon, p.changes) for p in results if not p.has_articles]
         )
-        # By address, not by who answered first: the same answers give the same rows.
-        for one in sorted(polled, key=lambda one: one.feed.feed_url_canon):
-            if one.has_articles:
-                tally.add(_record_one(transaction, one, options=options, now=now))
+        # In order of URL, not of arrival: the same responses give the same row_ids.
+        for result in sorted(results, key=lambda result: result.feed.feed_url_canon):
+            if result.has_articles:
+                counts.add(_record_one(transaction, result, options=options, now=now))
 
 
 def _record_one(
-    transaction: LedgerTransaction, one: Polled, *, options: PollOptions, now: datetime
+    transaction: LedgerTransaction, result: PollResult, *, options: PollOptions, now: datetime
 ) -> AddedEntries:
-    canonical = one.feed.feed_url_canon
-    changes = dict(one.changes)
+    canonical = result.feed.feed_url_canon
+    changes = dict(result.changes)
     added = AddedEntries()
-    if one.entries:
+    if result.entries:
         added = add_entries(
-            transaction, canonical, one.entries, max_new=options.max_items_per_feed, now=now
+            transaction, canonical, result.entries, max_new=options.max_items_per_feed, now=now
         )
     if added.left:
-        # More is waiting in this answer: ask without validators, as soon as politeness allows.
+        # The feed lists more articles. Fetch it again soon, and not conditionally.
         soon = now + timedelta(seconds=options.min_interval_seconds)
         changes |= {"etag": "", "last_modified": "", "body_hash": "", "next_poll_at": soon}
     update_feeds(transaction, [(canonical, changes)])
-    if one.moved_to:
-        new = canonical_url(one.moved_to)
+    if result.moved_to:
+        new = canonical_url(result.moved_to)
         if new != canonical:
-            move_feed(transaction, one.feed, feed_url=one.moved_to, feed_url_canon=new, now=now)
+            move_feed(
+                transaction, result.feed, feed_url=result.moved_to, feed_url_canon=new, now=now
+            )
     return added
 
 
-def _note(engine: sa.Engine, report: PollReport, *, now: datetime) -> None:
+def _record_metrics(engine: sa.Engine, report: PollReport, *, now: datetime) -> None:
     metrics = {f"feeds_{name}": float(count) for name, count in report.outcomes.items()}
     metrics |= {"new_articles": report.new_articles, "known_articles": report.known_articles}
     with write_transaction(engine) as transaction:

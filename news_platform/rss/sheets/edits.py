@@ -130,7 +130,7 @@ def apply_edits(
     # Discovery comes before the cells are recorded: if the process dies in between, the next sync
     # sees the row as new again and discovery finds a feed that it knows.
     verdicts = (
-        {v.asked_url: v for v in discover([item.url for item in new]).verdicts} if new else {}
+        {v.candidate_url: v for v in discover([item.url for item in new]).verdicts} if new else {}
     )
     if edits or new:
         with write_transaction(engine) as change:

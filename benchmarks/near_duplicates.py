@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from benchmarks.near_duplicate_edits import MIXED, PLAIN, STRENGTHS, Edit
 from news_platform.near_duplicates.bands import METADATA
-from news_platform.near_duplicates.pipeline import Document, assign_clusters, cluster_documents
+from news_platform.near_duplicates.batch import Document, assign_clusters, cluster_documents
 from news_platform.near_duplicates.sketch import SketchOptions, sketch_of
 from news_platform.settings import load_settings
 from news_platform.storage.sql.engine import open_engine

@@ -17,7 +17,7 @@ from news_platform.near_duplicates.articles import (
     cluster_articles,
     wanted_articles,
 )
-from news_platform.near_duplicates.pages import (
+from news_platform.near_duplicates.pipeline import (
     built_days,
     cluster_day,
     day_problems,

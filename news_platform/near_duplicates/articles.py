@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from news_platform.datasets.article_clusters import ARTICLE_CLUSTERS
 from news_platform.datasets.articles import ARTICLES, articles_path
 from news_platform.near_duplicates.bands import BandTable
-from news_platform.near_duplicates.pipeline import Document, assign_clusters
+from news_platform.near_duplicates.batch import Document, assign_clusters
 from news_platform.near_duplicates.sketch import SketchOptions
 from news_platform.storage.commit.markers import (
     PartOf,

@@ -2,7 +2,7 @@
 
 import random
 
-from news_platform.near_duplicates.pipeline import Document
+from news_platform.near_duplicates.batch import Document
 
 _NOUNS = """
 council bridge river mayor harbour vote budget school winter train station museum farmer market

@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.near_duplicates.bands import BANDS, METADATA, TEXTS, Assignment, BandTable
-from news_platform.near_duplicates.pipeline import Document, assign_clusters, cluster_documents
+from news_platform.near_duplicates.batch import Document, assign_clusters, cluster_documents
 from news_platform.near_duplicates.sketch import SketchOptions
 from news_platform.storage.sql.engine import migrate, open_engine
 from news_platform_tests.near_duplicates.stories import documents, story, variant

@@ -1,111 +1,119 @@
-"""Clusters of a batch: what belongs together, whatever the order; and how well on real articles."""
+"""A day of the crawl: what is read, what is written, and when it must be built again."""
 
-import random
-from pathlib import Path
+import polars as pl
 
-import pytest
+from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
+from news_platform.near_duplicates.pipeline import (
+    built_days,
+    cluster_day,
+    day_problems,
+    wanted_days,
+)
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.parquet import read_table, write_table
+from news_platform_tests.near_duplicates.rows import collect_warc
+from news_platform_tests.near_duplicates.stories import story, variant
 
-from benchmarks.near_duplicate_edits import MIXED
-from benchmarks.near_duplicates import article_bodies, score_edit
-from news_platform.near_duplicates.pipeline import Clustering, Document, cluster_documents
-from news_platform.near_duplicates.sketch import SketchOptions
-from news_platform_tests.near_duplicates.stories import documents, story, variant
-
-OPTIONS = SketchOptions()
-
-
-def clustered(found: list[Document]) -> Clustering:
-    return cluster_documents(lambda: found, options=OPTIONS)
-
-
-def groups(clustering: Clustering) -> list[list[str]]:
-    by_cluster: dict[str, list[str]] = {}
-    for member in clustering.members:
-        by_cluster.setdefault(member.cluster_id, []).append(member.document_id)
-    return sorted(by_cluster.values())
+DAY = "2025-11-01"
 
 
-def test_alike_texts_form_a_cluster_and_others_stay_out() -> None:
-    found = clustered(
-        documents(a=story(1), b=variant(1, changed=5), c=story(2), d=story(3), e=story(3).upper())
+def collect_day(store: ObjectStore) -> None:
+    agency = {"https://a.example/1": story(1), "https://a.example/2": story(2)}
+    collect_warc(store, DAY, agency, warc="one.warc.gz")
+    copies = {"https://b.example/1": variant(1, changed=4), "https://b.example/0": None}
+    collect_warc(store, DAY, copies, warc="two.warc.gz", language="de")
+
+
+def rows(store: ObjectStore, day: str = DAY) -> pl.DataFrame:
+    return read_table(store, near_duplicates_path(day), NEAR_DUPLICATES)
+
+
+def test_copies_are_found_across_warcs_and_languages(any_store: ObjectStore) -> None:
+    collect_day(any_store)
+    report = cluster_day(any_store, DAY)
+    assert report is not None
+    assert (report.documents, report.too_short, report.clusters, report.members) == (4, 1, 1, 2)
+    found = rows(any_store)
+    assert found["uri"].to_list() == ["https://a.example/1", "https://b.example/1"]
+    assert found["cluster_id"].n_unique() == 1
+    assert found["cluster_size"].to_list() == [2, 2]
+    assert found["jaccard"].min() == found["jaccard"].max()
+    assert found["date"].to_list() == [DAY, DAY]
+    assert day_problems(any_store, DAY) == []
+
+
+def test_a_day_is_wanted_until_it_is_built_and_again_when_a_warc_is_added(
+    local_store: ObjectStore,
+) -> None:
+    collect_day(local_store)
+    assert wanted_days(local_store).keys() == {DAY}
+    assert built_days(local_store) == {}
+    cluster_day(local_store, DAY)
+    assert built_days(local_store) == wanted_days(local_store)
+    collect_warc(local_store, DAY, {"https://c.example/": story(2)}, warc="three.warc.gz")
+    assert built_days(local_store) != wanted_days(local_store)
+    cluster_day(local_store, DAY)
+    assert built_days(local_store) == wanted_days(local_store)
+    assert rows(local_store).height == 4
+
+
+def test_strangers_among_the_markers_are_no_days(local_store: ObjectStore) -> None:
+    collect_day(local_store)
+    for path in (".DS_Store", "2025/notes.json", "2025/13/45/x.json", "2025/11/01/.DS_Store"):
+        local_store.put(f"news/collected/{path}", b"")
+    assert wanted_days(local_store).keys() == {DAY}
+    assert cluster_day(local_store, DAY) is not None
+
+
+def test_the_same_day_again_gives_the_same_bytes(local_store: ObjectStore) -> None:
+    collect_day(local_store)
+    cluster_day(local_store, DAY)
+    before = local_store.read(near_duplicates_path(DAY))
+    cluster_day(local_store, DAY)
+    assert local_store.read(near_duplicates_path(DAY)) == before
+
+
+def test_a_day_without_copies_has_an_empty_file(local_store: ObjectStore) -> None:
+    collect_warc(local_store, DAY, {"https://a.example/": story(1)}, warc="one.warc.gz")
+    report = cluster_day(local_store, DAY)
+    assert report is not None
+    assert report.members == 0
+    assert rows(local_store).is_empty()
+
+
+def test_a_day_whose_pages_are_gone_is_removed(local_store: ObjectStore) -> None:
+    collect_day(local_store)
+    cluster_day(local_store, DAY)
+    local_store.delete([info.path for info in local_store.list("news/collected")])
+    assert wanted_days(local_store) == {DAY: "removed"}
+    assert cluster_day(local_store, DAY) is None
+    assert not local_store.exists(near_duplicates_path(DAY))
+    assert wanted_days(local_store) == built_days(local_store) == {}
+
+
+def test_a_warc_without_its_marker_does_not_count(local_store: ObjectStore) -> None:
+    collect_day(local_store)
+    markers = [info.path for info in local_store.list("news/collected")]
+    local_store.delete([markers[1]])
+    report = cluster_day(local_store, DAY)
+    assert report is not None
+    assert report.documents == 2
+
+
+def test_broken_clusters_are_told(local_store: ObjectStore) -> None:
+    broken = pl.DataFrame(
+        {
+            "cluster_id": ["one", "two", "two", "three", "three"],
+            "uri": ["a", "b", "c", "d", "b"],
+            "jaccard": [0.9, 0.9, 0.9, 0.3, 0.9],
+            "cluster_size": [1, 3, 2, 2, 2],
+        }
     )
-    assert groups(found) == [["a", "b"], ["d", "e"]]
-    assert found.report.documents == 5
-    assert found.report.distinct_texts == 4
-    assert (found.report.clusters, found.report.members) == (2, 4)
-
-
-def test_a_member_carries_the_jaccard_with_its_nearest() -> None:
-    members = {
-        member.document_id: member.jaccard
-        for member in clustered(
-            documents(a=story(1), b=variant(1, changed=5), c=story(1).title())
-        ).members
-    }
-    assert members["a"] == members["c"] == 1.0
-    assert members["b"] == pytest.approx((298 - 13) / (298 + 13), abs=0.01)
-
-
-def test_below_the_threshold_nothing_is_alike() -> None:
-    found = clustered(documents(a=story(1), b=variant(1, changed=20)))
-    assert found.members == ()
-    assert found.report.compared_pairs == 1
-    assert found.report.alike_pairs == 0
-
-
-def test_a_chain_of_alike_texts_is_one_cluster() -> None:
-    step = {f"s{number}": shifted(number * 25) for number in range(4)}
-    assert groups(clustered(documents(**step))) == [["s0", "s1", "s2", "s3"]]
-
-
-def shifted(start: int) -> str:
-    return " ".join(story(1, words=500).split()[start : start + 350])
-
-
-def test_the_order_of_the_documents_does_not_matter() -> None:
-    found = [
-        *(Document(f"page{seed}", story(seed)) for seed in range(20)),
-        *(Document(f"edit{seed}", variant(seed, changed=seed % 8)) for seed in range(20)),
+    write_table(local_store, near_duplicates_path(DAY), broken, NEAR_DUPLICATES)
+    assert day_problems(local_store, DAY) == [
+        f"{DAY}: b is in two clusters",
+        f"{DAY}: b is in two clusters",
+        f"{DAY}: a is alone in its cluster",
+        f"{DAY}: d has no twin",
+        f"{DAY}: b is in a cluster of another size",
     ]
-    expected = clustered(found)
-    for seed in range(3):
-        random.Random(seed).shuffle(found)
-        assert clustered(found) == expected
-    assert expected.report.clusters == 20
-
-
-def test_an_id_that_comes_again_counts_once() -> None:
-    found = clustered([Document("a", story(1)), Document("a", story(1)), Document("b", story(2))])
-    assert found.members == ()
-    assert found.report.documents == 2
-
-
-def test_short_texts_are_counted_and_left_out() -> None:
-    found = clustered(documents(a="Page not found", b="Page not found", c=story(1)))
-    assert found.members == ()
-    assert found.report.too_short == 2
-
-
-def test_no_documents_give_no_clusters() -> None:
-    assert clustered([]).members == ()
-
-
-def test_a_template_of_hundreds_of_pages_is_one_cluster() -> None:
-    pages = [Document(f"p{n:03}", f"{story(1)} {story(1000 + n, words=6)}") for n in range(300)]
-    found = clustered(pages)
-    assert found.report.clusters == 1
-    assert found.report.members == 300
-    assert found.report.compared_pairs < 300 * 299 / 2
-
-
-@pytest.fixture(scope="module")
-def bodies(bench_data: Path) -> list[str]:
-    return article_bodies(bench_data)[::4]
-
-
-@pytest.mark.parametrize("name", MIXED)
-def test_edits_it_was_not_tuned_on_are_found_in_real_articles(name: str, bodies: list[str]) -> None:
-    score = score_edit(name, MIXED[name], bodies, seed=99)
-    assert score.alike >= 100
-    assert score.recall >= 0.95
-    assert score.precision >= 0.99

@@ -1,1 +1,1 @@
-"""The Celery launcher that takes the same graph beyond one machine."""
+"""Run the asset graph on several machines: a Celery run launcher and the worker application."""

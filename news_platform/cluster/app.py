@@ -1,4 +1,4 @@
-"""The application of workers: `celery -A news_platform.cluster.app worker -Q heavy,light`."""
+"""The Celery application: `celery -A news_platform.cluster.app worker -Q heavy,light`."""
 
 import os
 from collections.abc import Mapping
@@ -16,15 +16,17 @@ from news_platform.cluster.queues import configure
 from news_platform.errors import ConfigError
 from news_platform.settings import ClusterSettings, load_settings
 
-# Shown in the UI beside each run, and searchable there.
+# Shown with each run in the Dagster UI, where it can be searched.
 WORKER_TAG = "news_platform/worker"
 _WAITING = (DagsterRunStatus.NOT_STARTED, DagsterRunStatus.STARTING)
 
 
 def build_app(settings: ClusterSettings) -> Celery:
-    """Return the application over the broker that the settings name."""
+    """Return the Celery application for the broker in the settings."""
     if settings.broker_url is None:
-        raise ConfigError("NEWS_PLATFORM_BROKER_URL is not set: give the URL of the Redis broker")
+        raise ConfigError(
+            "NEWS_PLATFORM_BROKER_URL is not set: set it to the URL of the Redis broker"
+        )
     built: Celery = configure(
         make_app({"broker": settings.broker_url}), redelivery_seconds=settings.redelivery_seconds
     )
@@ -34,7 +36,7 @@ def build_app(settings: ClusterSettings) -> Celery:
 
 
 def run_id_of(task_arguments: Mapping[str, Any]) -> str | None:
-    """Return the run that a task is about, None for a task of another kind."""
+    """Return the run id in the arguments of a task, or None for a task that is not a run."""
     for packed in task_arguments.values():
         args = unpack_value(packed) if isinstance(packed, dict) else None
         if isinstance(args, ExecuteRunArgs | ResumeRunArgs):
@@ -43,7 +45,7 @@ def run_id_of(task_arguments: Mapping[str, Any]) -> str | None:
 
 
 def name_worker(task: Any = None, kwargs: Mapping[str, Any] | None = None, **_: Any) -> None:
-    """Write on a run which worker takes it; a second offer of a started run changes nothing."""
+    """Tag a run with its worker; a second delivery of a started run changes nothing."""
     run_id = run_id_of(kwargs or {})
     if run_id is None:
         return

@@ -1,11 +1,13 @@
-"""Launch runs on Celery workers, and notice when a worker has gone.
+"""Launch runs on Celery workers, and detect runs whose worker is gone.
 
-The stock launcher believes the last state that a worker stored, so a run whose worker was killed
-stays "started" for ever; its `resume_run` hands the task an argument that the task does not take.
+The stock launcher trusts the last state that a worker stored, so a run whose worker was killed
+stays "started" forever, and its `resume_run` passes an argument that the task does not accept.
 """
 
+import enum
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from celery import Celery
@@ -21,21 +23,75 @@ from dagster_celery.tasks import create_resume_job_task
 from kombu.exceptions import KombuError
 from redis.exceptions import RedisError
 
-from news_platform.cluster.liveness import Liveness, Verdict
 from news_platform.cluster.queues import HEAVY, LIGHT, configure
 from news_platform.errors import ConfigError
 
-# What the broker raises while it is away or restarts; the next check asks again.
-BROKER_TROUBLE = (CeleryError, KombuError, RedisError, OSError)
-# Idle workers answer in milliseconds; a busy machine may take a second.
+# Errors while the broker is down or restarts; the next check tries again.
+BROKER_ERRORS = (CeleryError, KombuError, RedisError, OSError)
+# Idle workers reply in milliseconds; a busy machine may take a second.
 _ANSWER_SECONDS = 3.0
+# One request to all workers serves every run of a monitoring round.
+_CACHE_SECONDS = 2.0
+
+
+class TaskState(enum.Enum):
+    """The state of a task: held by a worker, missing for too long, or not certain yet."""
+
+    ALIVE = "alive"
+    LOST = "lost"
+    UNSURE = "unsure"
+
+
+@dataclass
+class Liveness:
+    """Track how long no worker has reported that it holds a task.
+
+    `list_held` returns the ids of all tasks that the workers report. An unreachable broker proves
+    nothing: while `list_held` raises one of `broker_errors`, every task is UNSURE and the time does
+    not count.
+    """
+
+    list_held: Callable[[], frozenset[str]]
+    clock: Callable[[], float]
+    silence_seconds: float
+    broker_errors: tuple[type[Exception], ...] = (OSError,)
+    _held: frozenset[str] = frozenset()
+    _listed_at: float | None = None
+    _missing_since: dict[str, float] = field(default_factory=dict)
+
+    def state(self, task_id: str) -> TaskState:
+        """Return the current state of a task."""
+        now = self.clock()
+        if not self._refresh(now):
+            return TaskState.UNSURE
+        if task_id in self._held:
+            self._missing_since.pop(task_id, None)
+            return TaskState.ALIVE
+        since = self._missing_since.setdefault(task_id, now)
+        return TaskState.LOST if now - since >= self.silence_seconds else TaskState.UNSURE
+
+    def forget(self, task_id: str) -> None:
+        """Forget a task that has ended."""
+        self._missing_since.pop(task_id, None)
+
+    def _refresh(self, now: float) -> bool:
+        if self._listed_at is not None and now - self._listed_at < _CACHE_SECONDS:
+            return True
+        try:
+            self._held = self.list_held()
+        except self.broker_errors:
+            self._listed_at = None
+            self._missing_since.clear()
+            return False
+        self._listed_at = self.clock()
+        return True
 
 
 class LiveCeleryRunLauncher(CeleryRunLauncher):
-    """Celery's launcher with a liveness check, correct resume, and queues by weight of work.
+    """The Celery run launcher with a liveness check, a working resume, and a queue for heavy runs.
 
-    Runs of `heavy_assets` go to the queue `heavy`, all others to the default queue, unless a run's
-    own tag names one. A run whose task no worker holds for `silence_seconds` counts as lost.
+    Runs of `heavy_assets` go to the queue `heavy` and all others to the default queue, unless a tag
+    of the run names a queue. A run whose task no worker holds for `silence_seconds` counts as lost.
     """
 
     def __init__(
@@ -51,15 +107,15 @@ class LiveCeleryRunLauncher(CeleryRunLauncher):
         configure(self.celery)
         self.heavy_assets = frozenset(heavy_assets or ())
         self._liveness = Liveness(
-            ask=lambda: held_tasks(self.celery),
+            list_held=lambda: held_tasks(self.celery),
             clock=time.monotonic,
             silence_seconds=silence_seconds,
-            trouble=BROKER_TROUBLE,
+            broker_errors=BROKER_ERRORS,
         )
 
     @classmethod
     def config_type(cls) -> Mapping[str, Any]:
-        """Return the stock launcher's configuration and ours beside it."""
+        """Return the configuration of the stock launcher extended by ours."""
         stock: Any = super().config_type()
         return {
             **stock,
@@ -76,12 +132,12 @@ class LiveCeleryRunLauncher(CeleryRunLauncher):
                 float,
                 is_required=False,
                 default_value=20.0,
-                description="How long nobody may hold a run's task before the run counts as lost.",
+                description="Seconds without a worker for a run's task until the run is lost.",
             ),
         }
 
     def resume_run(self, context: ResumeRunContext) -> None:
-        """Hand a run that lost its worker to another one."""
+        """Send a run that lost its worker to another one."""
         run = context.dagster_run
         if run.job_code_origin is None:
             raise ConfigError(f"cannot resume run {run.run_id!r}: it has no code origin")
@@ -105,20 +161,20 @@ class LiveCeleryRunLauncher(CeleryRunLauncher):
         super()._launch_celery_task_run(queued, task_signature, routing_key)
 
     def queue_of(self, run: DagsterRun) -> str:
-        """Return the queue that a run without a queue tag belongs in."""
+        """Return the queue of a run that has no queue tag."""
         assets = {key.to_user_string() for key in run.asset_selection or ()}
         return HEAVY if assets & self.heavy_assets else self.default_queue
 
     def check_run_worker_health(self, run: DagsterRun) -> CheckRunHealthResult:
-        """Tell whether somebody still works on a started run.
+        """Return whether a worker still executes a started run.
 
-        The task's stored state is not asked: a second offer of a long run ends at once as a
-        success, under the same id, while the run goes on.
+        The stored state of the task is not used: a second delivery of a long run ends at once as a
+        success under the same id, while the run goes on.
         """
         task_id = run.tags.get(DAGSTER_CELERY_TASK_ID_TAG)
         if task_id is None:
-            return CheckRunHealthResult(WorkerStatus.FAILED, "the run was never given to a worker")
-        if self._liveness.verdict(task_id) is not Verdict.LOST:
+            return CheckRunHealthResult(WorkerStatus.FAILED, "the run was never sent to a worker")
+        if self._liveness.state(task_id) is not TaskState.LOST:
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         self._liveness.forget(task_id)
         return CheckRunHealthResult(
@@ -130,7 +186,7 @@ class LiveCeleryRunLauncher(CeleryRunLauncher):
     def get_run_worker_debug_info(
         self, run: DagsterRun, include_container_logs: bool | None = True
     ) -> str | None:
-        """Say which task and queue a run was given to."""
+        """Return the task and queue of a run."""
         tags = run.tags
         return (
             f"Celery task {tags.get(DAGSTER_CELERY_TASK_ID_TAG)} "
@@ -138,7 +194,7 @@ class LiveCeleryRunLauncher(CeleryRunLauncher):
         )
 
     def terminate(self, run_id: str) -> bool:
-        """Stop a run's task; False when the run was never given to a worker."""
+        """Stop the task of a run; return False if the run was never sent to a worker."""
         run = self._instance.get_run_by_id(run_id)
         if run is None or DAGSTER_CELERY_TASK_ID_TAG not in run.tags:
             return False
@@ -146,6 +202,6 @@ class LiveCeleryRunLauncher(CeleryRunLauncher):
 
 
 def held_tasks(celery: Celery) -> frozenset[str]:
-    """Ask all workers which tasks they work on; raise when the broker is away."""
+    """Return the ids of the tasks that the workers execute; raise if the broker is down."""
     answers = celery.control.inspect(timeout=_ANSWER_SECONDS).active() or {}
     return frozenset(task["id"] for tasks in answers.values() for task in tasks)

@@ -1,17 +1,18 @@
-"""Queues and acknowledgement that the launcher and every worker must agree on."""
+"""Configure the queues and acknowledgement that the launcher and every worker must share."""
 
 from celery import Celery
 from kombu.entity import Exchange, Queue
 
 HEAVY, LIGHT = "heavy", "light"
-# A worker that dies before its run has started leaves the task to another one after so long. A run
-# that takes longer is offered a second time too; Dagster then sees that it has started and lets go.
+# If a worker dies before its run has started, another worker gets the task after this time. A run
+# that takes longer is delivered a second time too; Dagster then sees that it has started and ends
+# the second task.
 REDELIVERY_SECONDS = 60
 _SCAN_SECONDS = 5
 
 
 def configure(app: Celery, *, redelivery_seconds: int = REDELIVERY_SECONDS) -> Celery:
-    """Give an application our queues, and tasks that outlive the worker that took them."""
+    """Configure our queues, and redelivery of tasks whose worker has died."""
     app.conf.update(
         task_queues=[
             Queue(name, Exchange(name, type="topic"), routing_key=f"{name}.#")
@@ -21,21 +22,21 @@ def configure(app: Celery, *, redelivery_seconds: int = REDELIVERY_SECONDS) -> C
         task_default_queue=LIGHT,
         task_acks_late=True,
         task_reject_on_worker_lost=True,
-        # Dagster's own storage says how a run ended.
+        # The outcome of a run is in Dagster's own storage.
         task_ignore_result=True,
-        # A task that waits inside a busy worker would wait for that worker alone.
+        # A prefetched task would wait for its busy worker while others are idle.
         worker_prefetch_multiplier=1,
         worker_disable_prefetch=True,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
-        # Dagster prints each event of a run; Celery would log every line of it as a warning.
+        # Dagster prints every event of a run; Celery would log each line as a warning.
         worker_hijack_root_logger=False,
         worker_redirect_stdouts=False,
         broker_transport_options={
             "visibility_timeout": redelivery_seconds,
             "unacked_restore_interval": _SCAN_SECONDS,
             "unacked_restore_throttle": 1,
-            # The lock of the scan must not outlive a killed scanner for long.
+            # The lock of the redelivery scan must expire soon after its holder was killed.
             "unacked_mutex_expire": redelivery_seconds,
         },
     )

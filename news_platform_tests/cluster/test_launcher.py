@@ -42,7 +42,7 @@ def test_launcher_and_workers_know_the_same_queues(launcher: LiveCeleryRunLaunch
 def test_a_run_without_a_task_is_lost(launcher: LiveCeleryRunLauncher) -> None:
     health = launcher.check_run_worker_health(_run("feeds"))
     assert health.status is WorkerStatus.FAILED
-    assert health.msg == "the run was never given to a worker"
+    assert health.msg == "the run was never sent to a worker"
 
 
 def test_a_run_is_not_lost_while_the_broker_is_away(launcher: LiveCeleryRunLauncher) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from news_platform.cluster.liveness import Liveness, Verdict
+from news_platform.cluster.launcher import Liveness, TaskState
 
 
 @dataclass
@@ -21,48 +21,48 @@ class _Workers:
         return self.held
 
     def liveness(self) -> Liveness:
-        return Liveness(ask=self.ask, clock=lambda: self.now, silence_seconds=20.0)
+        return Liveness(list_held=self.ask, clock=lambda: self.now, silence_seconds=20.0)
 
 
-def _verdicts(workers: _Workers, liveness: Liveness, times: list[float]) -> list[Verdict]:
+def _states(workers: _Workers, liveness: Liveness, times: list[float]) -> list[TaskState]:
     found = []
     for workers.now in times:
-        found.append(liveness.verdict("task"))
+        found.append(liveness.state("task"))
     return found
 
 
 def test_a_task_that_a_worker_holds_is_alive() -> None:
     workers = _Workers(held=frozenset({"task"}))
-    assert _verdicts(workers, workers.liveness(), [0, 100]) == [Verdict.ALIVE] * 2
+    assert _states(workers, workers.liveness(), [0, 100]) == [TaskState.ALIVE] * 2
 
 
 def test_a_task_is_lost_when_nobody_held_it_for_the_whole_silence() -> None:
     workers = _Workers()
-    verdicts = _verdicts(workers, workers.liveness(), [0, 10, 19.9, 20])
-    assert verdicts == [Verdict.UNSURE] * 3 + [Verdict.LOST]
+    states = _states(workers, workers.liveness(), [0, 10, 19.9, 20])
+    assert states == [TaskState.UNSURE] * 3 + [TaskState.LOST]
 
 
 def test_a_worker_that_answers_again_ends_the_silence() -> None:
     workers = _Workers()
     liveness = workers.liveness()
-    _verdicts(workers, liveness, [0, 15])
+    _states(workers, liveness, [0, 15])
     workers.held = frozenset({"task"})
-    assert _verdicts(workers, liveness, [18]) == [Verdict.ALIVE]
+    assert _states(workers, liveness, [18]) == [TaskState.ALIVE]
     workers.held = frozenset()
-    assert _verdicts(workers, liveness, [21, 40]) == [Verdict.UNSURE] * 2
+    assert _states(workers, liveness, [21, 40]) == [TaskState.UNSURE] * 2
 
 
 def test_a_broker_that_is_away_proves_nothing() -> None:
     workers = _Workers()
     liveness = workers.liveness()
-    _verdicts(workers, liveness, [0])
+    _states(workers, liveness, [0])
     workers.away = True
-    assert _verdicts(workers, liveness, [10, 300]) == [Verdict.UNSURE] * 2
+    assert _states(workers, liveness, [10, 300]) == [TaskState.UNSURE] * 2
     workers.away = False
-    assert _verdicts(workers, liveness, [301, 320, 321]) == [
-        Verdict.UNSURE,
-        Verdict.UNSURE,
-        Verdict.LOST,
+    assert _states(workers, liveness, [301, 320, 321]) == [
+        TaskState.UNSURE,
+        TaskState.UNSURE,
+        TaskState.LOST,
     ]
 
 
@@ -70,13 +70,13 @@ def test_one_question_serves_all_runs_of_a_round() -> None:
     workers = _Workers()
     liveness = workers.liveness()
     for task in ("a", "b", "c"):
-        liveness.verdict(task)
+        liveness.state(task)
     assert workers.questions == [0.0]
 
 
 def test_a_forgotten_task_starts_its_silence_anew() -> None:
     workers = _Workers()
     liveness = workers.liveness()
-    _verdicts(workers, liveness, [0, 20])
+    _states(workers, liveness, [0, 20])
     liveness.forget("task")
-    assert _verdicts(workers, liveness, [21]) == [Verdict.UNSURE]
+    assert _states(workers, liveness, [21]) == [TaskState.UNSURE]

@@ -1,1 +1,1 @@
-"""A pool of killable worker processes: a hang, a crash or a memory hog costs one item."""
+"""Run a function in killable worker processes: a hang, crash or memory hog costs one item."""

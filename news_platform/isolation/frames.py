@@ -1,6 +1,6 @@
-"""How a pool and its worker talk: frames of one kind byte, a length and that many bytes.
+"""The messages between a pool and its workers: frames of a kind byte, a length and the payload.
 
-Requests go down the worker's stdin and are bare frames; answers come up what was its stdout.
+Requests go to the worker's stdin, answers come from its original stdout.
 """
 
 import os
@@ -8,13 +8,13 @@ import struct
 
 HEADER = struct.Struct("<cQ")
 
-REQUEST = b"Q"  # an item to work on
-READY = b"R"  # the target is imported, send items
+REQUEST = b"Q"  # an item for the target
+READY = b"R"  # the target is imported; items may be sent
 UNUSABLE = b"U"  # the target cannot be imported
-REPORT = b"P"  # where the target is
-DONE = b"D"  # what the target returned
-ERROR = b"E"  # what the target raised, as text
-MEMORY = b"M"  # an allocation failed; the worker ends itself
+REPORT = b"P"  # a progress value from the target
+DONE = b"D"  # the value the target returned
+ERROR = b"E"  # the exception the target raised, as text
+MEMORY = b"M"  # an allocation failed; the worker exits
 
 
 def write_frame(fd: int, kind: bytes, payload: bytes) -> None:
@@ -25,7 +25,7 @@ def write_frame(fd: int, kind: bytes, payload: bytes) -> None:
 
 
 def unwritten(parts: list[memoryview], count: int) -> list[memoryview]:
-    """Return what is left of the parts after `count` bytes; a pipe takes what it has room for."""
+    """Return the rest of the parts after `count` bytes; a pipe may accept only a part."""
     left = []
     for part in parts:
         if count < len(part):
@@ -35,17 +35,17 @@ def unwritten(parts: list[memoryview], count: int) -> list[memoryview]:
 
 
 class FrameBuffer:
-    """Bytes as they arrive, handed out again as whole frames."""
+    """Collect bytes as they arrive and return them as whole frames."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes of the stream."""
+        """Append the next bytes of the stream."""
         self._bytes += data
 
     def pop(self) -> tuple[bytes, bytes] | None:
-        """Return the next whole frame as (kind, payload), or None while it is incomplete."""
+        """Return the next whole frame as (kind, payload), or None if it is incomplete."""
         if len(self._bytes) < HEADER.size:
             return None
         kind, length = HEADER.unpack_from(self._bytes)

@@ -1,4 +1,4 @@
-"""A pool of killable worker processes: a hang, a crash or a memory hog costs one item, reported.
+"""Run a function on items in killable processes: a hang, crash or memory hog costs one item.
 
     with Pool("news_platform.articles.extract:extract", workers=2, deadline_seconds=20) as pool:
         for outcome in pool.map(pages):
@@ -6,8 +6,8 @@
                 case Done(article): ...
                 case Lost(reason, detail, _): ...
 
-Workers are plain subprocesses, since the children of a Celery worker may not use multiprocessing.
-They start when first needed and end with the pool, or with its process, however that ends.
+Workers are plain subprocesses, because the children of a Celery worker may not use multiprocessing.
+They start when first needed and end with the pool or its process, even if that is killed.
 """
 
 import pickle
@@ -20,24 +20,24 @@ from types import TracebackType
 from typing import Any, Self
 
 from news_platform.errors import ConfigError, InputError
-from news_platform.isolation.outcome import Done, Lost, Outcome
-from news_platform.isolation.process import WorkerFailed, WorkerProcess
+from news_platform.isolation.process import Done, Lost, Outcome, WorkerFailed, WorkerProcess
 
 __all__ = ["Done", "Lost", "Outcome", "Pool"]
 
-# Items and outcomes that `map` keeps in hand per worker: one runs, the others bridge uneven items.
+# Items that `map` submits ahead per worker: one runs, the others keep the worker busy when items
+# differ in duration.
 _LOOK_AHEAD = 4
-# A worker may be killed from outside while it imports; a target that always dies is our mistake.
+# A worker may be killed from outside while it imports; a target that dies every time is broken.
 _START_ATTEMPTS = 3
 
 
 class Pool:
-    """Run `target`, "package.module:function" of one picklable argument, on items one by one.
+    """Run `target`, a "package.module:function" with one picklable argument, on each item.
 
-    `deadline_seconds` counts from the item's start or its last report; `memory_bytes` caps the
-    worker's resident memory. `on_report(item, value)` is called from a thread of the pool. A target
-    that cannot be imported raises ConfigError from the item's future. At most `max_pending` items
-    are unfinished at any time.
+    `deadline_seconds` counts from the start of the item or its last report; `memory_bytes` limits
+    the worker's resident memory. `on_report(item, value)` is called from a thread of the pool. A
+    target that cannot be imported raises ConfigError from the item's future. At most `max_pending`
+    items are unfinished at any time.
     """
 
     def __init__(
@@ -52,13 +52,15 @@ class Pool:
     ) -> None:
         module, _, function = target.partition(":")
         if not (module and function):
-            raise InputError(f"target {target!r} is not 'package.module:function'", thing=target)
+            raise InputError(
+                f"invalid target {target!r}: expected 'package.module:function'", thing=target
+            )
         self._target = target
         self._workers = workers
         self._deadline_seconds = deadline_seconds
         self._memory_bytes = memory_bytes
         self._on_report = on_report
-        # One thread a worker, which starts it: Linux ends a child with the thread that started it.
+        # One thread per worker starts it: Linux kills a child together with the starting thread.
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="isolation")
         self._pending = threading.BoundedSemaphore(max(max_pending, workers))
         self._lock = threading.Lock()
@@ -80,9 +82,10 @@ class Pool:
         self.close()
 
     def submit(self, item: object) -> Future[Outcome]:
-        """Queue one item; wait here while too many others are unfinished.
+        """Queue one item; block while `max_pending` others are unfinished.
 
-        From asyncio await `asyncio.wrap_future(pool.submit(item))`, with fewer at once than that.
+        In asyncio, await `asyncio.wrap_future(pool.submit(item))` with fewer items at once, since
+        blocking would stop the event loop.
         """
         self._pending.acquire()
         try:
@@ -108,7 +111,7 @@ class Pool:
                 future.cancel()
 
     def close(self) -> None:
-        """Drop what waits, kill what runs, leave no process behind."""
+        """Cancel waiting items, kill running ones, and leave no process behind."""
         with self._lock:
             self._is_closed = True
             running = tuple(self._busy)
@@ -135,7 +138,7 @@ class Pool:
             self._give_back(worker, is_reusable=is_reusable)
 
     def _idle_worker(self) -> WorkerProcess | None:
-        """Return the fit worker used last, if any; one that died or grew meanwhile is let go."""
+        """Return the worker used last that is still usable, if any; discard the others."""
         while True:
             with self._lock:
                 if not self._idle:
@@ -147,7 +150,7 @@ class Pool:
             self._give_back(worker, is_reusable=False)
 
     def _started_worker(self) -> WorkerProcess:
-        """Return a fresh worker that is ready; raise ConfigError when there can be none."""
+        """Return a new worker that is ready; raise ConfigError if none can start."""
         failure: WorkerFailed | None = None
         for _ in range(_START_ATTEMPTS):
             worker = self._fresh_worker()
@@ -160,7 +163,7 @@ class Pool:
             except ConfigError:
                 self._give_back(worker, is_reusable=False)
                 raise
-        message = f"no worker starts for {self._target!r}: {failure}"
+        message = f"cannot start a worker for {self._target!r}: {failure}"
         raise ConfigError(message, thing=self._target) from failure
 
     def _fresh_worker(self) -> WorkerProcess:

@@ -1,4 +1,4 @@
-"""The pool's side of one worker process: start it, hand it an item, watch it, kill it."""
+"""The pool's side of one worker process: start it, send it items, watch it and kill it."""
 
 import contextlib
 import fcntl
@@ -11,13 +11,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from news_platform.errors import ConfigError
 from news_platform.isolation import frames
-from news_platform.isolation.outcome import Done, Lost, Outcome, Reason
 
-# The child gets our import path first, so that it finds what we find, installed or not.
+Reason = Literal["timeout", "memory", "crash", "error"]
+
+# The child gets our import path, so that it finds the same modules, installed or not.
 _BOOT = (
     "import sys, json; target, parent, limit, path = sys.argv[1:]; sys.path[:] = json.loads(path); "
     "from news_platform.isolation.worker import main; "
@@ -25,17 +27,41 @@ _BOOT = (
 )
 # Importing native extractors takes seconds, and more on a busy machine.
 _START_SECONDS = 120.0
-# How often the resident size is read while an item runs: a process fills some 40 MB meanwhile.
+# How often the resident size is read while an item runs: a process can fill about 40 MB meanwhile.
 _WATCH_SECONDS = 0.02
-# Beyond the cap on resident memory: stops one absurd allocation before a single page is touched.
-# Not tighter, since native libraries map far more private memory than they ever use.
+# Added to the cap on resident memory as a hard limit, which stops one huge allocation before a page
+# of it is touched. Not tighter, because native libraries map far more memory than they use.
 _DATA_SLACK_BYTES = 1 << 30
 _PIPE_BYTES = 1 << 20
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The target returned `value`."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The item has no result; other items are not affected.
+
+    After `timeout`, `memory` and `crash` the worker process is replaced. `error` is an exception in
+    the target, with `detail` as `Type: message`. `last_report` is the last value that the target
+    reported, or None.
+    """
+
+    reason: Reason
+    detail: str
+    last_report: Any = None
+
+
+Outcome = Done | Lost
+
+
 class WorkerFailed(Exception):
-    """The worker is of no more use, and has been killed."""
+    """The worker failed and has been killed."""
 
     def __init__(self, reason: Reason, detail: str) -> None:
         super().__init__(detail)
@@ -44,7 +70,7 @@ class WorkerFailed(Exception):
 
 
 class WorkerProcess:
-    """One worker and its two pipes; used by one thread at a time, but for `kill`."""
+    """One worker and its two pipes; used by one thread at a time, except for `kill`."""
 
     def __init__(self, target: str, *, deadline_seconds: float, memory_bytes: int | None) -> None:
         self._target = target
@@ -57,7 +83,7 @@ class WorkerProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
-            process_group=0,  # Ctrl-C is ours to handle, and a kill reaches the target's children
+            process_group=0,  # Ctrl-C reaches only us, and a kill also the target's children
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -72,7 +98,7 @@ class WorkerProcess:
         self._writable = select.poll()
         self._writable.register(self._requests, select.POLLOUT)
         self._statm = _open_statm(self.pid) if memory_bytes else None
-        self._ready_bytes = 0  # resident size when the first item came
+        self._ready_bytes = 0  # resident size before the first item
         self._resident_bytes = 0
         self._watched_at = 0.0
         self._renew_deadline(_START_SECONDS)
@@ -83,7 +109,7 @@ class WorkerProcess:
         return self._process.pid
 
     def await_ready(self) -> None:
-        """Wait until the target is imported; raise ConfigError when it cannot be."""
+        """Wait until the target is imported; raise ConfigError if it cannot be."""
         kind, payload = self._next_frame()
         if kind != frames.READY:
             raise ConfigError(
@@ -93,7 +119,10 @@ class WorkerProcess:
         self._ready_bytes = self._resident_bytes
 
     def is_fit(self) -> bool:
-        """Say whether it lives and has not grown so much that its next item would pay for it."""
+        """Return whether the worker is alive and has used at most half its room for growth.
+
+        A worker that keeps memory of earlier items would let the next item exceed the limit.
+        """
         if self._process.poll() is not None:
             return False
         if self._memory_bytes is None:
@@ -104,7 +133,7 @@ class WorkerProcess:
     def run(
         self, request: bytes, *, on_report: Callable[[Any], None] | None
     ) -> tuple[Outcome, bool]:
-        """Return what became of the pickled item, and whether this worker can take another."""
+        """Return the outcome of the pickled item, and whether this worker can take another."""
         last_report = b""
         self._renew_deadline(self._deadline_seconds)
         try:
@@ -119,8 +148,8 @@ class WorkerProcess:
         return _outcome(*frame, last_report=last_report), frame[0] != frames.MEMORY
 
     def kill(self) -> None:
-        """Kill the worker and whatever it started; safe from any thread."""
-        if self._process.returncode is None:  # not yet reaped, so the id is still its own
+        """Kill the worker and the processes it started; safe from any thread."""
+        if self._process.returncode is None:  # not yet reaped, so the process id is not reused
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
 
@@ -158,13 +187,13 @@ class WorkerProcess:
         return frame
 
     def _wait(self, poll: select.poll) -> bool:
-        """Wait a little and say whether the pipe is open for us; kill a late or fat worker."""
+        """Wait briefly and return whether the pipe is ready; kill a worker over its limits."""
         now = time.monotonic()
         if now >= self._deadline:
             raise self._ended("timeout", f"silent for {self._allowed_seconds:g} s")
         if self._statm is None:
             return bool(poll.poll((self._deadline - now) * 1000))
-        if now >= self._watched_at + _WATCH_SECONDS:  # also while reports keep us busy
+        if now >= self._watched_at + _WATCH_SECONDS:  # also while reports keep arriving
             self._watched_at = now
             self._watch_memory()
         return bool(poll.poll(min(self._deadline - now, _WATCH_SECONDS) * 1000))
@@ -172,7 +201,9 @@ class WorkerProcess:
     def _watch_memory(self) -> None:
         if self._statm is None or self._memory_bytes is None:
             return
-        with contextlib.suppress(ProcessLookupError):  # it is gone; its pipe will say so
+        with contextlib.suppress(
+            ProcessLookupError
+        ):  # the process is gone; the closed pipe shows it
             self._resident_bytes = int(os.pread(self._statm, 256, 0).split()[1]) * _PAGE_BYTES
         if self._resident_bytes > self._memory_bytes:
             held = f"held {self._resident_bytes:,} of {self._memory_bytes:,} bytes"
@@ -183,19 +214,19 @@ class WorkerProcess:
         return WorkerFailed(reason, detail)
 
     def _gone(self) -> WorkerFailed:
-        """Say how the process ended: its pipe closed, so its exit status is already decided."""
+        """Return how the process ended; its pipe is closed, so its exit status is final."""
         self.kill()
         return WorkerFailed("crash", _ending(self._process.wait()))
 
 
 def _widen(pipe: int) -> None:
-    """Let a whole page through at once, sparing both sides wake-ups, where the system allows it."""
+    """Enlarge the pipe, so that a whole page passes with few wake-ups, where supported."""
     with contextlib.suppress(AttributeError, OSError):
         fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
 
 
 def _open_statm(pid: int) -> int | None:
-    """Open what tells a process's resident size; None where the system has no such file."""
+    """Open the file with a process's resident size; None where the system has no such file."""
     try:
         return os.open(f"/proc/{pid}/statm", os.O_RDONLY)
     except OSError:
@@ -203,7 +234,7 @@ def _open_statm(pid: int) -> int | None:
 
 
 def _ending(status: int) -> str:
-    """Put an exit status into words; a negative one is the signal that killed the process."""
+    """Describe an exit status; a negative one is the signal that killed the process."""
     if status >= 0:
         return f"exit {status}"
     try:

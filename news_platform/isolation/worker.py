@@ -1,6 +1,6 @@
-"""The worker's side: import one function, call it on each item that arrives, answer, die on EOF.
+"""The worker's side: import one function, call it for each item, send the result, exit at EOF.
 
-The process is started by `process.py`; of ours it imports only this, the target brings the rest.
+The process is started by `process.py`. It imports only this module and the target, to start fast.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ _PICKLE_PROTOCOL = 5
 
 
 class _Channel:
-    """Where answers go; a lock, since the target may report from several threads."""
+    """The pipe for answers, with a lock because the target may report from several threads."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -36,7 +36,7 @@ _channel: _Channel | None = None
 
 
 def report(value: object) -> None:
-    """Tell the pool where the target is; its deadline starts anew. Outside a worker: do nothing."""
+    """Send a progress value to the pool and restart the deadline; outside a worker, do nothing."""
     if _channel is not None:
         _channel.send(frames.REPORT, pickle.dumps(value, _PICKLE_PROTOCOL))
 
@@ -49,7 +49,7 @@ def main(target: str, *, parent_pid: int, data_limit_bytes: int | None) -> None:
     _limit(data_limit_bytes)
     try:
         function = load_target(target)
-    except BaseException as error:  # noqa: BLE001 - an import may raise anything; the pool tells it
+    except BaseException as error:  # noqa: BLE001 - an import may raise anything; the pool reports it
         channel.send(frames.UNUSABLE, _described(error))
         return
     _channel = channel
@@ -69,10 +69,10 @@ def _answer(function: Callable[[Any], Any], request: bytes, channel: _Channel) -
     try:
         payload = pickle.dumps(function(pickle.loads(request)), _PICKLE_PROTOCOL)
     except MemoryError as error:
-        # What is left of this process cannot be trusted with another item.
+        # After a failed allocation, this process is not reliable enough for another item.
         channel.send(frames.MEMORY, _described(error))
         os._exit(1)
-    except BaseException as error:  # noqa: BLE001 - anyone's code: native panics are no Exception
+    except BaseException as error:  # noqa: BLE001 - native panics are not Exceptions
         channel.send(frames.ERROR, _described(error))
     else:
         channel.send(frames.DONE, payload)
@@ -83,7 +83,7 @@ def _described(error: BaseException) -> bytes:
 
 
 def _take_pipes() -> tuple[BinaryIO, _Channel]:
-    """Move the pipes away from 0 and 1, where prints and prompts of the target would touch them."""
+    """Move the pipes away from 0 and 1, where prints and prompts of the target would go."""
     requests = os.fdopen(os.dup(0), "rb")
     answers = os.dup(1)
     with open(os.devnull, "rb") as nothing:  # noqa: PTH123 - a descriptor is wanted, not a path
@@ -102,14 +102,16 @@ def _read_request(requests: BinaryIO) -> bytes | None:
 
 
 def _limit(data_bytes: int | None) -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash is one lost item, not a core file
+    resource.setrlimit(
+        resource.RLIMIT_CORE, (0, 0)
+    )  # a crash costs one item and leaves no core file
     if data_bytes is not None:
         resource.setrlimit(resource.RLIMIT_DATA, (data_bytes, data_bytes))
 
 
 def _die_with(parent_pid: int) -> None:
-    """Have Linux kill this process when its parent dies; elsewhere it ends at the closed pipe."""
+    """Let Linux kill this process when its parent dies; elsewhere the closed pipe ends it."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent_pid:  # it died before we asked
+    if os.getppid() != parent_pid:  # the parent died before the call
         os._exit(1)

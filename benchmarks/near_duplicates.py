@@ -14,9 +14,9 @@ import polars as pl
 import sqlalchemy as sa
 
 from benchmarks.near_duplicate_edits import MIXED, PLAIN, STRENGTHS, Edit
-from news_platform.near_duplicates.bands import METADATA
-from news_platform.near_duplicates.batch import Document, assign_clusters, cluster_documents
-from news_platform.near_duplicates.sketch import SketchOptions, sketch_of
+from news_platform.near_duplicates.bands import METADATA, assign_clusters
+from news_platform.near_duplicates.batch import cluster_documents
+from news_platform.near_duplicates.sketch import SketchOptions, TextDocument, sketch_of
 from news_platform.settings import load_settings
 from news_platform.storage.sql.engine import open_engine
 from news_platform.text.shingles import jaccard, shingles
@@ -78,7 +78,7 @@ def score_edit(name: str, edit: Edit, bodies: Sequence[str], *, seed: int) -> Sc
 def _added(score: Score, bodies: Sequence[str], edited: Sequence[str]) -> Score:
     options = SketchOptions()
     documents = [
-        Document(f"{number}/{kind}", text)
+        TextDocument(f"{number}/{kind}", text)
         for kind, texts in (("page", bodies), ("edit", edited))
         for number, text in enumerate(texts)
     ]
@@ -104,7 +104,7 @@ def _added(score: Score, bodies: Sequence[str], edited: Sequence[str]) -> Score:
 def speed(bodies: Sequence[str]) -> dict[str, float]:
     """Return documents a second and core: sketched, clustered as a batch, assigned in SQL."""
     options = SketchOptions()
-    documents = [Document(str(number), body) for number, body in enumerate(bodies)]
+    documents = [TextDocument(str(number), body) for number, body in enumerate(bodies)]
     count = len(documents)
     with tempfile.TemporaryDirectory() as folder:
         engine = open_engine(f"sqlite:///{folder}/bands.sqlite")
@@ -118,7 +118,7 @@ def speed(bodies: Sequence[str]) -> dict[str, float]:
     return measured
 
 
-def _assign(documents: Sequence[Document], engine: sa.Engine, options: SketchOptions) -> None:
+def _assign(documents: Sequence[TextDocument], engine: sa.Engine, options: SketchOptions) -> None:
     for _ in assign_clusters(documents, engine=engine, collection="bench", options=options):
         pass
 

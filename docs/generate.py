@@ -51,7 +51,7 @@ def _dictionary_lines(tables: tuple[Table, ...]) -> Iterator[str]:
     yield DICTIONARY_INTRO
     for table in tables:
         yield from ("", f"## {table.name}", "", table.description, "")
-        yield from (f"Feature `{table.room}`, at `{table.path}`.", "")
+        yield from (f"Feature `{table.feature}`, at `{table.path}`.", "")
         yield from ("| column | type | meaning |", "|---|---|---|")
         yield from (f"| {c.name} | {c.dtype} | {_cell(c.description)} |" for c in table.columns)
         for column in table.partition_columns:

@@ -33,14 +33,13 @@ from news_platform.ccnews.warc import (
     iter_responses,
 )
 from news_platform.ccnews.writer import WarcWriter, WrittenWarc
-from news_platform.datasets.captures import captures_path
+from news_platform.datasets.captures import captures_path, feed_candidates_path
 from news_platform.datasets.collected import (
     Collected,
     collected_path,
     dump_collected,
     parse_collected,
 )
-from news_platform.datasets.feed_candidates import feed_candidates_path
 from news_platform.datasets.raw_news import raw_news_day_prefix, raw_news_path
 from news_platform.datasets.warc_paths import warc_day
 from news_platform.errors import InputError, StorageError

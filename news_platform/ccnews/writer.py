@@ -19,8 +19,7 @@ import pyarrow.parquet as pq
 
 from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.page import CrawledPage
-from news_platform.datasets.captures import CAPTURES
-from news_platform.datasets.feed_candidates import FEED_CANDIDATES
+from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.datasets.table import Table
 from news_platform.html.feed_autodiscovery import FeedLink

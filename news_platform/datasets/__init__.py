@@ -1,1 +1,1 @@
-"""What lies in storage: row types, schemas and partition keys, one file per dataset."""
+"""The stored datasets: row types, schemas and partition keys."""

@@ -1,4 +1,4 @@
-"""The articles of the ledger as analysts read them: one Parquet file for each day of storing."""
+"""The articles dataset: the stored articles of the ledger, one Parquet file per day."""
 
 import polars as pl
 
@@ -11,42 +11,42 @@ _MOMENT = pl.Datetime("us", "UTC")
 
 ARTICLES = Table(
     name="articles",
-    room="rss",
-    description="Every article stored from a feed; copies by URL or text are left out.",
+    feature="rss",
+    description="Every article stored from a feed, without duplicates by URL or text.",
     path="articles/date=YYYY-MM-DD/part-0.parquet",
     columns=(
         Column("row_id", _NUMBER, "key of the article in the ledger"),
         Column("source", _TEXT, "registrable domain of the article's address"),
-        Column("feed_url", _TEXT, "feed that showed it first"),
-        Column("article_url", _TEXT, "link as the feed wrote it"),
+        Column("feed_url", _TEXT, "feed that listed it first"),
+        Column("article_url", _TEXT, "link as written in the feed"),
         Column("article_url_canon", _TEXT, "canonical URL after redirects"),
         Column("url_hash", _TEXT, "SHA-256 hex of article_url_canon"),
-        Column("text_hash", _TEXT, "SHA-256 hex of the normalised, uncut clean text"),
-        Column("found_at", _MOMENT, "when a feed first showed it"),
+        Column("text_hash", _TEXT, "SHA-256 hex of the normalized, untruncated clean text"),
+        Column("found_at", _MOMENT, "when a feed first listed it"),
         Column("fetched_at", _MOMENT, "when the page was fetched last"),
-        Column("published_at", _MOMENT, "the page's own date, else the feed's, else null"),
+        Column("published_at", _MOMENT, "date stated by the page, else by the feed, else null"),
         Column("language", _TEXT, "ISO 639-1 code of the text"),
         Column("title", _TEXT, "headline"),
-        Column("subtitle", _TEXT, "second headline or summary, as the page states it"),
+        Column("subtitle", _TEXT, "second headline or summary stated by the page"),
         Column("authors", _TEXTS, "people, else agencies, in the order of the page"),
         Column("section", _TEXT, "the site's own section"),
         Column("tags", _TEXTS, "the site's own keywords"),
         Column("article_type", _TEXT, "news, opinion, live, review, video, blog, analysis, ..."),
-        Column("clean_text", _TEXT, "the article's own text, cut at CLEAN_TEXT_SHEETS_LIMIT"),
-        Column("clean_text_len", _NUMBER, "characters of the uncut clean text"),
+        Column("clean_text", _TEXT, "text of the article, truncated at CLEAN_TEXT_SHEETS_LIMIT"),
+        Column("clean_text_len", _NUMBER, "characters of the untruncated clean text"),
         Column("full_text_ref", _TEXT, "file of all visible main-column text; '' once expired"),
         Column("full_text_len", _NUMBER, "characters of the full text"),
-        Column("word_count", _NUMBER, "words of the uncut clean text"),
-        Column("out_links", _TEXTS, "links of the text to other hosts"),
+        Column("word_count", _NUMBER, "words of the untruncated clean text"),
+        Column("out_links", _TEXTS, "links in the text to other hosts"),
         Column("category_guess", _TEXT, "politics, sports or other, by a small heuristic"),
         Column("sources_list", _TEXTS, "feeds that carry the article or its text"),
         Column("aliases", _TEXTS, "other addresses of the same article"),
-        Column("last_seen_rss", _MOMENT, "when a feed last showed it"),
+        Column("last_seen_rss", _MOMENT, "when a feed last listed it"),
     ),
     partition_columns=(Column("date", _TEXT, "UTC day on which it was first stored"),),
 )
 
 
 def articles_path(day: str) -> str:
-    """Return the file of one day, relative to the root."""
+    """Return the path of the file of one day, relative to the root."""
     return f"articles/date={day}/part-0.parquet"

@@ -1,4 +1,4 @@
-"""The ledger of raw_news: one marker per WARC, written last, telling what was taken from it."""
+"""The `collected` markers of raw_news: one per WARC, written last, with counts of its rows."""
 
 import hashlib
 import json
@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from urllib.parse import quote, unquote
 
-from news_platform.datasets.captures import captures_path
-from news_platform.datasets.feed_candidates import feed_candidates_path
+from news_platform.datasets.captures import captures_path, feed_candidates_path
 from news_platform.datasets.raw_news import raw_news_path
 from news_platform.errors import StorageError
 
@@ -21,12 +20,11 @@ _MARKER = re.compile(rf"{COLLECTED}/(\d{{4}})/(\d{{2}})/(\d{{2}})/[^/]+\.json")
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What became of one WARC; `rows` counts raw_news, `bytes` all Parquet files written.
+    """The result of collecting one WARC; `rows` counts raw_news, `bytes` all Parquet files.
 
-    `duplicates` counts the rows whose (uri, http_date) an earlier row of the WARC has as well.
-
-    `captures` and `feed_candidates` are rows, None where the dataset was switched off. `attempt`
-    tells apart two workers that wrote the same WARC; `collected_at` is ISO 8601 UTC.
+    `duplicates` counts the rows whose (uri, http_date) equals that of an earlier row of the WARC.
+    `captures` and `feed_candidates` count rows, or are None if the dataset was switched off.
+    `attempt` distinguishes two workers that wrote the same WARC; `collected_at` is ISO 8601 UTC.
     """
 
     warc: str
@@ -46,14 +44,14 @@ class Collected:
     collected_at: str
 
     def news_paths(self) -> Mapping[str, str]:
-        """Return the raw_news file of each language, relative to the root."""
+        """Return the path of the raw_news file of each language, relative to the root."""
         return {
             language: raw_news_path(self.day, language, filename=self.warc)
             for language in self.languages
         }
 
     def paths(self) -> tuple[str, ...]:
-        """Return every file that this marker vouches for, relative to the root."""
+        """Return the paths of all files that the marker covers, relative to the root."""
         side = []
         if self.captures is not None:
             side.append(captures_path(self.day, self.warc))
@@ -63,12 +61,12 @@ class Collected:
 
 
 def collected_prefix(day: date) -> str:
-    """Return the folder that holds the markers of one day."""
+    """Return the folder of the markers of one day, relative to the root."""
     return f"{COLLECTED}/{day:%Y}/{day:%m}/{day:%d}"
 
 
 def collected_day(path: str) -> str | None:
-    """Return the day of a marker; None of what people or their desktops leave among them."""
+    """Return the day of a marker, or None for any other file in the folder."""
     found = _MARKER.fullmatch(path)
     day = "-".join(found.groups()) if found else ""
     try:
@@ -78,7 +76,7 @@ def collected_day(path: str) -> str | None:
 
 
 def collected_path(day: date, warc: str) -> str:
-    """Return the marker of one WARC, relative to the root."""
+    """Return the path of the marker of one WARC, relative to the root."""
     return f"{collected_prefix(day)}/{quote(warc, safe='')}.json"
 
 
@@ -88,18 +86,21 @@ def collected_warc(path: str) -> str:
 
 
 def dump_collected(marker: Collected) -> bytes:
-    """Write a marker as JSON that people can read."""
+    """Return a marker as indented JSON."""
     document = asdict(marker) | {"day": marker.day.isoformat()}
     return json.dumps(document, ensure_ascii=False, indent=1).encode()
 
 
 def parse_collected(body: bytes, *, path: str) -> Collected:
-    """Read a marker; raise StorageError when it is none."""
+    """Parse a marker; raise StorageError if it is not valid."""
     try:
         document = json.loads(body)
         return Collected(**document | {"day": date.fromisoformat(document["day"])})
     except (ValueError, TypeError, KeyError) as error:
-        raise StorageError(f"not a collected marker: {path!r}", thing=path) from error
+        raise StorageError(
+            f"cannot parse collected marker {path!r}; delete it and collect the WARC again",
+            thing=path,
+        ) from error
 
 
 def collected_digest(body: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Stage 1 of the domain store: the rows of one batch, cut into hash buckets, sorted by domain."""
+"""The domain_buckets dataset, stage 1 of the store: the rows of a batch by bucket and domain."""
 
 import polars as pl
 
@@ -9,9 +9,9 @@ ROOT = "domain_buckets"
 
 DOMAIN_BUCKETS = Table(
     name="domain_buckets",
-    room="domain_store",
-    description="JSON lines of one batch and bucket, sorted by domain, one gzip run a domain; "
-    "beside each file a Parquet file of the same name describes its records.",
+    feature="domain_store",
+    description="JSON lines of one batch and bucket, sorted by domain, one gzip run per domain; "
+    "next to each file, a Parquet file of the same name describes its records.",
     path="domain_buckets/BUCKET/BATCH/FILE_IDX/part-HASH-NUMBER.jsonl.gz",
     columns=(
         Column("domain", pl.String(), "Registrable domain in natural order: `bbc.co.uk`."),

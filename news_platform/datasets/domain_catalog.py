@@ -1,4 +1,4 @@
-"""One row for each domain the store holds."""
+"""The domain_catalog dataset: one row per domain of the store."""
 
 import polars as pl
 
@@ -6,15 +6,15 @@ from news_platform.datasets.table import Column, Table
 
 DOMAIN_CATALOG = Table(
     name="domain_catalog",
-    room="domain_store",
-    description="Every domain of the store: how much, in which languages, since when.",
+    feature="domain_store",
+    description="Every domain of the store: its records, languages, first and last day.",
     path="domain_catalog/part-0.parquet",
     columns=(
         Column("domain", pl.String(), "Registrable domain in natural order: `bbc.co.uk`."),
-        Column("bucket", pl.UInt32(), "Bucket of the store it lies in."),
+        Column("bucket", pl.UInt32(), "Bucket of the store that holds the domain."),
         Column("records", pl.UInt64(), "Records of the domain."),
-        Column("bytes", pl.UInt64(), "Bytes they take in the store, compressed."),
-        Column("fragments", pl.UInt32(), "Byte ranges a lookup reads."),
+        Column("bytes", pl.UInt64(), "Compressed bytes of the records in the store."),
+        Column("fragments", pl.UInt32(), "Byte ranges that a lookup reads."),
         Column("languages", pl.List(pl.String()), "Languages of its records, sorted."),
         Column("first_seen", pl.Date(), "Earliest WARC day."),
         Column("last_seen", pl.Date(), "Latest WARC day."),

@@ -1,7 +1,7 @@
-"""What a survey found out about a domain: `prod/…/{sanitized_domain}/domain_metadata.json`.
+"""The survey result of one domain: `prod/…/{sanitized_domain}/domain_metadata.json`.
 
-Beside it lie robots.txt and sitemap.xml as they came (a gzipped sitemap inflated), and, once the
-outcome is final, the empty `domain_metadata.json.success`.
+The same folder has robots.txt and sitemap.xml as received (a gzipped sitemap decompressed) and,
+once the outcome is final, the empty file `domain_metadata.json.success`.
 """
 
 import datetime as dt
@@ -23,7 +23,7 @@ _NOT_PLAIN = re.compile(r"[^a-z0-9.-]")
 
 
 class RobotsFacts(BaseModel):
-    """What a host answered when asked for its robots.txt."""
+    """The response of a host to the request for its robots.txt."""
 
     host: str
     url: str
@@ -44,7 +44,7 @@ class RobotsFacts(BaseModel):
 
 
 class SitemapFacts(BaseModel):
-    """What the domain's first sitemap that answers holds."""
+    """The first sitemap of the domain that could be fetched."""
 
     url: str | None = Field(default=None, description="null: robots.txt did not let us ask")
     final_url: str | None = None
@@ -65,7 +65,7 @@ class SitemapFacts(BaseModel):
 
 
 class AiPolicyFacts(BaseModel):
-    """What robots.txt says to AI crawlers; `own` are those with a group of their own."""
+    """The policies of robots.txt for AI crawlers; `own` lists crawlers with their own group."""
 
     list_version: str
     policies: dict[str, str] = Field(
@@ -75,7 +75,7 @@ class AiPolicyFacts(BaseModel):
 
 
 class SourceFacts(BaseModel):
-    """Where the domain came from."""
+    """The origin of the domain."""
 
     raw_file_path: str | None = None
     domain_url: str
@@ -83,7 +83,7 @@ class SourceFacts(BaseModel):
 
 
 class DomainMetadata(BaseModel):
-    """Summary of a domain's survey."""
+    """The summary of the survey of one domain."""
 
     schema_version: int = Field(default=1, description="grows when a field changes its meaning")
     domain_id: str = Field(description="authority:country:registrable_domain")
@@ -106,11 +106,11 @@ class DomainMetadata(BaseModel):
 
 
 def sanitized_domain(domain: str) -> str:
-    """Return a domain as a folder name that stays where it is put."""
+    """Return the folder name of a domain, without characters that could change the path."""
     plain = _NOT_PLAIN.sub("_", domain.lower())
     return plain.replace(".", "_") or "_" if not plain.strip(".") else plain
 
 
 def domain_folder(batch: PartitionInfo, domain: str) -> str:
-    """Return where the results of a domain lie."""
+    """Return the folder of the results of a domain, relative to the root."""
     return f"{PROD_FOLDER}/{batch.folder}/{sanitized_domain(domain)}"

@@ -1,4 +1,4 @@
-"""The survey as a table: one row for each domain of a day's batches."""
+"""The domain_metadata_table and ai_policy_changes datasets: the surveys of a day as tables."""
 
 import polars as pl
 
@@ -8,8 +8,8 @@ AI_POLICY = pl.Struct({"bot": pl.String(), "policy": pl.String(), "own": pl.Bool
 
 DOMAIN_METADATA_TABLE = Table(
     name="domain_metadata_table",
-    room="domain_metadata",
-    description="What every surveyed domain answered: robots.txt, sitemap, AI policies.",
+    feature="domain_metadata",
+    description="The survey result of every domain: robots.txt, sitemap, AI policies.",
     path="domain_metadata_table/date={date}/part-0.parquet",
     columns=(
         Column("domain", pl.String(), "Registrable domain, `bbc.co.uk`, or an IP address."),
@@ -19,24 +19,62 @@ DOMAIN_METADATA_TABLE = Table(
         Column("authority", pl.String(), "Source class: gov, edu, org, media, ..."),
         Column("collected_at", pl.Datetime("us", "UTC"), "When the survey of the domain ended."),
         Column("outcome", pl.String(), "ok, no_robots, nxdomain, or why it is not finished."),
-        Column("final", pl.Boolean(), "Whether the outcome is final; else it is tried again."),
-        Column("final_origin", pl.String(), "Scheme and host that answered; null: none."),
-        Column("robots_status", pl.Int32(), "HTTP status of robots.txt; null: no answer."),
-        Column("robots_exists", pl.Boolean(), "Whether there is a robots.txt."),
-        Column("robots_bytes", pl.Int64(), "Its stored size; null: none."),
-        Column("robots_is_html", pl.Boolean(), "Whether a web page came instead."),
-        Column("tls_failed", pl.Boolean(), "Whether https failed and http was asked."),
-        Column("crawl_delay_seconds", pl.Float64(), "Asked of us; null: nothing asked."),
-        Column("sitemap_url", pl.String(), "The sitemap that was asked for; null: none was."),
-        Column("sitemap_status", pl.Int32(), "Its HTTP status; null: no answer."),
+        Column(
+            "final",
+            pl.Boolean(),
+            "Whether the outcome is final; if not, the survey is tried again.",
+        ),
+        Column("final_origin", pl.String(), "Scheme and host that responded; null if none did."),
+        Column(
+            "robots_status", pl.Int32(), "HTTP status of robots.txt; null if there was no response."
+        ),
+        Column("robots_exists", pl.Boolean(), "Whether the host has a robots.txt."),
+        Column("robots_bytes", pl.Int64(), "Size of the stored robots.txt; null if there is none."),
+        Column(
+            "robots_is_html", pl.Boolean(), "Whether a web page was sent instead of robots.txt."
+        ),
+        Column("tls_failed", pl.Boolean(), "Whether https failed and http was used."),
+        Column("crawl_delay_seconds", pl.Float64(), "Crawl-delay for our agent; null if none."),
+        Column("sitemap_url", pl.String(), "The sitemap that was requested; null if none."),
+        Column(
+            "sitemap_status",
+            pl.Int32(),
+            "HTTP status of the sitemap; null if there was no response.",
+        ),
         Column("sitemap_kind", pl.String(), "urlset, index, txt, rss, atom or invalid."),
-        Column("sitemap_urls", pl.Int64(), "Pages listed, those of fetched children too."),
-        Column("sitemap_children", pl.Int64(), "Sitemaps an index names."),
-        Column("sitemap_problems", pl.List(pl.String()), "What is wrong with it, in words."),
-        Column("elapsed_seconds", pl.Float64(), "Time the host took for robots.txt and sitemap."),
-        Column("ai_list_version", pl.String(), "Version of the list of AI crawlers; null: none."),
-        Column("ai_policies", pl.List(AI_POLICY), "What robots.txt says to each AI crawler."),
-        Column("raw_file_path", pl.String(), "Research file it came from."),
+        Column(
+            "sitemap_urls", pl.Int64(), "Pages listed, including those in fetched child sitemaps."
+        ),
+        Column("sitemap_children", pl.Int64(), "Child sitemaps listed in an index."),
+        Column("sitemap_problems", pl.List(pl.String()), "Problems of the sitemap, in words."),
+        Column(
+            "elapsed_seconds", pl.Float64(), "Response time of the host for robots.txt and sitemap."
+        ),
+        Column(
+            "ai_list_version",
+            pl.String(),
+            "Version of the list of AI crawlers; null if not checked.",
+        ),
+        Column("ai_policies", pl.List(AI_POLICY), "Policy of robots.txt for each AI crawler."),
+        Column("raw_file_path", pl.String(), "Research file that names the domain."),
     ),
     partition_columns=(Column("date", pl.String(), "Day of the batch, YYYY-MM-DD."),),
+)
+
+AI_POLICY_CHANGES = Table(
+    name="ai_policy_changes",
+    feature="domain_metadata",
+    description="Domains whose policy for an AI crawler differs from their previous survey.",
+    path="ai_policy_changes/date={date}/part-0.parquet",
+    columns=(
+        Column("domain", pl.String(), "Registrable domain."),
+        Column("country", pl.String(), "Country of the batch."),
+        Column("bot", pl.String(), "AI crawler, as robots.txt names it."),
+        Column("operator", pl.String(), "Operator of the crawler."),
+        Column("before", pl.String(), "disallow_all, partial, allow or unspecified."),
+        Column("after", pl.String(), "The policy now; same values as `before`."),
+        Column("change", pl.String(), "blocked, opened or changed."),
+        Column("before_date", pl.String(), "Day of the earlier survey, YYYY-MM-DD."),
+    ),
+    partition_columns=(Column("date", pl.String(), "Day of the newer survey, YYYY-MM-DD."),),
 )

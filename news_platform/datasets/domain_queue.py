@@ -1,4 +1,4 @@
-"""The queue between research and survey: one durable message per domain of a batch."""
+"""The domain_queue dataset: one durable message per domain of a research batch."""
 
 from pydantic import BaseModel, ConfigDict, Field
 

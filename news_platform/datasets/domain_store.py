@@ -1,4 +1,4 @@
-"""All records of the crawl by domain: data files, their index, and one narrow row a record."""
+"""The domain_store dataset: all records by domain, their index, and one narrow row per record."""
 
 import polars as pl
 
@@ -6,35 +6,35 @@ from news_platform.datasets.table import Column, Table
 
 ROOT = "domain_store"
 
-# What is known of a record without opening it.
+# Columns that describe a record without opening it.
 FACTS = (
     Column("url", pl.String(), "Address of the page."),
-    Column("day", pl.Date(), "Day of the WARC it was captured in; null when that is unknown."),
+    Column("day", pl.Date(), "Day of the WARC it was captured in; null if unknown."),
     Column("language", pl.String(), "Best language of the page."),
-    Column("length", pl.UInt64(), "Bytes of the record's JSON line, inflated."),
+    Column("length", pl.UInt64(), "Bytes of the record's JSON line, decompressed."),
     Column("content_hash", pl.UInt64(), "xxh64 of the page's HTML."),
 )
 
 RECORDS = Table(
     name="domain_store_records",
-    room="domain_store",
-    description="One narrow row a record, in the order of the data: for scans by column.",
+    feature="domain_store",
+    description="One narrow row per record, in the order of the data, for scans by column.",
     path="domain_store/records/BUCKET/HASH.parquet",
     columns=(
         Column("domain", pl.String(), "Registrable domain in natural order: `bbc.co.uk`."),
-        Column("batch", pl.String(), "Day or crawl name the record came with."),
+        Column("batch", pl.String(), "Batch of the record: a day or the name of a crawl."),
         *FACTS,
     ),
 )
 
 ENTRIES = Table(
     name="domain_store_entries",
-    room="domain_store",
-    description="Where each batch of each domain lies in the data files of one segment.",
+    feature="domain_store",
+    description="The position of each batch of each domain in the data files of one segment.",
     path="domain_store/entries/BUCKET/HASH.parquet",
     columns=(
         Column("domain", pl.String(), "Registrable domain in natural order: `bbc.co.uk`."),
-        Column("batch", pl.String(), "Day or crawl name the records came with."),
+        Column("batch", pl.String(), "Batch of the records: a day or the name of a crawl."),
         Column("file", pl.UInt32(), "Number of the segment's data file, from 0."),
         Column("offset", pl.UInt64(), "First byte in that file, from 0."),
         Column("length", pl.UInt64(), "Bytes in that file: a whole number of gzip members."),
@@ -47,17 +47,17 @@ ENTRIES = Table(
 
 RANGES = Table(
     name="domain_store_ranges",
-    room="domain_store",
-    description="The index of one generation as a table: each byte range of each domain.",
+    feature="domain_store",
+    description="The index of one generation as a table: every byte range of every domain.",
     path="domain_store/index/BUCKET/HASH.parquet",
     columns=(
         Column("domain", pl.String(), "Registrable domain in natural order: `bbc.co.uk`."),
-        Column("segment", pl.String(), "Name of the segment whose data file it is."),
+        Column("segment", pl.String(), "Segment of the data file."),
         Column("file", pl.UInt32(), "Number of the segment's data file, from 0."),
         Column("offset", pl.UInt64(), "First byte in that file, from 0."),
         Column("length", pl.UInt64(), "Bytes in that file: a whole number of gzip members."),
         Column("records", pl.UInt64(), "Records in those bytes."),
-        Column("timestamp", pl.Int64(), "Unix second at which the newest of them was taken up."),
+        Column("timestamp", pl.Int64(), "Unix time at which the newest of them was added."),
         Column("languages", pl.List(pl.String()), "Languages of the records, sorted."),
         Column("first_seen", pl.Date(), "Earliest WARC day of the records."),
         Column("last_seen", pl.Date(), "Latest WARC day of the records."),
@@ -66,12 +66,12 @@ RANGES = Table(
 
 DOMAIN_STORE = Table(
     name="domain_store",
-    room="domain_store",
-    description="The index: one JSON line a domain, saying where all its records lie.",
+    feature="domain_store",
+    description="The index: one JSON line per domain with the positions of all its records.",
     path="domain_store/metadata/BUCKET.jsonl",
     columns=(
         Column("domain", pl.String(), "Registrable domain in natural order: `bbc.co.uk`."),
-        Column("domain_hash_id", pl.String(), "Its bucket, as text."),
+        Column("domain_hash_id", pl.String(), "Bucket of the domain, as text."),
         Column("count", pl.UInt64(), "Records of the domain."),
         Column(
             "files",
@@ -86,7 +86,7 @@ DOMAIN_STORE = Table(
                     }
                 )
             ),
-            "Where they lie: `tail -c +$((offset+1)) FILE | head -c length | zcat` shows them.",
+            "Positions: `tail -c +$((offset+1)) FILE | head -c length | zcat` shows them.",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""The feeds and the pending articles as the ledger keeps them: tables in SQL, not files."""
+"""The feeds and pending_articles datasets: tables in the SQL ledger, not files."""
 
 import polars as pl
 
@@ -10,8 +10,8 @@ _MOMENT = pl.Datetime("us", "UTC")
 
 FEEDS = Table(
     name="feeds",
-    room="rss",
-    description="Every feed that was ever a candidate, with its verdict and its health.",
+    feature="rss",
+    description="Every feed that was ever a candidate, with its status and health.",
     path="ledger: table feeds",
     columns=(
         Column("feed_url", _TEXT, "address that is polled"),
@@ -21,28 +21,32 @@ FEEDS = Table(
         Column("last_entry_date", _MOMENT, "date of the newest entry"),
         Column("last_crawled", _MOMENT, "last poll"),
         Column("no_updates_days", _NUMBER, "whole days since the newest entry"),
-        Column("etag", _TEXT, "validator of the last answer"),
-        Column("last_modified", _TEXT, "validator of the last answer"),
-        Column("health_score", _NUMBER, "100 less 10 a failure in a row and 2 a silent day"),
-        Column("notes", _TEXT, "why it was rejected or what failed; people may write here"),
-        Column("checked_at", _MOMENT, "last look, by discovery or poll"),
+        Column("etag", _TEXT, "validator of the last response"),
+        Column("last_modified", _TEXT, "validator of the last response"),
+        Column(
+            "health_score",
+            _NUMBER,
+            "100 minus 10 per consecutive failure and 2 per day without updates",
+        ),
+        Column("notes", _TEXT, "why it was rejected or what failed; people may add notes"),
+        Column("checked_at", _MOMENT, "last check by discovery or poll"),
     ),
 )
 
 PENDING_ARTICLES = Table(
     name="pending_articles",
-    room="rss",
-    description="Articles that feeds showed, from pending to stored, duplicate, error or skipped.",
+    feature="rss",
+    description="Articles found in feeds, from pending to stored, duplicate, error or skipped.",
     path="ledger: table raw",
     columns=(
         Column("row_id", _NUMBER, "key of the article in the ledger"),
-        Column("feed_url", _TEXT, "feed that showed it first"),
+        Column("feed_url", _TEXT, "feed that listed it first"),
         Column("article_url_canon", _TEXT, "canonical URL"),
         Column("url_hash", _TEXT, "SHA-256 hex of article_url_canon"),
         Column("title", _TEXT, "as the feed states it, until the page is read"),
         Column("published_at", _MOMENT, "as the feed states it, until the page is read"),
-        Column("found_at", _MOMENT, "when a feed first showed it"),
-        Column("last_seen_rss", _MOMENT, "when a feed last showed it"),
+        Column("found_at", _MOMENT, "when a feed first listed it"),
+        Column("last_seen_rss", _MOMENT, "when a feed last listed it"),
         Column("status", _TEXT, "pending, processing, stored, duplicate, error, skipped"),
         Column("lock_owner", _TEXT, "worker that holds it"),
         Column("lock_at", _MOMENT, "start of its lease"),

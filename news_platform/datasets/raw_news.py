@@ -1,4 +1,4 @@
-"""One row per HTML page that the Common Crawl news crawl captured, with its text and language."""
+"""The raw_news dataset: one row per HTML page of the CC-NEWS crawl, with text and language."""
 
 from datetime import date
 from urllib.parse import quote
@@ -9,13 +9,13 @@ from news_platform.datasets.table import Column, Table
 
 RAW_NEWS = Table(
     name="raw_news",
-    room="ccnews",
+    feature="ccnews",
     description="Every HTML page of the CC-NEWS crawl: source, main text, language, provenance.",
     path="news/raw/year=YYYY/month=MM/day=DD/main_lang=LL/filename=WARC_NAME/part-0.parquet",
     columns=(
         Column("uri", pl.String(), "Target URI of the WARC record, as written there."),
         Column("tree", pl.String(), "HTML of the page, decoded to text."),
-        Column("text", pl.String(), "Plain text taken from the HTML; may be empty."),
+        Column("text", pl.String(), "Plain text extracted from the HTML; may be empty."),
         Column("langs", pl.List(pl.String()), "Up to three likely languages, best first."),
         Column("confs", pl.List(pl.Int64()), "Out-of-place rank per language; lower is better."),
         Column("http_date", pl.String(), "Date header, ISO 8601 with offset; null if unusable."),
@@ -37,7 +37,7 @@ RAW_NEWS = Table(
     ),
 )
 
-# The order in which the pipeline has always shown its columns; readers keep it.
+# The column order of earlier versions of the pipeline, which readers rely on.
 RAW_NEWS_ORDER = (
     "uri",
     "tree",
@@ -58,11 +58,11 @@ RAW_NEWS_ORDER = (
 
 
 def raw_news_day_prefix(day: date) -> str:
-    """Return the folder under the root that holds all rows of one day."""
+    """Return the folder of all rows of one day, relative to the root."""
     return f"news/raw/year={day:%Y}/month={day:%m}/day={day:%d}"
 
 
 def raw_news_path(day: date, main_lang: str, *, filename: str) -> str:
-    """Return the one Parquet file of a language of a WARC, relative to the root."""
+    """Return the path of the Parquet file of one WARC and language, relative to the root."""
     folder = f"main_lang={main_lang}/filename={quote(filename, safe='')}"
     return f"{raw_news_day_prefix(day)}/{folder}/part-0.parquet"

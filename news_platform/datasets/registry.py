@@ -1,16 +1,13 @@
-"""All datasets that have a schema of columns, in the order of the graph."""
+"""All datasets with a schema of columns, in the order of the asset graph."""
 
-from news_platform.datasets.ai_policy_changes import AI_POLICY_CHANGES
-from news_platform.datasets.article_clusters import ARTICLE_CLUSTERS
 from news_platform.datasets.articles import ARTICLES
-from news_platform.datasets.captures import CAPTURES
+from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.datasets.domain_catalog import DOMAIN_CATALOG
-from news_platform.datasets.domain_metadata_table import DOMAIN_METADATA_TABLE
+from news_platform.datasets.domain_metadata_table import AI_POLICY_CHANGES, DOMAIN_METADATA_TABLE
 from news_platform.datasets.domain_store import DOMAIN_STORE, ENTRIES, RANGES, RECORDS
-from news_platform.datasets.feed_candidates import FEED_CANDIDATES
 from news_platform.datasets.feeds import FEEDS, PENDING_ARTICLES
-from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
+from news_platform.datasets.near_duplicates import ARTICLE_CLUSTERS, NEAR_DUPLICATES
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.datasets.source_records import SOURCE_RECORDS, SOURCE_RECORDS_QUARANTINE
 from news_platform.datasets.table import Table

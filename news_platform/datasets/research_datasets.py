@@ -1,7 +1,7 @@
-"""Research files as outsiders upload them: `raw/country=CC/category=CAT/date=D/raw_NNNN.json`.
+"""Research files as users upload them: `raw/country=CC/category=CAT/date=D/raw_NNNN.json`.
 
-A file is immutable; `….json.success` beside it (empty) says that its domains are in the queue.
-`raw_metadata.json` is shown to people and never queued.
+A file is immutable. The empty file `….json.success` next to it marks that its domains are queued.
+`raw_metadata.json` is for people and is never queued.
 """
 
 import datetime
@@ -42,20 +42,20 @@ class PartitionInfo(BaseModel):
 
     @property
     def folder(self) -> str:
-        """Return the batch's folders, the same under `raw/` and `prod/`."""
+        """Return the folder of the batch, the same under `raw/` and `prod/`."""
         return f"country={self.country}/category={self.category}/date={self.date}"
 
     @classmethod
     def of(cls, country: str, category: str, day: str | datetime.date) -> Self:
-        """Return the batch; raise InputError when one of the three cannot be."""
+        """Return the batch; raise InputError if one of the three values is invalid."""
         try:
-            if not _DAY.fullmatch(str(day)):  # pydantic would take seconds since 1970 as well
+            if not _DAY.fullmatch(str(day)):  # pydantic would also accept seconds since 1970
                 raise ValueError(day)
             return cls.model_validate({"country": country, "category": category, "date": day})
         except ValueError as error:
             name = f"{country}|{category}|{day}"
             expected = "a two-letter country, a plain category and a date YYYY-MM-DD"
-            raise InputError(f"not a batch: {name!r}, expected {expected}", thing=name) from error
+            raise InputError(f"invalid batch {name!r}: expected {expected}", thing=name) from error
 
     @classmethod
     def parse(cls, key: str) -> Self:
@@ -66,7 +66,7 @@ class PartitionInfo(BaseModel):
 
 
 class ResearchMeta(BaseModel):
-    """How a research file came to be; fields we do not know are kept."""
+    """How a research file was made; unknown fields are kept."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -81,7 +81,7 @@ class ResearchMeta(BaseModel):
 
 
 class ResearchRecord(BaseModel):
-    """One discovered source; it needs a domain or a URL, and fields we do not know are kept."""
+    """One discovered source with a domain or a URL; unknown fields are kept."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -95,7 +95,7 @@ class ResearchRecord(BaseModel):
 
 
 class EnhancedResearchDataset(BaseModel):
-    """A research file: what was asked, and what was found."""
+    """A research file: how it was made, and the sources that were found."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -104,25 +104,25 @@ class EnhancedResearchDataset(BaseModel):
 
 
 class SeedQueueMessage(BaseModel):
-    """One raw file that waits to be read."""
+    """One raw file that is to be read."""
 
     raw_file_path: str
     partition_info: PartitionInfo
 
 
 def is_raw_file(name: str) -> bool:
-    """Say whether a file name is research data (and not metadata, a marker or anything else)."""
+    """Return whether a file name is research data, not metadata, a marker or anything else."""
     return _RAW_FILE.fullmatch(name) is not None
 
 
 def raw_file_number(name: str) -> int:
-    """Return the NNNN of `raw_NNNN.json`, 0 for any other name."""
+    """Return the NNNN of `raw_NNNN.json`, or 0 for any other name."""
     found = _RAW_FILE.fullmatch(name)
     return int(found.group(1)) if found else 0
 
 
 def seed_message(path: str) -> SeedQueueMessage | None:
-    """Return the message of a path under `raw/`, None when the path is not research data."""
+    """Return the message for a path under `raw/`, or None if it is not research data."""
     place = _PLACE.fullmatch(path.removeprefix(f"{RAW_FOLDER}/"))
     if place is None or not path.startswith(f"{RAW_FOLDER}/") or not is_raw_file(place.group(4)):
         return None

@@ -1,4 +1,8 @@
-"""Clean blocks of institutional pages with their provenance, and the pages that gave none."""
+"""The source_records dataset and its input: blocks of institutional pages with provenance.
+
+Snapshots of the pages, as a crawler stored them, are the only input. Pages that failed go to the
+quarantine table.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -8,9 +12,12 @@ import polars as pl
 
 from news_platform.datasets.table import Column, Table
 
+SNAPSHOTS_FOLDER = "snapshots"
+_KEY = "institution="
+
 
 class _ByName:
-    """Lets a row also be read by key, so that `dict(record.provenance)` is its JSON object."""
+    """Make a row readable by key, so that `dict(record.provenance)` is its JSON object."""
 
     __slots__ = ()
 
@@ -30,7 +37,7 @@ class _ByName:
 
 @dataclass(frozen=True, slots=True)
 class Provenance(_ByName):
-    """Where a block comes from; `section` is its heading path, None above the first heading."""
+    """The origin of a block; `section` is its heading path, None above the first heading."""
 
     institution: str
     url: str
@@ -40,11 +47,11 @@ class Provenance(_ByName):
 
 @dataclass(frozen=True, slots=True)
 class Meta(_ByName):
-    """What is known about a block.
+    """Facts about a block.
 
-    `language_source` says who judged the language: the block itself, its section, its page, the
-    page's own declaration, or nobody (`assumed`). `error` is set on the one record of a page that
-    failed.
+    `language_source` is where the language comes from: the text of the block, its section or its
+    page, the page's declaration, or the default (`assumed`). `error` is set on the single record of
+    a page that failed.
     """
 
     language: str | None = None
@@ -60,7 +67,7 @@ class Meta(_ByName):
 
 @dataclass(frozen=True, slots=True)
 class SourceRecord:
-    """One block of text that a reader of the page would call content."""
+    """One block of content of a page."""
 
     text: str
     provenance: Provenance
@@ -76,21 +83,21 @@ _PROVENANCE = (
 
 SOURCE_RECORDS = Table(
     name="source_records",
-    room="source_records",
+    feature="source_records",
     description="Clean, ordered blocks of institutional pages with provenance, for language models",
     path="source_records/institution=ID/part-0.parquet",
     columns=(
-        Column("text", pl.String(), "the block, whitespace normalised, never empty"),
+        Column("text", pl.String(), "text of the block, whitespace normalized, never empty"),
         Column("section", pl.String(), "heading path joined by ' > '; null above all headings"),
         *_PROVENANCE,
         Column(
             "order", pl.Int64(), "position in its page, from 0, with gaps where blocks were dropped"
         ),
         Column("kind", pl.String(), "paragraph, item, row, table, term, definition, code, heading"),
-        Column("language", pl.String(), "ISO 639-1 code; null if nobody could tell"),
-        Column("language_probability", pl.Float64(), "0 to 1, of whoever judged; null if assumed"),
+        Column("language", pl.String(), "ISO 639-1 code; null if unknown"),
+        Column("language_probability", pl.Float64(), "0 to 1, from the detector; null if assumed"),
         Column("language_source", pl.String(), "block, section, page, declared or assumed"),
-        Column("charset", pl.String(), "how the page's bytes were decoded"),
+        Column("charset", pl.String(), "charset used to decode the page"),
         Column("hints", pl.String(), "JSON object: list marker, depth, column names, term"),
     ),
     partition_columns=(_INSTITUTION,),
@@ -98,24 +105,39 @@ SOURCE_RECORDS = Table(
 
 SOURCE_RECORDS_QUARANTINE = Table(
     name="source_records_quarantine",
-    room="source_records",
-    description="Pages that gave no blocks because they failed, each with its error and snapshot",
+    feature="source_records",
+    description="Pages that failed and have no blocks, each with its error and snapshot",
     path="quarantine/source_records/institution=ID/part-0.parquet",
     columns=(
         Column("text", pl.String(), "always empty"),
         *_PROVENANCE,
         Column("error", pl.String(), "why the page failed"),
-        Column("charset", pl.String(), "how the page's bytes were decoded; null if they were not"),
+        Column(
+            "charset", pl.String(), "charset used to decode the page; null if it was not decoded"
+        ),
     ),
     partition_columns=(_INSTITUTION,),
 )
 
 
 def records_path(institution: str) -> str:
-    """Return where the records of an institution lie under the root."""
+    """Return the path of the records of an institution, relative to the root."""
     return SOURCE_RECORDS.path.replace("ID", institution)
 
 
 def quarantine_path(institution: str) -> str:
-    """Return where the failed pages of an institution lie under the root."""
+    """Return the path of the failed pages of an institution, relative to the root."""
     return SOURCE_RECORDS_QUARANTINE.path.replace("ID", institution)
+
+
+def institution_folder(institution: str) -> str:
+    """Return the folder of the snapshots of an institution, relative to the root."""
+    return f"{SNAPSHOTS_FOLDER}/{_KEY}{institution}"
+
+
+def institution_of(path: str) -> str | None:
+    """Return the institution in the path of a snapshot, or None for any other file."""
+    parts = path.split("/")
+    if len(parts) < 3 or parts[0] != SNAPSHOTS_FOLDER or not parts[1].startswith(_KEY):
+        return None
+    return parts[1].removeprefix(_KEY) or None

@@ -1,7 +1,7 @@
-"""What a table in storage looks like: its columns, their meaning, its place and its partitions.
+"""Describe a stored table: its columns and their meaning, its path and its partitions.
 
-A schema lives once, here beside its row type; Parquet writers, readers, the data dictionary and the
-column tables in the Dagster UI are all derived from it.
+Each schema is defined once. Parquet writers, readers, the data dictionary and the column tables in
+the Dagster UI are derived from it.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ import polars as pl
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its name, Polars type and what a value means (units, zone, what null means)."""
+    """One column: its name, Polars type and meaning (units, time zone, what null means)."""
 
     name: str
     dtype: pl.DataType
@@ -21,13 +21,14 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A dataset kept as Parquet files.
+    """A dataset and its schema.
 
-    `path` is the pattern under the root; `partition_columns` live in the path only and are strings.
+    `path` is the pattern of its files under the root. `partition_columns` are in the path only and
+    are strings. `feature` is the package that writes the dataset.
     """
 
     name: str
-    room: str
+    feature: str
     description: str
     path: str
     columns: tuple[Column, ...]
@@ -35,10 +36,10 @@ class Table:
 
     @property
     def schema(self) -> Mapping[str, pl.DataType]:
-        """Return the columns inside the files, in the order written."""
+        """Return the columns in the files, in the order they are written."""
         return {column.name: column.dtype for column in self.columns}
 
     @property
     def full_schema(self) -> Mapping[str, pl.DataType]:
-        """Return all columns a reader sees: those in the files, then those in the path."""
+        """Return all columns of a reader: those in the files, then those in the path."""
         return {column.name: column.dtype for column in (*self.columns, *self.partition_columns)}

@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import dagster as dg
 import polars as pl
 
-from news_platform.datasets.ai_policy_changes import AI_POLICY_CHANGES
-from news_platform.datasets.domain_metadata_table import DOMAIN_METADATA_TABLE
+from news_platform.datasets.domain_metadata_table import AI_POLICY_CHANGES, DOMAIN_METADATA_TABLE
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.defs.domain_automation import (
     RESEARCH_BATCHES,

@@ -6,21 +6,22 @@ from dataclasses import asdict
 import dagster as dg
 import polars as pl
 
-from news_platform.datasets.article_clusters import ARTICLE_CLUSTERS
-from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
+from news_platform.datasets.near_duplicates import (
+    ARTICLE_CLUSTERS,
+    NEAR_DUPLICATES,
+    near_duplicates_path,
+)
 from news_platform.defs.backfills import SEVEN_A_RUN
 from news_platform.defs.lineage import column_lineage
 from news_platform.defs.metadata import markdown_table, table_metadata
 from news_platform.defs.reconcile import Edge, reconciling_sensor
-from news_platform.near_duplicates.articles import (
-    built_articles,
-    cluster_articles,
-    wanted_articles,
-)
 from news_platform.near_duplicates.pipeline import (
+    built_articles,
     built_days,
+    cluster_articles,
     cluster_day,
     day_problems,
+    wanted_articles,
     wanted_days,
 )
 from news_platform.resources import DataRoot, Ledger

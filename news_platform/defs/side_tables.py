@@ -10,8 +10,7 @@ from datetime import date
 import dagster as dg
 import polars as pl
 
-from news_platform.datasets.captures import CAPTURES
-from news_platform.datasets.feed_candidates import FEED_CANDIDATES
+from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
 from news_platform.datasets.table import Table
 from news_platform.datasets.warc_paths import FIRST_DAY
 from news_platform.defs.lineage import column_lineage

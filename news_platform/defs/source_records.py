@@ -5,8 +5,7 @@ from typing import Any
 
 import dagster as dg
 
-from news_platform.datasets.page_snapshots import SNAPSHOTS_FOLDER
-from news_platform.datasets.source_records import SOURCE_RECORDS, records_path
+from news_platform.datasets.source_records import SNAPSHOTS_FOLDER, SOURCE_RECORDS, records_path
 from news_platform.defs.metadata import markdown_table, table_metadata
 from news_platform.defs.reconcile import Edge, new_partitions, reconciling_sensor
 from news_platform.resources import DataRoot, flow_options, segment_options

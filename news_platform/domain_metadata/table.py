@@ -7,14 +7,13 @@ from functools import partial
 
 import polars as pl
 
-from news_platform.datasets.ai_policy_changes import AI_POLICY_CHANGES
 from news_platform.datasets.domain_metadata import (
     METADATA_FILE,
     PROD_FOLDER,
     AiPolicyFacts,
     DomainMetadata,
 )
-from news_platform.datasets.domain_metadata_table import DOMAIN_METADATA_TABLE
+from news_platform.datasets.domain_metadata_table import AI_POLICY_CHANGES, DOMAIN_METADATA_TABLE
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.pipeline import METADATA_DATASET
 from news_platform.domain_metadata.results import read_facts_file

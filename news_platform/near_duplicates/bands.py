@@ -1,19 +1,27 @@
-"""The band table in SQL: documents that arrive one by one find their cluster among all before.
+"""Assign arriving documents to clusters among all earlier ones, with a band table in SQL.
 
-Each document is one row with its shingle hashes, and one narrow row per band key. Keys are salted
-with the collection and the sketch options, so collections never meet and need no column there.
+Each document has one row with its shingle hashes and one narrow row per band key. Keys are salted
+with the collection and the sketch options, so that collections never match each other and the
+narrow table needs no column for them.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 
-from news_platform.near_duplicates.clusters import cluster_id
-from news_platform.near_duplicates.sketch import Sketch, SketchOptions, jaccard_of
+from news_platform.near_duplicates.sketch import (
+    Sketch,
+    SketchOptions,
+    TextDocument,
+    cluster_id,
+    jaccard_of,
+    sketch_of,
+)
 
 METADATA = sa.MetaData()
 _SERIAL = sa.BigInteger().with_variant(sa.Integer, "sqlite")
@@ -47,39 +55,62 @@ BANDS = sa.Table(
     sa.Index("near_duplicate_bands_sequence", "sequence"),
     sqlite_with_rowid=False,
 )
-# Ordered by shared keys, so the true twins come first; the rest of a template's crowd adds nothing.
+# Candidates come in the order of shared keys, near-duplicates first; after 64, the others merely
+# share a page template.
 _MAX_CANDIDATES = 64
-# Any constant will do, as long as all our processes take the same PostgreSQL advisory lock.
+# Any constant works, as long as all our processes take the same PostgreSQL advisory lock.
 _ADVISORY_LOCK = 7_236_120_456
+# Documents per transaction: other writers wait for its lock, about a fifth of a second.
+_BATCH_DOCUMENTS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The cluster of a document; `jaccard` is that with its most alike elder, None without one."""
+    """The cluster of a document, and its Jaccard with the most similar earlier one, or None."""
 
     document_id: str
     cluster_id: str
     jaccard: float | None
 
 
+def assign_clusters(
+    documents: Iterable[TextDocument], *, engine: sa.Engine, collection: str, options: SketchOptions
+) -> Iterator[Assignment]:
+    """Assign each document to a cluster among all documents of the collection, and store it.
+
+    A document that arrives again with the same text keeps its cluster; with another text it is
+    compared again. Clusters that a document joins take the name of the oldest one. Texts that are
+    too short to compare are left out.
+    """
+    arriving = iter(documents)
+    while batch := list(islice(arriving, _BATCH_DOCUMENTS)):
+        sketches = ((item.document_id, sketch_of(item.text, options)) for item in batch)
+        sketched = [(document_id, sketch) for document_id, sketch in sketches if sketch is not None]
+        with engine.begin() as connection:
+            table = BandTable(connection, collection, options)
+            table.lock()
+            assigned = [table.assign(document_id, sketch) for document_id, sketch in sketched]
+        yield from assigned
+
+
 @dataclass(frozen=True, slots=True)
 class BandTable:
-    """One collection of documents and their clusters, in a transaction of the caller's."""
+    """One collection of documents and their clusters, in the caller's transaction."""
 
     connection: sa.Connection
     collection: str
     options: SketchOptions
 
     def lock(self) -> None:
-        """Keep other writers out until the transaction ends; two twins must see each other.
+        """Block other writers until the transaction ends, so that no two near-duplicates miss.
 
-        SQLite's transactions hold the write lock from their beginning.
+        Nothing to do on SQLite: its write transactions hold the write lock from the start.
         """
         if self.connection.dialect.name == "postgresql":
             self.connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
 
     def assign(self, document_id: str, sketch: Sketch) -> Assignment:
-        """Store the document and return its cluster; the same text again changes nothing."""
+        """Store the document and return its cluster; an unchanged text changes nothing."""
         known = self._row(TEXTS.c.document_id == document_id)
         if known is not None:
             if (known.text_key, known.sketch) == (sketch.text_key, self.options.fingerprint):
@@ -94,13 +125,13 @@ class BandTable:
         return found
 
     def assignments(self) -> list[Assignment]:
-        """Return every document and its cluster, in the order they came."""
+        """Return all documents with their clusters, in the order of arrival."""
         query = sa.select(TEXTS.c.document_id, TEXTS.c.cluster_id, TEXTS.c.jaccard)
         ours = query.where(TEXTS.c.collection == self.collection).order_by(TEXTS.c.sequence)
         return [Assignment(*row) for row in self.connection.execute(ours)]
 
     def members(self, name: str) -> list[str]:
-        """Return the documents of a cluster, the first one first."""
+        """Return the documents of a cluster, in the order of arrival."""
         query = sa.select(TEXTS.c.document_id).order_by(TEXTS.c.sequence)
         is_member = sa.and_(TEXTS.c.collection == self.collection, TEXTS.c.cluster_id == name)
         return list(self.connection.scalars(query.where(is_member)))
@@ -139,7 +170,7 @@ class BandTable:
         return [(row.cluster_id, row.shingle_hashes) for row in rows]
 
     def _merged(self, names: set[str]) -> str:
-        """Make one cluster of several, under the name of the one whose first member came first."""
+        """Merge clusters under the name of the one whose first member arrived first."""
         if len(names) == 1:
             return names.pop()
         is_one = sa.and_(TEXTS.c.collection == self.collection, TEXTS.c.cluster_id.in_(names))
@@ -160,14 +191,14 @@ class BandTable:
         }
         insert = sa.insert(TEXTS).values(row).returning(TEXTS.c.sequence)
         sequence = self.connection.scalars(insert).one()
-        if with_bands:  # a twin's keys serve both
+        if with_bands:  # a document with the same text has the same keys stored already
             keys = self._salted(sketch.band_keys)
             self.connection.execute(
                 sa.insert(BANDS), [{"key": key, "sequence": sequence} for key in set(keys)]
             )
 
     def _remove(self, row: sa.Row[Any]) -> None:
-        """Delete a document whose text changed; its band keys go to a twin, if it has one."""
+        """Delete a document whose text changed; pass its band keys to one with its old text."""
         twin = self._row(
             TEXTS.c.text_key == row.text_key,
             TEXTS.c.sketch == row.sketch,

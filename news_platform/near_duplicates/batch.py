@@ -1,42 +1,33 @@
-"""Documents in, clusters of near-identical texts out: of one batch, or as documents arrive.
+"""Cluster the near-identical texts of one batch of documents, such as a day of the crawl.
 
-A batch, such as a day of the crawl, is read twice: once for the band keys, 256 bytes a document,
-and once more for the shingles of those few that may have a twin; its texts never fill the memory.
-Arriving documents, such as articles, meet all earlier ones of their collection in a band table.
+The batch is read twice: once for the band keys, 256 bytes per document, and once more for the
+shingles of the few documents that may have a near-duplicate. Its texts never fill the memory.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
-import sqlalchemy as sa
+import numpy.typing as npt
 
-from news_platform.near_duplicates.bands import Assignment, BandTable
-from news_platform.near_duplicates.candidates import Numbers, candidate_pairs
-from news_platform.near_duplicates.clusters import Groups, cluster_id
 from news_platform.near_duplicates.sketch import (
     ShingleHashes,
     SketchOptions,
+    TextDocument,
+    cluster_id,
     jaccard_of,
     sketch_of,
 )
 
-# Documents per transaction: others wait for the write lock meanwhile, about a fifth of a second.
-_BATCH_DOCUMENTS = 100
+BandKeys = npt.NDArray[np.int64]
+# A key shared by more documents comes from a page template. Each document is then compared with
+# this many neighbours only, and the neighbours' neighbours hold the cluster together.
+_MAX_NEIGHBOURS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """A text and the name it is known by, such as its URL."""
-
-    document_id: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Member:
-    """A document of a cluster of two or more, and its Jaccard with the member most like it."""
+class ClusterMember:
+    """A document in a cluster of at least two, and its Jaccard with the most similar member."""
 
     cluster_id: str
     document_id: str
@@ -45,7 +36,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReport:
-    """What a batch held: documents, texts, comparisons, and what came of them."""
+    """Counts of one batch: documents, distinct texts, compared pairs and clusters."""
 
     documents: int
     too_short: int
@@ -60,26 +51,26 @@ class ClusterReport:
 class Clustering:
     """The members of all clusters, sorted by cluster and document, and the report."""
 
-    members: tuple[Member, ...]
+    members: tuple[ClusterMember, ...]
     report: ClusterReport
 
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """One distinct text: its key, its band keys, and the documents that have it, sorted."""
+    """One distinct text: its key, its band keys, and the sorted ids of its documents."""
 
     key: str
-    band_keys: Numbers
-    holders: list[str]
+    band_keys: BandKeys
+    document_ids: list[str]
 
 
 def cluster_documents(
-    read: Callable[[], Iterable[Document]], *, options: SketchOptions
+    read: Callable[[], Iterable[TextDocument]], *, options: SketchOptions
 ) -> Clustering:
-    """Return the clusters among the documents that `read` gives, whatever their order.
+    """Return the clusters of the documents that `read` yields; their order does not matter.
 
-    A document id that comes again counts once, with its first text. A cluster is named after its
-    first document in the order of ids.
+    `read` is called twice. A repeated document id counts once, with its first text. A cluster is
+    named after its first document in the order of ids.
     """
     texts, documents, too_short = _read_texts(read(), options)
     bands = np.array([text.band_keys for text in texts], dtype=np.int64)
@@ -101,30 +92,10 @@ def cluster_documents(
     return Clustering(members, report)
 
 
-def assign_clusters(
-    documents: Iterable[Document], *, engine: sa.Engine, collection: str, options: SketchOptions
-) -> Iterator[Assignment]:
-    """Give each document its cluster among all that the collection has seen, and remember it.
-
-    A document that comes again with the same text keeps its cluster; with another text it is judged
-    anew. Clusters that turn out to be one take the name of the elder. Texts too short to be judged
-    are left out.
-    """
-    arriving = iter(documents)
-    while batch := list(islice(arriving, _BATCH_DOCUMENTS)):
-        sketches = ((item.document_id, sketch_of(item.text, options)) for item in batch)
-        judged = [(document_id, sketch) for document_id, sketch in sketches if sketch is not None]
-        with engine.begin() as connection:
-            table = BandTable(connection, collection, options)
-            table.lock()
-            assigned = [table.assign(document_id, sketch) for document_id, sketch in judged]
-        yield from assigned
-
-
 def _read_texts(
-    documents: Iterable[Document], options: SketchOptions
+    documents: Iterable[TextDocument], options: SketchOptions
 ) -> tuple[list[_Text], int, int]:
-    """Return the distinct texts in the order of their first holders, and two counts."""
+    """Return the distinct texts by first document id, and the numbers read and too short."""
     texts: dict[str, _Text] = {}
     seen: set[str] = set()
     too_short = 0
@@ -138,17 +109,17 @@ def _read_texts(
             continue
         key = sketch.text_key
         text = texts.setdefault(key, _Text(key, np.array(sketch.band_keys), []))
-        text.holders.append(document.document_id)
+        text.document_ids.append(document.document_id)
     for text in texts.values():
-        text.holders.sort()
-    return sorted(texts.values(), key=lambda text: text.holders[0]), len(seen), too_short
+        text.document_ids.sort()
+    return sorted(texts.values(), key=lambda text: text.document_ids[0]), len(seen), too_short
 
 
 def _read_shingles(
-    documents: Iterable[Document], wanted: Mapping[int, _Text], options: SketchOptions
+    documents: Iterable[TextDocument], wanted: Mapping[int, _Text], options: SketchOptions
 ) -> dict[int, ShingleHashes]:
-    """Return the shingle hashes of the wanted texts, read from their first holders."""
-    rows = {text.holders[0]: row for row, text in wanted.items()}
+    """Return the shingle hashes of the wanted texts, read from their first documents."""
+    rows = {text.document_ids[0]: row for row, text in wanted.items()}
     shingles: dict[int, ShingleHashes] = {}
     for document in documents:
         row = rows.pop(document.document_id, None)
@@ -157,17 +128,64 @@ def _read_shingles(
     return shingles
 
 
-def _members(texts: list[_Text], alike: Mapping[tuple[int, int], float]) -> tuple[Member, ...]:
-    groups = Groups(len(texts))
-    best = [1.0 if len(text.holders) > 1 else 0.0 for text in texts]
+def _members(
+    texts: list[_Text], alike: Mapping[tuple[int, int], float]
+) -> tuple[ClusterMember, ...]:
+    sets = DisjointSets(len(texts))
+    best = [1.0 if len(text.document_ids) > 1 else 0.0 for text in texts]
     for pair, jaccard in alike.items():
-        groups.join(*pair)
+        sets.join(*pair)
         for row in pair:
             best[row] = max(best[row], jaccard)
     members = []
     for row, text in enumerate(texts):
         if best[row]:
-            first = texts[groups.first(row)]
-            name = cluster_id(first.holders[0], first.key)
-            members += [Member(name, holder, best[row]) for holder in text.holders]
+            first = texts[sets.first(row)]
+            name = cluster_id(first.document_ids[0], first.key)
+            members += [ClusterMember(name, holder, best[row]) for holder in text.document_ids]
     return tuple(sorted(members, key=lambda member: (member.cluster_id, member.document_id)))
+
+
+def candidate_pairs(keys: BandKeys, *, min_shared: int) -> Iterator[tuple[int, int]]:
+    """Yield the pairs of row numbers (low, high) that share at least `min_shared` band keys.
+
+    `keys` has one row per document and one column per band.
+    """
+    count = keys.shape[0]
+    met = [pairs for column in keys.T for pairs in _pairs_of_band(column, count)]
+    if met:
+        pairs, shared = np.unique(np.concatenate(met), return_counts=True)
+        kept = pairs[shared >= min_shared]
+        yield from zip((kept // count).tolist(), (kept % count).tolist(), strict=True)
+
+
+def _pairs_of_band(column: BandKeys, count: int) -> Iterator[BandKeys]:
+    """Yield arrays of the pairs that share a key of one band, each as low * count + high."""
+    # A stable sort puts the rows with one key side by side, in their own order.
+    order = np.argsort(column, kind="stable")
+    ordered = column[order]
+    for distance in range(1, min(_MAX_NEIGHBOURS + 1, count)):
+        same = ordered[distance:] == ordered[:-distance]
+        if not same.any():
+            return
+        yield order[:-distance][same] * count + order[distance:][same]
+
+
+class DisjointSets:
+    """A union-find over the numbers from 0; the smallest number represents its set."""
+
+    def __init__(self, count: int) -> None:
+        self._parents = list(range(count))
+
+    def join(self, left: int, right: int) -> None:
+        """Merge the sets of two numbers."""
+        low, high = sorted((self.first(left), self.first(right)))
+        self._parents[high] = low
+
+    def first(self, number: int) -> int:
+        """Return the smallest number of the set."""
+        parents = self._parents
+        while parents[number] != number:
+            parents[number] = parents[parents[number]]  # path halving keeps the trees flat
+            number = parents[number]
+        return number

@@ -1,46 +1,76 @@
-"""A day of the crawl in, its clusters of near-identical pages out, from complete WARCs only."""
+"""Cluster near-identical texts: the pages of each crawl day, and all articles from feeds.
 
+Both read stored datasets and write Parquet with a marker. A day of pages is clustered as one batch;
+articles are compared with all earlier ones through the band table in the ledger.
+"""
+
+import hashlib
+import io
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import date
+from functools import partial
 
 import polars as pl
+import sqlalchemy as sa
 
-from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
-from news_platform.datasets.raw_news import RAW_NEWS
-from news_platform.near_duplicates.batch import (
-    Clustering,
-    ClusterReport,
-    Document,
-    cluster_documents,
+from news_platform.datasets.articles import ARTICLES, articles_path
+from news_platform.datasets.near_duplicates import (
+    ARTICLE_CLUSTERS,
+    NEAR_DUPLICATES,
+    near_duplicates_path,
 )
-from news_platform.near_duplicates.sketch import SketchOptions
+from news_platform.datasets.raw_news import RAW_NEWS
+from news_platform.near_duplicates.bands import BandTable, assign_clusters
+from news_platform.near_duplicates.batch import Clustering, ClusterReport, cluster_documents
+from news_platform.near_duplicates.sketch import SketchOptions, TextDocument
 from news_platform.storage.commit import collected
 from news_platform.storage.commit.markers import (
+    PartOf,
+    content_part,
+    current_inputs,
     delete_marker,
     fingerprint,
+    fingerprint_of,
+    read_inputs,
     read_markers,
+    read_report,
     write_marker,
 )
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
-from news_platform.storage.parquet import read_table, scan_table, write_table
+from news_platform.storage.parquet import path_values, read_table, scan_table, write_table
+from news_platform.storage.sql.engine import read_transaction
+
+COLLECTION = "articles"
+_WHOLE = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class ArticlesReport:
+    """Counts of one run (`days`, `judged`, `joined`), and of all articles so far."""
+
+    days: int
+    judged: int
+    joined: int
+    articles: int
+    clusters: int
+    largest: int
 
 
 def wanted_days(store: ObjectStore) -> Mapping[str, str]:
-    """Return what the clusters of every day should stand on: its WARCs and today's options."""
+    """Return the inputs each day should be built from: its WARCs and the current options."""
     return collected.wanted_days(store, built=built_days(store), inputs=_with_options)
 
 
 def built_days(store: ObjectStore) -> Mapping[str, str]:
-    """Return what the clusters of every day stand on."""
-    markers = read_markers(store, NEAR_DUPLICATES.name)
-    return {day: marker.inputs for day, marker in markers.items()}
+    """Return the inputs each day was built from."""
+    return read_inputs(store, NEAR_DUPLICATES.name)
 
 
 def cluster_day(store: ObjectStore, day: str) -> ClusterReport | None:
-    """Find the near-identical pages of a day and publish them; None when it has no pages any more.
+    """Cluster the pages of a day and publish the result; return None if the day has no pages.
 
-    Runs of one day replace each other; the marker comes last.
+    A run replaces the result of an earlier one; the marker is written last.
     """
     markers = collected.list_collected_day(store, date.fromisoformat(day))
     if not markers:
@@ -58,14 +88,14 @@ def cluster_day(store: ObjectStore, day: str) -> ClusterReport | None:
 
 
 def day_problems(store: ObjectStore, day: str) -> list[str]:
-    """Return what is wrong with the clusters of a day, in words; nothing is how it should be."""
+    """Return the inconsistencies in the stored clusters of a day, one sentence each."""
     frame = read_table(store, near_duplicates_path(day), NEAR_DUPLICATES)
     threshold = SketchOptions().threshold
     wrong = {
         "is in two clusters": pl.col("uri").is_duplicated(),
         "is alone in its cluster": pl.len().over("cluster_id") < 2,
-        "has no twin": pl.col("jaccard") < threshold,
-        "is in a cluster of another size": pl.len().over("cluster_id") != pl.col("cluster_size"),
+        "has a Jaccard below the threshold": pl.col("jaccard") < threshold,
+        "states a wrong cluster size": pl.len().over("cluster_id") != pl.col("cluster_size"),
     }
     return [
         f"{day}: {uri} {text}" for text, rule in wrong.items() for uri in frame.filter(rule)["uri"]
@@ -77,16 +107,110 @@ def _with_options(inputs: str) -> str:
     return fingerprint([inputs, options.fingerprint, str(options.threshold)])
 
 
-def _read_pages(store: ObjectStore, markers: Sequence[ObjectInfo]) -> Iterator[Document]:
-    """Give the pages file by file, in the order of WARCs and languages."""
+def _read_pages(store: ObjectStore, markers: Sequence[ObjectInfo]) -> Iterator[TextDocument]:
+    """Yield the pages file by file, in the order of WARCs and languages."""
     for marker in collected.parse_listed(store, markers):
         for _, path in sorted(marker.news_paths().items()):
             rows = scan_table(store, [path], RAW_NEWS).select("uri", "text").collect()
             for uri, text in rows.iter_rows():
-                yield Document(uri, text or "")
+                yield TextDocument(uri, text or "")
 
 
 def _frame(found: Clustering) -> pl.DataFrame:
     rows = [(member.cluster_id, member.document_id, member.jaccard) for member in found.members]
     frame = pl.DataFrame(rows, schema=["cluster_id", "uri", "jaccard"], orient="row")
     return frame.with_columns(pl.len().over("cluster_id").alias("cluster_size"))
+
+
+def wanted_articles(store: ObjectStore) -> Mapping[str, str]:
+    """Return the inputs the clusters should be built from: all daily files of articles."""
+    days = _days(store)
+    return {_WHOLE: _whole(days)} if days else {}
+
+
+def built_articles(store: ObjectStore) -> Mapping[str, str]:
+    """Return the inputs the clusters were built from."""
+    return read_inputs(store, ARTICLE_CLUSTERS.name)
+
+
+def cluster_articles(store: ObjectStore, *, engine: sa.Engine) -> ArticlesReport:
+    """Assign the articles of every changed daily file, then write all clusters as Parquet."""
+    days, options = _days(store), SketchOptions()
+    inputs = _whole(days) if days else ""
+    known = _known_days(store)
+    changed = [day for day, seen in days.items() if known.get(day) != seen]
+    assigned = list(
+        assign_clusters(
+            _read_articles(store, changed), engine=engine, collection=COLLECTION, options=options
+        )
+    )
+    frame = read_clusters(engine)
+    write_table(store, ARTICLE_CLUSTERS.path, frame, ARTICLE_CLUSTERS)
+    report = ArticlesReport(
+        days=len(changed),
+        judged=len(assigned),
+        joined=sum(one.jaccard is not None for one in assigned),
+        articles=frame.height,
+        clusters=frame.filter(pl.col("cluster_size") > 1)["cluster_id"].n_unique(),
+        largest=max(frame["cluster_size"].to_list(), default=0),
+    )
+    seen = asdict(report) | {"inputs_of_days": days}
+    write_marker(store, ARTICLE_CLUSTERS.name, _WHOLE, inputs=inputs, report=seen)
+    return report
+
+
+def read_clusters(engine: sa.Engine) -> pl.DataFrame:
+    """Return all compared articles with their clusters, in the order of arrival."""
+    with read_transaction(engine) as connection:
+        rows = BandTable(connection, COLLECTION, SketchOptions()).assignments()
+    columns = [(one.document_id, one.cluster_id, one.jaccard) for one in rows]
+    schema = {"url_hash": pl.String(), "cluster_id": pl.String(), "jaccard": pl.Float64()}
+    frame = pl.DataFrame(columns, schema=schema, orient="row")
+    return frame.with_columns(pl.len().over("cluster_id").cast(pl.Int64).alias("cluster_size"))
+
+
+def _days(store: ObjectStore) -> dict[str, str]:
+    """Return the fingerprint of every daily file together with the current options."""
+    options, known = SketchOptions(), _known_days(store)
+    by = f"{options.fingerprint}-{options.threshold}"
+    found: dict[str, str] = {}
+    for info in store.list("articles", name_prefix="date="):
+        day = path_values(info.path)["date"]
+        make = partial(_day_inputs, info, by)
+        part = content_part(store, _text_digest)
+        found[day] = current_inputs(str(known.get(day)), make, part=part)
+    return found
+
+
+def _day_inputs(info: ObjectInfo, options: str, part: PartOf) -> str:
+    return fingerprint([fingerprint_of([info], part), options])
+
+
+def _whole(days: Mapping[str, str]) -> str:
+    return fingerprint(f"{day}={inputs}" for day, inputs in days.items())
+
+
+def _text_digest(body: bytes) -> str:
+    """Return the SHA-256 of the columns that clusters depend on.
+
+    Other columns contain the path of the root, and copying a root must not make clusters stale.
+    """
+    try:
+        rows = pl.read_parquet(io.BytesIO(body), columns=["url_hash", "clean_text"])
+        body = rows.write_ndjson().encode()
+    except (pl.exceptions.PolarsError, OSError):
+        pass  # The run that reads the damaged file reports it; a sensor only compares.
+    return hashlib.sha256(body).hexdigest()
+
+
+def _known_days(store: ObjectStore) -> Mapping[str, object]:
+    marker = read_markers(store, ARTICLE_CLUSTERS.name).get(_WHOLE)
+    known = read_report(store, marker).get("inputs_of_days") if marker else None
+    return known if isinstance(known, dict) else {}
+
+
+def _read_articles(store: ObjectStore, days: list[str]) -> Iterator[TextDocument]:
+    for day in sorted(days):
+        rows = scan_table(store, [articles_path(day)], ARTICLES)
+        for url_hash, text in rows.select("url_hash", "clean_text").collect().iter_rows():
+            yield TextDocument(url_hash, text or "")

@@ -1,4 +1,4 @@
-"""A text as its shingle hashes and its MinHash band keys: two alike texts share several keys."""
+"""Reduce a text to its shingle hashes and MinHash band keys; similar texts share several keys."""
 
 import hashlib
 import struct
@@ -15,34 +15,42 @@ ShingleHashes = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True)
-class SketchOptions:
-    """What counts as a near-duplicate, and how hard we look for it.
+class TextDocument:
+    """A text and its id, such as its URL."""
 
-    Of two texts that share the fraction J of their shingles, `bands` of `rows` MinHash values make
-    a candidate pair with probability 1 - (1 - J^rows)^bands: with 32 and 4 that is all but sure
-    from J = 0.7 on. Candidates are then verified by their true Jaccard against `threshold`.
+    document_id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class SketchOptions:
+    """The threshold for near-duplicates and the parameters of the search.
+
+    Two texts that share the fraction J of their shingles become a candidate pair with probability
+    1 - (1 - J^rows)^bands: with 32 bands of 4 rows this is almost certain from J = 0.7 on.
+    Candidates are then verified by comparing their exact Jaccard with `threshold`.
     """
 
     threshold: float = 0.8
     shingle_words: int = 3
     bands: int = 32
     rows: int = 4
-    # Fewer words are a menu or an error page, and alike for no good reason.
+    # Shorter texts are menus and error pages, which are similar without being copies.
     min_words: int = 20
-    # One shared key is mostly chance; a pair at the threshold shares 13 on average.
+    # One shared key is mostly chance; a pair at the threshold shares 13 keys on average.
     min_shared_bands: int = 2
-    # Hostile pages have millions of words; the first of them tell as much.
+    # Hostile pages have millions of words; the first ones are enough to compare.
     max_chars: int = 200_000
 
     def __post_init__(self) -> None:
         if not 0.0 < self.threshold <= 1.0:
-            raise InputError(f"threshold {self.threshold!r} is not within 0 and 1")
+            raise InputError(f"invalid threshold {self.threshold!r}: expected 0 < threshold <= 1")
         if min(self.shingle_words, self.bands, self.rows, self.min_shared_bands) < 1:
-            raise InputError(f"sizes and counts must be at least 1: {self!r}")
+            raise InputError(f"invalid {self!r}: sizes and counts must be at least 1")
 
     @property
     def fingerprint(self) -> str:
-        """Return what a stored sketch depends on; sketches of two fingerprints never meet."""
+        """Return the parameters that a stored sketch depends on; others are not comparable."""
         version = RMinHash.ALGORITHM_VERSION
         parts = (version, self.shingle_words, self.bands, self.rows, self.min_words, self.max_chars)
         return "-".join(map(str, parts))
@@ -57,16 +65,16 @@ class Sketch:
 
     @property
     def text_key(self) -> str:
-        """Return the same 16 hex digits for texts with the same shingles, and for no others."""
+        """Return 16 hex digits that are equal exactly for texts with the same shingles."""
         return hashlib.sha256(self.shingle_hashes.tobytes()).hexdigest()[:16]
 
 
-# Fixed for ever: another seed gives other keys, and stored ones would match nothing.
+# Never change this: another seed gives other keys, which would not match the stored ones.
 _SEED = 20_251_101
 
 
 def sketch_of(text: str, options: SketchOptions) -> Sketch | None:
-    """Return the sketch of a text, None when it has too few different words to be judged."""
+    """Return the sketch of a text, or None if it has too few distinct words to compare."""
     found = shingles(text[: options.max_chars], options.shingle_words)
     if len(found) < options.min_words - options.shingle_words + 1:
         return None
@@ -74,19 +82,25 @@ def sketch_of(text: str, options: SketchOptions) -> Sketch | None:
     matrix = RMinHash.digest_matrix_from_token_hash_sets(
         hashes, num_perm=options.bands * options.rows, seed=_SEED
     )
-    # Half a hash is plenty: of a thousand shingles, one in five thousand texts confuses two.
+    # 32 of 64 bits suffice: with a thousand shingles, one text in five thousand has a collision.
     unique = np.unique(np.array(hashes[0], dtype=np.uint64).astype(np.uint32))
     return Sketch(unique, _band_keys(matrix.to_rows()[0], options.rows))
 
 
+def cluster_id(document_id: str, text_key: str) -> str:
+    """Return the name of the cluster whose first document has this id and text."""
+    named = f"{document_id}\n{text_key}".encode("utf-8", "replace")
+    return hashlib.sha256(named).hexdigest()[:16]
+
+
 def jaccard_of(left: ShingleHashes, right: ShingleHashes) -> float:
-    """Return the share of common shingles of two sorted sets."""
+    """Return the Jaccard index of two sorted sets of shingle hashes."""
     common = int(np.intersect1d(left, right, assume_unique=True).size)
     return common / (left.size + right.size - common) if common else 0.0
 
 
 def _band_keys(signature: list[int], rows: int) -> tuple[int, ...]:
-    """Fold each band and its number into one key, so that keys of different bands never meet."""
+    """Hash each band with its start, so that keys of different bands never match."""
     form = struct.Struct(f"<I{rows}I")
     keys = []
     for start in range(0, len(signature), rows):

@@ -7,15 +7,13 @@ from dataclasses import asdict, dataclass, field
 
 import polars as pl
 
-from news_platform.datasets.page_snapshots import (
-    SNAPSHOTS_FOLDER,
-    institution_folder,
-    institution_of,
-)
 from news_platform.datasets.source_records import (
+    SNAPSHOTS_FOLDER,
     SOURCE_RECORDS,
     SOURCE_RECORDS_QUARANTINE,
     SourceRecord,
+    institution_folder,
+    institution_of,
     quarantine_path,
     records_path,
 )

@@ -119,5 +119,5 @@ def test_a_filter_on_a_path_column_is_by_string(root: ObjectStore) -> None:
 def test_a_broken_marker_is_named(root: ObjectStore) -> None:
     path = f"news/collected/2025/11/01/{warc_path(DAY, 1).rpartition('/')[2]}.json"
     root.put(path, b'{"day": "2025-11-01"}')
-    with pytest.raises(StorageError, match="not a collected marker"):
+    with pytest.raises(StorageError, match="cannot parse collected marker"):
         scan_news(root)

@@ -12,8 +12,7 @@ from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.page import CrawledPage, read_page
 from news_platform.ccnews.warc import WarcResponse, iter_responses
 from news_platform.ccnews.writer import FeedTally, NewsWriter, WarcWriter, arrow_schema
-from news_platform.datasets.captures import CAPTURES
-from news_platform.datasets.feed_candidates import FEED_CANDIDATES
+from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform_tests.ccnews.archive import NAME, Record, article, gzipped, http, stream
 from news_platform_tests.ccnews.crawl import mixed_pages

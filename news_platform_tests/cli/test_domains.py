@@ -102,7 +102,7 @@ def test_status_names_every_file_that_is_not_read(root: str, research: Path) -> 
     expected = {
         "raw/country=gb/category=news/date=2025-11-01/raw_0001.json": "invalid JSON",
         "raw/country=gb/category=news/date=2025-11-01/backup/raw_0002.json": "not in a batch",
-        "raw/country=gbr/category=news/date=2025-11-01/raw_0001.json": "not a batch",
+        "raw/country=gbr/category=news/date=2025-11-01/raw_0001.json": "invalid batch",
     }
     assert not_read.keys() == expected.keys()
     assert all(not_read[path].startswith(reason) for path, reason in expected.items())
@@ -163,7 +163,7 @@ def test_a_batch_that_cannot_be_is_refused(
     where: tuple[str, ...], root: str, research: Path
 ) -> None:
     done = run("import", str(research), *where, root=root)
-    assert isinstance(done.exception, InputError) and "not a batch" in str(done.exception)
+    assert isinstance(done.exception, InputError) and "invalid batch" in str(done.exception)
 
 
 def test_a_domain_nobody_surveyed_is_a_clear_error(root: str) -> None:

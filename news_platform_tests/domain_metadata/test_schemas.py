@@ -48,7 +48,7 @@ def test_a_batch_and_its_key_are_the_same_thing() -> None:
      "de|media|today", "de||2025-11-01", "de|media|2025-13-01", "d/|media|2025-11-01"],
 )  # fmt: skip
 def test_what_is_no_batch_is_refused_by_name(key: str) -> None:
-    with pytest.raises(InputError, match="not a batch"):
+    with pytest.raises(InputError, match="invalid batch"):
         PartitionInfo.parse(key)
 
 

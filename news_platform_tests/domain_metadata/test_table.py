@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 
 import polars as pl
 
-from news_platform.datasets.ai_policy_changes import AI_POLICY_CHANGES
 from news_platform.datasets.domain_metadata import (
     AiPolicyFacts,
     DomainMetadata,
@@ -12,7 +11,7 @@ from news_platform.datasets.domain_metadata import (
     SitemapFacts,
     SourceFacts,
 )
-from news_platform.datasets.domain_metadata_table import DOMAIN_METADATA_TABLE
+from news_platform.datasets.domain_metadata_table import AI_POLICY_CHANGES, DOMAIN_METADATA_TABLE
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.table import (
     build_changes,

@@ -2,7 +2,7 @@
 
 import random
 
-from news_platform.near_duplicates.batch import Document
+from news_platform.near_duplicates.sketch import TextDocument
 
 _NOUNS = """
 council bridge river mayor harbour vote budget school winter train station museum farmer market
@@ -26,6 +26,6 @@ def variant(seed: int, *, changed: int) -> str:
     return " ".join(words)
 
 
-def documents(**texts: str) -> list[Document]:
+def documents(**texts: str) -> list[TextDocument]:
     """Return documents named by the keywords."""
-    return [Document(name, text) for name, text in texts.items()]
+    return [TextDocument(name, text) for name, text in texts.items()]

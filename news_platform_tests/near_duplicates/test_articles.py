@@ -7,14 +7,14 @@ import polars as pl
 import pytest
 import sqlalchemy as sa
 
-from news_platform.datasets.article_clusters import ARTICLE_CLUSTERS
-from news_platform.near_duplicates.articles import (
+from news_platform.datasets.near_duplicates import ARTICLE_CLUSTERS
+from news_platform.near_duplicates.bands import METADATA
+from news_platform.near_duplicates.pipeline import (
     built_articles,
     cluster_articles,
     read_clusters,
     wanted_articles,
 )
-from news_platform.near_duplicates.bands import METADATA
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
 from news_platform.storage.sql.engine import open_engine

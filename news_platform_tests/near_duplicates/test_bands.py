@@ -7,9 +7,16 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from news_platform.near_duplicates.bands import BANDS, METADATA, TEXTS, Assignment, BandTable
-from news_platform.near_duplicates.batch import Document, assign_clusters, cluster_documents
-from news_platform.near_duplicates.sketch import SketchOptions
+from news_platform.near_duplicates.bands import (
+    BANDS,
+    METADATA,
+    TEXTS,
+    Assignment,
+    BandTable,
+    assign_clusters,
+)
+from news_platform.near_duplicates.batch import cluster_documents
+from news_platform.near_duplicates.sketch import SketchOptions, TextDocument
 from news_platform.storage.sql.engine import migrate, open_engine
 from news_platform_tests.near_duplicates.stories import documents, story, variant
 
@@ -27,7 +34,7 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[sa.Engine
 
 
 def assign(
-    engine: sa.Engine, found: list[Document], *, collection: str = "articles"
+    engine: sa.Engine, found: list[TextDocument], *, collection: str = "articles"
 ) -> list[Assignment]:
     return list(assign_clusters(found, engine=engine, collection=collection, options=OPTIONS))
 
@@ -72,7 +79,7 @@ def test_the_same_document_again_changes_nothing(engine: sa.Engine) -> None:
 
 
 def test_the_same_text_shares_its_band_keys(engine: sa.Engine) -> None:
-    assign(engine, [Document(str(number), story(1)) for number in range(50)])
+    assign(engine, [TextDocument(str(number), story(1)) for number in range(50)])
     assert count(engine, BANDS) == 32
 
 
@@ -135,8 +142,8 @@ def test_short_texts_are_left_out(engine: sa.Engine) -> None:
 
 
 def test_the_table_and_the_batch_find_the_same_groups(engine: sa.Engine) -> None:
-    found = [Document(f"{seed}/page", story(seed)) for seed in range(30)]
-    found += [Document(f"{seed}/edit", variant(seed, changed=seed)) for seed in range(30)]
+    found = [TextDocument(f"{seed}/page", story(seed)) for seed in range(30)]
+    found += [TextDocument(f"{seed}/edit", variant(seed, changed=seed)) for seed in range(30)]
     assign(engine, found)
     by_table: dict[str, set[str]] = {}
     for document_id, name in clusters(engine).items():
@@ -163,7 +170,7 @@ def test_the_migration_makes_the_tables_that_the_code_declares(engine: sa.Engine
 def test_two_writers_at_once_miss_no_twin(engine: sa.Engine) -> None:
     def write(kind: str) -> None:
         for seed in range(15):
-            assign(engine, [Document(f"{seed}/{kind}", variant(seed, changed=ord(kind) % 5))])
+            assign(engine, [TextDocument(f"{seed}/{kind}", variant(seed, changed=ord(kind) % 5))])
 
     writers = [threading.Thread(target=write, args=(kind,)) for kind in "abcd"]
     for writer in writers:

@@ -7,14 +7,14 @@ import pytest
 
 from benchmarks.near_duplicate_edits import MIXED
 from benchmarks.near_duplicates import article_bodies, score_edit
-from news_platform.near_duplicates.batch import Clustering, Document, cluster_documents
-from news_platform.near_duplicates.sketch import SketchOptions
+from news_platform.near_duplicates.batch import Clustering, cluster_documents
+from news_platform.near_duplicates.sketch import SketchOptions, TextDocument
 from news_platform_tests.near_duplicates.stories import documents, story, variant
 
 OPTIONS = SketchOptions()
 
 
-def clustered(found: list[Document]) -> Clustering:
+def clustered(found: list[TextDocument]) -> Clustering:
     return cluster_documents(lambda: found, options=OPTIONS)
 
 
@@ -64,8 +64,8 @@ def shifted(start: int) -> str:
 
 def test_the_order_of_the_documents_does_not_matter() -> None:
     found = [
-        *(Document(f"page{seed}", story(seed)) for seed in range(20)),
-        *(Document(f"edit{seed}", variant(seed, changed=seed % 8)) for seed in range(20)),
+        *(TextDocument(f"page{seed}", story(seed)) for seed in range(20)),
+        *(TextDocument(f"edit{seed}", variant(seed, changed=seed % 8)) for seed in range(20)),
     ]
     expected = clustered(found)
     for seed in range(3):
@@ -75,7 +75,9 @@ def test_the_order_of_the_documents_does_not_matter() -> None:
 
 
 def test_an_id_that_comes_again_counts_once() -> None:
-    found = clustered([Document("a", story(1)), Document("a", story(1)), Document("b", story(2))])
+    found = clustered(
+        [TextDocument("a", story(1)), TextDocument("a", story(1)), TextDocument("b", story(2))]
+    )
     assert found.members == ()
     assert found.report.documents == 2
 
@@ -91,7 +93,7 @@ def test_no_documents_give_no_clusters() -> None:
 
 
 def test_a_template_of_hundreds_of_pages_is_one_cluster() -> None:
-    pages = [Document(f"p{n:03}", f"{story(1)} {story(1000 + n, words=6)}") for n in range(300)]
+    pages = [TextDocument(f"p{n:03}", f"{story(1)} {story(1000 + n, words=6)}") for n in range(300)]
     found = clustered(pages)
     assert found.report.clusters == 1
     assert found.report.members == 300

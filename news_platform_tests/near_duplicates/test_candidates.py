@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from news_platform.near_duplicates.candidates import candidate_pairs
+from news_platform.near_duplicates.batch import candidate_pairs
 
 
 def pairs(rows: list[list[int]], *, min_shared: int = 1) -> list[tuple[int, int]]:

@@ -114,6 +114,6 @@ def test_broken_clusters_are_told(local_store: ObjectStore) -> None:
         f"{DAY}: b is in two clusters",
         f"{DAY}: b is in two clusters",
         f"{DAY}: a is alone in its cluster",
-        f"{DAY}: d has no twin",
-        f"{DAY}: b is in a cluster of another size",
+        f"{DAY}: d has a Jaccard below the threshold",
+        f"{DAY}: b states a wrong cluster size",
     ]

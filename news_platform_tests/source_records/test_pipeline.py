@@ -6,10 +6,10 @@ from pathlib import Path
 
 import polars as pl
 
-from news_platform.datasets.page_snapshots import institution_of
 from news_platform.datasets.source_records import (
     SOURCE_RECORDS,
     SOURCE_RECORDS_QUARANTINE,
+    institution_of,
     quarantine_path,
     records_path,
 )

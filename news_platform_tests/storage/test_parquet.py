@@ -19,7 +19,7 @@ from news_platform.storage.parquet import (
 
 ROWS = Table(
     name="rows",
-    room="ccnews",
+    feature="ccnews",
     description="Rows of a test.",
     path="rows/day=DD/main_lang=LL/part-0.parquet",
     columns=(

@@ -13,11 +13,11 @@ from isal import isal_zlib
 from benchmarks.domain_store_pages import Page, iter_briefs, iter_full_pages
 from news_platform.domain_store.building.merge import read_entries
 from news_platform.domain_store.commit import read_current
-from news_platform.domain_store.gzip_members import GZIP, LEVEL, MEMBER_BYTES, RunWriter
+from news_platform.domain_store.gzip_members import GZIP, LEVEL, MEMBER_BYTES, MemberWriter
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import build_buckets, compact_buckets
 from news_platform.domain_store.reading.fragments import Fragment, iter_fragment_lines, read_pieces
-from news_platform.domain_store.staging.sorted_runs import encoded_lines
+from news_platform.domain_store.staging.sorted_runs import encode_lines
 from news_platform.domain_store.staging.stage import stage_batch
 from news_platform.storage.objects.store import ObjectStore, open_store
 
@@ -57,14 +57,14 @@ def make_bucket(pages: list[Page], folder: Path, *, records: int, domains: int) 
         path = folder / "rows" / f"rows-{number:04d}.parquet"
         part = pl.concat(frames[number : number + 20])
         part.write_parquet(path, row_group_size=800, compression="zstd", compression_level=1)
-        raw_bytes += int(encoded_lines(part, 1)["length"].sum()) + part.height
+        raw_bytes += int(encode_lines(part, 1)["length"].sum()) + part.height
         files.append(path)
     return Bucket(folder, tuple(files), raw_bytes)
 
 
 def sorted_lines(bucket: Bucket) -> pl.DataFrame:
     """Return all records of the bucket, encoded and sorted as stage 1 does."""
-    parts = [encoded_lines(pl.read_parquet(path), 1) for path in bucket.rows]
+    parts = [encode_lines(pl.read_parquet(path), 1) for path in bucket.rows]
     return pl.concat(parts).sort("domain", maintain_order=True)
 
 
@@ -83,7 +83,7 @@ def measure_write(bucket: Bucket) -> dict[str, float]:
 
     def write() -> None:
         with target.open("wb") as sink:
-            writer = RunWriter(sink)
+            writer = MemberWriter(sink)
             for domain, group in groups:
                 writer.add(domain, group)
             writer.end_run()
@@ -138,7 +138,7 @@ def _copied(store: ObjectStore, folder: Path) -> ObjectStore:
 def measure_size(bucket: Bucket, pages: list[Page]) -> dict[str, float]:
     """Compare the size of runs with one gzip member per record, for briefs and full pages."""
     full = pl.concat(
-        [encoded_lines(part, 1) for part in iter_full_pages(pages, 1_500, domains=150, seed=2)]
+        [encode_lines(part, 1) for part in iter_full_pages(pages, 1_500, domains=150, seed=2)]
     )
     return {
         "size_ratio": _size_ratio(sorted_lines(bucket)),
@@ -149,7 +149,7 @@ def measure_size(bucket: Bucket, pages: list[Page]) -> dict[str, float]:
 def _size_ratio(frame: pl.DataFrame) -> float:
     lines = frame["line"].to_list()
     sink = io.BytesIO()
-    writer = RunWriter(sink)
+    writer = MemberWriter(sink)
     for domain, group in _grouped(frame["domain"].to_list(), lines):
         writer.add(domain, group)
     writer.end_run()
@@ -187,7 +187,7 @@ def _recompress(store: ObjectStore, folder: Path) -> None:
             lines = iter_fragment_lines(fragment, read_pieces(store, fragment), "")
             groups.setdefault(domain, []).extend(lines)
     with (folder / "recompressed.jsonl.gz").open("wb") as sink:
-        writer = RunWriter(sink)
+        writer = MemberWriter(sink)
         for domain in sorted(groups):
             writer.add(domain, groups[domain])
         writer.end_run()

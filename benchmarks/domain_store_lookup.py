@@ -13,7 +13,7 @@ from benchmarks.domain_store_bucket import NOW, OPTIONS, Bucket, best_of
 from news_platform.domain_store.building.index import build_index, byte_ranges, sums
 from news_platform.domain_store.commit import Current, commit
 from news_platform.domain_store.layout import index_path
-from news_platform.domain_store.manifest import Batch, DataFile, Index, Manifest, Segment
+from news_platform.domain_store.manifest import BatchEntry, DataFile, Index, Manifest, Segment
 from news_platform.domain_store.pipeline import build_buckets
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.storage.objects.store import open_store
@@ -114,7 +114,7 @@ def _write_index(folder: Path, names: list[str]) -> bytes:
         last_seen=pl.lit(seen),
     )
     file = DataFile("domain_store/data/0/0/part-0123456789ab-000001.jsonl.gz", len(names))
-    segment = Segment("0123456789ab", 0, (file,), {"2025-11-01": Batch("x", 1_762_000_000)})
+    segment = Segment("0123456789ab", 0, (file,), {"2025-11-01": BatchEntry("x", 1_762_000_000)})
     index = build_index([segment], [byte_ranges(segment, entries)], bucket=0, uri=store.uri)
     path = index_path(0, "0123456789ab")
     store.put(path, index.body)

@@ -42,16 +42,16 @@ def _stage(stage: str, root: str, rows: str, budget: int) -> dict[str, float]:
     # Imported here: the parent needs none of it, the child measures its own memory.
     from news_platform.domain_store.options import BuildOptions
     from news_platform.domain_store.pipeline import build_buckets
-    from news_platform.domain_store.staging.inputs import matching_rows
-    from news_platform.domain_store.staging.stage import stage_rows
+    from news_platform.domain_store.staging.inputs import matching_input
+    from news_platform.domain_store.staging.stage import stage_input
     from news_platform.storage.objects.store import StoreOptions, open_store
 
     store = open_store(root)
     options = BuildOptions(buckets=1, memory_bytes=budget)
     start, spilled = time.process_time(), 0
     if stage == "1":
-        found = matching_rows(f"{rows}/*.parquet", options=StoreOptions())
-        report = stage_rows(found, store=store, batch="2025-11-01", options=options)
+        found = matching_input(f"{rows}/*.parquet", options=StoreOptions())
+        report = stage_input(found, store=store, batch="2025-11-01", options=options)
         spilled = report.spilled_runs
     else:
         build_buckets([0], store=store, options=options, now=datetime(2025, 11, 3, tzinfo=UTC))

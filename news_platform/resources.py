@@ -242,11 +242,11 @@ def collect_options(given: CcnewsSettings) -> "CollectOptions":
 
 def build_options(given: DomainStoreSettings, store: ObjectStore) -> "BuildOptions":
     """Return how the domain store is built; an existing store keeps its number of buckets."""
-    from news_platform.domain_store.commit import settled_buckets
+    from news_platform.domain_store.commit import resolve_bucket_count
     from news_platform.domain_store.options import BuildOptions
 
     return BuildOptions(
-        buckets=settled_buckets(store, given.buckets),
+        buckets=resolve_bucket_count(store, given.buckets),
         memory_bytes=given.memory_mb << 20,
         file_bytes=given.file_mb * 1_000_000,
         grace=timedelta(days=given.grace_days),

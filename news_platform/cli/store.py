@@ -12,23 +12,23 @@ from rich.progress import Progress
 from news_platform.cli.options import emit, json_option, resources_for, root_option
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.domain_store.building.verify import verify_bucket
-from news_platform.domain_store.catalog import catalog_inputs, describe, write_catalog
+from news_platform.domain_store.catalog import catalog_inputs, read_stats, write_catalog
 from news_platform.domain_store.commit import (
-    claim_buckets,
-    read_buckets,
-    sweep_bucket,
+    claim_bucket_count,
+    gc_bucket,
+    read_bucket_count,
 )
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import build_range, compact_buckets, repair_buckets
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.domain_store.staging.inputs import (
-    crawl_name,
-    day_rows,
-    matching_rows,
+    day_input,
+    matching_input,
     staged_days,
+    validated_crawl_name,
     wanted_days,
 )
-from news_platform.domain_store.staging.stage import built_ranges, stage_rows, wanted_ranges
+from news_platform.domain_store.staging.stage import built_ranges, stage_input, wanted_ranges
 from news_platform.errors import NewsPlatformError
 from news_platform.resources import Resources, build_options, store_options
 from news_platform.storage.commit.markers import read_inputs
@@ -61,7 +61,7 @@ def _open(root: str) -> Opened:
 def _open_built(root: str) -> Opened:
     """Open a store that must be there: looking after none would begin one."""
     opened = _open(root)
-    read_buckets(opened.store)
+    read_bucket_count(opened.store)
     return opened
 
 
@@ -87,16 +87,16 @@ def build(root: str, as_json: bool, batch: str | None, rows: str | None) -> None
     """Run both stages and the catalog over all collected days, or over one named batch too."""
     if (batch is None) != (rows is None):
         raise click.UsageError("--batch and --rows belong together")
-    name = None if batch is None else crawl_name(batch)
+    name = None if batch is None else validated_crawl_name(batch)
     opened = _open(root)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         if name is not None and rows is not None:
-            found = matching_rows(
+            found = matching_input(
                 rows,
                 options=store_options(opened.resources.settings),
                 staged=read_inputs(opened.store, DOMAIN_BUCKETS.name).get(name),
             )
-            stage_rows(found, store=opened.store, batch=name, options=opened.options)
+            stage_input(found, store=opened.store, batch=name, options=opened.options)
             staged = [name]
         else:
             staged = list(_stage_days(opened, progress))
@@ -115,13 +115,13 @@ def _stage_days(opened: Opened, progress: Progress) -> Iterator[str]:
     wanted = wanted_days(opened.store)
     stale = sorted(day for day in wanted if wanted[day] != built.get(day))
     for day in progress.track(stale, description="staging days"):
-        rows = day_rows(opened.store, day)
-        stage_rows(rows, store=opened.store, batch=day, options=opened.options)
+        rows = day_input(opened.store, day)
+        stage_input(rows, store=opened.store, batch=day, options=opened.options)
         yield day
 
 
 def _build_ranges(opened: Opened, progress: Progress) -> int:
-    claim_buckets(opened.store, opened.options.buckets)
+    claim_bucket_count(opened.store, opened.options.buckets)
     wanted, built = wanted_ranges(opened.store), built_ranges(opened.store)
     stale = [key for key in wanted if wanted[key] != built.get(key)]
     written = 0
@@ -173,7 +173,7 @@ def _print_document(domain: str, count: int, lines: Iterator[bytes]) -> None:
 def stats(root: str, as_json: bool) -> None:
     """Say what the store holds."""
     _, reader = _open_reader(root)
-    figures = describe(reader, range(reader.buckets))
+    figures = read_stats(reader, range(reader.buckets))
     document = {"buckets": reader.buckets, **asdict(figures)}
     lines = [
         f"{figures.records} records of {figures.domains} domains in {reader.buckets} buckets",
@@ -230,7 +230,7 @@ def compact(root: str, as_json: bool) -> None:
                 [bucket], store=opened.store, options=opened.options, now=opened.now
             )
             written += report.total("bytes_written")
-            swept = sweep_bucket(opened.store, bucket, options=opened.options, now=opened.now)
+            swept = gc_bucket(opened.store, bucket, options=opened.options, now=opened.now)
             files += swept.files
     text = f"wrote {written} bytes, deleted {files} files that nobody needs"
     emit({"bytes_written": written, "files_deleted": files}, as_json=as_json, text=text)

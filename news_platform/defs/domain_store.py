@@ -16,18 +16,18 @@ from news_platform.defs.reconcile import WHOLE, Edge, reconciling_sensor
 from news_platform.domain_store.building.verify import (
     iter_count_problems,
     iter_orphan_problems,
-    iter_reading_problems,
+    iter_read_problems,
 )
-from news_platform.domain_store.catalog import Figures, catalog_inputs, describe, write_catalog
+from news_platform.domain_store.catalog import StoreStats, catalog_inputs, read_stats, write_catalog
 from news_platform.domain_store.layout import range_buckets
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import BuildReport, build_range
 from news_platform.domain_store.reading.lookup import DomainStore
-from news_platform.domain_store.staging.inputs import day_rows, staged_days, wanted_days
+from news_platform.domain_store.staging.inputs import day_input, staged_days, wanted_days
 from news_platform.domain_store.staging.stage import (
     StageReport,
     built_ranges,
-    stage_rows,
+    stage_input,
     wanted_ranges,
 )
 from news_platform.resources import Clock, DataRoot, build_options
@@ -69,7 +69,7 @@ def domain_buckets(
     """
     store, options = data_root.store, _options(data_root)
     for day in context.partition_keys:
-        report = stage_rows(day_rows(store, day), store=store, batch=day, options=options)
+        report = stage_input(day_input(store, day), store=store, batch=day, options=options)
         metadata = {
             **_stage_metadata(report),
             **column_lineage("domain_buckets"),
@@ -136,7 +136,7 @@ def domain_store(
     for key in context.partition_keys:
         report = build_range(key, store=store, options=options, now=now)
         buckets = range_buckets(key, options.buckets)
-        figures = describe(DomainStore(store), buckets)
+        figures = read_stats(DomainStore(store), buckets)
         metadata = {
             **_range_metadata(report, figures),
             **column_lineage("domain_store"),
@@ -154,12 +154,12 @@ def _checks(
     oldest = now - options.grace - timedelta(days=1)
     return [
         _check("counts_equal_stage_1", iter_count_problems(store, buckets)),
-        _check("index_readable", iter_reading_problems(store, buckets, seed=seed)),
+        _check("index_readable", iter_read_problems(store, buckets, seed=seed)),
         _check("no_orphans", iter_orphan_problems(store, buckets, before=oldest)),
     ]
 
 
-def _range_metadata(report: BuildReport, figures: Figures) -> Mapping[str, object]:
+def _range_metadata(report: BuildReport, figures: StoreStats) -> Mapping[str, object]:
     return {
         "dagster/partition_row_count": figures.records,
         "domains": figures.domains,

@@ -9,7 +9,7 @@ import polars as pl
 
 from news_platform.datasets.domain_catalog import DOMAIN_CATALOG
 from news_platform.datasets.domain_store import ROOT as DATASET
-from news_platform.domain_store.commit import read_buckets
+from news_platform.domain_store.commit import read_bucket_count
 from news_platform.domain_store.layout import STORE_FILE, range_keys
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.storage.commit.markers import read_markers, write_marker
@@ -51,7 +51,7 @@ def catalog_inputs(store: ObjectStore) -> str | None:
     if not store.exists(STORE_FILE):
         return None
     markers = read_markers(store, DATASET)
-    found = [markers.get(key) for key in range_keys(read_buckets(store))]
+    found = [markers.get(key) for key in range_keys(read_bucket_count(store))]
     inputs = {marker.inputs if marker else None for marker in found}
     return inputs.pop() if len(inputs) == 1 else None
 
@@ -67,7 +67,7 @@ TOP = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class StoreStats:
     """Sums, the largest domains, and how many domains have how many records."""
 
     domains: int
@@ -83,12 +83,12 @@ class Figures:
         return self.fragments / self.domains if self.domains else 0.0
 
 
-def describe(reader: DomainStore, buckets: Iterable[int]) -> Figures:
+def read_stats(reader: DomainStore, buckets: Iterable[int]) -> StoreStats:
     """Sum up what these buckets hold."""
     parts = [reader.catalog(bucket) for bucket in buckets]
     rows = pl.concat([pl.DataFrame(schema=DOMAIN_CATALOG.schema), *parts])
     largest = rows.sort("records", "domain", descending=[True, False]).head(TOP)
-    return Figures(
+    return StoreStats(
         domains=rows.height,
         records=int(rows["records"].sum()),
         bytes=int(rows["bytes"].sum()),

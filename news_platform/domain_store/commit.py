@@ -14,9 +14,9 @@ from itertools import count
 from news_platform.domain_store.layout import (
     STORE_FILE,
     bucket_folders,
-    checked_buckets,
     current_path,
     manifest_path,
+    validated_bucket_count,
     view_path,
 )
 from news_platform.domain_store.manifest import Manifest, parse_manifest
@@ -48,12 +48,12 @@ class Current:
         return fingerprint([base, *purpose])[:12]
 
 
-def claim_buckets(store: ObjectStore, buckets: int) -> int:
+def claim_bucket_count(store: ObjectStore, buckets: int) -> int:
     """Return the number of buckets of a store, new or old; raise ConfigError when it is another."""
-    body = json.dumps({"format": FORMAT, "buckets": checked_buckets(buckets)}).encode()
+    body = json.dumps({"format": FORMAT, "buckets": validated_bucket_count(buckets)}).encode()
     if store.find(STORE_FILE) is None and store.put_if_absent(STORE_FILE, body):
         return buckets
-    found = read_buckets(store)
+    found = read_bucket_count(store)
     if found != buckets:
         raise ConfigError(
             f"{store.uri(STORE_FILE)!r} has {found} buckets, not {buckets}: "
@@ -63,18 +63,18 @@ def claim_buckets(store: ObjectStore, buckets: int) -> int:
     return found
 
 
-def settled_buckets(store: ObjectStore, buckets: int) -> int:
+def resolve_bucket_count(store: ObjectStore, buckets: int) -> int:
     """Return the number of buckets of an existing store, else the one that a new one will get."""
-    return read_buckets(store) if store.exists(STORE_FILE) else checked_buckets(buckets)
+    return read_bucket_count(store) if store.exists(STORE_FILE) else validated_bucket_count(buckets)
 
 
-def read_buckets(store: ObjectStore) -> int:
+def read_bucket_count(store: ObjectStore) -> int:
     """Return the number of buckets; raise NotFound when there is no store."""
     try:
         document = json.loads(store.read(STORE_FILE))
         if document["format"] != FORMAT:
             raise InputError(f"format {document['format']!r}, expected {FORMAT}")
-        return checked_buckets(int(document["buckets"]))
+        return validated_bucket_count(int(document["buckets"]))
     except NotFound as error:
         message = f"no domain store at {store.url!r}: `news-platform store build` begins one"
         raise NotFound(message, thing=store.url) from error
@@ -84,7 +84,7 @@ def read_buckets(store: ObjectStore) -> int:
         raise StorageError(message, thing=path) from error
 
 
-def same_cut(manifest: Manifest | None, buckets: int) -> Manifest | None:
+def check_bucket_count(manifest: Manifest | None, buckets: int) -> Manifest | None:
     """Return the manifest; raise StorageError when its bucket is one of another number."""
     if manifest is not None and manifest.buckets != buckets:
         raise StorageError(
@@ -145,7 +145,7 @@ def without_expired(manifest: Manifest, *, before: int) -> tuple[Manifest, list[
 
 
 @dataclass(frozen=True, slots=True)
-class SweepReport:
+class GcReport:
     """What was deleted from one bucket."""
 
     bucket: int
@@ -169,9 +169,7 @@ def find_orphans(
     return [info for info in found if info.path not in known and info.modified_at < before]
 
 
-def sweep_bucket(
-    store: ObjectStore, bucket: int, *, options: BuildOptions, now: datetime
-) -> SweepReport:
+def gc_bucket(store: ObjectStore, bucket: int, *, options: BuildOptions, now: datetime) -> GcReport:
     """Delete what has been unneeded for longer than the grace period.
 
     Only after a commit of its own: then no slower writer can make these very files current.
@@ -180,17 +178,17 @@ def sweep_bucket(
     before = now - options.grace
     orphans = find_orphans(store, current, bucket=bucket, before=before)
     if current.manifest is None:
-        return SweepReport(bucket, 0, 0)
+        return GcReport(bucket, 0, 0)
     kept, expired = without_expired(current.manifest, before=int(before.timestamp()))
     if not orphans and not expired:
-        return SweepReport(bucket, 0, 0)
+        return GcReport(bucket, 0, 0)
     try:
         _commit_again(store, current, kept, at=int(now.timestamp()))
     except Conflict:
-        return SweepReport(bucket, 0, 0)
+        return GcReport(bucket, 0, 0)
     store.delete([*expired, *(info.path for info in orphans)])
     size = sum(info.size_bytes for info in orphans)
-    return SweepReport(bucket, len(orphans) + len(expired), size)
+    return GcReport(bucket, len(orphans) + len(expired), size)
 
 
 def _commit_again(store: ObjectStore, base: Current, manifest: Manifest, *, at: int) -> None:

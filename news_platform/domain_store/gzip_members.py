@@ -22,7 +22,7 @@ END_OF_LINE = ord("\n")
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class DomainRange:
     """Where all records of one domain lie in a file: a whole number of gzip members."""
 
     domain: str
@@ -31,11 +31,11 @@ class Run:
     records: int
 
 
-class RunWriter:
+class MemberWriter:
     """Writes lines that come sorted by domain; each change of domain begins a new member."""
 
     def __init__(self, sink: BinaryIO) -> None:
-        self.runs: list[Run] = []
+        self.runs: list[DomainRange] = []
         self.size_bytes = 0
         self.records = 0
         self._sink = sink
@@ -73,7 +73,7 @@ class RunWriter:
         self._filled = 0
         if self._domain is not None:
             length = self.size_bytes - self._run_start
-            self.runs.append(Run(self._domain, self._run_start, length, self._run_records))
+            self.runs.append(DomainRange(self._domain, self._run_start, length, self._run_records))
             self.records += self._run_records
         self._domain, self._run_start, self._run_records = None, self.size_bytes, 0
 

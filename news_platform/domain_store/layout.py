@@ -19,7 +19,7 @@ STORE_FILE = f"{STORE}/store.json"
 
 def staged_folder(bucket: int, batch: str) -> str:
     """Return the folder of one bucket of a batch in stage 1."""
-    return f"{STAGED}/{bucket}/{checked_batch(batch)}"
+    return f"{STAGED}/{bucket}/{validated_batch(batch)}"
 
 
 def staged_path(bucket: int, batch: str, *, name: str, number: int) -> str:
@@ -83,7 +83,7 @@ def bucket_folders(bucket: int) -> tuple[str, ...]:
     return tuple(f"{STORE}/{kind}/{bucket}" for kind in kinds)
 
 
-def own_path(filepath: str) -> str:
+def data_path_of(filepath: str) -> str:
     """Return the path under the root of a `filepath` in an index, wherever it was built."""
     _, found, rest = filepath.rpartition(f"{STORE}/data/")
     if not found:
@@ -91,7 +91,7 @@ def own_path(filepath: str) -> str:
     return f"{STORE}/data/{rest}"
 
 
-def checked_batch(batch: str) -> str:
+def validated_batch(batch: str) -> str:
     """Return the name of a batch; raise InputError unless it can name a folder everywhere."""
     can_be_named = batch.isprintable() and batch == batch.strip() and not batch.startswith(".")
     # A marker carries the name percent-encoded, and no file name may have more than 255 bytes.
@@ -127,7 +127,7 @@ def bucket_column(name: str, buckets: int) -> pl.Expr:
     return (hashed % buckets).cast(pl.UInt32)
 
 
-def checked_buckets(buckets: int) -> int:
+def validated_bucket_count(buckets: int) -> int:
     """Return a usable number of buckets; four digits in the index's name allow 10,000."""
     if not 1 <= buckets <= 10_000:
         raise InputError(f"cannot cut a store into {buckets} buckets: expected 1 to 10000")

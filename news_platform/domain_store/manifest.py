@@ -20,7 +20,7 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class BatchEntry:
     """One version of a batch: the name of its inputs, and the Unix second it was taken up."""
 
     inputs: str
@@ -34,12 +34,12 @@ class Segment:
     name: str
     bucket: int
     files: tuple[DataFile, ...]
-    batches: Mapping[str, Batch]
+    batches: Mapping[str, BatchEntry]
     dropped: tuple[str, ...] = ()
     last_day: date | None = None
 
     @property
-    def live(self) -> Mapping[str, Batch]:
+    def live(self) -> Mapping[str, BatchEntry]:
         """Return the batches that still count."""
         return {name: batch for name, batch in self.batches.items() if name not in self.dropped}
 
@@ -87,7 +87,7 @@ class Manifest:
     retired: Mapping[str, int] = field(default_factory=dict)
 
     @property
-    def taken(self) -> dict[str, str]:
+    def batch_inputs(self) -> dict[str, str]:
         """Return the inputs of every batch that this generation stands on."""
         live = {name: batch.inputs for part in self.segments for name, batch in part.live.items()}
         return {**self.empty, **live}

@@ -9,20 +9,20 @@ from datetime import datetime
 from news_platform.datasets.domain_store import ROOT as DATASET
 from news_platform.domain_store.building.builder import (
     Builder,
-    Fresh,
-    Plan,
-    plan_change,
+    GenerationPlan,
+    NewBatch,
+    plan_batch_change,
     without_batches,
 )
 from news_platform.domain_store.building.tiers import Merge, plan_merge
-from news_platform.domain_store.building.uploads import open_uploads, scratch_explained
-from news_platform.domain_store.building.verify import without_lost
+from news_platform.domain_store.building.uploads import open_uploads, scratch_errors
+from news_platform.domain_store.building.verify import without_damaged_segments
 from news_platform.domain_store.commit import (
     Current,
-    claim_buckets,
+    check_bucket_count,
+    claim_bucket_count,
     read_current,
     refresh_view,
-    same_cut,
 )
 from news_platform.domain_store.layout import range_buckets
 from news_platform.domain_store.manifest import Manifest
@@ -109,23 +109,23 @@ def _each_bucket(
     now: datetime,
 ) -> BuildReport:
     numbers = list(buckets)
-    claimed = claim_buckets(store, options.buckets)
+    claimed = claim_bucket_count(store, options.buckets)
     with ThreadPoolExecutor(options.uploads) as pool:
         currents = list(pool.map(lambda bucket: read_current(store, bucket), numbers))
     for current in currents:
-        same_cut(current.manifest, claimed)
+        check_bucket_count(current.manifest, claimed)
     # Listed after the manifests were read: what a manifest knows and the list lacks was removed.
     staged = read_staged(store, claimed)
-    with scratch_explained(options.scratch), open_uploads(store, options.uploads) as uploads:
+    with scratch_errors(options.scratch), open_uploads(store, options.uploads) as uploads:
         builder = Builder(store, uploads, claimed, options, now)
         reports = [
-            _until_settled(step, builder, bucket=bucket, current=current, staged=staged)
+            _run_until_done(step, builder, bucket=bucket, current=current, staged=staged)
             for bucket, current in zip(numbers, currents, strict=True)
         ]
     return BuildReport(staged.fingerprint, tuple(reports))
 
 
-def _until_settled(
+def _run_until_done(
     step: Step, builder: Builder, *, bucket: int, current: Current, staged: Staged
 ) -> BucketReport:
     """Repeat a step until there is nothing left to do; begin anew when somebody was faster."""
@@ -150,23 +150,23 @@ def _until_settled(
 
 
 def _build(builder: Builder, bucket: int, current: Current, staged: Staged) -> BucketReport | None:
-    return _take_up(builder, bucket, current, staged, sound=current.manifest)
+    return _apply_changes(builder, bucket, current, staged, sound=current.manifest)
 
 
 def _repair(builder: Builder, bucket: int, current: Current, staged: Staged) -> BucketReport | None:
-    sound = without_lost(builder.store, current.manifest) if current.manifest else None
-    return _take_up(builder, bucket, current, staged, sound=sound)
+    sound = without_damaged_segments(builder.store, current.manifest) if current.manifest else None
+    return _apply_changes(builder, bucket, current, staged, sound=sound)
 
 
-def _take_up(
+def _apply_changes(
     builder: Builder, bucket: int, current: Current, staged: Staged, *, sound: Manifest | None
 ) -> BucketReport | None:
     """Go one step from what is sound of the present generation to what stage 1 has ready."""
-    change = plan_change(sound, staged.versions, limit=builder.options.batches_per_merge)
+    change = plan_batch_change(sound, staged.versions, limit=builder.options.batches_per_merge)
     if not change:
         return None
     fresh = tuple(
-        Fresh(batch, inputs, staged.name(batch), staged.files(batch, bucket))
+        NewBatch(batch, inputs, staged.name(batch), staged.files(batch, bucket))
         for batch, inputs in change.added.items()
     )
     held = without_batches(sound, change.dropped)
@@ -174,7 +174,9 @@ def _take_up(
     old = sound.empty if sound else {}
     empty = {batch: name for batch, name in old.items() if batch not in change.dropped}
     empty |= {f.batch: f.inputs for f in fresh if not f.files}
-    manifest, written = builder.write_generation(bucket, current, Plan(fresh, merge, empty))
+    manifest, written = builder.write_generation(
+        bucket, current, GenerationPlan(fresh, merge, empty)
+    )
     LOG.info("bucket %d: generation %d, %d bytes", bucket, manifest.generation, written)
     return BucketReport(bucket, len(fresh), len(change.dropped), written, manifest)
 
@@ -185,7 +187,7 @@ def _compact(
     manifest = current.manifest
     if manifest is None or not _is_scattered(manifest):
         return None
-    plan = Plan((), Merge(manifest.segments, ()), manifest.empty)
+    plan = GenerationPlan((), Merge(manifest.segments, ()), manifest.empty)
     manifest, written = builder.write_generation(bucket, current, plan)
     return BucketReport(bucket, 0, 0, written, manifest)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock
 from typing import BinaryIO, TypeVar
 
-from news_platform.domain_store.commit import sweep_bucket
+from news_platform.domain_store.commit import gc_bucket
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import build_buckets, compact_buckets
 from news_platform.domain_store.reading.lookup import DomainStore
@@ -117,7 +117,7 @@ class Step:
             compact_buckets(everything, store=store, options=options, now=self.now)
         else:
             for bucket in everything:
-                sweep_bucket(store, bucket, options=options, now=self.now)
+                gc_bucket(store, bucket, options=options, now=self.now)
 
 
 def random_step(rng: random.Random, now: datetime) -> Step:

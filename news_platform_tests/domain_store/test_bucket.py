@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from news_platform.domain_store.layout import (
     bucket_column,
     bucket_of,
-    checked_buckets,
+    validated_bucket_count,
 )
 from news_platform.domain_store.staging.sorted_runs import natural_domain
 from news_platform.errors import InputError
@@ -47,4 +47,4 @@ def test_a_reversed_host_is_turned_to_natural_order(host: str | None, domain: st
 @pytest.mark.parametrize("buckets", [0, -1, 10_001])
 def test_an_impossible_number_of_buckets_is_refused(buckets: int) -> None:
     with pytest.raises(InputError, match=f"{buckets} buckets"):
-        checked_buckets(buckets)
+        validated_bucket_count(buckets)

@@ -2,7 +2,12 @@
 
 from datetime import date
 
-from news_platform.domain_store.catalog import catalog_inputs, describe, read_catalog, write_catalog
+from news_platform.domain_store.catalog import (
+    catalog_inputs,
+    read_catalog,
+    read_stats,
+    write_catalog,
+)
 from news_platform.domain_store.pipeline import build_range
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.storage.objects.store import ObjectStore
@@ -43,7 +48,7 @@ def test_the_catalog_stands_on_all_ranges_or_on_none(root: ObjectStore) -> None:
 def test_figures_sum_up_a_range(root: ObjectStore) -> None:
     stage(root, {"2025-11-01": ["org.a"] * 12 + ["org.b"]})
     build(root)
-    figures = describe(DomainStore(root), range(SMALL.buckets))
+    figures = read_stats(DomainStore(root), range(SMALL.buckets))
     assert (figures.domains, figures.records, figures.fragments) == (2, 13, 2)
     assert [(name, count) for name, count, _ in figures.top] == [("a.org", 12), ("b.org", 1)]
     assert dict(figures.histogram)["up to 1"] == 1

@@ -6,13 +6,13 @@ import pytest
 
 from news_platform.domain_store.commit import (
     Current,
-    claim_buckets,
+    claim_bucket_count,
     commit,
-    read_buckets,
+    read_bucket_count,
     read_current,
     refresh_view,
+    resolve_bucket_count,
     retired_files,
-    settled_buckets,
     without_expired,
 )
 from news_platform.domain_store.layout import STORE_FILE, current_path, manifest_path, view_path
@@ -29,24 +29,24 @@ def _numbered(generation: int) -> Manifest:
 
 
 def test_a_store_keeps_the_number_of_buckets_it_was_begun_with(any_store: ObjectStore) -> None:
-    assert claim_buckets(any_store, 64) == 64
-    assert claim_buckets(any_store, 64) == 64
-    assert read_buckets(any_store) == 64
+    assert claim_bucket_count(any_store, 64) == 64
+    assert claim_bucket_count(any_store, 64) == 64
+    assert read_bucket_count(any_store) == 64
     with pytest.raises(ConfigError, match="has 64 buckets, not 128"):
-        claim_buckets(any_store, 128)
+        claim_bucket_count(any_store, 128)
 
 
 def test_a_new_store_takes_the_number_asked_for_and_an_old_one_its_own(root: ObjectStore) -> None:
-    assert settled_buckets(root, 128) == 128
-    claim_buckets(root, 64)
-    assert settled_buckets(root, 128) == 64
+    assert resolve_bucket_count(root, 128) == 128
+    claim_bucket_count(root, 64)
+    assert resolve_bucket_count(root, 128) == 64
 
 
 def test_an_impossible_number_never_begins_a_store(root: ObjectStore) -> None:
     with pytest.raises(InputError):
-        claim_buckets(root, 0)
+        claim_bucket_count(root, 0)
     with pytest.raises(NotFound):
-        read_buckets(root)
+        read_bucket_count(root)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_an_impossible_number_never_begins_a_store(root: ObjectStore) -> None:
 def test_a_broken_description_of_a_store_is_named(root: ObjectStore, body: bytes) -> None:
     root.put(STORE_FILE, body)
     with pytest.raises(StorageError, match=r"store\.json"):
-        read_buckets(root)
+        read_bucket_count(root)
 
 
 def test_the_first_generation_has_number_one(any_store: ObjectStore) -> None:

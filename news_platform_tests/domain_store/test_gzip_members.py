@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from news_platform.domain_store.gzip_members import (
     MEMBER_BYTES,
-    RunWriter,
+    MemberWriter,
     iter_inflated,
     iter_lines,
 )
 from news_platform.errors import StorageError
 
 
-def _written(*groups: tuple[str, list[bytes]]) -> tuple[bytes, RunWriter]:
+def _written(*groups: tuple[str, list[bytes]]) -> tuple[bytes, MemberWriter]:
     sink = BytesIO()
-    writer = RunWriter(sink)
+    writer = MemberWriter(sink)
     for domain, lines in groups:
         writer.add(domain, lines)
     writer.end_run()

@@ -3,13 +3,13 @@
 import pytest
 
 from news_platform.domain_store.layout import (
-    checked_batch,
     data_path,
+    data_path_of,
     facts_path,
-    own_path,
     range_buckets,
     range_keys,
     staged_path,
+    validated_batch,
     view_path,
 )
 from news_platform.errors import InputError
@@ -34,12 +34,12 @@ def test_paths_have_the_form_of_the_source_design() -> None:
     ],
 )
 def test_a_filepath_is_resolved_against_the_readers_root(filepath: str) -> None:
-    assert own_path(filepath) == "domain_store/data/7/0/part-a-000001.jsonl.gz"
+    assert data_path_of(filepath) == "domain_store/data/7/0/part-a-000001.jsonl.gz"
 
 
 def test_a_filepath_of_something_else_is_refused() -> None:
     with pytest.raises(InputError, match="no data file"):
-        own_path("s3://bucket/elsewhere/part.gz")
+        data_path_of("s3://bucket/elsewhere/part.gz")
 
 
 @pytest.mark.parametrize(
@@ -48,14 +48,14 @@ def test_a_filepath_of_something_else_is_refused() -> None:
 )
 def test_a_batch_that_cannot_name_a_folder_is_refused(batch: str) -> None:
     with pytest.raises(InputError, match="cannot name a batch"):
-        checked_batch(batch)
+        validated_batch(batch)
 
 
 @pytest.mark.parametrize(
     "batch", ["2025-11-01", "CC-MAIN-2013-20", "my_crawl.1", "a b", "été", "x" * 200]
 )
 def test_a_day_or_a_crawl_names_a_batch(batch: str) -> None:
-    assert checked_batch(batch) == batch
+    assert validated_batch(batch) == batch
 
 
 def test_ranges_cover_every_bucket_once() -> None:

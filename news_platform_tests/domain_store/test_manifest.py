@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from news_platform.domain_store.manifest import (
-    Batch,
+    BatchEntry,
     DataFile,
     Index,
     Manifest,
@@ -29,7 +29,7 @@ SEGMENT = Segment(
     name="0123456789ab",
     bucket=7,
     files=(DataFile("domain_store/data/7/0/part-0123456789ab-000001.jsonl.gz", 99),),
-    batches={"2025-11-01": Batch("one", 10), "2025-11-02": Batch("two", 20)},
+    batches={"2025-11-01": BatchEntry("one", 10), "2025-11-02": BatchEntry("two", 20)},
     dropped=("2025-11-01",),
     last_day=date(2025, 11, 2),
 )
@@ -81,7 +81,7 @@ def test_what_is_wrong_with_a_manifest_is_said_in_few_words() -> None:
 
 def test_dropped_batches_are_not_taken_and_empty_ones_are() -> None:
     assert list(SEGMENT.live) == ["2025-11-02"]
-    assert MANIFEST.taken == {"2025-11-02": "two", "2025-11-03": "three"}
+    assert MANIFEST.batch_inputs == {"2025-11-02": "two", "2025-11-03": "three"}
 
 
 def test_a_manifest_names_every_file_it_needs() -> None:

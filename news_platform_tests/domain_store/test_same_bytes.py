@@ -13,12 +13,12 @@ from news_platform.domain_store.catalog import catalog_inputs, write_catalog
 from news_platform.domain_store.layout import range_keys
 from news_platform.domain_store.pipeline import build_range, compact_buckets
 from news_platform.domain_store.staging.inputs import (
-    day_rows,
-    matching_rows,
+    day_input,
+    matching_input,
     staged_days,
     wanted_days,
 )
-from news_platform.domain_store.staging.stage import built_ranges, stage_rows, wanted_ranges
+from news_platform.domain_store.staging.stage import built_ranges, stage_input, wanted_ranges
 from news_platform.storage.commit.markers import fingerprint_of, read_inputs
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform_tests.domain_store.pages import NOW, SMALL, collect, news_rows, urls
@@ -48,7 +48,7 @@ def _stage_stale(store: ObjectStore) -> list[str]:
     built, wanted = staged_days(store), wanted_days(store)
     stale = sorted(day for day in wanted if wanted[day] != built.get(day))
     for day in stale:
-        stage_rows(day_rows(store, day), store=store, batch=day, options=SMALL)
+        stage_input(day_input(store, day), store=store, batch=day, options=SMALL)
     return stale
 
 
@@ -100,8 +100,8 @@ def test_a_named_batch_has_the_same_files_in_two_folders(tmp_path: Path) -> None
         rows.mkdir()
         news_rows(["org.a", "com.c"]).write_parquet(rows / "part.parquet")
         store = _open(tmp_path / name)
-        matching = matching_rows(f"{rows}/*.parquet", options=StoreOptions())
-        stage_rows(matching, store=store, batch="CC-MAIN-2013-20", options=SMALL)
+        matching = matching_input(f"{rows}/*.parquet", options=StoreOptions())
+        stage_input(matching, store=store, batch="CC-MAIN-2013-20", options=SMALL)
         found.append(_files(store))
     assert found[0] == found[1]
 
@@ -112,11 +112,11 @@ def old_root(tmp_path: Path) -> ObjectStore:
     store = _open(tmp_path / "old")
     _collect(store, DAYS, attempt="old")
     for day in DAYS:
-        rows = day_rows(store, day)
+        rows = day_input(store, day)
         assert rows is not None
         markers = store.list(collected_prefix(date.fromisoformat(day)))
         old = replace(rows, inputs=fingerprint_of(markers))
-        stage_rows(old, store=store, batch=day, options=SMALL)
+        stage_input(old, store=store, batch=day, options=SMALL)
     _build(store)
     return store
 
@@ -129,8 +129,8 @@ def test_an_old_root_is_not_stale(old_root: ObjectStore) -> None:
 
 def test_a_day_of_an_old_root_staged_by_hand_keeps_its_files(old_root: ObjectStore) -> None:
     before = _files(old_root)
-    rows = day_rows(old_root, "2025-11-01")
-    stage_rows(rows, store=old_root, batch="2025-11-01", options=SMALL)
+    rows = day_input(old_root, "2025-11-01")
+    stage_input(rows, store=old_root, batch="2025-11-01", options=SMALL)
     assert _files(old_root) == before
 
 

@@ -9,8 +9,8 @@ import pytest
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import build_range
 from news_platform.domain_store.reading.lookup import DomainStore
-from news_platform.domain_store.staging.inputs import day_rows
-from news_platform.domain_store.staging.stage import stage_rows
+from news_platform.domain_store.staging.inputs import day_input
+from news_platform.domain_store.staging.stage import stage_input
 from news_platform.storage.objects.store import open_store
 from news_platform_tests.ccnews.crawl import (
     collect_here,
@@ -55,8 +55,8 @@ def _build_by_hand(root: Path, crawl: Path, day: date) -> None:
     store, source = open_store(str(root)), open_store(str(crawl))
     collect_here(warc_path(day), source=source, root=store, scratch=root.parent / "scratch")
     options = BuildOptions(buckets=BUCKETS)
-    stage_rows(
-        day_rows(store, day.isoformat()), store=store, batch=day.isoformat(), options=options
+    stage_input(
+        day_input(store, day.isoformat()), store=store, batch=day.isoformat(), options=options
     )
     build_range("0000-0015", store=store, options=options, now=datetime.now(UTC))
 

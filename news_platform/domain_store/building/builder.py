@@ -10,7 +10,7 @@ import polars as pl
 from news_platform.datasets.domain_store import RANGES
 from news_platform.domain_store.building.index import build_index, sums
 from news_platform.domain_store.building.merge import (
-    Source,
+    MergeSource,
     iter_segment_sources,
     iter_staged_sources,
     read_kept_ranges,
@@ -20,14 +20,14 @@ from news_platform.domain_store.building.tiers import Merge
 from news_platform.domain_store.building.uploads import Uploads
 from news_platform.domain_store.commit import Current, commit, retired_files, without_expired
 from news_platform.domain_store.layout import index_path, ranges_path
-from news_platform.domain_store.manifest import Batch, Index, Manifest, Segment
+from news_platform.domain_store.manifest import BatchEntry, Index, Manifest, Segment
 from news_platform.domain_store.options import BuildOptions
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import parquet_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class BatchChange:
     """Versions of batches to take up, and batches whose present version no longer counts."""
 
     added: Mapping[str, str]
@@ -37,13 +37,15 @@ class Change:
         return bool(self.added or self.dropped)
 
 
-def plan_change(manifest: Manifest | None, wanted: Mapping[str, str], *, limit: int) -> Change:
+def plan_batch_change(
+    manifest: Manifest | None, wanted: Mapping[str, str], *, limit: int
+) -> BatchChange:
     """Return the next step from a manifest to the wanted versions: at most `limit` additions."""
-    taken = manifest.taken if manifest else {}
+    taken = manifest.batch_inputs if manifest else {}
     changed = sorted(batch for batch in wanted if taken.get(batch) != wanted[batch])
     added = {batch: wanted[batch] for batch in changed[:limit]}
     gone = taken.keys() - wanted.keys()
-    return Change(added, frozenset(gone | (added.keys() & taken.keys())))
+    return BatchChange(added, frozenset(gone | (added.keys() & taken.keys())))
 
 
 def without_batches(manifest: Manifest | None, dropped: frozenset[str]) -> tuple[Segment, ...]:
@@ -57,7 +59,7 @@ def without_batches(manifest: Manifest | None, dropped: frozenset[str]) -> tuple
 
 
 @dataclass(frozen=True, slots=True)
-class Fresh:
+class NewBatch:
     """A version of a batch that is to be taken up, and how many files it has in this bucket."""
 
     batch: str
@@ -67,10 +69,10 @@ class Fresh:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class GenerationPlan:
     """What the next generation of a bucket consists of."""
 
-    fresh: tuple[Fresh, ...]
+    fresh: tuple[NewBatch, ...]
     merge: Merge
     empty: Mapping[str, str]
 
@@ -85,7 +87,9 @@ class Builder:
     options: BuildOptions
     now: datetime
 
-    def write_generation(self, bucket: int, base: Current, plan: Plan) -> tuple[Manifest, int]:
+    def write_generation(
+        self, bucket: int, base: Current, plan: GenerationPlan
+    ) -> tuple[Manifest, int]:
         """Build and commit; return the new manifest and the data bytes written for it."""
         segments, ranges = list(plan.merge.kept), []
         if base.manifest is not None and segments:
@@ -102,13 +106,13 @@ class Builder:
         return manifest, written[0].size_bytes if written else 0
 
     def _merged(
-        self, bucket: int, base: Current, plan: Plan
+        self, bucket: int, base: Current, plan: GenerationPlan
     ) -> tuple[Segment, pl.DataFrame] | None:
         sources = list(self._iter_sources(bucket, plan))
         if not sources:
             return None
         old = {name: batch for part in plan.merge.absorbed for name, batch in part.live.items()}
-        new = {f.batch: Batch(f.inputs, self._at) for f in plan.fresh if f.files}
+        new = {f.batch: BatchEntry(f.inputs, self._at) for f in plan.fresh if f.files}
         batches = {**old, **new}
         name = base.file_name(*(f"{key} {batch.inputs}" for key, batch in batches.items()))
         return write_segment(
@@ -121,7 +125,7 @@ class Builder:
             options=self.options,
         )
 
-    def _iter_sources(self, bucket: int, plan: Plan) -> Iterator[Source]:
+    def _iter_sources(self, bucket: int, plan: GenerationPlan) -> Iterator[MergeSource]:
         for segment in plan.merge.absorbed:
             yield from iter_segment_sources(self.store, segment)
         for fresh in plan.fresh:
@@ -145,7 +149,7 @@ class Builder:
         self,
         bucket: int,
         base: Current,
-        plan: Plan,
+        plan: GenerationPlan,
         *,
         segments: tuple[Segment, ...],
         index: Index,

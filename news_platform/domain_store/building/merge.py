@@ -23,15 +23,15 @@ from news_platform.domain_store.layout import (
     records_path,
     staged_path,
 )
-from news_platform.domain_store.manifest import Batch, DataFile, Manifest, Segment
+from news_platform.domain_store.manifest import BatchEntry, DataFile, Manifest, Segment
 from news_platform.domain_store.options import BuildOptions
-from news_platform.domain_store.reading.fragments import Window
+from news_platform.domain_store.reading.fragments import RangeReader
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import parquet_bytes, read_table
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class MergeSource:
     """One file to copy from: its entries and records, in the order of the file."""
 
     path: str
@@ -42,19 +42,19 @@ class Source:
 
 def write_segment(
     store: ObjectStore,
-    sources: Sequence[Source],
+    sources: Sequence[MergeSource],
     uploads: Uploads,
     *,
     bucket: int,
     name: str,
-    batches: Mapping[str, Batch],
+    batches: Mapping[str, BatchEntry],
     options: BuildOptions,
 ) -> tuple[Segment, pl.DataFrame]:
     """Copy what the sources hold into new data files; return the segment and its byte ranges."""
     plan = copy_plan([source.entries for source in sources], file_bytes=options.file_bytes)
     share = options.memory_bytes // (4 * max(len(sources), 1))
     readers = [
-        Window(store, source.path, size_bytes=source.size_bytes, window_bytes=share)
+        RangeReader(store, source.path, size_bytes=source.size_bytes, buffer_bytes=share)
         for source in sources
     ]
     files = []
@@ -105,7 +105,7 @@ def merged_entries(plan: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _copy(plan: pl.DataFrame, readers: Sequence[Window], sink: BinaryIO) -> int:
+def _copy(plan: pl.DataFrame, readers: Sequence[RangeReader], sink: BinaryIO) -> int:
     size = 0
     for source, offset, length in plan.select("source", "source_offset", "length").iter_rows():
         for piece in readers[source].pieces(offset, length):
@@ -118,14 +118,14 @@ READERS = 8
 
 def iter_staged_sources(
     store: ObjectStore, bucket: int, *, batch: str, name: str, files: int
-) -> Iterator[Source]:
+) -> Iterator[MergeSource]:
     """Yield the stage 1 files of one batch and bucket."""
     for number in range(files):
         path = staged_path(bucket, batch, name=name, number=number)
         facts = read_table(store, facts_path(path), DOMAIN_BUCKETS)
         facts = facts.with_columns(batch=pl.lit(batch))
         size = int(facts["run_offset"][-1] + facts["run_length"][-1])
-        yield Source(path, size, _staged_entries(facts), facts.select(*RECORDS.schema))
+        yield MergeSource(path, size, _staged_entries(facts), facts.select(*RECORDS.schema))
 
 
 def _staged_entries(facts: pl.DataFrame) -> pl.DataFrame:
@@ -172,7 +172,7 @@ def read_kept_ranges(
     return [ranges.filter(pl.col("segment").is_in(same)), *anew]
 
 
-def iter_segment_sources(store: ObjectStore, segment: Segment) -> Iterator[Source]:
+def iter_segment_sources(store: ObjectStore, segment: Segment) -> Iterator[MergeSource]:
     """Yield the data files of a segment with those batches that still count."""
     is_live = pl.col("batch").is_in(list(segment.live))
     entries = read_entries(store, segment).filter(is_live)
@@ -182,4 +182,4 @@ def iter_segment_sources(store: ObjectStore, segment: Segment) -> Iterator[Sourc
         part = entries.filter(pl.col("file") == number).drop("file")
         # The records of a segment are one table; they come with its first file.
         rows = records if number == 0 else records.clear()
-        yield Source(file.path, file.size_bytes, part, rows)
+        yield MergeSource(file.path, file.size_bytes, part, rows)

@@ -61,7 +61,7 @@ class Uploads:
 
 
 @contextmanager
-def scratch_explained(scratch: str | None) -> Iterator[None]:
+def scratch_errors(scratch: str | None) -> Iterator[None]:
     """Raise our own error, naming the folder, when the files in the making find no room there."""
     try:
         yield

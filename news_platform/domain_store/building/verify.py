@@ -10,7 +10,12 @@ import polars as pl
 from news_platform.datasets.domain_store import RANGES, RECORDS
 from news_platform.domain_store.building.index import IndexFile, build_index, byte_ranges
 from news_platform.domain_store.building.merge import read_all, read_entries
-from news_platform.domain_store.commit import find_orphans, read_buckets, read_current, same_cut
+from news_platform.domain_store.commit import (
+    check_bucket_count,
+    find_orphans,
+    read_bucket_count,
+    read_current,
+)
 from news_platform.domain_store.layout import (
     bucket_folders,
     bucket_of,
@@ -21,11 +26,11 @@ from news_platform.domain_store.layout import (
 from news_platform.domain_store.manifest import Manifest, Segment
 from news_platform.domain_store.reading.fragments import (
     Fragment,
-    Window,
+    RangeReader,
     iter_fragment_lines,
     iter_fragment_rows,
 )
-from news_platform.domain_store.reading.lookup import DomainStore, Entry, parse_entry
+from news_platform.domain_store.reading.lookup import DomainStore, IndexEntry, parse_index_entry
 from news_platform.domain_store.staging.stage import Staged, read_staged
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
@@ -49,7 +54,7 @@ def verify_bucket(store: ObjectStore, bucket: int) -> VerifyReport:
         manifest = read_current(store, bucket).manifest
         if manifest is None:
             return VerifyReport(bucket, 0, 0, 0, ())
-        same_cut(manifest, read_buckets(store))
+        check_bucket_count(manifest, read_bucket_count(store))
     except StorageError as error:
         return VerifyReport(bucket, 0, 0, 0, (str(error),))
     problems = [*_iter_segment_problems(store, manifest), *_iter_index_problems(store, manifest)]
@@ -77,7 +82,7 @@ def _iter_file_problems(
             found = "missing" if info is None else f"{info.size_bytes} bytes long"
             yield f"{store.uri(file.path)!r} is {found}, the manifest says {file.size_bytes} bytes"
             continue
-        window = Window(store, file.path, size_bytes=file.size_bytes)
+        window = RangeReader(store, file.path, size_bytes=file.size_bytes)
         expected = 0
         for domain, offset, length, records in part.select(
             "domain", "offset", "length", "records"
@@ -93,7 +98,7 @@ def _iter_file_problems(
 
 
 def _iter_data_problems(
-    fragment: Fragment, window: Window, *, domain: str, where: str
+    fragment: Fragment, window: RangeReader, *, domain: str, where: str
 ) -> Iterator[str]:
     head = (
         pl.DataFrame({"domain": [domain]}).select(pl.struct("domain").struct.json_encode()).item()
@@ -148,9 +153,9 @@ def _iter_index_problems(store: ObjectStore, manifest: Manifest) -> Iterator[str
         yield f"{store.uri(view_path(manifest.bucket))!r} is not the newest index; build again"
 
 
-def _entries(body: bytes) -> list[Entry] | None:
+def _entries(body: bytes) -> list[IndexEntry] | None:
     try:
-        return [parse_entry(line) for line in body.splitlines()]
+        return [parse_index_entry(line) for line in body.splitlines()]
     except StorageError:
         return None
 
@@ -177,7 +182,7 @@ def iter_count_problems(store: ObjectStore, buckets: Iterable[int]) -> Iterator[
         held = _records_by_batch(store, manifest)
         versions = staged.versions
         for batch in sorted(versions)[-RECENT_BATCHES:]:
-            if manifest.taken.get(batch) != versions[batch]:
+            if manifest.batch_inputs.get(batch) != versions[batch]:
                 yield f"bucket {bucket} lacks the present version of {batch}"
             elif (found := held.get(batch, 0)) != (wrote := staged.records(batch, bucket)):
                 yield f"bucket {bucket} holds {found} records of {batch}, stage 1 wrote {wrote}"
@@ -191,7 +196,7 @@ def _records_by_batch(store: ObjectStore, manifest: Manifest) -> dict[str, int]:
     return held
 
 
-def iter_reading_problems(
+def iter_read_problems(
     store: ObjectStore, buckets: Iterable[int], *, seed: int, sample: int = SAMPLED_DOMAINS
 ) -> Iterator[str]:
     """Read every fragment of a few domains, chosen by `seed`."""
@@ -223,7 +228,7 @@ def iter_orphan_problems(
             yield f"{store.uri(info.path)!r} belongs to no generation: `store compact` sweeps it"
 
 
-def without_lost(store: ObjectStore, manifest: Manifest) -> Manifest:
+def without_damaged_segments(store: ObjectStore, manifest: Manifest) -> Manifest:
     """Return the manifest without the segments that have lost a file; the same when none has.
 
     A data file or index of another size than the manifest says is lost, too. Without its index no

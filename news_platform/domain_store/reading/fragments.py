@@ -33,10 +33,10 @@ class Fragment:
 
 def iter_fragment_rows(store: ObjectStore, fragments: Sequence[Fragment]) -> Iterator[Row]:
     """Yield the rows of all fragments in order; small ones are fetched ahead, side by side."""
-    return map(parse_row, iter_stored_lines(store, fragments))
+    return map(parse_row, iter_lines_of_fragments(store, fragments))
 
 
-def iter_stored_lines(store: ObjectStore, fragments: Sequence[Fragment]) -> Iterator[bytes]:
+def iter_lines_of_fragments(store: ObjectStore, fragments: Sequence[Fragment]) -> Iterator[bytes]:
     """Yield the JSON lines of all fragments; raise StorageError naming a file that is not right."""
     for fragment, pieces in _iter_pieces(store, fragments):
         yield from iter_fragment_lines(fragment, pieces, store.uri(fragment.path))
@@ -136,20 +136,25 @@ def _broken(fragment: Fragment, where: str, cause: str) -> StorageError:
     return StorageError(f"cannot read records of {where!r}, {span}: {cause}", thing=where)
 
 
-LEAST_BYTES, MOST_BYTES = 1 << 16, 8 << 20
+MIN_BUFFER_BYTES, MAX_BUFFER_BYTES = 1 << 16, 8 << 20
 GZIP_MAGIC = b"\x1f\x8b"
 
 
-class Window:
+class RangeReader:
     """A part of a file held in memory, moved on when a range beyond it is asked for."""
 
     def __init__(
-        self, store: ObjectStore, path: str, *, size_bytes: int, window_bytes: int = MOST_BYTES
+        self,
+        store: ObjectStore,
+        path: str,
+        *,
+        size_bytes: int,
+        buffer_bytes: int = MAX_BUFFER_BYTES,
     ) -> None:
         self._store = store
         self._path = path
         self._size_bytes = size_bytes
-        self._window_bytes = max(LEAST_BYTES, min(window_bytes, MOST_BYTES))
+        self._buffer_bytes = max(MIN_BUFFER_BYTES, min(buffer_bytes, MAX_BUFFER_BYTES))
         self._start = 0
         self._held = memoryview(b"")
 
@@ -168,7 +173,7 @@ class Window:
     def _from(self, offset: int, length: int) -> memoryview:
         at = offset - self._start
         if not 0 <= at < len(self._held):
-            size = min(self._window_bytes, self._size_bytes - offset)
+            size = min(self._buffer_bytes, self._size_bytes - offset)
             self._held = memoryview(self._store.read_range(self._path, offset, size))
             self._start, at = offset, 0
         return self._held[at : at + length]

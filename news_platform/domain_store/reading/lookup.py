@@ -20,14 +20,14 @@ from pydantic_core import from_json
 from news_platform.datasets.domain_catalog import DOMAIN_CATALOG
 from news_platform.datasets.domain_store import RANGES, RECORDS
 from news_platform.domain_store.building.index import catalog_rows
-from news_platform.domain_store.commit import read_buckets, read_current, same_cut
-from news_platform.domain_store.layout import bucket_of, own_path, records_path
+from news_platform.domain_store.commit import check_bucket_count, read_bucket_count, read_current
+from news_platform.domain_store.layout import bucket_of, data_path_of, records_path
 from news_platform.domain_store.manifest import Manifest
 from news_platform.domain_store.reading.fragments import (
     Fragment,
     Row,
+    iter_lines_of_fragments,
     iter_rows,
-    iter_stored_lines,
     parse_row,
 )
 from news_platform.errors import ConfigError, InputError, StorageError
@@ -44,7 +44,7 @@ _DAY = re.compile(rb'"year":"(\d+)","month":"(\d+)","day":"(\d+)"\}\Z')
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class IndexEntry:
     """What the index says of a domain."""
 
     domain: str
@@ -71,7 +71,7 @@ class DomainStore:
     @cached_property
     def buckets(self) -> int:
         """Return the number of buckets; raise ConfigError when another number was expected."""
-        found = read_buckets(self._store)
+        found = read_bucket_count(self._store)
         if self._expected not in (None, found):
             raise ConfigError(
                 f"the domain store at {self._store.url!r} has {found} buckets, "
@@ -117,7 +117,7 @@ class DomainStore:
             return pl.DataFrame(schema=DOMAIN_CATALOG.schema)
         return catalog_rows(read_table(self._store, manifest.index.ranges_path, RANGES), bucket)
 
-    def entry(self, domain: str) -> Entry | None:
+    def entry(self, domain: str) -> IndexEntry | None:
         """Return what the index says of a domain."""
         found = self._spelled_entry(domain)
         if found is None and (other := plain_host(domain)) != domain:
@@ -163,9 +163,9 @@ class DomainStore:
         manifest = self.manifest(bucket_of(entry.domain, self.buckets))
         too_old = _files_before(manifest, since)
         wanted = [part for part in entry.fragments if part.path not in too_old]
-        yield from iter_stored_lines(self._store, wanted)
+        yield from iter_lines_of_fragments(self._store, wanted)
 
-    def _spelled_entry(self, domain: str) -> Entry | None:
+    def _spelled_entry(self, domain: str) -> IndexEntry | None:
         try:
             number = bucket_of(domain, self.buckets)
         except UnicodeEncodeError:
@@ -175,12 +175,12 @@ class DomainStore:
         except NotFound:
             self._opened.pop(number, None)  # as in `_iter_lines`
             line = self._bucket(number).line(domain)
-        return parse_entry(line) if line is not None else None
+        return parse_index_entry(line) if line is not None else None
 
     def _bucket(self, number: int) -> "_Bucket":
         found = self._opened.get(number)
         if found is None:
-            manifest = same_cut(read_current(self._store, number).manifest, self.buckets)
+            manifest = check_bucket_count(read_current(self._store, number).manifest, self.buckets)
             found = _Bucket(self._store, manifest)
             self._opened[number] = found
         return found
@@ -231,15 +231,15 @@ def read_rows_from_offset(
     return islice(iter_rows(store, name, start), _at_least_0(limit, "limit"))
 
 
-def parse_entry(line: bytes) -> Entry:
+def parse_index_entry(line: bytes) -> IndexEntry:
     """Read one line of the index."""
     try:
         document = from_json(line)
         fragments = tuple(
-            Fragment(own_path(f["filepath"]), f["offset"], f["length"], f["record_count"])
+            Fragment(data_path_of(f["filepath"]), f["offset"], f["length"], f["record_count"])
             for f in document["files"]
         )
-        return Entry(document["domain"], document["count"], fragments)
+        return IndexEntry(document["domain"], document["count"], fragments)
     except (ValueError, KeyError, TypeError) as error:
         raise StorageError(f"not a line of an index: {line[:80]!r}") from error
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from news_platform.datasets.domain_buckets import ROOT as STAGED
 from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER
-from news_platform.domain_store.layout import checked_batch
+from news_platform.domain_store.layout import validated_batch
 from news_platform.errors import InputError
 from news_platform.storage.commit import collected
 from news_platform.storage.commit.markers import (
@@ -32,7 +32,7 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class StagingInput:
     """Parquet files with the columns of raw_news, and what stands for their present content."""
 
     store: ObjectStore
@@ -52,7 +52,7 @@ def staged_days(store: ObjectStore) -> Mapping[str, str]:
     }
 
 
-def day_rows(store: ObjectStore, day: str) -> Rows | None:
+def day_input(store: ObjectStore, day: str) -> StagingInput | None:
     """Return the files of a day, None when nothing of it is collected.
 
     Only WARCs count whose marker says that they are complete.
@@ -64,18 +64,20 @@ def day_rows(store: ObjectStore, day: str) -> Rows | None:
     inputs = collected.day_inputs(store, markers, built=staged_days(store).get(day))
     found = collected.parse_listed(store, markers)
     paths = tuple(path for marker in found for path in marker.news_paths().values())
-    return Rows(store, paths, inputs)
+    return StagingInput(store, paths, inputs)
 
 
-def crawl_name(batch: str) -> str:
+def validated_crawl_name(batch: str) -> str:
     """Return the name of a batch that is no day; days are built from what is collected of them."""
     if _DAY.fullmatch(batch):
         message = f"{batch!r} names a day of the news crawl: give these rows a name of their own"
         raise InputError(message, thing=batch)
-    return checked_batch(batch)
+    return validated_batch(batch)
 
 
-def matching_rows(pattern: str, *, options: StoreOptions, staged: str | None = None) -> Rows:
+def matching_input(
+    pattern: str, *, options: StoreOptions, staged: str | None = None
+) -> StagingInput:
     """Return the Parquet files that a pattern names (`*`, `?`, `**`), on disk or behind a URL.
 
     `staged` is the fingerprint of the files that the batch is staged from, None when it is new.
@@ -88,7 +90,7 @@ def matching_rows(pattern: str, *, options: StoreOptions, staged: str | None = N
     if not infos:
         raise InputError(f"no file matches {pattern!r}", thing=pattern)
     inputs = current_inputs(staged, partial(fingerprint_of, infos), part=content_part(store))
-    return Rows(store, tuple(info.path for info in infos), inputs)
+    return StagingInput(store, tuple(info.path for info in infos), inputs)
 
 
 def _pattern(glob: str) -> re.Pattern[str]:
@@ -132,7 +134,7 @@ def _iter_frames(file: BinaryIO, path: str, *, frame_bytes: int) -> Iterator[pl.
             ):
                 frame = pl.DataFrame(pl.from_arrow(batch))
                 missing = {k: pl.lit(v) for k, v in folders.items() if k not in frame.columns}
-                yield as_raw_news(frame.with_columns(**missing), path)
+                yield cast_to_raw_news(frame.with_columns(**missing), path)
     # Damaged pages are an OSError, odd types a NotImplementedError or one of Polars.
     except (pa.ArrowException, OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"cannot read {path!r} as Parquet: {error}", thing=path) from error
@@ -150,7 +152,7 @@ def _has_repeated_pages(group: pq.RowGroupMetaData) -> bool:
     return any("DICTIONARY" in encoding for column in pages for encoding in column.encodings)
 
 
-def as_raw_news(rows: pl.DataFrame, source: str) -> pl.DataFrame:
+def cast_to_raw_news(rows: pl.DataFrame, source: str) -> pl.DataFrame:
     """Return the columns of raw_news in their types; raise InputError naming what is missing."""
     missing = [name for name in RAW_NEWS_ORDER if name not in rows.columns]
     if missing:

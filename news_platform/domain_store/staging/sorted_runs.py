@@ -27,7 +27,7 @@ def natural_domain(host: pl.Expr) -> pl.Expr:
     return host.fill_null("").str.split(".").list.reverse().list.join(".")
 
 
-def encoded_lines(rows: pl.DataFrame, buckets: int) -> pl.DataFrame:
+def encode_lines(rows: pl.DataFrame, buckets: int) -> pl.DataFrame:
     """Return one row a record: bucket, domain, line (bytes, no end of line) and its facts."""
     named = rows.with_columns(domain=natural_domain(pl.col("host")))
     line = pl.struct("domain", *RAW_NEWS_ORDER).struct.json_encode()
@@ -56,7 +56,7 @@ HEAD = struct.Struct("<QQ")
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class DomainRun:
     """Neighbouring records of one domain.
 
     `facts` has one list for each of FACT_NAMES, a day as its number since 1970.
@@ -86,7 +86,7 @@ class SortedRuns:
         if self._held_bytes >= self._run_bytes:
             self._spill()
 
-    def groups(self) -> Iterator[Group]:
+    def groups(self) -> Iterator[DomainRun]:
         """Yield everything in order, once; a domain may come as several groups in a row."""
         runs = [_iter_spilled(file) for file in self._files]
         if self._frames:
@@ -98,7 +98,7 @@ class SortedRuns:
         for file in self._files:
             file.close()
 
-    def _take(self) -> Iterator[Group]:
+    def _take(self) -> Iterator[DomainRun]:
         held = pl.concat(self._frames, rechunk=False)
         self._frames, self._held_bytes = [], 0
         return _iter_groups(held.sort("bucket", "domain", maintain_order=True))
@@ -113,15 +113,15 @@ class SortedRuns:
             file.write(HEAD.pack(len(raw), len(packed)) + packed)
 
 
-def _iter_spilled(file: BinaryIO) -> Iterator[Group]:
+def _iter_spilled(file: BinaryIO) -> Iterator[DomainRun]:
     file.seek(0)
     while head := file.read(HEAD.size):
         raw_size, packed_size = HEAD.unpack(head)
         raw = CODEC.decompress(file.read(packed_size), raw_size, asbytes=True)
-        yield from (Group(*fields) for fields in marshal.loads(raw))
+        yield from (DomainRun(*fields) for fields in marshal.loads(raw))
 
 
-def _iter_batches(groups: Iterable[Group]) -> Iterator[list[tuple[object, ...]]]:
+def _iter_batches(groups: Iterable[DomainRun]) -> Iterator[list[tuple[object, ...]]]:
     """Yield groups as plain tuples, together about as large as a batch may be."""
     batch: list[tuple[object, ...]] = []
     held = 0
@@ -135,7 +135,7 @@ def _iter_batches(groups: Iterable[Group]) -> Iterator[list[tuple[object, ...]]]
         yield batch
 
 
-def _iter_groups(frame: pl.DataFrame) -> Iterator[Group]:
+def _iter_groups(frame: pl.DataFrame) -> Iterator[DomainRun]:
     for piece in _iter_slices(frame, SLICE_BYTES):
         lines = iter(piece["line"].to_list())
         facts = [iter(piece[name].to_physical().to_list()) for name in FACT_NAMES]
@@ -143,7 +143,7 @@ def _iter_groups(frame: pl.DataFrame) -> Iterator[Group]:
         for (bucket, domain), same in groupby(keys):
             size = sum(1 for _ in same)
             taken = tuple(list(islice(column, size)) for column in facts)
-            yield Group(bucket, domain, list(islice(lines, size)), taken)
+            yield DomainRun(bucket, domain, list(islice(lines, size)), taken)
 
 
 def _iter_slices(frame: pl.DataFrame, limit_bytes: int) -> Iterator[pl.DataFrame]:

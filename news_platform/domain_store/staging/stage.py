@@ -16,24 +16,24 @@ import polars as pl
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.datasets.domain_buckets import ROOT as DATASET
 from news_platform.datasets.domain_store import ROOT as STORE
-from news_platform.domain_store.building.uploads import Uploads, open_uploads, scratch_explained
-from news_platform.domain_store.commit import claim_buckets, read_buckets
-from news_platform.domain_store.gzip_members import RunWriter
+from news_platform.domain_store.building.uploads import Uploads, open_uploads, scratch_errors
+from news_platform.domain_store.commit import claim_bucket_count, read_bucket_count
+from news_platform.domain_store.gzip_members import MemberWriter
 from news_platform.domain_store.layout import (
     STORE_FILE,
-    checked_batch,
     facts_path,
     range_keys,
     staged_folder,
     staged_path,
+    validated_batch,
 )
 from news_platform.domain_store.options import BuildOptions
-from news_platform.domain_store.staging.inputs import Rows, iter_rows
+from news_platform.domain_store.staging.inputs import StagingInput, iter_rows
 from news_platform.domain_store.staging.sorted_runs import (
     FACT_NAMES,
-    Group,
+    DomainRun,
     SortedRuns,
-    encoded_lines,
+    encode_lines,
 )
 from news_platform.errors import StorageError
 from news_platform.storage.commit.markers import (
@@ -49,7 +49,7 @@ from news_platform.storage.parquet import parquet_bytes
 
 # Part of every file name: a change of format is a change of input.
 FORMAT = "1"
-FACTS_AT_ONCE = 5_000
+FACTS_PER_FRAME = 5_000
 Cell = tuple[int, int, int]
 
 
@@ -79,12 +79,12 @@ def stage_batch(
     options: BuildOptions,
 ) -> StageReport:
     """Replace the batch in all buckets by these raw_news rows; `inputs` is their fingerprint."""
-    claim_buckets(store, options.buckets)
-    name = staged_name(checked_batch(batch), inputs, buckets=options.buckets)
+    claim_bucket_count(store, options.buckets)
+    name = staged_name(validated_batch(batch), inputs, buckets=options.buckets)
     runs = SortedRuns(options.memory_bytes, scratch=options.scratch)
-    with scratch_explained(options.scratch), closing(runs):
+    with scratch_errors(options.scratch), closing(runs):
         for frame in frames:
-            runs.add(encoded_lines(frame, options.buckets))
+            runs.add(encode_lines(frame, options.buckets))
         with open_uploads(store, options.uploads) as uploads:
             report = _write(runs, uploads, batch=batch, name=name, options=options)
     write_marker(store, DATASET, batch, inputs=inputs, report=_as_json(report))
@@ -92,8 +92,8 @@ def stage_batch(
     return report
 
 
-def stage_rows(
-    rows: Rows | None, *, store: ObjectStore, batch: str, options: BuildOptions
+def stage_input(
+    rows: StagingInput | None, *, store: ObjectStore, batch: str, options: BuildOptions
 ) -> StageReport:
     """Replace the batch by the rows of these files, or forget it when there is no input."""
     if rows is None:
@@ -139,10 +139,10 @@ class _File:
 
 
 def _write_file(
-    groups: Iterable[Group], uploads: Uploads, path: str, *, scratch: str | None
+    groups: Iterable[DomainRun], uploads: Uploads, path: str, *, scratch: str | None
 ) -> _File:
     spool = uploads.new_spool(scratch)
-    writer = RunWriter(spool)
+    writer = MemberWriter(spool)
     facts = _Facts()
     for group in groups:
         writer.add(group.domain, group.lines)
@@ -161,10 +161,10 @@ class _Facts:
         self._parts = [_fact_frame(tuple([] for _ in FACT_NAMES))]
         self._columns: tuple[list[object], ...] = tuple([] for _ in FACT_NAMES)
 
-    def add(self, group: Group) -> None:
+    def add(self, group: DomainRun) -> None:
         for column, values in zip(self._columns, group.facts, strict=True):
             column.extend(values)
-        if len(self._columns[0]) >= FACTS_AT_ONCE:
+        if len(self._columns[0]) >= FACTS_PER_FRAME:
             self._settle()
 
     def rows(self) -> pl.DataFrame:
@@ -182,18 +182,18 @@ def _fact_frame(columns: tuple[list[object], ...]) -> pl.DataFrame:
     return pl.DataFrame([pl.Series(name, values).cast(schema[name]) for name, values in named])
 
 
-def _placed(writer: RunWriter) -> pl.DataFrame:
+def _placed(writer: MemberWriter) -> pl.DataFrame:
     """Return for each record its domain and where that domain's run lies."""
     runs = pl.DataFrame(writer.runs, schema=["domain", "run_offset", "run_length", "records"])
     return runs.select(pl.exclude("records").repeat_by("records").explode())
 
 
-def _iter_files(groups: Iterable[Group], records: int) -> Iterator[Iterator[Group]]:
+def _iter_files(groups: Iterable[DomainRun], records: int) -> Iterator[Iterator[DomainRun]]:
     """Cut groups into files of `records` records; each file must be used up before the next."""
     source = iter(groups)
     held = next(source, None)
 
-    def one_file() -> Iterator[Group]:
+    def one_file() -> Iterator[DomainRun]:
         nonlocal held
         room = records
         while held is not None and room > 0:
@@ -207,11 +207,13 @@ def _iter_files(groups: Iterable[Group], records: int) -> Iterator[Iterator[Grou
         yield one_file()
 
 
-def _cut(group: Group, size: int) -> tuple[Group, Group | None]:
+def _cut(group: DomainRun, size: int) -> tuple[DomainRun, DomainRun | None]:
     if len(group.lines) <= size:
         return group, None
     head, tail = (
-        Group(group.bucket, group.domain, group.lines[part], tuple(f[part] for f in group.facts))
+        DomainRun(
+            group.bucket, group.domain, group.lines[part], tuple(f[part] for f in group.facts)
+        )
         for part in (slice(size), slice(size, None))
     )
     return head, tail
@@ -296,7 +298,7 @@ def wanted_ranges(store: ObjectStore) -> Mapping[str, str]:
     if not store.exists(STORE_FILE):
         return {}
     inputs = staged_fingerprint(read_markers(store, DATASET))
-    return dict.fromkeys(range_keys(read_buckets(store)), inputs)
+    return dict.fromkeys(range_keys(read_bucket_count(store)), inputs)
 
 
 def built_ranges(store: ObjectStore) -> Mapping[str, str]:

@@ -16,7 +16,7 @@ from news_platform.domain_store.building.index import (
     catalog_rows,
     sums,
 )
-from news_platform.domain_store.manifest import Batch, DataFile, Segment
+from news_platform.domain_store.manifest import BatchEntry, DataFile, Segment
 
 DAY = date(2025, 11, 1)
 ROW = {"languages": ["en"], "first_seen": DAY, "last_seen": DAY}
@@ -31,7 +31,7 @@ def _entries(*rows: tuple[str, str, int, int, int, int]) -> pl.DataFrame:
 
 def _segment(*batches: str, dropped: tuple[str, ...] = (), files: int = 1) -> Segment:
     paths = tuple(DataFile(f"domain_store/data/7/{n}/part.gz", 100) for n in range(files))
-    held = {batch: Batch("x", 1000 + n) for n, batch in enumerate(batches)}
+    held = {batch: BatchEntry("x", 1000 + n) for n, batch in enumerate(batches)}
     return Segment(f"segment of {batches[0]}", 7, paths, held, dropped)
 
 

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from news_platform.datasets.domain_store import ENTRIES, RECORDS
 from news_platform.domain_store.building.merge import (
-    Source,
+    MergeSource,
     copy_plan,
     merged_entries,
     read_entries,
     write_segment,
 )
 from news_platform.domain_store.building.uploads import open_uploads
-from news_platform.domain_store.gzip_members import RunWriter, iter_inflated, iter_lines
-from news_platform.domain_store.manifest import Batch
+from news_platform.domain_store.gzip_members import MemberWriter, iter_inflated, iter_lines
+from news_platform.domain_store.manifest import BatchEntry
 from news_platform.domain_store.options import BuildOptions
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
@@ -28,10 +28,10 @@ SCHEMA = {name: dtype for name, dtype in ENTRIES.schema.items() if name != "file
 Batches = dict[str, dict[str, int]]
 
 
-def _source(store: ObjectStore, number: int, batch: str, domains: dict[str, int]) -> Source:
+def _source(store: ObjectStore, number: int, batch: str, domains: dict[str, int]) -> MergeSource:
     """Put a file with so many records of each domain, and describe it."""
     sink = BytesIO()
-    writer = RunWriter(sink)
+    writer = MemberWriter(sink)
     for domain in sorted(domains):
         writer.add(domain, [f"{domain} {batch} {n}".encode() for n in range(domains[domain])])
     writer.end_run()
@@ -39,7 +39,7 @@ def _source(store: ObjectStore, number: int, batch: str, domains: dict[str, int]
     store.put(path, sink.getvalue())
     rows = [(r.domain, batch, r.offset, r.length, r.records, ["en"], DAY, DAY) for r in writer.runs]
     entries = pl.DataFrame(rows, schema=SCHEMA, orient="row")
-    return Source(path, writer.size_bytes, entries, pl.DataFrame(schema=RECORDS.schema))
+    return MergeSource(path, writer.size_bytes, entries, pl.DataFrame(schema=RECORDS.schema))
 
 
 def _merged(
@@ -53,7 +53,7 @@ def _merged(
         if domains
     ]
     with open_uploads(store, 2) as uploads:
-        held = {batch: Batch("x", 5) for batch in batches}
+        held = {batch: BatchEntry("x", 5) for batch in batches}
         segment, ranges = write_segment(
             store, sources, uploads, bucket=0, name="new", batches=held, options=options
         )

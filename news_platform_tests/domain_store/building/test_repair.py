@@ -2,7 +2,7 @@
 
 import pytest
 
-from news_platform.domain_store.building.verify import verify_bucket, without_lost
+from news_platform.domain_store.building.verify import verify_bucket, without_damaged_segments
 from news_platform.domain_store.commit import read_current
 from news_platform.domain_store.layout import current_path, range_keys
 from news_platform.domain_store.pipeline import build_range, repair_buckets
@@ -75,7 +75,7 @@ def test_only_the_segment_that_lost_a_file_is_written_again(root: ObjectStore) -
     assert manifest is not None and len(manifest.segments) > 1
     lost, *kept = manifest.segments
     root.delete([lost.files[0].path])
-    sound = without_lost(root, manifest)
+    sound = without_damaged_segments(root, manifest)
     assert sound.segments == tuple(kept)
     report = repair_buckets([0], store=root, options=SMALL, now=NOW)
     assert report.total("batches_added") == len(lost.live)

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from news_platform.domain_store.building.tiers import plan_merge, tier
-from news_platform.domain_store.manifest import Batch, DataFile, Segment
+from news_platform.domain_store.manifest import BatchEntry, DataFile, Segment
 
 
 def _segment(name: str, batches: list[str]) -> Segment:
     files = (DataFile(f"{name}.jsonl.gz", len(batches)),)
-    return Segment(name, 0, files, {batch: Batch("inputs", 0) for batch in batches})
+    return Segment(name, 0, files, {batch: BatchEntry("inputs", 0) for batch in batches})
 
 
 @pytest.mark.parametrize(

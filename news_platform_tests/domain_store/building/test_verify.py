@@ -8,10 +8,10 @@ import pytest
 from news_platform.domain_store.building.verify import (
     iter_count_problems,
     iter_orphan_problems,
-    iter_reading_problems,
+    iter_read_problems,
     verify_bucket,
 )
-from news_platform.domain_store.commit import read_current, sweep_bucket
+from news_platform.domain_store.commit import gc_bucket, read_current
 from news_platform.domain_store.layout import (
     STORE_FILE,
     current_path,
@@ -151,18 +151,18 @@ def test_an_old_view_is_noticed_and_the_next_build_renews_it(built: ObjectStore)
 def test_sweeping_keeps_what_counts_and_deletes_what_expired(built: ObjectStore) -> None:
     later = max(info.modified_at for info in built.list("domain_store")) + 2 * SMALL.grace
     before = {domain: DomainStore(built).count(domain) for domain in DomainStore(built).domains()}
-    swept = [sweep_bucket(built, bucket, options=SMALL, now=later) for bucket in BUCKETS]
+    swept = [gc_bucket(built, bucket, options=SMALL, now=later) for bucket in BUCKETS]
     assert sum(report.files for report in swept) > 0
     assert _problems(built) == []
     reader = DomainStore(built)
     assert {domain: reader.count(domain) for domain in reader.domains()} == before
-    again = [sweep_bucket(built, bucket, options=SMALL, now=later) for bucket in BUCKETS]
+    again = [gc_bucket(built, bucket, options=SMALL, now=later) for bucket in BUCKETS]
     assert sum(report.files for report in again) == 0
 
 
 def test_the_checks_pass_after_a_build(built: ObjectStore) -> None:
     assert list(iter_count_problems(built, BUCKETS)) == []
-    assert list(iter_reading_problems(built, BUCKETS, seed=1)) == []
+    assert list(iter_read_problems(built, BUCKETS, seed=1)) == []
     assert list(iter_orphan_problems(built, BUCKETS, before=NOW + timedelta(days=9999))) == []
 
 
@@ -174,7 +174,7 @@ def test_a_batch_that_is_staged_and_not_built_fails_the_count(built: ObjectStore
 def test_a_damaged_file_fails_the_reading(built: ObjectStore) -> None:
     path = _manifest(built).segments[0].files[0].path
     built.put(path, b"\0" * 100_000)
-    problems = list(iter_reading_problems(built, BUCKETS, seed=1))
+    problems = list(iter_read_problems(built, BUCKETS, seed=1))
     assert any(path in problem for problem in problems)
 
 

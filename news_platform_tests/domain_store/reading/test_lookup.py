@@ -323,7 +323,7 @@ def test_a_file_deleted_under_an_open_iterator_is_an_error_not_an_end(root: Obje
     build(root)
     entry = DomainStore(root).entry("a.org")
     assert entry is not None
-    lines = fragments.iter_stored_lines(root, entry.fragments * (fragments.READ_AHEAD + 2))
+    lines = fragments.iter_lines_of_fragments(root, entry.fragments * (fragments.READ_AHEAD + 2))
     next(lines)
     root.delete([entry.fragments[0].path])
     with pytest.raises(NotFound, match=entry.fragments[0].path):

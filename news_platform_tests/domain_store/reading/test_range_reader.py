@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from news_platform.domain_store.reading.fragments import LEAST_BYTES, Window
+from news_platform.domain_store.reading.fragments import MIN_BUFFER_BYTES, RangeReader
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.domain_store.reading.test_lookup import Counted
@@ -27,24 +27,24 @@ def _file(store: ObjectStore, sizes: list[int]) -> tuple[bytes, list[tuple[int, 
 def test_neighbouring_ranges_share_a_request(root: ObjectStore) -> None:
     body, ranges = _file(root, [100] * 50)
     counted = Counted(root)
-    window = Window(counted, "file", size_bytes=len(body))
+    window = RangeReader(counted, "file", size_bytes=len(body))
     for offset, length in ranges:
         assert b"".join(window.pieces(offset, length)) == body[offset : offset + length]
     assert len(counted.gets) == 1
 
 
 def test_a_range_larger_than_the_window_comes_in_pieces(root: ObjectStore) -> None:
-    body, ranges = _file(root, [10, 3 * LEAST_BYTES, 10])
-    window = Window(root, "file", size_bytes=len(body), window_bytes=1)
+    body, ranges = _file(root, [10, 3 * MIN_BUFFER_BYTES, 10])
+    window = RangeReader(root, "file", size_bytes=len(body), buffer_bytes=1)
     for offset, length in ranges:
         pieces = list(window.pieces(offset, length))
         assert b"".join(pieces) == body[offset : offset + length]
-        assert max(map(len, pieces)) <= LEAST_BYTES
+        assert max(map(len, pieces)) <= MIN_BUFFER_BYTES
 
 
 def test_ranges_may_be_left_out(root: ObjectStore) -> None:
     body, ranges = _file(root, [20_000] * 20)
-    window = Window(root, "file", size_bytes=len(body), window_bytes=1)
+    window = RangeReader(root, "file", size_bytes=len(body), buffer_bytes=1)
     for offset, length in ranges[::7]:
         assert b"".join(window.pieces(offset, length)) == body[offset : offset + length]
 
@@ -52,10 +52,10 @@ def test_ranges_may_be_left_out(root: ObjectStore) -> None:
 def test_a_range_that_begins_no_member_is_an_error(root: ObjectStore) -> None:
     body, _ = _file(root, [100, 100])
     with pytest.raises(StorageError, match="no gzip member at byte 5"):
-        list(Window(root, "file", size_bytes=len(body)).pieces(5, 10))
+        list(RangeReader(root, "file", size_bytes=len(body)).pieces(5, 10))
 
 
 def test_a_file_shorter_than_promised_is_an_error(root: ObjectStore) -> None:
     body, _ = _file(root, [100, 100])
     with pytest.raises(StorageError, match="file"):
-        list(Window(root, "file", size_bytes=len(body) + 50).pieces(0, len(body) + 50))
+        list(RangeReader(root, "file", size_bytes=len(body) + 50).pieces(0, len(body) + 50))

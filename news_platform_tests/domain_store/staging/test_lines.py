@@ -10,21 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from news_platform.datasets.raw_news import RAW_NEWS_ORDER
-from news_platform.domain_store.staging.inputs import as_raw_news
-from news_platform.domain_store.staging.sorted_runs import encoded_lines
+from news_platform.domain_store.staging.inputs import cast_to_raw_news
+from news_platform.domain_store.staging.sorted_runs import encode_lines
 from news_platform.errors import InputError
 from news_platform_tests.domain_store.pages import news_rows
 
 
 def test_a_line_is_the_whole_row_and_its_domain() -> None:
     rows = news_rows(["uk.co.bbc"])
-    line = json.loads(encoded_lines(rows, 10)["line"][0])
+    line = json.loads(encode_lines(rows, 10)["line"][0])
     assert line == {"domain": "bbc.co.uk", **rows.to_dicts()[0]}
     assert list(line) == ["domain", *RAW_NEWS_ORDER]
 
 
 def test_the_facts_of_a_record_are_right() -> None:
-    facts = encoded_lines(news_rows(["uk.co.bbc"], trees=["<p>ж</p>"]), 10).to_dicts()[0]
+    facts = encode_lines(news_rows(["uk.co.bbc"], trees=["<p>ж</p>"]), 10).to_dicts()[0]
     assert facts["url"] == "https://uk.co.bbc/2025-11-01/0"
     assert facts["day"] == date(2025, 11, 1)
     assert facts["language"] == "en"
@@ -34,7 +34,7 @@ def test_the_facts_of_a_record_are_right() -> None:
 
 def test_an_impossible_day_is_unknown_and_the_record_is_kept() -> None:
     rows = news_rows(["org.a"]).with_columns(day=pl.lit("99"))
-    facts = encoded_lines(rows, 10).to_dicts()[0]
+    facts = encode_lines(rows, 10).to_dicts()[0]
     assert facts["day"] is None
     assert json.loads(facts["line"])["day"] == "99"
 
@@ -42,14 +42,14 @@ def test_an_impossible_day_is_unknown_and_the_record_is_kept() -> None:
 @settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_text_survives_on_one_line(text: str) -> None:
-    line = encoded_lines(news_rows(["org.a"], trees=[text]), 10)["line"][0]
+    line = encode_lines(news_rows(["org.a"], trees=[text]), 10)["line"][0]
     assert b"\n" not in line
     assert json.loads(line)["tree"] == text
 
 
 def test_columns_come_in_their_types_and_order() -> None:
     rows = news_rows(["org.a"]).with_columns(year=pl.lit(2025), extra=pl.lit(1))
-    fitted = as_raw_news(rows.select(sorted(rows.columns)), "rows.parquet")
+    fitted = cast_to_raw_news(rows.select(sorted(rows.columns)), "rows.parquet")
     assert fitted.columns == list(RAW_NEWS_ORDER)
     assert fitted["year"].to_list() == ["2025"]
 
@@ -57,4 +57,4 @@ def test_columns_come_in_their_types_and_order() -> None:
 def test_missing_columns_are_named() -> None:
     rows = news_rows(["org.a"]).drop("host", "text")
     with pytest.raises(InputError, match=r"'rows.parquet' lacks the columns text, host"):
-        as_raw_news(rows, "rows.parquet")
+        cast_to_raw_news(rows, "rows.parquet")

@@ -6,12 +6,12 @@ import polars as pl
 import pytest
 
 from news_platform.domain_store.staging.inputs import (
-    crawl_name,
-    day_rows,
+    day_input,
     iter_rows,
-    matching_rows,
+    matching_input,
     path_columns,
     staged_days,
+    validated_crawl_name,
     wanted_days,
 )
 from news_platform.domain_store.staging.stage import stage_batch
@@ -23,7 +23,7 @@ from news_platform_tests.domain_store.pages import SMALL, collect, news_rows, st
 
 def test_columns_of_the_path_are_added_as_strings(any_store: ObjectStore) -> None:
     collect(any_store, {"2025-11-01": ["org.a", "org.b", "org.c", "org.d"]})
-    rows = day_rows(any_store, "2025-11-01")
+    rows = day_input(any_store, "2025-11-01")
     assert rows is not None
     found = pl.concat(iter_rows(rows.store, rows.paths)).sort("uri")
     assert found.equals(news_rows(["org.a", "org.b", "org.c", "org.d"]).sort("uri"))
@@ -97,7 +97,7 @@ def test_a_day_counts_once_a_warc_of_it_is_collected(root: ObjectStore) -> None:
     assert wanted_days(root) == {}
     collect(root, {"2025-11-01": ["org.a"]})
     assert list(wanted_days(root)) == ["2025-11-01"]
-    assert day_rows(root, "2025-11-02") is None
+    assert day_input(root, "2025-11-02") is None
 
 
 def test_a_day_changes_its_fingerprint_when_a_warc_is_collected_again(root: ObjectStore) -> None:
@@ -118,25 +118,25 @@ def test_a_staged_day_without_input_is_wanted_as_removed(root: ObjectStore) -> N
 
 def test_strangers_among_the_markers_are_no_days(root: ObjectStore) -> None:
     collect(root, {"2025-11-01": ["org.a"]})
-    before, rows = wanted_days(root), day_rows(root, "2025-11-01")
+    before, rows = wanted_days(root), day_input(root, "2025-11-01")
     for stray in (".DS_Store", "2025/notes.txt", "2025/13/45/x.json", "2025/11/01/.DS_Store"):
         root.put(f"news/collected/{stray}", b"x")
     assert wanted_days(root) == before
-    assert day_rows(root, "2025-11-01") == rows
+    assert day_input(root, "2025-11-01") == rows
 
 
 def test_a_crawl_may_not_be_named_like_a_day() -> None:
-    assert crawl_name("CC-MAIN-2013-20") == "CC-MAIN-2013-20"
+    assert validated_crawl_name("CC-MAIN-2013-20") == "CC-MAIN-2013-20"
     with pytest.raises(InputError, match="names a day"):
-        crawl_name("2025-11-01")
+        validated_crawl_name("2025-11-01")
     with pytest.raises(InputError, match="cannot name a batch"):
-        crawl_name("a/b")
+        validated_crawl_name("a/b")
 
 
 def test_an_uncollected_day_has_no_rows(root: ObjectStore) -> None:
     collect(root, {"2025-11-01": ["org.a"]})
     uncollect(root, "2025-11-01")
-    assert day_rows(root, "2025-11-01") is None
+    assert day_input(root, "2025-11-01") is None
 
 
 @pytest.mark.parametrize(
@@ -153,11 +153,11 @@ def test_a_pattern_names_files(tmp_path: Path, pattern: str, names: list[str]) -
     store = open_store(str(tmp_path))
     for name in ("a.parquet", "b.parquet", "deep/er/c.parquet", "other.txt"):
         store.put(name, b"x")
-    found = matching_rows(f"{tmp_path}/{pattern}", options=StoreOptions())
+    found = matching_input(f"{tmp_path}/{pattern}", options=StoreOptions())
     uris = [found.store.uri(path) for path in found.paths]
     assert uris == [f"{tmp_path}/{name}" for name in names]
 
 
 def test_a_pattern_that_names_nothing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no file matches"):
-        matching_rows(f"{tmp_path}/*.parquet", options=StoreOptions())
+        matching_input(f"{tmp_path}/*.parquet", options=StoreOptions())

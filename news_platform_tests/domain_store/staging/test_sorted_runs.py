@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from news_platform.domain_store.layout import bucket_of
-from news_platform.domain_store.staging.sorted_runs import RUN_SHARE, SortedRuns, encoded_lines
+from news_platform.domain_store.staging.sorted_runs import RUN_SHARE, SortedRuns, encode_lines
 from news_platform_tests.domain_store.pages import news_rows
 
 BUCKETS = 16
@@ -17,7 +17,7 @@ BUCKETS = 16
 def _sorted(frames: Sequence[pl.DataFrame], memory_bytes: int) -> tuple[SortedRuns, list[bytes]]:
     runs = SortedRuns(memory_bytes)
     for frame in frames:
-        runs.add(encoded_lines(frame, BUCKETS))
+        runs.add(encode_lines(frame, BUCKETS))
     lines = [line for group in runs.groups() for line in group.lines]
     runs.close()
     return runs, lines
@@ -48,7 +48,7 @@ def test_groups_come_by_bucket_and_domain_and_keep_the_order_of_rows() -> None:
     frames = _frames(7, 12)
     runs = SortedRuns(100_000)
     for frame in frames:
-        runs.add(encoded_lines(frame, BUCKETS))
+        runs.add(encode_lines(frame, BUCKETS))
     groups = list(runs.groups())
     runs.close()
     keys = [(group.bucket, group.domain) for group in groups]
@@ -61,13 +61,13 @@ def test_groups_come_by_bucket_and_domain_and_keep_the_order_of_rows() -> None:
 
 def test_every_group_has_one_fact_a_line() -> None:
     runs = SortedRuns(1 << 20)
-    runs.add(encoded_lines(news_rows(["com.b", "com.a", "com.b"]), BUCKETS))
+    runs.add(encode_lines(news_rows(["com.b", "com.a", "com.b"]), BUCKETS))
     for group in runs.groups():
         assert {len(column) for column in group.facts} == {len(group.lines)}
 
 
 def test_a_run_is_spilled_when_its_share_of_the_budget_is_full() -> None:
-    frame = encoded_lines(news_rows(["com.a"], trees=["x" * 100_000]), BUCKETS)
+    frame = encode_lines(news_rows(["com.a"], trees=["x" * 100_000]), BUCKETS)
     runs = SortedRuns(int(250_000 / RUN_SHARE))
     for expected in (0, 0, 1, 1, 1, 2):
         runs.add(frame)
@@ -82,7 +82,7 @@ def test_nothing_in_gives_nothing_out() -> None:
 def test_spilled_runs_leave_no_files_behind(tmp_path: Path) -> None:
     runs = SortedRuns(10_000, scratch=str(tmp_path))
     for frame in _frames(1, 5):
-        runs.add(encoded_lines(frame, BUCKETS))
+        runs.add(encode_lines(frame, BUCKETS))
     assert runs.spilled > 0
     assert list(tmp_path.iterdir()) == []
     runs.close()

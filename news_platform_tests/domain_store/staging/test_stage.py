@@ -15,7 +15,7 @@ from news_platform.domain_store.staging.stage import (
     built_ranges,
     read_staged,
     stage_batch,
-    stage_rows,
+    stage_input,
     staged_fingerprint,
     staged_name,
     unstage_batch,
@@ -117,7 +117,7 @@ def test_unstaging_leaves_nothing_and_may_be_repeated(root: ObjectStore) -> None
 
 def test_a_batch_without_input_is_unstaged(root: ObjectStore) -> None:
     stage(root, {"2025-11-01": HOSTS})
-    report = stage_rows(None, store=root, batch="2025-11-01", options=SMALL)
+    report = stage_input(None, store=root, batch="2025-11-01", options=SMALL)
     assert report.records == 0
     assert read_markers(root, "domain_buckets") == {}
 

@@ -5,44 +5,44 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from news_platform.domain_store.building.builder import plan_change, without_batches
-from news_platform.domain_store.manifest import Batch, Manifest, Segment
+from news_platform.domain_store.building.builder import plan_batch_change, without_batches
+from news_platform.domain_store.manifest import BatchEntry, Manifest, Segment
 from news_platform_tests.domain_store.test_manifest import MANIFEST
 
 VERSIONS = st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from("12"), max_size=8)
 
 
 def _manifest(taken: dict[str, str]) -> Manifest:
-    batches = {name: Batch(version, 0) for name, version in taken.items()}
+    batches = {name: BatchEntry(version, 0) for name, version in taken.items()}
     return replace(MANIFEST, segments=(Segment("s", 7, (), batches),), empty={})
 
 
 def test_a_first_build_adds_everything() -> None:
-    change = plan_change(None, {"b": "1", "a": "1"}, limit=9)
+    change = plan_batch_change(None, {"b": "1", "a": "1"}, limit=9)
     assert list(change.added) == ["a", "b"]
     assert change.dropped == frozenset()
     assert change
 
 
 def test_nothing_to_do_is_false() -> None:
-    assert not plan_change(_manifest({"a": "1"}), {"a": "1"}, limit=9)
-    assert not plan_change(None, {}, limit=9)
+    assert not plan_batch_change(_manifest({"a": "1"}), {"a": "1"}, limit=9)
+    assert not plan_batch_change(None, {}, limit=9)
 
 
 def test_a_changed_batch_is_dropped_and_added() -> None:
-    change = plan_change(_manifest({"a": "1", "b": "1"}), {"a": "2", "b": "1"}, limit=9)
+    change = plan_batch_change(_manifest({"a": "1", "b": "1"}), {"a": "2", "b": "1"}, limit=9)
     assert change.added == {"a": "2"}
     assert change.dropped == {"a"}
 
 
 def test_a_vanished_batch_is_dropped() -> None:
-    change = plan_change(_manifest({"a": "1", "b": "1"}), {"b": "1"}, limit=9)
+    change = plan_batch_change(_manifest({"a": "1", "b": "1"}), {"b": "1"}, limit=9)
     assert change.added == {}
     assert change.dropped == {"a"}
 
 
 def test_a_changed_batch_beyond_the_limit_keeps_its_old_version_for_now() -> None:
-    change = plan_change(_manifest({"a": "1", "b": "1"}), {"a": "2", "b": "2"}, limit=1)
+    change = plan_batch_change(_manifest({"a": "1", "b": "1"}), {"a": "2", "b": "2"}, limit=1)
     assert change.added == {"a": "2"}
     assert change.dropped == {"a"}
 
@@ -53,7 +53,7 @@ def test_steps_lead_from_any_state_to_any_other(
     taken: dict[str, str], wanted: dict[str, str], limit: int
 ) -> None:
     steps = 0
-    while change := plan_change(_manifest(taken), wanted, limit=limit):
+    while change := plan_batch_change(_manifest(taken), wanted, limit=limit):
         kept = {name: taken[name] for name in taken if name not in change.dropped}
         assert not kept.keys() & change.added.keys()
         taken = {**kept, **change.added}
@@ -66,8 +66,10 @@ def test_segments_forget_dropped_batches_and_vanish_when_empty() -> None:
     held = replace(
         MANIFEST,
         segments=(
-            Segment("one", 7, (), {"a": Batch("1", 0), "b": Batch("1", 0)}, dropped=("b",)),
-            Segment("two", 7, (), {"c": Batch("1", 0), "d": Batch("1", 0)}),
+            Segment(
+                "one", 7, (), {"a": BatchEntry("1", 0), "b": BatchEntry("1", 0)}, dropped=("b",)
+            ),
+            Segment("two", 7, (), {"c": BatchEntry("1", 0), "d": BatchEntry("1", 0)}),
         ),
     )
     (left,) = without_batches(held, frozenset({"a", "c", "zzz"}))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from lxml import html
 
-from news_platform.text.normalize import tidy
+from news_platform.text.normalize import normalize_spaces
 
 HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 LIST_TAGS = frozenset(("li", "td", "th", "tr", "dd", "dt"))
@@ -33,7 +33,7 @@ Path = tuple[html.HtmlElement, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TextBlock:
     """One run of text: `path` are the block elements around it, outermost first."""
 
     path: Path
@@ -58,9 +58,9 @@ class Block:
         return size * (1 - self.link_density) * listed
 
 
-def text_blocks(root: html.HtmlElement) -> list[Block]:
+def text_blocks(root: html.HtmlElement) -> list[TextBlock]:
     """Return the blocks under `root`; the recursion is bounded by libxml2's depth limit of 256."""
-    walk = _Walk([root])
+    walk = _BlockWalk([root])
     walk.children(root, _tag(root), in_link=False)
     walk.flush(_tag(root))
     return walk.blocks
@@ -68,21 +68,21 @@ def text_blocks(root: html.HtmlElement) -> list[Block]:
 
 def visible_text(element: html.HtmlElement) -> str:
     """Return all text of an element on one line, without what is only markup."""
-    return tidy("".join(element.itertext()))
+    return normalize_spaces("".join(element.itertext()))
 
 
 @dataclass(slots=True)
-class _Walk:
+class _BlockWalk:
     path: list[html.HtmlElement]
-    blocks: list[Block] = field(default_factory=list)
+    blocks: list[TextBlock] = field(default_factory=list)
     parts: list[str] = field(default_factory=list)
     link_chars: int = 0
 
     def flush(self, tag: str) -> None:
         """End the block in hand; its text belongs to the innermost element of the path."""
-        text = tidy("".join(self.parts))
+        text = normalize_spaces("".join(self.parts))
         if text:
-            self.blocks.append(Block(tuple(self.path), tag, text, self.link_chars))
+            self.blocks.append(TextBlock(tuple(self.path), tag, text, self.link_chars))
         self.parts.clear()
         self.link_chars = 0
 

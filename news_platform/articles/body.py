@@ -14,8 +14,8 @@ from typing import TypeAlias
 from lxml import html
 
 from news_platform.articles import boilerplate
-from news_platform.articles.blocks import HEADINGS, Block, Path, text_blocks
-from news_platform.text.normalize import folded
+from news_platform.articles.blocks import HEADINGS, Path, TextBlock, text_blocks
+from news_platform.text.normalize import normalize_letters
 
 # A class word that covers this share of the page's prose is no sign of boilerplate.
 _SPARED_SHARE = 0.35
@@ -33,7 +33,7 @@ Element: TypeAlias = html.HtmlElement
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class ArticleBody:
     """`clean` is the article's own text, `full` everything visible in the main column.
 
     `links` are the targets of links in the article's own text, as written.
@@ -44,37 +44,37 @@ class Body:
     links: tuple[str, ...] = ()
 
 
-def extract_body(root: Element, *, description: str) -> Body:
+def extract_body(root: Element, *, description: str) -> ArticleBody:
     """Return the article text under `root`; `description` is the page's own summary of it."""
     body = root.find(".//body")
     blocks = text_blocks(root if body is None else body)
-    prose = _Prose(_without_boilerplate(blocks))
+    prose = _ProseMap(_without_boilerplate(blocks))
     if not prose.blocks:
-        return Body("", _joined(blocks))
+        return ArticleBody("", _joined(blocks))
     container = prose.container()
     inside = [block for block in prose.blocks if container in block.path]
     lead = _lead_blocks(blocks, inside, description=description)
     column = _column(inside[0].path, container)
     full = [block for block in blocks if column in block.path]
     clean = [*lead, *_without_trailing_headings([b for b in inside if _is_article_line(b)])]
-    return Body(_joined(clean), _joined(full), _links(clean))
+    return ArticleBody(_joined(clean), _joined(full), _links(clean))
 
 
-def _joined(blocks: Iterable[Block]) -> str:
+def _joined(blocks: Iterable[TextBlock]) -> str:
     return "\n".join(block.text for block in blocks)
 
 
-def _links(blocks: Iterable[Block]) -> tuple[str, ...]:
+def _links(blocks: Iterable[TextBlock]) -> tuple[str, ...]:
     holders = dict.fromkeys(block.path[-1] for block in blocks if block.link_chars)
     return tuple(
         target for holder in holders for link in holder.iter("a") if (target := link.get("href"))
     )
 
 
-class _Prose:
+class _ProseMap:
     """How the prose of a page spreads over its elements."""
 
-    def __init__(self, blocks: Sequence[Block]) -> None:
+    def __init__(self, blocks: Sequence[TextBlock]) -> None:
         self.blocks = blocks
         self.mass: defaultdict[Element, float] = defaultdict(float)
         self.children: defaultdict[Element, dict[Element, None]] = defaultdict(dict)
@@ -152,8 +152,8 @@ def _is_semantic(element: Element) -> bool:
     )
 
 
-def _without_boilerplate(blocks: Sequence[Block]) -> list[Block]:
-    everything = _Prose(blocks)
+def _without_boilerplate(blocks: Sequence[TextBlock]) -> list[TextBlock]:
+    everything = _ProseMap(blocks)
     total = sum(block.weight for block in blocks)
     by_word: defaultdict[str, set[Element]] = defaultdict(set)
     for element in dict.fromkeys(e for block in blocks for e in block.path[1:]):
@@ -188,7 +188,7 @@ def _negative_word(element: Element) -> str | None:
     return "role" if element.get("role") in boilerplate.NEGATIVE_ROLES else None
 
 
-def _is_article_line(block: Block) -> bool:
+def _is_article_line(block: TextBlock) -> bool:
     size = len(block.text)
     if block.tag in HEADINGS:
         return block.tag != "h1" and block.link_density < 0.5
@@ -201,7 +201,7 @@ def _is_article_line(block: Block) -> bool:
     return not (size < 60 and boilerplate.DATE_LINE.match(block.text))
 
 
-def _without_trailing_headings(blocks: list[Block]) -> list[Block]:
+def _without_trailing_headings(blocks: list[TextBlock]) -> list[TextBlock]:
     end = len(blocks)
     while end and blocks[end - 1].tag in HEADINGS:
         end -= 1
@@ -209,20 +209,22 @@ def _without_trailing_headings(blocks: list[Block]) -> list[Block]:
 
 
 def _lead_blocks(
-    blocks: Sequence[Block], inside: Sequence[Block], *, description: str
-) -> list[Block]:
+    blocks: Sequence[TextBlock], inside: Sequence[TextBlock], *, description: str
+) -> list[TextBlock]:
     """Return what stands between the headline and the body and introduces the article."""
     start = blocks.index(next((block for block in inside if block.weight), inside[0]))
     headline = max((i for i in range(start) if blocks[i].tag == "h1"), default=start)
-    known, summary = set(inside), folded(description)
+    known, summary = set(inside), normalize_letters(description)
     return [b for b in blocks[headline + 1 : start] if b not in known and _is_lead(b, summary)]
 
 
-def _is_lead(block: Block, summary: str) -> bool:
+def _is_lead(block: TextBlock, summary: str) -> bool:
     if len(block.text) not in _LEAD_SIZES or block.link_density > 0.3:
         return False
     names = " ".join(element.get("class") or "" for element in block.path[-2:])
-    return folded(block.text)[:40] in summary or bool(boilerplate.LEAD_CLASS.search(names))
+    return normalize_letters(block.text)[:40] in summary or bool(
+        boilerplate.LEAD_CLASS.search(names)
+    )
 
 
 def _column(path: Path, container: Element) -> Element:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from news_platform.articles.body import Body, extract_body
+from news_platform.articles.body import ArticleBody, extract_body
 from news_platform.articles.fallback import clean_text_of
-from news_platform.articles.metadata import read_metadata
+from news_platform.articles.metadata import parse_article_metadata
 from news_platform.html.decode import html_text
 from news_platform.html.document import parse_document
 from news_platform.html.links import absolute_link
@@ -67,7 +67,7 @@ def extract_article(html: str | bytes, url: str, charset: str | None = None) -> 
     root = parse_document(text)
     if root is None:
         return Article()
-    stated = read_metadata(root, url=url)
+    stated = parse_article_metadata(root, url=url)
     body = extract_body(root, description=stated.description)
     clean = clean_text_of(text, body.clean)
     return Article(
@@ -104,7 +104,7 @@ def _language(text: str, *, declared: str) -> str:
     return found.code if sure or not declared else declared
 
 
-def _out_links(body: Body, *, url: str) -> Iterator[str]:
+def _out_links(body: ArticleBody, *, url: str) -> Iterator[str]:
     own = urlsplit(url).hostname
     for target in body.links:
         link = absolute_link(url, target)

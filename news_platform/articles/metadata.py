@@ -15,7 +15,7 @@ from news_platform.articles.blocks import visible_text
 from news_platform.html import jsonld
 from news_platform.html.dates import parse_date, parse_shown_date
 from news_platform.html.jsonld import JsonObject
-from news_platform.text.normalize import folded, tidy
+from news_platform.text.normalize import normalize_letters, normalize_spaces
 
 _SEPARATOR = re.compile(r"\s+[|\-–—•»:·]+\s+|\s*[|｜：]\s*")
 _AUTHOR_SEPARATOR = re.compile(
@@ -50,7 +50,7 @@ _DATE_META = (
 
 
 @dataclass(frozen=True, slots=True)
-class Metadata:
+class ArticleMetadata:
     """What a page states about its article; empty where it states nothing."""
 
     title: str
@@ -64,11 +64,11 @@ class Metadata:
     declared_language: str
 
 
-def read_metadata(root: html.HtmlElement, *, url: str) -> Metadata:
+def parse_article_metadata(root: html.HtmlElement, *, url: str) -> ArticleMetadata:
     """Return what the page at `url` states."""
-    article, meta = jsonld.article_object(root), _Meta(root)
+    article, meta = jsonld.article_object(root), _MetaTags(root)
     description = meta.first("og:description", "description", "twitter:description")
-    return Metadata(
+    return ArticleMetadata(
         title=_title(root, article, meta, url=url),
         subtitle=jsonld.text(article, "alternativeHeadline") or description,
         description=" ".join((description, jsonld.text(article, "description"))).strip(),
@@ -81,13 +81,13 @@ def read_metadata(root: html.HtmlElement, *, url: str) -> Metadata:
     )
 
 
-class _Meta:
+class _MetaTags:
     """The meta elements of a page by lower-case name, in the order written."""
 
     def __init__(self, root: html.HtmlElement) -> None:
         self.values: dict[str, list[str]] = {}
         for element in root.iter("meta"):
-            content = tidy(element.get("content") or "")
+            content = normalize_spaces(element.get("content") or "")
             for key in ("property", "name", "itemprop"):
                 if content and element.get(key):
                     self.values.setdefault(element.get(key).strip().lower(), []).append(content)
@@ -102,17 +102,17 @@ class _Meta:
         return next(self.all(*names), "")
 
 
-def _title(root: html.HtmlElement, article: JsonObject, meta: _Meta, *, url: str) -> str:
+def _title(root: html.HtmlElement, article: JsonObject, meta: _MetaTags, *, url: str) -> str:
     headlines = [visible_text(h1) for h1 in root.iter("h1")]
     stated = [meta.first("og:title"), jsonld.text(article, "headline"), meta.first("twitter:title")]
     page_title = next((visible_text(title) for title in root.iter("title")), "")
-    site = {folded(name) for name in _site_names(article, meta, url=url)}
+    site = {normalize_letters(name) for name in _site_names(article, meta, url=url)}
     bare = [jsonld.text(article, "headline"), *headlines]
     chosen = next((text for text in (*stated, *headlines[:1], page_title) if text), "")
     return _without_site(chosen, site=site, bare=bare)
 
 
-def _site_names(article: JsonObject, meta: _Meta, *, url: str) -> Iterator[str]:
+def _site_names(article: JsonObject, meta: _MetaTags, *, url: str) -> Iterator[str]:
     host = (urlsplit(url).hostname or "").removeprefix("www.")
     yield from (meta.first("og:site_name"), meta.first("application-name"), host)
     yield host.partition(".")[0]
@@ -121,16 +121,16 @@ def _site_names(article: JsonObject, meta: _Meta, *, url: str) -> Iterator[str]:
 
 def _without_site(title: str, *, site: set[str], bare: Iterable[str]) -> str:
     """Return the title without the site's name behind a separator."""
-    known = {folded(text) for text in bare if text}
+    known = {normalize_letters(text) for text in bare if text}
     for cut in reversed(list(_SEPARATOR.finditer(title))):
         head, tail = title[: cut.start()], title[cut.end() :]
-        if head and (folded(head) in known or folded(tail) in site):
+        if head and (normalize_letters(head) in known or normalize_letters(tail) in site):
             return head
     return title
 
 
 def _authors(
-    root: html.HtmlElement, article: JsonObject, meta: _Meta, *, url: str
+    root: html.HtmlElement, article: JsonObject, meta: _MetaTags, *, url: str
 ) -> tuple[str, ...]:
     """Return the people named by the first source that names any, else the site if it is named."""
     sources = (
@@ -139,8 +139,8 @@ def _authors(
         _bylines(root),
     )
     named = [tuple(dict.fromkeys(n for v in source for n in _split_names(v))) for source in sources]
-    site = {folded(name) for name in _site_names(article, meta, url=url)}
-    people = (tuple(n for n in found if folded(n) not in site) for found in named)
+    site = {normalize_letters(name) for name in _site_names(article, meta, url=url)}
+    people = (tuple(n for n in found if normalize_letters(n) not in site) for found in named)
     return next((found for found in people if found), next((f for f in named if f), ()))
 
 
@@ -166,7 +166,7 @@ def _is_byline_class(name: str) -> bool:
     return re.search(r"(?:^|\s)(?:author|byline)(?:[_-]+(?:name|link))?(?:$|\s)", name) is not None
 
 
-def _published_at(root: html.HtmlElement, article: JsonObject, meta: _Meta) -> datetime | None:
+def _published_at(root: html.HtmlElement, article: JsonObject, meta: _MetaTags) -> datetime | None:
     stated = (
         jsonld.text(article, "datePublished"),
         *meta.all(*_DATE_META),
@@ -201,13 +201,13 @@ def _shown_date(headline: html.HtmlElement) -> Iterator[str]:
         yield from shown.values()
 
 
-def _tags(article: JsonObject, meta: _Meta) -> tuple[str, ...]:
+def _tags(article: JsonObject, meta: _MetaTags) -> tuple[str, ...]:
     listed = jsonld.names(article.get("keywords")) or list(
         meta.all("article:tag", "news_keywords", "keywords", "parsely-tags")
     )
     if len(listed) == 1:
         listed = listed[0].split(",")
-    return tuple(dict.fromkeys(tag for text in listed if (tag := tidy(text))))
+    return tuple(dict.fromkeys(tag for text in listed if (tag := normalize_spaces(text))))
 
 
 def _kind(article: JsonObject) -> str:

@@ -11,7 +11,7 @@ from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.warc import DroppedRecord, RecordInfo, WarcResponse
 from news_platform.html.decode import decode_html
 from news_platform.html.feed_autodiscovery import FeedLink, feed_links
-from news_platform.html.page_metadata import Stated, stated_facts
+from news_platform.html.page_metadata import PageMetadata, parse_page_metadata
 from news_platform.web.urls import reversed_domain, surt
 
 # The time of main-content extraction grows with the square of the nesting depth: 0.02 s at 1,000
@@ -34,7 +34,7 @@ class CrawledPage:
     confs: list[int]
     surt_uri: str
     host: str
-    stated: Stated
+    stated: PageMetadata
     feeds: tuple[FeedLink, ...]
 
 
@@ -62,7 +62,7 @@ def read_page(response: WarcResponse, options: CollectOptions) -> CrawledPage | 
         confs=[rank for _, rank in ranks],
         surt_uri=surt(response.record.uri),
         host=host,
-        stated=stated_facts(tree, html.utf8) if options.captures else Stated(),
+        stated=parse_page_metadata(tree, html.utf8) if options.captures else PageMetadata(),
         feeds=feed_links(tree) if options.feed_candidates else (),
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from lxml import html
 
-from news_platform.text.normalize import tidy
+from news_platform.text.normalize import normalize_spaces
 
 JsonObject = dict[str, Any]
 
@@ -83,7 +83,7 @@ def names(value: object) -> list[str]:
             str(value[part]) for part in ("givenName", "familyName") if value.get(part)
         )
         return names(whole)
-    return [tidy(unescape(value))] if isinstance(value, str) and value.strip() else []
+    return [normalize_spaces(unescape(value))] if isinstance(value, str) and value.strip() else []
 
 
 def text(thing: JsonObject, key: str) -> str:

@@ -31,7 +31,7 @@ _TEXT_LIMIT = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class PageMetadata:
     """Title, publication time (ISO 8601, zone as stated) and authors as the page states them."""
 
     title: str | None = None
@@ -39,16 +39,16 @@ class Stated:
     author: str | None = None
 
 
-def stated_facts(tree: HTMLTree, html: bytes) -> Stated:
+def parse_page_metadata(tree: HTMLTree, html: bytes) -> PageMetadata:
     """Return what JSON-LD states, and where it is silent what the meta elements and title state."""
     article = first_article_object(html)
     title = _text(article.get("headline"))
     published_at = _iso(article.get("datePublished"))
     author = _authors(article.get("author"))
     if title and published_at and author:
-        return Stated(title, published_at, author)
+        return PageMetadata(title, published_at, author)
     meta = _meta(tree)
-    return Stated(
+    return PageMetadata(
         title=title or _text(meta.get("og:title") or meta.get("twitter:title") or tree.title),
         published_at=published_at
         or next((iso for key in _DATE_KEYS if (iso := _iso(meta.get(key)))), None),

@@ -20,7 +20,7 @@ import feedparser
 from news_platform.errors import InputError
 from news_platform.html.dates import parse_date
 from news_platform.html.links import join_link
-from news_platform.text.normalize import tidy
+from news_platform.text.normalize import normalize_spaces
 
 _TAG = re.compile(r"<[a-zA-Z/!][^>]*>")
 # Some summaries hold the whole article; the beginning is enough to detect the language.
@@ -209,4 +209,4 @@ def plain(markup: Any) -> str:
     text = unescape(markup[:_MAX_MARKUP])
     if "<" in text:
         text = unescape(_TAG.sub(" ", text))
-    return tidy(text)
+    return normalize_spaces(text)

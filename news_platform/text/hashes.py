@@ -4,11 +4,11 @@ import hashlib
 import unicodedata
 
 
-def normalised_text(text: str) -> str:
+def normalize_text(text: str) -> str:
     """Return the text after NFKC and casefolding, with single blanks between its words."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def text_hash(text: str) -> str:
     """Return the SHA-256 of the normalised text in hex."""
-    return hashlib.sha256(normalised_text(text).encode("utf-8", "replace")).hexdigest()
+    return hashlib.sha256(normalize_text(text).encode("utf-8", "replace")).hexdigest()

@@ -7,11 +7,11 @@ _NOT_WORD = re.compile(r"[\W_]+")
 _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")
 
 
-def folded(text: str) -> str:
+def normalize_letters(text: str) -> str:
     """Return only the letters and digits of `text`, in lower case."""
     return _NOT_WORD.sub("", text).casefold()
 
 
-def tidy(text: str) -> str:
+def normalize_spaces(text: str) -> str:
     """Return `text` with single spaces and without invisible characters."""
     return " ".join((text if text.isascii() else _INVISIBLE.sub("", text)).split())

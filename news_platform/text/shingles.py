@@ -3,7 +3,7 @@
 import re
 from collections.abc import Set
 
-from news_platform.text.hashes import normalised_text
+from news_platform.text.hashes import normalize_text
 
 # Scripts written without blanks (Thai, Lao, Khmer, Myanmar, kana, Han) count one word a character.
 _UNSPACED = (
@@ -14,7 +14,7 @@ _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 
 def words(text: str) -> list[str]:
     """Return the words of the normalised text in order, without punctuation."""
-    return _WORD.findall(normalised_text(text))
+    return _WORD.findall(normalize_text(text))
 
 
 def shingles(text: str, size: int) -> frozenset[str]:

@@ -22,9 +22,9 @@ from yarl import URL
 
 from news_platform.errors import FetchError
 from news_platform.web.guard import BlockedAddress, checked_url, guarded_socket
-from news_platform.web.inflate import Body
-from news_platform.web.rate_limits import Gates
-from news_platform.web.resolver import Lookup, NameOptions, Names
+from news_platform.web.inflate import ResponseBody
+from news_platform.web.rate_limits import ConcurrencyLimits
+from news_platform.web.resolver import CachingResolver, Lookup, ResolverOptions
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
@@ -37,7 +37,7 @@ class Response:
     """What a server answered, after redirects.
 
     `headers` have lower-case names; `redirects` are the URLs that led to `final_url`, in order,
-    `hop_statuses` the redirect status each of them answered; `truncated` means that `body` stops
+    `redirect_statuses` the status that each of them answered; `truncated` means that `body` stops
     at the cap and more was to come; `elapsed_seconds` leaves out the waiting for our own limits.
     """
 
@@ -49,7 +49,7 @@ class Response:
     redirects: tuple[str, ...] = ()
     elapsed_seconds: float = 0.0
     truncated: bool = False
-    hop_statuses: tuple[int, ...] = ()
+    redirect_statuses: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class FetchOptions:
     max_redirects: int = 5
     max_crawl_delay_seconds: float = 30.0
     keepalive_seconds: float = 5.0
-    names: NameOptions = field(default_factory=NameOptions)
+    resolver: ResolverOptions = field(default_factory=ResolverOptions)
     host_map: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     measures_time: bool = True
 
@@ -106,7 +106,7 @@ class PoliteFetcher(Fetcher, Protocol):
         ...
 
 
-class _Got(NamedTuple):
+class _Received(NamedTuple):
     """One answer, a redirect or not."""
 
     status: int
@@ -146,15 +146,17 @@ class WebFetcher:
         self._lookup = lookup
         self._make_socket = make_socket
         self._trust = trust
-        self._hosts = Gates(options.per_host)
-        self._addresses = Gates(options.per_address)
+        self._hosts = ConcurrencyLimits(options.per_host)
+        self._addresses = ConcurrencyLimits(options.per_address)
         self._resources = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         options = self.options
-        self._names = Names(self._lookup, host_map=options.host_map, options=options.names)
+        self._resolver = CachingResolver(
+            self._lookup, host_map=options.host_map, options=options.resolver
+        )
         connector = aiohttp.TCPConnector(
-            resolver=self._names,
+            resolver=self._resolver,
             use_dns_cache=False,
             socket_factory=guarded_socket(options.host_map, make=self._make_socket),
             ssl=self._trust or True,
@@ -175,7 +177,7 @@ class WebFetcher:
             max_field_size=_MAX_HEADER_BYTES,
         )
         self._session = await self._resources.enter_async_context(session)
-        self._resources.push_async_callback(self._names.close)
+        self._resources.push_async_callback(self._resolver.close)
         return self
 
     async def __aexit__(
@@ -214,7 +216,7 @@ class WebFetcher:
                     headers=got.headers,
                     body=got.body,
                     redirects=tuple(hops),
-                    hop_statuses=tuple(statuses),
+                    redirect_statuses=tuple(statuses),
                     elapsed_seconds=self._elapsed_seconds(budget),
                     truncated=got.truncated,
                 )
@@ -239,14 +241,14 @@ class WebFetcher:
 
     async def _ask(
         self, target: URL, *, headers: Mapping[str, str], cap_bytes: int, budget: _Budget
-    ) -> _Got:
+    ) -> _Received:
         host = target.raw_host or ""
         async with self._hosts.enter(host):
             if host in self.options.host_map:
                 return await self._timed_get(
                     target, headers=headers, cap_bytes=cap_bytes, budget=budget
                 )
-            address = (await self._names.addresses(host))[0]
+            address = (await self._resolver.addresses(host))[0]
             async with self._addresses.enter(address):
                 return await self._timed_get(
                     target, headers=headers, cap_bytes=cap_bytes, budget=budget
@@ -254,7 +256,7 @@ class WebFetcher:
 
     async def _timed_get(
         self, target: URL, *, headers: Mapping[str, str], cap_bytes: int, budget: _Budget
-    ) -> _Got:
+    ) -> _Received:
         clock = asyncio.get_running_loop().time
         started = clock()
         try:
@@ -265,19 +267,19 @@ class WebFetcher:
         finally:
             budget.left_seconds -= clock() - started
 
-    async def _get(self, target: URL, *, headers: Mapping[str, str], cap_bytes: int) -> _Got:
+    async def _get(self, target: URL, *, headers: Mapping[str, str], cap_bytes: int) -> _Received:
         mapped = target.raw_host in self.options.host_map
         dialled = target.with_scheme("http") if mapped else target
         async with self._session.get(dialled, headers=headers, allow_redirects=False) as raw:
             named = _named(raw)
             if raw.status in _REDIRECTS:
-                return _Got(raw.status, named, b"", truncated=False)
-            body = Body(named.get("content-encoding", ""), cap_bytes=cap_bytes)
+                return _Received(raw.status, named, b"", truncated=False)
+            body = ResponseBody(named.get("content-encoding", ""), cap_bytes=cap_bytes)
             while not body.full and (piece := await raw.content.readany()):
                 body.feed(piece)
             if body.full:
                 raw.close()  # the rest is not worth the wire
-            return _Got(raw.status, named, body.finish(), body.full)
+            return _Received(raw.status, named, body.finish(), body.full)
 
 
 def _named(raw: aiohttp.ClientResponse) -> dict[str, str]:

@@ -13,14 +13,14 @@ _MAX_LAYERS = 3
 _NONE = frozenset({"", "identity", "none", "utf-8", "utf8", "binary", "8bit", "7bit"})
 
 
-class _Decoder(Protocol):
+class _BodyDecoder(Protocol):
     complete: bool
 
     def inflate(self, data: bytes, limit: int) -> bytes:
         """Return what the data gives, at most `limit` bytes (the rest may be dropped)."""
 
 
-class _Gzip:
+class _GzipDecoder:
     """Gzip of any number of members; a body that is no gzip at all passes as it is."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class _Gzip:
         return bytes(out)
 
 
-class _Deflate:
+class _DeflateDecoder:
     """Deflate with its zlib header, or without as many servers send it."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ def _has_zlib_header(data: bytes) -> bool:
     return data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
 
 
-class _Brotli:
+class _BrotliDecoder:
     def __init__(self) -> None:
         self._stream = brotli.Decompressor()
         self.complete = True
@@ -83,15 +83,15 @@ class _Brotli:
         return bytes(out[:limit])
 
 
-_DECODERS: dict[str, type[_Gzip] | type[_Deflate] | type[_Brotli]] = {
-    "gzip": _Gzip,
-    "x-gzip": _Gzip,
-    "deflate": _Deflate,
-    "br": _Brotli,
+_DECODERS: dict[str, type[_GzipDecoder] | type[_DeflateDecoder] | type[_BrotliDecoder]] = {
+    "gzip": _GzipDecoder,
+    "x-gzip": _GzipDecoder,
+    "deflate": _DeflateDecoder,
+    "br": _BrotliDecoder,
 }
 
 
-class Body:
+class ResponseBody:
     """The body so far: feed it what arrives, stop when it is full."""
 
     def __init__(self, encoding: str, *, cap_bytes: int) -> None:
@@ -121,7 +121,7 @@ class Body:
         return bytes(self._bytes[: self._cap])
 
 
-def _decoders(encoding: str) -> list[_Decoder]:
+def _decoders(encoding: str) -> list[_BodyDecoder]:
     names = [name.strip().lower() for name in encoding.split(",")]
     names = [name for name in names if name not in _NONE]
     unknown = [name for name in names if name not in _DECODERS]

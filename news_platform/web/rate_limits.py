@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class _Gate:
+class _Limit:
     slots: asyncio.Semaphore
     users: int = 0
     delay_seconds: float = 0.0
@@ -22,12 +22,12 @@ class _Gate:
             self.next_at = clock() + self.delay_seconds
 
 
-class Gates:
+class ConcurrencyLimits:
     """One gate a name, opened on first use and dropped when nobody stands at it."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._gates: dict[str, _Gate] = {}
+        self._gates: dict[str, _Limit] = {}
 
     def __len__(self) -> int:
         return len(self._gates)
@@ -38,30 +38,30 @@ class Gates:
         gate.delay_seconds = seconds
         gate.next_at = asyncio.get_running_loop().time() + seconds
 
-    def enter(self, name: str) -> "_Visit":
+    def enter(self, name: str) -> "_HeldSlot":
         """Return a context that waits for a free slot and the name's delay, then holds the slot."""
-        return _Visit(self, name)
+        return _HeldSlot(self, name)
 
-    def leave(self, name: str, gate: _Gate) -> None:
+    def leave(self, name: str, gate: _Limit) -> None:
         """Forget a gate that nobody needs any more."""
         gate.users -= 1
         if not gate.users and not gate.delay_seconds:
             self._gates.pop(name, None)
 
-    def gate(self, name: str) -> _Gate:
+    def gate(self, name: str) -> _Limit:
         """Return the gate of a name, opened on first use."""
         gate = self._gates.get(name)
         if gate is None:
-            gate = self._gates[name] = _Gate(asyncio.Semaphore(self._limit))
+            gate = self._gates[name] = _Limit(asyncio.Semaphore(self._limit))
         return gate
 
 
-class _Visit:
+class _HeldSlot:
     """One request's way through a gate; a class because a generator costs three times as much."""
 
     __slots__ = ("_gate", "_gates", "_name")
 
-    def __init__(self, gates: Gates, name: str) -> None:
+    def __init__(self, gates: ConcurrencyLimits, name: str) -> None:
         self._gates = gates
         self._name = name
         self._gate = gates.gate(name)

@@ -5,6 +5,6 @@ from news_platform.web.fetch import Response
 _PERMANENT = frozenset((301, 308))
 
 
-def is_moved_for_good(answer: Response) -> bool:
+def is_permanent_redirect(answer: Response) -> bool:
     """Tell whether every hop to the final address was permanent, and there was one."""
-    return bool(answer.hop_statuses) and _PERMANENT.issuperset(answer.hop_statuses)
+    return bool(answer.redirect_statuses) and _PERMANENT.issuperset(answer.redirect_statuses)

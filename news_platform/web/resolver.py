@@ -21,7 +21,7 @@ _MAX_REMEMBERED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class NameOptions:
+class ResolverOptions:
     """How long answers are remembered and lookups may take."""
 
     ttl_seconds: float = 300.0
@@ -35,24 +35,24 @@ class NameOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _LookupResult:
     addresses: tuple[str, ...]
     expires_at: float
     reason: str = ""
     problem: str = ""
 
 
-class Names(AbstractResolver):
+class CachingResolver(AbstractResolver):
     """The resolver of one fetcher; mapped hosts lead where the map says."""
 
     def __init__(
-        self, lookup: Lookup, *, host_map: Mapping[str, tuple[str, int]], options: NameOptions
+        self, lookup: Lookup, *, host_map: Mapping[str, tuple[str, int]], options: ResolverOptions
     ) -> None:
         self._lookup = lookup
         self._host_map = host_map
         self._options = options
-        self._answers: dict[str, _Answer] = {}
-        self._pending: dict[str, asyncio.Task[_Answer]] = {}
+        self._answers: dict[str, _LookupResult] = {}
+        self._pending: dict[str, asyncio.Task[_LookupResult]] = {}
         self._is_alive = not options.control_name
         # Not the loop's own pool: its few threads would all wait for dead name servers.
         self._threads = ThreadPoolExecutor(options.threads, thread_name_prefix="names")
@@ -83,14 +83,14 @@ class Names(AbstractResolver):
         """Stop asking; threads that still wait for a name server end on their own."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _ask_once(self, host: str) -> _Answer:
+    async def _ask_once(self, host: str) -> _LookupResult:
         task = self._pending.get(host)
         if task is None:
             task = self._pending[host] = asyncio.create_task(self._ask(host))
             task.add_done_callback(lambda _: self._pending.pop(host, None))
         return await asyncio.shield(task)
 
-    async def _ask(self, host: str) -> _Answer:
+    async def _ask(self, host: str) -> _LookupResult:
         loop = asyncio.get_running_loop()
         answer = await self._judged(host, loop)
         if len(self._answers) >= _MAX_REMEMBERED:
@@ -98,20 +98,24 @@ class Names(AbstractResolver):
         self._answers[host] = answer
         return answer
 
-    async def _judged(self, host: str, loop: asyncio.AbstractEventLoop) -> _Answer:
+    async def _judged(self, host: str, loop: asyncio.AbstractEventLoop) -> _LookupResult:
         forget_at = loop.time() + self._options.negative_ttl_seconds
         try:
             found = await self._found(host, loop)
         except socket.gaierror as error:
             missing = error.errno in _NO_SUCH_NAME and await self._knows_names(loop)
             reason = "nxdomain" if missing else "dns"
-            return _Answer((), forget_at, reason, error.strerror or str(error))
+            return _LookupResult((), forget_at, reason, error.strerror or str(error))
         except (TimeoutError, UnicodeError) as error:
-            return _Answer((), forget_at, "dns", str(error) or "the name server does not answer")
+            return _LookupResult(
+                (), forget_at, "dns", str(error) or "the name server does not answer"
+            )
         public = tuple(address for address in found if is_public(address))
         if not public:
-            return _Answer((), forget_at, "blocked_address", f"no public address in {list(found)}")
-        return _Answer(public, loop.time() + self._options.ttl_seconds)
+            return _LookupResult(
+                (), forget_at, "blocked_address", f"no public address in {list(found)}"
+            )
+        return _LookupResult(public, loop.time() + self._options.ttl_seconds)
 
     async def _found(self, host: str, loop: asyncio.AbstractEventLoop) -> Sequence[str]:
         if is_address(host):

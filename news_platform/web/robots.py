@@ -45,7 +45,7 @@ _EVERYTHING = frozenset({"/", "*", "/*"})
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RobotsRule:
     """One allow or disallow line; the pattern is percent-encoded as URLs are."""
 
     allow: bool
@@ -57,16 +57,16 @@ class Rule:
             return len(self.pattern)
         folder, slash, page = self.pattern.rpartition("/")
         if self.allow and slash and page.startswith("index.htm"):
-            return Rule(True, f"{folder}/$").priority(path)
+            return RobotsRule(True, f"{folder}/$").priority(path)
         return -1
 
 
 @dataclass(slots=True)
-class Group:
+class RobotsGroup:
     """The agents named together (lower case) and the rules they share; `*` is everyone."""
 
     agents: set[str] = field(default_factory=set)
-    rules: list[Rule] = field(default_factory=list)
+    rules: list[RobotsRule] = field(default_factory=list)
     crawl_delay: float | None = None
 
 
@@ -101,10 +101,10 @@ class Robots:
 
     __slots__ = ("_everyone", "_named", "groups", "sitemaps")
 
-    def __init__(self, groups: Iterable[Group], sitemaps: Iterable[str] = ()) -> None:
+    def __init__(self, groups: Iterable[RobotsGroup], sitemaps: Iterable[str] = ()) -> None:
         self.groups = tuple(groups)
         self.sitemaps = tuple(dict.fromkeys(sitemaps))
-        self._named: dict[str, list[Group]] = {}
+        self._named: dict[str, list[RobotsGroup]] = {}
         for group in self.groups:
             for agent in group.agents:
                 self._named.setdefault(agent, []).append(group)
@@ -113,13 +113,13 @@ class Robots:
     @classmethod
     def parse(cls, body: bytes) -> Self:
         """Read a robots.txt; what is no rule is passed over, what lies past the cap is not read."""
-        groups: list[Group] = []
+        groups: list[RobotsGroup] = []
         sitemaps: list[str] = []
         open_group = False  # whether agents still join the last group
         for key, value in _lines(body):
             if key == "user-agent":
                 if not open_group:
-                    groups.append(Group())
+                    groups.append(RobotsGroup())
                     open_group = True
                 groups[-1].agents |= _agents(value)
             elif key == "sitemap":
@@ -127,7 +127,7 @@ class Robots:
             elif groups and key == "crawl-delay":
                 groups[-1].crawl_delay = _seconds(value, groups[-1].crawl_delay)
             elif groups and key in ("allow", "disallow"):
-                groups[-1].rules.append(Rule(key == "allow", _escaped(value)))
+                groups[-1].rules.append(RobotsRule(key == "allow", _escaped(value)))
                 open_group = False
         return cls(groups, filter(None, sitemaps))
 
@@ -141,7 +141,7 @@ class Robots:
             return cls.parse(body)
         if status is not None and 300 <= status < 500 and status != 429:
             return cls(())
-        return cls([Group({"*"}, [Rule(False, "/")])])
+        return cls([RobotsGroup({"*"}, [RobotsRule(False, "/")])])
 
     def allows(self, user_agent: str, url: str) -> bool:
         """Say whether an agent may fetch a URL (percent-encoded); no matching group means yes.
@@ -172,7 +172,7 @@ class Robots:
         )
         return AiStance(_policy(self._everyone), tuple(own))
 
-    def _groups_of(self, user_agent: str) -> list[Group]:
+    def _groups_of(self, user_agent: str) -> list[RobotsGroup]:
         product = _PRODUCT.match(user_agent)
         own = self._named.get(product.group(1).lower()) if product else None
         return own or self._everyone
@@ -280,7 +280,7 @@ def _matches(path: str, pattern: str) -> bool:
     return path.find(rest[-1], at) >= 0
 
 
-def _policy(groups: list[Group]) -> Policy:
+def _policy(groups: list[RobotsGroup]) -> Policy:
     """Sum up what groups allow: everything, nothing, or something in between."""
     if not groups:
         return "unspecified"

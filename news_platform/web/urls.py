@@ -49,7 +49,7 @@ _PATH_SAFE = "%/:@!$&'()*+,;=~"
 _QUERY_SAFE = _PATH_SAFE + "?[]"
 
 
-class _Parts(NamedTuple):
+class _UrlParts(NamedTuple):
     scheme: str
     authority: str
     path: str
@@ -150,11 +150,11 @@ def _clean(url: str) -> str:
     return _LINE_BREAKS.sub("", url.strip(_BLANKS))
 
 
-def _split(text: str) -> _Parts:
+def _split(text: str) -> _UrlParts:
     match = _URL.match(text)
     assert match is not None  # every group is optional, so any text matches
     web_scheme, other_scheme, authority, path, query, fragment = match.groups("")
-    return _Parts((web_scheme or other_scheme).lower(), authority, path, query, fragment)
+    return _UrlParts((web_scheme or other_scheme).lower(), authority, path, query, fragment)
 
 
 def _scheme_of_bare(text: str, authority: str) -> str:

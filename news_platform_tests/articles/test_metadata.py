@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from news_platform.articles.metadata import Metadata, read_metadata
+from news_platform.articles.metadata import ArticleMetadata, parse_article_metadata
 from news_platform.html.document import parse_document
 from news_platform.html.jsonld import article_object, names
 
 URL = "https://www.post.example/a"
 
 
-def read(head: str, body: str = "", url: str = URL) -> Metadata:
+def read(head: str, body: str = "", url: str = URL) -> ArticleMetadata:
     root = parse_document(f"<html><head>{head}</head><body>{body}</body></html>")
     assert root is not None
-    return read_metadata(root, url=url)
+    return parse_article_metadata(root, url=url)
 
 
 def ld(**facts: Any) -> str:

@@ -17,12 +17,12 @@ from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.storage.objects.store import open_store
 from news_platform.storage.sql.engine import open_engine
 from news_platform.web.fetch import FetchOptions
-from news_platform.web.resolver import NameOptions
+from news_platform.web.resolver import ResolverOptions
 
 BATCH = PartitionInfo.of("de", "media", "2025-11-01")
 OPTIONS = SurveyOptions(concurrency=32, max_tries=2, retry_seconds=0.05)
 WEB = FetchOptions(
-    total_timeout_seconds=3, read_timeout_seconds=2, names=NameOptions(control_name="")
+    total_timeout_seconds=3, read_timeout_seconds=2, resolver=ResolverOptions(control_name="")
 )
 
 

@@ -6,11 +6,11 @@ import pytest
 from resiliparse.parse.html import HTMLTree
 
 from news_platform.html.feed_autodiscovery import FeedLink, feed_links
-from news_platform.html.page_metadata import Stated, stated_facts
+from news_platform.html.page_metadata import PageMetadata, parse_page_metadata
 
 
-def _stated(html: str) -> Stated:
-    return stated_facts(HTMLTree.parse(html), html.encode())
+def _stated(html: str) -> PageMetadata:
+    return parse_page_metadata(HTMLTree.parse(html), html.encode())
 
 
 def _ld(document: object) -> str:
@@ -23,7 +23,7 @@ ARTICLE = {
     "datePublished": "2025-11-01T08:00:00+01:00",
     "author": [{"@type": "Person", "name": "Ada  Moss"}, {"name": "Bo Lind"}],
 }
-EXPECTED = Stated("Bridge opens & closes", "2025-11-01T08:00:00+01:00", "Ada Moss, Bo Lind")
+EXPECTED = PageMetadata("Bridge opens & closes", "2025-11-01T08:00:00+01:00", "Ada Moss, Bo Lind")
 
 
 @pytest.mark.parametrize(
@@ -52,12 +52,12 @@ def test_open_graph_speaks_where_json_ld_is_silent() -> None:
         '<meta property="article:published_time" content="2025-11-01T08:00:00Z">'
         '<meta name="author" content="Ada Moss">'
     )
-    expected = Stated("Bridge", "2025-11-01T08:00:00+00:00", "Ada Moss")
+    expected = PageMetadata("Bridge", "2025-11-01T08:00:00+00:00", "Ada Moss")
     assert _stated(f"<html><head>{head}</head></html>") == expected
 
 
 def test_the_title_element_is_the_last_resort() -> None:
-    assert _stated("<title> Bridge\n opens </title>") == Stated("Bridge opens", None, None)
+    assert _stated("<title> Bridge\n opens </title>") == PageMetadata("Bridge opens", None, None)
 
 
 @pytest.mark.parametrize("date", ["yesterday", "", "2025-99-01", "01.11.2025"])
@@ -77,12 +77,12 @@ def test_the_address_of_a_profile_is_no_author() -> None:
     ["", "<p>x", _ld({"@type": 7, "headline": 3, "author": {"name": ["x"]}}), _ld("x"), "<script"],
 )
 def test_odd_pages_state_nothing(html: str) -> None:
-    assert _stated(html) == Stated(None, None, None)
+    assert _stated(html) == PageMetadata(None, None, None)
 
 
 def test_deeply_nested_json_does_not_break_the_page() -> None:
     html = f'<script type="application/ld+json">{"[" * 20000}"headline"</script>'
-    assert _stated(html) == Stated(None, None, None)
+    assert _stated(html) == PageMetadata(None, None, None)
 
 
 def test_feeds_are_links_of_a_feed_type_in_the_head() -> None:

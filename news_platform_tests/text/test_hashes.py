@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from news_platform.text.hashes import normalised_text, text_hash
+from news_platform.text.hashes import normalize_text, text_hash
 
 SAME = {
     "case": "THE Vote Passed.",
@@ -16,7 +16,7 @@ SAME = {
 
 @pytest.mark.parametrize("text", SAME.values(), ids=SAME.keys())
 def test_texts_that_differ_only_in_form_share_a_hash(text: str) -> None:
-    assert normalised_text(text) == "the vote passed."
+    assert normalize_text(text) == "the vote passed."
     assert text_hash(text) == hashlib.sha256(b"the vote passed.").hexdigest()
 
 
@@ -26,7 +26,7 @@ def test_texts_that_differ_in_words_or_punctuation_do_not(text: str) -> None:
 
 
 def test_casefolding_reaches_beyond_lower_case() -> None:
-    assert normalised_text("Straße ΣΊΣΥΦΟΣ ﬁn") == "strasse σίσυφοσ fin"
+    assert normalize_text("Straße ΣΊΣΥΦΟΣ ﬁn") == "strasse σίσυφοσ fin"
 
 
 def test_a_broken_character_is_hashed_all_the_same() -> None:

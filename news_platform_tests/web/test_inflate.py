@@ -7,7 +7,7 @@ import brotli  # type: ignore[import-untyped]  # ships no types
 import pytest
 
 from news_platform.errors import FetchError
-from news_platform.web.inflate import Body
+from news_platform.web.inflate import ResponseBody
 
 TEXT = b"hello world " * 50
 ENCODED = {
@@ -22,7 +22,7 @@ ENCODED = {
 @pytest.mark.parametrize("size", [1, 2, 3, 1000])
 @pytest.mark.parametrize("encoding", ENCODED)
 def test_a_body_is_the_same_in_pieces_of_any_size(encoding: str, size: int) -> None:
-    body, sent = Body(encoding, cap_bytes=10_000), ENCODED[encoding]
+    body, sent = ResponseBody(encoding, cap_bytes=10_000), ENCODED[encoding]
     for start in range(0, len(sent), size):
         body.feed(sent[start : start + size])
     assert body.finish() == TEXT
@@ -30,7 +30,7 @@ def test_a_body_is_the_same_in_pieces_of_any_size(encoding: str, size: int) -> N
 
 @pytest.mark.parametrize("encoding", ENCODED)
 def test_a_body_that_ends_after_its_first_byte_is_incomplete(encoding: str) -> None:
-    body = Body(encoding, cap_bytes=10_000)
+    body = ResponseBody(encoding, cap_bytes=10_000)
     body.feed(ENCODED[encoding][:1])
     with pytest.raises(FetchError) as caught:
         body.finish()
@@ -39,4 +39,4 @@ def test_a_body_that_ends_after_its_first_byte_is_incomplete(encoding: str) -> N
 
 @pytest.mark.parametrize("encoding", ENCODED)
 def test_a_body_that_never_begins_is_empty(encoding: str) -> None:
-    assert Body(encoding, cap_bytes=10).finish() == b""
+    assert ResponseBody(encoding, cap_bytes=10).finish() == b""

@@ -5,12 +5,12 @@ from itertools import pairwise
 
 import pytest
 
-from news_platform.web.rate_limits import Gates
+from news_platform.web.rate_limits import ConcurrencyLimits
 
 
 def test_no_more_than_the_limit_are_inside_and_idle_gates_are_dropped() -> None:
     async def go() -> tuple[int, int]:
-        gates, inside, most = Gates(3), 0, 0
+        gates, inside, most = ConcurrencyLimits(3), 0, 0
 
         async def visit() -> None:
             nonlocal inside, most
@@ -28,7 +28,7 @@ def test_no_more_than_the_limit_are_inside_and_idle_gates_are_dropped() -> None:
 
 def test_a_visitor_who_is_cancelled_or_fails_gives_the_slot_back() -> None:
     async def go() -> int:
-        gates = Gates(1)
+        gates = ConcurrencyLimits(1)
         holder = asyncio.create_task(_hold(gates))
         await asyncio.sleep(0)
         waiter = asyncio.create_task(_hold(gates))
@@ -45,14 +45,14 @@ def test_a_visitor_who_is_cancelled_or_fails_gives_the_slot_back() -> None:
     assert asyncio.run(go()) == 1
 
 
-async def _hold(gates: Gates) -> None:
+async def _hold(gates: ConcurrencyLimits) -> None:
     async with gates.enter("a"):
         await asyncio.sleep(60)
 
 
 def test_a_delay_spaces_the_starts_of_one_name_only() -> None:
     async def go() -> tuple[list[float], float]:
-        gates, starts = Gates(5), []
+        gates, starts = ConcurrencyLimits(5), []
         clock = asyncio.get_running_loop().time
         gates.set_delay("a", 0.05)
         began = clock()

@@ -1,4 +1,4 @@
-"""Names to addresses: one question at a time, answers and failures remembered."""
+"""Host names to addresses: one question at a time, answers and failures remembered."""
 
 import asyncio
 import socket
@@ -10,9 +10,11 @@ from typing import TypeVar
 import pytest
 
 from news_platform.errors import FetchError
-from news_platform.web.resolver import NameOptions, Names
+from news_platform.web.resolver import CachingResolver, ResolverOptions
 
-OPTIONS = NameOptions(ttl_seconds=60, negative_ttl_seconds=0.2, timeout_seconds=1, control_name="")
+OPTIONS = ResolverOptions(
+    ttl_seconds=60, negative_ttl_seconds=0.2, timeout_seconds=1, control_name=""
+)
 T = TypeVar("T")
 NO_SUCH_NAME = socket.gaierror(socket.EAI_NONAME, "no such name")
 
@@ -35,28 +37,32 @@ class Phonebook:
 
 
 def run(
-    lookup: Phonebook, ask: Callable[[Names], Awaitable[T]], options: NameOptions = OPTIONS
+    lookup: Phonebook,
+    ask: Callable[[CachingResolver], Awaitable[T]],
+    options: ResolverOptions = OPTIONS,
 ) -> T:
     async def go() -> T:
-        names = Names(lookup, host_map={"a.example": ("127.0.0.1", 4321)}, options=options)
+        resolver = CachingResolver(
+            lookup, host_map={"a.example": ("127.0.0.1", 4321)}, options=options
+        )
         try:
-            return await ask(names)
+            return await ask(resolver)
         finally:
-            await names.close()
+            await resolver.close()
 
     return asyncio.run(go())
 
 
-def reason(lookup: Phonebook, options: NameOptions = OPTIONS) -> str:
+def reason(lookup: Phonebook, options: ResolverOptions = OPTIONS) -> str:
     with pytest.raises(FetchError) as caught:
-        run(lookup, lambda names: names.addresses("a.test"), options)
+        run(lookup, lambda resolver: resolver.addresses("a.test"), options)
     assert caught.value.thing == "a.test"
     return caught.value.reason
 
 
 def test_many_askers_share_one_lookup() -> None:
-    async def ask(names: Names) -> list[tuple[str, ...]]:
-        return await asyncio.gather(*(names.addresses("a.test") for _ in range(50)))
+    async def ask(resolver: CachingResolver) -> list[tuple[str, ...]]:
+        return await asyncio.gather(*(resolver.addresses("a.test") for _ in range(50)))
 
     book = Phonebook(["8.8.8.8", "8.8.4.4"], slow_seconds=0.05)
     assert set(run(book, ask)) == {("8.8.8.8", "8.8.4.4")}
@@ -64,9 +70,9 @@ def test_many_askers_share_one_lookup() -> None:
 
 
 def test_an_asker_who_gives_up_does_not_spoil_the_answer_for_the_others() -> None:
-    async def ask(names: Names) -> tuple[str, ...]:
-        hasty = asyncio.create_task(names.addresses("a.test"))
-        patient = asyncio.create_task(names.addresses("a.test"))
+    async def ask(resolver: CachingResolver) -> tuple[str, ...]:
+        hasty = asyncio.create_task(resolver.addresses("a.test"))
+        patient = asyncio.create_task(resolver.addresses("a.test"))
         await asyncio.sleep(0.01)
         hasty.cancel()
         return await patient
@@ -76,7 +82,7 @@ def test_an_asker_who_gives_up_does_not_spoil_the_answer_for_the_others() -> Non
 
 def test_private_addresses_are_left_out_of_a_mixed_answer() -> None:
     book = Phonebook(["10.0.0.1", "8.8.8.8", "::1"])
-    assert run(book, lambda names: names.addresses("a.test")) == ("8.8.8.8",)
+    assert run(book, lambda resolver: resolver.addresses("a.test")) == ("8.8.8.8",)
 
 
 @pytest.mark.parametrize(
@@ -99,13 +105,13 @@ def test_a_name_server_that_does_not_answer_is_given_up() -> None:
 
 
 def test_a_failure_is_remembered_for_a_while_and_then_asked_again() -> None:
-    async def ask(names: Names) -> int:
+    async def ask(resolver: CachingResolver) -> int:
         for _ in range(5):
             with pytest.raises(FetchError):
-                await names.addresses("a.test")
+                await resolver.addresses("a.test")
         asked = book.asked
         await asyncio.sleep(OPTIONS.negative_ttl_seconds + 0.05)
-        assert await names.addresses("a.test") == ("8.8.8.8",)
+        assert await resolver.addresses("a.test") == ("8.8.8.8",)
         return asked
 
     book = Phonebook(NO_SUCH_NAME, ["8.8.8.8"])
@@ -114,9 +120,9 @@ def test_a_failure_is_remembered_for_a_while_and_then_asked_again() -> None:
 
 
 def test_an_answer_is_asked_again_when_its_time_is_over() -> None:
-    async def ask(names: Names) -> None:
-        await names.addresses("a.test")
-        await names.addresses("a.test")
+    async def ask(resolver: CachingResolver) -> None:
+        await resolver.addresses("a.test")
+        await resolver.addresses("a.test")
 
     book = Phonebook(["8.8.8.8"])
     run(book, ask, replace(OPTIONS, ttl_seconds=0))
@@ -124,12 +130,12 @@ def test_an_answer_is_asked_again_when_its_time_is_over() -> None:
 
 
 def test_a_mapped_host_keeps_its_name_and_changes_its_place() -> None:
-    [found] = run(Phonebook(), lambda names: names.resolve("a.example", 80))
+    [found] = run(Phonebook(), lambda resolver: resolver.resolve("a.example", 80))
     assert (found["hostname"], found["host"], found["port"]) == ("a.example", "127.0.0.1", 4321)
 
 
 def test_an_ipv6_answer_keeps_its_family() -> None:
-    [found] = run(Phonebook(["2606:4700::1111"]), lambda names: names.resolve("a.test", 443))
+    [found] = run(Phonebook(["2606:4700::1111"]), lambda resolver: resolver.resolve("a.test", 443))
     assert (found["family"], found["port"]) == (socket.AF_INET6, 443)
 
 

@@ -21,7 +21,7 @@ from news_platform.rss.options import DiscoveryOptions
 from news_platform.rss.polling import poll_schedule
 from news_platform.text.language import detect
 from news_platform.web.fetch import Fetcher, Response
-from news_platform.web.redirects import is_moved_for_good
+from news_platform.web.redirects import is_permanent_redirect
 from news_platform.web.urls import canonical_url
 
 # Detection is right 99.8 % of the time from here on.
@@ -139,7 +139,7 @@ async def _evaluate(
     if response.status != 200:
         return FeedVerdict(url, url, "unreachable", f"status {response.status}")
     # A feed found by a link or a permanent redirect is registered under its own URL.
-    feed_url = response.final_url if is_moved_for_good(response) else response.url
+    feed_url = response.final_url if is_permanent_redirect(response) else response.url
     fetched = (response.body, response.headers.get("content-type", ""), response.final_url)
     parsed = await asyncio.wrap_future(pool.submit(fetched))
     if not isinstance(parsed, Done):

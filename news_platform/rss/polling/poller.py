@@ -28,7 +28,7 @@ from news_platform.rss.ledger.transactions import LedgerTransaction, note_metric
 from news_platform.rss.options import PollOptions
 from news_platform.rss.polling import poll_schedule
 from news_platform.web.fetch import Fetcher, Response
-from news_platform.web.redirects import is_moved_for_good
+from news_platform.web.redirects import is_permanent_redirect
 from news_platform.web.retry_after import requested_wait_seconds
 from news_platform.web.urls import canonical_url
 
@@ -288,7 +288,7 @@ def _alive(
 
 def _moved_to(feed: FeedRow, response: Response) -> str:
     """Return the new URL if every redirect to it was permanent, else ''."""
-    moved = is_moved_for_good(response) and response.final_url != feed.feed_url
+    moved = is_permanent_redirect(response) and response.final_url != feed.feed_url
     return response.final_url if moved else ""
 
 

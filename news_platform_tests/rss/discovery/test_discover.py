@@ -141,7 +141,7 @@ def test_a_feed_that_moved_for_good_is_registered_where_it_is_now(
     sqlite_ledger: sa.Engine, parse_pool: Pool
 ) -> None:
     new = "https://post.example/new.xml"
-    moved = Response(FEED, new, 200, {}, FRESH, redirects=(FEED,), hop_statuses=(301,))
+    moved = Response(FEED, new, 200, {}, FRESH, redirects=(FEED,), redirect_statuses=(301,))
     assert discover(sqlite_ledger, parse_pool, {FEED: moved}).added == 1
     assert feed_urls(sqlite_ledger) == [(new, "The Test Post")]
     assert discover(sqlite_ledger, parse_pool, {}, FEED).known == 1
@@ -174,7 +174,7 @@ def test_a_feed_that_moved_to_another_spelling_of_itself_is_taken(
     sqlite_ledger: sa.Engine, parse_pool: Pool
 ) -> None:
     spelled = f"{FEED}?utm_source=x"
-    moved = Response(spelled, FEED, 200, {}, FRESH, redirects=(spelled,), hop_statuses=(301,))
+    moved = Response(spelled, FEED, 200, {}, FRESH, redirects=(spelled,), redirect_statuses=(301,))
     discover(sqlite_ledger, parse_pool, {spelled: moved})
     row = read_feed(sqlite_ledger, FEED)
     assert row is not None and row.status == "active"

@@ -404,4 +404,4 @@ def test_paused_and_rejected_feeds_are_left_alone(
 
 def _moved(url: str, final_url: str, *, statuses: tuple[int, ...]) -> Response:
     body = rss(items(["a"], newest=NOW))
-    return Response(url, final_url, 200, {}, body, redirects=(url,), hop_statuses=statuses)
+    return Response(url, final_url, 200, {}, body, redirects=(url,), redirect_statuses=statuses)

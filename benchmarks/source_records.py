@@ -17,7 +17,7 @@ from resiliparse.extract.html2text import extract_plain_text
 import news_platform.source_records.worker  # noqa: F401 - makes this process what a worker is
 from news_platform.html.decode import decode_html
 from news_platform.settings import load_settings
-from news_platform.source_records.dom import parse_html
+from news_platform.source_records.html_events import parse_html
 from news_platform.source_records.options import SegmentOptions
 from news_platform.source_records.segment import segment_page
 

@@ -6,10 +6,46 @@ from functools import lru_cache
 from itertools import groupby
 
 from news_platform.source_records import blocks as kinds
-from news_platform.source_records.blocks import ATTACHED, BlockDecision, iter_kept
+from news_platform.source_records.blocks import ATTACHED, BlockDecision, WalkedPage, iter_kept
+from news_platform.source_records.boilerplate import boilerplate_reasons
 from news_platform.source_records.duplicates import SeenTexts
 from news_platform.source_records.languages import detect_languages
 from news_platform.source_records.options import SegmentOptions
+from news_platform.source_records.sections import HeadingPath, compile_section_rules
+
+
+def decide_blocks(
+    page: WalkedPage, options: SegmentOptions, *, declared: str | None
+) -> list[BlockDecision]:
+    """Decide about every block: structure, section rules, length, language, repetition."""
+    reasons = boilerplate_reasons(page, options.boilerplate)
+    decisions = [
+        BlockDecision(block, order, reason)
+        for order, (block, reason) in enumerate(zip(page.blocks, reasons, strict=True))
+    ]
+    if options.tables == "structure":
+        merge_tables(decisions)
+    _apply_sections(decisions, options)
+    drop_by_length(decisions, options)
+    drop_by_language(decisions, options, declared=declared)
+    drop_repeated(decisions, options)
+    if options.headings == "attach":
+        attach_headings(decisions)
+    return decisions
+
+
+def _apply_sections(decisions: list[BlockDecision], options: SegmentOptions) -> None:
+    """Give every block its heading path, and drop what only leads elsewhere."""
+    rules, path = compile_section_rules(options.sections), HeadingPath()
+    below: int | None = None
+    for decision in iter_kept(decisions):
+        block = decision.block
+        if block.level:
+            path.enter(block)
+            if below is None or block.level <= below:
+                below = block.level if rules.drops_section(block) else None
+        decision.section = path.section
+        decision.reason = "dropped_section" if below is not None else rules.reason(block)
 
 
 def drop_by_length(decisions: Sequence[BlockDecision], options: SegmentOptions) -> None:

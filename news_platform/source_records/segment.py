@@ -9,18 +9,10 @@ from news_platform.datasets.source_records import Meta, Provenance, SourceRecord
 from news_platform.errors import InputError
 from news_platform.html.decode import DecodedPage, decode_html, html_text
 from news_platform.source_records.blocks import BlockDecision, WalkedPage, iter_kept
-from news_platform.source_records.boilerplate import boilerplate_reasons
-from news_platform.source_records.decisions import (
-    attach_headings,
-    drop_by_language,
-    drop_by_length,
-    drop_repeated,
-    merge_tables,
-)
-from news_platform.source_records.dom import parse_html
+from news_platform.source_records.decisions import decide_blocks
+from news_platform.source_records.html_events import parse_html
 from news_platform.source_records.markdown import is_markup, read_markdown
 from news_platform.source_records.options import SegmentOptions
-from news_platform.source_records.sections import HeadingPath, compile_section_rules
 from news_platform.source_records.walk import walk
 
 # The largest real pages have some thousands; more could not be judged within seconds.
@@ -86,40 +78,6 @@ def failed(page: SourcePage, error: str) -> SegmentedPage:
     meta = Meta(charset=page.charset, snapshot=page.snapshot, error=error)
     record = SourceRecord("", Provenance(page.institution, page.url, None, page.fetched_at), meta)
     return SegmentedPage(page, (), (record,), error)
-
-
-def decide_blocks(
-    page: WalkedPage, options: SegmentOptions, *, declared: str | None
-) -> list[BlockDecision]:
-    """Decide about every block: structure, section rules, length, language, repetition."""
-    reasons = boilerplate_reasons(page, options.boilerplate)
-    decisions = [
-        BlockDecision(block, order, reason)
-        for order, (block, reason) in enumerate(zip(page.blocks, reasons, strict=True))
-    ]
-    if options.tables == "structure":
-        merge_tables(decisions)
-    _apply_sections(decisions, options)
-    drop_by_length(decisions, options)
-    drop_by_language(decisions, options, declared=declared)
-    drop_repeated(decisions, options)
-    if options.headings == "attach":
-        attach_headings(decisions)
-    return decisions
-
-
-def _apply_sections(decisions: list[BlockDecision], options: SegmentOptions) -> None:
-    """Give every block its heading path, and drop what only leads elsewhere."""
-    rules, path = compile_section_rules(options.sections), HeadingPath()
-    below: int | None = None
-    for decision in iter_kept(decisions):
-        block = decision.block
-        if block.level:
-            path.enter(block)
-            if below is None or block.level <= below:
-                below = block.level if rules.drops_section(block) else None
-        decision.section = path.section
-        decision.reason = "dropped_section" if below is not None else rules.reason(block)
 
 
 def _check_blocks(walked: WalkedPage) -> None:

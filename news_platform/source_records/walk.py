@@ -14,7 +14,7 @@ from news_platform.source_records.blocks import (
     WalkedPage,
     collapse_whitespace,
 )
-from news_platform.source_records.events import (
+from news_platform.source_records.html_events import (
     BREAK,
     LANDMARKS,
     End,

@@ -4,8 +4,7 @@ import pytest
 
 from news_platform.source_records import blocks as kinds
 from news_platform.source_records.blocks import PageBlock
-from news_platform.source_records.dom import parse_html
-from news_platform.source_records.events import widget_of
+from news_platform.source_records.html_events import parse_html, widget_of
 from news_platform.source_records.walk import walk
 
 

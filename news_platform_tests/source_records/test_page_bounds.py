@@ -3,7 +3,7 @@
 import pytest
 
 from news_platform.errors import InputError
-from news_platform.source_records.dom import parse_html
+from news_platform.source_records.html_events import parse_html
 
 
 def texts(html: str | bytes) -> list[str]:

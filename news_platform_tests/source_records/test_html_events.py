@@ -1,7 +1,6 @@
 """What a parser tells of a page: texts, elements that part them, and links."""
 
-from news_platform.source_records.dom import parse_html
-from news_platform.source_records.events import BREAK, End, Event, LinkEdge, Start
+from news_platform.source_records.html_events import BREAK, End, Event, LinkEdge, Start, parse_html
 
 
 def told(html: str) -> list[str]:

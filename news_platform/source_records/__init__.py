@@ -1,1 +1,1 @@
-"""Page snapshots in, clean, ordered and provenanced text blocks out."""
+"""Turn stored page snapshots into clean, ordered text blocks with their provenance."""

@@ -1,10 +1,10 @@
-"""A block of a page as the walk finds it, and the containers it stands in; no decisions here."""
+"""The blocks of a page, the containers around them, and the decision about each block."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-# What a block was made from. A heading or a table's column names are no records by themselves
-# unless the options ask for them: they describe the blocks that follow.
+# What a block was made from. Headings and column names describe the blocks that follow and are
+# records of their own only if the options say so.
 PARAGRAPH = "paragraph"
 HEADING = "heading"
 ITEM = "item"
@@ -18,9 +18,9 @@ CODE = "code"
 
 @dataclass(slots=True)
 class Container:
-    """An element that says something about itself, with the sums of all text below it.
+    """An element with a landmark tag, role or telling class, and the amount of text below it.
 
-    `zone` is what its tag or role makes it, `widget` what its class or id speaks of.
+    `zone` follows from its tag or role, `widget` from its class or id.
     """
 
     parent: "Container | None" = None
@@ -31,19 +31,19 @@ class Container:
     link_chars: int = 0
 
     def add(self, other: "Container") -> None:
-        """Count everything below `other` as below this one too."""
+        """Add the text below `other` to this container."""
         self.chars += other.chars
         self.link_chars += other.link_chars
 
     @property
     def plain_chars(self) -> int:
-        """Return how many characters are outside links."""
+        """Return the number of characters outside links."""
         return self.chars - self.link_chars
 
 
 @dataclass(slots=True)
 class PageBlock:
-    """One piece of text in reading order, whitespace collapse_whitespace.
+    """One piece of text in reading order, with collapsed whitespace.
 
     `level` is 1-6 for headings, else 0. `link_chars` counts the characters inside links.
     """
@@ -65,7 +65,7 @@ class PageBlock:
 class WalkedPage:
     """A page in reading order: its blocks, and its containers, outer before inner.
 
-    `language` is what the page declares about itself.
+    `language` is the language that the page declares.
     """
 
     blocks: list[PageBlock]
@@ -74,18 +74,21 @@ class WalkedPage:
 
 
 def collapse_whitespace(text: str) -> str:
-    """Return the text with every run of whitespace as one space."""
+    """Return the text with every run of whitespace replaced by one space."""
     return " ".join(text.split())
 
 
-# Not lost: the text of a heading is in the section of the blocks that follow it, the names of a
-# table's columns are in the hints of its rows.
+# Nothing is lost by this reason: the text of a heading is in the section of the blocks that follow
+# it, and a table's column names are in the hints of its rows.
 ATTACHED = "attached"
 
 
 @dataclass(frozen=True, slots=True)
 class BlockLanguage:
-    """A language, how sure we are, and who judged: block, section, page, declared or assumed."""
+    """The language of a block, its probability, and what it was derived from.
+
+    `source` is block, section, page, declared or assumed.
+    """
 
     code: str | None
     probability: float | None
@@ -94,7 +97,7 @@ class BlockLanguage:
 
 @dataclass(slots=True)
 class BlockDecision:
-    """A block, its place in the page and its fate; `reason` is None while it is kept."""
+    """A block, its position in the page and why it was dropped; `reason` is None if it is kept."""
 
     block: PageBlock
     order: int
@@ -104,10 +107,10 @@ class BlockDecision:
 
     @property
     def is_kept(self) -> bool:
-        """Tell whether the block becomes a record."""
+        """Return whether the block becomes a record."""
         return self.reason is None
 
 
 def iter_kept(decisions: Sequence[BlockDecision]) -> Iterator[BlockDecision]:
-    """Yield what nobody has dropped yet, in reading order."""
+    """Yield the blocks that are not dropped, in reading order."""
     return (decision for decision in decisions if decision.reason is None)

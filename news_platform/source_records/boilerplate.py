@@ -1,4 +1,4 @@
-"""Blocks in, for each the structural reason to call it boilerplate, or None."""
+"""Find the boilerplate of a page by structure and link density: a reason or None per block."""
 
 import re
 
@@ -6,21 +6,21 @@ from news_platform.source_records.blocks import PARAGRAPH, Container, PageBlock,
 from news_platform.source_records.options import BoilerplateRules
 
 _BETWEEN_LINKS = re.compile(r" [|/·•›»>] ")
-# A row of links has separators between them that are no links.
+# Lower than BoilerplateRules.link_density: in a row of links the separators are not links.
 _ROW_DENSITY = 0.6
 
 
 def boilerplate_reasons(page: WalkedPage, rules: BoilerplateRules) -> list[str | None]:
-    """Return a reason for every block that the page's structure and density speak against."""
-    _settle_zones(page.containers, rules)
+    """Return for every block the reason why it is boilerplate, or None."""
+    _resolve_zones(page.containers, rules)
     has_main = _has_main(page.blocks, rules)
     reasons = [_reason(block, has_main, rules) for block in page.blocks]
-    _drop_furniture(page.blocks, reasons, rules)
+    _drop_above_title(page.blocks, reasons, rules)
     return reasons
 
 
-def _settle_zones(containers: list[Container], rules: BoilerplateRules) -> None:
-    """Hand zones and marks down, unless an element holds too much plain text to be a widget."""
+def _resolve_zones(containers: list[Container], rules: BoilerplateRules) -> None:
+    """Pass zones down to inner containers; ignore zones and widgets with too much plain text."""
     plain = containers[0].plain_chars
     for container in containers:
         outer = container.parent
@@ -34,7 +34,7 @@ def _settle_zones(containers: list[Container], rules: BoilerplateRules) -> None:
 
 
 def _has_main(blocks: list[PageBlock], rules: BoilerplateRules) -> bool:
-    """Tell whether <main> holds enough of the text outside all zones to be believed."""
+    """Return whether <main> holds enough of the text outside all zones to be the content."""
     free = main = 0
     for block in blocks:
         if not block.container.zone:
@@ -49,19 +49,19 @@ def _reason(block: PageBlock, has_main: bool, rules: BoilerplateRules) -> str | 
         return block.container.zone
     if has_main and not block.container.is_main:
         return "outside_main"
-    if block.kind == PARAGRAPH and _leads_elsewhere(block, rules):
+    if block.kind == PARAGRAPH and _is_link_dense(block, rules):
         return "link_dense"
     return None
 
 
-def _leads_elsewhere(block: PageBlock, rules: BoilerplateRules) -> bool:
+def _is_link_dense(block: PageBlock, rules: BoilerplateRules) -> bool:
     density = block.link_density
     if density >= rules.link_density and block.text.count(" ") < rules.link_words:
         return True
     return density >= _ROW_DENSITY and len(_BETWEEN_LINKS.findall(block.text)) > 1
 
 
-def _drop_furniture(
+def _drop_above_title(
     blocks: list[PageBlock], reasons: list[str | None], rules: BoilerplateRules
 ) -> None:
     """Drop the short texts above the title: dates, badges, contact lines, slogans."""

@@ -1,4 +1,4 @@
-"""What is left of a page after length bounds, language and repetition; the order is kept."""
+"""Decide for every block of a page whether it is kept, or the reason why it is dropped."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,11 +13,19 @@ from news_platform.source_records.languages import detect_languages
 from news_platform.source_records.options import SegmentOptions
 from news_platform.source_records.sections import HeadingPath, compile_section_rules
 
+_DEEPEST = 6
+# A heading dropped for one of these reasons is not a record, but still heads a section.
+_OPEN = (None, "too_short", "too_long", "language", "duplicate")
+_ROWS = (kinds.ROW, kinds.COLUMNS)
+
 
 def decide_blocks(
     page: WalkedPage, options: SegmentOptions, *, declared: str | None
 ) -> list[BlockDecision]:
-    """Decide about every block: structure, section rules, length, language, repetition."""
+    """Decide about every block: structure, section rules, length, language, duplicates, headings.
+
+    The order matters: a block dropped by one step is not seen by the later ones.
+    """
     reasons = boilerplate_reasons(page, options.boilerplate)
     decisions = [
         BlockDecision(block, order, reason)
@@ -35,8 +43,9 @@ def decide_blocks(
 
 
 def _apply_sections(decisions: list[BlockDecision], options: SegmentOptions) -> None:
-    """Give every block its heading path, and drop what only leads elsewhere."""
+    """Set the heading path of every block, and drop navigation, calls to action and notices."""
     rules, path = compile_section_rules(options.sections), HeadingPath()
+    # The level of the heading whose section is being dropped, None outside of one.
     below: int | None = None
     for decision in iter_kept(decisions):
         block = decision.block
@@ -49,7 +58,7 @@ def _apply_sections(decisions: list[BlockDecision], options: SegmentOptions) -> 
 
 
 def drop_by_length(decisions: Sequence[BlockDecision], options: SegmentOptions) -> None:
-    """Drop what is too short or too long, unless the whitelist knows its section or text."""
+    """Drop blocks that are too short or too long, unless their section or text is whitelisted."""
     for decision in iter_kept(decisions):
         size = len(decision.block.text)
         if options.min_chars <= size <= options.max_chars or _is_whitelisted(decision, options):
@@ -60,7 +69,7 @@ def drop_by_length(decisions: Sequence[BlockDecision], options: SegmentOptions) 
 def drop_by_language(
     decisions: Sequence[BlockDecision], options: SegmentOptions, *, declared: str | None
 ) -> None:
-    """Drop what is in another language than the target."""
+    """Drop blocks in another language than the target."""
     detect_languages(
         decisions, sure=options.min_probability, target=options.language, declared=declared
     )
@@ -70,7 +79,7 @@ def drop_by_language(
 
 
 def drop_repeated(decisions: Sequence[BlockDecision], options: SegmentOptions) -> None:
-    """Drop what says the same as an earlier block of the page."""
+    """Drop near-duplicates of earlier blocks of the page."""
     seen = SeenTexts(similarity=options.similarity, shingle_words=options.shingle_words)
     for decision in iter_kept(decisions):
         if seen.is_repeated(decision.block.text):
@@ -89,16 +98,12 @@ def _whitelist(patterns: tuple[str, ...]) -> re.Pattern[str] | None:
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns)) if patterns else None
 
 
-_DEEPEST = 6
-# A short or repeated heading is no record, but a section all the same.
-_OPEN = (None, "too_short", "too_long", "language", "duplicate")
-
-
 def attach_headings(decisions: Sequence[BlockDecision]) -> None:
     """Make every heading and row of column names the context of the blocks below it.
 
-    A heading with nothing below it, or only crumbs, stays a block of its own: it would be lost
-    otherwise. One whose text was dropped on purpose goes with it.
+    A heading without text below it, or with too short text only, stays a block of its own;
+    otherwise its text would be lost. A heading whose text was dropped for another reason is
+    attached too.
     """
     for decision, has_text in _headings(decisions):
         if has_text:
@@ -109,7 +114,7 @@ def attach_headings(decisions: Sequence[BlockDecision]) -> None:
 
 
 def _headings(decisions: Sequence[BlockDecision]) -> Iterator[tuple[BlockDecision, bool]]:
-    """Yield the headings that head a section, last first, and whether it has any text."""
+    """Yield the headings of sections, last first, and whether each section has any text."""
     has_text = [False] * (_DEEPEST + 1)
     for decision in reversed(decisions):
         level = decision.block.level
@@ -120,11 +125,8 @@ def _headings(decisions: Sequence[BlockDecision]) -> Iterator[tuple[BlockDecisio
             has_text = [True] * (_DEEPEST + 1)
 
 
-_ROWS = (kinds.ROW, kinds.COLUMNS)
-
-
 def merge_tables(decisions: Sequence[BlockDecision]) -> None:
-    """Make the first kept row of every table stand for the whole of it, one line a row."""
+    """Replace the rows of every table by one block, one line per row, in its first kept row."""
     rows = [decision for decision in decisions if decision.is_kept and decision.block.kind in _ROWS]
     for _, group in groupby(rows, key=lambda decision: decision.block.hints["table"]):
         first, *rest = group

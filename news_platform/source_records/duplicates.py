@@ -1,25 +1,25 @@
-"""Near-identical texts of one page, told by the Jaccard similarity of their word shingles."""
+"""Find near-identical texts of one page by the Jaccard similarity of their word shingles."""
 
 import math
 from collections import defaultdict
 
 from news_platform.text.shingles import words
 
-# Every byte of ASCII in lower case, or a blank where it belongs to no word.
+# Maps every ASCII byte to lower case, or to a blank if it is not part of a word.
 _WORD_BYTES = bytes(
     ord(chr(code).lower()) if f"x{chr(code)}".isidentifier() else ord(" ") for code in range(256)
 )
-# What is not ASCII in most English texts; all of it stands between words.
+# The non-ASCII characters of most English texts; all of them separate words.
 _TYPOGRAPHY = "\u2019\u2018\u201c\u201d\u2013\u2014\u2026\u2022"
 
-# Hashes of runs of words: quicker to make and to sort than the runs, and as good as unique.
+# Hashes of word n-grams: faster to create and sort than the n-grams, and practically unique.
 Shingles = frozenset[int]
 
 
 class SeenTexts:
-    """The texts so far; knows a near-identical one without comparing with all of them.
+    """The texts seen so far, indexed to find a near-identical one without comparing all pairs.
 
-    Two sets of n shingles that are `similarity` alike share one of the first (1 - similarity)·n + 1
+    Two sets of n shingles with Jaccard `similarity` share one of the first (1 - similarity)·n + 1
     shingles of either in any fixed order, so only texts that share one of those are compared.
     """
 
@@ -28,11 +28,12 @@ class SeenTexts:
         self._size = shingle_words
         self._by_prefix: dict[int, list[Shingles]] = defaultdict(list)
         self._short: set[str] = set()
-        # With fewer shingles than this a single other word already makes two texts unlike.
+        # In texts with fewer words, one different word makes the similarity too low: compare them
+        # for equality.
         self._few_words = math.ceil(1 / max(1 - similarity, 1e-9)) if similarity < 1 else math.inf
 
     def is_repeated(self, text: str) -> bool:
-        """Tell whether a near-identical text was seen before; remember this one if not."""
+        """Return whether a near-identical text was seen before; remember this one if not."""
         if text.count(" ") < self._few_words:
             return self._is_repeated_short(" ".join(_words(text)))
         return self._is_repeated_long(self._shingles(text))
@@ -66,7 +67,7 @@ class SeenTexts:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words of a text; in plain ASCII the short way gives the same."""
+    """Return the words of a text; ASCII takes a faster path with the same result."""
     plain = text if text.isascii() else _without_typography(text)
     if not plain.isascii():
         return words(text)

@@ -1,7 +1,7 @@
-"""A page as a parser meets it: a flat list of texts and of where elements begin and end.
+"""Parse a page into a flat list of events: texts, starts and ends of block elements, and links.
 
-No tree is built. What nobody sees is left out, and what only styles a text melts into it, so a
-page of 1,700 elements comes to some 600 that part texts from each other, and its links.
+No tree is built. Invisible elements are left out and inline elements merge into the text around
+them, so a page of 1,700 elements gives about 600 block elements and its links.
 """
 
 import re
@@ -13,6 +13,23 @@ from lxml import etree
 
 from news_platform.errors import InputError
 
+# Represents <br> until the text around it is complete. U+001E never occurs in valid HTML.
+BREAK = "\x1e"
+MAX_PAGE_BYTES = 16_000_000
+# Deeper markup is broken or hostile: libxml2 scans all open elements at every end tag.
+MAX_DEPTH = 2_048
+# Twenty times the largest of 364 real pages; larger pages take too long to parse.
+MAX_EVENTS = 500_000
+
+_INVISIBLE_TAGS = """
+script style noscript template svg iframe select option datalist input textarea head object canvas
+video audio map math link meta title
+"""
+_BLOCK_TAG_NAMES = """
+address article aside blockquote body button caption center dd details dialog dir div dl dt fieldset
+figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr html label legend li main menu nav
+ol p pre section summary table tbody td tfoot th thead tr ul
+"""
 _ZONE_TAGS = {
     "nav": "navigation",
     "header": "header",
@@ -36,7 +53,8 @@ _ZONE_ROLES = {
     "alertdialog": "dialog",
     "search": "control",
 }
-# Words that page builders everywhere put into class and id; no proof by themselves.
+# Words that are common in the class and id of widgets. They are a hint, not proof: an element that
+# holds much of the page's text is no widget (BoilerplateRules.widget_share).
 _WIDGET_WORDS = {
     "navigation": "nav navbar navigation menu menus submenu megamenu breadcrumb breadcrumbs crumbs "
     "pager toolbar skip offcanvas drawer dropdown toc",
@@ -59,10 +77,10 @@ _WIDGET_NAMES = frozenset(_WIDGETS)
 _PHRASES = tuple(word for word in _WIDGETS if "-" in word)
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _BETWEEN_WORDS = {code: " " for code in range(128) if not chr(code).isalpha()}
-# Tags that say something about what is below them.
+# Tags that classify the content below them.
 LANDMARKS = frozenset((*_ZONE_TAGS, "main"))
 
-# Inside these the same tag means something else: the title of an article, an accordion's heading.
+# Inside these the tag has another meaning: the title of an article, the heading of an accordion.
 _HEADS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "dt"))
 _EXEMPT = {
     "header": frozenset(("main", "article", "section")),
@@ -72,16 +90,143 @@ _EXEMPT = {
 }
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Start:
+    """The start of a block element.
+
+    `widget` is the kind of widget that its class or id suggests. `attributes` is filled only for
+    elements whose attributes are read later.
+    """
+
+    tag: str
+    widget: str | None = None
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class End:
+    """The end of a block element."""
+
+    tag: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinkEdge:
+    """The start (1) or the end (-1) of a link."""
+
+    opens: int
+
+
+Event = str | Start | End | LinkEdge
+
+_HIDDEN = frozenset(_INVISIBLE_TAGS.split())
+_BLOCK_TAGS = frozenset(_BLOCK_TAG_NAMES.split())
+# Their attributes give the language of the page and the number of a list's first item.
+_READ_ATTRIBUTES = frozenset(("html", "ol"))
+_LINK_START, _LINK_END = LinkEdge(1), LinkEdge(-1)
+_STARTS = {tag: Start(tag) for tag in _BLOCK_TAGS}
+_ENDS: Mapping[str, End | LinkEdge] = {"a": _LINK_END} | {tag: End(tag) for tag in _BLOCK_TAGS}
+
+
+def parse_html(html: str | bytes) -> list[Event]:
+    """Return the events of a page; bytes must be UTF-8.
+
+    Raise InputError for a page that is empty, too large, too deep or cannot be parsed.
+    """
+    body = html.encode("utf-8", errors="replace") if isinstance(html, str) else html
+    body = body.replace(b"\0", b" ")
+    _check_bounds(body)
+    listed = EventList()
+    parser = etree.HTMLParser(
+        target=listed,  # type: ignore[arg-type]  # the stubs require methods that lxml does not
+        encoding="utf-8",
+        huge_tree=True,
+    )
+    try:
+        etree.fromstring(body, parser)
+    except etree.XMLSyntaxError as error:
+        raise InputError(f"cannot parse the page: {error}") from error
+    return listed.events
+
+
+def _check_bounds(body: bytes) -> None:
+    if not body or body.isspace():
+        raise InputError("the page is empty")
+    if len(body) > MAX_PAGE_BYTES:
+        raise InputError(f"the page has {len(body)} bytes, at most {MAX_PAGE_BYTES} are read")
+
+
+class EventList:
+    """Collect the events of a page: the target of an lxml parser.
+
+    lxml calls `start` and `end` for every element and `data` for every text.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        # lxml calls this directly: half of all events are texts, and a method would cost a call.
+        self.data = self.events.append
+        self._depth = 0
+        self._hidden = 0
+        self._hidden_from = 0
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        """Add the start of an element."""
+        self._depth += 1
+        if tag in _BLOCK_TAGS:
+            self.data(_start_event(tag, attributes) if attributes else _STARTS[tag])
+        elif tag == "a":
+            self.events.append(_LINK_START)
+        elif tag in _HIDDEN:
+            if not self._hidden:
+                self._hidden_from = len(self.events)
+            self._hidden += 1
+        elif tag == "br":
+            self.events.append(BREAK)
+        if self._depth > MAX_DEPTH or len(self.events) > MAX_EVENTS:
+            self._check_bounds()
+
+    def end(self, tag: str) -> None:
+        """Add the end of an element; the events inside an invisible element are dropped."""
+        self._depth -= 1
+        if tag in _ENDS:
+            self.events.append(_ENDS[tag])
+        elif tag in _HIDDEN:
+            self._hidden -= 1
+            if not self._hidden:
+                del self.events[self._hidden_from :]
+
+    def close(self) -> None:
+        """Finish the page."""
+        self._check_bounds()
+
+    def _check_bounds(self) -> None:
+        if self._depth > MAX_DEPTH:
+            raise InputError(f"nested deeper than {MAX_DEPTH} elements")
+        if len(self.events) > MAX_EVENTS:
+            raise InputError(f"the page has more than {MAX_EVENTS} tags and texts")
+
+
+def _start_event(tag: str, attributes: Mapping[str, str]) -> Start:
+    """Return the start of an element; those without relevant attributes share one event per tag."""
+    classes, name = attributes.get("class"), attributes.get("id")
+    widget = (widget_of(classes) if classes else None) or (widget_of(name) if name else None)
+    if widget or "role" in attributes or tag in _READ_ATTRIBUTES:
+        return Start(tag, widget, attributes)
+    return _STARTS[tag]
+
+
 def zone_of(tag: str, role: str | None, path: Sequence[str]) -> str | None:
-    """Return the boilerplate zone that an element below this path opens, if any."""
+    """Return the boilerplate zone of an element with these ancestors, or None."""
     if tag in _EXEMPT and not _EXEMPT[tag].isdisjoint(path):
         return None
     return _ZONE_TAGS.get(tag) or _ZONE_ROLES.get(role or "")
 
 
+# Pages of one site repeat the same classes.
 @lru_cache(maxsize=65_536)
 def widget_of(names: str) -> str | None:
-    """Return the kind of widget that a class or id speaks of, if any."""
+    """Return the kind of widget that a class or id suggests, or None."""
     if not names.islower():
         names = _CAMEL.sub("-", names).lower()
     found = names.translate(_BETWEEN_WORDS).split()
@@ -92,147 +237,3 @@ def widget_of(names: str) -> str | None:
         if phrase in names:
             return _WIDGETS[phrase]
     return None
-
-
-# Stands for <br> until the text around it is complete.
-BREAK = "\x1e"
-# Deeper markup is broken or built to hurt: libxml2 looks through all that is open at every end tag.
-MAX_DEPTH = 2_048
-# Twenty times the largest of 364 real pages; more takes longer than a page is worth.
-MAX_EVENTS = 500_000
-
-_INVISIBLE_TAGS = """
-script style noscript template svg iframe select option datalist input textarea head object canvas
-video audio map math link meta title
-"""
-_PARTING_TAGS = """
-address article aside blockquote body button caption center dd details dialog dir div dl dt fieldset
-figcaption figure footer form h1 h2 h3 h4 h5 h6 header hgroup hr html label legend li main menu nav
-ol p pre section summary table tbody td tfoot th thead tr ul
-"""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Start:
-    """The beginning of an element that parts texts.
-
-    `widget` is what its class or id speaks of. Attributes are those of elements that say something
-    of themselves; of all others nobody asks for them.
-    """
-
-    tag: str
-    widget: str | None = None
-    attributes: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class End:
-    """The end of an element that parts texts."""
-
-    tag: str
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class LinkEdge:
-    """The beginning of a link (1) or its end (-1)."""
-
-    opens: int
-
-
-Event = str | Start | End | LinkEdge
-
-_INVISIBLE = frozenset(_INVISIBLE_TAGS.split())
-_PARTING = frozenset(_PARTING_TAGS.split())
-# Their own attributes tell the language of the page and the number of an item.
-_READ_ATTRIBUTES = frozenset(("html", "ol"))
-_LINK_START, _LINK_END = LinkEdge(1), LinkEdge(-1)
-_STARTS = {tag: Start(tag) for tag in _PARTING}
-_ENDS: Mapping[str, End | LinkEdge] = {"a": _LINK_END} | {tag: End(tag) for tag in _PARTING}
-
-
-def _start(tag: str, attributes: Mapping[str, str]) -> Start:
-    """Return one and the same event for all elements of a kind that say nothing of themselves."""
-    classes, name = attributes.get("class"), attributes.get("id")
-    widget = (widget_of(classes) if classes else None) or (widget_of(name) if name else None)
-    if widget or "role" in attributes or tag in _READ_ATTRIBUTES:
-        return Start(tag, widget, attributes)
-    return _STARTS[tag]
-
-
-class EventList:
-    """What lxml tells of a page while it parses it; every method is called for every element."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        # Straight to the list: half of all that is told are texts.
-        self.data = self.events.append
-        self._depth = 0
-        self._hidden = 0
-        self._hidden_from = 0
-
-    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """Take the beginning of an element."""
-        self._depth += 1
-        if tag in _PARTING:
-            self.data(_start(tag, attributes) if attributes else _STARTS[tag])
-        elif tag == "a":
-            self.events.append(_LINK_START)
-        elif tag in _INVISIBLE:
-            if not self._hidden:
-                self._hidden_from = len(self.events)
-            self._hidden += 1
-        elif tag == "br":
-            self.events.append(BREAK)
-        if self._depth > MAX_DEPTH or len(self.events) > MAX_EVENTS:
-            self._check_bounds()
-
-    def end(self, tag: str) -> None:
-        """Take the end of an element; what was told inside an invisible one is forgotten."""
-        self._depth -= 1
-        if tag in _ENDS:
-            self.events.append(_ENDS[tag])
-        elif tag in _INVISIBLE:
-            self._hidden -= 1
-            if not self._hidden:
-                del self.events[self._hidden_from :]
-
-    def close(self) -> None:
-        """Take the end of the page."""
-        self._check_bounds()
-
-    def _check_bounds(self) -> None:
-        if self._depth > MAX_DEPTH:
-            raise InputError(f"nested deeper than {MAX_DEPTH} elements")
-        if len(self.events) > MAX_EVENTS:
-            raise InputError(f"the page has more than {MAX_EVENTS} tags and texts")
-
-
-MAX_PAGE_BYTES = 16_000_000
-
-
-def parse_html(html: str | bytes) -> list[Event]:
-    """Return what a page consists of; raises InputError for one that cannot be read.
-
-    Bytes are UTF-8.
-    """
-    body = html.encode("utf-8", errors="replace") if isinstance(html, str) else html
-    body = body.replace(b"\0", b" ")
-    _check_bounds(body)
-    told = EventList()
-    parser = etree.HTMLParser(
-        target=told,  # type: ignore[arg-type]  # the stubs ask for methods that lxml does not
-        encoding="utf-8",
-        huge_tree=True,
-    )
-    try:
-        etree.fromstring(body, parser)
-    except etree.XMLSyntaxError as error:
-        raise InputError(f"cannot parse the page: {error}") from error
-    return told.events
-
-
-def _check_bounds(body: bytes) -> None:
-    if not body or body.isspace():
-        raise InputError("the page is empty")
-    if len(body) > MAX_PAGE_BYTES:
-        raise InputError(f"the page has {len(body)} bytes, at most {MAX_PAGE_BYTES} are read")

@@ -1,8 +1,8 @@
-"""Which language every block is in, when most blocks are too short to tell.
+"""Detect the language of every block, although most blocks are too short for a detector.
 
-A detector needs a sentence or two. Blocks of `_LONG` characters and more are judged by themselves;
-shorter ones take the language of their section, then of their page, then what the page declares. A
-short block that is surely in another language is still told apart.
+A detector needs a sentence or two. Blocks of at least `_LONG` characters are detected on their own;
+shorter ones inherit the language of their section, then of their page, then the declared one. A
+short block that is clearly in another language is still recognised.
 """
 
 import re
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from news_platform.source_records.blocks import CODE, BlockDecision, BlockLanguage, iter_kept
 from news_platform.text.language import detect
 
-# Words of a language that hardly any other has, frequent enough to be in most of its sentences.
+# Words that hardly any other language has and that occur in most sentences of the language.
 _ENGLISH = """
 about after and any are because been before between but can could did does each every from get had
 has have help here how if into its just know learn like made make many may more must need new now of
@@ -23,9 +23,9 @@ while who whose why will with within without work would year years you your
 """
 COMMON_WORDS = {"en": frozenset(_ENGLISH.split())}
 
-# Articles, prepositions and the like of languages in Latin script that are no English words. One of
-# them is reason to ask, not proof: names have them too.
-_TELLING = """
+# Articles, prepositions and the like of languages in Latin script that are not English words. One
+# of them is a reason to run the detector, not proof: they occur in names too.
+_FOREIGN = """
 aan ako alla als ang au auf aus aux avec bei bij bir bu cette che chez como cu dalam dan dans dari
 das de degli dei del della delle dem den dengan der des det di dla dos du een egy ein eine einer el
 els em en es et ett fra für fuer gan gli het hogy ikke il ile im ini ist itu ja kami kwa la las
@@ -34,35 +34,35 @@ nuestro och og op oraz où para på pada pe por prin qui que quel ses sie sind s
 su sua sur sus sy te tidak till til um un una und une uno unser untuk van ve voor vom von vos votre
 vous wir y ya yang yn yr za zijn zu zum zur
 """
-TELLING_WORDS = frozenset(_TELLING.split())
-
+FOREIGN_WORDS = frozenset(_FOREIGN.split())
 
 _LONG = 200
-# More of a text no longer changes the answer; the detector costs 0.1 ms and 1 ms a thousand.
+# More text does not change the result; the detector takes 0.1 ms plus 1 ms per 1,000 characters.
 _SAMPLE_CHARS = 160
 _PAGE_CHARS = 500
 _BEGINNING_CHARS = 100
 _SECTION_CHARS = 80
-# How much of a page must be in another language than it declares for all of it to be.
+# The share of a page's text that must be in another language to overrule the declared one.
 _AGAINST_DECLARED = 0.9
-# A text that shares this much of its words with text already judged needs no target of its own.
-# Close languages share up to a half of their words in prose; a text without a word or letter of
-# another language needs less.
+# A text with this share of words known from the target language is not detected on its own.
+# Related languages share up to half of their words in prose; for a text without a foreign word or
+# letter a lower share is enough.
 _SHARED_WORDS_CLOSE = 0.55
 _SHARED_WORDS = 0.25
-# A page of thousands of short blocks is asked about no further.
-_MOST_ASKED = 500
-# Of fewer characters in plain ASCII the detector is never half sure; asking would be in vain.
-_TELLING_CHARS = 25
-# So many without a common word are odd enough to ask.
+# Bounds the time for a page of thousands of short blocks.
+_MAX_DETECTED_BLOCKS = 500
+# For shorter ASCII texts the detector never reaches a probability of 0.5.
+_MIN_DETECTED_CHARS = 25
+# A text of this length without a common word is unusual enough to run the detector.
 _ODD_CHARS = 60
 _COMMON = 0.01
-# Of no more than so many words a single common one is share enough.
+# In a text of at most this many words, one known word already exceeds the share of `_COMMON`.
 _FEW_WORDS = 100
-# Enough against a short text that has a telling word: "Facultad de Ingeniería" reaches no more.
+# The probability required of a short text with a foreign word: "Facultad de Ingeniería" does not
+# reach a higher one.
 _LIKELY = 0.5
 
-# Plain ASCII on a page in one of these is in some other language.
+# Languages not written in Latin script: ASCII text on such a page is in another language.
 _NOT_LATIN_CODES = """
 am ar be bg bn el fa gu he hi hy ja ka kk km kn ko ky lo mk ml mn mr my ne or pa ps ru sa si sr ta
 te tg th ug uk ur yi zh
@@ -70,7 +70,7 @@ te tg th ug uk ur yi zh
 _NOT_LATIN = frozenset(_NOT_LATIN_CODES.split())
 _LETTER = re.compile(r"[^\W\d_]")
 _LATIN = re.compile(r"[a-zA-ZÀ-ɏ]")
-# Letters beyond plain ASCII, but no quotes, dashes, arrows and signs.
+# Letters beyond ASCII, without quotes, dashes, arrows and symbols.
 _FOREIGN_LETTER = re.compile(r"[À-ÖØ-öø-ɏͰ-\u1fff\u3040-\ud7ff]")
 _ASSUMED = BlockLanguage(None, None, "assumed")
 
@@ -79,7 +79,7 @@ Languages = Mapping[str | None, BlockLanguage]
 
 @dataclass(slots=True)
 class _TargetLanguage:
-    """What is asked for, how sure is sure, and the words of the target language seen so far."""
+    """The target language, the required probability, and the target's words seen so far."""
 
     target: str
     sure: float
@@ -88,63 +88,67 @@ class _TargetLanguage:
     def is_target(self, language: BlockLanguage | None) -> bool:
         return language is not None and language.code == self.target
 
-    def doubt(self, text: str) -> float | None:
-        """Return how likely another language must be to be believed, or None: do not ask.
+    def threshold(self, text: str) -> float | None:
+        """Return the probability from which another language is accepted, or None: do not detect.
 
-        Asked about are texts with a word or letter of another language, and odd ones.
+        The detector runs for texts with a foreign word or letter, and for unusual ones.
         """
         own = text.lower().split()
-        is_told = self.target not in COMMON_WORDS or not TELLING_WORDS.isdisjoint(own)
-        is_foreign = not text.isascii() and _FOREIGN_LETTER.search(text) is not None
-        if is_told:
+        has_word = self.target not in COMMON_WORDS or not FOREIGN_WORDS.isdisjoint(own)
+        has_letter = not text.isascii() and _FOREIGN_LETTER.search(text) is not None
+        if has_word:
             return _LIKELY if self.shared(own) < _SHARED_WORDS_CLOSE else None
-        if is_foreign:
+        if has_letter:
             return self.sure if self.shared(own) < _SHARED_WORDS else None
         if len(text) < _ODD_CHARS or (len(own) <= _FEW_WORDS and not self.words.isdisjoint(own)):
             return None
         return self.sure if self.shared(own) < _COMMON else None
 
     def shared(self, own: Sequence[str]) -> float:
-        """Return the share of these words that were seen in the target language."""
+        """Return the share of these words that were seen in text of the target language."""
         return sum(map(self.words.__contains__, own)) / (len(own) or 1)
 
 
 def detect_languages(
     decisions: Sequence[BlockDecision], *, sure: float, target: str, declared: str | None
 ) -> None:
-    """Set the language of every block that is still kept."""
+    """Set the language of every block that is still kept.
+
+    `sure` is the probability from which a detected language is accepted.
+    """
     kept = list(iter_kept(decisions))
     wanted = _TargetLanguage(target, sure, set(COMMON_WORDS.get(target, ())))
     _detect_long(kept, wanted)
     page = _page_language(kept, sure=sure, declared=declared)
     sections = _section_languages(kept, wanted, page)
-    asked = 0
+    detected = 0
     for decision in kept:
         if decision.language is not None:
             continue
         text = decision.block.text
         around = _in_script(sections.get(decision.section) or page, text)
-        at_least = _doubt(decision, wanted, around) if asked < _MOST_ASKED else None
+        is_allowed = detected < _MAX_DETECTED_BLOCKS
+        at_least = _threshold(decision, wanted, around) if is_allowed else None
         decision.language = around or _ASSUMED
         if at_least is not None:
             decision.language = _detected(text, "block", at_least=at_least) or decision.language
-            asked += 1
+            detected += 1
 
 
 def declared_code(declared: str | None) -> str | None:
-    """Return the ISO 639-1 part of what a page says of itself: `en` of `en-GB`."""
+    """Return the ISO 639-1 part of a declared language: `en` of `en-GB`."""
     code = (declared or "").strip().lower().replace("_", "-").partition("-")[0]
     return code if code.isalpha() and len(code) == 2 else None
 
 
 def _detect_long(kept: Iterable[BlockDecision], target: _TargetLanguage) -> None:
-    """Judge the long blocks by themselves; learn the words of those in the target language."""
+    """Detect the language of the long blocks; collect the words of those in the target language."""
     known: BlockLanguage | None = None
     for decision in kept:
         text = decision.block.text
         if len(text) < _LONG or decision.block.kind == CODE:
             continue
-        if known and target.doubt(text) is None:
+        if known and target.threshold(text) is None:
             decision.language = known
         else:
             decision.language = _detected(text, "block", at_least=target.sure)
@@ -154,22 +158,22 @@ def _detect_long(kept: Iterable[BlockDecision], target: _TargetLanguage) -> None
 
 
 def _in_script(around: BlockLanguage | None, text: str) -> BlockLanguage | None:
-    """Return the language around a text unless that is written in another script."""
+    """Return the language around a text unless it is written in another script."""
     return None if around and around.code in _NOT_LATIN and text.isascii() else around
 
 
-def _doubt(
+def _threshold(
     decision: BlockDecision, target: _TargetLanguage, around: BlockLanguage | None
 ) -> float | None:
-    """Return how likely another language than the one around must be, or None: do not ask."""
+    """Return the probability that replaces the language around, or None: do not detect."""
     text = decision.block.text
     is_ascii = text.isascii()
-    # Code is in no language.
-    if decision.block.kind == CODE or (is_ascii and around and len(text) < _TELLING_CHARS):
+    # Code is not in a natural language.
+    if decision.block.kind == CODE or (is_ascii and around and len(text) < _MIN_DETECTED_CHARS):
         return None
     if not is_ascii and _LETTER.search(text) and not _LATIN.search(text):
-        return 0.0
-    return target.doubt(text) if target.is_target(around) else _LIKELY
+        return 0.0  # another script: accept whatever is detected
+    return target.threshold(text) if target.is_target(around) else _LIKELY
 
 
 def _page_language(
@@ -189,7 +193,7 @@ def _page_language(
 def _section_languages(
     kept: Iterable[BlockDecision], target: _TargetLanguage, page: BlockLanguage | None
 ) -> Languages:
-    """Return the language of every section that is long enough to have one of its own."""
+    """Return the language of every section that is long enough to detect it."""
     members: dict[str | None, list[BlockDecision]] = defaultdict(list)
     for decision in kept:
         members[decision.section].append(decision)
@@ -205,13 +209,13 @@ def _section_language(
     text = _beginning(decision.block.text for decision in group)
     if len(text) < _SECTION_CHARS:
         return None
-    if target.is_target(page) and target.doubt(text) is None:
+    if target.is_target(page) and target.threshold(text) is None:
         return None
     return _detected(text, "section", at_least=target.sure)
 
 
 def _beginning(texts: Iterable[str]) -> str:
-    """Return the first of some texts, joined until they are enough to tell a language."""
+    """Return the first texts, joined until they are long enough for the detector."""
     found: list[str] = []
     missing = _PAGE_CHARS
     for text in texts:
@@ -225,7 +229,7 @@ def _beginning(texts: Iterable[str]) -> str:
 def _prevailing(
     group: Sequence[BlockDecision], source: str, *, share: float = 0.5
 ) -> BlockLanguage | None:
-    """Return the language that more than this share of the text was judged to be in."""
+    """Return the language of more than this share of the text, or None."""
     chars: dict[str | None, int] = {}
     total = 0
     for decision in group:
@@ -243,6 +247,7 @@ def _prevailing(
 
 def _detected(text: str, source: str, *, at_least: float) -> BlockLanguage | None:
     found = detect(text[: _PAGE_CHARS if source == "page" else _SAMPLE_CHARS])
-    if found.probability < at_least or len(found.code) != 2:  # three letters: no one language
+    # A code of three letters does not name a single language.
+    if found.probability < at_least or len(found.code) != 2:
         return None
     return BlockLanguage(found.code, found.probability, source)

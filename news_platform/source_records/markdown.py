@@ -1,4 +1,4 @@
-"""Markdown or plain text in, blocks in reading order out: headings, bullets, rows, paragraphs."""
+"""Parse Markdown or plain text into blocks in reading order: headings, items, rows, paragraphs."""
 
 import re
 
@@ -13,13 +13,13 @@ from news_platform.source_records.blocks import (
 
 MAX_TEXT_CHARS = 4_000_000
 MAX_LINES = 50_000
-# Longer than any block that is kept: its markup is not worth looking for.
+# Far longer than any block that is kept, so its inline markup is not removed.
 _MAX_STYLED_CHARS = 20_000
 
 _TAG = re.compile(r"<(?:[a-zA-Z][a-zA-Z0-9]*[\s/>]|!doctype|!--|/[a-zA-Z])", re.IGNORECASE)
 _HEADING = re.compile(r"(#{1,6})\s+(?=\S)")
 _BULLET = re.compile(r"(\s*)([-*+•·▪◦‣–]|\d{1,3}[.)])\s+(?=\S)")
-# Every repetition is bounded: a hostile line must not make a search quadratic.
+# Every repetition is bounded, so that a hostile line cannot make a search quadratic.
 _IMAGE = re.compile(r"!\[[^\[\]]{0,500}\]\([^()]{0,2000}\)")
 _LINK = re.compile(
     r"\[([^\[\]]{0,2000})\]\((?:[^()\s]|\([^()]{0,500}\)){0,2000}(?:\s\"[^\"]{0,500}\")?\)"
@@ -31,14 +31,14 @@ _FENCES = ("```", "~~~")
 
 
 def is_markup(text: str) -> bool:
-    """Tell whether a text holds any HTML tag."""
+    """Return whether a text contains an HTML tag."""
     return _TAG.search(text) is not None
 
 
 def read_markdown(text: str) -> WalkedPage:
-    """Return the blocks of a text; blank lines part paragraphs, every bullet begins an item.
+    """Return the blocks of a text; blank lines separate paragraphs, every bullet starts an item.
 
-    Raises InputError for a text that is too long to be a page.
+    Raise InputError for a text that is too long to be a page.
     """
     lines = text.splitlines() if len(text) <= MAX_TEXT_CHARS else []
     if len(text) > MAX_TEXT_CHARS or len(lines) > MAX_LINES:
@@ -51,7 +51,7 @@ def read_markdown(text: str) -> WalkedPage:
 
 
 class _MarkdownReader:
-    """The state of one reading: the open paragraph or item, and the list or table around it."""
+    """The state of parsing: the open paragraph or item, and the list or table (run) around it."""
 
     def __init__(self) -> None:
         self.blocks: list[PageBlock] = []
@@ -65,7 +65,7 @@ class _MarkdownReader:
         self.is_code = False
 
     def read(self, line: str) -> None:
-        """Take one line."""
+        """Parse one line."""
         text = line.strip()
         if text.startswith(_FENCES):
             self.close()
@@ -79,7 +79,7 @@ class _MarkdownReader:
             self.read_text(line)
 
     def read_heading(self, text: str) -> bool:
-        """Take a line of `# Heading`, or one that underlines the line before."""
+        """Parse a `# Heading`, or a line that underlines the line before; return whether it is."""
         if heading := _HEADING.match(text):
             self.close_run()
             title = text[heading.end() :].rstrip("#")
@@ -93,7 +93,7 @@ class _MarkdownReader:
         return False
 
     def read_row(self, text: str) -> bool:
-        """Take a row of a table, or the rule below its column names."""
+        """Parse a table row, or the rule below its column names; return whether it is one."""
         if set(text) <= set("|:-=*_ ") and len(text) > 2:
             self.close()
             self.name_columns()
@@ -109,13 +109,13 @@ class _MarkdownReader:
         return True
 
     def name_columns(self) -> None:
-        """Take the row above a rule for the names of the columns."""
+        """Use the row above a rule as the column names."""
         last = self.blocks[-1] if self.blocks else None
         if last and last.kind == kinds.ROW and last.container is self.run and not self.columns:
             last.kind, self.columns = kinds.COLUMNS, last.text
 
     def read_item(self, line: str) -> bool:
-        """Take the first line of a list item."""
+        """Parse the first line of a list item; return whether it is one."""
         bullet = _BULLET.match(line)
         if not bullet:
             return False
@@ -128,13 +128,13 @@ class _MarkdownReader:
         return True
 
     def read_text(self, line: str) -> None:
-        """Take a line that goes on with the open paragraph or item, or begins a paragraph."""
+        """Add a line to the open paragraph or item, or start a paragraph."""
         if not self.lines and not line[0].isspace():
             self.close_run()
         self.lines.append(line.lstrip("> "))
 
     def open_run(self) -> None:
-        """Begin a list or table, unless one is open."""
+        """Start a list or table unless one is open."""
         self.close()
         if self.run is self.root:
             self.run = Container(self.root)
@@ -148,7 +148,7 @@ class _MarkdownReader:
             self.run, self.columns = self.root, ""
 
     def close(self) -> None:
-        """Make a block of the open paragraph or item."""
+        """Turn the open paragraph or item into a block."""
         if self.lines:
             self.add(" ".join(self.lines), kind=self.kind, hints=self.hints)
         self.lines, self.kind, self.hints = [], kinds.PARAGRAPH, {}
@@ -156,7 +156,7 @@ class _MarkdownReader:
     def add(
         self, source: str, *, kind: str, level: int = 0, hints: dict[str, str] | None = None
     ) -> None:
-        """Add a block, its markup stripped."""
+        """Add a block without its markup."""
         text, links = (collapse_whitespace(source), 0) if kind == kinds.CODE else _plain(source)
         if text:
             self.blocks.append(PageBlock(text, kind, self.run, links, level, hints or {}))
@@ -165,7 +165,7 @@ class _MarkdownReader:
 
 
 def _plain(source: str) -> tuple[str, int]:
-    """Return a text without markup, and how many of its characters were inside links."""
+    """Return a text without markup, and the number of its characters inside links."""
     links = 0
     if len(source) > _MAX_STYLED_CHARS:
         return collapse_whitespace(source), links

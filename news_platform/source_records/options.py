@@ -1,4 +1,4 @@
-"""Every choice of the segmentation, with the defaults of the specification."""
+"""The options of the segmentation, with the specification's defaults."""
 
 import re
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ TABLES = ("rows", "structure")
 
 @dataclass(frozen=True, slots=True)
 class BoilerplateRules:
-    """Where structure and density draw the line; shares are of the page's text outside links.
+    """Thresholds of the boilerplate rules; shares refer to the page's text outside links.
 
-    A navigation, header, footer or aside that holds more than `zone_share` is a page built wrongly,
-    and an element whose class speaks of a widget but holds more than `widget_share` is none.
-    <main> is believed when it holds more than `main_share` of what is outside all zones. Texts of
-    fewer than `lead_chars` characters above the first <h1> are furniture, if there are at most
-    `lead_blocks` of them. A paragraph that is nothing but a link (by `link_density`) of at most
-    `link_words` words, or a row of links, leads elsewhere.
+    A navigation, header, footer or aside with more than `zone_share` of the text is content in the
+    wrong element, and an element whose class suggests a widget is none if it holds more than
+    `widget_share`. <main> counts as the content if it holds more than `main_share` of the text
+    outside all zones. Texts shorter than `lead_chars` characters above the first <h1> are dropped
+    if there are at most `lead_blocks` of them. A paragraph is dropped if it consists of links (by
+    `link_density`) with at most `link_words` blanks, or is a row of links.
     """
 
     zone_share: float = 0.7
@@ -33,12 +33,12 @@ class BoilerplateRules:
 
 @dataclass(frozen=True, slots=True)
 class SectionRules:
-    """Words by which content-like blocks are told to be navigation; all in lower case.
+    """Words and phrases of blocks that look like content but are navigation; all in lower case.
 
-    `navigation_items` are whole list items, `call_verbs` begin a call to action of at most
-    `call_words` words, `notice_openings` are regular expressions that a notice begins with,
-    `notice_phrases` are found anywhere in one, of at most `notice_chars` characters. `sections` are
-    regular expressions that a heading begins with; its whole section goes.
+    `navigation_items` match whole blocks. `call_verbs` start a call to action of at most
+    `call_words` words. `notice_openings` are regular expressions for the start of a notice,
+    `notice_phrases` are found anywhere in one; a notice has at most `notice_chars` characters.
+    `sections` are regular expressions for the start of a heading whose whole section is dropped.
     """
 
     navigation_items: tuple[str, ...] = (
@@ -86,12 +86,12 @@ class SectionRules:
 
 @dataclass(frozen=True, slots=True)
 class SegmentOptions:
-    """What one page is cut by.
+    """How a page is segmented.
 
-    Blocks of fewer than `min_chars` or more than `max_chars` characters go unless a regular
-    expression of `whitelist` is found in their section or text. `headings` are context of the
-    blocks that follow (their section), or also records of their own. `tables` become one record a
-    row, or one record that keeps rows and columns.
+    Blocks shorter than `min_chars` or longer than `max_chars` characters are dropped unless a
+    regular expression of `whitelist` matches in their section or text. `headings` are the section
+    of the blocks that follow ("attach"), or also records of their own ("records"). `tables` become
+    one record per row ("rows"), or one record with all rows and columns ("structure").
     """
 
     language: str = "en"
@@ -107,14 +107,15 @@ class SegmentOptions:
     sections: SectionRules = SectionRules()
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be meant, before any page is cut by it."""
+        """Raise ConfigError for an unknown choice or an invalid regular expression."""
         for name, choices in (("headings", HEADINGS), ("tables", TABLES)):
             if getattr(self, name) not in choices:
-                message = f"{name} is {getattr(self, name)!r}, not one of {', '.join(choices)}"
+                expected = f"expected one of {', '.join(choices)}"
+                message = f"invalid {name} {getattr(self, name)!r}: {expected}"
                 raise ConfigError(message, thing=name)
         for pattern in self.whitelist:
             try:
                 re.compile(pattern)
             except re.error as error:
-                message = f"whitelist has a wrong regular expression {pattern!r}: {error}"
+                message = f"invalid regular expression {pattern!r} in the whitelist: {error}"
                 raise ConfigError(message, thing=pattern) from error

@@ -1,4 +1,4 @@
-"""Source records as rows of their Parquet tables, and as lines of JSON."""
+"""Convert source records to rows of their Parquet tables and to lines of JSON."""
 
 import json
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from news_platform.datasets.source_records import (
 
 
 def record_document(record: SourceRecord) -> dict[str, object]:
-    """Return a record as the JSON object of the specification; what is unknown is left out."""
+    """Return a record as the specification's JSON object, without unknown fields."""
     provenance = {key: value for key, value in record.provenance.items() if value is not None}
     meta = {key: value for key, value in record.meta.items() if value is not None}
     if "fetched_at" in provenance:
@@ -27,13 +27,13 @@ def record_json(record: SourceRecord) -> str:
 
 
 def record_rows(records: Iterable[SourceRecord]) -> pl.DataFrame:
-    """Return the rows of `source_records`."""
+    """Return records as rows of `source_records`."""
     rows = [_row(record) for record in records]
     return pl.DataFrame(rows, schema=dict(SOURCE_RECORDS.schema), orient="row")
 
 
 def quarantine_rows(failures: Iterable[SourceRecord]) -> pl.DataFrame:
-    """Return the rows of the quarantine."""
+    """Return failed pages as rows of the quarantine."""
     rows = [
         (
             record.text,

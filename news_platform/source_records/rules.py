@@ -1,7 +1,7 @@
-"""A rule file in, the options with its rules in place of the defaults out.
+"""Read a rule file and return the options with its rules in place of the defaults.
 
 The file is TOML with the tables [boilerplate] and [sections], whose keys are the fields of
-`BoilerplateRules` and `SectionRules`; what it does not name keeps its default.
+`BoilerplateRules` and `SectionRules`. Rules that it does not name keep their default.
 """
 
 import re
@@ -16,21 +16,24 @@ from news_platform.source_records.sections import compile_section_rules
 
 Rules = TypeVar("Rules", BoilerplateRules, SectionRules)
 
+_TOML_NAMES = {tuple: "a list of strings", int: "an integer", float: "a number"}
+
 
 def with_rules(options: SegmentOptions, toml: str) -> SegmentOptions:
-    """Return the options with the rules of a file; a wrong one is a ConfigError that names it."""
+    """Return the options with the rules of a TOML text; raise ConfigError for an invalid rule."""
     try:
         document = tomllib.loads(toml)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"rule file is not TOML: {error}") from error
+        raise ConfigError(f"the rule file is not valid TOML: {error}") from error
     unknown = document.keys() - {"boilerplate", "sections"}
     if unknown:
-        raise ConfigError(f"rule file has no table {min(unknown)!r}, only boilerplate, sections")
+        expected = "expected boilerplate or sections"
+        raise ConfigError(f"unknown table {min(unknown)!r} in the rule file: {expected}")
     sections = _replaced(options.sections, document.get("sections", {}))
     try:
         compile_section_rules(sections)
     except re.error as error:
-        raise ConfigError(f"rule file has a wrong regular expression: {error}") from error
+        raise ConfigError(f"invalid regular expression in the rule file: {error}") from error
     boilerplate = _replaced(options.boilerplate, document.get("boilerplate", {}))
     return replace(options, boilerplate=boilerplate, sections=sections)
 
@@ -39,9 +42,11 @@ def _replaced(rules: Rules, given: Mapping[str, object]) -> Rules:
     known = {field.name: type(getattr(rules, field.name)) for field in fields(rules)}
     for name, value in given.items():
         if name not in known:
-            raise ConfigError(f"rule file has no rule {name!r}, only {', '.join(sorted(known))}")
+            expected = f"expected one of {', '.join(sorted(known))}"
+            raise ConfigError(f"unknown rule {name!r} in the rule file: {expected}")
         if not _fits(value, known[name]):
-            raise ConfigError(f"rule {name!r} must be {known[name].__name__}, not {value!r}")
+            expected = f"expected {_TOML_NAMES[known[name]]}, found {value!r}"
+            raise ConfigError(f"invalid rule {name!r} in the rule file: {expected}")
     values = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
     return replace(rules, **values)  # type: ignore[arg-type]  # each value was checked above
 

@@ -1,4 +1,4 @@
-"""Section heuristics: heading paths, and content-like blocks that only lead elsewhere."""
+"""Track heading paths, and recognise blocks that look like content but are navigation."""
 
 import re
 from dataclasses import dataclass
@@ -9,23 +9,23 @@ from news_platform.source_records.blocks import PageBlock
 from news_platform.source_records.options import SectionRules
 
 SEPARATOR = " > "
-# What may stand around the name of a menu item.
+# Characters that may surround the name of a menu item.
 _EDGES = " .,:;!?*»›>|→-–—·•"
 
 
 class HeadingPath:
-    """The headings above the place where a walk is now."""
+    """The headings above the current block."""
 
     __slots__ = ("_levels", "_texts", "section")
 
     def __init__(self) -> None:
         self._levels: list[int] = []
         self._texts: list[str] = []
-        # The path as one text, None above all headings.
+        # The path as one text, or None above all headings.
         self.section: str | None = None
 
     def enter(self, heading: PageBlock) -> None:
-        """Go below a heading, and out of those of its level and deeper."""
+        """Enter the section of a heading and leave those of its level and deeper."""
         while self._levels and self._levels[-1] >= heading.level:
             self._levels.pop()
             self._texts.pop()
@@ -36,7 +36,7 @@ class HeadingPath:
 
 @dataclass(frozen=True, slots=True)
 class CompiledSectionRules:
-    """The section rules, compiled."""
+    """Section rules as compiled patterns."""
 
     navigation_items: frozenset[str]
     call: re.Pattern[str]
@@ -46,7 +46,7 @@ class CompiledSectionRules:
     rules: SectionRules
 
     def reason(self, block: PageBlock) -> str | None:
-        """Return why a block leads elsewhere instead of saying something, or None."""
+        """Return why a block is navigation rather than content, or None."""
         if len(block.text) > self.rules.notice_chars:
             return None
         text = block.text.lower()
@@ -58,14 +58,14 @@ class CompiledSectionRules:
         return "notice" if self.notice.match(text) or self._has_phrase(text) else None
 
     def _has_phrase(self, text: str) -> bool:
-        # A plain loop: a generator costs twice as much, and every block comes here.
+        # Runs for every short block: `any` with a generator takes twice as long.
         for phrase in self.phrases:  # noqa: SIM110 - see above
             if phrase in text:
                 return True
         return False
 
     def drops_section(self, heading: PageBlock) -> bool:
-        """Tell whether everything under a heading only leads elsewhere."""
+        """Return whether the whole section of a heading is dropped."""
         return bool(self.section.match(heading.text.lower()))
 
 
@@ -75,7 +75,7 @@ def _name(text: str) -> str:
 
 @lru_cache(maxsize=32)
 def compile_section_rules(rules: SectionRules) -> CompiledSectionRules:
-    """Compile the rules, once for each set of them."""
+    """Return the compiled rules; each set of rules is compiled once."""
     return CompiledSectionRules(
         navigation_items=frozenset(rules.navigation_items),
         call=_any_of((rf"({'|'.join(rules.call_verbs)})\b",) if rules.call_verbs else ()),
@@ -87,5 +87,5 @@ def compile_section_rules(rules: SectionRules) -> CompiledSectionRules:
 
 
 def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
-    # "(?!)" never matches: no rules, nothing found.
+    # Without rules nothing must match: "(?!)" never does, an empty pattern always would.
     return re.compile("|".join(f"(?:{pattern})" for pattern in patterns) or "(?!)")

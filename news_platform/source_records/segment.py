@@ -1,4 +1,4 @@
-"""One page in, its source records out in reading order; a failed page gives its error."""
+"""Segment one page into source records in reading order; a failed page becomes one error record."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ from news_platform.source_records.markdown import is_markup, read_markdown
 from news_platform.source_records.options import SegmentOptions
 from news_platform.source_records.walk import walk
 
-# The largest real pages have some thousands; more could not be judged within seconds.
+# The largest real pages have a few thousand; more would take longer than a worker's deadline.
 MAX_BLOCKS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class SourcePage:
-    """A stored page and what is known of it; `content` is HTML, or markdown or plain text."""
+    """A stored page and its metadata; `content` is HTML, Markdown or plain text."""
 
     content: str | bytes
     url: str
@@ -35,7 +35,7 @@ class SourcePage:
 
 @dataclass(frozen=True, slots=True)
 class SegmentedPage:
-    """What became of a page: every block with its fate and the records, or the error."""
+    """The result for a page: the decision about every block, and the records or the error."""
 
     page: SourcePage
     decisions: tuple[BlockDecision, ...]
@@ -51,16 +51,16 @@ def segment_page(
     options: SegmentOptions | None = None,
     fetched_at: datetime | None = None,
 ) -> list[SourceRecord]:
-    """Return the records of a page; of one that cannot be read, one with text "" and meta.error.
+    """Return the records of a page; for an unreadable page, one with text "" and meta.error.
 
-    Text without any tag is read as markdown.
+    Text without an HTML tag is parsed as Markdown.
     """
     page = SourcePage(html, url=url, institution=institution, fetched_at=fetched_at)
     return list(segment(page, options or SegmentOptions()).records)
 
 
 def segment(page: SourcePage, options: SegmentOptions) -> SegmentedPage:
-    """Cut a page into blocks, decide about each, and make records of those that stay."""
+    """Split a page into blocks, decide about each, and return records of those that are kept."""
     try:
         decoded = _decoded(page)
         walked = _walked(decoded, page, options)
@@ -74,7 +74,7 @@ def segment(page: SourcePage, options: SegmentOptions) -> SegmentedPage:
 
 
 def failed(page: SourcePage, error: str) -> SegmentedPage:
-    """Return what a page that cannot be read becomes: one empty record that says why."""
+    """Return the result for a page that cannot be read: one empty record with the error."""
     meta = Meta(charset=page.charset, snapshot=page.snapshot, error=error)
     record = SourceRecord("", Provenance(page.institution, page.url, None, page.fetched_at), meta)
     return SegmentedPage(page, (), (record,), error)

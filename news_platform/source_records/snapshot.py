@@ -1,4 +1,7 @@
-"""A stored snapshot in, the page it holds out: Firecrawl v2 JSON, plain HTML, markdown or text."""
+"""Parse stored snapshots (Firecrawl v2 JSON, HTML, Markdown or text) and segment their pages.
+
+Everything that bad input could make hang or crash is called from here, in a worker process.
+"""
 
 import json
 from collections import Counter
@@ -16,9 +19,9 @@ from news_platform.source_records.segment import SegmentedPage, SourcePage, fail
 
 _HTML_SUFFIXES = (".html", ".htm", ".xhtml")
 _TEXT_SUFFIXES = (".md", ".markdown", ".txt")
-# What a snapshot file may end in; anything else beside them is left alone.
+# The suffixes of snapshot files; files with any other suffix are ignored.
 SUFFIXES = (".json", *_HTML_SUFFIXES, *_TEXT_SUFFIXES)
-# rawHtml first: Firecrawl's html may already be stripped of lists and tables.
+# rawHtml first: Firecrawl's html may have lost lists and tables.
 _FORMATS: tuple[tuple[str, Literal["html", "text"]], ...] = (
     ("rawHtml", "html"),
     ("html", "html"),
@@ -30,7 +33,7 @@ _FETCHED = ("fetched_at", "fetchedAt", "scrapedAt", "cachedAt", "timestamp")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A stored file and where it belongs; `modified_at` stands in for a page that has no date."""
+    """A stored file and its institution; `modified_at` dates a page that gives no date itself."""
 
     path: str
     institution: str
@@ -40,7 +43,7 @@ class Snapshot:
 
 
 def parse_snapshot(snapshot: Snapshot) -> tuple[SourcePage, str | None]:
-    """Return the page, and why it is none if the snapshot says so or cannot be read."""
+    """Return the page, and the error if the crawl failed or the snapshot cannot be read."""
     suffix = PurePosixPath(snapshot.path).suffix.lower()
     if suffix == ".json":
         return _parse_json(snapshot)
@@ -120,7 +123,7 @@ TARGET = "news_platform.source_records.worker:segment_job"
 
 @dataclass(frozen=True, slots=True)
 class SegmentJob:
-    """One snapshot and how to cut it."""
+    """One snapshot and the options to segment it with."""
 
     snapshot: Snapshot
     options: SegmentOptions
@@ -128,9 +131,9 @@ class SegmentJob:
 
 @dataclass(frozen=True, slots=True)
 class PageResult:
-    """The records of a page, or its one failed record, and what became of its blocks.
+    """The records of a page, or its one failed record, and counts of its blocks.
 
-    `languages` counts every block whose language was judged, kept or not.
+    `languages` counts every block whose language was detected, kept or not.
     """
 
     records: tuple[SourceRecord, ...]
@@ -141,18 +144,18 @@ class PageResult:
 
 
 def segment_job(job: SegmentJob) -> PageResult:
-    """Cut one snapshot and count."""
+    """Segment one snapshot and count its blocks: what a worker process runs."""
     return count_result(segment_snapshot(job.snapshot, job.options))
 
 
 def segment_snapshot(snapshot: Snapshot, options: SegmentOptions) -> SegmentedPage:
-    """Cut one snapshot into records, or tell why not."""
+    """Segment one snapshot into records or an error."""
     page, error = parse_snapshot(snapshot)
     return failed(page, error) if error else segment(page, options)
 
 
 def failed_snapshot(snapshot: Snapshot, error: str) -> PageResult:
-    """Return the result of a snapshot whose worker was lost; its body is not looked at again."""
+    """Return the result of a snapshot that could not be processed, without parsing its body."""
     page, _ = parse_snapshot(
         Snapshot(snapshot.path, snapshot.institution, b"{}", snapshot.url, snapshot.modified_at)
     )
@@ -160,7 +163,7 @@ def failed_snapshot(snapshot: Snapshot, error: str) -> PageResult:
 
 
 def count_result(done: SegmentedPage) -> PageResult:
-    """Count what became of a page's blocks; attached headings are context, not lost."""
+    """Count the blocks of a page; attached headings count as neither kept nor dropped."""
     if done.error:
         return PageResult((), failure=done.records[0])
     reasons = Counter(decision.reason for decision in done.decisions if decision.reason)

@@ -1,7 +1,7 @@
-"""The events of a page in, its blocks in reading order out, each in the container it stands in.
+"""Turn the events of a page into blocks in reading order, each with its container.
 
-The walk keeps everything a reader could see; what is boilerplate is decided later, from the zones
-and marks noted here and from the sums of text and link text in every container.
+The walk keeps all visible text. Which blocks are boilerplate is decided later, from the zones and
+widgets recorded here and from the amounts of text and link text in every container.
 """
 
 import re
@@ -27,104 +27,10 @@ from news_platform.source_records.html_events import (
 BULLET = re.compile(r"^([-*•·▪◦‣–—]|\d{1,3}[.)])\s+(?=\S)")
 _BLANK_LINE = re.compile(r"\n\s*\n")
 _LONG_CODE_CHARS = 1_000
-# A table that holds any of these, or so many paragraphs side by side, lays a page out; its cells
-# are containers like any other.
+# A table that contains one of these, or this many sibling paragraphs, is used for layout; its cells
+# are treated like any other container.
 _LAYOUT = frozenset(("table", "h1", "h2", "h3", "ul", "ol", "form"))
 _LAYOUT_PARAGRAPHS = 3
-
-
-class ListState:
-    """A list being read: what marks its items, and how many there were."""
-
-    __slots__ = ("_is_ordered", "_number")
-
-    def __init__(self, tag: str, start: str) -> None:
-        self._is_ordered = tag == "ol"
-        self._number = int(start) - 1 if start.isdecimal() and len(start) < 9 else 0
-
-    def open_item(self) -> None:
-        """Count one item more."""
-        self._number += 1
-
-    def hints(self, depth: int) -> dict[str, str]:
-        """Return the marker of the item in hand, and how deep its list is nested, if it is."""
-        marker = f"{self._number}." if self._is_ordered else "-"
-        return {"marker": marker} if depth == 1 else {"marker": marker, "depth": str(depth)}
-
-
-class TableState:
-    """A data table being read: its column names and the row in hand."""
-
-    __slots__ = ("_cells", "_hints", "_names", "_rows", "is_in_row", "link_chars")
-
-    def __init__(self, number: int) -> None:
-        self._hints = {"table": str(number)}
-        self._rows = 0
-        self.open_row()
-
-    def open_row(self) -> None:
-        """Begin a row."""
-        self._cells: list[str] = []
-        self._names = 0
-        self.link_chars = 0
-        self.is_in_row = True
-
-    def add_cell(self, text: str, *, is_name: bool, link_chars: int) -> None:
-        """Take the text of one cell."""
-        self._cells.append(collapse_whitespace(text.replace(BREAK, " ")))
-        self._names += is_name
-        self.link_chars += link_chars
-
-    def close_row(self) -> tuple[str, str, dict[str, str]]:
-        """Return the row as text, its kind and its hints; the text of an empty row is empty."""
-        self.is_in_row = False
-        text = " | ".join(cell for cell in self._cells if cell)
-        if text and self._names == len(self._cells) and not self._rows:
-            hints = self._hints
-            self._hints = {**hints, "columns": " | ".join(self._cells)}
-            return text, kinds.COLUMNS, hints
-        self._rows += 1
-        return text, kinds.ROW, dict(self._hints)
-
-
-def is_data_table(events: Sequence[Event], start: int) -> bool:
-    """Tell a table of data, which begins at `start`, from one that lays out a page."""
-    # How many paragraphs each of the elements has that are open inside the table.
-    paragraphs = [0]
-    for index in range(start + 1, len(events)):
-        event = events[index]
-        if type(event) is Start:
-            paragraphs[-1] += event.tag == "p"
-            if event.tag in _LAYOUT or paragraphs[-1] == _LAYOUT_PARAGRAPHS:
-                return False
-            paragraphs.append(0)
-        elif type(event) is End:
-            paragraphs.pop()
-            if not paragraphs:
-                break
-    return True
-
-
-def split_lines(text: str) -> list[str]:
-    """Return what <br> separates: blank lines and bullets begin a block, other lines go on."""
-    found: list[list[str]] = []
-    is_fresh = True
-    for line in map(collapse_whitespace, text.split(BREAK)):
-        if line and (is_fresh or BULLET.match(line)):
-            found.append([line])
-        elif line:
-            found[-1].append(line)
-        is_fresh = not line
-    return [" ".join(lines) for lines in found]
-
-
-def split_code(text: str) -> list[str]:
-    """Return a listing whole, or, where it is long, what its blank lines separate."""
-    text = text.replace(BREAK, "\n")
-    parts = _BLANK_LINE.split(text) if len(text) > _LONG_CODE_CHARS else [text]
-    return [line for line in map(collapse_whitespace, parts) if line]
-
-
 _LEVELS = {f"h{level}": level for level in range(1, 7)}
 _KINDS = {
     "li": kinds.ITEM,
@@ -134,7 +40,7 @@ _KINDS = {
     **dict.fromkeys(_LEVELS, kinds.HEADING),
 }
 _LISTS = frozenset(("ul", "ol", "menu", "dir"))
-# Zones that are hardly ever content; a form may hold a whole page.
+# Zones that are hardly ever content. Forms are not among them: a form may contain a whole page.
 _SKIMMED = frozenset(("navigation", "header", "footer", "aside", "dialog"))
 _STRUCTURES = frozenset((*_KINDS, *_LISTS, "table", "tr", "td", "th"))
 
@@ -142,8 +48,9 @@ _STRUCTURES = frozenset((*_KINDS, *_LISTS, "table", "tr", "td", "th"))
 def walk(events: Sequence[Event], *, zone_share: float) -> WalkedPage:
     """Return the blocks of a page in reading order.
 
-    Inside navigation and the like only the texts are looked at, unless such a zone holds more than
-    `zone_share` of the page's plain text: then it is none, and is read like the rest.
+    In navigation and similar zones only the text is read, not lists and tables. If such a zone
+    holds more than `zone_share` of the page's plain text, it is content: the page is walked again
+    without skimming.
     """
     walker = _Walker(events, skims=_SKIMMED)
     walker.run()
@@ -154,13 +61,67 @@ def walk(events: Sequence[Event], *, zone_share: float) -> WalkedPage:
 
 
 def _declared_language(events: Sequence[Event]) -> str | None:
-    """Return what the outermost element says."""
+    """Return the `lang` attribute of the outermost element."""
     first = events[0] if events else None
     return first.attributes.get("lang") if type(first) is Start else None
 
 
+class ListState:
+    """An open list: its kind and the number of its current item."""
+
+    __slots__ = ("_is_ordered", "_number")
+
+    def __init__(self, tag: str, start: str) -> None:
+        self._is_ordered = tag == "ol"
+        self._number = int(start) - 1 if start.isdecimal() and len(start) < 9 else 0
+
+    def open_item(self) -> None:
+        """Count one more item."""
+        self._number += 1
+
+    def hints(self, depth: int) -> dict[str, str]:
+        """Return the marker of the current item, and its depth if the list is nested."""
+        marker = f"{self._number}." if self._is_ordered else "-"
+        return {"marker": marker} if depth == 1 else {"marker": marker, "depth": str(depth)}
+
+
+class TableState:
+    """An open data table: its column names and the current row."""
+
+    __slots__ = ("_cells", "_hints", "_names", "_rows", "is_in_row", "link_chars")
+
+    def __init__(self, number: int) -> None:
+        self._hints = {"table": str(number)}
+        self._rows = 0
+        self.open_row()
+
+    def open_row(self) -> None:
+        """Start a row."""
+        self._cells: list[str] = []
+        self._names = 0
+        self.link_chars = 0
+        self.is_in_row = True
+
+    def add_cell(self, text: str, *, is_name: bool, link_chars: int) -> None:
+        """Add the text of one cell."""
+        self._cells.append(collapse_whitespace(text.replace(BREAK, " ")))
+        self._names += is_name
+        self.link_chars += link_chars
+
+    def close_row(self) -> tuple[str, str, dict[str, str]]:
+        """Return the row's text, kind and hints; the text of an empty row is empty."""
+        self.is_in_row = False
+        text = " | ".join(cell for cell in self._cells if cell)
+        if text and self._names == len(self._cells) and not self._rows:
+            hints = self._hints
+            self._hints = {**hints, "columns": " | ".join(self._cells)}
+            return text, kinds.COLUMNS, hints
+        self._rows += 1
+        return text, kinds.ROW, dict(self._hints)
+
+
 class _Walker:
-    """The state of one walk; iterative, since pages nest deeper than Python recurses."""
+    """The state of one walk. It is a loop because pages nest deeper than Python can recurse."""
 
     def __init__(self, events: Sequence[Event], *, skims: frozenset[str]) -> None:
         self.events = events
@@ -169,11 +130,11 @@ class _Walker:
         self.path: list[str] = []
         self.container = Container()
         self.containers = [self.container]
-        # How deep the elements lie that opened the containers around.
+        # The depths of the elements that opened the current containers.
         self.opened = [-1]
         self.is_skimming = False
         self.parts: list[str] = []
-        # Inside links: how many, and from which part on their text is not yet counted.
+        # The number of open links, and the first part whose link text is not counted yet.
         self.links = 0
         self.links_from = 0
         self.link_chars = 0
@@ -185,7 +146,8 @@ class _Walker:
         self.term = ""
 
     def run(self) -> None:
-        """Take every event; what is called here is called often."""
+        """Process all events."""
+        # This loop runs for every event of every page, hence the type() tests and local names.
         parts, path = self.parts, self.path
         for index, event in enumerate(self.events):
             if type(event) is str:
@@ -206,7 +168,7 @@ class _Walker:
                         self.end(event.tag)
 
     def start(self, index: int, event: Start) -> None:
-        """Take the beginning of an element that parts texts; most say nothing of themselves."""
+        """Process the start of a block element."""
         tag = event.tag
         if event.widget or tag in LANDMARKS or "role" in event.attributes:
             self.enter(event)
@@ -214,14 +176,14 @@ class _Walker:
             self.open_structure(index, event)
 
     def end(self, tag: str) -> None:
-        """Take the end of an element that parts texts."""
+        """Process the end of a block element."""
         if tag in _STRUCTURES:
             self.close_structure(tag)
         if self.opened[-1] == len(self.path):
             self.leave()
 
     def enter(self, event: Start) -> None:
-        """Open a container for an element that says something of itself."""
+        """Open a container for a landmark, an element with a role, or a possible widget."""
         role = event.attributes.get("role")
         zone = zone_of(event.tag, role, self.path)
         is_main = event.tag == "main" or role == "main"
@@ -231,14 +193,14 @@ class _Walker:
         self.is_skimming = zone in self.skims
 
     def leave(self) -> None:
-        """Count the text of an element that said something to what is around."""
+        """Close the current container and add its text to the one around it."""
         self.opened.pop()
         self.is_skimming = False
         inner, self.container = self.container, self.container.parent or self.container
         self.container.add(inner)
 
     def has_skimmed(self, share: float) -> bool:
-        """Tell whether a zone was skimmed that holds more than this share of the plain text."""
+        """Return whether a skimmed zone holds more than this share of the plain text."""
         most = share * self.containers[0].plain_chars
         return any(c.plain_chars > most for c in self.containers if c.zone in self.skims)
 
@@ -286,18 +248,18 @@ class _Walker:
             self.emit(text, kind, table.link_chars, hints)
 
     def cross_link_edge(self, opens: int) -> None:
-        """Go into a link, or out of it."""
+        """Enter or leave a link."""
         if self.links:
             self.count_links()
         self.links += opens
         self.links_from = len(self.parts)
 
     def count_links(self) -> None:
-        """Count the text since the edge of the link in hand."""
+        """Count the text since the last link edge."""
         self.link_chars += len("".join(self.parts[self.links_from :]).strip())
 
     def take(self) -> tuple[str, int]:
-        """Return the text so far and how much of it is inside links, and begin anew."""
+        """Return the collected text and how much of it is in links, and reset both."""
         if self.links:
             self.count_links()
         text, link_chars = "".join(self.parts), self.link_chars
@@ -306,7 +268,7 @@ class _Walker:
         return text, link_chars
 
     def flush(self) -> None:
-        """Make a block of the text so far; inside the row of a table, a blank."""
+        """Turn the collected text into blocks; in a table row, add a blank instead."""
         if self.tables and (table := self.table) and table.is_in_row:
             self.parts.append(" ")
             return
@@ -316,12 +278,13 @@ class _Walker:
             self.emit_line(collapse_whitespace(text), links)
             return
         lines = split_code(text) if is_code else split_lines(text)
+        # Each line gets its proportional share of the link text.
         size = sum(map(len, lines)) or 1
         for line in lines:
             self.emit_line(line, links * len(line) // size)
 
     def emit_line(self, text: str, link_chars: int) -> None:
-        """Add a block of the kind that the elements around it say."""
+        """Add a block of the kind that its elements imply."""
         kind, hints = self.kinds[-1], {}
         if not text:
             return
@@ -344,3 +307,41 @@ class _Walker:
         self.blocks.append(PageBlock(text, kind, container, links, level, hints))
         container.chars += size
         container.link_chars += links
+
+
+def is_data_table(events: Sequence[Event], start: int) -> bool:
+    """Return whether the table that starts at `start` holds data rather than a page's layout."""
+    # The number of child paragraphs of every open element inside the table.
+    paragraphs = [0]
+    for index in range(start + 1, len(events)):
+        event = events[index]
+        if type(event) is Start:
+            paragraphs[-1] += event.tag == "p"
+            if event.tag in _LAYOUT or paragraphs[-1] == _LAYOUT_PARAGRAPHS:
+                return False
+            paragraphs.append(0)
+        elif type(event) is End:
+            paragraphs.pop()
+            if not paragraphs:
+                break
+    return True
+
+
+def split_lines(text: str) -> list[str]:
+    """Split a text at <br>: blank lines and bullets start a block, other lines continue one."""
+    found: list[list[str]] = []
+    is_fresh = True
+    for line in map(collapse_whitespace, text.split(BREAK)):
+        if line and (is_fresh or BULLET.match(line)):
+            found.append([line])
+        elif line:
+            found[-1].append(line)
+        is_fresh = not line
+    return [" ".join(lines) for lines in found]
+
+
+def split_code(text: str) -> list[str]:
+    """Return a short code listing as one part, and split a long one at its blank lines."""
+    text = text.replace(BREAK, "\n")
+    parts = _BLANK_LINE.split(text) if len(text) > _LONG_CODE_CHARS else [text]
+    return [line for line in map(collapse_whitespace, parts) if line]

@@ -1,8 +1,9 @@
-"""What a worker process imports, and nobody else: the job, with the language model loaded.
+"""The entry module of worker processes: the job, with the language model already loaded.
 
-Loading takes a second, many on a busy machine. A worker's start has a deadline of its own, so done
-here, at import, it is on no page's account. Pages make many objects and hardly a cycle: what is
-loaded is never looked through for garbage, and the rest seldom.
+Only worker processes import it. Loading the model takes a second, on a busy machine several;
+starting a worker has its own deadline, so loading at import does not count against a page's.
+Segmenting creates many objects and hardly any cycles: what is loaded here is excluded from garbage
+collection, which then runs rarely.
 """
 
 import gc

@@ -18,12 +18,12 @@ def test_a_rule_file_replaces_what_it_names() -> None:
 @pytest.mark.parametrize(
     ("toml", "error"),
     [
-        ("[sections", "not TOML"),
-        ("[section]", "no table 'section'"),
-        ("[sections]\nverbs = []", "no rule 'verbs'"),
-        ("[sections]\ncall_words = 'six'", "must be int"),
-        ("[sections]\ncall_verbs = [1]", "must be tuple"),
-        ("[sections]\nnotice_openings = ['(']", "wrong regular expression"),
+        ("[sections", "not valid TOML"),
+        ("[section]", "unknown table 'section'"),
+        ("[sections]\nverbs = []", "unknown rule 'verbs'"),
+        ("[sections]\ncall_words = 'six'", "expected an integer"),
+        ("[sections]\ncall_verbs = [1]", "expected a list of strings"),
+        ("[sections]\nnotice_openings = ['(']", "invalid regular expression"),
     ],
 )
 def test_a_wrong_rule_file_is_refused_by_name(toml: str, error: str) -> None:

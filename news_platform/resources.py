@@ -33,8 +33,10 @@ if TYPE_CHECKING:
     from news_platform.ccnews.options import CollectOptions
     from news_platform.domain_metadata.consumer import SurveyOptions
     from news_platform.domain_store.options import BuildOptions
-    from news_platform.rss.options import DiscoveryOptions, PollOptions, WorkOptions
+    from news_platform.rss.discovery.discover import DiscoveryOptions
+    from news_platform.rss.polling.poll_schedule import PollOptions
     from news_platform.rss.sheets.access import SheetAccess
+    from news_platform.rss.worker import WorkOptions
     from news_platform.source_records.options import SegmentOptions
     from news_platform.source_records.pipeline import FlowOptions
 
@@ -269,7 +271,7 @@ def survey_options(given: DomainMetadataSettings, web: Web) -> "SurveyOptions":
 
 def discovery_options(given: RssSettings) -> "DiscoveryOptions":
     """Return which feeds are accepted."""
-    from news_platform.rss.options import DiscoveryOptions
+    from news_platform.rss.discovery.discover import DiscoveryOptions
 
     languages = (code.strip().lower() for code in given.feed_languages.split(","))
     return DiscoveryOptions(
@@ -280,7 +282,7 @@ def discovery_options(given: RssSettings) -> "DiscoveryOptions":
 
 def poll_options(given: RssSettings) -> "PollOptions":
     """Return how feeds are polled."""
-    from news_platform.rss.options import PollOptions
+    from news_platform.rss.polling.poll_schedule import PollOptions
 
     return PollOptions(
         max_items_per_feed=given.max_items_per_feed,
@@ -291,7 +293,7 @@ def poll_options(given: RssSettings) -> "PollOptions":
 
 def work_options(given: RssSettings, *, max_articles: int | None = None) -> "WorkOptions":
     """Return how articles are fetched and stored; `max_articles` None: until none is due."""
-    from news_platform.rss.options import WorkOptions
+    from news_platform.rss.worker import WorkOptions
 
     return WorkOptions(
         pending_batch_size=given.pending_batch_size,

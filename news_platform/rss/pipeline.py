@@ -10,12 +10,12 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from news_platform.isolation.pool import Pool
-from news_platform.rss.discovery.discover import DiscoveryReport, discover_feeds
+from news_platform.rss.discovery.discover import DiscoveryOptions, DiscoveryReport, discover_feeds
 from news_platform.rss.ledger.transactions import write_config, write_transaction
-from news_platform.rss.options import DiscoveryOptions, PollOptions, WorkOptions
+from news_platform.rss.polling.poll_schedule import PollOptions
 from news_platform.rss.polling.poller import PollReport, poll_feeds
 from news_platform.rss.robots_gate import KnownRobots
-from news_platform.rss.worker import WorkerContext, WorkReport, work_articles
+from news_platform.rss.worker import WorkerContext, WorkOptions, WorkReport, work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import FetchOptions, WebFetcher
 

@@ -35,7 +35,6 @@ from news_platform.rss.ledger.article_queue import (
     store_article,
 )
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
-from news_platform.rss.options import WorkOptions
 from news_platform.rss.robots_gate import KnownRobots, RobotsGate
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.text.hashes import text_hash
@@ -49,6 +48,22 @@ _RETRY_STATUSES = frozenset((408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 5
 # Reasons of a FetchError that a retry does not change.
 _FINAL_REASONS = frozenset(("blocked_address", "blocked_port", "bad_url", "nxdomain"))
 _HTML_TYPES = ("html", "xml")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOptions:
+    """How articles are claimed, fetched and kept."""
+
+    pending_batch_size: int = 100
+    clean_text_limit: int = 20_000
+    lease_seconds: int = 600
+    max_retries: int = 5
+    retry_seconds: int = 600
+    concurrency: int = 32
+    robots_cache_seconds: int = 24 * 3600
+    extractors: int = 2
+    # None: until nothing is due.
+    max_articles: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

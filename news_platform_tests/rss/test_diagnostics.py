@@ -7,10 +7,10 @@ from datetime import timedelta
 import sqlalchemy as sa
 
 from news_platform.isolation.pool import Pool
-from news_platform.rss.discovery.discover import discover_feeds
-from news_platform.rss.options import DiscoveryOptions, PollOptions, WorkOptions
+from news_platform.rss.discovery.discover import DiscoveryOptions, discover_feeds
+from news_platform.rss.polling.poll_schedule import PollOptions
 from news_platform.rss.polling.poller import poll_feeds
-from news_platform.rss.worker import WorkerContext, work_articles
+from news_platform.rss.worker import WorkerContext, WorkOptions, work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.rss.ledger_rows import NOW

@@ -16,8 +16,7 @@ from news_platform.rss.ledger.article_queue import claim_articles
 from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, LINKS, RAW, REVISIONS
 from news_platform.rss.ledger.transactions import write_transaction
-from news_platform.rss.options import WorkOptions
-from news_platform.rss.worker import WorkerContext, WorkReport, work_articles
+from news_platform.rss.worker import WorkerContext, WorkOptions, WorkReport, work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.web.fetch import Response

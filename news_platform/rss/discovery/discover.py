@@ -17,7 +17,6 @@ from news_platform.rss.feeds import Feed
 from news_platform.rss.ledger.feed_rows import known_feeds, upsert_feed
 from news_platform.rss.ledger.tables import FEEDS
 from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
-from news_platform.rss.options import DiscoveryOptions
 from news_platform.rss.polling import poll_schedule
 from news_platform.text.language import detect
 from news_platform.web.fetch import Fetcher, Response
@@ -32,6 +31,18 @@ _IN_USE = ("active", "paused")
 
 Registration = Literal["added", "revived"]
 """A feed is "added" when it is new, "revived" when it was registered but not in use."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoveryOptions:
+    """Which feeds are taken in; an empty `languages` takes any."""
+
+    fresh_days_limit: int = 7
+    languages: tuple[str, ...] = ("en",)
+    concurrency: int = 32
+    # A feed that was refused is looked at again after so many days.
+    recheck_days: int = 30
+    parsers: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,35 @@
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
 
-from news_platform.rss.options import PollOptions
-
+_HOUR = 3600
+_DAY = 24 * _HOUR
 # Spreads feeds that were registered together over a fifth of the interval.
 _JITTER = 0.1
 # Enough entries to see how often a feed publishes now.
 _RECENT_ENTRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PollOptions:
+    """How often feeds are asked and how much is taken from one answer."""
+
+    max_items_per_feed: int = 20
+    min_interval_seconds: int = 3 * _HOUR
+    max_interval_seconds: int = 6 * _HOUR
+    # A feed that failed for long is asked this rarely, instead of never.
+    probe_interval_seconds: int = 7 * _DAY
+    errors_until_dead: int = 10
+    # A poller that dies gives its feeds back after so long; a long poll must end before.
+    lease_seconds: int = 3600
+    concurrency: int = 64
+    max_body_bytes: int = 5 * 1024 * 1024
+    batch_size: int = 200
+    parsers: int = 1
 
 
 def interval_seconds(

@@ -25,8 +25,8 @@ from news_platform.rss.ledger.feed_rows import (
     update_feeds,
 )
 from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
-from news_platform.rss.options import PollOptions
 from news_platform.rss.polling import poll_schedule
+from news_platform.rss.polling.poll_schedule import PollOptions
 from news_platform.web.fetch import Fetcher, Response
 from news_platform.web.redirects import is_permanent_redirect
 from news_platform.web.retry_after import requested_wait_seconds

@@ -15,10 +15,9 @@ from news_platform.html.feed_autodiscovery import feed_urls as linked_feeds
 from news_platform.html.feed_autodiscovery import looks_like_html
 from news_platform.isolation.pool import Pool
 from news_platform.rss.discovery.candidates import candidate_feeds, opml_document, opml_feeds
-from news_platform.rss.discovery.discover import DiscoveryReport, discover_feeds
+from news_platform.rss.discovery.discover import DiscoveryOptions, DiscoveryReport, discover_feeds
 from news_platform.rss.ledger.feed_rows import feed_urls, read_feed, unknown_feeds, upsert_feed
 from news_platform.rss.ledger.transactions import write_transaction
-from news_platform.rss.options import DiscoveryOptions
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import Response
 from news_platform_tests.fakes import FakeFetcher, response

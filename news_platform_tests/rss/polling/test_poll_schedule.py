@@ -8,8 +8,8 @@ from news_platform.articles.category import guess_category
 from news_platform.html.dates import parse_date, parse_shown_date
 from news_platform.rss.feeds import FeedEntry
 from news_platform.rss.ledger.entries import entries_by_url_hash, with_text
-from news_platform.rss.options import PollOptions
 from news_platform.rss.polling import poll_schedule
+from news_platform.rss.polling.poll_schedule import PollOptions
 from news_platform.web.urls import url_hash
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)

@@ -11,8 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from news_platform.rss import pipeline
-from news_platform.rss.discovery.discover import DiscoveryReport, discover_feeds
-from news_platform.rss.options import DiscoveryOptions
+from news_platform.rss.discovery.discover import DiscoveryOptions, DiscoveryReport, discover_feeds
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
 from news_platform.rss.sheets.google import Spreadsheet, open_spreadsheet
 from news_platform.rss.sheets.outbox import CELL_LIMIT

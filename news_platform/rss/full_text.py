@@ -34,11 +34,6 @@ def write_full_text(store: ObjectStore, url_hash: str, text: str) -> str:
     return store.uri(path)
 
 
-def read_full_text(store: ObjectStore, url_hash: str) -> str:
-    """Return the full text of a URL; raise NotFound if there is none."""
-    return gzip.decompress(store.read(full_text_path(url_hash))).decode("utf-8")
-
-
 def expire_full_texts(
     engine: sa.Engine, store: ObjectStore, *, keep_days: int, now: datetime
 ) -> int:

@@ -1,12 +1,15 @@
-"""Rows for a ledger that a test wants to see in a sheet."""
+"""Write the rows and read the full texts of a ledger under test."""
 
+import gzip
 from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
 
+from news_platform.rss.full_text import full_text_path
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, RAW
 from news_platform.rss.ledger.transactions import note_metrics, write_config, write_transaction
+from news_platform.storage.objects.store import ObjectStore
 
 NOW = datetime(2025, 11, 3, 20, tzinfo=UTC)
 
@@ -91,3 +94,8 @@ def set_config(engine: sa.Engine, key: str, value: str) -> None:
     """Keep a value in Config."""
     with write_transaction(engine) as transaction:
         write_config(transaction, key, value, now=NOW)
+
+
+def read_full_text(store: ObjectStore, url_hash: str) -> str:
+    """Return the full text of a URL; raise NotFound if there is none."""
+    return gzip.decompress(store.read(full_text_path(url_hash))).decode("utf-8")

@@ -17,7 +17,6 @@ from news_platform.rss.export import (
 from news_platform.rss.full_text import (
     cut_at_word_end,
     expire_full_texts,
-    read_full_text,
     write_full_text,
 )
 from news_platform.rss.ledger.article_queue import (
@@ -47,6 +46,7 @@ from news_platform.storage.parquet import read_table
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.web.urls import url_hash
 from news_platform_tests.rss.claiming import article_row
+from news_platform_tests.rss.ledger_rows import read_full_text
 from news_platform_tests.rss.test_worker import add_pending
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)

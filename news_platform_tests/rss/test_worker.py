@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from news_platform.errors import FetchError
 from news_platform.isolation.pool import Pool
 from news_platform.rss.feeds import FeedEntry
-from news_platform.rss.full_text import read_full_text
 from news_platform.rss.ledger.article_queue import claim_articles
 from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, LINKS, RAW, REVISIONS
@@ -23,6 +22,7 @@ from news_platform.web.fetch import Response
 from news_platform.web.robots import Robots
 from news_platform.web.urls import url_hash
 from news_platform_tests.fakes import FakeFetcher, response
+from news_platform_tests.rss.ledger_rows import read_full_text
 from news_platform_tests.rss.web import page
 from news_platform_tests.web.test_retry_after import HOSTILE_HEADERS
 

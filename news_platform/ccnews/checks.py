@@ -1,7 +1,7 @@
-"""Whether what lies in storage keeps its promises: rows, schema, duplicates, completeness.
+"""Check the stored rows of raw_news: counts, schema, duplicates and completeness.
 
-Files are found by listing, not by the markers that they are compared with, so a file too many, one
-too few and one that was altered all show.
+Files are found by listing the folder, not by the markers that they are compared with, so an extra
+file, a missing file and an altered file are all found.
 """
 
 import io
@@ -22,15 +22,16 @@ from news_platform.datasets.warc_paths import Warc
 from news_platform.storage.commit.collected import collected_names, read_collected
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 
-# The crawl's uploads come hours after the name's timestamp.
+# The crawl uploads WARCs hours after the timestamp in their names.
 GRACE = timedelta(days=2)
 _CONCURRENT_READS = 16
+# One read of this size fetches the whole footer of nearly every file.
 _FOOTER_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetFooter:
-    """What the end of a Parquet file says; `problem` when it says nothing readable."""
+    """Row count and schema of a Parquet file, or the `problem` that kept it from being read."""
 
     path: str
     rows: int = 0
@@ -39,32 +40,32 @@ class ParquetFooter:
 
 
 def read_footers(store: ObjectStore, *, day: date) -> tuple[ParquetFooter, ...]:
-    """Read the footer of every raw_news file that lies in a day's folder."""
+    """Read the footer of every raw_news file in a day's folder."""
     found = list(store.list(raw_news_day_prefix(day)))
     with ThreadPoolExecutor(_CONCURRENT_READS) as threads:
         return tuple(threads.map(partial(_footer, store), found))
 
 
 def row_problems(store: ObjectStore, footers: Iterable[ParquetFooter], *, day: date) -> list[str]:
-    """Compare the rows that the files hold with those that the markers state."""
+    """Return the files whose row count differs from what the markers state."""
     stated = {
         path: marker.languages[language]
         for marker in read_collected(store, [day])
         for language, path in marker.news_paths().items()
     }
     held = {footer.path: footer for footer in footers}
-    problems = [f"{path}: no marker vouches for it" for path in sorted(held.keys() - stated)]
+    problems = [f"{path}: not named by any marker" for path in sorted(held.keys() - stated)]
     problems += [f"{path}: missing" for path in sorted(stated.keys() - held)]
     for path in sorted(stated.keys() & held):
         footer = held[path]
         if footer.problem or footer.rows != stated[path]:
             found = footer.problem or f"{footer.rows} rows"
-            problems.append(f"{path}: {found}, the marker states {stated[path]}")
+            problems.append(f"{path}: {found}, expected {stated[path]} by its marker")
     return problems
 
 
 def schema_problems(footers: Iterable[ParquetFooter]) -> list[str]:
-    """Name the files whose columns are not exactly those of raw_news."""
+    """Return the files whose columns are not exactly those of raw_news."""
     expected = arrow_schema(RAW_NEWS)
     return [
         f"{footer.path}: {footer.problem or footer.schema}"
@@ -74,26 +75,26 @@ def schema_problems(footers: Iterable[ParquetFooter]) -> list[str]:
 
 
 def duplicate_problems(store: ObjectStore, *, day: date) -> list[str]:
-    """Name the WARCs with more repeated (uri, http_date) than their source had."""
+    """Return the WARCs with more repeated (uri, http_date) than their source."""
     stated = {marker.warc: marker.duplicates for marker in read_collected(store, [day])}
     key = pl.struct("uri", "http_date")
     rows = scan_news(store, [day], columns=["filename", "uri", "http_date"])
-    counted = rows.group_by("filename").agg((pl.len() - key.n_unique()).alias("again"))
+    counted = rows.group_by("filename").agg((pl.len() - key.n_unique()).alias("repeated"))
     try:
         found = counted.collect()
     except (pl.exceptions.PolarsError, OSError) as error:
         return [f"{day}: unreadable: {error}"]
     return [
-        f"{warc}: {again} repeated pages, its source has {stated.get(warc, 0)}"
-        for warc, again in sorted(found.iter_rows())
-        if again != stated.get(warc, 0)
+        f"{warc}: {repeated} repeated pages, expected {stated.get(warc, 0)} as in its source"
+        for warc, repeated in sorted(found.iter_rows())
+        if repeated != stated.get(warc, 0)
     ]
 
 
 def uncollected(
     store: ObjectStore, listed: Mapping[date, Iterable[Warc]], *, today: date
 ) -> list[str]:
-    """Name the WARCs of these days that are old enough and have no marker."""
+    """Return the names of the listed WARCs older than GRACE that have no marker."""
     return [
         warc.name
         for day, warcs in sorted(listed.items())
@@ -113,7 +114,7 @@ def _footer(store: ObjectStore, info: ObjectInfo) -> ParquetFooter:
 
 
 class _TailFile(io.RawIOBase):
-    """A stored object as a seekable file of which only the end is fetched at first."""
+    """A stored object as a seekable file; only its end is fetched at first."""
 
     def __init__(self, store: ObjectStore, info: ObjectInfo) -> None:
         self._store = store

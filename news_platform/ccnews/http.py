@@ -1,7 +1,7 @@
-"""The HTTP part of an archived response: header facts out of bytes, and the body as the page's own.
+"""Parse the HTTP header of an archived response and undo the encodings of its body.
 
-Archived headers lie: bodies are often stored decoded while the header still says chunked or gzip
-(all of CC-NEWS before 16 May 2019). So an encoding is undone only when the body itself shows it.
+Archived headers are unreliable: bodies are often stored decoded while the header still says chunked
+or gzip (all of CC-NEWS before 16 May 2019). An encoding is undone only when the body itself has it.
 """
 
 import re
@@ -24,6 +24,7 @@ _FIELD = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _CHUNK_LINE = re.compile(rb"[ \t]*([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
+# The usual form, which parsedate_to_datetime reads far more slowly.
 _ISO_FAST = re.compile(r"\w{3}, (\d\d) (\w{3}) (\d{4}) (\d\d:\d\d:\d\d) GMT")
 _MONTHS = {
     name: f"{number:02}"
@@ -35,7 +36,7 @@ _MONTHS = {
 
 @dataclass(frozen=True, slots=True)
 class HttpHead:
-    """What the header states; None where it is silent. Dates are ISO 8601 with offset."""
+    """The fields of the header that we keep; None if absent. Dates are ISO 8601 with offset."""
 
     status: int | None
     mime: str | None
@@ -47,7 +48,7 @@ class HttpHead:
 
 
 def parse_head(head: bytes) -> HttpHead:
-    """Read the fields we keep; of a repeated one the first counts."""
+    """Parse the fields that we keep; the first counts if one is repeated."""
     fields = {name.lower(): value for name, value in reversed(_FIELD.findall(head))}
     status = _STATUS.match(head)
     mime, charset = parse_content_type(fields.get(b"content-type", b""))
@@ -72,7 +73,7 @@ def parse_content_type(value: bytes) -> tuple[str | None, str | None]:
 
 @lru_cache(maxsize=4096)
 def iso_date(value: bytes) -> str | None:
-    """Return an HTTP date as ISO 8601 with offset; None when it is no date."""
+    """Return an HTTP date as ISO 8601 with offset; None if it cannot be parsed."""
     text = value.decode("latin-1").strip()
     try:
         return _iso_date(text)
@@ -90,9 +91,9 @@ def _iso_date(text: str) -> str:
 
 
 def plain_body(body: bytes, head: HttpHead, *, max_bytes: int) -> bytes:
-    """Undo chunks and compression that are really there, inflating to at most `max_bytes`.
+    """Undo chunks and compression that the body really has, inflating to at most `max_bytes`.
 
-    A body that breaks off or breaks its own coding gives what could be read.
+    A truncated or damaged body gives the part that could be decoded.
     """
     if head.is_chunked:
         body = _unchunked(body)
@@ -114,11 +115,12 @@ def _unchunked(body: bytes) -> bytes:
 
 
 def _undo(body: bytes, encoding: str) -> Callable[[bytes, int], bytes] | None:
-    """Choose by what the body shows; the header decides only for codings without a signature."""
+    """Choose the decoder by the body; the header decides only for codings without a signature."""
     if body.startswith(b"\x1f\x8b\x08"):
         return _gunzipped
     if body.startswith(b"\x28\xb5\x2f\xfd"):
         return _unzstd
+    # A body that starts like HTML was stored decoded, whatever its header says.
     undo = {"deflate": _undeflated, "br": _unbrotli}.get(encoding)
     if undo is None or body.lstrip(b"\xef\xbb\xbf\x00 \t\r\n")[:1] == b"<":
         return None
@@ -129,6 +131,7 @@ def _gunzipped(body: bytes, max_bytes: int) -> bytes:
     return _inflated(body, max_bytes, wbits=31) or body
 
 
+# "deflate" means zlib, but some servers send the bare deflate stream.
 def _undeflated(body: bytes, max_bytes: int) -> bytes:
     return _inflated(body, max_bytes, wbits=15) or _inflated(body, max_bytes, wbits=-15) or body
 
@@ -165,5 +168,5 @@ def _read_all(reader: BrotliReader | ZstdReader, max_bytes: int) -> bytes:
             parts.append(data)
             room -= len(data)
     except OSError:
-        pass  # what could be read stands
+        pass  # keep what could be read
     return b"".join(parts)

@@ -1,7 +1,7 @@
-"""Which WARC files a month has: read from the crawl, remembered under the root by ETag.
+"""Read the crawl's monthly listings of WARCs, and find the days that lack a listed WARC.
 
-A listing grows during its month and uploads come hours late, so it is compared with the ledger as a
-set; there is no high-water mark.
+A listing grows during its month and uploads arrive hours late, so it is compared with the markers
+as a set; there is no high-water mark. A copy under the root is reused until the ETag changes.
 """
 
 import gzip
@@ -18,14 +18,15 @@ from news_platform.storage.commit.collected import collected_names_of_month
 from news_platform.storage.commit.markers import content_tag, fingerprint
 from news_platform.storage.objects.store import ObjectStore
 
-# Older months looked at in one tick: those not yet found complete, and resting ones in turn.
-_UNSETTLED_A_TICK = 12
-_RESTING_A_TICK = 4
+# Older months that one tick checks: of those not yet found complete, and of the settled ones in
+# turn. A tick over ten years of history then costs about as much as one over a single year.
+_UNSETTLED_PER_TICK = 12
+_SETTLED_PER_TICK = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The WARC files of one month; `foreign` counts lines that name none."""
+    """The WARCs of one month; `foreign` counts the lines that do not name a WARC."""
 
     month: date
     etag: str
@@ -33,7 +34,7 @@ class Listing:
     foreign: int
 
     def days(self) -> Mapping[date, tuple[Warc, ...]]:
-        """Return the WARCs of each day, in the order of their names."""
+        """Return the WARCs of each day in the order of their names."""
         days: dict[date, list[Warc]] = {}
         for warc in sorted(self.warcs):
             days.setdefault(warc.day, []).append(warc)
@@ -41,7 +42,7 @@ class Listing:
 
 
 def parse_listing(lines: Iterable[str], *, month: date, etag: str) -> Listing:
-    """Read the lines of a listing; a WARC listed twice counts once."""
+    """Parse the lines of a listing; a WARC listed twice counts once."""
     named = [line for line in lines if line.strip()]
     found = [parse_warc_path(line) for line in named]
     warcs = tuple(sorted({warc for warc in found if warc}))
@@ -49,24 +50,24 @@ def parse_listing(lines: Iterable[str], *, month: date, etag: str) -> Listing:
 
 
 def fetch_listing(crawl: ObjectStore, root: ObjectStore, *, month: date) -> Listing | None:
-    """Return a month's listing, None if there is none; it is read anew only if it has changed."""
+    """Return the listing of a month, None if there is none; download it only if it changed."""
     path = listing_path(month)
     info = crawl.find(path)
     if info is None:
         return None
-    remembered, tag = read_copy(root, month=month), content_tag(crawl, path, info.etag)
-    # Version 0.1.0 remembered a local listing by its ETag, which names the inode.
-    if remembered is not None and remembered.etag in (tag, info.etag):
-        return remembered
+    copy, tag = read_copy(root, month=month), content_tag(crawl, path, info.etag)
+    # Version 0.1.0 stored the ETag of a local listing, which names the inode.
+    if copy is not None and copy.etag in (tag, info.etag):
+        return copy
     lines = _lines(crawl.read(path, expected_size=info.size_bytes), path)
     root.put(_copy_path(month), json.dumps({"etag": tag, "lines": lines}).encode())
     return parse_listing(lines, month=month, etag=tag)
 
 
 def first_answering(sources: Sequence[ObjectStore], *, month: date) -> ObjectStore:
-    """Return the first source that answers for a month's listing, be it to say there is none.
+    """Return the first source that answers a request for a month's listing, even with "not found".
 
-    The last one is not asked: if it fails too, its own error is the one to tell.
+    The last source is returned unchecked: if it fails too, its own error should be reported.
     """
     for source in sources[:-1]:
         with suppress(StorageError):
@@ -76,7 +77,7 @@ def first_answering(sources: Sequence[ObjectStore], *, month: date) -> ObjectSto
 
 
 def read_copy(root: ObjectStore, *, month: date) -> Listing | None:
-    """Return the listing as it was last seen; None when it never was."""
+    """Return the stored copy of a listing; None if there is none."""
     path = _copy_path(month)
     if not root.exists(path):
         return None
@@ -84,7 +85,9 @@ def read_copy(root: ObjectStore, *, month: date) -> Listing | None:
         document = json.loads(root.read(path))
         return parse_listing(document["lines"], month=month, etag=document["etag"])
     except (ValueError, TypeError, KeyError) as error:
-        raise StorageError(f"not a copy of a listing: {path!r}; remove it", thing=path) from error
+        raise StorageError(
+            f"cannot parse {path!r} as a copy of a listing: delete it", thing=path
+        ) from error
 
 
 def listed_warcs(crawl: ObjectStore, root: ObjectStore, *, day: date) -> tuple[Warc, ...]:
@@ -94,22 +97,22 @@ def listed_warcs(crawl: ObjectStore, root: ObjectStore, *, day: date) -> tuple[W
 
 
 def day_fingerprint(warcs: Iterable[Warc]) -> str:
-    """Return what stands for this set of WARCs."""
+    """Return the fingerprint of a set of WARCs."""
     return fingerprint(warc.name for warc in warcs)
 
 
 def month_of(day: date) -> date:
-    """Return the first day of the month."""
+    """Return the first day of the day's month."""
     return day.replace(day=1)
 
 
 def next_month(month: date) -> date:
-    """Return the first day of the month after."""
+    """Return the first day of the next month."""
     return (month.replace(day=28) + timedelta(days=4)).replace(day=1)
 
 
 def previous_month(month: date) -> date:
-    """Return the first day of the month before."""
+    """Return the first day of the previous month."""
     return (month.replace(day=1) - timedelta(days=1)).replace(day=1)
 
 
@@ -121,15 +124,16 @@ def _lines(body: bytes, path: str) -> list[str]:
     try:
         return gzip.decompress(body).decode("utf-8", "replace").splitlines()
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"listing {path!r} is no gzip file: {error}", thing=path) from error
+        raise InputError(f"listing {path!r} is not a gzip file: {error}", thing=path) from error
 
 
 @dataclass(frozen=True, slots=True)
 class FollowState:
-    """What one tick leaves to the next; months are told by the ISO form of their first day.
+    """The state that one tick of the sensor passes to the next, stored in its cursor.
 
-    `since` is the first followed day; `settled` maps an older month that was found complete to what
-    it was then; `seen` maps the recent months to the ETag last told.
+    Months are keyed by the ISO date of their first day. `since` is the first followed day; `turn`
+    counts the ticks; `settled` maps each older month that was found complete to the fingerprint of
+    what was checked; `seen` maps the recent months to the ETag that was last reported.
     """
 
     since: str | None = None
@@ -140,30 +144,34 @@ class FollowState:
 
 @dataclass(frozen=True, slots=True)
 class FollowReport:
-    """What one tick saw: `stale` days with their listing's fingerprint, newest first.
+    """The result of one tick: `stale` maps days to the fingerprint of their listing, newest first.
 
-    `news` are the recent listings that have changed since the last tick.
+    `changed` are the recent listings that have changed since the last tick.
     """
 
     stale: Mapping[str, str]
-    news: tuple[Listing, ...]
-    memory: FollowState
+    changed: tuple[Listing, ...]
+    state: FollowState
 
 
 @dataclass(frozen=True, slots=True)
 class FollowScope:
-    """The days in question: from `since` on or collected before, `max_warcs` of each at most."""
+    """The followed days: all from `since` on, and older days that were materialized once.
+
+    All other history is missing until somebody backfills it, and must not be requested. At most
+    `max_warcs` of each day are expected.
+    """
 
     since: str
     materialized: frozenset[str]
     max_warcs: int | None
 
-    def holds(self, day: date) -> bool:
-        """Tell whether a day is looked at."""
+    def contains(self, day: date) -> bool:
+        """Return whether a day is followed."""
         return day.isoformat() >= self.since or day.isoformat() in self.materialized
 
     def older_months(self, before: date) -> list[date]:
-        """Return the months before this one that have such a day, newest first."""
+        """Return the months before this one that have a followed day, newest first."""
         start = month_of(date.fromisoformat(self.since))
         months = {month_of(date.fromisoformat(day)) for day in self.materialized}
         while start < before:
@@ -177,29 +185,29 @@ def check_listings(
     root: ObjectStore,
     *,
     today: date,
-    memory: FollowState,
+    state: FollowState,
     materialized: Iterable[str],
     max_warcs: int | None = None,
 ) -> FollowReport:
-    """Compare the listing with the ledger for the days in question."""
+    """Compare the listings with the collected markers for the followed days."""
     recent = _recent_listings(crawl, root, today=today)
-    since = memory.since or _newest_day(recent)
+    since = state.since or _newest_day(recent)
     if since is None:
-        return FollowReport({}, (), memory)
+        return FollowReport({}, (), state)
     scope = FollowScope(since, frozenset(materialized), max_warcs)
     stale = {
         day: value for listing in recent for day, value in _stale_days(root, listing, scope).items()
     }
-    settled = dict(memory.settled)
+    settled = dict(state.settled)
     oldest_recent = previous_month(today)
-    for month in _due(scope.older_months(oldest_recent), settled, turn=memory.turn):
-        stale |= _look_at_older(crawl, root, month, scope=scope, settled=settled)
+    for month in _due(scope.older_months(oldest_recent), settled, turn=state.turn):
+        stale |= _check_older_month(crawl, root, month, scope=scope, settled=settled)
     return FollowReport(
         stale=dict(sorted(stale.items(), reverse=True)),
-        news=tuple(one for one in recent if memory.seen.get(_key(one.month)) != one.etag),
-        memory=FollowState(
+        changed=tuple(one for one in recent if state.seen.get(_key(one.month)) != one.etag),
+        state=FollowState(
             since=since,
-            turn=memory.turn + 1,
+            turn=state.turn + 1,
             settled=settled,
             seen={_key(listing.month): listing.etag for listing in recent},
         ),
@@ -217,14 +225,14 @@ def _newest_day(listings: Sequence[Listing]) -> str | None:
 
 
 def _due(older: Sequence[date], settled: Mapping[str, str], *, turn: int) -> list[date]:
-    """Choose the older months of this tick."""
-    resting = [month for month in older if _key(month) in settled]
-    unsettled = [month for month in older if _key(month) not in settled]
-    start = turn * _RESTING_A_TICK % len(resting) if resting else 0
-    return unsettled[:_UNSETTLED_A_TICK] + resting[start : start + _RESTING_A_TICK]
+    """Return the older months that this tick checks."""
+    complete = [month for month in older if _key(month) in settled]
+    open_months = [month for month in older if _key(month) not in settled]
+    start = turn * _SETTLED_PER_TICK % len(complete) if complete else 0
+    return open_months[:_UNSETTLED_PER_TICK] + complete[start : start + _SETTLED_PER_TICK]
 
 
-def _look_at_older(
+def _check_older_month(
     crawl: ObjectStore,
     root: ObjectStore,
     month: date,
@@ -232,9 +240,9 @@ def _look_at_older(
     scope: FollowScope,
     settled: dict[str, str],
 ) -> Mapping[str, str]:
-    """Return the stale days of an older month; note it as settled when there is none."""
+    """Return the stale days of an older month; mark the month as settled if there are none."""
     listing = fetch_listing(crawl, root, month=month)
-    days = sorted(day for day in listing.days() if scope.holds(day)) if listing else []
+    days = sorted(day for day in listing.days() if scope.contains(day)) if listing else []
     token = fingerprint([listing.etag if listing else "", *map(str, days)])
     if listing is None or settled.get(_key(month)) == token:
         settled[_key(month)] = token
@@ -247,11 +255,11 @@ def _look_at_older(
 
 
 def _stale_days(root: ObjectStore, listing: Listing, scope: FollowScope) -> Mapping[str, str]:
-    """Return the days in question that lack a listed WARC."""
+    """Return the followed days that lack a listed WARC."""
     collected = collected_names_of_month(root, month=listing.month)
     stale: dict[str, str] = {}
     for day, warcs in listing.days().items():
-        if scope.holds(day):
+        if scope.contains(day):
             held = sum(warc.name in collected for warc in warcs)
             wanted = len(warcs) if scope.max_warcs is None else min(len(warcs), scope.max_warcs)
             if held < wanted:

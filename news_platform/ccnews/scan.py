@@ -1,4 +1,4 @@
-"""Read raw_news lazily: exactly the files that the markers name, opening no others.
+"""Scan raw_news lazily, opening exactly the files that the markers name.
 
 scan_news("data", days=["2025-11-01"], langs=["en"], columns=["uri", "text"]).collect()
 """
@@ -29,9 +29,9 @@ def scan_news(
 ) -> pl.LazyFrame:
     """Return the pages of some days and languages as a LazyFrame; None means all.
 
-    `hosts` are registrable domains in natural order (`bbc.co.uk`). Columns come in the order asked
-    for, by default all fifteen; year, month and day are strings, as in the paths. A day or column
-    that cannot be is an InputError; a language or host that nobody has seen gives no rows.
+    `hosts` are registrable domains in natural order (`bbc.co.uk`). Columns have the requested
+    order, by default all fifteen; year, month and day are strings, as in the paths. An invalid day
+    or an unknown column raises InputError; an unknown language or host gives no rows.
     """
     wanted_columns = _columns(columns)
     store = root if isinstance(root, ObjectStore) else _opened(root, options)
@@ -56,12 +56,12 @@ def _columns(names: Iterable[str] | str | None) -> list[str]:
     wanted = list(RAW_NEWS_ORDER) if names is None else list(dict.fromkeys(_several(names)))
     if unknown := [name for name in wanted if name not in RAW_NEWS_ORDER]:
         known = ", ".join(RAW_NEWS_ORDER)
-        raise InputError(f"raw_news has no column {unknown[0]!r}: there are {known}")
+        raise InputError(f"unknown column {unknown[0]!r} of raw_news: expected one of {known}")
     return wanted or list(RAW_NEWS_ORDER)
 
 
 def _as_stored(host: str) -> str:
-    """Return a host as the column has it: lower case, punycode, its labels reversed."""
+    """Return a host as the column stores it: lower case, punycode, labels reversed."""
     return ".".join(reversed(plain_host(host).split(".")))
 
 

@@ -1,8 +1,8 @@
-"""Pages in, Parquet files in a scratch folder out: one per language, one of captures, one of feeds.
+"""Write the pages of one WARC to Parquet files: one per language, one of captures, one of feeds.
 
-One writer per language stays open; rows gather until a language has a row group's worth or all
-languages together exceed the budget, and then the largest is written. So memory stays flat, and a
-WARC gives one file per language however its languages are mixed.
+One writer per language stays open. Rows are buffered until a language fills a row group or all
+languages together exceed the budget; then the largest is written. Memory stays flat, and a WARC
+gives one file per language however its languages are mixed.
 """
 
 from collections import Counter
@@ -26,13 +26,13 @@ from news_platform.html.feed_autodiscovery import FeedLink
 from news_platform.html.links import join_link
 
 _ROW_GROUP_BYTES = 16 << 20
-# Half of what a 60 MB WARC fills, so a 1 GB one needs no more memory.
+# Half of what the pages of a 60 MB WARC take, so that a 1 GB WARC needs no more memory.
 _BUFFER_BYTES = 32 << 20
 _CAPTURES_ROWS = 10_000
-# Statistics and dictionaries of whole pages cost time and help no query. zstd's set-up for a few
-# short values costs more than they do, so the narrow columns take Snappy.
+# Statistics and dictionaries of whole pages cost time and help no query. For a few short values the
+# set-up of zstd costs more than compressing them, so the narrow columns use Snappy.
 _BULKY = ("tree", "text")
-# Polars' own conversion gives view types, which older readers of Parquet's Arrow schema refuse.
+# Polars' own conversion gives view types, which older readers of the Arrow schema reject.
 _ARROW_TYPES = {
     pl.String(): pa.string(),
     pl.Int64(): pa.int64(),
@@ -40,12 +40,13 @@ _ARROW_TYPES = {
     pl.List(pl.Int64()): pa.list_(pa.int64()),
 }
 _OFFSETS = Struct("=ii")
+# Columns with few distinct values, for which a dictionary pays.
 _REPEATED = ("host", "http_charset", "status", "extractor_version", "mime_type")
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """One finished file in the scratch folder."""
+    """A finished file in the scratch folder."""
 
     path: Path
     rows: int
@@ -53,9 +54,9 @@ class WrittenFile:
 
 @dataclass(frozen=True, slots=True)
 class WrittenWarc:
-    """All finished files of a WARC, raw_news by language; a dataset switched off is None.
+    """All finished files of a WARC, raw_news by language; None for a dataset that is switched off.
 
-    `duplicates` counts the pages that share address and date with an earlier one.
+    `duplicates` counts the pages that have the URI and date of an earlier page.
     """
 
     news: Mapping[str, WrittenFile]
@@ -65,18 +66,18 @@ class WrittenWarc:
 
     @property
     def rows(self) -> int:
-        """Return the rows of raw_news."""
+        """Return the number of rows of raw_news."""
         return sum(part.rows for part in self.news.values())
 
     @property
     def bytes(self) -> int:
-        """Return the size of all files."""
+        """Return the total size of the files."""
         files = (*self.news.values(), self.captures, self.feeds)
         return sum(file.path.stat().st_size for file in files if file)
 
 
 class WarcWriter:
-    """Write the pages of one WARC to all its datasets; `close` must come last."""
+    """Write the pages of one WARC to all datasets; call `close` last."""
 
     def __init__(self, folder: Path, *, warc_name: str, options: CollectOptions) -> None:
         self._feeds_path = folder / "_feed_candidates"
@@ -90,7 +91,7 @@ class WarcWriter:
         self.rows = 0
 
     def write(self, page: CrawledPage) -> None:
-        """Take one page."""
+        """Add one page."""
         self.rows += 1
         self._seen.add((page.record.uri, page.http.date))
         self._news.write(page)
@@ -100,7 +101,7 @@ class WarcWriter:
             self._feeds.add(page)
 
     def close(self) -> WrittenWarc:
-        """Finish all files and tell what was written."""
+        """Finish all files and return them."""
         return WrittenWarc(
             news=self._news.close(),
             captures=self._captures.close() if self._captures else None,
@@ -113,38 +114,38 @@ class WarcWriter:
 
 @dataclass(slots=True)
 class _LanguageFile:
-    """The open file of one language and the rows that wait for it."""
+    """The open file of one language and its buffered rows."""
 
     path: Path
     writer: pq.ParquetWriter
-    waiting: list[CrawledPage] = field(default_factory=list)
-    waiting_bytes: int = 0
+    buffered: list[CrawledPage] = field(default_factory=list)
+    buffered_bytes: int = 0
     rows: int = 0
 
 
 class NewsWriter:
-    """Write the pages of one WARC; `close` must come last and tells what was written."""
+    """Write the pages of one WARC to one file per language; call `close` last."""
 
     def __init__(self, folder: Path, *, warc_name: str) -> None:
         self._folder = folder
         self._metadata = {"extractor_version": EXTRACTOR_VERSION, "warc": warc_name}
         self._parts: dict[str, _LanguageFile] = {}
-        self._waiting_bytes = 0
+        self._buffered_bytes = 0
 
     def write(self, page: CrawledPage) -> None:
-        """Take one page."""
+        """Add one page."""
         part = self._parts.get(page.main_lang) or self._open(page.main_lang)
         size = len(page.tree) + len(page.text)
-        part.waiting.append(page)
-        part.waiting_bytes += size
-        self._waiting_bytes += size
-        if part.waiting_bytes >= _ROW_GROUP_BYTES:
+        part.buffered.append(page)
+        part.buffered_bytes += size
+        self._buffered_bytes += size
+        if part.buffered_bytes >= _ROW_GROUP_BYTES:
             self._flush(part)
-        elif self._waiting_bytes >= _BUFFER_BYTES:
-            self._flush(max(self._parts.values(), key=lambda part: part.waiting_bytes))
+        elif self._buffered_bytes >= _BUFFER_BYTES:
+            self._flush(max(self._parts.values(), key=lambda part: part.buffered_bytes))
 
     def close(self) -> Mapping[str, WrittenFile]:
-        """Write what waits and return the finished file of each language."""
+        """Write the buffered rows and return the finished file of each language."""
         for part in self._parts.values():
             self._flush(part)
             part.writer.close()
@@ -157,27 +158,27 @@ class NewsWriter:
         return part
 
     def _flush(self, part: _LanguageFile) -> None:
-        if part.waiting:
-            part.writer.write_table(_news_table(part.waiting))
-        part.rows += len(part.waiting)
-        self._waiting_bytes -= part.waiting_bytes
-        part.waiting, part.waiting_bytes = [], 0
+        if part.buffered:
+            part.writer.write_table(_news_table(part.buffered))
+        part.rows += len(part.buffered)
+        self._buffered_bytes -= part.buffered_bytes
+        part.buffered, part.buffered_bytes = [], 0
 
 
 class CapturesWriter:
-    """Write the narrow rows of one WARC to one file."""
+    """Write the captures of one WARC to one file; call `close` last."""
 
     def __init__(self, path: Path, *, warc_name: str) -> None:
         self._path = path
         metadata = {"extractor_version": EXTRACTOR_VERSION, "warc": warc_name}
         self._writer = _open_writer(path, CAPTURES, metadata=metadata)
-        self._waiting: list[tuple[object, ...]] = []
+        self._buffered: list[tuple[object, ...]] = []
         self._rows = 0
 
     def write(self, page: CrawledPage) -> None:
-        """Take one page."""
+        """Add one page."""
         record, stated = page.record, page.stated
-        self._waiting.append(
+        self._buffered.append(
             (
                 record.uri,
                 record.warc_date,
@@ -191,23 +192,23 @@ class CapturesWriter:
                 stated.author,
             )
         )
-        if len(self._waiting) >= _CAPTURES_ROWS:
+        if len(self._buffered) >= _CAPTURES_ROWS:
             self._flush()
 
     def close(self) -> WrittenFile:
-        """Write what waits and return the finished file."""
+        """Write the buffered rows and return the finished file."""
         self._flush()
         self._writer.close()
         return WrittenFile(self._path, self._rows)
 
     def _flush(self) -> None:
-        self._writer.write_batch(_batch(self._waiting, CAPTURES))
-        self._rows += len(self._waiting)
-        self._waiting = []
+        self._writer.write_batch(_batch(self._buffered, CAPTURES))
+        self._rows += len(self._buffered)
+        self._buffered = []
 
 
 class FeedTally:
-    """Count which feeds the pages of each host point at; a crawl file has a few thousand."""
+    """Count the feeds that the pages of each host link to; a WARC has a few thousand."""
 
     def __init__(self) -> None:
         self._pages: Counter[tuple[str, str]] = Counter()
@@ -222,7 +223,7 @@ class FeedTally:
                 self._links.setdefault((page.host, url), link)
 
     def write(self, path: Path, *, warc_name: str) -> WrittenFile:
-        """Write all candidates in order of host and address."""
+        """Write all candidates in the order of host and URL."""
         rows = [
             (*key, self._links[key].mime_type, self._links[key].title, pages)
             for key, pages in sorted(self._pages.items())
@@ -256,9 +257,9 @@ def arrow_schema(table: Table) -> pa.Schema:
 
 
 def _news_table(pages: list[CrawledPage]) -> pa.Table:
-    """Build the columns of raw_news, the pages of one site side by side.
+    """Return the pages as a table of raw_news, with those of a site next to each other.
 
-    They share their template, so zstd finds it again, and a filter on `host` skips row groups.
+    They share a template, which zstd then compresses well, and a filter on `host` skips row groups.
     """
     pages = sorted(pages, key=attrgetter("surt_uri"))
     columns = {
@@ -285,8 +286,8 @@ def _news_table(pages: list[CrawledPage]) -> pa.Table:
 def _wrapped(utf8: bytes) -> pa.Array:
     """Return a column of one value without copying it.
 
-    A page in its own chunk is also what keeps a data page near 1 MB, inside the caches: its size
-    is looked at after each chunk.
+    One chunk per page also keeps the data pages of Parquet near 1 MB, within the CPU caches: the
+    writer checks their size after each chunk.
     """
     offsets = pa.py_buffer(_OFFSETS.pack(0, len(utf8)))
     return pa.StringArray.from_buffers(1, offsets, pa.py_buffer(utf8))

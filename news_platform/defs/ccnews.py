@@ -1,4 +1,4 @@
-"""The news crawl in Dagster: its listing, a day of pages a partition, and the sensor."""
+"""The news crawl in Dagster: the listing, one partition of pages per day, and the sensor."""
 
 import json
 import time
@@ -76,10 +76,10 @@ def raw_news(
     crawl: dg.ResourceParam[Crawl],
     clock: dg.ResourceParam[Clock],
 ) -> dg.MaterializeResult[None]:
-    """Every HTML page of a day of the news crawl: source, main text, languages, provenance.
+    """HTML pages of one day of the news crawl: source, main text, languages and provenance.
 
-    A run collects the WARCs of its day that have no marker yet, so a day that grew is completed and
-    a day that is complete costs nothing. One file per language and WARC.
+    A run collects the WARCs of its day that have no marker yet: a day that grew is completed, and a
+    complete day costs nothing. One file per language and WARC.
     """
     day = date.fromisoformat(context.partition_key)
     store = data_root.store
@@ -153,8 +153,8 @@ class ProgressLogger(CollectListener):
 
 
 def _failures(report: CollectReport) -> str:
-    told = "; ".join(failure.reason for failure in report.failed)
-    return f"{len(report.failed)} WARCs failed, {len(report.collected)} collected: {told}"
+    reasons = "; ".join(failure.reason for failure in report.failed)
+    return f"{len(report.failed)} WARCs failed, {len(report.collected)} collected: {reasons}"
 
 
 def _failure_metadata(report: CollectReport) -> Mapping[str, dg.MetadataValue]:
@@ -165,7 +165,7 @@ def _failure_metadata(report: CollectReport) -> Mapping[str, dg.MetadataValue]:
 def _metadata(
     store: ObjectStore, day: date, report: CollectReport, seconds: float
 ) -> Mapping[str, dg.MetadataValue | int | float | str]:
-    """Describe the day as it now lies there, and what this run added."""
+    """Describe the stored day and what this run added."""
     markers = read_collected(store, [day])
     added = sum(marker.rows for marker in report.collected)
     return {
@@ -207,15 +207,14 @@ def _preview(store: ObjectStore, day: date) -> dg.MarkdownMetadataValue:
     columns = ["uri", "main_lang", "http_date", "host", "text"]
     try:
         rows = scan_news(store, [day], columns=columns).head(_PREVIEW_ROWS).collect()
-    except (
-        pl.exceptions.PolarsError
-    ) as error:  # the checks tell which file; the run goes on to them
+    except pl.exceptions.PolarsError as error:
+        # The run goes on to the checks, which name the file.
         return dg.MetadataValue.md(f"unreadable: {error}")
     return markdown_table(columns, rows.iter_rows())
 
 
 def listing_sensor(*, interval_seconds: int = 60) -> dg.SensorDefinition:
-    """Build the sensor that follows the listing."""
+    """Build the sensor that follows the crawl's listing."""
 
     @dg.sensor(
         name="new_warc_paths",
@@ -239,7 +238,7 @@ def listing_sensor(*, interval_seconds: int = 60) -> dg.SensorDefinition:
             first_answering(crawl.sources, month=today),
             data_root.store,
             today=today,
-            memory=FollowState(**cursor.get("memory", {})),
+            state=FollowState(**cursor.get("memory", {})),
             materialized=context.instance.get_materialized_partitions(dg.AssetKey("raw_news")),
             max_warcs=data_root.settings.ccnews.max_warcs,
         )
@@ -254,7 +253,7 @@ def listing_sensor(*, interval_seconds: int = 60) -> dg.SensorDefinition:
             run_requests=[
                 run_request("raw_news", key, plan.requests[key]) for key in plan.requests
             ],
-            asset_events=[_observation(listing) for listing in seen.news],
+            asset_events=[_observation(listing) for listing in seen.changed],
             cursor=_cursor(seen, dump_cursor(plan.pending)),
         )
 
@@ -265,7 +264,8 @@ new_warc_paths = listing_sensor()
 
 
 def _cursor(seen: FollowReport, pending: str) -> str:
-    return json.dumps({"memory": asdict(seen.memory), "pending": json.loads(pending)})
+    # The keys are those of version 0.1.0: a running sensor keeps its cursor.
+    return json.dumps({"memory": asdict(seen.state), "pending": json.loads(pending)})
 
 
 def _observation(listing: Listing) -> dg.AssetObservation:
@@ -290,7 +290,7 @@ def _stale(resources: Resources) -> Sequence[str]:
         resources.crawl.store,
         resources.data_root.store,
         today=now.date(),
-        memory=FollowState(since=FIRST_DAY.isoformat()),
+        state=FollowState(since=FIRST_DAY.isoformat()),
         materialized=(),
         max_warcs=resources.settings.ccnews.max_warcs,
     )

@@ -1,4 +1,4 @@
-"""What must be true of every collected day of the news crawl, as checks on its asset page."""
+"""The asset checks of raw_news: what must hold for every collected day of the news crawl."""
 
 from collections.abc import Callable, Sequence
 from datetime import date
@@ -18,13 +18,13 @@ from news_platform.resources import Clock, Crawl, DataRoot
 from news_platform.storage.commit.collected import newest_collected_days
 from news_platform.storage.objects.store import ObjectStore
 
-# Days that a check looks at when it is run by itself, outside a partition.
+# Days that a check covers when it runs by itself, outside a partition.
 CHECKED_DAYS = 7
 _SHOWN_PROBLEMS = 20
 
 
 def _checked_days(context: dg.AssetCheckExecutionContext, store: ObjectStore) -> list[date]:
-    """Return the partition of this run, else the newest collected days."""
+    """Return the partition of this run, or else the newest collected days."""
     if context.has_partition_key:
         return [date.fromisoformat(context.partition_key)]
     return newest_collected_days(store, count=CHECKED_DAYS)
@@ -51,9 +51,9 @@ def _over_days(
 def rows_equal_markers(
     context: dg.AssetCheckExecutionContext, data_root: dg.ResourceParam[DataRoot]
 ) -> dg.AssetCheckResult:
-    """The rows in the Parquet footers found by listing equal those that the markers state.
+    """The row counts of the stored Parquet files equal those that the markers state.
 
-    If red: the problem names the file; delete that WARC's marker under `news/collected/` and
+    If red: the problem names the file. Delete that WARC's marker under `news/collected/` and
     materialise the day again.
     """
     store = data_root.store
@@ -68,8 +68,8 @@ def schema_is_exact(
 ) -> dg.AssetCheckResult:
     """Every file has exactly the columns and types of raw_news.
 
-    If red: another program wrote into `news/raw/`, or an older version did; remove a foreign file,
-    or run `news-platform ccnews extract` on the WARC that is named.
+    If red: another program or an older version wrote into `news/raw/`. Remove a foreign file,
+    or run `news-platform ccnews collect --again` on the named WARC.
     """
     store = data_root.store
     return _over_days(context, store, lambda day: schema_problems(read_footers(store, day=day)))
@@ -81,7 +81,7 @@ def no_page_twice(
 ) -> dg.AssetCheckResult:
     """No WARC has a (uri, http_date) more often than its source.
 
-    If red: a copy of a file lies beside it; delete the one that its marker does not name.
+    If red: there is a copy of a file next to it. Delete the one that the marker does not name.
     """
     store = data_root.store
     return _over_days(context, store, lambda day: duplicate_problems(store, day=day))
@@ -94,16 +94,17 @@ def listed_warcs_collected(
     crawl: dg.ResourceParam[Crawl],
     clock: dg.ResourceParam[Clock],
 ) -> dg.AssetCheckResult:
-    """Every WARC listed more than two days ago, of a day already requested, is collected.
+    """Every WARC of a collected day that was listed more than two days ago is collected.
 
-    If red: materialise the day; when a WARC fails again, its run tells why (docs/ccnews.md).
+    If red: materialise the day. If a WARC fails again, its run states the reason
+    (docs/ccnews.md).
     """
     store, today = data_root.store, clock.now().date()
     days = _checked_days(context, store)
     source = first_answering(crawl.sources, month=today)
     listed = {day: listed_warcs(source, store, day=day) for day in days}
     if data_root.settings.ccnews.max_warcs is not None:
-        listed = {}  # with a cap the rest is missing on purpose
+        listed = {}  # with a cap, the rest is missing on purpose
     return _result(uncollected(store, listed, today=today), days)
 
 

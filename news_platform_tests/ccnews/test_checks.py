@@ -78,12 +78,12 @@ def test_an_altered_marker_is_seen(root: ObjectStore) -> None:
     (marker,) = read_collected(root, [DAY])
     altered = replace(marker, languages={**marker.languages, "en": 99})
     root.put(collected_path(DAY, NAME), dump_collected(altered))
-    assert _row_problems(root) == [f"{ENGLISH}: 3 rows, the marker states 99"]
+    assert _row_problems(root) == [f"{ENGLISH}: 3 rows, expected 99 by its marker"]
 
 
 def test_a_file_with_fewer_rows_is_seen(root: ObjectStore) -> None:
     _rewrite(root, _english(root).head(1))
-    assert _row_problems(root) == [f"{ENGLISH}: 1 rows, the marker states 3"]
+    assert _row_problems(root) == [f"{ENGLISH}: 1 rows, expected 3 by its marker"]
 
 
 def test_a_torn_file_is_seen(root: ObjectStore) -> None:
@@ -101,7 +101,7 @@ def test_a_lost_and_an_added_file_are_seen(root: ObjectStore) -> None:
     root.delete([ENGLISH])
     problems = _row_problems(root)
     assert f"{ENGLISH}: missing" in problems
-    assert sum("no marker vouches" in problem for problem in problems) == 2
+    assert sum("not named by any marker" in problem for problem in problems) == 2
     (unreadable,) = duplicate_problems(root, day=DAY)
     assert "unreadable" in unreadable
 
@@ -118,7 +118,9 @@ def test_another_schema_is_seen(root: ObjectStore) -> None:
 def test_a_page_twice_is_seen_unless_its_source_has_it_twice(root: ObjectStore) -> None:
     frame = _english(root)
     _rewrite(root, pl.concat([frame, frame.head(1)]))
-    assert duplicate_problems(root, day=DAY) == [f"{NAME}: 2 repeated pages, its source has 1"]
+    assert duplicate_problems(root, day=DAY) == [
+        f"{NAME}: 2 repeated pages, expected 1 as in its source"
+    ]
 
 
 def test_a_listed_warc_may_be_late_for_two_days(root: ObjectStore, crawl: ObjectStore) -> None:

@@ -22,7 +22,7 @@ class World:
         self.folder = folder / "crawl"
         self.root = open_store(str(folder / "root"))
         self.listed = [(day, number) for day in DAYS for number in (1, 2)]
-        self.memory = FollowState()
+        self.state = FollowState()
         self.materialized: set[str] = set()
         self.list_now()
 
@@ -38,11 +38,11 @@ class World:
             open_store(str(self.folder)),
             self.root,
             today=today,
-            memory=self.memory,
+            state=self.state,
             materialized=self.materialized,
             max_warcs=max_warcs,
         )
-        self.memory = seen.memory
+        self.state = seen.state
         return seen
 
 
@@ -57,7 +57,7 @@ def test_the_first_tick_asks_for_the_newest_day_alone(world: World) -> None:
 
 def test_an_unlisted_crawl_asks_for_nothing(tmp_path: Path, local_store: ObjectStore) -> None:
     crawl = open_store(str(tmp_path / "nowhere"))
-    seen = check_listings(crawl, local_store, today=TODAY, memory=FollowState(), materialized=())
+    seen = check_listings(crawl, local_store, today=TODAY, state=FollowState(), materialized=())
     assert seen == FollowReport({}, (), FollowState())
 
 
@@ -115,11 +115,11 @@ def test_a_change_in_a_month_long_past_is_found_in_turn(world: World) -> None:
 
 
 def test_only_changed_listings_are_news(world: World) -> None:
-    assert [listing.month for listing in world.tick().news] == [date(2025, 11, 1)]
-    assert world.tick().news == ()
+    assert [listing.month for listing in world.tick().changed] == [date(2025, 11, 1)]
+    assert world.tick().changed == ()
     world.listed.append((DAYS[0], 9))
     world.list_now()
-    assert len(world.tick().news) == 1
+    assert len(world.tick().changed) == 1
 
 
 def test_a_tick_over_ten_years_takes_seconds(world: World) -> None:
@@ -137,4 +137,4 @@ def test_a_tick_over_ten_years_takes_seconds(world: World) -> None:
         stale = world.tick().stale
         assert time.process_time() - started < 5
     assert stale == {}
-    assert len(world.memory.settled) == 110
+    assert len(world.state.settled) == 110

@@ -103,14 +103,14 @@ def test_a_listing_that_is_no_gzip_file_is_an_input_error(
     body: bytes, crawl: ObjectStore, local_store: ObjectStore
 ) -> None:
     crawl.put(listing_path(MONTH), body)
-    with pytest.raises(InputError, match="no gzip file"):
+    with pytest.raises(InputError, match="not a gzip file"):
         fetch_listing(crawl, local_store, month=MONTH)
 
 
 def test_a_broken_copy_is_named(crawl: ObjectStore, local_store: ObjectStore) -> None:
     fetch_listing(crawl, local_store, month=MONTH)
     local_store.put("news/warc_paths/2025-11.json", b"[]")
-    with pytest.raises(StorageError, match="not a copy of a listing"):
+    with pytest.raises(StorageError, match="as a copy of a listing"):
         fetch_listing(crawl, local_store, month=MONTH)
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from news_platform.rss.sheets.access import SheetAccess
     from news_platform.rss.worker import WorkOptions
     from news_platform.source_records.options import SegmentOptions
-    from news_platform.source_records.pipeline import FlowOptions
+    from news_platform.source_records.pipeline import RecordsOptions
 
 # Where full texts lie under the root unless FULLTEXT_DIR is set.
 _FULL_TEXT_FOLDER = "articles/full_text"
@@ -324,11 +324,11 @@ def sheets_access(given: SheetsSettings) -> "SheetAccess | None":
     )
 
 
-def flow_options(given: SourceRecordsSettings) -> "FlowOptions":
+def records_options(given: SourceRecordsSettings) -> "RecordsOptions":
     """Return how an institution's snapshots are segmented, and by how many processes."""
-    from news_platform.source_records.pipeline import FlowOptions
+    from news_platform.source_records.pipeline import RecordsOptions
 
-    return FlowOptions(segment_options(given), workers=given.workers, samples=given.samples)
+    return RecordsOptions(segment_options(given), workers=given.workers, samples=given.samples)
 
 
 def segment_options(given: SourceRecordsSettings) -> "SegmentOptions":

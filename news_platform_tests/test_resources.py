@@ -17,10 +17,10 @@ from news_platform.resources import (
     build_options,
     collect_options,
     discovery_options,
-    flow_options,
     open_full_texts,
     open_resources,
     poll_options,
+    records_options,
     segment_options,
     sheets_access,
     survey_options,
@@ -40,7 +40,7 @@ from news_platform.settings import (
     SheetsSettings,
     SourceRecordsSettings,
 )
-from news_platform.source_records.pipeline import FlowOptions
+from news_platform.source_records.pipeline import RecordsOptions
 from news_platform.storage.commit.root import read_world
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import FetchOptions, WebFetcher
@@ -197,7 +197,7 @@ def test_the_default_settings_are_the_default_options(local_store: ObjectStore) 
     assert discovery_options(settings.rss) == DiscoveryOptions()
     assert poll_options(settings.rss) == PollOptions()
     assert work_options(settings.rss) == WorkOptions()
-    assert flow_options(settings.source_records) == FlowOptions()
+    assert records_options(settings.source_records) == RecordsOptions()
     assert web.fetch_options == FetchOptions()
 
 

@@ -9,7 +9,7 @@ import click
 
 from news_platform.cli.options import emit, json_option, resources_for, root_option, settings_for
 from news_platform.errors import InputError
-from news_platform.resources import flow_options, segment_options
+from news_platform.resources import records_options, segment_options
 from news_platform.source_records.blocks import BlockDecision
 from news_platform.source_records.options import HEADINGS, TABLES
 from news_platform.source_records.pipeline import (
@@ -63,7 +63,7 @@ def build(chosen: tuple[str, ...], root: str, as_json: bool) -> None:
     """Cut all snapshots under the root whose records are out of date, as the asset does."""
     resources = resources_for(root)
     store = resources.data_root.store
-    options = flow_options(resources.settings.source_records)
+    options = records_options(resources.settings.source_records)
     declare_options(store, options.segment)
     wanted, built = wanted_institutions(store), built_institutions(store)
     if unknown := sorted(set(chosen) - wanted.keys()):

@@ -8,7 +8,7 @@ import dagster as dg
 from news_platform.datasets.source_records import SNAPSHOTS_FOLDER, SOURCE_RECORDS, records_path
 from news_platform.defs.metadata import markdown_table, table_metadata
 from news_platform.defs.reconcile import Edge, new_partitions, reconciling_sensor
-from news_platform.resources import DataRoot, flow_options, segment_options
+from news_platform.resources import DataRoot, records_options, segment_options
 from news_platform.source_records.pipeline import (
     DATASET,
     RecordsReport,
@@ -56,7 +56,7 @@ def source_records(
     in quarantine with its error.
     """
     store, institution = data_root.store, context.partition_key
-    options = flow_options(data_root.settings.source_records)
+    options = records_options(data_root.settings.source_records)
     report = build_institution(institution, store=store, options=options)
     return dg.MaterializeResult(
         metadata=_shown(report) | {"dagster/uri": store.uri(records_path(institution))}

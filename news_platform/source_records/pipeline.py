@@ -50,7 +50,7 @@ _MAX_SNAPSHOT_BYTES = 64_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class FlowOptions:
+class RecordsOptions:
     """How snapshots are cut, by how many workers, and how many samples the report shows.
 
     `target` is what a worker runs on each `SegmentJob`.
@@ -90,7 +90,7 @@ class RecordsReport:
 
 
 def build_institution(
-    institution: str, *, store: ObjectStore, options: FlowOptions
+    institution: str, *, store: ObjectStore, options: RecordsOptions
 ) -> RecordsReport:
     """Cut every snapshot of an institution and replace its records, quarantine and marker."""
     declare_options(store, options.segment)
@@ -172,7 +172,7 @@ def _declared_options(store: ObjectStore) -> str:
 
 
 def _iter_results(
-    infos: list[ObjectInfo], *, store: ObjectStore, options: FlowOptions
+    infos: list[ObjectInfo], *, store: ObjectStore, options: RecordsOptions
 ) -> Iterator[PageResult]:
     """Cut the snapshots in killable workers, in the order of their paths."""
     small = [info for info in infos if info.size_bytes <= _MAX_SNAPSHOT_BYTES]

@@ -15,7 +15,7 @@ from news_platform.datasets.source_records import (
 )
 from news_platform.sample.inputs import place_inputs
 from news_platform.source_records.pipeline import (
-    FlowOptions,
+    RecordsOptions,
     build_institution,
     built_institutions,
     declare_options,
@@ -28,7 +28,7 @@ from news_platform.storage.parquet import read_table
 from news_platform_tests.source_records.pages import DEPARTMENTS, FULL_PAGE
 
 FOLDER = "snapshots/institution=u1"
-OPTIONS = FlowOptions(workers=1)
+OPTIONS = RecordsOptions(workers=1)
 
 
 def put_page(store: ObjectStore, name: str, html: str) -> None:

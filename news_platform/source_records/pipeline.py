@@ -1,4 +1,9 @@
-"""All snapshots of an institution in, its records as Parquet and its failed pages in quarantine."""
+"""Segment all snapshots of an institution: records to Parquet, failed pages to quarantine.
+
+`build_institution` reads the snapshots, segments each in a worker process and replaces the output.
+`wanted_institutions` and `built_institutions` give the fingerprints by which an institution is
+found to be out of date.
+"""
 
 import json
 from collections import Counter, defaultdict
@@ -40,20 +45,20 @@ from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import parquet_bytes, read_table
 
 DATASET = SOURCE_RECORDS.name
-# Part of every fingerprint: raising it redoes all institutions by the rules as they are now.
+# Part of every fingerprint: increasing it makes all institutions out of date.
 SEGMENTER_VERSION = "3"
-# A marker by itself that says by which options pages are to be cut.
+# A marker of its own that records the current options.
 _OPTIONS_DATASET = f"{DATASET}_options"
 _OPTIONS_KEY = "all"
-# A page and its JSON fit; what is larger is no page and is not even read.
+# Enough for a page of the maximum size and its JSON; larger files are not read at all.
 _MAX_SNAPSHOT_BYTES = 64_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class RecordsOptions:
-    """How snapshots are cut, by how many workers, and how many samples the report shows.
+    """How snapshots are segmented, the limits of the workers, and the samples in the report.
 
-    `target` is what a worker runs on each `SegmentJob`.
+    `target` is the function that a worker runs on each `SegmentJob`.
     """
 
     segment: SegmentOptions = field(default_factory=SegmentOptions)
@@ -66,10 +71,11 @@ class RecordsOptions:
 
 @dataclass(frozen=True, slots=True)
 class RecordsReport:
-    """What became of an institution's pages and blocks.
+    """Counts of an institution's pages and blocks.
 
-    `languages` counts every block whose language was judged. `samples` are (section, text) of a few
-    records spread over all pages, for a look by eye; `failures` the first failed pages.
+    `languages` counts every block whose language was detected. `samples` are (section, text) of a
+    few records spread over all pages, for display; `failures` are (snapshot, error) of the first
+    failed pages.
     """
 
     institution: str
@@ -92,7 +98,7 @@ class RecordsReport:
 def build_institution(
     institution: str, *, store: ObjectStore, options: RecordsOptions
 ) -> RecordsReport:
-    """Cut every snapshot of an institution and replace its records, quarantine and marker."""
+    """Segment every snapshot of an institution and replace its records, quarantine and marker."""
     declare_options(store, options.segment)
     infos = _snapshots(store, institution_folder(institution))
     built = built_institutions(store).get(institution)
@@ -108,16 +114,16 @@ def build_institution(
 
 
 def declare_options(store: ObjectStore, options: SegmentOptions) -> None:
-    """Note by which options pages are cut from now on: what was cut by others is out of date."""
+    """Record the current options: what was built with other options is now out of date."""
     inputs = _options_fingerprint(options)
     if _declared_options(store) != inputs:
         write_marker(store, _OPTIONS_DATASET, _OPTIONS_KEY, inputs=inputs, report=asdict(options))
 
 
 def wanted_institutions(store: ObjectStore) -> dict[str, str]:
-    """Return every institution that has snapshots, and the fingerprint of those.
+    """Return the fingerprint of every institution's snapshots.
 
-    The options that were declared last, rule file included, are part of it.
+    It includes the options that were declared last, with the rules of a rule file.
     """
     options = _declared_options(store)
     found: dict[str, list[ObjectInfo]] = defaultdict(list)
@@ -133,19 +139,21 @@ def wanted_institutions(store: ObjectStore) -> dict[str, str]:
 
 
 def built_institutions(store: ObjectStore) -> dict[str, str]:
-    """Return what every institution's records were built from."""
+    """Return the fingerprint that every institution's records were built from."""
     return read_inputs(store, DATASET)
 
 
 def record_problems(institution: str, *, store: ObjectStore) -> list[str]:
-    """Return which promises the stored records of an institution break: none, if all is well."""
+    """Return the problems of an institution's stored records; an empty list if there are none."""
     rows = read_table(store, records_path(institution), SOURCE_RECORDS)
-    found = rows.select(
-        empty=(pl.col("text").str.strip_chars() == "").sum(),
-        nowhere=pl.any_horizontal(pl.col("url", "institution", "snapshot").is_null()).sum(),
-        undated=pl.col("fetched_at").is_null().sum(),
-        disordered=(pl.col("order").diff().over("snapshot") <= 0).sum(),
-    ).row(0, named=True)
+    is_broken = {
+        "without text": pl.col("text").str.strip_chars() == "",
+        "without provenance": pl.any_horizontal(pl.col("url", "institution", "snapshot").is_null()),
+        "without fetched_at": pl.col("fetched_at").is_null(),
+        "out of order": pl.col("order").diff().over("snapshot") <= 0,
+    }
+    counts = rows.select(**{name: rule.sum() for name, rule in is_broken.items()})
+    found = counts.row(0, named=True)
     return [f"{institution}: {count} records {name}" for name, count in found.items() if count]
 
 
@@ -174,7 +182,7 @@ def _declared_options(store: ObjectStore) -> str:
 def _iter_results(
     infos: list[ObjectInfo], *, store: ObjectStore, options: RecordsOptions
 ) -> Iterator[PageResult]:
-    """Cut the snapshots in killable workers, in the order of their paths."""
+    """Segment the snapshots in worker processes that can be killed, in the order of their paths."""
     small = [info for info in infos if info.size_bytes <= _MAX_SNAPSHOT_BYTES]
     for info in infos:
         if info.size_bytes > _MAX_SNAPSHOT_BYTES:
@@ -211,6 +219,7 @@ def _report(
 ) -> RecordsReport:
     dropped = sum((result.dropped for result in results), Counter[str]())
     failures = [result.failure for result in results if result.failure]
+    # Every step-th record, rounded up, so that the samples spread over all pages.
     step = max(1, -(-len(records) // max(1, samples)))
     return RecordsReport(
         institution,

@@ -124,7 +124,7 @@ def test_rows_that_break_a_promise_are_told(
     broken = rows.reverse().with_columns(text=pl.lit(" "))
     local_store.put(records_path("u1"), parquet_bytes(broken, SOURCE_RECORDS))
     told = record_problems("u1", store=local_store)
-    assert told == ["u1: 2 records empty", "u1: 1 records disordered"]
+    assert told == ["u1: 2 records without text", "u1: 1 records out of order"]
 
 
 def test_a_sensor_adds_institutions_and_observes_their_snapshots(

@@ -1,4 +1,4 @@
-"""`news-platform rss …`: the seed's commands over the ledger, without Dagster."""
+"""`news-platform rss …`: run the stages of the rss pipeline and query the ledger."""
 
 import json
 import os
@@ -46,14 +46,14 @@ from news_platform.rss.sheets.sync import SyncReport, open_known_spreadsheet, ru
 
 @click.group()
 def rss() -> None:
-    """Feeds in, articles out: discovery, poll, work, status, export."""
+    """Discover and poll feeds, fetch articles, export them."""
 
 
 @rss.command()
 @root_option
 @json_option
 def ensure(root: str, as_json: bool) -> None:
-    """Make the ledger and, where one is set, the Google Sheet with its tabs."""
+    """Create the ledger and the tabs of the Google Sheet."""
     resources = resources_for(root)
     pipeline.ensure(resources.ledger.engine, now=resources.clock.now())
     url = resources.ledger.engine.url.render_as_string(hide_password=True)
@@ -73,7 +73,7 @@ def ensure(root: str, as_json: bool) -> None:
 @root_option
 @json_option
 def sync(root: str, as_json: bool) -> None:
-    """Show the ledger to people: in the Google Sheet that is set, else in a workbook."""
+    """Copy the ledger to the Google Sheet, or to a workbook."""
     resources = resources_for(root)
     engine, store = resources.ledger.engine, resources.data_root.store
     if access := _access(resources):
@@ -97,12 +97,12 @@ def sync(root: str, as_json: bool) -> None:
 
 def _sync_text(done: SyncReport) -> str:
     rows, edits = done.appended + done.updated, done.edits.taken + done.edits.refused
-    said = []
+    parts = []
     if rows:
-        said.append(f"wrote {_rows(rows)} ({done.appended} new, {done.updated} changed)")
+        parts.append(f"wrote {_rows(rows)} ({done.appended} new, {done.updated} changed)")
     if edits:
-        said.append(f"{done.edits.taken} edits taken, {done.edits.refused} refused")
-    return f"{', '.join(said) or 'nothing to write'}: {done.url}"
+        parts.append(f"{done.edits.taken} edits taken, {done.edits.refused} refused")
+    return f"{', '.join(parts) or 'nothing to write'}: {done.url}"
 
 
 def _rows(count: int) -> str:
@@ -123,14 +123,19 @@ def _timing(resources: Resources) -> CallTiming:
 
 
 @rss.command()
-@click.option("--feed", "feeds", multiple=True, help="Address of a feed or of a site; repeatable.")
-@click.option("--opml", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--feed", "feeds", multiple=True, help="URL of a feed or of a site; repeatable.")
+@click.option(
+    "--opml",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="OPML file that lists feeds.",
+)
 @root_option
 @json_option
 def discovery(feeds: tuple[str, ...], opml: Path | None, root: str, as_json: bool) -> None:
     """Register feeds that are fresh and in a wanted language.
 
-    Without --feed and --opml: the root's feeds.opml and the feeds that the crawl has seen.
+    Without --feed and --opml, the candidates are the root's feeds.opml and the feeds that crawled
+    pages link to.
     """
     resources = resources_for(root)
     named = (*feeds, *(opml_feeds(opml.read_bytes()) if opml else ()))
@@ -169,11 +174,11 @@ def _discover(
 
 
 @rss.command()
-@click.option("--due", is_flag=True, help="Only feeds whose interval is over, as a schedule does.")
+@click.option("--due", is_flag=True, help="Poll only feeds that are due, as the schedule does.")
 @root_option
 @json_option
 def poll(due: bool, root: str, as_json: bool) -> None:
-    """Ask the feeds for news; new articles become pending."""
+    """Fetch the feeds and add their new articles as pending."""
     resources = resources_for(root)
     report = pipeline.run_poll(
         resources.ledger.engine,
@@ -191,12 +196,14 @@ def poll(due: bool, root: str, as_json: bool) -> None:
 
 
 @rss.command()
-@click.option("--worker-id", required=True, help="Name of this worker, unique among those running.")
-@click.option("--max", "max_articles", type=click.IntRange(min=1), help="Stop after so many.")
+@click.option(
+    "--worker-id", required=True, help="Name of this worker, unique among running workers."
+)
+@click.option("--max", "max_articles", type=click.IntRange(min=1), help="Stop after N articles.")
 @root_option
 @json_option
 def work(worker_id: str, max_articles: int | None, root: str, as_json: bool) -> None:
-    """Fetch and read pending articles until none is due."""
+    """Fetch and store pending articles until none is due."""
     resources = resources_for(root)
     report = pipeline.run_work(
         resources.ledger.engine,
@@ -215,7 +222,7 @@ def work(worker_id: str, max_articles: int | None, root: str, as_json: bool) -> 
 @root_option
 @json_option
 def status(root: str, as_json: bool) -> None:
-    """Show how feeds and articles stand."""
+    """Show counts of feeds and articles."""
     resources = resources_for(root)
     found = asdict(ledger_status(resources.ledger.engine, now=resources.clock.now()))
     lines = [
@@ -226,37 +233,47 @@ def status(root: str, as_json: bool) -> None:
 
 
 @rss.command()
-@click.option("--category", type=click.Choice(["politics", "sports", "other"]))
-@click.option("--lang", help="ISO 639-1 code, such as en.")
-@click.option("--since", help="Published (else found) on or after this day or moment, ISO 8601.")
-@click.option("--order", type=click.Choice(["newest", "sources"]), default="newest")
-@click.option("--limit", type=click.IntRange(min=1))
-@click.option("--delta", type=click.IntRange(min=0), help="What changed after this cursor.")
-@click.option("--daily", is_flag=True, help="Write articles/date=… under the root.")
-@click.option("--opml", is_flag=True, help="The polled feeds as OPML.")
 @click.option(
-    "--output", type=click.Path(dir_okay=False, path_type=Path), help=".parquet or .jsonl"
+    "--category", type=click.Choice(["politics", "sports", "other"]), help="Guessed category."
+)
+@click.option("--lang", help="ISO 639-1 code, such as en.")
+@click.option("--since", help="Published, or else found, at or after this ISO 8601 date.")
+@click.option(
+    "--order",
+    type=click.Choice(["newest", "sources"]),
+    default="newest",
+    help="Newest first, or most popular first.",
+)
+@click.option("--limit", type=click.IntRange(min=1), help="Export at most N articles.")
+@click.option("--delta", type=click.IntRange(min=0), help="Export what changed after this cursor.")
+@click.option("--daily", is_flag=True, help="Write the files articles/date=… under the root.")
+@click.option("--opml", is_flag=True, help="Export the polled feeds as OPML.")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a .parquet or .jsonl file.",
 )
 @root_option
 @json_option
 def export(root: str, as_json: bool, **choice: Any) -> None:
-    """Give articles out: a selection, a delta since a cursor, the daily files, or the feeds."""
+    """Export articles, a delta, the daily files, or the feeds."""
     resources = resources_for(root)
     engine = resources.ledger.engine
     if choice["daily"]:
         report = export_days(engine, resources.data_root.store, now=resources.clock.now())
         text = f"{len(report.days)} days written, {report.rows} articles"
-        emit(asdict(report), as_json=as_json, text=text)
+        document = {"days": report.days, "rows": report.rows}
+        emit(document, as_json=as_json, text=text)
     elif choice["opml"]:
         feeds = feed_urls(engine)
         emit([url for url, _ in feeds], as_json=as_json, text=opml_document(feeds).rstrip())
     elif choice["delta"] is not None:
         delta = delta_since(engine, choice["delta"], limit=choice["limit"] or 1_000)
-        document = {"cursor": delta.cursor, "articles": _plain(delta.rows)}
-        emit(document, as_json=as_json, text=_lines([*delta.rows, {"cursor": delta.cursor}]))
+        document = {"cursor": delta.cursor, "articles": _json_rows(delta.rows)}
+        emit(document, as_json=as_json, text=_json_lines([*delta.rows, {"cursor": delta.cursor}]))
     else:
         rows = select_articles(engine, _selection(**choice))
-        _give(rows, choice["output"], as_json=as_json)
+        _write_articles(rows, choice["output"], as_json=as_json)
 
 
 def _selection(
@@ -269,41 +286,40 @@ def _selection(
     **_: object,
 ) -> Selection:
     return Selection(
-        category=category, language=lang, since=_moment(since), order=order, limit=limit
+        category=category, language=lang, since=_parse_since(since), order=order, limit=limit
     )
 
 
-def _moment(since: str | None) -> datetime | None:
+def _parse_since(since: str | None) -> datetime | None:
     if since is None:
         return None
     try:
         moment = datetime.fromisoformat(since)
     except ValueError as error:
-        raise click.BadParameter(
-            f"{since!r} is not an ISO 8601 date", param_hint="--since"
-        ) from error
+        message = f"invalid date {since!r}: expected ISO 8601, such as 2025-11-01"
+        raise click.BadParameter(message, param_hint="--since") from error
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _give(rows: list[dict[str, Any]], output: Path | None, *, as_json: bool) -> None:
+def _write_articles(rows: list[dict[str, Any]], output: Path | None, *, as_json: bool) -> None:
     if output is None:
-        emit(_plain(rows), as_json=as_json, text=_lines(rows))
+        emit(_json_rows(rows), as_json=as_json, text=_json_lines(rows))
         return
     if output.suffix == ".parquet":
         article_frame(rows).write_parquet(output)
     elif output.suffix == ".jsonl":
-        output.write_text(_lines(rows) + "\n" if rows else "", encoding="utf-8")
+        output.write_text(_json_lines(rows) + "\n" if rows else "", encoding="utf-8")
     else:
         raise InputError(f"cannot write {str(output)!r}: expected .parquet or .jsonl")
     document = {"articles": len(rows), "output": str(output)}
     emit(document, as_json=as_json, text=f"{len(rows)} articles in {output}")
 
 
-def _plain(rows: Any) -> list[dict[str, Any]]:
+def _json_rows(rows: Any) -> list[dict[str, Any]]:
     return [{key: list(v) if isinstance(v, tuple) else v for key, v in row.items()} for row in rows]
 
 
-def _lines(rows: Any) -> str:
+def _json_lines(rows: Any) -> str:
     return "\n".join(json.dumps(row, ensure_ascii=False, default=_text) for row in rows)
 
 

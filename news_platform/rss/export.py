@@ -30,10 +30,11 @@ _IS_ARTICLE = (RAW.c.stored_at.is_not(None), RAW.c.status != "duplicate")
 
 @dataclass(frozen=True, slots=True)
 class ExportReport:
-    """The days whose files were written, and the number of rows in them."""
+    """The days whose files were written, the rows in them, and the full texts deleted before."""
 
     days: tuple[str, ...]
     rows: int
+    full_texts_expired: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,25 @@
-"""Discovery, poll and work from end to end: the web and the process pools opened and closed.
+"""Run the stages of the feature in order: discovery, poll, work, export.
 
-Each takes its context and `now`, and returns the report of what it did.
+    candidate URLs ─▶ run_discovery ─▶ Feeds
+    Feeds          ─▶ run_poll      ─▶ Raw (pending), ArticlesIndex
+    Raw (pending)  ─▶ run_work      ─▶ Raw (stored), full texts
+    Raw (stored)   ─▶ run_export    ─▶ articles/date=…/part-0.parquet
+
+The stages share nothing but the ledger, so each can run at its own time and in its own process.
+Each stage opens the web and the process pool that it needs, and returns a report.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import datetime
 
 import sqlalchemy as sa
 
 from news_platform.isolation.pool import Pool
 from news_platform.rss.discovery.discover import DiscoveryOptions, DiscoveryReport, discover_feeds
+from news_platform.rss.export import ExportReport, export_days
+from news_platform.rss.full_text import expire_full_texts
 from news_platform.rss.ledger.transactions import write_config, write_transaction
 from news_platform.rss.polling.poll_schedule import PollOptions
 from news_platform.rss.polling.poller import PollReport, poll_feeds
@@ -19,12 +28,12 @@ from news_platform.rss.worker import WorkerContext, WorkOptions, WorkReport, wor
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import FetchOptions, WebFetcher
 
-# Grows with the ledger's columns, for those who copy it.
+# Increases when the ledger's columns change; programs that copy the ledger can check it.
 LEDGER_VERSION = "1"
 
 
 def ensure(engine: sa.Engine, *, now: datetime) -> None:
-    """Write what Config says of the ledger itself; the tables are there once it is opened."""
+    """Write the version of the ledger to Config; opening the ledger has created the tables."""
     with write_transaction(engine) as transaction:
         write_config(transaction, "ledger_version", LEDGER_VERSION, now=now)
 
@@ -38,7 +47,7 @@ def run_discovery(
     now: datetime,
     recheck: bool = False,
 ) -> DiscoveryReport:
-    """Look at candidate feeds and sites and register each with its verdict."""
+    """Fetch candidate feeds and sites and register each with its verdict."""
 
     async def run(pool: Pool) -> DiscoveryReport:
         async with WebFetcher(fetch) as fetcher:
@@ -64,7 +73,7 @@ def run_poll(
     now: datetime,
     only_due: bool = True,
 ) -> PollReport:
-    """Poll the feeds that are due, or every healthy one."""
+    """Poll the feeds that are due, or all healthy ones, and add their new articles as pending."""
 
     async def run(pool: Pool) -> PollReport:
         async with WebFetcher(fetch) as fetcher:
@@ -86,7 +95,7 @@ def run_work(
     options: WorkOptions,
     clock: Callable[[], datetime],
 ) -> WorkReport:
-    """Work on pending articles until none is due."""
+    """Fetch pending articles, extract and store them, until none is due."""
 
     async def run(pool: Pool) -> WorkReport:
         async with WebFetcher(fetch) as fetcher:
@@ -103,6 +112,21 @@ def run_work(
 
     with extract_pool(options.extractors) as pool:
         return asyncio.run(run(pool))
+
+
+def run_export(
+    engine: sa.Engine,
+    store: ObjectStore,
+    *,
+    full_texts: ObjectStore,
+    keep_days: int | None,
+    now: datetime,
+) -> ExportReport:
+    """Delete full texts older than `keep_days`, if set, and write the files of changed days."""
+    expired = 0
+    if keep_days is not None:
+        expired = expire_full_texts(engine, full_texts, keep_days=keep_days, now=now)
+    return replace(export_days(engine, store, now=now), full_texts_expired=expired)
 
 
 def parse_pool(workers: int) -> Pool:

@@ -13,8 +13,9 @@ from tempfile import TemporaryDirectory
 import dagster as dg
 
 from news_platform.definitions import build_definitions
-from news_platform.defs.graph import STEPS
-from news_platform.defs.reconcile import WHOLE, add_partitions
+from news_platform.defs.graph import BUILD_ORDER
+from news_platform.defs.reconcile import add_partitions
+from news_platform.defs.staleness import WHOLE
 from news_platform.resources import Resources
 from news_platform.sample.inputs import place_inputs
 from news_platform.sample.resources import SampleResources
@@ -74,8 +75,8 @@ def _build(resources: Resources, proxy: FaultProxy) -> Iterator[Counted]:
     """Build what is out of date, asset by asset; the question itself is not counted."""
     defs = build_definitions(resources)
     with dg.DagsterInstance.ephemeral() as instance:
-        for step in STEPS:
-            keys = list(step.stale(resources))
+        for step in BUILD_ORDER:
+            keys = sorted(step.stale(resources))
             add_partitions(instance, defs, step.asset, keys)
             proxy.seen.clear()
             for key in keys:

@@ -16,9 +16,9 @@ import click
 from deploy.compare import Content, differences, read_contents
 from deploy.graphql import RunInfo
 from deploy.sample_cluster import WORKERS, SampleCluster, run_on_one_machine, sample_cluster
-from news_platform.defs.graph import STEPS
-from news_platform.defs.reconcile import WHOLE, add_partitions
-from news_platform.defs.steps import Step
+from news_platform.defs.graph import BUILD_ORDER
+from news_platform.defs.reconcile import add_partitions
+from news_platform.defs.staleness import WHOLE, Staleness
 
 _WORKER_TAG = "news_platform/worker"
 
@@ -32,7 +32,7 @@ def main() -> None:
         one = run_on_one_machine(folder)
         _say("starting PostgreSQL, Redis, S3, webserver, daemon and two workers ...")
         with sample_cluster(folder) as cluster:
-            for step in STEPS:
+            for step in BUILD_ORDER:
                 _run_step(step, cluster)
             runs = cluster.dagster.runs()
             many = read_contents(cluster.resources.data_root.store, cluster.resources.ledger.engine)
@@ -41,10 +41,10 @@ def main() -> None:
     _end(differences(one, many), runs, seconds=time.monotonic() - started)
 
 
-def _run_step(step: Step, cluster: SampleCluster) -> None:
+def _run_step(step: Staleness, cluster: SampleCluster) -> None:
     """Build what is out of date of one asset: as a backfill, or as one run."""
     started = time.monotonic()
-    keys = tuple(step.stale(cluster.resources))
+    keys = tuple(sorted(step.stale(cluster.resources)))
     if keys == (WHOLE,):
         cluster.dagster.materialise(step.asset)
     elif keys:

@@ -7,7 +7,7 @@ import dagster as dg
 
 from news_platform.defs.asset_metadata import with_card
 from news_platform.defs.freshness import with_freshness
-from news_platform.defs.graph import AUTOMATION, ROOMS
+from news_platform.defs.graph import AUTOMATION, FEATURES
 from news_platform.defs.partitions import within_days
 from news_platform.defs.resources import dagster_resources
 from news_platform.resources import Resources, open_resources
@@ -18,7 +18,9 @@ def build_definitions(resources: Resources) -> dg.Definitions:
     """Join all rooms over these resources."""
     dress = _dress(resources)
     shell = dg.Definitions(resources=dagster_resources(resources), executor=dg.in_process_executor)
-    return dg.Definitions.merge(*(_dressed(room, dress) for room in ROOMS), *AUTOMATION, shell)
+    return dg.Definitions.merge(
+        *(_dressed(feature, dress) for feature in FEATURES), *AUTOMATION, shell
+    )
 
 
 def _dress(resources: Resources) -> Callable[[dg.AssetSpec], dg.AssetSpec]:
@@ -30,18 +32,20 @@ def _dress(resources: Resources) -> Callable[[dg.AssetSpec], dg.AssetSpec]:
     return dress
 
 
-def _dressed(room: dg.Definitions, dress: Callable[[dg.AssetSpec], dg.AssetSpec]) -> dg.Definitions:
+def _dressed(
+    feature: dg.Definitions, dress: Callable[[dg.AssetSpec], dg.AssetSpec]
+) -> dg.Definitions:
     ours = [
         asset
-        for asset in room.assets or ()
+        for asset in feature.assets or ()
         if isinstance(asset, dg.AssetSpec | dg.AssetsDefinition)
     ]
     return dg.Definitions(
         assets=dg.map_asset_specs(dress, ours),
-        asset_checks=room.asset_checks,
-        schedules=room.schedules,
-        sensors=room.sensors,
-        jobs=room.jobs,
+        asset_checks=feature.asset_checks,
+        schedules=feature.schedules,
+        sensors=feature.sensors,
+        jobs=feature.jobs,
     )
 
 

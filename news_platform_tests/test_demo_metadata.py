@@ -6,13 +6,13 @@ import dagster as dg
 import pytest
 
 from news_platform.definitions import build_definitions
-from news_platform.defs.graph import STEPS
+from news_platform.defs.graph import BUILD_ORDER
 from news_platform.defs.lineage import LINEAGE
 from news_platform.sample.resources import SampleResources
 from news_platform.settings import Settings
 from news_platform_tests.servers.demo import Demo
 
-BUILT = sorted({*(step.asset for step in STEPS), "captures", "feed_candidates"})
+BUILT = sorted({*(step.asset for step in BUILD_ORDER), "captures", "feed_candidates"})
 PLOTS = {
     "raw_news": "languages_per_day",
     "articles": "articles_per_hour",

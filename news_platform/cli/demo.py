@@ -1,43 +1,106 @@
-"""`news-platform demo`: the whole graph on the sample world, offline, with a summary.
+"""`news-platform demo`: build the whole graph on the sample world, offline, and print a summary.
 
-Only what is out of date is built, so a second run changes nothing and says so, and a deleted output
-is built again alone.
+Only partitions that are out of date are built: a second run changes nothing and reports that, and
+after a file was deleted only its partition is built again.
 """
 
 import hashlib
+import json
 import os
 import time
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
 import dagster as dg
 
-from news_platform.cli.demo_outputs import Outputs
 from news_platform.cli.options import emit, json_option
 from news_platform.definitions import build_definitions
-from news_platform.defs.graph import STEPS
-from news_platform.defs.reconcile import WHOLE, add_partitions
-from news_platform.defs.steps import Step
-from news_platform.errors import ConfigError, NewsPlatformError
+from news_platform.defs.graph import BUILD_ORDER
+from news_platform.defs.reconcile import add_partitions
+from news_platform.defs.staleness import WHOLE, Fingerprints, Staleness
+from news_platform.errors import ConfigError, NewsPlatformError, StorageError
 from news_platform.resources import Resources
 from news_platform.sample.inputs import place_inputs
 from news_platform.sample.resources import SampleResources
 from news_platform.settings import Settings, load_settings
+from news_platform.storage.commit.markers import delete_marker
+from news_platform.storage.objects.store import ObjectStore
 
 DEMO_ROOT = "data-demo"
-# SQLite's side files come and go with every connection, also without a change.
+OUTPUTS_FILE = "demo.json"
+# Inputs, the ledger and markers are not outputs of a partition.
+_NOT_OUTPUTS = ("world/", "raw/", "snapshots/", "markers/", "ledger.", "root.json", OUTPUTS_FILE)
+# SQLite's side files come and go with every connection, even if nothing changes.
 _PASSING = ("-wal", "-shm", "-journal")
 # Assets whose files name the run that wrote them. Their runs have the same id in every demo, so
 # that two demos write the same bytes.
 _RUNS_IN_FILES = ("raw_news",)
 
 
+@dataclass
+class Outputs:
+    """The files of each partition, by asset, stored in the root next to the data.
+
+    They show when a file was deleted, which no marker does.
+    """
+
+    store: ObjectStore
+    paths: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, store: ObjectStore) -> "Outputs":
+        """Read what earlier runs recorded."""
+        if not store.exists(OUTPUTS_FILE):
+            return cls(store)
+        return cls(store, json.loads(store.read(OUTPUTS_FILE)))
+
+    def write(self) -> None:
+        """Store the record, unless it is stored already."""
+        body = json.dumps(self.paths, indent=1, sort_keys=True).encode()
+        if not self.store.exists(OUTPUTS_FILE) or self.store.read(OUTPUTS_FILE) != body:
+            self.store.put(OUTPUTS_FILE, body)
+
+    def missing(self, asset: str) -> tuple[str, ...]:
+        """Return the partitions of which a file is missing; their markers are deleted."""
+        present = self._etags().keys()
+        recorded = self.paths.get(asset, {})
+        missing = sorted(key for key, paths in recorded.items() if not present >= set(paths))
+        for key in missing:
+            delete_marker(self.store, asset, key)
+        return tuple(missing)
+
+    @contextmanager
+    def recording(self, asset: str, partition: str) -> Iterator[None]:
+        """Record what is written while this partition is built; fail if a file stays missing."""
+        before = self._etags()
+        missing = set(self.paths.get(asset, {}).get(partition, ())) - before.keys()
+        yield
+        after = self._etags()
+        changed = {path for path, etag in after.items() if before.get(path) != etag}
+        if missing and not changed:
+            raise StorageError(
+                f"{asset} cannot build {min(missing)!r} again: "
+                "delete the demo folder and run the demo again",
+                thing=min(missing),
+            )
+        known = self.paths.setdefault(asset, {}).get(partition, [])
+        self.paths[asset][partition] = sorted(changed | set(known) & after.keys())
+
+    def _etags(self) -> dict[str, str]:
+        return {
+            info.path: info.etag
+            for info in self.store.list()
+            if not info.path.startswith(_NOT_OUTPUTS)
+        }
+
+
 @dataclass(frozen=True, slots=True)
-class StepResult:
-    """What one asset's step did: the partitions built, and what their runs reported."""
+class AssetResult:
+    """What was built of one asset, and how many rows its runs reported."""
 
     asset: str
     built: tuple[str, ...]
@@ -46,8 +109,8 @@ class StepResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Shop:
-    """What every step of one demo run works with."""
+class DemoRun:
+    """What all builds of one demo run share."""
 
     resources: Resources
     defs: dg.Definitions
@@ -66,7 +129,7 @@ def demo(root: str, as_json: bool) -> None:
     store = resources.data_root.store
     before = content_hash(Path(root))
     place_inputs(resources.world.folder, store)
-    results = list(run_steps(resources))
+    results = list(build_all(resources))
     resources.ledger.close()
     after = content_hash(Path(root))
     emit(
@@ -76,14 +139,24 @@ def demo(root: str, as_json: bool) -> None:
     )
 
 
-def run_steps(resources: Resources) -> Iterator[StepResult]:
+def build_all(resources: Resources) -> Iterator[AssetResult]:
     """Build what is out of date, asset by asset in the order of the graph."""
     outputs = Outputs.read(resources.data_root.store)
     with _instance(resources.settings) as instance:
-        shop = Shop(resources, build_definitions(resources), instance, outputs)
-        for step in STEPS:
-            yield _run_step(step, shop)
+        run = DemoRun(resources, build_definitions(resources), instance, outputs)
+        for staleness in BUILD_ORDER:
+            yield _build_asset(_or_missing(staleness, outputs), run)
     outputs.write()
+
+
+def _or_missing(staleness: Staleness, outputs: Outputs) -> Staleness:
+    """Return a staleness that also finds the partitions of which a file is missing."""
+
+    def stale(resources: Resources) -> Fingerprints:
+        missing = outputs.missing(staleness.asset)  # first: it deletes markers
+        return dict.fromkeys(missing, "missing") | dict(staleness.stale(resources))
+
+    return Staleness(staleness.asset, stale)
 
 
 def content_hash(root: Path) -> str:
@@ -105,27 +178,24 @@ def _instance(settings: Settings) -> dg.DagsterInstance:
     return dg.DagsterInstance.get()
 
 
-def _run_step(step: Step, shop: Shop) -> StepResult:
+def _build_asset(staleness: Staleness, run: DemoRun) -> AssetResult:
     started = time.monotonic()
-    lost = shop.outputs.forget_lost(step.asset)
-    partitions = tuple(sorted({*step.stale(shop.resources), *lost}))
-    add_partitions(shop.instance, shop.defs, step.asset, partitions)
-    rows = [_build(step.asset, partition, shop) for partition in partitions]
+    asset, partitions = staleness.asset, tuple(sorted(staleness.stale(run.resources)))
+    add_partitions(run.instance, run.defs, asset, partitions)
+    rows = [_build(asset, partition, run) for partition in partitions]
     known = [count for count in rows if count is not None]
-    return StepResult(
-        step.asset, partitions, sum(known) if known else None, time.monotonic() - started
-    )
+    return AssetResult(asset, partitions, sum(known) if known else None, time.monotonic() - started)
 
 
-def _build(asset: str, partition: str, shop: Shop) -> int | None:
+def _build(asset: str, partition: str, run: DemoRun) -> int | None:
     """Materialise one partition; return the rows it reports, if it does."""
     click.echo(f"  {asset} {'' if partition == WHOLE else partition} ...", err=True)
-    with shop.outputs.noting(asset, partition):
-        result = shop.defs.resolve_implicit_global_asset_job_def().execute_in_process(
+    with run.outputs.recording(asset, partition):
+        result = run.defs.resolve_implicit_global_asset_job_def().execute_in_process(
             asset_selection=[dg.AssetKey(asset)],
             partition_key=None if partition == WHOLE else partition,
-            instance=shop.instance,
-            run_id=_run_id(asset, partition, shop.instance),
+            instance=run.instance,
+            run_id=_run_id(asset, partition, run.instance),
             raise_on_error=False,
             run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
         )
@@ -160,7 +230,7 @@ def _reported_rows(result: dg.ExecuteInProcessResult, asset: str) -> int | None:
     return sum(int(str(count)) for count in counts) if counts else None
 
 
-def _document(results: list[StepResult], *, before: str, after: str) -> Mapping[str, object]:
+def _document(results: list[AssetResult], *, before: str, after: str) -> Mapping[str, object]:
     return {
         "assets": [
             {"asset": done.asset, "built": done.built, "rows": done.rows} for done in results
@@ -170,7 +240,7 @@ def _document(results: list[StepResult], *, before: str, after: str) -> Mapping[
     }
 
 
-def _summary(results: list[StepResult], *, root: str, changed: bool, started: float) -> str:
+def _summary(results: list[AssetResult], *, root: str, changed: bool, started: float) -> str:
     lines = [f"{'asset':<22}{'built':>7}{'rows':>9}{'seconds':>9}"]
     lines += [
         f"{done.asset:<22}{len(done.built):>7}{'' if done.rows is None else done.rows:>9}"

@@ -22,6 +22,7 @@ from news_platform.source_records.pipeline import (
 from news_platform.source_records.rows import record_document, record_json
 from news_platform.source_records.segment import SegmentedPage
 from news_platform.source_records.snapshot import Snapshot, segment_snapshot
+from news_platform.storage.commit.markers import stale_partitions
 
 _SHOWN_CHARS = 100
 
@@ -65,10 +66,10 @@ def build(chosen: tuple[str, ...], root: str, as_json: bool) -> None:
     store = resources.data_root.store
     options = records_options(resources.settings.source_records)
     declare_options(store, options.segment)
-    wanted, built = wanted_institutions(store), built_institutions(store)
+    wanted = wanted_institutions(store)
     if unknown := sorted(set(chosen) - wanted.keys()):
         raise InputError(f"no snapshots of institution {unknown[0]!r}", thing=unknown[0])
-    stale = chosen or [key for key in sorted(wanted) if built.get(key) != wanted[key]]
+    stale = chosen or sorted(stale_partitions(wanted, built_institutions(store)))
     reports = [build_institution(key, store=store, options=options) for key in stale]
     text = "\n".join(map(_line, reports)) or "up to date"
     emit([asdict(report) for report in reports], as_json=as_json, text=text)

@@ -31,7 +31,7 @@ from news_platform.domain_store.staging.inputs import (
 from news_platform.domain_store.staging.stage import built_ranges, stage_input, wanted_ranges
 from news_platform.errors import NewsPlatformError
 from news_platform.resources import Resources, build_options, store_options
-from news_platform.storage.commit.markers import read_inputs
+from news_platform.storage.commit.markers import read_inputs, stale_partitions
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.urls import registrable_domain
 
@@ -112,8 +112,7 @@ def build(root: str, as_json: bool, batch: str | None, rows: str | None) -> None
 
 def _stage_days(opened: Opened, progress: Progress) -> Iterator[str]:
     built = staged_days(opened.store)
-    wanted = wanted_days(opened.store)
-    stale = sorted(day for day in wanted if wanted[day] != built.get(day))
+    stale = sorted(stale_partitions(wanted_days(opened.store), built))
     for day in progress.track(stale, description="staging days"):
         rows = day_input(opened.store, day)
         stage_input(rows, store=opened.store, batch=day, options=opened.options)
@@ -122,8 +121,7 @@ def _stage_days(opened: Opened, progress: Progress) -> Iterator[str]:
 
 def _build_ranges(opened: Opened, progress: Progress) -> int:
     claim_bucket_count(opened.store, opened.options.buckets)
-    wanted, built = wanted_ranges(opened.store), built_ranges(opened.store)
-    stale = [key for key in wanted if wanted[key] != built.get(key)]
+    stale = sorted(stale_partitions(wanted_ranges(opened.store), built_ranges(opened.store)))
     written = 0
     for key in progress.track(stale, description="building buckets"):
         report = build_range(key, store=opened.store, options=opened.options, now=opened.now)

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import date
 from functools import partial
@@ -27,9 +27,10 @@ from news_platform.datasets.warc_paths import FIRST_DAY, WARC_PATHS
 from news_platform.defs.backfills import ONE_A_RUN
 from news_platform.defs.ccnews_checks import CHECKED_DAYS, CHECKS
 from news_platform.defs.metadata import markdown_table, table_metadata
+from news_platform.defs.partitions import DAYS
 from news_platform.defs.plots import languages_plot
 from news_platform.defs.reconcile import (
-    Edge,
+    PAUSED,
     Limits,
     dump_cursor,
     load_cursor,
@@ -38,7 +39,7 @@ from news_platform.defs.reconcile import (
     runs_of,
 )
 from news_platform.defs.side_tables import side_tables
-from news_platform.defs.steps import Step
+from news_platform.defs.staleness import Fingerprints, Staleness
 from news_platform.resources import Clock, Crawl, DataRoot, Resources, collect_options
 from news_platform.storage.commit.collected import newest_collected_days, read_collected
 from news_platform.storage.commit.root import is_paused
@@ -46,7 +47,6 @@ from news_platform.storage.objects.store import ObjectStore
 
 GROUP = "ccnews"
 OWNERS = ["team:ccnews"]
-DAYS = dg.DailyPartitionsDefinition(start_date=FIRST_DAY.isoformat(), end_offset=1)
 _LOG_EVERY_SECONDS = 15.0
 _PREVIEW_ROWS = 5
 
@@ -231,7 +231,7 @@ def listing_sensor(*, interval_seconds: int = 60) -> dg.SensorDefinition:
     ) -> dg.SensorResult | dg.SkipReason:
         """Requests the days whose listed WARCs are not all collected, newest first."""
         if is_paused(data_root.store):
-            return dg.SkipReason("paused: `news-platform resume` lets all sensors go on")
+            return PAUSED
         cursor = json.loads(context.cursor or "{}")
         today = clock.now().date()
         seen = check_listings(
@@ -283,8 +283,8 @@ def _observation(listing: Listing) -> dg.AssetObservation:
     )
 
 
-def _stale(resources: Resources) -> Sequence[str]:
-    """Return every listed day of the last two months that lacks a WARC, oldest first."""
+def _stale(resources: Resources) -> Fingerprints:
+    """Return every listed day of the last two months that lacks a WARC."""
     now = resources.clock.now()
     seen = check_listings(
         resources.crawl.store,
@@ -294,11 +294,10 @@ def _stale(resources: Resources) -> Sequence[str]:
         materialized=(),
         max_warcs=resources.settings.ccnews.max_warcs,
     )
-    return sorted(seen.stale)
+    return seen.stale
 
 
-STEP = Step("raw_news", _stale)
-EDGES: tuple[Edge, ...] = ()
+STALENESS = (Staleness("raw_news", _stale),)
 defs = dg.Definitions(
     assets=[warc_paths, raw_news],
     asset_checks=CHECKS,

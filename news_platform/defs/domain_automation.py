@@ -5,7 +5,7 @@ import json
 import dagster as dg
 
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.defs.reconcile import new_partitions
+from news_platform.defs.reconcile import PAUSED, new_partitions
 from news_platform.domain_metadata.generated_research import (
     CATALOG_PATH,
     read_catalog,
@@ -20,7 +20,6 @@ RESEARCH_BATCHES = dg.DynamicPartitionsDefinition(name="research_batches")
 
 # Batches that one night asks again; older ones wait until somebody does it by hand.
 _RETRIED_BATCHES = 50
-_PAUSED = "paused: `news-platform resume` lets all sensors go on"
 
 
 @dg.sensor(
@@ -34,7 +33,7 @@ def watch_research_datasets(
 ) -> dg.SensorResult | dg.SkipReason:
     """Compare the research files with what the last tick saw."""
     if is_paused(data_root.store):
-        return dg.SkipReason(_PAUSED)
+        return PAUSED
     known: dict[str, str] = json.loads(context.cursor or "{}")
     found = raw_batches(data_root.store)
     changed = [key for key in sorted(found) if known.get(key) != found[key]]
@@ -71,7 +70,7 @@ def survey_catalog_domains(
 ) -> dg.RunRequest | dg.SkipReason:
     """Offer the domains of a new catalog to the survey, when the settings ask for it."""
     if is_paused(data_root.store):
-        return dg.SkipReason(_PAUSED)
+        return PAUSED
     if data_root.settings.domain_metadata.catalog_domains_per_day <= 0:
         return dg.SkipReason("NEWS_PLATFORM_CATALOG_DOMAINS_PER_DAY is 0")
     catalog = data_root.store.find(CATALOG_PATH)
@@ -93,7 +92,7 @@ def retry_unfinished_domains(
 ) -> list[dg.RunRequest] | dg.SkipReason:
     """Ask again, once a day, the domains of recent batches that did not answer."""
     if is_paused(data_root.store):
-        return dg.SkipReason(_PAUSED)
+        return PAUSED
     states = DomainQueue(ledger.engine).states()
     # A batch imported while the sensors were off is no partition yet, and would fail the tick.
     known = set(context.instance.get_dynamic_partitions(str(RESEARCH_BATCHES.name)))

@@ -18,7 +18,8 @@ from news_platform.defs.domain_automation import (
 from news_platform.defs.lineage import column_lineage
 from news_platform.defs.metadata import markdown_table, table_metadata
 from news_platform.defs.plots import changes_plot, policy_plot
-from news_platform.defs.reconcile import Edge, reconciling_sensor
+from news_platform.defs.reconcile import reconciling_sensor
+from news_platform.defs.staleness import Staleness
 from news_platform.domain_metadata.pipeline import (
     METADATA_DATASET,
     QUEUE_DATASET,
@@ -266,11 +267,17 @@ def _built(dataset: str) -> Callable[[ObjectStore], Mapping[str, str]]:
     return built
 
 
-EDGES = (
-    Edge("domain_queue", wanted=raw_batches, built=_built(QUEUE_DATASET)),
-    Edge("domain_metadata", wanted=queued_inputs, built=_built(METADATA_DATASET)),
-    Edge("domain_metadata_table", wanted=surveyed_days, built=_built(TABLE_DATASET)),
-    Edge("ai_policy_changes", wanted=tabled_days, built=_built(CHANGES_DATASET)),
+STALENESS = (
+    Staleness.by_fingerprint("domain_queue", wanted=raw_batches, built=_built(QUEUE_DATASET)),
+    Staleness.by_fingerprint(
+        "domain_metadata", wanted=queued_inputs, built=_built(METADATA_DATASET)
+    ),
+    Staleness.by_fingerprint(
+        "domain_metadata_table", wanted=surveyed_days, built=_built(TABLE_DATASET)
+    ),
+    Staleness.by_fingerprint(
+        "ai_policy_changes", wanted=tabled_days, built=_built(CHANGES_DATASET)
+    ),
 )
 PARTITIONS = (RESEARCH_BATCHES, RESEARCH_BATCHES, SURVEY_DAYS, SURVEY_DAYS)
 
@@ -288,8 +295,8 @@ defs = dg.Definitions(
         watch_research_datasets,
         survey_catalog_domains,
         *(
-            reconciling_sensor(edge, dynamic_partitions=partitions)
-            for edge, partitions in zip(EDGES, PARTITIONS, strict=True)
+            reconciling_sensor(staleness, dynamic_partitions=partitions)
+            for staleness, partitions in zip(STALENESS, PARTITIONS, strict=True)
         ),
     ],
 )

@@ -11,8 +11,10 @@ from news_platform.datasets.domain_store import DOMAIN_STORE
 from news_platform.defs.backfills import FOUR_A_RUN, SEVEN_A_RUN
 from news_platform.defs.lineage import column_lineage
 from news_platform.defs.metadata import markdown_table, table_metadata
+from news_platform.defs.partitions import DAYS
 from news_platform.defs.plots import growth_plot
-from news_platform.defs.reconcile import WHOLE, Edge, reconciling_sensor
+from news_platform.defs.reconcile import reconciling_sensor
+from news_platform.defs.staleness import WHOLE, Staleness
 from news_platform.domain_store.building.verify import (
     iter_count_problems,
     iter_orphan_problems,
@@ -40,8 +42,6 @@ OWNERS = ["team:domain_store"]
 # Batches in the picture of the store's growth.
 _SHOWN_BATCHES = 30
 _SHOWN_BUCKETS = 10
-# The first day of CC-NEWS; today counts too.
-DAYS = dg.DailyPartitionsDefinition(start_date="2016-08-26", end_offset=1)
 # How many ranges there are is written in the store, so their keys come with the first build.
 RANGES = dg.DynamicPartitionsDefinition(name="domain_store_ranges")
 
@@ -226,16 +226,16 @@ def built_catalog(store: ObjectStore) -> Mapping[str, str]:
     return {key: marker.inputs for key, marker in read_markers(store, DOMAIN_CATALOG.name).items()}
 
 
-BUCKETS_EDGE = Edge("domain_buckets", wanted_days, staged_days)
-STORE_EDGE = Edge("domain_store", wanted_ranges, built_ranges)
-CATALOG_EDGE = Edge("domain_catalog", wanted_catalog, built_catalog)
-EDGES = (BUCKETS_EDGE, STORE_EDGE, CATALOG_EDGE)
+BUCKETS_STALENESS = Staleness.by_fingerprint("domain_buckets", wanted_days, staged_days)
+STORE_STALENESS = Staleness.by_fingerprint("domain_store", wanted_ranges, built_ranges)
+CATALOG_STALENESS = Staleness.by_fingerprint("domain_catalog", wanted_catalog, built_catalog)
+STALENESS = (BUCKETS_STALENESS, STORE_STALENESS, CATALOG_STALENESS)
 
 defs = dg.Definitions(
     assets=[domain_buckets, domain_store, domain_catalog],
     sensors=[
-        reconciling_sensor(BUCKETS_EDGE),
-        reconciling_sensor(STORE_EDGE, dynamic_partitions=RANGES),
-        reconciling_sensor(CATALOG_EDGE),
+        reconciling_sensor(BUCKETS_STALENESS),
+        reconciling_sensor(STORE_STALENESS, dynamic_partitions=RANGES),
+        reconciling_sensor(CATALOG_STALENESS),
     ],
 )

@@ -1,4 +1,4 @@
-"""The whole graph: every room's definitions, and every asset's step in the order of the graph."""
+"""The whole graph: every feature's definitions, and the order in which its assets are built."""
 
 import dagster as dg
 
@@ -14,9 +14,9 @@ from news_platform.defs import (
     source_records,
 )
 from news_platform.defs.jobs import job_definitions
-from news_platform.defs.steps import Step, step_of
+from news_platform.defs.staleness import Staleness
 
-ROOMS = (
+FEATURES = (
     ccnews.defs,
     side_tables.defs,
     domain_store.defs,
@@ -31,18 +31,19 @@ AUTOMATION = (
     alerts.defs,
     job_definitions(
         check
-        for room in ROOMS
-        for check in room.asset_checks or ()
+        for feature in FEATURES
+        for check in feature.asset_checks or ()
         if isinstance(check, dg.AssetChecksDefinition)
     ),
 )
 
-STEPS: tuple[Step, ...] = (
-    ccnews.STEP,
-    *(step_of(edge) for edge in domain_store.EDGES),
-    *(step_of(edge) for edge in domain_metadata.EDGES),
-    *(Step(asset, stale) for asset, stale in rss.STALE.items()),
-    *(step_of(edge) for edge in near_duplicates.EDGES),
-    *(Step(asset, stale) for asset, stale in sheets.STALE.items()),
-    *(step_of(edge) for edge in source_records.EDGES),
+BUILD_ORDER: tuple[Staleness, ...] = (
+    *ccnews.STALENESS,
+    *domain_store.STALENESS,
+    *domain_metadata.STALENESS,
+    *rss.STALENESS,
+    *near_duplicates.STALENESS,
+    *sheets.STALENESS,
+    *source_records.STALENESS,
 )
+"""Every asset that is built, with its staleness, parents before children."""

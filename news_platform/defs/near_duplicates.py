@@ -14,7 +14,9 @@ from news_platform.datasets.near_duplicates import (
 from news_platform.defs.backfills import SEVEN_A_RUN
 from news_platform.defs.lineage import column_lineage
 from news_platform.defs.metadata import markdown_table, table_metadata
-from news_platform.defs.reconcile import Edge, reconciling_sensor
+from news_platform.defs.partitions import DAYS
+from news_platform.defs.reconcile import reconciling_sensor
+from news_platform.defs.staleness import Staleness
 from news_platform.near_duplicates.pipeline import (
     built_articles,
     built_days,
@@ -30,8 +32,6 @@ from news_platform.storage.parquet import read_table
 
 GROUP = "near_duplicates"
 OWNERS = ["team:near_duplicates"]
-# The first day of CC-NEWS; today counts too.
-DAYS = dg.DailyPartitionsDefinition(start_date="2016-08-26", end_offset=1)
 # Articles arrive every five minutes; their clusters may be an hour behind.
 _ARTICLES_INTERVAL_SECONDS = 3600
 _SHOWN_CLUSTERS = 10
@@ -136,15 +136,15 @@ def _largest_articles(store: ObjectStore) -> dg.MarkdownMetadataValue:
     return markdown_table(largest.columns, largest.iter_rows())
 
 
-PAGES_EDGE = Edge("near_duplicates", wanted_days, built_days)
-ARTICLES_EDGE = Edge("article_clusters", wanted_articles, built_articles)
-EDGES = (PAGES_EDGE, ARTICLES_EDGE)
+PAGES_STALENESS = Staleness.by_fingerprint("near_duplicates", wanted_days, built_days)
+ARTICLES_STALENESS = Staleness.by_fingerprint("article_clusters", wanted_articles, built_articles)
+STALENESS = (PAGES_STALENESS, ARTICLES_STALENESS)
 
 defs = dg.Definitions(
     assets=[near_duplicates, article_clusters],
     asset_checks=[every_member_has_a_twin],
     sensors=[
-        reconciling_sensor(PAGES_EDGE),
-        reconciling_sensor(ARTICLES_EDGE, interval_seconds=_ARTICLES_INTERVAL_SECONDS),
+        reconciling_sensor(PAGES_STALENESS),
+        reconciling_sensor(ARTICLES_STALENESS, interval_seconds=_ARTICLES_INTERVAL_SECONDS),
     ],
 )

@@ -1,9 +1,9 @@
-"""How every asset follows its parents: compare what it was built from with what lies there now.
+"""Sensors that request every partition which differs from its inputs, with retries.
 
-An `Edge` gives two maps, partition to fingerprint: what the inputs are now, and what the output was
-built from. Where they differ, a sensor requests a run. Nothing depends on having seen an event, so
+A sensor compares what the partitions of an asset were built from with what their inputs are now
+(`Staleness`) and requests a run where they differ. Nothing depends on having seen an event, so
 nothing is lost when a day is built again right after its request, when a parent is newer than its
-follower within one tick, or when history was there before the sensor's first tick.
+follower within one tick, or when history existed before the sensor's first tick.
 """
 
 import json
@@ -13,38 +13,14 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from news_platform.resources import DataRoot
+from news_platform.defs.staleness import WHOLE, Fingerprints, Staleness
+from news_platform.resources import Resources
 from news_platform.storage.commit.root import is_paused
-from news_platform.storage.objects.store import ObjectStore
 
-Fingerprints = Mapping[str, str]
-
-# The partition key of an asset that has no partitions.
-WHOLE = "all"
 # Each run carries the partition and fingerprint it was requested for, to be found again.
 REQUEST_TAG = "news_platform/request"
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """An asset and the inputs it follows.
-
-    `wanted` says what the inputs of each partition are now, `built` what each partition was last
-    built from; both read storage by LIST alone, so that a tick over ten years stays within seconds.
-    """
-
-    asset: str
-    wanted: Callable[[ObjectStore], Fingerprints]
-    built: Callable[[ObjectStore], Fingerprints]
-
-    def stale(self, store: ObjectStore) -> dict[str, str]:
-        """Return the partitions that differ from their inputs, newest key first."""
-        built, wanted = self.built(store), self.wanted(store)
-        return {
-            key: wanted[key]
-            for key in sorted(wanted, reverse=True)
-            if built.get(key) != wanted[key]
-        }
+# What every sensor and schedule answers while the root is paused.
+PAUSED = dg.SkipReason("paused: run `news-platform resume` to start all sensors again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +71,7 @@ class Runs:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TickPlan:
     """What one tick requests, and what the next tick must remember."""
 
     requests: Mapping[str, Pending]
@@ -112,7 +88,7 @@ def plan_requests(
     runs_of: RunsOf,
     now: float,
     limits: Limits,
-) -> Plan:
+) -> TickPlan:
     """Decide what to request: `stale` comes newest first and is served in that order."""
     remembered = _observed(stale, pending=pending, runs_of=runs_of, now=now, limits=limits)
     requests: dict[str, Pending] = {}
@@ -127,7 +103,7 @@ def plan_requests(
         if is_new:
             requests[key] = remembered[key]
         room -= 1
-    return Plan(requests=requests, pending=remembered)
+    return TickPlan(requests=requests, pending=remembered)
 
 
 def _observed(
@@ -179,7 +155,7 @@ def _attempt(state: Pending | None, fingerprint: str, runs: Runs) -> tuple[Pendi
 
 
 def reconciling_sensor(
-    edge: Edge,
+    staleness: Staleness,
     *,
     dynamic_partitions: dg.DynamicPartitionsDefinition | None = None,
     limits: Limits | None = None,
@@ -189,30 +165,29 @@ def reconciling_sensor(
     """Build the sensor `follow_<asset>`; with dynamic partitions it also adds their new keys."""
 
     @dg.sensor(
-        name=f"follow_{edge.asset}",
-        target=dg.AssetSelection.assets(edge.asset),
-        description=f"Requests {edge.asset} wherever it differs from its inputs.",
+        name=f"follow_{staleness.asset}",
+        target=dg.AssetSelection.assets(staleness.asset),
+        description=f"Requests {staleness.asset} wherever it differs from its inputs.",
         minimum_interval_seconds=interval_seconds,
         default_status=status,
     )
     def follow(
-        context: dg.SensorEvaluationContext, data_root: dg.ResourceParam[DataRoot]
+        context: dg.SensorEvaluationContext, platform: dg.ResourceParam[Resources]
     ) -> dg.SensorResult | dg.SkipReason:
-        store = data_root.store
-        if is_paused(store):
-            return dg.SkipReason("paused: `news-platform resume` lets all sensors go on")
+        if is_paused(platform.data_root.store):
+            return PAUSED
         plan = plan_requests(
-            edge.stale(store),
+            staleness.stale(platform),
             pending=load_cursor(context.cursor),
             runs_of=lambda key, fingerprint: runs_of(
-                context.instance, edge.asset, key, fingerprint
+                context.instance, staleness.asset, key, fingerprint
             ),
             now=datetime.now(UTC).timestamp(),
             limits=limits or Limits(),
         )
         return dg.SensorResult(
             run_requests=[
-                run_request(edge.asset, key, plan.requests[key]) for key in plan.requests
+                run_request(staleness.asset, key, plan.requests[key]) for key in plan.requests
             ],
             dynamic_partitions_requests=new_partitions(
                 context.instance, dynamic_partitions, plan.requests

@@ -6,8 +6,12 @@ from news_platform.resources import Resources
 
 
 def dagster_resources(resources: Resources) -> Mapping[str, object]:
-    """Return what assets and sensors ask for by name, as `dg.ResourceParam[DataRoot]` and so on."""
+    """Return the resources by the parameter names of assets and sensors.
+
+    `platform` is all of them, for sensors and schedules that compute staleness.
+    """
     return {
+        "platform": resources,
         "data_root": resources.data_root,
         "crawl": resources.crawl,
         "web": resources.web,

@@ -1,6 +1,6 @@
 """The RSS room in Dagster: feeds, pending articles and articles by the clock, with their checks."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +11,8 @@ from news_platform.datasets.feeds import FEEDS, PENDING_ARTICLES
 from news_platform.defs.lineage import column_lineage
 from news_platform.defs.metadata import markdown_table, table_metadata
 from news_platform.defs.plots import hours_plot
-from news_platform.defs.reconcile import WHOLE, Edge
+from news_platform.defs.reconcile import PAUSED
+from news_platform.defs.staleness import Staleness
 from news_platform.resources import (
     Clock,
     DataRoot,
@@ -20,7 +21,6 @@ from news_platform.resources import (
     Web,
     discovery_options,
     open_full_texts,
-    open_resources,
     poll_options,
     work_options,
 )
@@ -45,8 +45,6 @@ from news_platform.storage.objects.store import ObjectStore
 
 ROOM = "rss"
 OWNERS = [f"team:{ROOM}"]
-# These assets go by the clock; they follow no marker.
-EDGES: tuple[Edge, ...] = ()
 
 # Older articles were checked when they were new.
 _CHECKED_DAYS = 2
@@ -254,31 +252,31 @@ def _verdict(found: Sequence[str]) -> dg.AssetCheckResult:
     return dg.AssetCheckResult(passed=not found, metadata={"count": len(found), "found": shown})
 
 
-def _stale_feeds(resources: Resources) -> Sequence[str]:
+def _has_new_feeds(resources: Resources) -> bool:
     candidates = candidate_feeds(resources.data_root.store)
-    return [WHOLE] if unknown_feeds(resources.ledger.engine, candidates) else []
+    return bool(unknown_feeds(resources.ledger.engine, candidates))
 
 
-def _stale_pending(resources: Resources) -> Sequence[str]:
-    return [WHOLE] if has_due_feeds(resources.ledger.engine, now=resources.clock.now()) else []
+def _has_due_feeds(resources: Resources) -> bool:
+    return has_due_feeds(resources.ledger.engine, now=resources.clock.now())
 
 
-def _stale_articles(resources: Resources) -> Sequence[str]:
+def _has_articles_to_work(resources: Resources) -> bool:
+    engine = resources.ledger.engine
     lease = work_options(resources.settings.rss).lease_seconds
-    due = has_due_articles(resources.ledger.engine, lease_seconds=lease, now=resources.clock.now())
-    return [WHOLE] if due or changed_days(resources.ledger.engine) else []
+    is_due = has_due_articles(engine, lease_seconds=lease, now=resources.clock.now())
+    return is_due or bool(changed_days(engine))
 
 
-STALE: Mapping[str, Callable[[Resources], Sequence[str]]] = {
-    "feeds": _stale_feeds,
-    "pending_articles": _stale_pending,
-    "articles": _stale_articles,
-}
-"""For each asset, whether there is anything for it to do now, in the order of the graph."""
+FEEDS_STALENESS = Staleness.when("feeds", _has_new_feeds)
+PENDING_STALENESS = Staleness.when("pending_articles", _has_due_feeds)
+ARTICLES_STALENESS = Staleness.when("articles", _has_articles_to_work)
+STALENESS = (FEEDS_STALENESS, PENDING_STALENESS, ARTICLES_STALENESS)
 
 
-def _by_the_clock(asset: str, cron: str, text: str) -> dg.ScheduleDefinition:
+def _by_the_clock(staleness: Staleness, cron: str, text: str) -> dg.ScheduleDefinition:
     """Build the schedule that runs an asset when it has something to do and is not running yet."""
+    asset = staleness.asset
 
     @dg.schedule(
         name=f"run_{asset}",
@@ -288,13 +286,13 @@ def _by_the_clock(asset: str, cron: str, text: str) -> dg.ScheduleDefinition:
         default_status=dg.DefaultScheduleStatus.RUNNING,
     )
     def tick(
-        context: dg.ScheduleEvaluationContext, data_root: dg.ResourceParam[DataRoot]
+        context: dg.ScheduleEvaluationContext, platform: dg.ResourceParam[Resources]
     ) -> dg.RunRequest | dg.SkipReason:
-        if is_paused(data_root.store):
-            return dg.SkipReason("paused: `news-platform resume` lets all sensors go on")
+        if is_paused(platform.data_root.store):
+            return PAUSED
         if _is_running(context.instance, asset):
             return dg.SkipReason("the run before this one still goes on")
-        if asset != "feeds" and not STALE[asset](open_resources(data_root.settings)):
+        if staleness is not FEEDS_STALENESS and not staleness.stale(platform):
             return dg.SkipReason("nothing is due")
         return dg.RunRequest(tags={_TAG: asset})
 
@@ -316,9 +314,9 @@ def _is_running(instance: dg.DagsterInstance, asset: str) -> bool:
 
 
 SCHEDULES = (
-    _by_the_clock("feeds", "0 6 * * *", "Looks for new feeds every morning."),
-    _by_the_clock("pending_articles", "7 * * * *", "Polls what is due: each feed every 3 to 6 h."),
-    _by_the_clock("articles", "*/5 * * * *", "Reads pending articles every five minutes."),
+    _by_the_clock(FEEDS_STALENESS, "0 6 * * *", "Looks for new feeds every morning."),
+    _by_the_clock(PENDING_STALENESS, "7 * * * *", "Polls what is due: each feed every 3 to 6 h."),
+    _by_the_clock(ARTICLES_STALENESS, "*/5 * * * *", "Reads pending articles every five minutes."),
 )
 
 defs = dg.Definitions(

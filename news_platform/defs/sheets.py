@@ -1,13 +1,13 @@
 """The asset and schedule that show the ledger to editors, in a Google Sheet or a workbook."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
 from news_platform.defs.metadata import markdown_table
-from news_platform.defs.reconcile import WHOLE
+from news_platform.defs.reconcile import PAUSED
+from news_platform.defs.staleness import Staleness
 from news_platform.resources import (
     Clock,
     DataRoot,
@@ -15,7 +15,6 @@ from news_platform.resources import (
     Resources,
     Web,
     discovery_options,
-    open_resources,
     sheets_access,
 )
 from news_platform.rss import pipeline
@@ -103,15 +102,15 @@ def _sync_metadata(done: "SyncReport") -> dict[str, Any]:
     }
 
 
-def _stale_sheets(resources: Resources) -> Sequence[str]:
+def _lacks_rows(resources: Resources) -> bool:
     access = _access(resources.data_root)
     if access is not None:
-        return [WHOLE] if is_behind(resources.ledger.engine, access) else []
-    return [WHOLE] if is_stale(resources.ledger.engine, resources.data_root.store) else []
+        return is_behind(resources.ledger.engine, access)
+    return is_stale(resources.ledger.engine, resources.data_root.store)
 
 
-STALE: Mapping[str, Callable[[Resources], Sequence[str]]] = {"article_sheets": _stale_sheets}
-"""Checks whether the view lacks rows that the ledger holds, by asset."""
+SHEETS_STALENESS = Staleness.when("article_sheets", _lacks_rows)
+STALENESS = (SHEETS_STALENESS,)
 
 
 @dg.schedule(
@@ -121,15 +120,15 @@ STALE: Mapping[str, Callable[[Resources], Sequence[str]]] = {"article_sheets": _
     default_status=dg.DefaultScheduleStatus.RUNNING,
 )
 def run_article_sheets(
-    data_root: dg.ResourceParam[DataRoot],
+    platform: dg.ResourceParam[Resources],
 ) -> dg.RunRequest | dg.SkipReason:
     """Request a sync, or skip it if the workbook is up to date.
 
     A Google Sheet is always synced: only a call to Google shows whether an admin edited it.
     """
-    if is_paused(data_root.store):
-        return dg.SkipReason("paused: run `news-platform resume` to start all sensors again")
-    if _access(data_root) is None and not _stale_sheets(open_resources(data_root.settings)):
+    if is_paused(platform.data_root.store):
+        return PAUSED
+    if _access(platform.data_root) is None and not SHEETS_STALENESS.stale(platform):
         return dg.SkipReason("the workbook is up to date with the ledger")
     return dg.RunRequest()
 

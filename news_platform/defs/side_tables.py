@@ -12,14 +12,13 @@ import polars as pl
 
 from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
 from news_platform.datasets.table import Table
-from news_platform.datasets.warc_paths import FIRST_DAY
 from news_platform.defs.lineage import column_lineage
 from news_platform.defs.metadata import markdown_table, table_metadata
+from news_platform.defs.partitions import DAYS
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
 
 GROUP = "ccnews"
-DAYS = dg.DailyPartitionsDefinition(start_date=FIRST_DAY.isoformat(), end_offset=1)
 _PREVIEW_ROWS = 5
 
 

@@ -7,7 +7,8 @@ import dagster as dg
 
 from news_platform.datasets.source_records import SNAPSHOTS_FOLDER, SOURCE_RECORDS, records_path
 from news_platform.defs.metadata import markdown_table, table_metadata
-from news_platform.defs.reconcile import Edge, new_partitions, reconciling_sensor
+from news_platform.defs.reconcile import PAUSED, new_partitions, reconciling_sensor
+from news_platform.defs.staleness import Staleness
 from news_platform.resources import DataRoot, records_options, segment_options
 from news_platform.source_records.pipeline import (
     DATASET,
@@ -138,7 +139,7 @@ def watch_page_snapshots(
     A changed rule file or setting makes all institutions out of date.
     """
     if is_paused(data_root.store):
-        return dg.SkipReason("paused: `news-platform resume` lets all sensors go on")
+        return PAUSED
     options = segment_options(data_root.settings.source_records)
     declare_options(data_root.store, options)
     known: dict[str, str] = json.loads(context.cursor or "{}")
@@ -154,14 +155,16 @@ def watch_page_snapshots(
     )
 
 
-RECORDS_EDGE = Edge("source_records", wanted=wanted_institutions, built=built_institutions)
-EDGES = (RECORDS_EDGE,)
+RECORDS_STALENESS = Staleness.by_fingerprint(
+    "source_records", wanted_institutions, built_institutions
+)
+STALENESS = (RECORDS_STALENESS,)
 
 defs = dg.Definitions(
     assets=[page_snapshots, source_records],
     asset_checks=[records_are_sound, few_pages_fail],
     sensors=[
         watch_page_snapshots,
-        reconciling_sensor(RECORDS_EDGE, dynamic_partitions=INSTITUTIONS),
+        reconciling_sensor(RECORDS_STALENESS, dynamic_partitions=INSTITUTIONS),
     ],
 )

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from news_platform.cli.demo import content_hash
-from news_platform.defs.graph import STEPS
+from news_platform.defs.graph import BUILD_ORDER
 from news_platform_tests.servers.demo import Demo
 
-ASSETS = [step.asset for step in STEPS]
+ASSETS = [step.asset for step in BUILD_ORDER]
 
 
 @dataclass(frozen=True, slots=True)

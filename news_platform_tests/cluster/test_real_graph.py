@@ -12,9 +12,9 @@ from dagster import AssetKey, DagsterRunStatus, RunsFilter
 
 from deploy.compare import differences, read_contents
 from deploy.sample_cluster import SampleCluster, run_on_one_machine, sample_cluster
-from news_platform.defs.graph import STEPS
-from news_platform.defs.reconcile import WHOLE, add_partitions
-from news_platform.defs.steps import Step
+from news_platform.defs.graph import BUILD_ORDER
+from news_platform.defs.reconcile import add_partitions
+from news_platform.defs.staleness import WHOLE, Staleness
 from news_platform.errors import NewsPlatformError
 from news_platform_tests.cluster.live import wait_until
 from news_platform_tests.emulators.fault_proxy import FaultProxy, fault_proxy
@@ -70,16 +70,16 @@ def test_the_graph_is_the_same_when_every_part_has_failed_once(tmp_path: Path) -
     one = run_on_one_machine(tmp_path)
     with sample_cluster(tmp_path, store_door=behind_a_proxy) as cluster:
         trouble = _Trouble(cluster, proxies[0])
-        for step in STEPS:
+        for step in BUILD_ORDER:
             _build(step, cluster, fault=trouble.of.pop(step.asset, None))
         many = read_contents(cluster.resources.data_root.store, cluster.resources.ledger.engine)
     assert not trouble.of, "each fault has had its asset"
     assert differences(one, many) == []
 
 
-def _build(step: Step, cluster: SampleCluster, *, fault: Callable[[], None] | None) -> None:
+def _build(step: Staleness, cluster: SampleCluster, *, fault: Callable[[], None] | None) -> None:
     """Ask for what an asset lacks, let the fault fall while it is being built, and wait for it."""
-    keys = tuple(step.stale(cluster.resources))
+    keys = tuple(sorted(step.stale(cluster.resources)))
     if not keys:
         assert fault is None, f"{step.asset} has nothing to build"
         return
@@ -90,7 +90,7 @@ def _build(step: Step, cluster: SampleCluster, *, fault: Callable[[], None] | No
     wait_until(lambda: _is_built(step, cluster), seconds=_RECOVERY_SECONDS)
 
 
-def _is_asked_for(step: Step, keys: tuple[str, ...], cluster: SampleCluster) -> bool:
+def _is_asked_for(step: Staleness, keys: tuple[str, ...], cluster: SampleCluster) -> bool:
     """Ask as a person would: again, when a webserver has lost its database meanwhile."""
     try:
         if keys == (WHOLE,):
@@ -103,7 +103,7 @@ def _is_asked_for(step: Step, keys: tuple[str, ...], cluster: SampleCluster) -> 
     return True
 
 
-def _is_built(step: Step, cluster: SampleCluster) -> bool:
+def _is_built(step: Staleness, cluster: SampleCluster) -> bool:
     """Say whether nothing is stale and no run goes on; a part that is away just now says no."""
     try:
         return not step.stale(cluster.resources) and not _runs(cluster, step, _UNDER_WAY)
@@ -111,7 +111,9 @@ def _is_built(step: Step, cluster: SampleCluster) -> bool:
         return False
 
 
-def _runs(cluster: SampleCluster, step: Step, statuses: Sequence[DagsterRunStatus]) -> list[str]:
+def _runs(
+    cluster: SampleCluster, step: Staleness, statuses: Sequence[DagsterRunStatus]
+) -> list[str]:
     runs = cluster.instance.get_runs(RunsFilter(statuses=statuses))
     wanted = AssetKey(step.asset)
     return [run.run_id for run in runs if wanted in (run.asset_selection or ())]

@@ -232,7 +232,8 @@ def test_the_demo_step_lists_every_day_that_lacks_a_warc(
 ) -> None:
     settings = Settings(root=str(tmp_path / "root"), sample=True, sample_world=str(sample_world))
     resources = SampleResources(settings, frozen_clock=True)
-    assert room.STEP.stale(resources) == ["2025-11-01", "2025-11-02", "2025-11-03"]
+    (staleness,) = room.STALENESS
+    assert sorted(staleness.stale(resources)) == ["2025-11-01", "2025-11-02", "2025-11-03"]
 
 
 def test_every_asset_has_group_owner_and_description() -> None:

@@ -20,7 +20,7 @@ from news_platform.defs.domain_automation import (
     survey_catalog_domains,
     watch_research_datasets,
 )
-from news_platform.defs.domain_metadata import EDGES, PARTITIONS, defs
+from news_platform.defs.domain_metadata import PARTITIONS, STALENESS, defs
 from news_platform.defs.resources import dagster_resources
 from news_platform.domain_metadata.generated_research import CATALOG_PATH
 from news_platform.domain_metadata.queue import DomainQueue
@@ -31,6 +31,7 @@ from news_platform.sample.resources import SampleResources
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.root import pause
 from news_platform.storage.objects.store import ObjectStore
+from news_platform_tests.defs.over import over
 
 GB_NEWS = "gb|news|"
 
@@ -63,12 +64,12 @@ class Shell:
         )
 
     def build_all(self) -> dict[str, list[dg.ExecuteInProcessResult]]:
-        """Build whatever is out of date, edge by edge."""
+        """Build whatever is out of date, edge by staleness."""
         built: dict[str, list[dg.ExecuteInProcessResult]] = {}
-        for edge, partitions in zip(EDGES, PARTITIONS, strict=True):
-            keys = sorted(edge.stale(self.store))
+        for staleness, partitions in zip(STALENESS, PARTITIONS, strict=True):
+            keys = sorted(staleness.stale(over(self.store)))
             self.instance.add_dynamic_partitions(str(partitions.name), keys)
-            built[edge.asset] = [self.build(edge.asset, key) for key in keys]
+            built[staleness.asset] = [self.build(staleness.asset, key) for key in keys]
         return built
 
 
@@ -118,7 +119,7 @@ def test_every_asset_materialises_and_its_checks_pass(
 def test_a_second_pass_finds_nothing_out_of_date(
     built: dict[str, list[dg.ExecuteInProcessResult]], shell: Shell
 ) -> None:
-    assert built and all(not edge.stale(shell.store) for edge in EDGES)
+    assert built and all(not staleness.stale(over(shell.store)) for staleness in STALENESS)
 
 
 def test_the_survey_shows_outcomes_policies_and_slow_hosts(
@@ -157,9 +158,9 @@ def test_a_new_file_makes_the_batch_and_its_followers_stale(
     folder = PartitionInfo.parse(key).folder
     body = json.dumps({"records": [{"normalized_domain": "10.0.0.1"}]}).encode()
     shell.store.put(f"raw/{folder}/raw_0777.json", body)
-    assert built and list(EDGES[0].stale(shell.store)) == [key]
+    assert built and list(STALENESS[0].stale(over(shell.store))) == [key]
     again = shell.build_all()
-    assert [len(again[edge.asset]) for edge in EDGES[:3]] == [1, 1, 1]
+    assert [len(again[staleness.asset]) for staleness in STALENESS[:3]] == [1, 1, 1]
     assert metadata_of(again["domain_metadata"][0])["outcome_blocked_address"] == 1
 
 

@@ -7,11 +7,11 @@ import dagster as dg
 import pytest
 
 from news_platform.defs.domain_store import (
-    BUCKETS_EDGE,
-    CATALOG_EDGE,
+    BUCKETS_STALENESS,
+    CATALOG_STALENESS,
     CHECKS,
     RANGES,
-    STORE_EDGE,
+    STORE_STALENESS,
     defs,
     domain_buckets,
     domain_catalog,
@@ -22,6 +22,7 @@ from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.resources import Resources
 from news_platform.settings import DomainStoreSettings, Settings
 from news_platform.storage.objects.store import ObjectStore
+from news_platform_tests.defs.over import over
 from news_platform_tests.domain_store.pages import collect, uncollect
 
 DAYS = {"2025-11-01": ["uk.co.bbc", "org.a"], "2025-11-02": ["org.a"]}
@@ -50,12 +51,12 @@ class Graph:
         )
 
     def run_all(self) -> None:
-        for day in sorted(BUCKETS_EDGE.stale(self.store)):
+        for day in sorted(BUCKETS_STALENESS.stale(over(self.store))):
             assert self.run(domain_buckets, day).success
         self.instance.add_dynamic_partitions(str(RANGES.name), KEYS)
-        for key in STORE_EDGE.stale(self.store):
+        for key in STORE_STALENESS.stale(over(self.store)):
             assert self.run(domain_store, key).success
-        for _ in CATALOG_EDGE.stale(self.store):
+        for _ in CATALOG_STALENESS.stale(over(self.store)):
             assert self.run(domain_catalog).success
 
 
@@ -68,11 +69,11 @@ def graph(local_store: ObjectStore) -> Iterator[Graph]:
 
 
 def test_each_edge_is_stale_until_its_asset_ran_and_then_rests(graph: Graph) -> None:
-    assert sorted(BUCKETS_EDGE.stale(graph.store)) == sorted(DAYS)
-    assert STORE_EDGE.stale(graph.store) == {}
+    assert sorted(BUCKETS_STALENESS.stale(over(graph.store))) == sorted(DAYS)
+    assert STORE_STALENESS.stale(over(graph.store)) == {}
     graph.run_all()
-    for edge in (BUCKETS_EDGE, STORE_EDGE, CATALOG_EDGE):
-        assert edge.stale(graph.store) == {}
+    for staleness in (BUCKETS_STALENESS, STORE_STALENESS, CATALOG_STALENESS):
+        assert staleness.stale(over(graph.store)) == {}
     assert DomainStore(graph.store).count("a.org") == 2
 
 
@@ -80,20 +81,20 @@ def test_the_catalog_waits_until_all_ranges_stand_on_the_same_batches(graph: Gra
     graph.run_all()
     collect(graph.store, {"2025-11-03": ["org.a"]})
     graph.run(domain_buckets, "2025-11-03")
-    assert CATALOG_EDGE.stale(graph.store) == {}
+    assert CATALOG_STALENESS.stale(over(graph.store)) == {}
     graph.run(domain_store, KEYS[0])
-    assert CATALOG_EDGE.stale(graph.store) == {}
+    assert CATALOG_STALENESS.stale(over(graph.store)) == {}
     graph.run(domain_store, KEYS[1])
-    assert list(CATALOG_EDGE.stale(graph.store)) == ["all"]
+    assert list(CATALOG_STALENESS.stale(over(graph.store))) == ["all"]
 
 
 def test_a_day_that_vanished_is_requested_once_more_and_removed(graph: Graph) -> None:
     graph.run_all()
     uncollect(graph.store, "2025-11-02")
-    assert list(BUCKETS_EDGE.stale(graph.store)) == ["2025-11-02"]
+    assert list(BUCKETS_STALENESS.stale(over(graph.store))) == ["2025-11-02"]
     graph.run_all()
     assert DomainStore(graph.store).count("a.org") == 1
-    assert BUCKETS_EDGE.stale(graph.store) == {}
+    assert BUCKETS_STALENESS.stale(over(graph.store)) == {}
 
 
 def test_a_range_reports_what_it_holds_and_passes_its_checks(graph: Graph) -> None:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 import dagster as dg
 import pytest
 
-from news_platform.defs.reconcile import REQUEST_TAG, Edge, Limits, reconciling_sensor
+from news_platform.defs.reconcile import REQUEST_TAG, Limits, reconciling_sensor
+from news_platform.defs.staleness import Staleness
 from news_platform.resources import DataRoot
 from news_platform.settings import Settings
 from news_platform.storage.commit.markers import fingerprint_of, read_markers, write_marker
 from news_platform.storage.commit.root import pause
 from news_platform.storage.objects.store import ObjectStore
+from news_platform_tests.defs.over import over
 
 KEYS = dg.DynamicPartitionsDefinition(name="toy_keys")
 
@@ -35,9 +37,9 @@ def toy(context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
     write_marker(store, "toy", key, inputs=inputs, report={})
 
 
-EDGE = Edge("toy", wanted=_wanted, built=_built)
+TOY = Staleness.by_fingerprint("toy", _wanted, _built)
 SENSOR = reconciling_sensor(
-    EDGE, dynamic_partitions=KEYS, limits=Limits(outstanding=4, attempts=2, backoff_seconds=0)
+    TOY, dynamic_partitions=KEYS, limits=Limits(outstanding=4, attempts=2, backoff_seconds=0)
 )
 
 
@@ -56,7 +58,9 @@ class Shell:
 
     def tick(self) -> list[dg.RunRequest]:
         context = dg.build_sensor_context(
-            instance=self.instance, cursor=self.cursor, resources={"data_root": self.data_root}
+            instance=self.instance,
+            cursor=self.cursor,
+            resources={"platform": over(self.data_root.store)},
         )
         result = SENSOR(context)
         if isinstance(result, dg.SkipReason):
@@ -92,7 +96,7 @@ def test_history_is_worked_off_newest_first_until_nothing_is_stale(shell: Shell)
         order += [request.partition_key for request in requests]
         assert all(shell.run(request) for request in requests)
     assert order == [f"2025-11-{day:02}" for day in range(10, 0, -1)]
-    assert EDGE.stale(store) == {}
+    assert TOY.stale(over(store)) == {}
 
 
 def test_an_input_replaced_during_its_run_is_built_again(shell: Shell) -> None:
@@ -105,7 +109,7 @@ def test_an_input_replaced_during_its_run_is_built_again(shell: Shell) -> None:
     (again,) = shell.tick()
     assert shell.run(again)
     assert shell.tick() == []
-    assert EDGE.stale(store) == {}
+    assert TOY.stale(over(store)) == {}
 
 
 def test_a_failing_partition_is_tried_twice_and_then_left_alone(shell: Shell) -> None:
@@ -117,7 +121,7 @@ def test_a_failing_partition_is_tried_twice_and_then_left_alone(shell: Shell) ->
             shell.run(request)
             made += request.partition_key == "bad"
     assert made == 2
-    assert set(EDGE.stale(shell.data_root.store)) == {"bad"}
+    assert set(TOY.stale(over(shell.data_root.store))) == {"bad"}
 
 
 def test_a_mended_input_brings_a_given_up_partition_back(shell: Shell) -> None:
@@ -129,7 +133,7 @@ def test_a_mended_input_brings_a_given_up_partition_back(shell: Shell) -> None:
     store.put("in/bad", b"mended")
     (request,) = shell.tick()
     assert shell.run(request)
-    assert EDGE.stale(store) == {}
+    assert TOY.stale(over(store)) == {}
 
 
 def test_each_run_says_what_it_was_requested_for(shell: Shell) -> None:

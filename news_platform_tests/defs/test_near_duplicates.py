@@ -6,8 +6,8 @@ import dagster as dg
 import pytest
 
 from news_platform.defs.near_duplicates import (
-    ARTICLES_EDGE,
-    PAGES_EDGE,
+    ARTICLES_STALENESS,
+    PAGES_STALENESS,
     article_clusters,
     defs,
     every_member_has_a_twin,
@@ -17,6 +17,7 @@ from news_platform.defs.resources import dagster_resources
 from news_platform.resources import Resources
 from news_platform.settings import Settings
 from news_platform.storage.objects.store import ObjectStore
+from news_platform_tests.defs.over import over
 from news_platform_tests.near_duplicates.rows import collect_warc, export_articles
 from news_platform_tests.near_duplicates.stories import story, variant
 
@@ -45,26 +46,26 @@ def test_a_day_is_clustered_checked_and_then_rests(
     local_store: ObjectStore, instance: dg.DagsterInstance
 ) -> None:
     collect_warc(local_store, DAY, {"a": story(1), "b": variant(1, changed=4)}, warc="w.warc.gz")
-    assert PAGES_EDGE.stale(local_store).keys() == {DAY}
+    assert PAGES_STALENESS.stale(over(local_store)).keys() == {DAY}
     done = run(local_store, instance, near_duplicates, every_member_has_a_twin, partition=DAY)
     assert done.success
     (materialization,) = done.asset_materializations_for_node("near_duplicates")
     assert materialization.metadata["dagster/partition_row_count"].value == 2
     assert materialization.metadata["clusters"].value == 1
     assert [check.passed for check in done.get_asset_check_evaluations()] == [True]
-    assert PAGES_EDGE.stale(local_store) == {}
+    assert PAGES_STALENESS.stale(over(local_store)) == {}
 
 
 def test_articles_are_clustered_and_then_rest(
     local_store: ObjectStore, instance: dg.DagsterInstance
 ) -> None:
     export_articles(local_store, DAY, {"h1": story(1), "h2": story(1).upper()})
-    assert ARTICLES_EDGE.stale(local_store).keys() == {"all"}
+    assert ARTICLES_STALENESS.stale(over(local_store)).keys() == {"all"}
     done = run(local_store, instance, article_clusters)
     (materialization,) = done.asset_materializations_for_node("article_clusters")
     assert materialization.metadata["dagster/row_count"].value == 2
     assert materialization.metadata["joined"].value == 1
-    assert ARTICLES_EDGE.stale(local_store) == {}
+    assert ARTICLES_STALENESS.stale(over(local_store)) == {}
 
 
 def test_every_asset_is_described_owned_and_followed() -> None:

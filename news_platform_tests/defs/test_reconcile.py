@@ -8,8 +8,8 @@ import pytest
 from news_platform.defs.reconcile import (
     Limits,
     Pending,
-    Plan,
     Runs,
+    TickPlan,
     dump_cursor,
     load_cursor,
     plan_requests,
@@ -27,7 +27,7 @@ class Bench:
 
     def tick(self, stale: Mapping[str, str], *, now: float = 0.0) -> list[str]:
         """Evaluate once, through the cursor's text as Dagster does; launch what is requested."""
-        plan: Plan = plan_requests(
+        plan: TickPlan = plan_requests(
             stale,
             pending=load_cursor(dump_cursor(self.pending)),
             runs_of=lambda key, fingerprint: self.runs.get((key, fingerprint), Runs()),

@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.defs.resources import dagster_resources
-from news_platform.defs.rss import SCHEDULES, STALE, defs
+from news_platform.defs.rss import SCHEDULES, STALENESS, defs
 from news_platform.resources import Resources
 from news_platform.rss.ledger.status import overdue_locks
 from news_platform.rss.ledger.tables import FEEDS, RAW
@@ -55,9 +55,9 @@ def shell(sample_world: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     place_inputs(sample_world, resources.data_root.store)
     with dg.DagsterInstance.ephemeral() as instance:
         built = Shell(settings, resources, instance)
-        for asset in ASSETS:
-            assert STALE[asset](resources) == ["all"]
-            assert built.build(asset).success
+        for staleness in STALENESS:
+            assert staleness.stale(resources).keys() == {"all"}
+            assert built.build(staleness.asset).success
         yield built
 
 
@@ -73,7 +73,7 @@ def test_every_asset_reports_what_it_did(shell: Shell) -> None:
 
 def test_nothing_is_left_to_do_after_one_run(shell: Shell) -> None:
     before = newest_seq(shell.resources.ledger.engine)
-    assert [list(STALE[asset](shell.resources)) for asset in ASSETS] == [[], [], []]
+    assert [staleness.stale(shell.resources) for staleness in STALENESS] == [{}, {}, {}]
     assert newest_seq(shell.resources.ledger.engine) == before
 
 
@@ -133,7 +133,7 @@ def test_schedules_skip_when_paused_or_when_nothing_is_due(shell: Shell, tmp_pat
         with (
             dg.DagsterInstance.local_temp(str(tmp_path)) as instance,
             dg.build_schedule_context(
-                instance=instance, resources={"data_root": data_root}
+                instance=instance, resources={"platform": shell.resources}
             ) as context,
         ):
             return by_name[name](context)

@@ -12,7 +12,7 @@ from news_platform.datasets.source_records import SOURCE_RECORDS, records_path
 from news_platform.defs.resources import dagster_resources
 from news_platform.defs.source_records import (
     INSTITUTIONS,
-    RECORDS_EDGE,
+    RECORDS_STALENESS,
     defs,
     few_pages_fail,
     records_are_sound,
@@ -25,6 +25,7 @@ from news_platform.source_records.pipeline import record_problems
 from news_platform.storage.commit.root import pause
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import parquet_bytes, read_table
+from news_platform_tests.defs.over import over
 from news_platform_tests.source_records.pages import DEPARTMENTS, FULL_PAGE
 from news_platform_tests.source_records.test_pipeline import put_page
 
@@ -62,7 +63,7 @@ def test_an_institution_is_cut_checked_and_then_rests(
 ) -> None:
     put_page(local_store, "departments", DEPARTMENTS)
     put_page(local_store, "faculty", FULL_PAGE)
-    assert RECORDS_EDGE.stale(local_store).keys() == {"u1"}
+    assert RECORDS_STALENESS.stale(over(local_store)).keys() == {"u1"}
     done = run(local_store, instance)
     (materialization,) = done.asset_materializations_for_node("source_records")
     metadata = materialization.metadata
@@ -71,7 +72,7 @@ def test_an_institution_is_cut_checked_and_then_rests(
     assert "| Departments | Computer Science |" in str(metadata["samples"].value)
     assert "| footer | 2 |" in str(metadata["dropped"].value)
     assert checks(done) == {"records_are_sound": True, "few_pages_fail": True}
-    assert RECORDS_EDGE.stale(local_store) == {}
+    assert RECORDS_STALENESS.stale(over(local_store)) == {}
 
 
 def test_an_edited_rule_file_makes_the_sensor_ask_for_the_institution_again(
@@ -101,7 +102,7 @@ def stale_after_a_tick(
         instance=instance, resources={"data_root": resources["data_root"]}
     ) as context:
         watch_page_snapshots(context)
-    return RECORDS_EDGE.stale(store).keys()
+    return RECORDS_STALENESS.stale(over(store)).keys()
 
 
 def test_too_many_failed_pages_fail_their_check(

@@ -38,9 +38,9 @@ defs = dg.Definitions(
             domain_store.domain_store],
     sensors=[
         ccnews.listing_sensor(interval_seconds=1),
-        reconciling_sensor(domain_store.BUCKETS_EDGE, interval_seconds=1),
+        reconciling_sensor(domain_store.BUCKETS_STALENESS, interval_seconds=1),
         reconciling_sensor(
-            domain_store.STORE_EDGE, dynamic_partitions=domain_store.RANGES, interval_seconds=1
+            domain_store.STORE_STALENESS, dynamic_partitions=domain_store.RANGES, interval_seconds=1
         ),
     ],
     resources=dagster_resources(Resources(load_settings(os.environ))),

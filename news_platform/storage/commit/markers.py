@@ -105,6 +105,16 @@ def _file_digest(path: Path, etag: str, digest: Digest | None) -> str:
         return etag
 
 
+def stale_partitions(wanted: Mapping[str, str], built: Mapping[str, str]) -> dict[str, str]:
+    """Return the partitions that differ from their inputs, newest key first.
+
+    Both map a partition to a fingerprint: of its inputs now, and of those it was built from.
+    """
+    return {
+        key: wanted[key] for key in sorted(wanted, reverse=True) if built.get(key) != wanted[key]
+    }
+
+
 def current_inputs(built: str | None, make: Callable[[PartOf], str], *, part: PartOf) -> str:
     """Return the fingerprint that `make` gives for the inputs as they are now.
 

@@ -18,6 +18,7 @@ from news_platform.storage.commit.markers import (
     read_inputs,
     read_markers,
     read_report,
+    stale_partitions,
     write_marker,
 )
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore, open_store
@@ -170,3 +171,10 @@ def test_a_broken_report_is_named(local_store: ObjectStore) -> None:
     marker = read_markers(local_store, "ds")["a"]
     with pytest.raises(StorageError, match=r"markers/ds/a@b.json"):
         read_report(local_store, marker)
+
+
+def test_a_partition_is_stale_where_its_inputs_differ_from_those_it_was_built_from() -> None:
+    wanted = {"2025-11-01": "a", "2025-11-02": "b", "2025-11-03": "c"}
+    built = {"2025-11-01": "a", "2025-11-02": "old", "2025-10-31": "gone"}
+    stale = stale_partitions(wanted, built)
+    assert list(stale.items()) == [("2025-11-03", "c"), ("2025-11-02", "b")]

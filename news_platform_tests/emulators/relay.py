@@ -1,4 +1,4 @@
-"""A loopback HTTP relay: whole requests in, whole answers out, so that a test can change either."""
+"""A loopback HTTP relay of complete requests and answers, so that a test can change either."""
 
 import sys
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _OWN_HEADERS = {"connection", "transfer-encoding", "content-length", "date", "se
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request, its body complete; header names are in lower case."""
+    """One request with its complete body; header names are in lower case."""
 
     method: str
     target: str
@@ -35,10 +35,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer; `declared_size` is what Content-Length says, `body` what is really sent.
+    """One answer; `declared_size` is the Content-Length, `body` is what is sent.
 
-    An answer shorter than declared ends in a closed connection, after `stall_seconds` of silence;
-    with `silent` nothing is sent.
+    After an answer that is shorter than declared, the connection is closed, `stall_seconds` later.
+    With `silent`, nothing is sent.
     """
 
     status: int
@@ -50,14 +50,14 @@ class Answer:
 
 
 class Service(Protocol):
-    """Whatever answers requests."""
+    """Anything that answers requests."""
 
     def answer(self, request: Request) -> Answer: ...
 
 
 @contextmanager
 def serve(service: Service, *, port: int = 0) -> Iterator[str]:
-    """Serve on a loopback port, a free one by default, and give the URL."""
+    """Serve on a loopback port, a free one by default, and yield the URL."""
 
     class Handler(_Handler):
         answerer = service
@@ -91,7 +91,7 @@ def forward(request: Request, upstream: str) -> Answer:
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Pass over clients that went away, as killed ones do; show all else."""
+        """Ignore clients that disconnected, as killed ones do; report all other errors."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -99,7 +99,7 @@ class _Server(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     answerer: Service
     protocol_version = "HTTP/1.1"
-    # Head and body leave in one packet each; waiting for more would cost 40 ms a request.
+    # Headers and body are one packet each; waiting for more data would cost 40 ms per request.
     disable_nagle_algorithm = True
 
     def _relay(self) -> None:
@@ -125,4 +125,4 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _relay
 
     def log_message(self, format: str, *args: object) -> None:
-        """Stay silent: the test's own asserts speak."""
+        """Log nothing: the test's assertions report failures."""

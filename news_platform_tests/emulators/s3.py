@@ -1,4 +1,4 @@
-"""An S3 server on loopback (moto) and fresh buckets in it."""
+"""An S3 server on loopback (moto), and empty buckets in it."""
 
 import logging
 from collections.abc import Iterator
@@ -13,8 +13,8 @@ _BUCKET_NUMBERS = count(1)
 
 @contextmanager
 def s3_server() -> Iterator[str]:
-    """Run the server on a free port and give its URL."""
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # else a line for every request
+    """Run the server on a free port and yield its URL."""
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # otherwise one line per request
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:

@@ -1,4 +1,4 @@
-"""The Sheets emulator answers gspread, as it is, the way the discovery documents say."""
+"""The Sheets emulator answers unmodified gspread as the discovery documents say."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def url(emulator: SheetsEmulator) -> Iterator[str]:
 
 @pytest.fixture
 def sheet(emulator: SheetsEmulator, url: str) -> gspread.Spreadsheet:
-    """Give an empty book through gspread."""
+    """Yield an empty spreadsheet opened with gspread."""
     book = emulator.new_book("Book")
     access = SheetAccess(service_account_key(url), spreadsheet_id=book.id, endpoint=url)
     opened = open_spreadsheet(access, CallTiming(lambda: 0.0, lambda _: None, calls=1000))
@@ -136,7 +136,7 @@ def test_metadata_of_a_book_is_limited_as_google_documents(sheet: gspread.Spread
     [
         ([{"addSheet": {"colour": "red"}}], "unknown field"),
         ([{"updateCells": {"rows": [], "fields": 7}}], "fields"),
-        ([{"addChart": {}}], "does not know 'addChart'"),
+        ([{"addChart": {}}], "does not support 'addChart'"),
     ],
 )
 def test_a_request_that_is_not_as_documented_is_refused(

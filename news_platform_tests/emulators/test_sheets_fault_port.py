@@ -1,4 +1,4 @@
-"""The fault port: faults set, cleared and counted by HTTP, and a clock that is moved by it."""
+"""The fault port: faults are set, cleared and counted by HTTP, and the clock is advanced."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ from news_platform_tests.emulators.sheets.server import SheetsEmulator, sheets_s
 
 @dataclass(frozen=True)
 class Port:
-    """The two addresses of an emulator with one book, as another process sees them."""
+    """The two URLs of an emulator with one spreadsheet, as another process sees them."""
 
     url: str
     fault_url: str
@@ -27,7 +27,7 @@ class Port:
         return requests.request(method, self.fault_url + path, json=body, timeout=10)
 
     def call(self, method: str = "GET", path: str = "", *, timeout: float = 10) -> int:
-        """Make a call to the book and return its status."""
+        """Make a call to the spreadsheet and return its status."""
         token = requests.post(f"{self.url}/token", timeout=10).json()["access_token"]
         return requests.request(
             method,

@@ -1,1 +1,1 @@
-"""Google Sheets v4 and Drive v3 on loopback, enough for plain gspread, with quotas and faults."""
+"""Google Sheets v4 and Drive v3 on loopback for unmodified gspread, with quotas and faults."""

@@ -1,6 +1,6 @@
-"""`python -m news_platform_tests.emulators.sheets --port N`: the emulator alone, until Ctrl-C.
+"""`python -m news_platform_tests.emulators.sheets --port N`: run the emulator until Ctrl-C.
 
-The first line it prints is its URL, the second, with --fault-port, the fault port's.
+It prints its URL on the first line and, with --fault-port, that of the fault port on the second.
 """
 
 from contextlib import ExitStack
@@ -20,12 +20,14 @@ from news_platform_tests.emulators.sheets.server import (
 
 
 @click.command()
-@click.option("--port", default=0, help="Port on loopback; 0: a free one.")
-@click.option("--fault-port", type=int, help="Port on loopback for orders; 0: a free one.")
-@click.option("--key", type=click.Path(dir_okay=False, path_type=Path), help="Write a key here.")
-@click.option("--fault-share", default=0.0, help="Share of calls that go wrong: 429, 503, late.")
-@click.option("--seed", default=0, help="Which calls go wrong.")
-@click.option("--window-seconds", default=60.0, help="In which 60 reads and 60 writes are allowed.")
+@click.option("--port", default=0, help="Loopback port; 0 picks a free one.")
+@click.option("--fault-port", type=int, help="Loopback port of the fault port; 0 picks a free one.")
+@click.option(
+    "--key", type=click.Path(dir_okay=False, path_type=Path), help="Write a key file here."
+)
+@click.option("--fault-share", default=0.0, help="Share of calls that fail: 429, 503, late.")
+@click.option("--seed", default=0, help="Seed of the failing calls.")
+@click.option("--window-seconds", default=60.0, help="Window of 60 reads and 60 writes.")
 @click.option("--max-request-bytes", default=10_485_760, help="Larger requests are answered 413.")
 def main(port: int, fault_port: int | None, key: Path | None, **chosen: float) -> None:
     """Serve Google Sheets on loopback."""

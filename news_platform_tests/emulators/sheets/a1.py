@@ -1,4 +1,4 @@
-"""Ranges in A1 notation, read and written."""
+"""Parse and format ranges in A1 notation."""
 
 import re
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ _CELL = re.compile(r"([A-Za-z]*)(\d*)\Z")
 
 
 class BadRange(ValueError):
-    """A text is no range."""
+    """A text is not a range."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A block of cells, counted from 0, ends excluded; None is an open end."""
+    """A block of cells by index, ends excluded; None is an open end."""
 
     title: str | None
     top: int = 0
@@ -22,7 +22,7 @@ class Range:
 
 
 def parse(text: str) -> Range:
-    """Read `'Tab'!A1:B2`, `Tab!A:A`, `Tab!1:1`, `Tab` or `A1`."""
+    """Parse `'Tab'!A1:B2`, `Tab!A:A`, `Tab!1:1`, `Tab` or `A1`."""
     title, mark, cells = text.rpartition("!")
     if not mark:
         if text.startswith("'") or not _is_block(text):
@@ -32,13 +32,13 @@ def parse(text: str) -> Range:
 
 
 def letters(place: int) -> str:
-    """Return the name of a column."""
+    """Return the letters of a column."""
     place, rest = divmod(place, 26)
     return (letters(place - 1) if place else "") + chr(ord("A") + rest)
 
 
 def written(title: str, found: Range) -> str:
-    """Return a closed range as Google writes it."""
+    """Format a closed range as Google does."""
     shown = title if title.isalnum() else "'" + title.replace("'", "''") + "'"
     first = f"{letters(found.left)}{found.top + 1}"
     last = f"{letters((found.right or found.left + 1) - 1)}{found.bottom or found.top + 1}"

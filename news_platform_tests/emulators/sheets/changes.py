@@ -1,4 +1,4 @@
-"""The requests of batchUpdate, each a function of the book and its body that returns its reply."""
+"""The requests of batchUpdate: each function applies one to a spreadsheet and returns its reply."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from news_platform_tests.emulators.sheets.grid import Invalid, Sheet, Value
 
 Body = dict[str, Any]
 MAX_CELLS = 10_000_000
-# Keys and values of the metadata of one book.
+# Google's limit for the keys and values of the metadata of one spreadsheet.
 MAX_METADATA_CHARACTERS = 30_000
 
 
@@ -23,7 +23,7 @@ class Book:
     permissions: dict[str, Body] = field(default_factory=dict)
 
     def copy(self) -> "Book":
-        """Return a copy that can be changed by itself."""
+        """Return an independent copy."""
         sheets = [sheet.copy() for sheet in self.sheets]
         return Book(self.id, self.title, sheets, dict(self.metadata), self.permissions)
 
@@ -35,14 +35,14 @@ class Book:
         raise Invalid(f"No grid with id: {sheet_id}")
 
     def titled(self, title: str | None) -> Sheet:
-        """Return a tab by its title, the first one without."""
+        """Return a tab by its title, or the first tab if there is no title."""
         for sheet in self.sheets:
             if title is None or sheet.title == title:
                 return sheet
         raise Invalid(f"Unable to parse range: {title}")
 
     def apply(self, requests: list[Body]) -> list[Body]:
-        """Apply all requests or, raising Invalid, none."""
+        """Apply all requests, or raise Invalid and apply none."""
         changed = self.copy()
         replies = [_apply_one(changed, number, body) for number, body in enumerate(requests)]
         changed.refuse_too_large()
@@ -50,13 +50,13 @@ class Book:
         return replies
 
     def refuse_too_large(self) -> None:
-        """Raise Invalid past Google's limit of cells."""
+        """Raise Invalid above Google's limit of cells."""
         cells = sum(sheet.row_count * sheet.column_count for sheet in self.sheets)
         if cells > MAX_CELLS:
             raise Invalid("This action would increase the number of cells above 10000000 cells")
 
     def document(self) -> Body:
-        """Return the book as a Spreadsheet without its cells."""
+        """Return the JSON of a Spreadsheet, without its cells."""
         return {
             "spreadsheetId": self.id,
             "spreadsheetUrl": f"https://docs.google.com/spreadsheets/d/{self.id}/edit",
@@ -74,7 +74,7 @@ def _sheet_document(sheet: Sheet, index: int) -> Body:
 def _apply_one(book: Book, number: int, body: Body) -> Body:
     [(name, inner)] = body.items()
     if name not in _CHANGES:
-        raise Invalid(f"requests[{number}]: the emulator does not know {name!r}")
+        raise Invalid(f"requests[{number}]: the emulator does not support {name!r}")
     try:
         return _CHANGES[name](book, inner) or {}
     except Invalid as error:
@@ -244,7 +244,7 @@ def _delete_metadata(book: Book, body: Body) -> Body:
 
 
 def _set_size(book: Book, body: Body) -> None:
-    """Keep the widths of columns, as the columns stand now; heights are not kept."""
+    """Store the widths of columns at their current positions; heights are not stored."""
     span, size = body["range"], body["properties"].get("pixelSize")
     sheet = book.sheet(span["sheetId"])
     if span["dimension"] == "COLUMNS" and size:
@@ -253,7 +253,7 @@ def _set_size(book: Book, body: Body) -> None:
 
 
 def _nothing(_book: Book, _body: Body) -> None:
-    """Formats are not kept."""
+    """Ignore formats."""
 
 
 _CHANGES: dict[str, Callable[[Book, Body], Body | None]] = {

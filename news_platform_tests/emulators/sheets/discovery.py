@@ -1,4 +1,4 @@
-"""Check JSON against Google's discovery documents, as shipped in google-api-python-client."""
+"""Validate JSON against Google's discovery documents, as shipped in google-api-python-client."""
 
 import json
 from functools import cache
@@ -14,7 +14,7 @@ _PLAIN: dict[str, tuple[type, ...]] = {
 
 
 class NotAsDocumented(AssertionError):
-    """A message does not fit its schema."""
+    """A message does not match its schema."""
 
 
 @cache
@@ -26,7 +26,7 @@ def document(name: str) -> dict[str, Any]:
 
 
 def check(name: str, schema: str, message: object) -> None:
-    """Raise NotAsDocumented unless the message is of the schema; unknown fields are errors."""
+    """Raise NotAsDocumented unless the message matches the schema; unknown fields are errors."""
     _check(name, {"$ref": schema}, message, where=schema)
 
 

@@ -1,4 +1,4 @@
-"""Drive v3: the files that are books, and who may see them."""
+"""Drive v3: spreadsheets as files, and their permissions."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ ACCOUNT = "news-platform@emulator.example"
 
 _FILE = re.compile(r"/drive/v3/files(?:/([^/]+)(?:/(permissions)(?:/([^/]+))?)?)?\Z")
 _TITLE = re.compile(r'name = "((?:[^"\\]|\\.)*)"')
-# What Drive shows of a permission unless `fields` asks for more.
+# The fields of a permission that Drive returns by default.
 _BRIEF = ("kind", "id", "type", "role")
 _NEEDS = {"user": "emailAddress", "group": "emailAddress", "domain": "domain"}
 
@@ -25,7 +25,7 @@ class Forbidden(Exception):
 
 
 Answered = tuple[str | None, Body]
-"""The schema of an answer and the answer; no schema: it has no body."""
+"""The schema of an answer and the answer; without a schema there is no body."""
 
 
 def answer_drive(
@@ -51,7 +51,7 @@ def answer_drive(
 
 
 def grant(book: Book, given: Body) -> Body:
-    """Give somebody a role; who has one already gets another."""
+    """Give an account a role, in place of the one it has."""
     kind = given.get("type")
     named = _NEEDS.get(kind or "")
     if kind is None or given.get("role") is None or (named and not given.get(named)):
@@ -64,7 +64,7 @@ def grant(book: Book, given: Body) -> Body:
 
 def _permissions(book: Book, request: Request, body: Body, key: str | None) -> Answered:
     if request.method == "POST":
-        # Drive passes over what it does not know: gspread still sends `withLink`, which is v2's.
+        # Drive ignores unknown fields: gspread still sends `withLink`, which belongs to v2.
         known = document(DRIVE)["schemas"]["Permission"]["properties"]
         given = {name: value for name, value in body.items() if name in known}
         check(DRIVE, "Permission", given)

@@ -1,10 +1,10 @@
-"""The fault port: another process sets faults and moves the clock by HTTP while calls go on.
+"""The fault port: another process sets faults and advances the clock by HTTP during calls.
 
-GET    /faults   what is set, what happened since, the clock
+GET    /faults   the configured faults, those that happened since, the clock
 PUT    /faults   set exactly the faults of the body, `{"share": 0.35, "seed": 1}`
-DELETE /faults   let nothing go wrong any more
-POST   /clock    let time pass, `{"advance_seconds": 61}`
-POST   /late     apply now what would come late
+DELETE /faults   clear all faults
+POST   /clock    advance the clock, `{"advance_seconds": 61}`
+POST   /late     apply all late changes now
 """
 
 import json
@@ -24,7 +24,7 @@ class _Strict(BaseModel):
 
 
 class FaultOrder(_Strict):
-    """The faults of one PUT; the names are those of `Faults`, what is left out is as there."""
+    """The faults of one PUT, with the names and defaults of `Faults`."""
 
     share: float = Field(0.0, ge=0, le=1)
     seed: int = 0
@@ -33,11 +33,11 @@ class FaultOrder(_Strict):
     planned_drive: list[Fault | None] = []
     latest: int = Field(6, ge=1)
     stall_seconds: float = Field(0.0, ge=0)
-    # From now on, by the emulator's clock.
+    # Starting now, by the emulator's clock.
     over_quota_seconds: float = Field(0.0, ge=0)
 
     def faults(self, *, now: float) -> Faults:
-        """Return them as the emulator draws them."""
+        """Return them as the emulator uses them."""
         return Faults(
             share=self.share,
             seed=self.seed,
@@ -56,12 +56,12 @@ class _Step(_Strict):
 
 @dataclass(frozen=True, slots=True)
 class FaultPort:
-    """A service that changes how another one fails."""
+    """A service that changes the faults of another one."""
 
     emulator: SheetsEmulator
 
     def answer(self, request: Request) -> Answer:
-        """Answer one order with the state after it."""
+        """Carry out one request and answer with the state after it."""
         body = request.body or b"{}"
         try:
             match request.method, request.path:
@@ -77,7 +77,7 @@ class FaultPort:
                 case "GET", "/faults":
                     pass
                 case other:
-                    return _json(404, {"error": f"no such order: {' '.join(other)}"})
+                    return _json(404, {"error": f"no such request: {' '.join(other)}"})
         except ValidationError as error:
             return _json(400, {"error": str(error)})
         return _json(200, self._state())

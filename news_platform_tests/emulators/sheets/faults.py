@@ -1,4 +1,4 @@
-"""What goes wrong on purpose, and how many calls a minute are allowed."""
+"""Injected faults, and the quota of calls per minute."""
 
 import random
 from collections import deque
@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 Fault = Literal["over_quota", "before", "after", "late"]
-"""429; 503 before it is applied; 503 after; applied late, with no answer at all."""
+"""429; 503 before the change is applied; 503 after; applied late, without any answer."""
 
 _ON_READS: tuple[Fault, ...] = ("over_quota", "before")
 
 
 @dataclass(slots=True)
 class Faults:
-    """A share of calls that fail, drawn from a seed; `planned` ones come first, None: no fault.
+    """A share of failing calls, drawn from a seed; `planned` faults come first, None is no fault.
 
-    The share is of the calls to Sheets; Drive has only what is planned for it. While the clock is
-    before `over_quota_until`, every call to either is answered 429.
+    The share applies to calls to Sheets; Drive has planned faults only. While the clock is before
+    `over_quota_until`, every call to either is answered 429.
     """
 
     share: float = 0.0
@@ -25,9 +25,9 @@ class Faults:
     kinds: tuple[Fault, ...] = get_args(Fault)
     planned: deque[Fault | None] = field(default_factory=deque)
     planned_drive: deque[Fault | None] = field(default_factory=deque)
-    # A late change is applied after up to so many further calls.
+    # A late change is applied after at most this many further calls.
     latest: int = 6
-    # Real seconds for which the caller of a late change hears nothing; 0: cut off at once.
+    # Real seconds without an answer for the caller of a late change; 0 closes the connection.
     stall_seconds: float = 0.0
     over_quota_until: float = float("-inf")
     happened: dict[Fault, int] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Faults:
 
 @dataclass(slots=True)
 class Quota:
-    """So many calls in a window by the clock given; the rest is answered 429."""
+    """A number of calls per window of the given clock; further calls are answered 429."""
 
     calls: int
     clock: Callable[[], float]
@@ -78,7 +78,7 @@ class Quota:
     _times: deque[float] = field(default_factory=deque)
 
     def admits(self) -> bool:
-        """Count a call, or refuse it."""
+        """Count a call, or reject it."""
         now = self.clock()
         while self._times and self._times[0] <= now - self.window_seconds:
             self._times.popleft()

@@ -1,4 +1,4 @@
-"""One sheet's cells. Rows are never changed in place, so a copy of a sheet costs one list."""
+"""The cells of one sheet. Rows are never changed in place, so copying a sheet copies one list."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -25,11 +25,11 @@ class Sheet:
     frozen_rows: int = 0
     filter: dict[str, Any] | None = None
     rows: list[tuple[Value, ...]] = field(default_factory=list)
-    # Pixels by column, where they were set.
+    # Widths in pixels, by column, where they were set.
     widths: dict[int, int] = field(default_factory=dict)
 
     def copy(self) -> "Sheet":
-        """Return a copy that can be changed by itself."""
+        """Return an independent copy."""
         return Sheet(
             self.sheet_id,
             self.title,
@@ -55,7 +55,7 @@ class Sheet:
         }
 
     def get(self, found: Range) -> list[list[Any]]:
-        """Return values; empty ends of rows and of the block are left out."""
+        """Return values without the empty ends of rows and of the block."""
         block = [
             _without_end([self._shown(value) for value in row[found.left : found.right]])
             for row in self.rows[found.top : found.bottom]
@@ -75,7 +75,7 @@ class Sheet:
             self.rows[top + offset] = _overwritten(self.rows[top + offset], left, new)
 
     def append(self, values: Sequence[Sequence[Value]]) -> int:
-        """Write rows after the last one with data; the grid grows as needed; return the first."""
+        """Write rows after the last one with data, growing the grid, and return the first index."""
         top = self.last_row()
         self.row_count = max(self.row_count, top + len(values))
         self.put(top, 0, values)

@@ -1,4 +1,4 @@
-"""The HTTP side: routes, tokens, quotas, sizes, faults; every message is checked."""
+"""The HTTP server: routes, tokens, quotas, sizes and faults; every message is validated."""
 
 import json
 import re
@@ -44,20 +44,20 @@ _TOKEN = "emulated-token"
 
 @dataclass(slots=True)
 class SheetsEmulator:
-    """All books of one account."""
+    """All spreadsheets of one account."""
 
     faults: Faults = field(default_factory=Faults)
     clock: Callable[[], float] = time.monotonic
     writes_per_minute: int = 60
     reads_per_minute: int = 60
     window_seconds: float = 60.0
-    # Google advises 2 MB and names no limit; past ten its front refuses.
+    # Google recommends 2 MB and documents no limit; above 10 MB its front end rejects requests.
     max_request_bytes: int = 10_485_760
     books: dict[str, Book] = field(default_factory=dict)
     writes: Quota = field(init=False)
     reads: Quota = field(init=False)
     largest_request_bytes: int = 0
-    # What the last token was asked for.
+    # The scopes of the last token request.
     scopes: tuple[str, ...] = ()
     _ahead_seconds: float = 0.0
     _late: list[tuple[int, Callable[[], object]]] = field(default_factory=list)
@@ -68,21 +68,21 @@ class SheetsEmulator:
         self.reads = Quota(self.reads_per_minute, self.now, self.window_seconds)
 
     def now(self) -> float:
-        """Return the emulator's time in seconds: the clock, and by how much it was advanced."""
+        """Return the emulator's time in seconds: the clock plus what it was advanced by."""
         return self.clock() + self._ahead_seconds
 
     def advance(self, seconds: float) -> None:
-        """Let time pass for the quotas and the 429 window."""
+        """Advance the time of the quotas and the 429 window."""
         with self._lock:
             self._ahead_seconds += seconds
 
     def set_faults(self, faults: Faults) -> None:
-        """Let other things go wrong from the next call on."""
+        """Replace the faults, starting with the next call."""
         with self._lock:
             self.faults = faults
 
     def answer(self, request: Request) -> Answer:
-        """Answer one request, after what was late."""
+        """Answer one request, after applying late changes that are due."""
         with self._lock:
             if request.path == "/token":
                 self.scopes = _asked_scopes(request)
@@ -100,21 +100,21 @@ class SheetsEmulator:
             return self._metered(request)
 
     def flush(self) -> int:
-        """Apply now what would come late; return how many changes that were."""
+        """Apply all late changes now and return how many there were."""
         with self._lock:
             waiting = len(self._late)
             self._apply_late(all_of_it=True)
             return waiting
 
     def new_book(self, title: str) -> Book:
-        """Add an empty book."""
+        """Add an empty spreadsheet."""
         book = Book(f"book-{len(self.books) + 1}", title)
         grant(book, {"type": "user", "role": "owner", "emailAddress": ACCOUNT})
         self.books[book.id] = book
         return book
 
     def _metered(self, request: Request) -> Answer:
-        """Count the call against its quota, which Drive has none of here, and draw its fault."""
+        """Count the call against its quota (Drive has none here) and choose its fault."""
         is_write, now = request.method != "GET", self.now()
         if request.path.startswith("/drive/"):
             fault = self.faults.draw_drive(is_write=is_write, now=now)
@@ -206,7 +206,7 @@ def _values(
 
 
 def _asked_scopes(request: Request) -> tuple[str, ...]:
-    """Read the scopes out of a service account's signed wish."""
+    """Read the scopes from a service account's signed token request."""
     wish = parse_qs(request.body.decode()).get("assertion", [""])[0]
     if wish.count(".") != 2:
         return ()
@@ -215,14 +215,14 @@ def _asked_scopes(request: Request) -> tuple[str, ...]:
 
 
 def _without_nulls(message: Any) -> Any:
-    """Leave out fields that are null: Google takes them for absent."""
+    """Leave out fields that are null; Google treats them as absent."""
     if isinstance(message, dict):
         return {key: _without_nulls(value) for key, value in message.items() if value is not None}
     return [_without_nulls(item) for item in message] if isinstance(message, list) else message
 
 
 def _masked(document: Body, request: Request) -> Body:
-    """Keep the fields asked for, by their first name."""
+    """Keep the requested fields, by their first path component."""
     asked = request.query.get("fields", [""])[0]
     if asked in ("", "*"):
         return document
@@ -252,7 +252,7 @@ def _failed(status: int, message: str) -> Answer:
 
 
 def _unanswered(stall_seconds: float) -> Answer:
-    """Leave the caller without an answer: cut off, or waiting for a body that never comes."""
+    """Give the caller no answer: close the connection, or wait with a body that never comes."""
     if stall_seconds:
         return Answer(200, {}, b"", 1, stall_seconds=stall_seconds)
     return Answer(0, {}, b"", 0, silent=True)
@@ -260,13 +260,13 @@ def _unanswered(stall_seconds: float) -> Answer:
 
 @contextmanager
 def sheets_server(emulator: SheetsEmulator, *, port: int = 0) -> Iterator[str]:
-    """Serve the emulator and give its URL."""
+    """Serve the emulator and yield its URL."""
     with serve(emulator, port=port) as url:
         yield url
 
 
 def service_account_key(server_url: str) -> str:
-    """Return a key in Google's form whose tokens come from the emulator."""
+    """Return a service account key whose tokens come from the emulator."""
     return json.dumps(
         {
             "type": "service_account",

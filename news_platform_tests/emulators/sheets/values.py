@@ -44,7 +44,7 @@ def batch_update_values(book: Book, body: Body) -> Body:
 
 
 def append_values(book: Book, text: str, body: Body, *, option: str) -> Body:
-    """Answer values.append: below the table that touches the range.
+    """Answer values.append: write below the table that touches the range.
 
     The table ends at the first empty row at or below the range's start.
     """
@@ -108,7 +108,7 @@ def _entered(body: Body, option: str) -> list[list[Value]]:
 
 
 def _value(value: Any, option: str) -> Value:
-    """Return what a cell takes: as it is with RAW, else as if a person had typed it."""
+    """Return the value to store: unchanged with RAW, otherwise as if a person had typed it."""
     if option == "RAW" or not isinstance(value, str):
         kept: Value = value
         return kept

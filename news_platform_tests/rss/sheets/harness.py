@@ -1,4 +1,4 @@
-"""A ledger, an emulated Google Sheet and a writer between them, with a clock that tests move."""
+"""A ledger, an emulated Google Sheet and a sync between them, with a clock that tests control."""
 
 import asyncio
 from collections import Counter
@@ -27,7 +27,7 @@ from news_platform_tests.rss.ledger_rows import NOW
 
 @dataclass(slots=True)
 class FakeTime:
-    """Seconds that pass only when somebody sleeps."""
+    """A clock that advances only by sleeping."""
 
     seconds: float = 0.0
 
@@ -43,14 +43,14 @@ class FakeTime:
 
 @dataclass(slots=True)
 class SheetHarness:
-    """What a test of the sheet works at."""
+    """The ledger, emulator, clock and options of one test."""
 
     engine: sa.Engine
     emulator: SheetsEmulator
     time: FakeTime
     access: SheetAccess
     options: SyncOptions = field(default_factory=SyncOptions)
-    # What the web answers to discovery.
+    # The responses that discovery gets, by URL.
     web: dict[str, object] = field(default_factory=dict)
 
     @property
@@ -72,13 +72,13 @@ class SheetHarness:
         )
 
     def sync(self, owner: str = "desk", *, book: Spreadsheet | None = None) -> SyncReport:
-        """Sync once, with the book given or newly opened."""
+        """Sync once, with the given spreadsheet or a newly opened one."""
         now, sleep = self.time.now, self.time.sleep
         book = book or self.open()
         return sync(SheetWriter(self.engine, book, owner, now, sleep, self.discover, self.options))
 
     def discover(self, urls: Sequence[str]) -> DiscoveryReport:
-        """Look at addresses in a web of this desk's own."""
+        """Run discovery on the responses in `web`."""
         fetcher, options = FakeFetcher(self.web), DiscoveryOptions()
         with pipeline.parse_pool(1) as pool:
             looking = discover_feeds(
@@ -88,18 +88,18 @@ class SheetHarness:
 
     @property
     def book(self) -> changes.Book:
-        """The book that was made last."""
+        """The spreadsheet that was created last."""
         return list(self.emulator.books.values())[-1]
 
     def sheet(self, tab: str) -> Sheet:
         return self.book.titled(tab)
 
     def by_hand(self, *requests: dict[str, Any]) -> None:
-        """Do what a person does in the browser."""
+        """Apply what a person does in the browser."""
         self.book.apply(list(requests))
 
     def rows(self, tab: str) -> list[dict[str, Cell]]:
-        """Return a tab's rows by the names of its header, empty cells as ''."""
+        """Return a tab's rows by header name, empty cells as ''."""
         return tab_rows(self.sheet(tab))
 
 
@@ -135,20 +135,20 @@ def ledger_rows(engine: sa.Engine, tab: Tab) -> list[dict[str, Cell]]:
 
 
 def differences(engine: sa.Engine, book: changes.Book) -> dict[str, list[dict[str, Cell]]]:
-    """Return, tab by tab, the rows that are not the same on both sides.
+    """Return, by tab, the rows that differ between ledger and spreadsheet.
 
-    The counters of the sync itself, which the next one brings, are left out.
+    The counters of the sync itself are left out; the next sync sends them.
     """
     found = {}
     for tab in TABS:
-        shown = Counter(_told(tab_rows(book.titled(tab.name))))
-        held = Counter(_told(ledger_rows(engine, tab)))
+        shown = Counter(_comparable(tab_rows(book.titled(tab.name))))
+        held = Counter(_comparable(ledger_rows(engine, tab)))
         odd = ((shown - held) + (held - shown)).elements()
         found[tab.name] = [dict(row) for row in odd]
     return {name: rows for name, rows in found.items() if rows}
 
 
-def _told(rows: list[dict[str, Cell]]) -> Iterator[tuple[tuple[str, Cell], ...]]:
+def _comparable(rows: list[dict[str, Cell]]) -> Iterator[tuple[tuple[str, Cell], ...]]:
     return (tuple(row.items()) for row in rows if row.get("stage") != "sheets")
 
 
@@ -156,7 +156,7 @@ def _told(rows: list[dict[str, Cell]]) -> Iterator[tuple[tuple[str, Cell], ...]]
 def open_harness(
     engine: sa.Engine, *, before: Callable[[SheetsEmulator], Service] | None = None
 ) -> Iterator[SheetHarness]:
-    """Serve an empty emulator, or what stands before it, and sit down."""
+    """Serve an empty emulator, or a service in front of it, and yield the harness."""
     time = FakeTime()
     emulator = SheetsEmulator(clock=time.clock)
     with serve(before(emulator) if before else emulator) as url:

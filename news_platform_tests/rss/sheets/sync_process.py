@@ -1,4 +1,4 @@
-"""A sync in a process of its own, to be killed: `… LEDGER_URL ENDPOINT KEY_FILE OWNER MAX_ROWS`."""
+"""Run a sync in its own process, to be killed: `… LEDGER_URL ENDPOINT KEY_FILE OWNER MAX_ROWS`."""
 
 import sys
 import time
@@ -13,19 +13,19 @@ from news_platform.storage.sql.engine import open_engine
 
 
 def _blink(seconds: float) -> None:
-    """Sleep a thousandth: waits are for Google's sake, not for the emulator's."""
+    """Sleep a thousandth of the time: the waits protect Google, not the emulator."""
     time.sleep(seconds / 1000)
 
 
 def _discover(urls: Sequence[str]) -> DiscoveryReport:
-    raise AssertionError(f"nobody added {urls}")
+    raise AssertionError(f"unexpected new feeds: {urls}")
 
 
 def main(ledger_url: str, endpoint: str, key_file: str, owner: str, max_rows: str) -> None:
     """Sync once."""
     access = SheetAccess(key_file, spreadsheet_title="Desk", endpoint=endpoint)
     book = open_spreadsheet(access, CallTiming(time.monotonic, _blink, calls=1_000_000, tries=40))
-    # A lease that is over when it is taken: nobody waits for the dead, and writers may meet.
+    # The lease expires before it is claimed: no writer waits for a dead one, and several can run.
     options = SyncOptions(max_rows=int(max_rows), lease_seconds=-60.0, tries=60)
     engine = open_engine(ledger_url)
     sync(SheetWriter(engine, book, owner, lambda: datetime.now(UTC), _blink, _discover, options))

@@ -1,4 +1,4 @@
-"""Which view the settings ask for, and what a wrong key or book is told."""
+"""Access from the settings, and the errors for a wrong key or spreadsheet."""
 
 from base64 import b64encode
 from traceback import format_exception

@@ -1,4 +1,4 @@
-"""A server in trouble, or a proxy before it, may answer anything: no row is lost or doubled."""
+"""A failing server or proxy may answer anything, and still no row is lost or duplicated."""
 
 import json
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ GARBAGE = {
 
 @dataclass
 class Garbler:
-    """Stands before the emulator and answers some calls in its stead, after passing them on."""
+    """A service in front of the emulator that replaces some answers, after passing calls on."""
 
     emulator: SheetsEmulator
     place: str = ""

@@ -1,4 +1,4 @@
-"""What people do to a sheet by hand, case by case as docs/sheets.md tells it."""
+"""Manual changes of a sheet, in the order of the table in docs/sheets.md."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,7 +24,7 @@ NEW_FEED = "https://other.example/rss"
 
 @pytest.fixture
 def harness(sqlite_ledger: sa.Engine) -> Iterator[SheetHarness]:
-    """Give a harness whose book shows a feed and five articles."""
+    """Yield a harness whose spreadsheet shows a feed and five articles."""
     add_feed(sqlite_ledger, FEED, notes="ours")
     add_articles(sqlite_ledger, [{"title": f"Title {n}"} for n in "ecadb"])
     with open_harness(sqlite_ledger) as harness:
@@ -37,7 +37,7 @@ def place(harness: SheetHarness, tab: str, column: str) -> int:
 
 
 def type_in(harness: SheetHarness, tab: str, row: int, column: str, text: str) -> None:
-    """Type a text into a cell; row 0 is the header."""
+    """Write a text into a cell; row 0 is the header."""
     harness.sheet(tab).put(row, place(harness, tab, column), [[text]])
 
 

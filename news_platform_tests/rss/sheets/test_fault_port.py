@@ -1,4 +1,4 @@
-"""The product against an emulator in another process, ordered about by its fault port."""
+"""A sync against an emulator in another process, whose faults the fault port sets."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ from news_platform_tests.rss.sheets.harness import ledger_rows
 
 @dataclass
 class Remote:
-    """An emulator elsewhere; who sleeps here moves its clock, so nobody waits."""
+    """An emulator in another process; sleeping here advances its clock, so no test waits."""
 
     engine: sa.Engine
     access: SheetAccess

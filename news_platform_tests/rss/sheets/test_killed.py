@@ -1,4 +1,4 @@
-"""Writers that are killed while a third of all calls fail: no row is missing, none is doubled."""
+"""Writers are killed while a third of all calls fail; no row is missing or duplicated."""
 
 import random
 import signal
@@ -27,7 +27,7 @@ UNLIMITED = 1_000_000
 
 @dataclass(slots=True)
 class Trial:
-    """One ledger, one emulator, and writers that come and go."""
+    """One ledger, one emulator, and writers that are started and killed."""
 
     ledger_url: str
     emulator: SheetsEmulator
@@ -44,7 +44,7 @@ class Trial:
         return subprocess.Popen([sys.executable, "-m", module, *arguments, str(self.max_rows)])
 
     def kill_after(self, calls: int, *, delay_seconds: float) -> None:
-        """Start a writer; kill it some moments after the emulator has heard so many more calls."""
+        """Start a writer and kill it shortly after the emulator received this many more calls."""
         writer = self.start()
         until = self._calls() + calls
         while writer.poll() is None and self._calls() < until:
@@ -66,7 +66,7 @@ class Trial:
 def run_trial(
     folder: Path, engine: sa.Engine, *, seed: int, rows: int, kills: int, max_rows: int
 ) -> SheetsEmulator:
-    """Fill a ledger, kill writers at random moments, then let one end."""
+    """Fill a ledger, kill writers at random times, then let one finish."""
     chance = random.Random(seed)
     add_feed(engine, "https://outlet.example/feed")
     ids = add_articles(engine, [{"title": f"=A {n} 😀"} for n in range(rows)])
@@ -97,7 +97,7 @@ def check(emulator: SheetsEmulator, engine: sa.Engine, *, rows: int) -> None:
 
 @dataclass(slots=True)
 class Executioner:
-    """Stands before the emulator and kills the writer at its first batch."""
+    """A service in front of the emulator that kills the writer at its first batch."""
 
     emulator: SheetsEmulator
     moment: str

@@ -1,4 +1,4 @@
-"""Headers after people were at them, columns by letter, keys as sheets give them back."""
+"""Headers that people changed, column letters, and keys as a spreadsheet returns them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Google's limits: calls a minute, a day's share of them, and the bytes of a request."""
+"""Google's limits: calls per minute, the calls of a whole day, and the bytes of a request."""
 
 from collections.abc import Iterator
 
@@ -18,9 +18,9 @@ from news_platform_tests.rss.ledger_rows import (
 from news_platform_tests.rss.sheets.harness import SheetHarness, differences, open_harness
 
 MINUTES_A_DAY = 24 * 60
-# The schedule's rhythm: a sync every ten minutes, a poll every hour, work every five minutes.
+# As scheduled: a sync every ten minutes, a poll every hour, work every five minutes.
 SYNC_MINUTES, POLL_MINUTES, WORK_MINUTES = 10, 60, 5
-# What Google advises for one request.
+# The size that Google recommends for one request.
 ADVISED_BYTES = 2_000_000
 
 
@@ -40,10 +40,10 @@ def test_the_quota_is_kept_without_a_single_refusal(harness: SheetHarness) -> No
 
 
 def live_a_day(harness: SheetHarness, *, articles: int) -> int:
-    """Find and read so many articles over a day by the schedules' rhythm; return the syncs."""
+    """Find and read articles over a day as scheduled; return the number of syncs."""
     polls, works = MINUTES_A_DAY // POLL_MINUTES, MINUTES_A_DAY // WORK_MINUTES
     waiting: list[int] = []
-    # Opened once: to read the account's key 144 times would take half of the test.
+    # Opened once: reading the account's key 144 times would take half of the test's time.
     book, syncs = harness.open(), 0
     for minute in range(0, MINUTES_A_DAY, WORK_MINUTES):
         if minute % POLL_MINUTES == 0:
@@ -92,7 +92,7 @@ def test_batches_are_cut_by_their_bytes_on_the_wire(harness: SheetHarness, text:
     harness.emulator.max_request_bytes = ADVISED_BYTES
     add_articles(harness.engine, [{"clean_text": text} for _ in range(450)])
     assert harness.sync().batches > 2
-    # Neither refused for being too large, nor cut so small that calls are wasted.
+    # Neither too large to be accepted, nor so small that calls are wasted.
     assert ADVISED_BYTES / 2 < harness.emulator.largest_request_bytes <= ADVISED_BYTES
     assert differences(harness.engine, harness.book) == {}
 

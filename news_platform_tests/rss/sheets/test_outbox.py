@@ -1,4 +1,4 @@
-"""The outbox in SQL, on both databases: what waits, what is on its way, who may write."""
+"""The outbox in SQL, on both databases: pending rows, batches, and the lease of the writer."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta

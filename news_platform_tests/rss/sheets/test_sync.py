@@ -1,4 +1,4 @@
-"""The outbox against the emulated Google Sheet: everything arrives once, whatever goes wrong."""
+"""Syncs to the emulated Google Sheet: every row arrives once, whatever fails."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ def test_a_second_sync_finds_nothing_to_send(harness: SheetHarness) -> None:
     book = harness.book.id
     assert not outbox.has_pending(harness.engine, book)
     writes = harness.emulator.writes.used
-    # What is left are the counters of the first one.
+    # Only the counters of the first sync are left.
     assert harness.sync().appended == len(harness.rows("Diagnostics")) - 1
     assert harness.emulator.writes.used <= writes + 1
 
@@ -135,7 +135,7 @@ def test_a_batch_that_another_writer_left_in_doubt_is_counted_by_the_next(
     with pytest.raises(OutcomeUnknown, match="no answer after 1 tries"):
         harness.sync()
     report = harness.sync()
-    # The article and its index row, and what the two syncs before counted of themselves.
+    # The article and its index row, and the counters of the two syncs before.
     counters = [row for row in harness.rows("Diagnostics") if row["stage"] == "sheets"]
     assert (report.appended, report.updated) == (2 + len(counters), 1)
 
@@ -262,7 +262,7 @@ def test_a_new_book_that_cannot_hold_all_begins_with_the_newest_and_says_so(
     for hours in (0, 2):
         with write_transaction(harness.engine) as change:
             note_metrics(change, "poll", {"new": 7}, now=NOW + timedelta(hours=hours))
-    # Half of it is 250 cells: 12 of Feeds, 6 of Config, and 44 for each of five articles.
+    # Half of them are 250 cells: 12 of Feeds, 6 of Config, and 44 for each of five articles.
     harness.options = SyncOptions(max_cells=500)
     with pytest.raises(ConfigError, match="nearly full"):
         harness.sync()
@@ -318,7 +318,7 @@ def test_fences_of_many_batches_leave_room_for_more(harness: SheetHarness) -> No
     harness.options = SyncOptions(max_rows=1, max_fences=3)
     add_articles(harness.engine, [{} for _ in range(10)])
     assert harness.sync().batches > 20
-    # Three are kept, and the last one came with the removal of the one before them.
+    # Three are kept; the last batch removed the one before them and added its own.
     assert len(harness.book.metadata) == 4
     a_fence = len(FENCE_KEY) + len(next(iter(harness.book.metadata.values()))["metadataValue"])
     assert 2 * SyncOptions().max_fences * a_fence < MAX_METADATA_CHARACTERS

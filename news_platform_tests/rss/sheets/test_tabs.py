@@ -1,4 +1,4 @@
-"""How values of the ledger become cells."""
+"""Conversion of ledger values to cells."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""The ledger as an .xlsx file: all tabs, texts as they are, the same bytes from the same ledger."""
+"""The ledger as an .xlsx file: all tabs, unchanged texts, the same bytes from the same ledger."""
 
 import openpyxl
 import pytest

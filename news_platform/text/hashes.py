@@ -1,14 +1,10 @@
-"""The fingerprint by which two texts count as the same, whatever their case, width or blanks."""
+"""A text in, the fingerprint out by which two texts count as the same."""
 
 import hashlib
-import unicodedata
 
-
-def normalize_text(text: str) -> str:
-    """Return the text after NFKC and casefolding, with single blanks between its words."""
-    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+from news_platform.text.normalize import normalize_text
 
 
 def text_hash(text: str) -> str:
-    """Return the SHA-256 of the normalised text in hex."""
+    """Return the SHA-256 of the normalized text in hex; case, width and spacing do not matter."""
     return hashlib.sha256(normalize_text(text).encode("utf-8", "replace")).hexdigest()

@@ -1,17 +1,23 @@
-"""Normalize text for display and for comparison."""
+"""Text in, the same text normalized for display or for comparison out."""
 
 import re
+import unicodedata
 
 _NOT_WORD = re.compile(r"[\W_]+")
-# Soft hyphens only say where a line may break.
+# Soft hyphens and zero-width characters only mark where a line may break.
 _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")
 
 
+def normalize_text(text: str) -> str:
+    """Return the text after NFKC and casefolding, with single spaces between its words."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
 def normalize_letters(text: str) -> str:
-    """Return only the letters and digits of `text`, in lower case."""
+    """Return only the letters and digits of the text, casefolded."""
     return _NOT_WORD.sub("", text).casefold()
 
 
 def normalize_spaces(text: str) -> str:
-    """Return `text` with single spaces and without invisible characters."""
+    """Return the text with single spaces and without invisible characters."""
     return " ".join((text if text.isascii() else _INVISIBLE.sub("", text)).split())

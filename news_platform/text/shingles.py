@@ -3,7 +3,7 @@
 import re
 from collections.abc import Set
 
-from news_platform.text.hashes import normalize_text
+from news_platform.text.normalize import normalize_text
 
 # Scripts written without blanks (Thai, Lao, Khmer, Myanmar, kana, Han) count one word a character.
 _UNSPACED = (

@@ -4,7 +4,8 @@ import hashlib
 
 import pytest
 
-from news_platform.text.hashes import normalize_text, text_hash
+from news_platform.text.hashes import text_hash
+from news_platform.text.normalize import normalize_text
 
 SAME = {
     "case": "THE Vote Passed.",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from news_platform.web.trackers import TRACKER_NAMES, TRACKER_PREFIXES, is_tracker
+from news_platform.web.urls import TRACKER_NAMES, TRACKER_PREFIXES, is_tracker
 
 
 @pytest.mark.parametrize("name", ["utm_source", "UTM_anything", "mtm_kwd", "FbClid", "xtor"])

@@ -8,13 +8,13 @@ import re
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from functools import lru_cache
 from io import BytesIO
 
 from fastwarc.stream_io import BrotliReader, ZstdReader
 
+from news_platform.html.dates import parse_rfc822_date
 from news_platform.html.decode import content_type_charset
 
 _STATUS = re.compile(rb"HTTP\S*\s+(\d{3})", re.IGNORECASE)
@@ -75,19 +75,19 @@ def parse_content_type(value: bytes) -> tuple[str | None, str | None]:
 def iso_date(value: bytes) -> str | None:
     """Return an HTTP date as ISO 8601 with offset; None if it cannot be parsed."""
     text = value.decode("latin-1").strip()
-    try:
-        return _iso_date(text)
-    except (ValueError, IndexError, TypeError, OverflowError):
-        return None
+    moment = _usual_date(text) or parse_rfc822_date(text)
+    return moment.isoformat() if moment else None
 
 
-def _iso_date(text: str) -> str:
+def _usual_date(text: str) -> datetime | None:
+    """Parse the form that nearly all servers send; much faster than the general parser."""
     usual = _ISO_FAST.fullmatch(text)
-    if usual and usual[2] in _MONTHS:
-        date = f"{usual[3]}-{_MONTHS[usual[2]]}-{usual[1]}T{usual[4]}+00:00"
-        return datetime.fromisoformat(date).isoformat()
-    parsed = parsedate_to_datetime(text)
-    return parsed.replace(tzinfo=parsed.tzinfo or UTC).isoformat()
+    if not usual or usual[2] not in _MONTHS:
+        return None
+    try:
+        return datetime.fromisoformat(f"{usual[3]}-{_MONTHS[usual[2]]}-{usual[1]}T{usual[4]}+00:00")
+    except ValueError:
+        return None
 
 
 def plain_body(body: bytes, head: HttpHead, *, max_bytes: int) -> bytes:

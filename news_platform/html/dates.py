@@ -69,13 +69,20 @@ def _offset(zone: str | None) -> str:
 
 
 def _rfc822(text: str) -> datetime | None:
-    if _ODD_ZONE.search(text):
-        return None
+    moment = None if _ODD_ZONE.search(text) else parse_rfc822_date(text)
     try:
-        moment = parsedate_to_datetime(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+        return moment.astimezone(UTC) if moment else None
+    except OverflowError:
+        return None
+
+
+def parse_rfc822_date(written: str) -> datetime | None:
+    """Return the moment of an HTTP or mail date in its stated zone, else UTC; None if invalid."""
+    try:
+        moment = parsedate_to_datetime(written)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def iso_as_stated(written: str) -> str | None:

@@ -1,8 +1,8 @@
-"""The platform's one door to the web: polite, bounded, closed to addresses that are not public.
+"""A URL in, the server's response out: polite, bounded, and closed to non-public addresses.
 
-Every hop of a redirect is judged like the first request. A body is held to its cap while it is
-being inflated and then cut; `Response.truncated` tells. Any status is a Response; only what kept us
-from an answer is a FetchError, whose `reason` is one word to count by:
+Every redirect is checked like the first request. A body is cut at its cap while it is being
+inflated, and `Response.truncated` reports the cut. Every HTTP status is a Response. A FetchError
+means that there was no response; its `reason` is one word to count by:
 
     timeout  nxdomain  dns  refused  reset  tls  blocked_address  blocked_port  bad_url
     too_many_redirects  bad_encoding  incomplete  protocol  network
@@ -24,21 +24,21 @@ from news_platform.errors import FetchError
 from news_platform.web.guard import BlockedAddress, checked_url, guarded_socket
 from news_platform.web.inflate import ResponseBody
 from news_platform.web.rate_limits import ConcurrencyLimits
+from news_platform.web.redirects import REDIRECT_STATUSES, next_url
 from news_platform.web.resolver import CachingResolver, Lookup, ResolverOptions
 
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
-# Real sites send policies of 20 KB in one header; aiohttp stops at 8 KB.
+# Real sites send policies of 20 KB in one header; aiohttp's default limit is 8 KB.
 _MAX_HEADER_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a server answered, after redirects.
+    """A server's response after redirects.
 
-    `headers` have lower-case names; `redirects` are the URLs that led to `final_url`, in order,
-    `redirect_statuses` the status that each of them answered; `truncated` means that `body` stops
-    at the cap and more was to come; `elapsed_seconds` leaves out the waiting for our own limits.
+    `headers` have lower-case names. `redirects` are the URLs that led to `final_url`, in order, and
+    `redirect_statuses` the status of each of them. `truncated` means that `body` was cut at the
+    cap. `elapsed_seconds` does not include the time spent waiting for our own rate limits.
     """
 
     url: str
@@ -54,12 +54,12 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class FetchOptions:
-    """How we present ourselves and how far we go.
+    """Identity, limits and timeouts of a fetcher.
 
-    `host_map` sends a host, http or https, to plain HTTP at an address and port,
-    for sites that a test or demo serves itself. Only these may live on a private address, and
-    `per_address` does not count for them. Without `measures_time` every response took 0 seconds,
-    so that two runs over the same sites record the same.
+    `host_map` sends requests for a host, http or https, as plain HTTP to an address and port, for
+    sites that a test or demo serves itself. Only these may have a private address, and
+    `per_address` does not apply to them. Without `measures_time` every response takes 0 seconds, so
+    that two runs over the same sites record the same.
     """
 
     user_agent: str = "NewsPlatformBot/0.1"
@@ -80,12 +80,12 @@ class FetchOptions:
 
     @property
     def identity(self) -> str:
-        """Return the User-Agent we send: who asks, and whom to write to."""
+        """Return the User-Agent header: the product and the contact address."""
         return f"{self.user_agent} (+{self.contact})" if self.contact else self.user_agent
 
 
 class Fetcher(Protocol):
-    """Something that answers for a URL: the web, or a dict in a test."""
+    """Fetches URLs: the web, or a dict in a test."""
 
     async def fetch(
         self,
@@ -94,20 +94,20 @@ class Fetcher(Protocol):
         headers: Mapping[str, str] = _NO_HEADERS,
         max_body_bytes: int | None = None,
     ) -> Response:
-        """GET a URL, following redirects; raise FetchError when there is no answer."""
+        """GET a URL, following redirects; raise FetchError if there is no response."""
         ...
 
 
 class PoliteFetcher(Fetcher, Protocol):
-    """A fetcher that can be told how slowly a host wants to be asked."""
+    """A fetcher that respects crawl delays."""
 
     def set_crawl_delay(self, host: str, seconds: float) -> None:
-        """Keep this long between two requests to a host from now on, as its robots.txt asks."""
+        """Wait at least this long between two requests to a host from now on."""
         ...
 
 
 class _Received(NamedTuple):
-    """One answer, a redirect or not."""
+    """One response, which may be a redirect."""
 
     status: int
     headers: Mapping[str, str]
@@ -117,21 +117,21 @@ class _Received(NamedTuple):
 
 @dataclass(slots=True)
 class _Budget:
-    """Seconds left of a fetch; waiting for our own politeness costs none of them."""
+    """Seconds left of a fetch; waiting for our own rate limits does not count."""
 
     left_seconds: float
 
 
 def system_lookup(host: str) -> Sequence[str]:
-    """Ask the operating system for the addresses of a host, in the order it prefers."""
+    """Return the addresses of a host from the operating system, in its order of preference."""
     found = socket.getaddrinfo(host, 443, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
     return list(dict.fromkeys(str(info[4][0]) for info in found))
 
 
 class WebFetcher:
-    """The real web behind `Fetcher`: one aiohttp session, used as an async context manager.
+    """Fetch from the real web with one aiohttp session; use as an async context manager.
 
-    `trust` holds the authorities whose certificates we believe, the system's by default.
+    `trust` holds the trusted certificate authorities, by default the system's.
     """
 
     def __init__(
@@ -189,7 +189,7 @@ class WebFetcher:
         await self._resources.aclose()
 
     def set_crawl_delay(self, host: str, seconds: float) -> None:
-        """Keep this long between two requests to a host, within `max_crawl_delay_seconds`."""
+        """Wait this long between two requests to a host, at most `max_crawl_delay_seconds`."""
         self._hosts.set_delay(host, min(seconds, self.options.max_crawl_delay_seconds))
 
     async def fetch(
@@ -199,47 +199,40 @@ class WebFetcher:
         headers: Mapping[str, str] = _NO_HEADERS,
         max_body_bytes: int | None = None,
     ) -> Response:
-        """GET a URL, following redirects; raise FetchError when there is no answer."""
+        """GET a URL, following redirects; raise FetchError if there is no response."""
         cap = self.options.max_body_bytes if max_body_bytes is None else max_body_bytes
         budget = _Budget(self.options.total_timeout_seconds)
         target = checked_url(url, mapped=self.options.host_map)
-        hops: list[str] = []
+        redirects: list[str] = []
         statuses: list[int] = []
         while True:
-            got = await self._ask(target, headers=headers, cap_bytes=cap, budget=budget)
-            location = got.headers.get("location") if got.status in _REDIRECTS else None
+            received = await self._request(target, headers=headers, cap_bytes=cap, budget=budget)
+            is_redirect = received.status in REDIRECT_STATUSES
+            location = received.headers.get("location") if is_redirect else None
             if location is None:
                 return Response(
                     url=url,
                     final_url=str(target),
-                    status=got.status,
-                    headers=got.headers,
-                    body=got.body,
-                    redirects=tuple(hops),
+                    status=received.status,
+                    headers=received.headers,
+                    body=received.body,
+                    redirects=tuple(redirects),
                     redirect_statuses=tuple(statuses),
                     elapsed_seconds=self._elapsed_seconds(budget),
-                    truncated=got.truncated,
+                    truncated=received.truncated,
                 )
-            hops.append(str(target))
-            statuses.append(got.status)
-            target = self._next_hop(target, location, hops)
+            redirects.append(str(target))
+            statuses.append(received.status)
+            following = next_url(
+                target, location, visited=redirects, max_redirects=self.options.max_redirects
+            )
+            target = checked_url(following, mapped=self.options.host_map)
 
     def _elapsed_seconds(self, budget: _Budget) -> float:
         options = self.options
         return options.total_timeout_seconds - budget.left_seconds if options.measures_time else 0.0
 
-    def _next_hop(self, target: URL, location: str, hops: Sequence[str]) -> URL:
-        try:
-            joined = str(target.join(URL(location)).with_fragment(None))
-        except ValueError as error:
-            message = f"cannot follow {str(target)!r} to {location!r}: {error}"
-            raise FetchError(message, thing=str(target), reason="bad_url") from error
-        if joined in hops or len(hops) > self.options.max_redirects:
-            message = f"cannot fetch {hops[0]!r}: redirects do not end within {len(hops)}"
-            raise FetchError(message, thing=hops[0], reason="too_many_redirects")
-        return checked_url(joined, mapped=self.options.host_map)
-
-    async def _ask(
+    async def _request(
         self, target: URL, *, headers: Mapping[str, str], cap_bytes: int, budget: _Budget
     ) -> _Received:
         host = target.raw_host or ""
@@ -271,18 +264,19 @@ class WebFetcher:
         mapped = target.raw_host in self.options.host_map
         dialled = target.with_scheme("http") if mapped else target
         async with self._session.get(dialled, headers=headers, allow_redirects=False) as raw:
-            named = _named(raw)
-            if raw.status in _REDIRECTS:
-                return _Received(raw.status, named, b"", truncated=False)
-            body = ResponseBody(named.get("content-encoding", ""), cap_bytes=cap_bytes)
+            received_headers = _merged_headers(raw)
+            if raw.status in REDIRECT_STATUSES:
+                return _Received(raw.status, received_headers, b"", truncated=False)
+            body = ResponseBody(received_headers.get("content-encoding", ""), cap_bytes=cap_bytes)
             while not body.full and (piece := await raw.content.readany()):
                 body.feed(piece)
             if body.full:
-                raw.close()  # the rest is not worth the wire
-            return _Received(raw.status, named, body.finish(), body.full)
+                raw.close()  # the rest is not needed, so the connection is dropped
+            return _Received(raw.status, received_headers, body.finish(), body.full)
 
 
-def _named(raw: aiohttp.ClientResponse) -> dict[str, str]:
+def _merged_headers(raw: aiohttp.ClientResponse) -> dict[str, str]:
+    """Return the headers by lower-case name; repeated ones are joined by commas (RFC 9110)."""
     headers: dict[str, str] = {}
     for name, value in raw.headers.items():
         key = name.lower()
@@ -313,7 +307,7 @@ _REASONS: tuple[tuple[type[BaseException], str], ...] = (
 
 
 def _reason(error: BaseException | None) -> str:
-    """Name the first cause we know, from the error to what it was raised from."""
+    """Return the reason of the first known cause in the chain of exceptions."""
     while error is not None:
         for kind, reason in _REASONS:
             if isinstance(error, kind):

@@ -7,8 +7,9 @@ offsets. Nothing raises: a value that cannot be read gives None, a longer wait t
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
+
+from news_platform.html.dates import parse_rfc822_date
 
 # The longest a server may keep us away: polling once a day is slow enough for any server.
 MAX_WAIT_SECONDS = 24 * 3600
@@ -51,9 +52,7 @@ def _capped(digits: str) -> int:
 def _seconds_until(date: str, *, now: datetime) -> int | None:
     if len(date) > _LONGEST_DATE:
         return None
-    try:
-        moment = parsedate_to_datetime(date)
-        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return min(max(int((aware - now).total_seconds()), 0), MAX_WAIT_SECONDS)
-    except (ValueError, TypeError, IndexError, OverflowError):
+    moment = parse_rfc822_date(date)
+    if moment is None:
         return None
+    return min(max(int((moment - now).total_seconds()), 0), MAX_WAIT_SECONDS)

@@ -150,7 +150,9 @@ async def _evaluate(
     if response.status != 200:
         return FeedVerdict(url, url, "unreachable", f"status {response.status}")
     # A feed found by a link or a permanent redirect is registered under its own URL.
-    feed_url = response.final_url if is_permanent_redirect(response) else response.url
+    feed_url = (
+        response.final_url if is_permanent_redirect(response.redirect_statuses) else response.url
+    )
     fetched = (response.body, response.headers.get("content-type", ""), response.final_url)
     parsed = await asyncio.wrap_future(pool.submit(fetched))
     if not isinstance(parsed, Done):

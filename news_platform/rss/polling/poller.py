@@ -288,7 +288,9 @@ def _alive(
 
 def _moved_to(feed: FeedRow, response: Response) -> str:
     """Return the new URL if every redirect to it was permanent, else ''."""
-    moved = is_permanent_redirect(response) and response.final_url != feed.feed_url
+    moved = (
+        is_permanent_redirect(response.redirect_statuses) and response.final_url != feed.feed_url
+    )
     return response.final_url if moved else ""
 
 

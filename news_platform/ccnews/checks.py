@@ -2,6 +2,8 @@
 
 Files are found by listing the folder, not by the markers that they are compared with, so an extra
 file, a missing file and an altered file are all found.
+
+pyarrow is imported where it is used: every Dagster process imports this module, few run a check.
 """
 
 import io
@@ -10,17 +12,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from news_platform.ccnews.scan import scan_news
-from news_platform.ccnews.writer import arrow_schema
 from news_platform.datasets.raw_news import RAW_NEWS, raw_news_day_prefix
 from news_platform.datasets.warc_paths import Warc
 from news_platform.storage.commit.collected import collected_names, read_collected
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 # The crawl uploads WARCs hours after the timestamp in their names.
 GRACE = timedelta(days=2)
@@ -35,7 +38,7 @@ class ParquetFooter:
 
     path: str
     rows: int = 0
-    schema: pa.Schema | None = None
+    schema: "pa.Schema | None" = None
     problem: str = ""
 
 
@@ -66,6 +69,8 @@ def row_problems(store: ObjectStore, footers: Iterable[ParquetFooter], *, day: d
 
 def schema_problems(footers: Iterable[ParquetFooter]) -> list[str]:
     """Return the files whose columns are not exactly those of raw_news."""
+    from news_platform.ccnews.writer import arrow_schema
+
     expected = arrow_schema(RAW_NEWS)
     return [
         f"{footer.path}: {footer.problem or footer.schema}"
@@ -106,6 +111,9 @@ def uncollected(
 
 
 def _footer(store: ObjectStore, info: ObjectInfo) -> ParquetFooter:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         file = pq.ParquetFile(_TailFile(store, info))
         return ParquetFooter(info.path, file.metadata.num_rows, file.schema_arrow)

@@ -1,5 +1,7 @@
 """What a run will do and cost, and from what settings."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -100,3 +102,11 @@ def test_room_is_asked_of_every_disk_that_is_written_to(
             cost, scratch=tmp_path, root=local_store, free_bytes=lambda folder: 1_500_000
         )
     require_free_space(cost, scratch=tmp_path, root=s3_store, free_bytes=lambda folder: 1_500_000)
+
+
+def test_planning_and_checking_load_no_extractor() -> None:
+    heavy = "{'fastwarc', 'pyarrow', 'resiliparse'}"
+    modules = "news_platform.ccnews.pipeline, news_platform.ccnews.checks"
+    code = f"import sys, {modules}; print({heavy} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

@@ -54,7 +54,7 @@ def rows_equal_markers(
     """The row counts of the stored Parquet files equal those that the markers state.
 
     If red: the problem names the file. Delete that WARC's marker under `news/collected/` and
-    materialise the day again.
+    materialize the day again.
     """
     store = data_root.store
     return _over_days(
@@ -96,7 +96,7 @@ def listed_warcs_collected(
 ) -> dg.AssetCheckResult:
     """Every WARC of a collected day that was listed more than two days ago is collected.
 
-    If red: materialise the day. If a WARC fails again, its run states the reason
+    If red: materialize the day. If a WARC fails again, its run states the reason
     (docs/ccnews.md).
     """
     store, today = data_root.store, clock.now().date()

@@ -1,1 +1,1 @@
-"""The same code on a cluster: configuration, and a demo of it on one machine."""
+"""Configuration of a cluster, and a demo of a whole cluster on one machine."""

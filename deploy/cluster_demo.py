@@ -1,7 +1,7 @@
-"""`make cluster-demo`: the sample through a cluster on this machine, compared with one machine.
+"""Build the sample on a cluster on this machine and compare it with one machine.
 
-Starts PostgreSQL, Redis, an S3 emulator, the webserver, the daemon and two workers, backfills the
-graph through them, and ends with one line: the same, or what differs.
+`make cluster-demo` starts PostgreSQL, Redis, an S3 emulator, the webserver, the daemon and two
+workers, backfills the graph through them, and prints one line: the same, or what differs.
 """
 
 import sys
@@ -24,7 +24,7 @@ _WORKER_TAG = "news_platform/worker"
 
 
 def main() -> None:
-    """Run the demo; exit with 1 when any dataset differs or a worker had nothing to do."""
+    """Run the demo; exit with 1 if a dataset differs or a worker executed no run."""
     started = time.monotonic()
     with TemporaryDirectory(prefix="news-platform-cluster-") as name:
         folder = Path(name)
@@ -42,11 +42,11 @@ def main() -> None:
 
 
 def _run_step(step: Staleness, cluster: SampleCluster) -> None:
-    """Build what is out of date of one asset: as a backfill, or as one run."""
+    """Build the stale partitions of one asset, as a backfill or as one run."""
     started = time.monotonic()
     keys = tuple(sorted(step.stale(cluster.resources)))
     if keys == (WHOLE,):
-        cluster.dagster.materialise(step.asset)
+        cluster.dagster.materialize(step.asset)
     elif keys:
         add_partitions(cluster.instance, cluster.defs, step.asset, keys)
         cluster.dagster.backfill(
@@ -59,7 +59,7 @@ def _show_runs(runs: list[RunInfo]) -> None:
     _say(f"{'asset':<26}{'partition':<26}{'worker':<12}status")
     for run in reversed(runs):
         tags = run.tags
-        worker = tags.get(_WORKER_TAG, "nobody")
+        worker = tags.get(_WORKER_TAG, "none")
         partition = tags.get("dagster/partition", tags.get("dagster/asset_partition_range_end", ""))
         _say(f"{run.asset:<26}{partition:<26}{worker:<12}{run.status}")
 

@@ -1,4 +1,4 @@
-"""Every dataset of a root and its ledger as one hash over its sorted rows."""
+"""Reduce every dataset of a root and its ledger to one hash over its sorted rows."""
 
 import gzip
 import hashlib
@@ -16,16 +16,17 @@ import sqlalchemy as sa
 
 from news_platform.storage.objects.store import ObjectStore
 
-# Datasets that lie two folders deep; all others are named by their first folder.
+# Datasets in the second folder level; all others are named by their first folder.
 _DEEP = ("news", "domain_store", "articles")
-# What a person uploaded, and our own bookkeeping: it names ETags, attempts and places on purpose.
+# Uploaded inputs, and our own bookkeeping, which contains ETags, attempts and paths.
 _NOT_DATA = (
     "markers", "raw", "snapshots", "world", "feeds.opml", "root.json", "demo.json", "ledger.sqlite",
     "domain_store/manifests", "domain_store/index", "domain_store/entries", "domain_store/CURRENT",
 )  # fmt: skip
 _NOT_DATA_TABLES = ("alembic_version", "ledger_sequence")
-# Keys, at any depth, that say where, by whom or how fast, not what: files are named after their
-# inputs' ETags, and a page that could not be read bears the time it was stored.
+# Keys, at any depth, that depend on the place, the worker or the speed and not on the content:
+# remote files are named after the ETags of their inputs, and a page that could not be read has the
+# time at which it was stored.
 _PLACES = {
     "domain_metadata_table": ("elapsed_seconds",),
     "domain_store/metadata": ("filepath", "timestamp"),
@@ -40,14 +41,14 @@ _PLACES = {
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """How many rows a dataset has, and the hash of them all in sorted order."""
+    """The number of rows of a dataset, and the hash of all of them in sorted order."""
 
     rows: int
     sha256: str
 
 
 def read_contents(store: ObjectStore, ledger: sa.Engine) -> dict[str, Content]:
-    """Return what lies under a root and in its ledger, dataset by dataset."""
+    """Return the content of every dataset under a root and in its ledger."""
     rows: defaultdict[str, list[str]] = defaultdict(list)
     for info in store.list():
         dataset = dataset_of(info.path)
@@ -59,7 +60,7 @@ def read_contents(store: ObjectStore, ledger: sa.Engine) -> dict[str, Content]:
 
 
 def dataset_of(path: str) -> str | None:
-    """Return the dataset that a file belongs to, None when it is no data of ours."""
+    """Return the dataset of a file, or None if the file is not compared."""
     parts = path.split("/")
     name = "/".join(parts[:2]) if parts[0] in _DEEP else parts[0]
     first, kind = parts[0], parts[0].partition("-")[0]
@@ -67,7 +68,7 @@ def dataset_of(path: str) -> str | None:
 
 
 def differences(one: Mapping[str, Content], other: Mapping[str, Content]) -> list[str]:
-    """Return the datasets that are not the same on both sides."""
+    """Return the datasets that differ."""
     return sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
 
 
@@ -101,7 +102,7 @@ def _parse(path: str, body: bytes, root: str) -> Iterable[Any]:
 
 
 def _parse_workbook(body: bytes, root: str) -> Iterator[dict[str, str]]:
-    """Yield the parts of a workbook; its bytes differ with the root that its cells name."""
+    """Yield the parts of a workbook, whose bytes depend on the root in its cells."""
     with zipfile.ZipFile(io.BytesIO(body)) as book:
         for name in book.namelist():
             yield {"name": name, "text": _rooted(book.read(name).decode(), root)}
@@ -129,7 +130,7 @@ def _without(value: Any, keys: Container[str]) -> Any:
 
 
 def _plain(value: object) -> str:
-    """Return times and bytes alike from both databases; SQLite keeps no zone, ours are all UTC."""
+    """Return the same text for both databases; SQLite stores no time zone, and all ours are UTC."""
     if isinstance(value, bytes | memoryview):
         return bytes(value).hex()
     if isinstance(value, datetime):

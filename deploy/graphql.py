@@ -1,4 +1,4 @@
-"""Ask a Dagster webserver by GraphQL: launch backfills and runs, and wait for their end."""
+"""Launch backfills and runs on a Dagster webserver by GraphQL, and wait until they end."""
 
 import json
 import time
@@ -22,13 +22,13 @@ _STATUS = """query($id: String!) { partitionBackfillOrError(backfillId: $id) {
 _LOCATIONS = """{ workspaceOrError { ... on Workspace { locationEntries { loadStatus
   locationOrLoadError { ... on PythonError { message } } } } } }"""
 _REPOSITORY = "__repository__"
-# How long one answer, and the loading of the code, may take on a busy machine.
+# How long one response, and loading the code, may take on a busy machine.
 _ANSWER_SECONDS, _START_SECONDS = 60.0, 180.0
 
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """A run as the webserver tells of it."""
+    """A run as the webserver reports it."""
 
     run_id: str
     status: str
@@ -38,14 +38,14 @@ class RunInfo:
 
 @dataclass(frozen=True, slots=True)
 class Dagster:
-    """One webserver and the code location that it serves."""
+    """One webserver and its code location."""
 
     url: str
     location: str
 
-    def ask(self, query: str, **variables: Any) -> Any:
-        """Return the data of an answer; raise when the answer is an error."""
-        body = json.dumps({"query": query, "variables": variables}).encode()
+    def query(self, text: str, **variables: Any) -> Any:
+        """Send a query and return the data of its response; raise if the response is an error."""
+        body = json.dumps({"query": text, "variables": variables}).encode()
         request = urllib.request.Request(
             f"{self.url}/graphql", body, {"Content-Type": "application/json"}
         )
@@ -53,13 +53,15 @@ class Dagster:
             with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as answer:
                 document = json.load(answer)
         except urllib.error.HTTPError as error:
-            document = json.load(error)  # the reason stands in the body
+            document = json.load(error)  # the reason is in the body
         if "errors" in document:
-            raise NewsPlatformError(f"Dagster refused: {document['errors'][0]['message']}")
+            raise NewsPlatformError(
+                f"Dagster rejected the query: {document['errors'][0]['message']}"
+            )
         return document["data"]
 
     def wait_until_up(self) -> None:
-        """Wait until the webserver answers with its code loaded."""
+        """Wait until the webserver responds and has loaded the code."""
         deadline = time.monotonic() + _START_SECONDS
         while not self._is_up():
             if time.monotonic() > deadline:
@@ -69,10 +71,10 @@ class Dagster:
     def backfill(
         self, asset: str, keys: Sequence[str], *, is_built: Callable[[], bool] = lambda: False
     ) -> None:
-        """Launch a backfill of some partitions and wait until it has ended.
+        """Launch a backfill of some partitions and wait until it ends.
 
-        The daemon looks at a backfill every 30 s; where all its runs have succeeded and `is_built`
-        says that nothing is missing, its own last look is not waited for.
+        The daemon checks a backfill every 30 s. If all its runs have succeeded and `is_built`
+        returns True, this last check is not awaited.
         """
         found = self.launch_backfill(asset, keys)
         self._wait(
@@ -84,13 +86,13 @@ class Dagster:
     def launch_backfill(self, asset: str, keys: Sequence[str]) -> str:
         """Launch a backfill of some partitions and return its id."""
         params = {"assetSelection": [{"path": [asset]}], "partitionNames": list(keys)}
-        answer = self.ask(_BACKFILL, params=params)["launchPartitionBackfill"]
+        answer = self.query(_BACKFILL, params=params)["launchPartitionBackfill"]
         if "backfillId" not in answer:
             raise NewsPlatformError(f"cannot backfill {asset}: {answer}", thing=asset)
         return str(answer["backfillId"])
 
-    def materialise(self, asset: str) -> None:
-        """Launch one run of an asset without partitions and wait until it has ended."""
+    def materialize(self, asset: str) -> None:
+        """Launch one run of an asset without partitions and wait until it ends."""
         run_id = self.launch(asset)
         self._wait(lambda: self._run_status(run_id), what=f"run of {asset}")
 
@@ -103,18 +105,18 @@ class Dagster:
             "assetSelection": [{"path": [asset]}],
         }
         params = {"selector": selector, "mode": "default", "runConfigData": {}}
-        answer = self.ask(_RUN, params=params)["launchRun"]
+        answer = self.query(_RUN, params=params)["launchRun"]
         if "run" not in answer:
             raise NewsPlatformError(f"cannot launch {asset}: {answer}", thing=asset)
         return str(answer["run"]["runId"])
 
     def runs(self, **run_filter: Any) -> list[RunInfo]:
         """Return runs, newest first."""
-        found = self.ask(_RUNS, filter=run_filter)["runsOrError"]["results"]
+        found = self.query(_RUNS, filter=run_filter)["runsOrError"]["results"]
         return [_run_info(item) for item in found]
 
     def _backfill_status(self, backfill_id: str) -> str:
-        status: str = self.ask(_STATUS, id=backfill_id)["partitionBackfillOrError"]["status"]
+        status: str = self.query(_STATUS, id=backfill_id)["partitionBackfillOrError"]["status"]
         return status
 
     def _run_status(self, run_id: str) -> str:
@@ -136,13 +138,13 @@ class Dagster:
 
     def _is_up(self) -> bool:
         try:
-            entries = self.ask(_LOCATIONS)["workspaceOrError"]["locationEntries"]
+            entries = self.query(_LOCATIONS)["workspaceOrError"]["locationEntries"]
         except (urllib.error.URLError, ConnectionError):
             return False
         for entry in entries:
-            fault = (entry["locationOrLoadError"] or {}).get("message")
-            if fault:
-                raise NewsPlatformError(f"Dagster cannot load the code: {fault.strip()}")
+            error = (entry["locationOrLoadError"] or {}).get("message")
+            if error:
+                raise NewsPlatformError(f"Dagster cannot load the code: {error.strip()}")
         return all(entry["loadStatus"] == "LOADED" for entry in entries)
 
 

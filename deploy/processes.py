@@ -1,4 +1,4 @@
-"""Start and stop the processes of a cluster on this machine, each in a group of its own."""
+"""Start and stop the processes of a cluster on this machine, each in its own group."""
 
 import contextlib
 import os
@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# A worker that is told to stop finishes its run first; the demo does not wait longer than this.
+# A worker that receives TERM finishes its run first; the demo does not wait longer than this.
 _STOP_SECONDS = 20.0
 
 
 @dataclass
 class Process:
-    """One command with its log; stopped or killed together with its children."""
+    """One command and its log; stopped or killed together with its children."""
 
     name: str
     command: tuple[str, ...]
@@ -24,7 +24,7 @@ class Process:
     running: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
 
     def start(self) -> None:
-        """Start the command in a new process group; its output is added to the log."""
+        """Start the command in a new process group; its output is appended to the log."""
         with self.log.open("ab") as log:
             self.running = subprocess.Popen(
                 self.command,
@@ -39,7 +39,7 @@ class Process:
         self._signal(signal.SIGKILL)
 
     def stop(self) -> None:
-        """Ask the process to end, and kill its group when it does not."""
+        """Terminate the process, and kill its group if it does not end."""
         if self.running is not None and self.running.poll() is None:
             self.running.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -57,21 +57,21 @@ class Process:
 
 @dataclass(frozen=True)
 class Machine:
-    """Where the processes of one cluster run: Dagster's home, a workspace file, the environment."""
+    """The environment of a cluster's processes: DAGSTER_HOME, workspace file and variables."""
 
     home: Path
     workspace: Path
     environ: Mapping[str, str] = field(repr=False)
 
     def worker(self, name: str) -> Process:
-        """Return a Celery worker of one slot for both queues."""
+        """Return a Celery worker with one slot for both queues."""
         return self._python(
             name, "celery", "-A", "news_platform.cluster.app", "worker", "-n", f"{name}@local",
             "-Q", "heavy,light", "-c", "1", "-l", "WARNING",
         )  # fmt: skip
 
     def daemon(self) -> Process:
-        """Return Dagster's daemon: sensors, queue, backfills, monitoring and retries."""
+        """Return Dagster's daemon, which runs sensors, queue, backfills, monitoring and retries."""
         return self._python("daemon", "dagster._daemon", "run", "-w", str(self.workspace))
 
     def webserver(self, port: int) -> Process:

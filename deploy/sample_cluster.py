@@ -1,7 +1,6 @@
-"""The sample world on one machine, and on a whole cluster that runs on this machine.
+"""Run the sample world on one machine, and on a whole cluster on this machine.
 
-Used by `make cluster-demo`, which compares the two, and by the long fault runs, which disturb the
-second.
+`make cluster-demo` compares the two; the long fault runs inject faults into the cluster.
 """
 
 import os
@@ -31,8 +30,8 @@ from news_platform_tests.emulators.s3 import new_bucket, s3_server
 HERE = Path(__file__).parent
 LOCATION = "news_platform"
 WORKERS = ("one", "two")
-# From the URL of the object store to the one that the cluster is given.
-StoreDoor = Callable[[str], AbstractContextManager[str]]
+# Maps the URL of the object store to the one that the cluster uses, such as that of a fault proxy.
+StoreProxy = Callable[[str], AbstractContextManager[str]]
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class SampleCluster:
 
 
 def run_on_one_machine(folder: Path) -> dict[str, Content]:
-    """Run `news-platform demo` in a process of its own and read what it built."""
+    """Run `news-platform demo` in a separate process and return the content it built."""
     environ = {**os.environ, "NEWS_PLATFORM_SAMPLE_WORLD": str(folder / "world")}
     environ.pop("DAGSTER_HOME", None)
     command = "from news_platform.cli.main import run; run()"
@@ -66,15 +65,17 @@ def run_on_one_machine(folder: Path) -> dict[str, Content]:
 
 
 @contextmanager
-def sample_cluster(folder: Path, *, store_door: StoreDoor = nullcontext) -> Iterator[SampleCluster]:
-    """Start every part on loopback, and stop each by its own process."""
+def sample_cluster(
+    folder: Path, *, store_proxy: StoreProxy = nullcontext
+) -> Iterator[SampleCluster]:
+    """Start every part on loopback; stop each of them at the end."""
     with ExitStack() as parts:
         postgres = parts.enter_context(postgres_server())
         redis = parts.enter_context(redis_server(folder / "redis"))
         s3 = parts.enter_context(s3_server())
         environ = {
             **os.environ,
-            **_store_settings(parts.enter_context(store_door(s3)), bucket=new_bucket(s3)),
+            **_store_settings(parts.enter_context(store_proxy(s3)), bucket=new_bucket(s3)),
             "NEWS_PLATFORM_SAMPLE": "1",
             "NEWS_PLATFORM_SAMPLE_WORLD": str(folder / "world"),
             "NEWS_PLATFORM_LEDGER_URL": new_database(postgres),
@@ -82,7 +83,7 @@ def sample_cluster(folder: Path, *, store_door: StoreDoor = nullcontext) -> Iter
             "NEWS_PLATFORM_BROKER_URL": redis.url,
         }
         parts.callback(_set_environ, dict(os.environ))
-        _set_environ(environ)  # dagster.yaml names them, and this process opens it too
+        _set_environ(environ)  # dagster.yaml refers to them, and this process opens it too
         port = free_port()
         machine = _machine(folder, environ)
         processes = _start(machine, port, parts)
@@ -130,7 +131,7 @@ def _machine(folder: Path, environ: Mapping[str, str]) -> Machine:
     home = folder / "home"
     home.mkdir()
     config = yaml.safe_load((HERE / "dagster.yaml").read_text())
-    # Nothing but the backfill runs here: it may have both workers.
+    # Only the backfill runs here, so it may use both workers.
     config["concurrency"]["runs"]["tag_concurrency_limits"] = []
     (home / "dagster.yaml").write_text(yaml.safe_dump(config))
     workspace = home / "workspace.yaml"

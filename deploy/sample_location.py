@@ -1,6 +1,6 @@
-"""The code location of the cluster demo: all assets over the sample, the clock frozen.
+"""The code location of the cluster demo: all assets over the sample, with a frozen clock.
 
-Without sensors and schedules, so that every run is one that the demo asked for.
+It has no sensors and schedules, so that only the demo launches runs.
 """
 
 import os
@@ -13,7 +13,7 @@ from news_platform.settings import load_settings
 
 
 def without_automation(whole: dg.Definitions) -> dg.Definitions:
-    """Return the same assets, checks and resources, with nothing that launches them."""
+    """Return the same assets, checks and resources without sensors and schedules."""
     return dg.Definitions(
         assets=whole.assets,
         asset_checks=whole.asset_checks,

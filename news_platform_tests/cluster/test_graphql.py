@@ -80,7 +80,7 @@ def test_a_backfill_that_failed_says_so() -> None:
 def test_a_run_is_waited_for_and_tells_its_worker() -> None:
     launched = {"data": {"launchRun": {"run": {"runId": "r"}}}}
     with _webserver(launched, _runs("SUCCESS"), _runs("SUCCESS")) as (dagster, _):
-        dagster.materialise("toy")
+        dagster.materialize("toy")
         [run] = dagster.runs()
     assert (run.asset, run.tags["news_platform/worker"]) == ("toy", "one@local")
 
@@ -89,7 +89,7 @@ def test_the_reason_of_a_refusal_is_told() -> None:
     refusal = {"errors": [{"message": "no such field"}]}
     with (
         _webserver(refusal, status=500) as (dagster, _),
-        pytest.raises(NewsPlatformError, match="Dagster refused: no such field"),
+        pytest.raises(NewsPlatformError, match="Dagster rejected the query: no such field"),
     ):
         dagster.runs()
 

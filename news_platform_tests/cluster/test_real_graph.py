@@ -68,7 +68,7 @@ def test_the_graph_is_the_same_when_every_part_has_failed_once(tmp_path: Path) -
             yield door
 
     one = run_on_one_machine(tmp_path)
-    with sample_cluster(tmp_path, store_door=behind_a_proxy) as cluster:
+    with sample_cluster(tmp_path, store_proxy=behind_a_proxy) as cluster:
         trouble = _Trouble(cluster, proxies[0])
         for step in BUILD_ORDER:
             _build(step, cluster, fault=trouble.of.pop(step.asset, None))

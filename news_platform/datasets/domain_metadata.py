@@ -27,26 +27,30 @@ class RobotsFacts(BaseModel):
 
     host: str
     url: str
-    final_url: str | None = Field(default=None, description="after redirects; null: no answer")
-    status_code: int | None = Field(default=None, description="null: no answer, see error")
-    error: str | None = Field(default=None, description="why there is no answer, one word")
+    final_url: str | None = Field(
+        default=None, description="after redirects; null if there was no response"
+    )
+    status_code: int | None = Field(
+        default=None, description="null if there was no response; see error"
+    )
+    error: str | None = Field(default=None, description="reason for a missing response, one word")
     exists: bool = False
     content_length: int | None = Field(default=None, description="bytes stored")
     sha256: str | None = None
-    truncated: bool = Field(default=False, description="longer than the 500 KiB we read")
+    truncated: bool = Field(default=False, description="longer than the 500 KiB that are read")
     is_html: bool = Field(default=False, description="a web page was sent instead")
-    tls_failed: bool = Field(default=False, description="https failed, http was asked once")
+    tls_failed: bool = Field(default=False, description="https failed and http was tried once")
     redirects: int = 0
     fetched_at: datetime
     elapsed_seconds: float = 0.0
-    crawl_delay_seconds: float | None = Field(default=None, description="asked of us")
+    crawl_delay_seconds: float | None = Field(default=None, description="Crawl-delay for our agent")
     sitemap_urls: list[str] = Field(default_factory=list)
 
 
 class SitemapFacts(BaseModel):
     """The first sitemap of the domain that could be fetched."""
 
-    url: str | None = Field(default=None, description="null: robots.txt did not let us ask")
+    url: str | None = Field(default=None, description="null if robots.txt disallows it")
     final_url: str | None = None
     found_by: Literal["robots", "default"] = "default"
     status_code: int | None = None
@@ -55,11 +59,13 @@ class SitemapFacts(BaseModel):
     kind: str | None = Field(default=None, description="urlset, index, txt, rss, atom, invalid")
     content_length: int | None = Field(default=None, description="bytes stored")
     sha256: str | None = None
-    inflated: bool = Field(default=False, description="came gzipped, stored without")
+    inflated: bool = Field(default=False, description="received gzipped, stored decompressed")
     fetched_at: datetime
     elapsed_seconds: float = 0.0
-    url_count: int = Field(default=0, description="pages listed, those of fetched children too")
-    child_count: int = Field(default=0, description="sitemaps an index names")
+    url_count: int = Field(
+        default=0, description="pages listed, including those in fetched child sitemaps"
+    )
+    child_count: int = Field(default=0, description="child sitemaps listed in an index")
     children_fetched: int = 0
     problems: list[str] = Field(default_factory=list)
 
@@ -85,7 +91,7 @@ class SourceFacts(BaseModel):
 class DomainMetadata(BaseModel):
     """The summary of the survey of one domain."""
 
-    schema_version: int = Field(default=1, description="grows when a field changes its meaning")
+    schema_version: int = Field(default=1, description="increases when a field changes its meaning")
     domain_id: str = Field(description="authority:country:registrable_domain")
     registrable_domain: str = Field(description="lower-case punycode, or an IP address")
     country: str = Field(description="country of the batch; zz for domains from the crawl")
@@ -93,15 +99,19 @@ class DomainMetadata(BaseModel):
     date: dt.date = Field(description="day of the batch")
     collected_at: datetime = Field(description="when the survey of the domain ended")
     outcome: str = Field(description="ok, no_robots, nxdomain, or why the domain is not finished")
-    final: bool = Field(description="whether .success is written; else it is tried again")
-    final_origin: str | None = Field(default=None, description="scheme and host that answered")
-    robots: RobotsFacts = Field(description="what its host answered to robots.txt")
-    other_hosts: list[RobotsFacts] = Field(
-        default_factory=list, description="the same for a second host, where the address had one"
+    final: bool = Field(
+        description="whether .success is written; if not, the domain is tried again"
     )
-    sitemap: SitemapFacts = Field(description="its first sitemap that answers")
-    ai_policy: AiPolicyFacts | None = Field(default=None, description="null: no robots.txt read")
-    source: SourceFacts = Field(description="where the domain came from")
+    final_origin: str | None = Field(default=None, description="scheme and host that responded")
+    robots: RobotsFacts = Field(description="response of its host for robots.txt")
+    other_hosts: list[RobotsFacts] = Field(
+        default_factory=list, description="the same for a second host, if the address has one"
+    )
+    sitemap: SitemapFacts = Field(description="its first sitemap that could be fetched")
+    ai_policy: AiPolicyFacts | None = Field(
+        default=None, description="null if no robots.txt was read"
+    )
+    source: SourceFacts = Field(description="origin of the domain")
     files: dict[str, str] = Field(default_factory=dict, description="file: sha256 of its bytes")
 
 

@@ -22,7 +22,7 @@ _PLACE = re.compile(r"country=([^/]+)/category=([^/]+)/date=([^/]+)/([^/]+)")
 
 Country = Annotated[str, Field(pattern=r"^[A-Za-z]{2}$", description="two-letter country code")]
 Category = Annotated[
-    str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", description="kind of source searched")
+    str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$", description="kind of source")
 ]
 
 
@@ -85,13 +85,15 @@ class ResearchRecord(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    raw_url: str | None = Field(default=None, description="the address as it was found")
+    raw_url: str | None = Field(default=None, description="the address as found")
     normalized_domain: str | None = Field(default=None, description="its domain, as found")
     domain_id: str | None = Field(default=None, description="authority:country:registrable_domain")
     source_type: str | None = Field(default=None, description="gov, edu, org, media, ...")
     discovery_method: str | None = Field(default=None, description="how it was found")
-    confidence: float | None = Field(default=None, ge=0, le=1, description="of the finder")
-    content_hints: Any = Field(default=None, description="whatever else the finder noted")
+    confidence: float | None = Field(
+        default=None, ge=0, le=1, description="confidence of the search"
+    )
+    content_hints: Any = Field(default=None, description="further notes of the search")
 
 
 class EnhancedResearchDataset(BaseModel):

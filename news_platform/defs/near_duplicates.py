@@ -1,4 +1,4 @@
-"""Near-identical texts in Dagster: of each crawl day, and of all stored articles."""
+"""Dagster assets of near-identical texts: the pages of each crawl day, and all articles."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -49,10 +49,10 @@ _SHOWN_CLUSTERS = 10
 def near_duplicates(
     context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
 ) -> None:
-    """Pages of a day that carry nearly the same text: agency copies, syndication, updates.
+    """Pages of a day with near-identical texts: agency copies, syndication, updates.
 
-    Candidates share MinHash bands; whoever truly shares four fifths of its three-word runs with a
-    member belongs to the cluster.
+    Candidate pairs share MinHash bands. A page belongs to a cluster if it shares at least four
+    fifths of its three-word runs with a member.
     """
     store = data_root.store
     for day in context.partition_keys:
@@ -85,9 +85,9 @@ def _shown(store: ObjectStore, day: str) -> Mapping[str, object]:
 def every_member_has_a_twin(
     context: dg.AssetCheckExecutionContext, data_root: dg.ResourceParam[DataRoot]
 ) -> dg.AssetCheckResult:
-    """No page is in two clusters, none is alone in one, and each is alike to another member.
+    """Every page is in one cluster, with at least one other page that is near-identical to it.
 
-    If red: the file was changed by hand or by another version; materialise the day again.
+    If red: the file was changed manually or by another version; materialize the day again.
     """
     store = data_root.store
     days = context.partition_keys if context.has_partition_key else sorted(built_days(store))[-1:]
@@ -107,10 +107,10 @@ def every_member_has_a_twin(
 def article_clusters(
     data_root: dg.ResourceParam[DataRoot], ledger: dg.ResourceParam[Ledger]
 ) -> dg.MaterializeResult[None]:
-    """Every stored article and the cluster of near-identical articles it belongs to, over all days.
+    """Every stored article with its cluster of near-identical articles, over all days.
 
-    A new article is compared with all before it through the ledger's band table; clusters keep the
-    name of their first article.
+    A new article is compared with all earlier ones through the band table in the ledger. A cluster
+    keeps the name of its first article.
     """
     store = data_root.store
     report = cluster_articles(store, engine=ledger.engine)

@@ -1,4 +1,4 @@
-"""The domain queue, and the research files it was filled from."""
+"""Create the domain queue and the table of accepted research files."""
 
 import sqlalchemy as sa
 from alembic import op

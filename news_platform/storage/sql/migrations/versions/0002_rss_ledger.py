@@ -1,4 +1,4 @@
-"""The RSS ledger: feeds, raw, articles_index, diagnostics, config and what the worker needs."""
+"""Create the RSS ledger: feeds, raw, articles_index, diagnostics, config and worker tables."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -36,7 +36,7 @@ def _changed_seq() -> sa.Column[int]:
 
 
 def upgrade() -> None:
-    """Make the tables."""
+    """Create the tables."""
     _make_feeds()
     _make_raw()
     _make_index()

@@ -1,4 +1,4 @@
-"""The band table of near-duplicates: texts with their clusters, and the keys to find them by."""
+"""Create the band table of near-duplicates: texts with their clusters, and their band keys."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What a Google Sheet shows of the ledger, and what is on its way there."""
+"""Create the tables of the sheet outbox: rows shown, batches to send, tabs and writers."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -14,7 +14,7 @@ def _key(name: str) -> sa.Column[str]:
 
 
 def upgrade() -> None:
-    """Make the tables."""
+    """Create the tables."""
     op.create_table(
         "sheet_rows",
         _key("book"),

@@ -1,1 +1,1 @@
-"""Revisions in order, each named by its number and pointing to its predecessor."""
+"""The revisions in order; each has a number and refers to its predecessor."""

@@ -1,4 +1,4 @@
-"""The RSS room in Dagster: feeds, pending articles and articles by the clock, with their checks."""
+"""The assets feeds, pending_articles and articles, with their checks and schedules."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -26,8 +26,7 @@ from news_platform.resources import (
 )
 from news_platform.rss import pipeline
 from news_platform.rss.discovery.candidates import candidate_feeds
-from news_platform.rss.export import changed_days, export_days
-from news_platform.rss.full_text import expire_full_texts
+from news_platform.rss.export import changed_days
 from news_platform.rss.ledger.article_queue import has_due_articles
 from news_platform.rss.ledger.feed_rows import has_due_feeds, unknown_feeds
 from news_platform.rss.ledger.status import (
@@ -41,18 +40,17 @@ from news_platform.rss.ledger.status import (
 )
 from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.storage.commit.root import is_paused
-from news_platform.storage.objects.store import ObjectStore
 
-ROOM = "rss"
-OWNERS = [f"team:{ROOM}"]
+FEATURE = "rss"
+OWNERS = [f"team:{FEATURE}"]
 
-# Older articles were checked when they were new.
+# Older articles were checked when they were new, and every file costs a storage request.
 _CHECKED_DAYS = 2
 
 
 @dg.asset(
     deps=[dg.AssetKey("raw_news"), dg.AssetKey("feed_candidates")],
-    group_name=ROOM,
+    group_name=FEATURE,
     owners=OWNERS,
     kinds={"sql"},
     pool="ledger",
@@ -64,9 +62,9 @@ def feeds(
     web: dg.ResourceParam[Web],
     clock: dg.ResourceParam[Clock],
 ) -> dg.MaterializeResult[None]:
-    """Every feed that is fresh and in a wanted language, with its health.
+    """Feeds that are fresh and in a wanted language, with their health.
 
-    Candidates come from the root's `feeds.opml` and from the feeds that crawled pages link to.
+    The candidates are the feeds of the root's `feeds.opml` and those that crawled pages link to.
     """
     now = clock.now()
     pipeline.ensure(ledger.engine, now=now)
@@ -93,7 +91,7 @@ def feeds(
 
 @dg.asset(
     deps=[feeds],
-    group_name=ROOM,
+    group_name=FEATURE,
     owners=OWNERS,
     kinds={"sql"},
     pool="ledger",
@@ -105,7 +103,10 @@ def pending_articles(
     web: dg.ResourceParam[Web],
     clock: dg.ResourceParam[Clock],
 ) -> dg.MaterializeResult[None]:
-    """Articles that feeds show, each URL once, waiting to be read; only due feeds are asked."""
+    """Articles found in the feeds, one row per URL, waiting to be fetched.
+
+    Only feeds that are due are polled.
+    """
     now = clock.now()
     report = pipeline.run_poll(
         ledger.engine,
@@ -117,12 +118,12 @@ def pending_articles(
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": sum(status.articles.values()),
-            "feeds_asked": report.feeds,
+            "feeds_polled": report.feeds,
             "new_articles": report.new_articles,
             "known_articles": report.known_articles,
             "left_for_next_poll": report.left_for_next_poll,
             "not_modified": report.outcomes.get("not_modified", 0),
-            "answers": markdown_table(("answer", "feeds"), report.outcomes.items()),
+            "outcomes": markdown_table(("outcome", "feeds"), report.outcomes.items()),
             **column_lineage("pending_articles"),
             **_feed_metadata(ledger, status),
         }
@@ -131,7 +132,7 @@ def pending_articles(
 
 @dg.asset(
     deps=[pending_articles, dg.AssetKey("domain_metadata")],
-    group_name=ROOM,
+    group_name=FEATURE,
     owners=OWNERS,
     kinds={"sql", "parquet"},
     pool="ledger",
@@ -144,10 +145,10 @@ def articles(
     web: dg.ResourceParam[Web],
     clock: dg.ResourceParam[Clock],
 ) -> dg.MaterializeResult[None]:
-    """Every article of the feeds: text, title, authors, date, language; no URL and no text twice.
+    """Articles of the feeds: text, title, authors, date, language; no URL or text appears twice.
 
-    The rules of the robots survey decide what may be fetched. The days that changed are written to
-    `articles/date=…`; full texts past their time are removed.
+    The robots.txt rules of the domain survey decide which pages may be fetched. Changed days are
+    written to `articles/date=…`, and expired full texts are deleted.
     """
     full_texts = open_full_texts(data_root)
     report = pipeline.run_work(
@@ -160,8 +161,13 @@ def articles(
         clock=clock.now,
     )
     now = clock.now()
-    expired = _expire(data_root, ledger, full_texts, clock)
-    exported = export_days(ledger.engine, data_root.store, now=now)
+    exported = pipeline.run_export(
+        ledger.engine,
+        data_root.store,
+        full_texts=full_texts,
+        keep_days=data_root.settings.rss.fulltext_keep_days,
+        now=now,
+    )
     status = ledger_status(ledger.engine, now=now)
     return dg.MaterializeResult(
         metadata={
@@ -171,7 +177,7 @@ def articles(
             "stored": report.stored,
             "duplicates_found": report.duplicates,
             "errors": report.outcomes.get("error", 0),
-            "full_texts_expired": expired,
+            "full_texts_expired": exported.full_texts_expired,
             "exported_days": len(exported.days),
             "outcomes": markdown_table(("outcome", "articles"), report.outcomes.items()),
             **column_lineage("articles"),
@@ -193,28 +199,21 @@ def _article_metadata(ledger: Ledger, status: LedgerStatus) -> dict[str, Any]:
     columns = ("source", "title", "language", "category", "words")
     return {
         "articles_by_status": markdown_table(("status", "articles"), status.articles.items()),
-        "duplicates": markdown_table(("reason", "addresses"), status.duplicates.items()),
+        "duplicates": markdown_table(("reason", "URLs"), status.duplicates.items()),
         "errors_by_host": markdown_table(("host", "articles"), status.errors_by_host.items()),
         "articles_per_hour": hours_plot(status.articles_per_hour),
         "newest": markdown_table(columns, recent_articles(ledger.engine)),
     }
 
 
-def _expire(data_root: DataRoot, ledger: Ledger, full_texts: ObjectStore, clock: Clock) -> int:
-    keep_days = data_root.settings.rss.fulltext_keep_days
-    if keep_days is None:
-        return 0
-    return expire_full_texts(ledger.engine, full_texts, keep_days=keep_days, now=clock.now())
-
-
 @dg.asset_check(asset=articles)
 def no_url_hash_twice_as_main_row(ledger: dg.ResourceParam[Ledger]) -> dg.AssetCheckResult:
-    """No two main rows bear the same url_hash.
+    """No two main rows have the same url_hash.
 
-    If red: the ledger has lost its unique index; stop the workers (`news-platform pause`), restore
-    the index or the ledger's backup, then `rss export` writes the tables again.
+    If red: the ledger has lost its unique index. Stop the workers (`news-platform pause`) and
+    restore the index or a backup of the ledger; then `rss export` writes the tables again.
     """
-    return _verdict(doubled_main_rows(ledger.engine))
+    return _check_result(doubled_main_rows(ledger.engine))
 
 
 @dg.asset_check(asset=articles)
@@ -223,13 +222,13 @@ def every_stored_row_has_its_full_text(
     ledger: dg.ResourceParam[Ledger],
     clock: dg.ResourceParam[Clock],
 ) -> dg.AssetCheckResult:
-    """The full text of every article of the last two days lies where its row says.
+    """Every article stored in the last two days has its full text where its row says.
 
-    If red: files were removed by hand, or FULLTEXT_DIR points elsewhere since; put the setting or
-    the files back. Articles are read again by setting their status to `pending` in the ledger.
+    If red: files were deleted by hand, or FULLTEXT_DIR was changed. Restore the setting or the
+    files. To fetch articles again, set their status to `pending` in the ledger.
     """
     since = clock.now() - timedelta(days=_CHECKED_DAYS)
-    return _verdict(missing_full_texts(ledger.engine, open_full_texts(data_root), since=since))
+    return _check_result(missing_full_texts(ledger.engine, open_full_texts(data_root), since=since))
 
 
 @dg.asset_check(asset=articles)
@@ -238,16 +237,16 @@ def no_lock_older_than_its_lease(
     ledger: dg.ResourceParam[Ledger],
     clock: dg.ResourceParam[Clock],
 ) -> dg.AssetCheckResult:
-    """No article is held by a worker that has died; the next one takes it over.
+    """No article is still leased by a worker that has died.
 
-    If red: no worker has run since one died. See that the schedule `run_articles` is on and the
-    root is not paused; the next run clears it.
+    If red: no worker has run since one died. Check that the schedule `run_articles` is on and that
+    the root is not paused; the next run takes the articles over.
     """
     lease = work_options(data_root.settings.rss).lease_seconds
-    return _verdict(overdue_locks(ledger.engine, lease_seconds=lease, now=clock.now()))
+    return _check_result(overdue_locks(ledger.engine, lease_seconds=lease, now=clock.now()))
 
 
-def _verdict(found: Sequence[str]) -> dg.AssetCheckResult:
+def _check_result(found: Sequence[str]) -> dg.AssetCheckResult:
     shown = markdown_table(("found",), ([thing] for thing in found[:20]))
     return dg.AssetCheckResult(passed=not found, metadata={"count": len(found), "found": shown})
 
@@ -274,8 +273,8 @@ ARTICLES_STALENESS = Staleness.when("articles", _has_articles_to_work)
 STALENESS = (FEEDS_STALENESS, PENDING_STALENESS, ARTICLES_STALENESS)
 
 
-def _by_the_clock(staleness: Staleness, cron: str, text: str) -> dg.ScheduleDefinition:
-    """Build the schedule that runs an asset when it has something to do and is not running yet."""
+def _scheduled(staleness: Staleness, cron: str, text: str) -> dg.ScheduleDefinition:
+    """Return a schedule that runs an asset if it is stale and not running already."""
     asset = staleness.asset
 
     @dg.schedule(
@@ -291,7 +290,8 @@ def _by_the_clock(staleness: Staleness, cron: str, text: str) -> dg.ScheduleDefi
         if is_paused(platform.data_root.store):
             return PAUSED
         if _is_running(context.instance, asset):
-            return dg.SkipReason("the run before this one still goes on")
+            return dg.SkipReason("the previous run has not finished")
+        # Discovery also checks rejected feeds again after 30 days; staleness covers new ones only.
         if staleness is not FEEDS_STALENESS and not staleness.stale(platform):
             return dg.SkipReason("nothing is due")
         return dg.RunRequest(tags={_TAG: asset})
@@ -309,14 +309,14 @@ _UNFINISHED = [
 
 
 def _is_running(instance: dg.DagsterInstance, asset: str) -> bool:
-    going = dg.RunsFilter(tags={_TAG: asset}, statuses=_UNFINISHED)
-    return bool(instance.get_runs(filters=going, limit=1))
+    unfinished = dg.RunsFilter(tags={_TAG: asset}, statuses=_UNFINISHED)
+    return bool(instance.get_runs(filters=unfinished, limit=1))
 
 
 SCHEDULES = (
-    _by_the_clock(FEEDS_STALENESS, "0 6 * * *", "Looks for new feeds every morning."),
-    _by_the_clock(PENDING_STALENESS, "7 * * * *", "Polls what is due: each feed every 3 to 6 h."),
-    _by_the_clock(ARTICLES_STALENESS, "*/5 * * * *", "Reads pending articles every five minutes."),
+    _scheduled(FEEDS_STALENESS, "0 6 * * *", "Looks for new feeds every morning."),
+    _scheduled(PENDING_STALENESS, "7 * * * *", "Polls due feeds: each one every 3 to 6 hours."),
+    _scheduled(ARTICLES_STALENESS, "*/5 * * * *", "Fetches pending articles every five minutes."),
 )
 
 defs = dg.Definitions(

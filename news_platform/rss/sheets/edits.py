@@ -101,6 +101,7 @@ def iter_edits(
         cells = {name: str(row.get(name, "")).strip() for name in FEEDS_TAB.edited}
         if key is not None and key in last_written:
             seen.add(key)
+            # Empty if the tab was deleted or lost a column: then its cells are not edits.
             written = last_written[key]
             if written and any(str(written.get(name, "")) != cells[name] for name in cells):
                 yield _feed_edit(key, cells, written)
@@ -109,6 +110,7 @@ def iter_edits(
             yield NewFeed(key, str(row["feed_url"]).strip(), cells)
         else:
             answer = with_remark(cells["notes"], _WRONG_KEY if _url_key(row) else NO_ADDRESS)
+            # A row that has its answer is not answered again by every sync.
             if (cells["status"], cells["notes"]) != ("rejected", answer):
                 yield InvalidRow(row_index, answer)
 
@@ -151,6 +153,7 @@ def _write_new_feed(
     change: LedgerTransaction, spreadsheet_id: str, new: NewFeed, verdict: FeedVerdict | None
 ) -> None:
     """Write the admin's values over discovery's, for the feed and for the site that links to it."""
+    # Discovery may have found the feed behind the URL of a site.
     feed = canonical_url(verdict.feed_url) if verdict else new.key
     for key in {feed, new.key}:
         chosen = sa.select(FEEDS.c.status, FEEDS.c.notes).where(FEEDS.c.feed_url_canon == key)
@@ -182,5 +185,6 @@ def _feed_edit(key: str, cells: Mapping[str, str], written: Mapping[str, Cell]) 
     if changed.get("status", "active") in _STATUSES:
         return FeedEdit(key, changed, cells)
     refusal = f"unknown status {changed.pop('status')!r}: expected one of {', '.join(_STATUSES)}"
+    # The ledger keeps its status; the changed notes make this sync send the row, status included.
     changed["notes"] = with_remark(cells["notes"], refusal)
     return FeedEdit(key, changed, cells, is_refused=True)

@@ -24,6 +24,7 @@ from news_platform.rss.sheets.tracking import read_known_tabs, resend_tab, write
 KnownTabs = Mapping[str, tuple[int, tuple[str, ...]]]
 """The sheet id and the header of each tab after the last sync, by the tab's name."""
 
+# With the backoff between them, the tries take about a minute.
 _TRIES = 6
 # A new spreadsheet has one tab. Its title depends on the owner's language, its id is always 0.
 _FIRST_SHEET_ID = 0
@@ -69,8 +70,10 @@ def _make_changes(engine: sa.Engine, spreadsheet: Spreadsheet) -> bool:
     state = spreadsheet.fetch_state()
     located = locate_tabs(spreadsheet, state, known)
     changes = [*_missing_tabs(state, located), *_missing_columns(located)]
+    # Only in a spreadsheet that was never ours: later, an empty first tab belongs to a person.
     if not located and not known:
         changes += _unused_tab(spreadsheet, state)
+    # Before the change is sent, so that the rows are sent again even if the process dies after it.
     _resend_changed_tabs(engine, spreadsheet.id, located, known=known)
     if not changes:
         _write_known_tabs(engine, spreadsheet.id, located, known=known)
@@ -128,6 +131,7 @@ def _unused_tab(spreadsheet: Spreadsheet, state: SpreadsheetState) -> list[Reque
 
 def _free_id(name: str, used_ids: set[int]) -> int:
     """Return an id derived from the tab's name, so that Google rejects a second copy of the tab."""
+    # Sheet ids are positive 32-bit numbers; 30 bits leave room to count up.
     wanted = crc32(name.encode()) & 0x3FFFFFFF
     while wanted in used_ids:
         wanted += 1

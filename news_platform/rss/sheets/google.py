@@ -93,11 +93,13 @@ class Spreadsheet:
         """Return the values of each range, row by row, unformatted."""
         if not ranges:
             return []
+        # Formatted values depend on the locale and on formats that people set.
         params: ParamsType = {"valueRenderOption": "UNFORMATTED_VALUE"}
 
         def call() -> list[list[list[Cell]]]:
             found = self._sheet.values_batch_get(list(ranges), params)["valueRanges"]
             if len(found) != len(ranges):
+                # `translate_errors` takes this for an invalid answer, so the read is repeated.
                 raise KeyError(f"{len(found)} of {len(ranges)} ranges")
             return [item.get("values", []) for item in found]
 
@@ -149,6 +151,7 @@ def _create(client: gspread.Client, title: str, caller: ApiCaller) -> gspread.Sp
     except OutcomeUnknown:
         # It may exist all the same; creating a second one would split the rows between the two.
         caller.pause()
+    # Opened by its title, because the answer with its id may be lost.
     try:
         return caller.read(lambda: client.open(title))
     except SpreadsheetNotFound as error:

@@ -125,6 +125,7 @@ def mark_applied(engine: sa.Engine, intent: Intent, *, now: datetime) -> None:
             if shown := _edited_cells(row):
                 here = (SHEET_ROWS.c.tab == row.tab, SHEET_ROWS.c.key == row.key)
                 connection.execute(sa.update(SHEET_ROWS).where(held, *here).values(shown=shown))
+        # The change that was sent; a newer one in the ledger is still pending.
         seq = SHEET_ROWS.c.sending_seq
         connection.execute(sa.update(SHEET_ROWS).where(held).values(seq=seq, **free))
         connection.execute(applied)
@@ -228,6 +229,7 @@ def _chosen_rows(
 
 def _request_bytes(cells: list[Cell]) -> int:
     """Return at most how many bytes a row takes in a request, where é is six and 😀 is twelve."""
+    # requests sends JSON with ASCII escapes, as json.dumps does by default.
     return len(json.dumps(cells)) + _CELL_BYTES * len(cells) + _ROW_BYTES
 
 
@@ -252,6 +254,7 @@ def _pending(
 def _is_pending(connection: sa.Connection, spreadsheet_id: str, tab: Tab) -> bool:
     first_rows = read_first_rows(connection, spreadsheet_id)
     chosen = _pending(spreadsheet_id, tab, first_rows=first_rows)
+    # Otherwise the counters of each sync would make the next one necessary.
     if tab.name == "Diagnostics":
         chosen = chosen.where(tab.table.c.stage != STAGE)
     return connection.execute(chosen.limit(1)).first() is not None

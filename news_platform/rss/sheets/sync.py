@@ -36,11 +36,13 @@ class SyncOptions:
     max_bytes: int = 2_000_000
     # Google's limit is 10 million cells per spreadsheet.
     max_cells: int = 9_500_000
+    # How long a writer that died keeps others out; the lease is extended before every batch.
     lease_seconds: float = 600.0
     # No copy of a request arrives a day later, or after 300 other batches, which take a quarter of
     # an hour at Google's quota. A spreadsheet holds 30,000 characters of metadata, 35 per fence.
     fence_hours: float = 24.0
     max_fences: int = 300
+    # With the backoff between them, the tries take seven and a half minutes.
     tries: int = 12
 
 
@@ -244,6 +246,7 @@ def _mark_applied(
     outbox.mark_applied(writer.engine, intent, now=writer.clock())
     report.appended += update.appended
     report.updated += update.updated
+    # Every batch finds the same duplicates again.
     report.doubled_keys = max(report.doubled_keys, update.doubled_keys)
 
 

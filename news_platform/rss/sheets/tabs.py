@@ -73,6 +73,7 @@ TABS = (
         "Diagnostics",
         DIAGNOSTICS,
         ("run_at", "stage", "metric", "value", "notes"),
+        # These rows never change, so the tab does not need their id to find them again.
         key="id",
         key_column=None,
         order="id",
@@ -195,6 +196,7 @@ def cells_request(
 ) -> Request:
     """Return the request that writes adjacent cells of one row."""
     start = {"sheetId": sheet_id, "rowIndex": row_index, "columnIndex": column_index}
+    # Only the values are written: formats that people set stay.
     rows = [{"values": [cell_data(cell) for cell in cells]}]
     return {"updateCells": {"start": start, "rows": rows, "fields": "userEnteredValue"}}
 
@@ -204,5 +206,6 @@ def cell_data(cell: Cell) -> Request:
     if isinstance(cell, bool):
         return {"userEnteredValue": {"boolValue": cell}}
     if isinstance(cell, str):
+        # Without a value the cell is blank, which an empty text is not.
         return {"userEnteredValue": {"stringValue": cell}} if cell else {}
     return {"userEnteredValue": {"numberValue": cell}}

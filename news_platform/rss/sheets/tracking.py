@@ -51,6 +51,7 @@ INTENTS = sa.Table(
     sa.Column("token", sa.Text, nullable=False),
     sa.Column("made_at", Moment, nullable=False),
     sa.Column("applied_at", Moment),
+    # Ids of deleted rows are not used again, on SQLite as on PostgreSQL.
     sqlite_autoincrement=True,
 )
 
@@ -107,6 +108,7 @@ def choose_first_rows(
         rows = sa.select(SHEET_ROWS.c.key).where(SHEET_ROWS.c.book == spreadsheet_id).limit(1)
         if read_first_rows(connection, spreadsheet_id) or connection.execute(rows).first():
             return
+        # Half, so that there is room for the rows to come.
         first_rows = _first_rows(connection, max_cells=max_cells // 2)
     if first_rows:
         with write_transaction(engine) as change:
@@ -135,12 +137,14 @@ def _first_rows(connection: sa.Connection, *, max_cells: int) -> FirstRows:
     cells = sum(len(tab.columns) * _count(connection, tab.table) for tab in TABS)
     if cells <= max_cells:
         return {}
+    # Feeds and Config are complete in every spreadsheet; articles get the room that is left.
     unordered = sum(len(t.columns) * _count(connection, t.table) for t in TABS if t.order is None)
     articles = max((max_cells - unordered) // _CELLS_PER_ARTICLE, 1)
     newest = sa.select(RAW.c.row_id, RAW.c.found_at).order_by(RAW.c.row_id.desc())
     oldest = connection.execute(newest.offset(articles - 1).limit(1)).first()
     if oldest is None:
         return {}
+    # Diagnostics start when the first of these articles was found.
     before = DIAGNOSTICS.c.run_at < oldest.found_at
     last = connection.execute(sa.select(sa.func.max(DIAGNOSTICS.c.id)).where(before)).scalar_one()
     return {

@@ -62,6 +62,8 @@ def build_update(
     wanted = {row.tab for row in intent.rows}
     located = [tab for tab in locate_tabs(spreadsheet, state, known) if tab.tab.name in wanted]
     all_positions = _fetch_positions(spreadsheet, located)
+    # The fence comes first, so that a second copy is rejected before anything else. Old fences are
+    # removed in the same call: cleaning up takes no quota of its own.
     requests = [fence_request(intent.fence, intent.token), *unfence_requests(old_fences)]
     appended = 0
     for item, positions in zip(located, all_positions, strict=True):
@@ -140,6 +142,7 @@ def _reject_full_spreadsheet(
     *,
     max_cells: int,
 ) -> None:
+    # Google counts the whole grid, empty cells included.
     cells = sum(sheet.rows * sheet.columns for sheet in state.sheets)
     if cells + new * item.sheet.columns > max_cells:
         raise ConfigError(
@@ -157,6 +160,7 @@ def fence_request(fence: int, token: str) -> Request:
         "metadataKey": FENCE_KEY,
         "metadataValue": token,
         "location": {"spreadsheet": True},
+        # PROJECT would hide the fence from a service account of another Google Cloud project.
         "visibility": "DOCUMENT",
     }
     return {"createDeveloperMetadata": {"developerMetadata": metadata}}
@@ -172,6 +176,7 @@ def append_request(
     tab: Tab, rows: Sequence[OutboxRow], *, sheet_id: int, layout: ColumnLayout
 ) -> Request:
     """Return the request that appends rows; columns that people added stay empty."""
+    # Google finds the last row, so a row that a person adds at the same time is not overwritten.
     return {
         "appendCells": {
             "sheetId": sheet_id,
@@ -195,6 +200,7 @@ def update_requests(
         for name, index in layout.positions.items()
         if name in changed or name not in tab.edited
     }
+    # A request writes a rectangle, and columns that people put between ours must not be touched.
     return [
         cells_request(sheet_id, row_index, run[0], [cells[names[index]] for index in run])
         for run in _adjacent_runs(sorted(names))

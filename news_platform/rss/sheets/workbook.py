@@ -69,6 +69,7 @@ def _table_state(connection: sa.Connection, tab: Tab) -> str:
 
 def write_workbook(engine: sa.Engine, store: ObjectStore) -> WorkbookReport:
     """Write all tabs to the workbook and publish it with one PUT."""
+    # Taken before the rows are read: a change in between makes the workbook stale, never wrong.
     inputs = ledger_fingerprint(engine)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "workbook.xlsx"
@@ -84,6 +85,7 @@ def _fill(path: Path, connection: sa.Connection, *, scratch: str) -> WorkbookRep
     # Imported here because only this function needs it, and every process imports this module.
     import xlsxwriter
 
+    # Rows go to a scratch file as they come, because all of them may not fit into memory.
     options = {"constant_memory": True, "tmpdir": scratch}
     rows, left_out = {}, {}
     with xlsxwriter.Workbook(str(path), options) as book:

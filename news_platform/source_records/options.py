@@ -19,7 +19,7 @@ class BoilerplateRules:
     `widget_share`. <main> counts as the content if it holds more than `main_share` of the text
     outside all zones. Texts shorter than `lead_chars` characters above the first <h1> are dropped
     if there are at most `lead_blocks` of them. A paragraph is dropped if it consists of links (by
-    `link_density`) with at most `link_words` blanks, or is a row of links.
+    `link_density`) with at most `link_words` words, or is a row of links.
     """
 
     zone_share: float = 0.7

@@ -1,4 +1,4 @@
-"""`news-platform domains`: import research files, survey their domains, look at the results."""
+"""`news-platform domains`: import research files, survey their domains, show the results."""
 
 import time
 import uuid
@@ -25,26 +25,35 @@ from news_platform.domain_metadata.raw_files import import_file, misplaced_files
 from news_platform.domain_metadata.results import read_metadata
 from news_platform.errors import InputError
 from news_platform.resources import Resources, survey_options
-from news_platform.storage.commit.markers import read_markers, read_report
+from news_platform.storage.commit.markers import (
+    read_inputs,
+    read_markers,
+    read_report,
+    stale_partitions,
+)
+from news_platform.text.days import as_day
 from news_platform.web.urls import registrable_domain
 
 
 @click.group()
 def domains() -> None:
-    """Survey researched domains: robots.txt, sitemaps, policies towards AI crawlers."""
+    """Survey researched domains: robots.txt, sitemaps, AI crawler policies."""
 
 
 @domains.command("import")
 @click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
 @click.option("--country", required=True, help="Two-letter country code.")
-@click.option("--category", required=True, help="What was searched for: media, gov, ...")
+@click.option("--category", required=True, help="Category of the research: media, gov, ...")
 @click.option("--date", "day", required=True, help="Day of the research, YYYY-MM-DD.")
 @root_option
 @json_option
 def import_(
     files: tuple[str, ...], country: str, category: str, day: str, root: str, as_json: bool
 ) -> None:
-    """Upload research FILES under the next free numbers; nothing is ever overwritten."""
+    """Upload research FILES under the next free numbers.
+
+    Nothing is ever overwritten.
+    """
     batch = PartitionInfo.of(country.lower(), category, day)
     store = resources_for(root).data_root.store
     imported: dict[str, str] = {}
@@ -67,9 +76,10 @@ def import_(
 @root_option
 @json_option
 def fetch(keys: tuple[str, ...], root: str, as_json: bool) -> None:
-    """Queue new research files and survey every domain without a final outcome.
+    """Queue new files and survey the unfinished domains.
 
-    A batch that is named is looked through as well: what its results have lost is fetched again.
+    With --batch, the stored results of the batch are checked too, and domains with missing or
+    changed files are surveyed again.
     """
     resources = resources_for(root)
     chosen = tuple(PartitionInfo.parse(key).key for key in keys)
@@ -79,8 +89,8 @@ def fetch(keys: tuple[str, ...], root: str, as_json: bool) -> None:
     }
     for key in chosen:
         if key not in known:
-            cure = "see `news-platform domains status`, or `domains import` its files"
-            raise InputError(f"no such batch: {key!r}; {cure}", thing=key)
+            cure = "list the batches with `domains status`, or import files with `domains import`"
+            raise InputError(f"no such batch {key!r}: {cure}", thing=key)
     _fetch(resources, chosen, also=chosen, as_json=as_json)
 
 
@@ -93,14 +103,15 @@ def fetch(keys: tuple[str, ...], root: str, as_json: bool) -> None:
 def resurvey(
     names: tuple[str, ...], keys: tuple[str, ...], day: str | None, root: str, as_json: bool
 ) -> None:
-    """Survey DOMAINs, or all domains of a batch, anew as a batch of today.
+    """Survey DOMAINs, or all domains of a batch, again.
 
-    Earlier results stay as they are, so that the days can be compared.
+    The results are stored in a batch of today. Earlier results stay unchanged, so that the days can
+    be compared.
     """
     if not names and not keys:
-        raise click.UsageError("name a DOMAIN or a --batch")
+        raise click.UsageError("give a DOMAIN or a --batch")
     resources = resources_for(root)
-    on = _parsed_day(day) if day else resources.clock.now().date()
+    on = as_day(day) if day else resources.clock.now().date()
     messages = [*_messages_of(resources, names, before=on), *_messages_in(resources, keys)]
     offered = write_resurvey_files(messages, day=on, store=resources.data_root.store)
     _fetch(resources, tuple(offered), as_json=as_json)
@@ -119,14 +130,18 @@ def show(domain: str, root: str, as_json: bool) -> None:
         if facts is not None:
             emit(facts.model_dump(mode="json"), as_json=as_json)
             return
-    raise InputError(f"no survey of {name!r} yet: see `news-platform domains status`", thing=name)
+    cure = "see `news-platform domains status`"
+    raise InputError(f"domain {name!r} was not surveyed yet: {cure}", thing=name)
 
 
 @domains.command()
 @root_option
 @json_option
 def status(root: str, as_json: bool) -> None:
-    """Count the domains of every batch by state and outcome."""
+    """Count the domains of every batch by state and outcome.
+
+    Also list research files that are not queued yet or cannot be read.
+    """
     resources = resources_for(root)
     queue = DomainQueue(resources.ledger.engine)
     batches = {
@@ -135,20 +150,20 @@ def status(root: str, as_json: bool) -> None:
     }
     waiting = list(_changed(resources, ()))
     lines = [f"{key}: {_counted(found['outcomes'])}" for key, found in batches.items()]
-    lines += [f"{key}: research files wait for `domains fetch`" for key in waiting]
+    lines += [f"{key}: new research files; run `domains fetch` to queue them" for key in waiting]
     not_read = {**_failed_files(resources), **misplaced_files(resources.data_root.store)}
     lines += [f"not read: {path}: {reason}" for path, reason in not_read.items()]
     emit(
         {"batches": batches, "not_queued": waiting, "not_read": not_read},
         as_json=as_json,
-        text="\n".join(lines) or "no batches: start with `news-platform domains import`",
+        text="\n".join(lines) or "no batches yet: start with `news-platform domains import`",
     )
 
 
 def _fetch(
     resources: Resources, chosen: tuple[str, ...], *, also: tuple[str, ...] = (), as_json: bool
 ) -> None:
-    """Queue and survey the chosen batches, all if none is; those of `also` even when done."""
+    """Queue and survey the chosen batches, or all; survey those of `also` even if finished."""
     queued = [_queue(resources, key) for key in _changed(resources, chosen)]
     keys = dict.fromkeys([*_unfinished(resources, chosen), *also])
     surveyed = [_survey(resources, key) for key in keys]
@@ -164,12 +179,13 @@ def _fetch(
 def _messages_of(
     resources: Resources, names: tuple[str, ...], *, before: date
 ) -> Iterable[DomainQueueMessage]:
-    """Yield the newest message about each domain, of days before one if there are any."""
+    """Yield the newest message about each domain, preferably from a day before `before`."""
     queue = DomainQueue(resources.ledger.engine)
     for domain in map(registrable_domain, names):
         found = queue.messages_of(domain)
         if not found:
-            raise InputError(f"never researched: {domain!r}", thing=domain)
+            cure = "add it with `news-platform domains import`"
+            raise InputError(f"domain {domain!r} is in no research file: {cure}", thing=domain)
         yield next((one for one in found if one.partition_info.date < before), found[0])
 
 
@@ -177,25 +193,16 @@ def _messages_in(resources: Resources, keys: tuple[str, ...]) -> Iterable[Domain
     for key in (PartitionInfo.parse(key).key for key in keys):
         found = DomainQueue(resources.ledger.engine).messages(key)
         if not found:
-            raise InputError(f"no such batch in the queue: {key!r}", thing=key)
+            cure = "list the batches with `domains status`"
+            raise InputError(f"no such batch {key!r} in the queue: {cure}", thing=key)
         yield from found
 
 
-def _parsed_day(text: str) -> date:
-    try:
-        return date.fromisoformat(text)
-    except ValueError as error:
-        raise InputError(f"not a day: {text!r}, expected YYYY-MM-DD", thing=text) from error
-
-
 def _changed(resources: Resources, chosen: tuple[str, ...]) -> Iterable[str]:
+    """Yield the chosen batches, or all, whose research files changed since they were queued."""
     store = resources.data_root.store
-    markers = read_markers(store, QUEUE_DATASET)
-    for key, inputs in sorted(raw_batches(store).items()):
-        if key in markers and markers[key].inputs == inputs:
-            continue
-        if not chosen or key in chosen:
-            yield key
+    stale = stale_partitions(raw_batches(store), read_inputs(store, QUEUE_DATASET))
+    return (key for key in sorted(stale) if not chosen or key in chosen)
 
 
 def _unfinished(resources: Resources, chosen: tuple[str, ...]) -> Iterable[str]:
@@ -243,7 +250,7 @@ def _fetch_text(queued: list[QueueReport], surveyed: list[SurveyReport]) -> str:
 def _nothing_to_do(resources: Resources) -> str:
     if DomainQueue(resources.ledger.engine).states():
         return "nothing to do: every domain has a final outcome"
-    return "nothing to do: no research files, start with `news-platform domains import`"
+    return "nothing to do: no research files; start with `news-platform domains import`"
 
 
 def _failed_files(resources: Resources) -> dict[str, str]:
@@ -263,4 +270,4 @@ def _counted(counts: object) -> str:
 def _raise_failed(failed: dict[str, str]) -> None:
     if failed:
         first = next(iter(failed.values()))
-        raise InputError(f"{len(failed)} of the files failed: {first}", thing=next(iter(failed)))
+        raise InputError(f"{len(failed)} files failed: {first}", thing=next(iter(failed)))

@@ -1,4 +1,4 @@
-"""`news-platform records`: cut stored pages into clean blocks, and see why each stayed or went."""
+"""`news-platform records`: segment stored pages into clean blocks, and explain each decision."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from news_platform.cli.options import emit, json_option, resources_for, root_option, settings_for
+from news_platform.datasets.source_records import institution_folder
 from news_platform.errors import InputError
 from news_platform.resources import records_options, segment_options
 from news_platform.source_records.blocks import BlockDecision
@@ -29,21 +30,26 @@ _SHOWN_CHARS = 100
 
 @click.group()
 def records() -> None:
-    """Cut stored pages of institutions into clean, ordered blocks with provenance."""
+    """Segment stored pages of institutions into clean blocks."""
 
 
 @records.command()
 @click.argument("snapshots", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
-@click.option("--institution", required=True, help="Id of the institution the pages belong to.")
+@click.option("--institution", required=True, help="Id of the institution that owns the pages.")
 @click.option("--lang", help="Language of the blocks to keep; default: the setting, else en.")
-@click.option("--url", help="Address of the page, where the file does not say it.")
-@click.option("--headings", type=click.Choice(HEADINGS), help="Headings as records?")
-@click.option("--tables", type=click.Choice(TABLES), help="Keep tables whole?")
-@click.option("--explain", is_flag=True, help="Print every block with kept, or why it went.")
+@click.option("--url", help="URL of the page, if the file does not contain it.")
+@click.option(
+    "--headings", type=click.Choice(HEADINGS), help="Headings as sections, or also as records."
+)
+@click.option("--tables", type=click.Choice(TABLES), help="One record per row, or per table.")
+@click.option("--explain", is_flag=True, help="Print every block and why it was dropped.")
 @root_option
 @json_option
 def segment(snapshots: tuple[str, ...], institution: str, url: str | None, **given: object) -> None:
-    """Cut SNAPSHOT files: Firecrawl JSON, HTML, markdown or text; records go out as JSON lines."""
+    """Print the records of SNAPSHOT files as JSON lines.
+
+    A snapshot is Firecrawl JSON, HTML, Markdown or text.
+    """
     chosen = {"language": given["lang"], "headings": given["headings"], "tables": given["tables"]}
     settings = settings_for(str(given["root"])).source_records
     options = segment_options(
@@ -57,18 +63,24 @@ def segment(snapshots: tuple[str, ...], institution: str, url: str | None, **giv
 
 
 @records.command()
-@click.option("--institution", "chosen", multiple=True, help="Only this one; default: all changed.")
+@click.option("--institution", "chosen", multiple=True, help="Only this one, even if up to date.")
 @root_option
 @json_option
 def build(chosen: tuple[str, ...], root: str, as_json: bool) -> None:
-    """Cut all snapshots under the root whose records are out of date, as the asset does."""
+    """Build the records of all institutions that are out of date.
+
+    The asset `source_records` does the same.
+    """
     resources = resources_for(root)
     store = resources.data_root.store
     options = records_options(resources.settings.source_records)
     declare_options(store, options.segment)
     wanted = wanted_institutions(store)
     if unknown := sorted(set(chosen) - wanted.keys()):
-        raise InputError(f"no snapshots of institution {unknown[0]!r}", thing=unknown[0])
+        expected = f"expected files under {institution_folder(unknown[0])}/"
+        raise InputError(
+            f"no snapshots of institution {unknown[0]!r}: {expected}", thing=unknown[0]
+        )
     stale = chosen or sorted(stale_partitions(wanted, built_institutions(store)))
     reports = [build_institution(key, store=store, options=options) for key in stale]
     text = "\n".join(map(_line, reports)) or "up to date"
@@ -124,4 +136,4 @@ def _line(report: RecordsReport) -> str:
 def _raise_failed(failed: dict[str, str]) -> None:
     if failed:
         path, error = next(iter(failed.items()))
-        raise InputError(f"{len(failed)} pages failed; {path!r}: {error}", thing=path)
+        raise InputError(f"{len(failed)} pages failed, first {path!r}: {error}", thing=path)

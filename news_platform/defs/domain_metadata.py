@@ -1,4 +1,4 @@
-"""The survey of domains in Dagster: research files, their queue, the facts and their tables."""
+"""The Dagster assets of the domain survey: research files, queue, survey results and tables."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +32,7 @@ from news_platform.domain_metadata.raw_files import raw_batches, read_raw_metada
 from news_platform.domain_metadata.results import iter_broken
 from news_platform.domain_metadata.table import (
     CHANGES_DATASET,
+    POLICIES,
     TABLE_DATASET,
     build_changes,
     build_table,
@@ -42,11 +43,11 @@ from news_platform.domain_metadata.table import (
     tabled_days,
 )
 from news_platform.resources import Clock, DataRoot, Ledger, Web, survey_options
-from news_platform.storage.commit.markers import read_markers
+from news_platform.storage.commit.markers import read_inputs
 from news_platform.storage.objects.store import ObjectStore
 
-ROOM = "domain_metadata"
-OWNERS = [f"team:{ROOM}"]
+GROUP = "domain_metadata"
+OWNERS = [f"team:{GROUP}"]
 SURVEY_DAYS = dg.DynamicPartitionsDefinition(name="survey_days")
 
 _SHOWN_ROWS = 20
@@ -56,11 +57,12 @@ _SHOWN_FACTS = ("domain", "country", "outcome", "robots_status", "sitemap_kind",
 research_datasets = dg.AssetSpec(
     "research_datasets",
     description=(
-        "Research files as outsiders upload them, never changed: "
-        "`raw/country=CC/category=CAT/date=D/raw_NNNN.json`; a batch is one country, category, day."
+        "Research files as uploaded, never changed: "
+        "`raw/country=CC/category=CAT/date=D/raw_NNNN.json`. A batch is one country, one category "
+        "and one day."
     ),
     partitions_def=RESEARCH_BATCHES,
-    group_name=ROOM,
+    group_name=GROUP,
     owners=OWNERS,
     kinds={"json"},
     metadata={"path": "raw/country={country}/category={category}/date={date}/raw_NNNN.json"},
@@ -70,16 +72,16 @@ research_datasets = dg.AssetSpec(
 @dg.asset(
     partitions_def=RESEARCH_BATCHES,
     deps=[research_datasets],
-    group_name=ROOM,
+    group_name=GROUP,
     owners=OWNERS,
     kinds={"sql"},
     check_specs=[
         dg.AssetCheckSpec(
             "research_files_are_taken",
             asset="domain_queue",
-            description="Every research file could be read and none changed after it was accepted. "
-            "If red: the table of failed files names each with its reason; upload a corrected file "
-            "under the next number, never over the old one.",
+            description="Every research file is readable and unchanged since it was accepted. "
+            "If red: the table of failed files lists each with its reason; upload a corrected "
+            "file under the next number, never over the old one.",
         )
     ],
 )
@@ -89,7 +91,7 @@ def domain_queue(
     ledger: dg.ResourceParam[Ledger],
     clock: dg.ResourceParam[Clock],
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster wants it bare beside checks
-    """One durable message for every domain that the research files of a batch name."""
+    """One durable message for every domain in the research files of a batch."""
     batch = PartitionInfo.parse(context.partition_key)
     queue = DomainQueue(ledger.engine)
     report = queue_batch(batch, store=data_root.store, queue=queue, now=clock.now())
@@ -116,7 +118,7 @@ def domain_queue(
 @dg.asset(
     partitions_def=RESEARCH_BATCHES,
     deps=[domain_queue, dg.AssetKey("domain_catalog")],
-    group_name=ROOM,
+    group_name=GROUP,
     owners=OWNERS,
     kinds={"json"},
     metadata={"path": "prod/country={country}/category={category}/date={date}/{sanitized_domain}/"},
@@ -124,16 +126,16 @@ def domain_queue(
         dg.AssetCheckSpec(
             "every_message_has_an_outcome",
             asset="domain_metadata",
-            description="No domain of the batch is still waiting to be asked. "
-            "If red: hosts did not answer; `retry_unfinished_domains` asks them again every night. "
-            "Materialise the batch to ask now; `domains show DOMAIN` tells the last reason.",
+            description="No domain of the batch is still waiting for its survey. "
+            "If red: hosts did not answer; `retry_unfinished_domains` tries them again every "
+            "night. Materialize the batch to try now; `domains show DOMAIN` shows the last reason.",
         ),
         dg.AssetCheckSpec(
             "success_means_complete",
             asset="domain_metadata",
-            description="Where .success lies, every file lies too, with the recorded sha256. "
-            "If red: files under prod/ were changed or lost while the batch was being surveyed; "
-            "materialise it again: the domains that are named, and only they, are asked anew.",
+            description="Every domain with a .success marker has all its files, with the recorded "
+            "sha256. If red: files under prod/ were changed or deleted while the batch was "
+            "surveyed; materialize it again: only the listed domains are surveyed again.",
         ),
     ],
 )
@@ -144,7 +146,7 @@ def domain_metadata(
     web: dg.ResourceParam[Web],
     clock: dg.ResourceParam[Clock],
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster wants it bare beside checks
-    """What every domain of a batch answers to robots.txt, and where its sitemaps are."""
+    """The robots.txt, sitemap and AI policies of every domain of a batch."""
     batch = PartitionInfo.parse(context.partition_key)
     report = survey_over_web(
         batch,
@@ -178,9 +180,10 @@ def domain_metadata(
 
 @dg.asset(
     partitions_def=SURVEY_DAYS,
-    # A day gathers batches; without a mapping a backfill would look for batches named as days.
+    # A day consists of several batches; without this mapping a backfill would look for batches
+    # whose keys are days.
     deps=[dg.AssetDep(domain_metadata, partition_mapping=dg.AllPartitionMapping())],
-    group_name=ROOM,
+    group_name=GROUP,
     owners=OWNERS,
     kinds={"parquet"},
     metadata=table_metadata(DOMAIN_METADATA_TABLE),
@@ -188,7 +191,7 @@ def domain_metadata(
 def domain_metadata_table(
     context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
 ) -> dg.MaterializeResult[None]:
-    """The survey of a day as one Parquet table, for analysts."""
+    """The survey results of a day as one Parquet table, for analysts."""
     report = build_table(context.partition_key, store=data_root.store)
     facts = read_facts(data_root.store, report.date)
     counts = policy_counts(facts)
@@ -209,7 +212,7 @@ def domain_metadata_table(
 @dg.asset(
     partitions_def=SURVEY_DAYS,
     deps=[domain_metadata_table],
-    group_name=ROOM,
+    group_name=GROUP,
     owners=OWNERS,
     kinds={"parquet"},
     metadata=table_metadata(AI_POLICY_CHANGES),
@@ -217,7 +220,7 @@ def domain_metadata_table(
 def ai_policy_changes(
     context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
 ) -> dg.MaterializeResult[None]:
-    """Who blocked or opened their site to which AI crawler since the survey before."""
+    """Domains that blocked or opened their site to an AI crawler since their last survey."""
     report = build_changes(context.partition_key, store=data_root.store)
     changes = read_changes(data_root.store, report.date)
     return dg.MaterializeResult(
@@ -236,10 +239,9 @@ def _preview(rows: pl.DataFrame) -> dg.MarkdownMetadataValue:
 
 
 def _policy_table(counts: Mapping[str, Mapping[str, int]]) -> dg.MarkdownMetadataValue:
-    names = ("disallow_all", "partial", "allow", "unspecified")
-    ranked = sorted(counts, key=lambda bot: -counts[bot].get(names[0], 0))
-    rows = [(bot, *(counts[bot].get(name, 0) for name in names)) for bot in ranked]
-    return markdown_table(("bot", *names), rows)
+    ranked = sorted(counts, key=lambda bot: -counts[bot].get("disallow_all", 0))
+    rows = [(bot, *(counts[bot].get(name, 0) for name in POLICIES)) for bot in ranked]
+    return markdown_table(("bot", *POLICIES), rows)
 
 
 def _outcome_check(outcomes: Mapping[str, int]) -> dg.AssetCheckResult:
@@ -260,24 +262,19 @@ def _files_check(broken: Sequence[str]) -> dg.AssetCheckResult:
     )
 
 
-def _built(dataset: str) -> Callable[[ObjectStore], Mapping[str, str]]:
-    def built(store: ObjectStore) -> Mapping[str, str]:
-        return {key: marker.inputs for key, marker in read_markers(store, dataset).items()}
-
-    return built
+def _staleness(
+    asset: str, wanted: Callable[[ObjectStore], Mapping[str, str]], dataset: str
+) -> Staleness:
+    return Staleness.by_fingerprint(
+        asset, wanted=wanted, built=lambda store: read_inputs(store, dataset)
+    )
 
 
 STALENESS = (
-    Staleness.by_fingerprint("domain_queue", wanted=raw_batches, built=_built(QUEUE_DATASET)),
-    Staleness.by_fingerprint(
-        "domain_metadata", wanted=queued_inputs, built=_built(METADATA_DATASET)
-    ),
-    Staleness.by_fingerprint(
-        "domain_metadata_table", wanted=surveyed_days, built=_built(TABLE_DATASET)
-    ),
-    Staleness.by_fingerprint(
-        "ai_policy_changes", wanted=tabled_days, built=_built(CHANGES_DATASET)
-    ),
+    _staleness("domain_queue", raw_batches, QUEUE_DATASET),
+    _staleness("domain_metadata", queued_inputs, METADATA_DATASET),
+    _staleness("domain_metadata_table", surveyed_days, TABLE_DATASET),
+    _staleness("ai_policy_changes", tabled_days, CHANGES_DATASET),
 )
 PARTITIONS = (RESEARCH_BATCHES, RESEARCH_BATCHES, SURVEY_DAYS, SURVEY_DAYS)
 

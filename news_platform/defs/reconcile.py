@@ -198,6 +198,28 @@ def reconciling_sensor(
     return follow
 
 
+def observe_changes(
+    context: dg.SensorEvaluationContext,
+    asset: str,
+    found: Fingerprints,
+    partitions: dg.DynamicPartitionsDefinition,
+) -> dg.SensorResult:
+    """Observe the partitions of an external asset that changed since the last tick.
+
+    `found` is the fingerprint of each partition's files now. New keys become partitions.
+    """
+    known: dict[str, str] = json.loads(context.cursor or "{}")
+    changed = [key for key in sorted(found) if known.get(key) != found[key]]
+    return dg.SensorResult(
+        asset_events=[
+            dg.AssetObservation(asset, partition=key, metadata={"fingerprint": found[key]})
+            for key in changed
+        ],
+        dynamic_partitions_requests=new_partitions(context.instance, partitions, sorted(found)),
+        cursor=json.dumps(found, sort_keys=True),
+    )
+
+
 def new_partitions(
     instance: dg.DagsterInstance,
     partitions: dg.PartitionsDefinition[str] | None,

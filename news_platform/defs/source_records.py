@@ -1,13 +1,12 @@
-"""Institutional pages in Dagster: stored snapshots, and the clean blocks cut from them."""
+"""The Dagster assets of source_records: stored page snapshots and the records made from them."""
 
-import json
 from typing import Any
 
 import dagster as dg
 
 from news_platform.datasets.source_records import SNAPSHOTS_FOLDER, SOURCE_RECORDS, records_path
 from news_platform.defs.metadata import markdown_table, table_metadata
-from news_platform.defs.reconcile import PAUSED, new_partitions, reconciling_sensor
+from news_platform.defs.reconcile import PAUSED, observe_changes, reconciling_sensor
 from news_platform.defs.staleness import Staleness
 from news_platform.resources import DataRoot, records_options, segment_options
 from news_platform.source_records.pipeline import (
@@ -29,8 +28,8 @@ INSTITUTIONS = dg.DynamicPartitionsDefinition(name="institutions")
 page_snapshots = dg.AssetSpec(
     "page_snapshots",
     description=(
-        "Pages of institutions as a crawler stored them: Firecrawl v2 JSON, HTML, markdown or text "
-        "under `snapshots/institution=ID/`. Nothing here ever fetches; a file is all it takes."
+        "Pages of institutions as a crawler stored them: Firecrawl v2 JSON, HTML, Markdown or text "
+        "under `snapshots/institution=ID/`. Nothing is fetched; a file in this folder is enough."
     ),
     partitions_def=INSTITUTIONS,
     group_name=GROUP,
@@ -53,8 +52,8 @@ def source_records(
 ) -> dg.MaterializeResult[None]:
     """Clean, ordered blocks of an institution's pages, each with its section and its source.
 
-    Menus, footers, other languages and repetitions are left out; a page that cannot be read lies
-    in quarantine with its error.
+    Menus, footers, other languages and duplicates are dropped; a page that cannot be read goes to
+    quarantine with its error.
     """
     store, institution = data_root.store, context.partition_key
     options = records_options(data_root.settings.source_records)
@@ -84,9 +83,10 @@ def _shown(report: RecordsReport) -> dict[str, Any]:  # Dagster takes any of its
 def records_are_sound(
     context: dg.AssetCheckExecutionContext, data_root: dg.ResourceParam[DataRoot]
 ) -> dg.AssetCheckResult:
-    """No text is empty, order grows within each page, and every record says where it is from.
+    """Every record has text and a complete provenance, and the order increases within a page.
 
-    If red: the file was changed by hand or by another version; materialise the institution again.
+    If red: the file was changed manually or by another version; materialize the institution
+    again.
     """
     keys = _institutions(context, data_root)
     problems = [text for key in keys for text in record_problems(key, store=data_root.store)]
@@ -99,10 +99,10 @@ def records_are_sound(
 def few_pages_fail(
     context: dg.AssetCheckExecutionContext, data_root: dg.ResourceParam[DataRoot]
 ) -> dg.AssetCheckResult:
-    """The share of pages in quarantine stays under the setting.
+    """The share of failed pages does not exceed NEWS_PLATFORM_RECORDS_FAILED_SHARE.
 
-    If red: the metadata of the last materialisation lists each failed snapshot with its error; ask
-    for those pages again and put the new files beside the old, or raise the setting.
+    If red: the metadata of the last materialization lists failed snapshots with their errors;
+    crawl those pages again and add the new files beside the old ones, or increase the setting.
     """
     markers = read_markers(data_root.store, DATASET)
     allowed = data_root.settings.source_records.failed_share
@@ -125,8 +125,8 @@ def _institutions(context: dg.AssetCheckExecutionContext, data_root: DataRoot) -
 
 @dg.sensor(
     description=(
-        "Adds a partition for every institution whose snapshots appear, observes it, and notes the "
-        "rules it is to be cut by."
+        "Adds a partition for every institution with snapshots, observes changed files, and "
+        "records the current segmentation options."
     ),
     minimum_interval_seconds=60,
     default_status=dg.DefaultSensorStatus.RUNNING,
@@ -134,7 +134,7 @@ def _institutions(context: dg.AssetCheckExecutionContext, data_root: DataRoot) -
 def watch_page_snapshots(
     context: dg.SensorEvaluationContext, data_root: dg.ResourceParam[DataRoot]
 ) -> dg.SensorResult | dg.SkipReason:
-    """Adds a partition for every institution whose snapshots appear, and observes those.
+    """Compare the snapshots with those of the last tick, and record the current options.
 
     A changed rule file or setting makes all institutions out of date.
     """
@@ -142,17 +142,8 @@ def watch_page_snapshots(
         return PAUSED
     options = segment_options(data_root.settings.source_records)
     declare_options(data_root.store, options)
-    known: dict[str, str] = json.loads(context.cursor or "{}")
     found = wanted_institutions(data_root.store)
-    changed = [key for key in sorted(found) if known.get(key) != found[key]]
-    return dg.SensorResult(
-        asset_events=[
-            dg.AssetObservation("page_snapshots", partition=key, metadata={"inputs": found[key]})
-            for key in changed
-        ],
-        dynamic_partitions_requests=new_partitions(context.instance, INSTITUTIONS, sorted(found)),
-        cursor=json.dumps(found, sort_keys=True),
-    )
+    return observe_changes(context, "page_snapshots", found, INSTITUTIONS)
 
 
 RECORDS_STALENESS = Staleness.by_fingerprint(

@@ -82,7 +82,7 @@ def read_facts_file(store: ObjectStore, path: str) -> DomainMetadata:
     try:
         return DomainMetadata.model_validate_json(store.read(path))
     except ValidationError as error:
-        cause = f"{error.errors()[0]['msg']}; materialise its batch of domain_metadata again"
+        cause = f"{error.errors()[0]['msg']}; materialize its batch of domain_metadata again"
         message = f"invalid domain metadata in {store.uri(path)!r}: {cause}"
         raise StorageError(message, thing=path) from error
 

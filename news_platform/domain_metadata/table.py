@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
+from typing import get_args
 
 import polars as pl
 
@@ -30,9 +31,11 @@ from news_platform.storage.commit.markers import (
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table, write_table
 from news_platform.web.ai_bots import AI_BOTS
+from news_platform.web.robots import Policy
 
 TABLE_DATASET = DOMAIN_METADATA_TABLE.name
 CHANGES_DATASET = AI_POLICY_CHANGES.name
+POLICIES: tuple[str, ...] = get_args(Policy)
 
 # Threads that read facts files: each mostly waits for one small object.
 _READERS = 16
@@ -134,8 +137,7 @@ def policy_changes(today: pl.DataFrame, earlier: pl.DataFrame) -> pl.DataFrame:
 
 def policy_counts(frame: pl.DataFrame) -> pl.DataFrame:
     """Count the domains of a table by crawler and policy."""
-    names = ("disallow_all", "partial", "allow", "unspecified")
-    counts = [(pl.col("policy") == name).sum().alias(name) for name in names]
+    counts = [(pl.col("policy") == name).sum().alias(name) for name in POLICIES]
     rows = _policies(frame).group_by("bot").agg(counts)
     return rows.sort("disallow_all", "bot", descending=[True, False])
 

@@ -75,7 +75,7 @@ def test_text_for_people(root: str, research: Path) -> None:
     assert "start with `news-platform domains import`" in shown("status")
     assert "start with `news-platform domains import`" in shown("fetch")
     assert "-> raw/country=gb" in shown("import", str(research), *WHERE)
-    assert "research files wait" in shown("status")
+    assert "new research files" in shown("status")
     assert "surveyed gb|news|2025-11-01: " in shown("fetch")
     assert "ok " in shown("status")
     bad = Path(root) / "raw/country=gb/category=news/date=2025-11-02/raw_0001.json"
@@ -209,7 +209,7 @@ def test_a_batch_and_a_domain_can_be_surveyed_again_on_a_later_day(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["nowhere.example"], "never researched"),
+        (["nowhere.example"], "is in no research file"),
         (["--batch", "gb|news|2025-11-01"], "no such batch"),
     ],
 )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import dagster as dg
 import pytest
 
 from news_platform.defs.reconcile import (
@@ -12,6 +13,7 @@ from news_platform.defs.reconcile import (
     TickPlan,
     dump_cursor,
     load_cursor,
+    observe_changes,
     plan_requests,
 )
 
@@ -124,3 +126,29 @@ def test_a_request_whose_run_was_deleted_is_made_again() -> None:
 @pytest.mark.parametrize(("attempts", "seconds"), [(1, 60.0), (2, 120.0), (3, 240.0), (20, 3600.0)])
 def test_the_backoff_doubles_up_to_an_hour(attempts: int, seconds: float) -> None:
     assert Limits().backoff(attempts) == seconds
+
+
+def test_changed_files_of_an_external_asset_are_observed_once_and_new_keys_become_partitions() -> (
+    None
+):
+    keys = dg.DynamicPartitionsDefinition(name="keys")
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.add_dynamic_partitions("keys", ["a"])
+
+        def tick(cursor: str | None, found: Mapping[str, str]) -> dg.SensorResult:
+            context = dg.build_sensor_context(instance=instance, cursor=cursor)
+            return observe_changes(context, "files", found, keys)
+
+        first = tick(None, {"b": "1", "a": "1"})
+        second = tick(first.cursor, {"b": "1", "a": "2"})
+    assert [(event.partition, event.metadata["fingerprint"].value) for event in _seen(first)] == [
+        ("a", "1"),
+        ("b", "1"),
+    ]
+    assert [event.partition for event in _seen(second)] == ["a"]
+    (request,) = first.dynamic_partitions_requests or ()
+    assert list(request.partition_keys) == ["b"]
+
+
+def _seen(result: dg.SensorResult) -> list[dg.AssetObservation]:
+    return [event for event in result.asset_events if isinstance(event, dg.AssetObservation)]

@@ -65,7 +65,7 @@ def test_facts_that_cannot_be_read_are_named_and_fetched_again(
     path = f"{PROD}/a.example/domain_metadata.json"
     local_store.put(path, b"{")
     assert list(iter_broken(local_store, batch)) == [f"{path}: invalid domain metadata"]
-    with pytest.raises(StorageError, match=r"a\.example.*materialise its batch"):
+    with pytest.raises(StorageError, match=r"a\.example.*materialize its batch"):
         build_table("2025-11-01", store=local_store)
     _, fetcher = survey(batch, WEB, store=local_store, queue=queue)
     assert {url.split("/")[2] for url in fetcher.requests} == {"a.example"}

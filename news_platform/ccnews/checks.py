@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 # The crawl uploads WARCs hours after the timestamp in their names.
 GRACE = timedelta(days=2)
+# A day has up to 18 WARCs with 45 languages each, so most of the time is waiting for the store.
 _CONCURRENT_READS = 16
 # One read of this size fetches the whole footer of nearly every file.
 _FOOTER_BYTES = 64 << 10

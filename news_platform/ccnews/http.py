@@ -17,6 +17,8 @@ from fastwarc.stream_io import BrotliReader, ZstdReader
 from news_platform.html.dates import parse_rfc822_date
 from news_platform.html.decode import content_type_charset
 
+# Larger steps would lose more of a body before its damage.
+_INFLATE_STEP_BYTES = 4096
 _STATUS = re.compile(rb"HTTP\S*\s+(\d{3})", re.IGNORECASE)
 _FIELD = re.compile(
     rb"^(content-type|date|last-modified|transfer-encoding|content-encoding)[ \t]*:[ \t]*"
@@ -24,8 +26,7 @@ _FIELD = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _CHUNK_LINE = re.compile(rb"[ \t]*([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
-# The usual form, which parsedate_to_datetime reads far more slowly.
-_ISO_FAST = re.compile(r"\w{3}, (\d\d) (\w{3}) (\d{4}) (\d\d:\d\d:\d\d) GMT")
+_USUAL_DATE = re.compile(r"\w{3}, (\d\d) (\w{3}) (\d{4}) (\d\d:\d\d:\d\d) GMT")
 _MONTHS = {
     name: f"{number:02}"
     for number, name in enumerate(
@@ -63,6 +64,7 @@ def parse_head(head: bytes) -> HttpHead:
     )
 
 
+# A WARC has 30,000 responses but few distinct content types.
 @lru_cache(maxsize=1024)
 def parse_content_type(value: bytes) -> tuple[str | None, str | None]:
     """Return MIME type and charset in lower case, unquoted; None for what is not stated."""
@@ -81,7 +83,7 @@ def iso_date(value: bytes) -> str | None:
 
 def _usual_date(text: str) -> datetime | None:
     """Parse the form that nearly all servers send; much faster than the general parser."""
-    usual = _ISO_FAST.fullmatch(text)
+    usual = _USUAL_DATE.fullmatch(text)
     if not usual or usual[2] not in _MONTHS:
         return None
     try:
@@ -120,8 +122,8 @@ def _undo(body: bytes, encoding: str) -> Callable[[bytes, int], bytes] | None:
         return _gunzipped
     if body.startswith(b"\x28\xb5\x2f\xfd"):
         return _unzstd
-    # A body that starts like HTML was stored decoded, whatever its header says.
     undo = {"deflate": _undeflated, "br": _unbrotli}.get(encoding)
+    # A body that starts like HTML was stored decoded, whatever its header says.
     if undo is None or body.lstrip(b"\xef\xbb\xbf\x00 \t\r\n")[:1] == b"<":
         return None
     return undo
@@ -141,9 +143,9 @@ def _inflated(body: bytes, max_bytes: int, *, wbits: int) -> bytes:
     inflate = zlib.decompressobj(wbits)
     parts: list[bytes] = []
     room = max_bytes
-    for start in range(0, len(body), 4096):
+    for start in range(0, len(body), _INFLATE_STEP_BYTES):
         try:
-            parts.append(inflate.decompress(body[start : start + 4096], room))
+            parts.append(inflate.decompress(body[start : start + _INFLATE_STEP_BYTES], room))
         except zlib.error:
             break
         room -= len(parts[-1])

@@ -43,6 +43,7 @@ class Listing:
 
 def parse_listing(lines: Iterable[str], *, month: date, etag: str) -> Listing:
     """Parse the lines of a listing; a WARC listed twice counts once."""
+    # Real listings also contain lines that are not WARCs.
     named = [line for line in lines if line.strip()]
     found = [parse_warc_path(line) for line in named]
     warcs = tuple(sorted({warc for warc in found if warc}))
@@ -108,6 +109,7 @@ def month_of(day: date) -> date:
 
 def next_month(month: date) -> date:
     """Return the first day of the next month."""
+    # Four days after the 28th is in the next month, whatever the length of this one.
     return (month.replace(day=28) + timedelta(days=4)).replace(day=1)
 
 
@@ -191,6 +193,7 @@ def check_listings(
 ) -> FollowReport:
     """Compare the listings with the collected markers for the followed days."""
     recent = _recent_listings(crawl, root, today=today)
+    # A new installation starts with the newest listed day instead of ten years of history.
     since = state.since or _newest_day(recent)
     if since is None:
         return FollowReport({}, (), state)
@@ -215,6 +218,7 @@ def check_listings(
 
 
 def _recent_listings(crawl: ObjectStore, root: ObjectStore, *, today: date) -> list[Listing]:
+    # WARCs of the last days of a month are uploaded in the next one.
     months = (previous_month(today), month_of(today))
     found = (fetch_listing(crawl, root, month=month) for month in months)
     return [listing for listing in found if listing]
@@ -244,6 +248,7 @@ def _check_older_month(
     listing = fetch_listing(crawl, root, month=month)
     days = sorted(day for day in listing.days() if scope.contains(day)) if listing else []
     token = fingerprint([listing.etag if listing else "", *map(str, days)])
+    # Nothing was added and no further day is followed since the month was complete.
     if listing is None or settled.get(_key(month)) == token:
         settled[_key(month)] = token
         return {}

@@ -17,6 +17,7 @@ from news_platform.web.urls import reversed_domain, surt
 # The time of main-content extraction grows with the square of the nesting depth: 0.02 s at 1,000
 # levels, 9 s at 20,000.
 _MAX_DEPTH = 1000
+# `langs` and `confs` hold the best three languages, as the source design asks.
 _LANGUAGES = 3
 _HTML_STARTS = (b"<!doctype html", b"<html")
 
@@ -48,6 +49,7 @@ def read_page(response: WarcResponse, options: CollectOptions) -> CrawledPage | 
     html = decode_html(body, http.charset)
     tree = HTMLTree.parse(html.text)
     text = _text(tree, main_content=options.main_content)
+    # detect_fast takes an empty text for English.
     ranks = detect_fast(text, n_results=_LANGUAGES) if text.strip() else []
     main_lang = ranks[0][0] if ranks else "unknown"
     if options.languages and main_lang not in options.languages:

@@ -145,6 +145,7 @@ def plan_day(
     """
     listed = listed_warcs(crawl, root, day=day)
     collected = collected_names(root, day=day) - damaged_warcs(root, day=day)
+    # A cap counts what is collected already, so that a second run of the day adds nothing.
     room = None if max_warcs is None else max(0, max_warcs - len(collected))
     missing = tuple(warc for warc in listed if warc.name not in collected)
     return DayPlan(day, listed, missing[:room])
@@ -152,6 +153,7 @@ def plan_day(
 
 def damaged_warcs(root: ObjectStore, *, day: date) -> frozenset[str]:
     """Return the names of the WARCs of a day whose marker names a file that is gone."""
+    # One LIST covers the many files of raw_news; the two side files of a WARC are checked singly.
     present = {info.path for info in root.list(raw_news_day_prefix(day))}
     return frozenset(
         marker.warc
@@ -162,6 +164,7 @@ def damaged_warcs(root: ObjectStore, *, day: date) -> frozenset[str]:
 
 def outdated(markers: Iterable[Collected], *, older_than: str | None = None) -> list[Collected]:
     """Return the markers of extractors older than this version, by default the current one."""
+    # Compared as numbers: "1.10" is newer than "1.9".
     limit = version_key(older_than or EXTRACTOR_VERSION)
     return [marker for marker in markers if version_key(marker.extractor_version) < limit]
 

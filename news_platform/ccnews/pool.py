@@ -204,6 +204,7 @@ def _run_with_restarts(pool: Pool, task: CollectTask) -> Collected | CollectFail
         if record is not None and ended_by[record] == _TRIES_PER_RECORD:
             task = replace(task, skip={**task.skip, record: f"extractor_{outcome.reason}"})
         is_hopeless = ended_by[None] > _MAX_RESTARTS or len(ended_by) > _MAX_SUSPECTS
+        # An exception, such as that of a truncated WARC, would occur again.
         if outcome.reason == "error" or is_hopeless:
             return CollectFailure(task.warc_name, _message(outcome))
         _log.warning("%s: %s at record %s; starting again", task.warc_name, outcome.reason, record)

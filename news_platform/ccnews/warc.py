@@ -186,7 +186,7 @@ def _iter_gzip(
         else:
             read = partial(_read_record, offset=group.offset, max_body_bytes=max_body_bytes)
             yield from _iter_group(group, read, numbers, warc_name=warc_name)
-    if not next(numbers):
+    if not next(numbers):  # an HTML error page or an ARC file gives no record and no error
         raise _not_a_warc(warc_name)
 
 
@@ -256,13 +256,14 @@ def _iter_plain(
 
 
 def _fastwarc_records(stream: MemberGroup | PlainStream) -> Iterator[WarcRecord]:
-    # fastwarc calls only read and tell of a stream, but its stub asks for a whole file.
+    # fastwarc calls only read and tell of a stream, but its stub asks for a whole file. HTTP is not
+    # parsed by it: its auto_decode="all" ends the stream at a header that wrongly says chunked.
     return iter(ArchiveIterator(cast(BinaryIO, stream), parse_http=False, quirks_mode=True))
 
 
 def _group_records(group: MemberGroup) -> Iterator[WarcRecord]:
     """Yield the records of a group, up to the first whose header cannot be parsed."""
-    with suppress(OSError):
+    with suppress(OSError):  # fastwarc raises it at a damaged member and ends the iteration
         yield from _fastwarc_records(group)
 
 

@@ -148,6 +148,7 @@ def collect_warc(
 ) -> Collected:
     """Collect the task's WARC from an open source and return its marker."""
     day = _read_day(task, source)
+    # A truncated download ends like a complete one in obstore and in fastwarc; the size reveals it.
     with source.stream(task.path, expected_size=task.size_bytes) as stream:
         written, dropped = write_pages(
             progress.wrap(stream), task, scratch=scratch, progress=progress
@@ -211,6 +212,7 @@ def publish_warc(root: ObjectStore, marker: Collected, written: WrittenWarc) -> 
         files[captures_path(day, warc_name)] = written.captures.path
     if written.feeds:
         files[feed_candidates_path(day, warc_name)] = written.feeds.path
+    # Another version or other options may have written other languages: those files are strays.
     publish(
         root,
         files,

@@ -2,7 +2,8 @@
 
 One writer per language stays open. Rows are buffered until a language fills a row group or all
 languages together exceed the budget; then the largest is written. Memory stays flat, and a WARC
-gives one file per language however its languages are mixed.
+gives one file per language however its languages are mixed. (The partitioned sink of Polars took
+1.2 GB and made 250 files.)
 """
 
 from collections import Counter
@@ -25,6 +26,7 @@ from news_platform.datasets.table import Table
 from news_platform.html.feed_autodiscovery import FeedLink
 from news_platform.html.links import join_link
 
+# Each row group costs about 1 ms: groups of 8 MB and 4 MB were slower (docs/benchmarks/ccnews.md).
 _ROW_GROUP_BYTES = 16 << 20
 # Half of what the pages of a 60 MB WARC take, so that a 1 GB WARC needs no more memory.
 _BUFFER_BYTES = 32 << 20
@@ -128,7 +130,7 @@ class NewsWriter:
 
     def __init__(self, folder: Path, *, warc_name: str) -> None:
         self._folder = folder
-        self._metadata = {"extractor_version": EXTRACTOR_VERSION, "warc": warc_name}
+        self._warc_name = warc_name
         self._parts: dict[str, _LanguageFile] = {}
         self._buffered_bytes = 0
 
@@ -153,7 +155,7 @@ class NewsWriter:
 
     def _open(self, language: str) -> _LanguageFile:
         path = self._folder / f"{language}.parquet"
-        writer = _open_writer(path, RAW_NEWS, metadata=self._metadata)
+        writer = _open_writer(path, RAW_NEWS, warc_name=self._warc_name)
         part = self._parts[language] = _LanguageFile(path, writer)
         return part
 
@@ -170,8 +172,7 @@ class CapturesWriter:
 
     def __init__(self, path: Path, *, warc_name: str) -> None:
         self._path = path
-        metadata = {"extractor_version": EXTRACTOR_VERSION, "warc": warc_name}
-        self._writer = _open_writer(path, CAPTURES, metadata=metadata)
+        self._writer = _open_writer(path, CAPTURES, warc_name=warc_name)
         self._buffered: list[tuple[object, ...]] = []
         self._rows = 0
 
@@ -218,7 +219,7 @@ class FeedTally:
         """Count the feeds of one page, each once."""
         links = {_absolute(link.href, page.record.uri): link for link in page.feeds}
         for url, link in links.items():
-            if url.startswith("http"):
+            if url.startswith("http"):  # pages also link to javascript: and broken URLs
                 self._pages[page.host, url] += 1
                 self._links.setdefault((page.host, url), link)
 
@@ -228,8 +229,7 @@ class FeedTally:
             (*key, self._links[key].mime_type, self._links[key].title, pages)
             for key, pages in sorted(self._pages.items())
         ]
-        metadata = {"extractor_version": EXTRACTOR_VERSION, "warc": warc_name}
-        with _open_writer(path, FEED_CANDIDATES, metadata=metadata) as writer:
+        with _open_writer(path, FEED_CANDIDATES, warc_name=warc_name) as writer:
             writer.write_batch(_batch(rows, FEED_CANDIDATES))
         return WrittenFile(path, len(rows))
 
@@ -238,11 +238,11 @@ def _absolute(href: str, page_uri: str) -> str:
     return href if href.startswith("http") else join_link(page_uri, href)
 
 
-def _open_writer(path: Path, table: Table, *, metadata: Mapping[str, str]) -> pq.ParquetWriter:
+def _open_writer(path: Path, table: Table, *, warc_name: str) -> pq.ParquetWriter:
     schema = arrow_schema(table)
     return pq.ParquetWriter(
         path,
-        schema.with_metadata(dict(metadata)),
+        schema.with_metadata({"extractor_version": EXTRACTOR_VERSION, "warc": warc_name}),
         compression={name: "zstd" if name in _BULKY else "snappy" for name in schema.names},
         compression_level={name: 1 for name in schema.names if name in _BULKY} or None,
         use_dictionary=[name for name in schema.names if name in _REPEATED],

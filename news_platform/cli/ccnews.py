@@ -180,6 +180,7 @@ def collect(
     if not (warcs or days or older_than):
         raise click.UsageError("expected WARCs, --days or --older-than")
     resources = resources_for(root)
+    # A WARC that is named and also listed is read from the named place.
     named = _by_name([_warc_source(warc, resources) for warc in warcs])
     listed = [*_warcs_of_days(resources, days or ()), *_outdated_warcs(resources, older_than)]
     wanted = list(({warc.warc_name: warc for warc in listed} | named).values())
@@ -254,7 +255,7 @@ def _outdated_warcs(resources: Resources, older_than: str | None) -> Iterator[Wa
 def _is_collected(warc: WarcSource, resources: Resources) -> bool:
     """Return whether the WARC has a marker that states the same size."""
     day = warc_day(warc.warc_name)
-    if day is None:
+    if day is None:  # the day, and with it the place of the marker, is known only after reading
         return False
     return any(
         marker.warc == warc.warc_name and marker.source_bytes == warc.size_bytes()

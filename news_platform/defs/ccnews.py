@@ -93,6 +93,7 @@ def raw_news(
         attempt=context.run.run_id,
         listener=ProgressLogger(context),
     )
+    # Only now, after the other WARCs are published: the next run collects just the failed ones.
     if report.failed:
         raise dg.Failure(_failures(report), metadata=_failure_metadata(report))
     for event in side_tables(store, day):

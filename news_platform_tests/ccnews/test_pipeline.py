@@ -1,204 +1,112 @@
-"""Collecting one WARC: rows, marker, replacement, and nothing at all when the WARC is bad."""
+"""What a run will do and cost, and from what settings."""
 
-import hashlib
-import json
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-import polars as pl
 import pytest
 
-from news_platform.ccnews.options import CollectOptions
-from news_platform.ccnews.scan import scan_news
-from news_platform.datasets.collected import collected_path, dump_collected, parse_collected
-from news_platform.datasets.raw_news import RAW_NEWS_ORDER
-from news_platform.errors import InputError
+from news_platform.ccnews.pipeline import outdated, plan_day, version_key
+from news_platform.ccnews.pool import estimate, require_free_space
+from news_platform.datasets.collected import Collected, collected_path, dump_collected
+from news_platform.errors import StorageError
+from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.objects.store import ObjectStore, open_store
-from news_platform_tests.ccnews.archive import Record, gzipped, http
-from news_platform_tests.ccnews.crawl import (
-    DAY,
-    NOW,
-    collect_here,
-    mixed_pages,
-    stored_paths,
-    warc_name,
-    warc_path,
-    write_crawl,
-)
+from news_platform_tests.ccnews.crawl import DAY, warc_name, warc_path, write_listings
 
-PATH = warc_path(DAY)
-NAME = warc_name(DAY)
+MARKER = Collected(
+    warc=warc_name(DAY, 1),
+    day=DAY,
+    source="s",
+    source_etag="e",
+    source_bytes=1,
+    rows=1,
+    duplicates=0,
+    bytes=1,
+    languages={},
+    dropped={},
+    captures=None,
+    feed_candidates=None,
+    extractor_version="1",
+    attempt="a",
+    collected_at="2025-11-03T20:00:00+00:00",
+)
 
 
 @pytest.fixture
 def crawl(tmp_path: Path) -> ObjectStore:
-    others = [Record(b"x", "revisit"), Record(http("pdf", mime="application/pdf"))]
-    return write_crawl(tmp_path / "crawl", {PATH: [*mixed_pages(6), *others]})
+    write_listings(tmp_path / "crawl", [warc_path(DAY, number) for number in (1, 2, 3, 4)])
+    return open_store(str(tmp_path / "crawl"))
 
 
-def test_a_warc_becomes_files_by_language_and_a_marker(
-    crawl: ObjectStore, any_store: ObjectStore, tmp_path: Path
+def test_a_day_lacks_what_is_listed_and_has_no_marker(
+    crawl: ObjectStore, local_store: ObjectStore
 ) -> None:
-    marker = collect_here(PATH, source=crawl, root=any_store, scratch=tmp_path / "s")
-    raw = f"news/raw/year=2025/month=11/day=01/main_lang=%s/filename={NAME}/part-0.parquet"
-    side = f"news/%s/year=2025/month=11/day=01/filename={NAME}/part-0.parquet"
-    assert stored_paths(any_store) == {
-        *(raw % language for language in ("fr", "en", "nl")),
-        side % "captures",
-        side % "feed_candidates",
-        f"news/collected/2025/11/01/{NAME}.json",
-    }
-    stored = parse_collected(any_store.read(collected_path(DAY, NAME)), path="")
-    assert stored == marker
-    assert marker.rows == 6
-    assert marker.languages == {"en": 2, "nl": 2, "fr": 2}
-    assert marker.dropped == {"not_html": 1, "revisit_record": 1}
-    assert marker.source_bytes == crawl.head(PATH).size_bytes
-    assert marker.source_etag == hashlib.sha256(crawl.read(PATH)).hexdigest()
-    assert (marker.attempt, marker.collected_at) == ("a-1", NOW.isoformat())
-    assert marker.bytes == sum(
-        info.size_bytes for info in any_store.list() if info.path.endswith(".parquet")
-    )
-    assert set(marker.paths()) == {path for path in stored_paths(any_store) if "part-" in path}
+    local_store.put(collected_path(DAY, MARKER.warc), dump_collected(MARKER))
+    plan = plan_day(DAY, crawl=crawl, root=local_store)
+    assert len(plan.listed) == 4
+    assert [warc.name for warc in plan.missing] == [warc_name(DAY, number) for number in (2, 3, 4)]
+    assert read_collected(local_store, [DAY]) == [MARKER]
 
 
-def test_the_same_rows_lie_in_a_folder_in_s3_and_in_gcs(
-    crawl: ObjectStore,
-    local_store: ObjectStore,
-    s3_store: ObjectStore,
-    gs_store: ObjectStore,
-    tmp_path: Path,
+@pytest.mark.parametrize(("cap", "count"), [(None, 3), (0, 0), (1, 0), (3, 2), (9, 3)])
+def test_a_cap_counts_what_is_collected_already(
+    cap: int | None, count: int, crawl: ObjectStore, local_store: ObjectStore
 ) -> None:
-    frames = []
-    for number, root in enumerate((local_store, s3_store, gs_store)):
-        collect_here(PATH, source=crawl, root=root, scratch=tmp_path / str(number))
-        frames.append(scan_news(root).sort("uri").collect())
-    assert frames[0].height == 6
-    assert frames[0].columns == list(RAW_NEWS_ORDER)
-    assert frames[0].equals(frames[1])
-    assert frames[0].equals(frames[2])
+    local_store.put(collected_path(DAY, MARKER.warc), dump_collected(MARKER))
+    plan = plan_day(DAY, crawl=crawl, root=local_store, max_warcs=cap)
+    assert len(plan.missing) == count
 
 
-def test_a_second_attempt_replaces_and_leaves_no_stray(
-    crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
+def test_a_warc_that_lost_a_file_counts_as_not_collected(
+    crawl: ObjectStore, local_store: ObjectStore
 ) -> None:
-    collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "1")
-    before = stored_paths(local_store)
-    stray = f"news/raw/year=2025/month=11/day=01/main_lang=xx/filename={NAME}/part-0.parquet"
-    other = f"news/raw/year=2025/month=11/day=01/main_lang=xx/filename=other-{NAME}/part-0.parquet"
-    local_store.put(stray, b"left by an earlier version")
-    local_store.put(other, b"of another WARC")
-    collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "2")
-    assert stored_paths(local_store) == before | {other}
+    lost = replace(MARKER, languages={"en": 1})
+    local_store.put(collected_path(DAY, MARKER.warc), dump_collected(lost))
+    assert len(plan_day(DAY, crawl=crawl, root=local_store).missing) == 4
+    local_store.put(lost.news_paths()["en"], b"")
+    assert len(plan_day(DAY, crawl=crawl, root=local_store).missing) == 3
 
 
-def test_switching_a_dataset_off_removes_its_file(
-    crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
+def test_a_day_that_is_not_listed_has_nothing_to_do(
+    crawl: ObjectStore, local_store: ObjectStore
 ) -> None:
-    collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "1")
-    off = CollectOptions(captures=False, feed_candidates=False)
-    marker = collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "2", options=off)
-    assert (marker.captures, marker.feed_candidates) == (None, None)
-    assert not [path for path in stored_paths(local_store) if "captures" in path]
+    assert plan_day(date(2020, 1, 1), crawl=crawl, root=local_store).missing == ()
 
 
-@pytest.mark.parametrize("damage", ["cut", "empty", "not a WARC", "missing"])
-def test_a_bad_warc_fails_and_publishes_nothing(
-    damage: str, crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
+def test_markers_of_older_extractors_are_outdated() -> None:
+    markers = [replace(MARKER, extractor_version=version) for version in ("0.9", "1", "1.10", "2")]
+    assert [one.extractor_version for one in outdated(markers)] == ["0.9"]
+    assert [one.extractor_version for one in outdated(markers, older_than="1.9")] == ["0.9", "1"]
+    assert version_key("1.x.3") == (1, 0, 3)
+
+
+def test_an_estimate_adds_up_and_can_be_read() -> None:
+    cost = estimate([1_000_000_000, None], workers=2)
+    assert cost.download_bytes == 2_070_000_000
+    assert cost.output_bytes == int(2_070_000_000 * 1.1)
+    assert cost.seconds == 207
+    assert str(cost) == "2 WARCs, 2.07 GB to read, 2.28 GB to write, about 3 min"
+    assert estimate([], workers=4).scratch_bytes == 0
+
+
+def test_room_is_asked_of_every_disk_that_is_written_to(
+    tmp_path: Path, local_store: ObjectStore, s3_store: ObjectStore
 ) -> None:
-    data = crawl.read(PATH)
-    if damage == "missing":
-        crawl.delete([PATH])
-    else:
-        bad = {"cut": data[:-10], "empty": b"", "not a WARC": b"<html>503</html>"}[damage]
-        crawl.put(PATH, bad)
-    with pytest.raises(Exception, match=r"truncated|empty|not a WARC|cannot read"):
-        collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "s")
-    assert stored_paths(local_store) == set()
+    cost = estimate([1_000_000], workers=1)
+    require_free_space(cost, scratch=tmp_path, root=local_store)
+    with pytest.raises(StorageError, match="limit the WARCs per day"):
+        require_free_space(
+            cost, scratch=tmp_path, root=local_store, free_bytes=lambda folder: 1_500_000
+        )
+    require_free_space(cost, scratch=tmp_path, root=s3_store, free_bytes=lambda folder: 1_500_000)
 
 
-def test_a_record_on_the_skip_list_is_left_out_and_counted(
-    crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
-) -> None:
-    marker = collect_here(
-        PATH, source=crawl, root=local_store, scratch=tmp_path, skip={1: "extractor_timeout"}
-    )
-    assert marker.rows == 5
-    assert marker.dropped["extractor_timeout"] == 1
-
-
-def test_repeated_pages_are_kept_and_counted(local_store: ObjectStore, tmp_path: Path) -> None:
-    pages = mixed_pages(2)
-    crawl = write_crawl(tmp_path / "crawl", {PATH: [*pages, pages[0], pages[0]]})
-    marker = collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "s")
-    assert (marker.rows, marker.duplicates) == (4, 2)
-
-
-def test_the_day_comes_from_the_first_record_when_the_name_has_none(
-    local_store: ObjectStore, tmp_path: Path
-) -> None:
-    source = open_store(str(tmp_path / "in"))
-    source.put("my pages=1.warc.gz", gzipped(mixed_pages(1)))
-    marker = collect_here(
-        "my pages=1.warc.gz", source=source, root=local_store, scratch=tmp_path / "s"
-    )
-    assert marker.day == date(2025, 11, 1)
-    row = scan_news(local_store).select("filename", "day").collect().row(0)
-    assert row == ("my pages=1.warc.gz", "01")
-
-
-def test_a_warc_without_any_day_is_an_input_error(local_store: ObjectStore, tmp_path: Path) -> None:
-    source = open_store(str(tmp_path / "in"))
-    record = mixed_pages(1)[0].dumped().replace(b"WARC-Date", b"X-Date")
-    source.put("pages.warc", record)
-    with pytest.raises(InputError, match="has no day"):
-        collect_here("pages.warc", source=source, root=local_store, scratch=tmp_path / "s")
-
-
-def test_a_marker_is_json_that_people_and_other_tools_can_read(
-    crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
-) -> None:
-    collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "s")
-    document = json.loads(local_store.read(collected_path(DAY, NAME)))
-    assert document["day"] == "2025-11-01"
-    assert document["languages"]["nl"] == 2
-
-
-def test_plain_polars_reads_the_files_that_lie_there(
-    crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
-) -> None:
-    collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "s")
-    rows = pl.read_parquet(f"{local_store.local_folder}/news/raw/", hive_partitioning=True)
-    assert rows.height == 6
-    assert set(rows["main_lang"]) == {"fr", "en", "nl"}
-
-
-def test_a_copy_of_a_warc_has_the_same_tag_and_another_content_another(
-    crawl: ObjectStore, tmp_path: Path
-) -> None:
-    copy = open_store(str(tmp_path / "copy"))
-    copy.put(PATH, crawl.read(PATH))
-    other = write_crawl(tmp_path / "other", {PATH: mixed_pages(3)})
-    tags = [
-        collect_here(
-            PATH,
-            source=source,
-            root=open_store(str(tmp_path / f"root-{number}")),
-            scratch=tmp_path / f"s-{number}",
-        ).source_etag
-        for number, source in enumerate((crawl, copy, other))
-    ]
-    assert tags[0] == tags[1] != tags[2]
-
-
-def test_a_marker_with_the_etag_of_the_local_warc_stays_as_it_is(
-    crawl: ObjectStore, any_store: ObjectStore, tmp_path: Path
-) -> None:
-    path = collected_path(DAY, NAME)
-    marker = collect_here(PATH, source=crawl, root=any_store, scratch=tmp_path / "s")
-    # As version 0.1.0 wrote it.
-    old = dump_collected(replace(marker, source_etag=crawl.head(PATH).etag, attempt="old"))
-    any_store.put(path, old)
-    collect_here(PATH, source=crawl, root=any_store, scratch=tmp_path / "t")
-    assert any_store.read(path) == old
+def test_planning_and_checking_load_no_extractor() -> None:
+    heavy = "{'fastwarc', 'pyarrow', 'resiliparse'}"
+    modules = "news_platform.ccnews.pipeline, news_platform.ccnews.checks"
+    code = f"import sys, {modules}; print({heavy} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

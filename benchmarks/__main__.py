@@ -14,6 +14,7 @@ BENCHMARKS = (
     "isolation",
     "scale",
     "scale_requests",
+    "startup",
 )
 
 

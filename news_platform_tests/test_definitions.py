@@ -67,3 +67,37 @@ def test_loading_the_definitions_opens_nothing_and_leaves_the_clouds_alone(tmp_p
     done = _run(sys.executable, "-c", code, home=tmp_path / "home")
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "home" / "root").exists()
+
+
+# Each costs 0.1 to 0.6 s of CPU, and every run, sensor process and worker loads the definitions.
+_HEAVY = (
+    "duckdb",
+    "fastwarc",
+    "feedparser",
+    "google.auth",
+    "gspread",
+    "matplotlib",
+    "numpy",
+    "py3langid",
+    "pyarrow",
+    "requests",
+    "tldextract",
+    "trafilatura",
+    "xlsxwriter",
+)
+
+
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        ("news_platform.definitions", _HEAVY),
+        ("news_platform.settings", (*_HEAVY, "dagster", "polars", "sqlalchemy")),
+        ("news_platform.cli.main", (*_HEAVY, "dagster", "polars", "pydantic", "sqlalchemy")),
+    ],
+)
+def test_a_start_loads_no_heavy_library(module: str, heavy: tuple[str, ...]) -> None:
+    code = f"import sys, {module}; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"

@@ -4,11 +4,15 @@ import base64
 from collections.abc import Mapping, Sequence
 from datetime import date
 from io import BytesIO
+from typing import TYPE_CHECKING
 
 import dagster as dg
 import polars as pl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+
+# matplotlib is imported when a plot is drawn: it costs half a second that no sensor needs.
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _DPI = 80
 _WIDTH_INCHES = 7.0
@@ -55,7 +59,7 @@ def languages_plot(days: Mapping[date, Mapping[str, int]]) -> dg.MarkdownMetadat
 
 def growth_plot(first_seen: Sequence[date], records: Mapping[str, int]) -> dg.MarkdownMetadataValue:
     """Draw the records of the newest batches, and how many domains were known by each day."""
-    figure = Figure(figsize=(_WIDTH_INCHES, 2.4), layout="constrained")
+    figure = _figure(2.4)
     left, right = figure.subplots(1, 2)
     left.bar(list(records), list(records.values()), color=_BLUE)
     left.set_ylabel("records")
@@ -98,14 +102,20 @@ def changes_plot(changes: pl.DataFrame) -> dg.MarkdownMetadataValue:
     return _picture(figure, "AI policy changes")
 
 
-def _canvas(height_inches: float) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(_WIDTH_INCHES, height_inches), layout="constrained")
+def _figure(height_inches: float) -> "Figure":
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(_WIDTH_INCHES, height_inches), layout="constrained")
+
+
+def _canvas(height_inches: float) -> "tuple[Figure, Axes]":
+    figure = _figure(height_inches)
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
 
 
-def _stack(axes: Axes, labels: Sequence[str], rows: Mapping[str, Sequence[int]]) -> None:
+def _stack(axes: "Axes", labels: Sequence[str], rows: Mapping[str, Sequence[int]]) -> None:
     bottom = [0] * len(labels)
     for (name, row), colour in zip(rows.items(), _SERIES, strict=False):
         axes.bar(labels, row, bottom=bottom, color=colour, label=name)
@@ -113,12 +123,12 @@ def _stack(axes: Axes, labels: Sequence[str], rows: Mapping[str, Sequence[int]])
     axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize=8)
 
 
-def _tidy(axes: Axes) -> None:
+def _tidy(axes: "Axes") -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(axis="x", rotation=90, labelsize=7)
 
 
-def _picture(figure: Figure, name: str) -> dg.MarkdownMetadataValue:
+def _picture(figure: "Figure", name: str) -> dg.MarkdownMetadataValue:
     file = BytesIO()
     figure.savefig(file, format="png", dpi=_DPI, metadata={"Software": None})
     body = base64.b64encode(file.getvalue()).decode("ascii")

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-import numpy as np
 import sqlalchemy as sa
 
 from news_platform.near_duplicates.sketch import (
@@ -216,4 +215,6 @@ class BandTable:
 
 
 def _jaccard(sketch: Sketch, stored: bytes) -> float:
+    import numpy as np
+
     return jaccard_of(sketch.shingle_hashes, np.frombuffer(stored, dtype=np.uint32))

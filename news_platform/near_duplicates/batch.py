@@ -4,14 +4,13 @@ The batch is read twice: once for the band keys, 256 bytes per document, and onc
 shingles of the few documents that may have a near-duplicate. Its texts never fill the memory.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from news_platform.near_duplicates.sketch import (
-    ShingleHashes,
     SketchOptions,
     TextDocument,
     cluster_id,
@@ -19,7 +18,14 @@ from news_platform.near_duplicates.sketch import (
     sketch_of,
 )
 
-BandKeys = npt.NDArray[np.int64]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from news_platform.near_duplicates.sketch import ShingleHashes
+
+    BandKeys = npt.NDArray[np.int64]
+
 # A key shared by more documents comes from a page template. Each document is then compared with
 # this many neighbours only, and the neighbours' neighbours hold the cluster together.
 _MAX_NEIGHBOURS = 20
@@ -72,6 +78,8 @@ def cluster_documents(
     `read` is called twice. A repeated document id counts once, with its first text. A cluster is
     named after its first document in the order of ids.
     """
+    import numpy as np
+
     texts, documents, too_short = _read_texts(read(), options)
     bands = np.array([text.band_keys for text in texts], dtype=np.int64)
     bands = bands.reshape(len(texts), options.bands)
@@ -96,6 +104,8 @@ def _read_texts(
     documents: Iterable[TextDocument], options: SketchOptions
 ) -> tuple[list[_Text], int, int]:
     """Return the distinct texts by first document id, and the numbers read and too short."""
+    import numpy as np
+
     texts: dict[str, _Text] = {}
     seen: set[str] = set()
     too_short = 0
@@ -151,6 +161,8 @@ def candidate_pairs(keys: BandKeys, *, min_shared: int) -> Iterator[tuple[int, i
 
     `keys` has one row per document and one column per band.
     """
+    import numpy as np
+
     count = keys.shape[0]
     met = [pairs for column in keys.T for pairs in _pairs_of_band(column, count)]
     if met:
@@ -161,6 +173,8 @@ def candidate_pairs(keys: BandKeys, *, min_shared: int) -> Iterator[tuple[int, i
 
 def _pairs_of_band(column: BandKeys, count: int) -> Iterator[BandKeys]:
     """Yield arrays of the pairs that share a key of one band, each as low * count + high."""
+    import numpy as np
+
     # A stable sort puts the rows with one key side by side, in their own order.
     order = np.argsort(column, kind="stable")
     ordered = column[order]

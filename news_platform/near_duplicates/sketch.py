@@ -1,17 +1,23 @@
 """Reduce a text to its shingle hashes and MinHash band keys; similar texts share several keys."""
 
+from __future__ import annotations
+
 import hashlib
 import struct
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
 from rensa import RMinHash
 
 from news_platform.errors import InputError
 from news_platform.text.shingles import shingles
 
-ShingleHashes = npt.NDArray[np.uint32]
+# numpy is imported by the functions that compute: processes that only read options save 0.1 s.
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    ShingleHashes = npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,8 @@ _SEED = 20_251_101
 
 def sketch_of(text: str, options: SketchOptions) -> Sketch | None:
     """Return the sketch of a text, or None if it has too few distinct words to compare."""
+    import numpy as np
+
     found = shingles(text[: options.max_chars], options.shingle_words)
     if len(found) < options.min_words - options.shingle_words + 1:
         return None
@@ -95,6 +103,8 @@ def cluster_id(document_id: str, text_key: str) -> str:
 
 def jaccard_of(left: ShingleHashes, right: ShingleHashes) -> float:
     """Return the Jaccard index of two sorted sets of shingle hashes."""
+    import numpy as np
+
     common = int(np.intersect1d(left, right, assume_unique=True).size)
     return common / (left.size + right.size - common) if common else 0.0
 

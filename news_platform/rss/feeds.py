@@ -14,9 +14,6 @@ from datetime import UTC, datetime
 from html import unescape
 from typing import Any
 
-import fastfeedparser
-import feedparser
-
 from news_platform.errors import InputError
 from news_platform.html.dates import parse_date
 from news_platform.html.links import join_link
@@ -87,6 +84,8 @@ def parse_fetched(fetched: tuple[bytes, str, str]) -> Feed:
 
 
 def _parse_fast(body: bytes) -> Mapping[str, Any] | None:
+    import fastfeedparser  # here, so that only a process that parses feeds loads it
+
     try:
         found: Mapping[str, Any] = fastfeedparser.parse(body, **_ONLY_WHAT_WE_READ)
     except (ValueError, TypeError, LookupError, AttributeError):
@@ -107,6 +106,8 @@ def _parse_slow(body: bytes, content_type: str, *, url: str) -> Mapping[str, Any
     headers = {"content-type": content_type} if content_type else {}
     if url:
         headers["content-location"] = url
+    import feedparser  # here, so that only a process that needs it loads it
+
     parsed: Mapping[str, Any] = feedparser.parse(
         body, response_headers=headers, sanitize_html=False, resolve_relative_uris=bool(url)
     )

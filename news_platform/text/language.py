@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
 UNKNOWN = "unknown"
 # The detector walks every byte in Python, 0.2 ms a thousand; on real articles answers and
 # probabilities no longer move after the first thousand characters.
@@ -35,5 +33,7 @@ def detect(text: str) -> Language:
 
 @cache
 def _identifier() -> Any:  # py3langid is untyped
-    # Loaded at the first question, 0.8 s, so that importing this module stays cheap.
+    # Loaded at the first text, 0.8 s, so that importing this module stays cheap.
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -7,23 +7,15 @@ back cleaned of blanks but otherwise as it was, and has the empty domain when it
 import hashlib
 import re
 import string
-from functools import lru_cache
-from typing import NamedTuple
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote
 
 import idna
-from tldextract import TLDExtract
 
-# The snapshot of the public suffix list that ships with tldextract; `suffix_list_urls=()` and no
-# cache folder mean that neither network nor disk is touched. RFC 2606
-# reserves `.example` for hosts that must not exist.
-_SUFFIXES = TLDExtract(
-    cache_dir=None,
-    suffix_list_urls=(),
-    fallback_to_snapshot=True,
-    include_psl_private_domains=False,
-    extra_suffixes=("example",),
-)
+if TYPE_CHECKING:
+    from tldextract import TLDExtract
+
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 # A crawl file holds some ten thousand hosts, each with many pages.
 _HOSTS_CACHED = 32_768
@@ -136,7 +128,7 @@ def registrable_domain(host: str) -> str:
     IP addresses, public suffixes themselves and unknown suffixes give the whole host.
     """
     name = url_host(host)
-    return _SUFFIXES.extract_str(name).top_domain_under_public_suffix or name
+    return _suffixes().extract_str(name).top_domain_under_public_suffix or name
 
 
 def url_host(url: str) -> str:
@@ -210,7 +202,7 @@ def _scheme_of_bare(text: str, authority: str) -> str:
     if text.startswith(("//", "\\\\")):
         return "https"
     userinfo, host, _ = _authority(authority)
-    is_site = not userinfo and _SUFFIXES.extract_str(host).top_domain_under_public_suffix
+    is_site = not userinfo and _suffixes().extract_str(host).top_domain_under_public_suffix
     return "https" if is_site else ""
 
 
@@ -292,3 +284,22 @@ def _canonical_escape(match: re.Match[str]) -> str:
         return "%25"
     character = chr(int(digits, 16))
     return character if character in _PLAIN else f"%{digits.upper()}"
+
+
+@cache
+def _suffixes() -> "TLDExtract":
+    """Return the public suffix list that ships with tldextract.
+
+    `suffix_list_urls=()` and no cache folder mean that neither network nor disk is touched. RFC
+    2606 reserves `.example` for hosts that must not exist.
+    """
+    # Imported here: tldextract loads requests, 0.2 s that a process which reads no URL saves.
+    from tldextract import TLDExtract
+
+    return TLDExtract(
+        cache_dir=None,
+        suffix_list_urls=(),
+        fallback_to_snapshot=True,
+        include_psl_private_domains=False,
+        extra_suffixes=("example",),
+    )

@@ -8,12 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import unquote
 
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from news_platform.datasets.domain_buckets import ROOT as STAGED
 from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER
@@ -27,6 +25,9 @@ from news_platform.storage.commit.markers import (
     read_inputs,
 )
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -121,6 +122,10 @@ def iter_rows(
 
 
 def _iter_frames(file: BinaryIO, path: str, *, frame_bytes: int) -> Iterator[pl.DataFrame]:
+    # Imported here because pyarrow costs 0.4 s, which every process would pay.
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     folders = path_columns(path)
     try:
         parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER_BYTES)
@@ -140,12 +145,12 @@ def _iter_frames(file: BinaryIO, path: str, *, frame_bytes: int) -> Iterator[pl.
         raise InputError(f"cannot read {path!r} as Parquet: {error}", thing=path) from error
 
 
-def _batch_rows(group: pq.RowGroupMetaData, frame_bytes: int) -> int:
+def _batch_rows(group: "pq.RowGroupMetaData", frame_bytes: int) -> int:
     fitting = int(max(1, group.num_rows * frame_bytes // max(group.total_byte_size, 1)))
     return min(fitting, DICTIONARY_ROWS) if _has_repeated_pages(group) else fitting
 
 
-def _has_repeated_pages(group: pq.RowGroupMetaData) -> bool:
+def _has_repeated_pages(group: "pq.RowGroupMetaData") -> bool:
     """Tell whether pages stand in a dictionary, so that the size says nothing of what they hold."""
     columns = (group.column(number) for number in range(group.num_columns))
     pages = (column for column in columns if column.path_in_schema in PAGE_COLUMNS)

@@ -10,16 +10,19 @@ import struct
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby, islice
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import polars as pl
 import polars_hash
-import pyarrow as pa
 
 from news_platform.datasets.domain_store import FACTS
 from news_platform.datasets.raw_news import RAW_NEWS_ORDER
 from news_platform.domain_store.layout import bucket_column
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def natural_domain(host: pl.Expr) -> pl.Expr:
@@ -51,7 +54,6 @@ ROW_BYTES = 200
 SLICE_BYTES = 4 << 20
 # What is compressed and read back at once; every run has one such batch open in the merge.
 BATCH_BYTES = 1 << 18
-CODEC = pa.Codec("lz4_raw")
 HEAD = struct.Struct("<QQ")
 
 
@@ -109,7 +111,7 @@ class SortedRuns:
         self.spilled += 1
         for batch in _iter_batches(self._take()):
             raw = marshal.dumps(batch)
-            packed = CODEC.compress(raw, asbytes=True)
+            packed = _codec().compress(raw, asbytes=True)
             file.write(HEAD.pack(len(raw), len(packed)) + packed)
 
 
@@ -117,7 +119,7 @@ def _iter_spilled(file: BinaryIO) -> Iterator[DomainRun]:
     file.seek(0)
     while head := file.read(HEAD.size):
         raw_size, packed_size = HEAD.unpack(head)
-        raw = CODEC.decompress(file.read(packed_size), raw_size, asbytes=True)
+        raw = _codec().decompress(file.read(packed_size), raw_size, asbytes=True)
         yield from (DomainRun(*fields) for fields in marshal.loads(raw))
 
 
@@ -158,3 +160,11 @@ def _iter_slices(frame: pl.DataFrame, limit_bytes: int) -> Iterator[pl.DataFrame
 
 def _size_bytes(lines: pl.DataFrame) -> int:
     return int(lines["length"].sum()) + ROW_BYTES * lines.height
+
+
+@cache
+def _codec() -> "pa.Codec":
+    # Imported here because pyarrow costs 0.4 s, which every process would pay.
+    import pyarrow as pa
+
+    return pa.Codec("lz4_raw")

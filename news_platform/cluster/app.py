@@ -18,6 +18,7 @@ from news_platform.settings import ClusterSettings, load_settings
 
 # Shown with each run in the Dagster UI, where it can be searched.
 WORKER_TAG = "news_platform/worker"
+# A run that has started is being executed by the worker it is tagged with.
 _WAITING = (DagsterRunStatus.NOT_STARTED, DagsterRunStatus.STARTING)
 
 

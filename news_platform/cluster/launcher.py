@@ -80,6 +80,7 @@ class Liveness:
         try:
             self._held = self.list_held()
         except self.broker_errors:
+            # Workers may hold their tasks while the broker is down: start counting again.
             self._listed_at = None
             self._missing_since.clear()
             return False
@@ -157,6 +158,7 @@ class LiveCeleryRunLauncher(CeleryRunLauncher):
     def _launch_celery_task_run(
         self, run: DagsterRun, task_signature: Any, routing_key: str
     ) -> None:
+        # A queue tag of the run itself has priority.
         queued = run.with_tags({DAGSTER_CELERY_QUEUE_TAG: self.queue_of(run), **run.tags})
         super()._launch_celery_task_run(queued, task_signature, routing_key)
 

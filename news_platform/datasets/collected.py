@@ -15,6 +15,7 @@ from news_platform.errors import StorageError
 COLLECTED = "news/collected"
 # Where a WARC came from, by which run and when: none of it changes the rows.
 _CIRCUMSTANCES = ("source", "attempt", "collected_at")
+# Desktops leave other files in folders, such as .DS_Store.
 _MARKER = re.compile(rf"{COLLECTED}/(\d{{4}})/(\d{{2}})/(\d{{2}})/[^/]+\.json")
 
 
@@ -104,7 +105,7 @@ def parse_collected(body: bytes, *, path: str) -> Collected:
 
 
 def collected_digest(body: bytes) -> str:
-    """Return the SHA-256 of what a marker says of the rows; equal when a WARC gave the same."""
+    """Return the SHA-256 of the counts in a marker, which is equal if a WARC gave the same rows."""
     try:
         document = json.loads(body)
     except ValueError:

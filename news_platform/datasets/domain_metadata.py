@@ -117,6 +117,7 @@ class DomainMetadata(BaseModel):
 
 def sanitized_domain(domain: str) -> str:
     """Return the folder name of a domain, without characters that could change the path."""
+    # `.` and `..` would lead out of the folder.
     plain = _NOT_PLAIN.sub("_", domain.lower())
     return plain.replace(".", "_") or "_" if not plain.strip(".") else plain
 

@@ -8,6 +8,7 @@ import polars as pl
 
 from news_platform.datasets.table import Column, Table
 
+# The first day of CC-NEWS.
 FIRST_DAY = date(2016, 8, 26)
 
 WARC_PATHS = Table(

@@ -52,6 +52,7 @@ BANDS = sa.Table(
         autoincrement=False,
     ),
     sa.Index("near_duplicate_bands_sequence", "sequence"),
+    # The primary key is the whole row; without a rowid SQLite stores it once.
     sqlite_with_rowid=False,
 )
 # Candidates come in the order of shared keys, near-duplicates first; after 64, the others merely
@@ -114,7 +115,9 @@ class BandTable:
         if known is not None:
             if (known.text_key, known.sketch) == (sketch.text_key, self.options.fingerprint):
                 return Assignment(document_id, known.cluster_id, known.jaccard)
+            # The text or the options changed: compare the document like a new one.
             self._remove(known)
+        # An exact copy needs no candidate search and no band keys of its own.
         twin = self._row(TEXTS.c.text_key == sketch.text_key, self._is_comparable())
         if twin is not None:
             found = Assignment(document_id, twin.cluster_id, 1.0)

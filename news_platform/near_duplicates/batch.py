@@ -84,6 +84,7 @@ def cluster_documents(
     bands = np.array([text.band_keys for text in texts], dtype=np.int64)
     bands = bands.reshape(len(texts), options.bands)
     pairs = list(candidate_pairs(bands, min_shared=options.min_shared_bands))
+    # Shingles are kept only for candidates, so that a day of texts does not fill the memory.
     shingles = _read_shingles(read(), {row: texts[row] for pair in pairs for row in pair}, options)
     compared = ((pair, jaccard_of(shingles[pair[0]], shingles[pair[1]])) for pair in pairs)
     alike = {pair: jaccard for pair, jaccard in compared if jaccard >= options.threshold}
@@ -142,6 +143,7 @@ def _members(
     texts: list[_Text], alike: Mapping[tuple[int, int], float]
 ) -> tuple[ClusterMember, ...]:
     sets = DisjointSets(len(texts))
+    # Documents with the same text are members even without a candidate pair.
     best = [1.0 if len(text.document_ids) > 1 else 0.0 for text in texts]
     for pair, jaccard in alike.items():
         sets.join(*pair)

@@ -42,6 +42,7 @@ from news_platform.storage.parquet import path_values, read_table, scan_table, w
 from news_platform.storage.sql.engine import read_transaction
 
 COLLECTION = "articles"
+# article_clusters has no partitions, so its one marker needs a name.
 _WHOLE = "all"
 
 
@@ -72,6 +73,7 @@ def cluster_day(store: ObjectStore, day: str) -> ClusterReport | None:
 
     A run replaces the result of an earlier one; the marker is written last.
     """
+    # Only WARCs with a marker are complete.
     markers = collected.list_collected_day(store, date.fromisoformat(day))
     if not markers:
         delete_marker(store, NEAR_DUPLICATES.name, day)
@@ -154,6 +156,7 @@ def cluster_articles(store: ObjectStore, *, engine: sa.Engine) -> ArticlesReport
         clusters=frame.filter(pl.col("cluster_size") > 1)["cluster_id"].n_unique(),
         largest=max(frame["cluster_size"].to_list(), default=0),
     )
+    # The next run compares these with the current files and reads only the changed days.
     seen = asdict(report) | {"inputs_of_days": days}
     write_marker(store, ARTICLE_CLUSTERS.name, _WHOLE, inputs=inputs, report=seen)
     return report
@@ -174,6 +177,7 @@ def _days(store: ObjectStore) -> dict[str, str]:
     options, known = SketchOptions(), _known_days(store)
     by = f"{options.fingerprint}-{options.threshold}"
     found: dict[str, str] = {}
+    # The folder also contains the full texts of articles.
     for info in store.list("articles", name_prefix="date="):
         day = path_values(info.path)["date"]
         make = partial(_day_inputs, info, by)

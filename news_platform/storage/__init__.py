@@ -1,1 +1,1 @@
-"""How datasets lie in storage: the object store door, markers, the commit protocol, SQL."""
+"""Storage of datasets: object stores, the commit protocol, Parquet and the SQL ledger."""

@@ -22,7 +22,7 @@ _REMEMBERED_DIGESTS = 1 << 16
 
 
 class StoredObject(Protocol):
-    """What a listing says of an object: an `ObjectInfo` or a `Marker`."""
+    """The facts of an object in a listing: an `ObjectInfo` or a `Marker`."""
 
     @property
     def path(self) -> str:
@@ -177,6 +177,7 @@ def _folder(dataset: str) -> str:
 
 
 def _stem(dataset: str, partition: str) -> str:
+    # Quoted, because a partition key may contain `/` and `@`.
     return f"{_folder(dataset)}/{quote(partition, safe='')}@"
 
 

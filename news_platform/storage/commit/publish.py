@@ -27,6 +27,7 @@ def publish(
     reader that checks markers never sees a mix of old and new files as a finished unit. Writing a
     lost file again keeps the marker, and therefore everything built from it.
     """
+    # Sizes from one LIST per folder spare a HEAD per file.
     stored = {info.path: info for folder in replaces for info in store.list(folder)}
     strays = stored.keys() - files.keys() - {marker}
     changed = [path for path, body in files.items() if not _holds(store, path, body, stored)]

@@ -36,6 +36,7 @@ def claim_root(store: ObjectStore, *, sample: bool | None) -> str:
     if found is None:
         found = wanted or REAL
         store.put_if_absent(ROOT_FILE, json.dumps({"world": found}).encode())
+        # Another process may have claimed the root at the same moment.
         found = read_world(store) or found
     if wanted not in (None, found):
         raise ConfigError(

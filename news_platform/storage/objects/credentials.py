@@ -50,6 +50,7 @@ def polars_options(url: str, options: StoreOptions) -> dict[str, str]:
         }
     else:
         return {}
+    # Polars and obstore refuse plain-http endpoints, such as emulators, without this option.
     named["allow_http"] = "true" if options.allow_http else None
     return {name: value for name, value in named.items() if value}
 
@@ -60,7 +61,7 @@ def boto3_provider(url: str) -> "Boto3CredentialProvider":
 
     try:
         return Boto3CredentialProvider()
-    except ValueError as error:
+    except ValueError as error:  # raised by obstore if boto3 finds no credentials
         raise _missing(
             url, "set the S3 access and secret key, or sign in with `aws configure`"
         ) from error

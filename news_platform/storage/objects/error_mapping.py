@@ -21,6 +21,7 @@ _CURES = {
     errno.EACCES: "permission denied; make the folder writable or choose another root",
     errno.EPERM: "permission denied; make the folder writable or choose another root",
     errno.ENOTDIR: "a part of the path is a file, not a folder; choose another root",
+    # mkdir raises this instead of ENOTDIR if the last part of the path is a file.
     errno.EEXIST: "a part of the path is a file, not a folder; choose another root",
     errno.EISDIR: "a folder exists at this path; move it away",
     errno.ENAMETOOLONG: "the name is too long for this file system",
@@ -44,6 +45,7 @@ def mapped_error(error: Exception, action: str, thing: str) -> NewsPlatformError
     """Return our error for `error`, which was raised by the `action` on the `thing`."""
     message = _first_line(error)
     start = f"cannot {action} {thing!r}: "
+    # Checked first, because obstore raises FileNotFoundError for a missing bucket too.
     if _MISSING_BUCKET.search(str(error)):
         return ConfigError(
             f"{start}the bucket does not exist; create it or correct the root", thing=thing

@@ -13,6 +13,7 @@ from news_platform.errors import InputError
 if TYPE_CHECKING:
     from obstore import ObjectMeta
 
+# What a put accepts; a file object is read once, from its position to its end.
 Body = bytes | Path | BinaryIO
 
 # Unfinished files are built in local folders of this name; no path may point into one.
@@ -66,6 +67,7 @@ class ObjectInfo:
     @classmethod
     def of_file(cls, path: str, facts: os.stat_result) -> Self:
         """Return the info for a local file, with the same tag that obstore's listings give it."""
+        # The format of obstore: inode, microseconds and size in hexadecimal.
         stamp = facts.st_mtime_ns // 1000
         etag = f'"{facts.st_ino:x}-{stamp:x}-{facts.st_size:x}"'
         return cls(path, facts.st_size, etag, _EPOCH + timedelta(microseconds=stamp))

@@ -7,9 +7,9 @@ Durability: the bytes are synced before the rename, so a name never shows a torn
 after a power cut. The folder is synced only at commit points (put-if-absent and compare-and-set);
 on journaling file systems that also makes every earlier rename durable.
 
-Locking: `flock` on the open folder itself, so that no lock file lies among the data. The lock holds
-between threads and processes of one machine and ends with its holder. Folders that a delete has
-emptied are removed under the same lock.
+Locking: `flock` on the open folder itself, so that there is no lock file in the data. The lock
+holds between threads and processes of one machine and ends with its holder. Folders that a delete
+has emptied are removed under the same lock.
 """
 
 import fcntl
@@ -41,7 +41,9 @@ class LocalDownload:
 
     def __init__(self, path: Path, key: str, *, offset: int) -> None:
         self._handle = _open(path)
+        # From the open file, not its path: another writer may have replaced the file meanwhile.
         self.info = ObjectInfo.of_file(key, os.fstat(self._handle))
+        # Object stores refuse such a range too.
         if offset and offset >= self.info.size_bytes:
             self.close()
             raise ValueError(f"offset {offset} is beyond the end at {self.info.size_bytes} bytes")
@@ -63,6 +65,7 @@ class LocalDownload:
             os.close(handle)
 
     def __del__(self) -> None:
+        # A stream that its user abandons must not leak the file handle.
         with suppress(AttributeError):  # the file could not be opened
             self.close()
 
@@ -100,6 +103,7 @@ class LocalReader:
     def iter_objects(self, folder: str, *, start: str = "") -> Iterator[ObjectInfo]:
         """Yield the files under `folder`, sorted; the whole folder is listed before the first."""
         pages = obstore.list(self._client, folder or None, chunk_size=_LIST_CHUNK)
+        # obstore does not sort local listings.
         found = [m for page in pages for m in page if m["path"].startswith(start)]
         found.sort(key=itemgetter("path"))
         return (ObjectInfo.of_meta(meta) for meta in found if not is_unfinished(meta["path"]))
@@ -158,6 +162,7 @@ class LocalWriter:
                 self._prune(target.parent)
 
     def _put_if(self, target: Path, body: bytes, *, etag: str | None) -> str | None:
+        # This check only saves building a file in vain; the one under the lock decides.
         if _etag(target) != etag:
             return None
         with self._built(target, body) as part, locked_folder(target.parent) as folder:
@@ -179,6 +184,7 @@ class LocalWriter:
                 _fill(file, body)
                 yield part
             finally:
+                # Missing after a successful rename.
                 part.unlink(missing_ok=True)
 
     def _incoming_for(self, target: Path) -> Path:
@@ -186,6 +192,7 @@ class LocalWriter:
         create_folder(self._folder)
         near, disk = _nearest_existing(target.parent)
         incoming = (self._folder if disk == self._folder.stat().st_dev else near) / INCOMING
+        # Only killed writers leave files, so one look per writer is enough.
         if incoming not in self._cleaned:
             gc_incoming(incoming)
             self._cleaned.add(incoming)
@@ -288,6 +295,7 @@ def remove_if_empty(folder: Path) -> bool:
     except OSError:
         return False
     try:
+        # A writer that holds the lock is about to rename a file into the folder.
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         folder.rmdir()
     except OSError:
@@ -304,6 +312,7 @@ def _lock(folder: Path) -> int | None:
     except FileNotFoundError:
         return None
     fcntl.flock(handle, fcntl.LOCK_EX)
+    # While we waited, the folder may have been removed and created again as another inode.
     if _is_same(folder, handle):
         return handle
     os.close(handle)

@@ -38,6 +38,7 @@ Bucket = S3Store | GCSStore
 # A 1 GB body on a slow line may take hours; a stalled one is caught by the read timeout.
 _WHOLE_REQUEST = timedelta(hours=24)
 _CONNECT = timedelta(seconds=10)
+# Without a limit, the last of 8 doubling waits would take minutes.
 _LONGEST_BACKOFF = timedelta(seconds=15)
 # The page size of an S3 or Google listing.
 _PAGE = 1000
@@ -103,6 +104,7 @@ class RemoteReader:
     def open(self, key: str, *, offset: int = 0, etag: str | None = None) -> RemoteDownload:
         """Request the object from `offset` on if it still has this tag."""
         options: GetOptions = {}
+        # A server may send no tag; then the version cannot be checked.
         if etag:
             options["if_match"] = etag
         if offset:
@@ -125,6 +127,7 @@ class RemoteReader:
         offset = start[:-1] or None
         pages = obstore.list(self._client, folder or None, offset=offset, chunk_size=_PAGE)
         metas: Iterable[ObjectMeta] = chain.from_iterable(pages)
+        # The store sorts by key, so the wanted keys are adjacent.
         if start:
             metas = dropwhile(lambda meta: meta["path"] < start, metas)
             metas = takewhile(lambda meta: meta["path"].startswith(start), metas)
@@ -156,6 +159,7 @@ class RemoteWriter:
         sent = _size(body)
         etag = obstore.put(self._store, key, body)["e_tag"]
         info = ObjectInfo.of_meta(obstore.head(self._store, key))
+        # With another tag, someone else has replaced the object since, and its size is not ours.
         if info.etag == etag and sent not in (None, info.size_bytes):
             raise OSError(errno.EIO, f"sent {sent} bytes, the store holds {info.size_bytes}")
         return info
@@ -198,8 +202,10 @@ class RemoteWriter:
             try:
                 return obstore.put(self._once, key, body, mode=mode)["e_tag"]
             except (AlreadyExistsError, PreconditionError):
+                # On the first attempt another writer was first; later it may have been our own put.
                 return self._own_tag(key, body) if attempt else None
             except GenericError:
+                # The put may or may not have happened.
                 if attempt == self._retries:
                     raise
                 time.sleep(self._backoff_seconds * 2**attempt)

@@ -47,6 +47,7 @@ def open_store(url: str, *, options: StoreOptions = DEFAULT_OPTIONS) -> "ObjectS
     root, prefix = f"{parts.scheme}://{parts.netloc}", unquote(parts.path).strip("/")
     if parts.scheme in ("s3", "gs") and parts.netloc:
         return ObjectStore(_bucket(root, options), prefix)
+    # Plain http is for emulators and must be allowed explicitly.
     if parts.scheme == "https" or (parts.scheme == "http" and options.allow_http):
         return ObjectStore(_web(root, options), prefix)
     shown = without_secrets(url)
@@ -120,6 +121,7 @@ class ObjectStore:
 
     def read_ranges(self, path: str, starts: Sequence[int], lengths: Sequence[int]) -> list[bytes]:
         """Return several ranges, like `read_range`, in as few requests as possible."""
+        # An HTTP Range cannot express zero bytes, so empty ranges are not requested.
         wanted = [pair for pair in zip(starts, lengths, strict=True) if pair[1] > 0]
         found: Iterator[bytes] = iter(())
         if wanted:
@@ -199,6 +201,7 @@ class ObjectStore:
         """Return the paths of the folders directly under `prefix`, sorted."""
         cut = len(self._prefix) + 1 if self._prefix else 0
         with suppress(NotFound), self._map_errors("list", prefix):
+            # Object stores have no folders: a missing one is an empty one on every backend.
             found = self._reader.folders(join_folder(self._prefix, prefix))
             return [path[cut:] for path in found]
         return []

@@ -102,11 +102,13 @@ class ByteStream:
                 if attempt:
                     self._resume(attempt)
                 chunk = next(self._chunks, b"")
+            # A new version of the object: the bytes read so far belong to the old one.
             except PreconditionError as error:
                 raise self._broken("it changed while it was read; start over") from error
             except (BaseError, OSError, ValueError) as error:
                 cause = error
                 continue
+            # An empty chunk before the end is a truncated body: resume as after an error.
             if chunk:
                 self._received += len(chunk)
                 self._refuse_a_longer_object(self._received)
@@ -120,6 +122,7 @@ class ByteStream:
         self._download.close()
         self._download = self._opener(offset=self._received, etag=self.etag or None)
         self._chunks = self._download.chunks(_CHUNK_BYTES)
+        # A server may ignore If-Match.
         if self._download.info.etag != self.etag:
             raise self._broken("it changed while it was read; start over")
 

@@ -40,6 +40,7 @@ def open_engine(url: str) -> sa.Engine:
     IMMEDIATE`), so that two writers wait for each other instead of failing half-way.
     """
     try:
+        # The ping replaces connections that a restarted PostgreSQL server has dropped.
         engine = sa.create_engine(_checked(url), pool_pre_ping=True)
     except ImportError as error:
         cure = "install news-platform with its extra `cluster`"
@@ -118,7 +119,9 @@ def _prepare(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
     cursor = connection.cursor()
     for pragma in (
         f"busy_timeout = {_BUSY_TIMEOUT_MS}",
+        # With a write-ahead log, readers do not wait for the writer.
         "journal_mode = WAL",
+        # A power cut may lose the last commits but never damages the file.
         "synchronous = NORMAL",
         "foreign_keys = ON",
     ):

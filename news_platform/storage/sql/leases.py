@@ -25,7 +25,7 @@ Condition = sa.ColumnElement[bool]
 class LeaseTable:
     """The columns of a table that hold its leases.
 
-    `time` stores the end of the lease, or its start where `stores` says so. A table with a `state`
+    `time` holds the end of the lease, or its start if `stores` is "start". A table with a `state`
     column has `held_state` in it while a lease runs.
     """
 
@@ -73,6 +73,7 @@ def claim_rows(
     `picked` selects the key column of rows that are free, with its order and limit. `values` are
     further columns to set in the same statement.
     """
+    # SKIP LOCKED lets concurrent workers take different rows instead of waiting for each other.
     # A CTE is computed once; as a plain subquery PostgreSQL may lock more rows than it updates.
     keys = picked.with_for_update(skip_locked=True).cte("picked")
     claimed = (
@@ -171,6 +172,7 @@ def _claimed_values(lease: LeaseTable, term: LeaseTerm) -> dict[str, Any]:
     if lease.owner is not None:
         values[lease.owner.name] = term.owner
     if lease.attempt is not None:
+        # Computed by the database: two claims can never get the same number.
         values[lease.attempt.name] = lease.attempt + 1
     if lease.state is not None:
         values[lease.state.name] = lease.held_state

@@ -1,1 +1,1 @@
-"""Feeds in, articles out; a SQL ledger is the truth and a sheet is its view."""
+"""Discover and poll feeds, fetch their articles, and keep everything in a SQL ledger."""

@@ -58,6 +58,7 @@ class Selection:
 
 def export_days(engine: sa.Engine, store: ObjectStore, *, now: datetime) -> ExportReport:
     """Write the file of every day that has an article changed since the last export."""
+    # Read before the days: a change in between is then exported twice, not lost.
     newest = newest_seq(engine)
     days = changed_days(engine)
     rows = sum(_write_day(engine, store, day) for day in days)

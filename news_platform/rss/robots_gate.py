@@ -92,6 +92,7 @@ class RobotsGate:
         response = await asyncio.to_thread(self._read_copy, origin)
         if response is None:
             response = await self._fetch(origin)
+            # Not stored either: the site's rules are unknown, not absent.
             if response.status is None or response.status == 429 or response.status >= 500:
                 return None
             await asyncio.to_thread(self._write_copy, origin, response)

@@ -52,17 +52,19 @@ _HTML_TYPES = ("html", "xml")
 
 @dataclass(frozen=True, slots=True)
 class WorkOptions:
-    """How articles are claimed, fetched and kept."""
+    """How articles are claimed, fetched and stored."""
 
     pending_batch_size: int = 100
+    # Rows are copied to a Google Sheet, whose cells hold at most 50,000 characters.
     clean_text_limit: int = 20_000
     lease_seconds: int = 600
     max_retries: int = 5
+    # The wait after the first failure; it doubles with each further one, up to a day.
     retry_seconds: int = 600
     concurrency: int = 32
     robots_cache_seconds: int = 24 * 3600
     extractors: int = 2
-    # None: until nothing is due.
+    # None means no limit: work until nothing is due.
     max_articles: int | None = None
 
 

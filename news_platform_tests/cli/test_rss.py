@@ -1,4 +1,4 @@
-"""`news-platform rss` on the sample world: the seed's commands, in the seed's order."""
+"""`news-platform rss` on the sample world: the commands in their usual order."""
 
 import json
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def shell(sample_world: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
         assert made.json("discovery")["added"] >= 3
         assert made.json("poll")["new_articles"] >= 30
         assert made.json("work", "--worker-id", "w1")["stored"] >= 20
-        # One feed shows more than a poll takes; the rest comes with the next one.
+        # One feed lists more articles than one poll takes; the next poll takes the rest.
         made.run("poll")
         made.run("work", "--worker-id", "w1", "--max", "50")
         yield made

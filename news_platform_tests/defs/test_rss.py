@@ -1,4 +1,4 @@
-"""The RSS assets on the sample world: each materialises, a second run finds nothing to do."""
+"""The rss assets on the sample world: each materialises, and a second run does nothing."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ ASSETS = ("feeds", "pending_articles", "articles")
 
 @dataclass(frozen=True)
 class Shell:
-    """The room's definitions over one sample root."""
+    """The definitions of rss over one sample root."""
 
     settings: Settings
     resources: Resources
@@ -48,7 +48,7 @@ class Shell:
 
 @pytest.fixture(scope="module")
 def shell(sample_world: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
-    """Build the whole room once over a sample root."""
+    """Materialise all assets of rss once over a sample root."""
     root = tmp_path_factory.mktemp("rss") / "root"
     settings = Settings(root=str(root), sample=True, sample_world=str(sample_world))
     resources = SampleResources(settings, frozen_clock=True)

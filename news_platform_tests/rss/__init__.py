@@ -1,1 +1,1 @@
-"""Tests of the RSS room."""
+"""Tests of rss."""

@@ -1,7 +1,7 @@
-"""A worker process for tests: claims, dawdles, stores; killed at will.
+"""A worker process that tests can kill: it claims articles, waits, and stores them.
 
-Writes one line a step to its log: `claim ROW ATTEMPT SECONDS`, the seconds at which its lease
-begins, and `stored ROW ATTEMPT SECONDS`.
+It writes one line per step to its log: `claim ROW ATTEMPT SECONDS`, with the start of the lease,
+and `stored ROW ATTEMPT SECONDS`.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""A migrated ledger on both databases, the two process pools, and articles to fill a small web."""
+"""Fixtures: a migrated ledger on both databases, and the two process pools."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,20 +18,20 @@ def sqlite_ledger_url(tmp_path: Path) -> str:
 
 @pytest.fixture
 def sqlite_ledger(sqlite_ledger_url: str) -> Iterator[sa.Engine]:
-    """Give an empty ledger on SQLite."""
+    """Yield an empty ledger on SQLite."""
     yield from _migrated(sqlite_ledger_url)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def ledger_url(request: pytest.FixtureRequest) -> str:
-    """Return the URL of an empty ledger, on each database in turn."""
+    """Return the URL of an empty ledger, once per database."""
     names = {"sqlite": "sqlite_ledger_url", "postgres": "postgres_url"}
     return str(request.getfixturevalue(names[request.param]))
 
 
 @pytest.fixture
 def ledger(ledger_url: str) -> Iterator[sa.Engine]:
-    """Give an empty ledger, on each database in turn."""
+    """Yield an empty ledger, once per database."""
     yield from _migrated(ledger_url)
 
 
@@ -44,13 +44,13 @@ def _migrated(url: str) -> Iterator[sa.Engine]:
 
 @pytest.fixture(scope="session")
 def parse_pool() -> Iterator[Pool]:
-    """Give one process that parses feeds."""
+    """Yield a pool of one process that parses feeds."""
     with pipeline.parse_pool(1) as pool:
         yield pool
 
 
 @pytest.fixture(scope="session")
 def extract_pool() -> Iterator[Pool]:
-    """Give one process that reads pages."""
+    """Yield a pool of one process that extracts articles."""
     with pipeline.extract_pool(1) as pool:
         yield pool

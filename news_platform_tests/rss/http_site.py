@@ -1,4 +1,4 @@
-"""A loopback web server for tests: bodies by path, and one path that never ends."""
+"""A loopback web server for tests: bodies by path, and one path with an endless body."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -11,7 +11,7 @@ _PIECE = b"<item><title>and on it goes</title></item>" * 1_000
 
 @contextmanager
 def serve(pages: Mapping[str, bytes]) -> Iterator[tuple[str, int]]:
-    """Serve the pages from a thread, with an ETag each; give address and port."""
+    """Serve the pages with ETags from a thread; yield the address and port."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -46,7 +46,7 @@ def serve(pages: Mapping[str, bytes]) -> Iterator[tuple[str, int]]:
                     self.wfile.write(_PIECE)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
+            """Write no access log."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

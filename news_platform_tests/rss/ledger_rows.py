@@ -20,7 +20,7 @@ def add_article(engine: sa.Engine, **values: Any) -> int:
 
 
 def add_articles(engine: sa.Engine, rows: list[dict[str, Any]]) -> list[int]:
-    """Add articles and their index rows in one change; return their row_ids."""
+    """Add articles and their index rows in one transaction; return their row_ids."""
     with write_transaction(engine) as transaction:
         first = (
             transaction.connection.execute(sa.select(sa.func.max(RAW.c.row_id))).scalar_one() or 0
@@ -66,12 +66,12 @@ def _index_row(row: dict[str, Any], *, seq: int) -> dict[str, Any]:
 
 
 def change_article(engine: sa.Engine, row_id: int, **values: Any) -> None:
-    """Change the named columns of an article."""
+    """Update the given columns of an article."""
     change_articles(engine, [row_id], **values)
 
 
 def change_articles(engine: sa.Engine, row_ids: list[int], **values: Any) -> None:
-    """Change the named columns of many articles at once."""
+    """Update the given columns of several articles."""
     with write_transaction(engine) as transaction:
         chosen = sa.update(RAW).where(RAW.c.row_id.in_(row_ids))
         transaction.connection.execute(chosen.values(changed_seq=transaction.seq, **values))
@@ -91,7 +91,7 @@ def add_metric(engine: sa.Engine, metric: str, value: float) -> None:
 
 
 def set_config(engine: sa.Engine, key: str, value: str) -> None:
-    """Keep a value in Config."""
+    """Set a Config key."""
     with write_transaction(engine) as transaction:
         write_config(transaction, key, value, now=NOW)
 

@@ -1,4 +1,4 @@
-"""The counters of every run, from what happened over the ledger to the tab that people see."""
+"""The counters of every run, from the ledger to the Diagnostics tab of the sheet."""
 
 import asyncio
 from collections import deque
@@ -30,7 +30,7 @@ WEB: dict[str, object] = {
 
 
 def run_once(engine: sa.Engine, parse_pool: Pool, extract_pool: Pool, store: ObjectStore) -> None:
-    """Discover two feeds, poll the good one twice, and read its three articles."""
+    """Discover two feeds, poll the good one twice, and work on its three articles."""
     found = FakeFetcher({**WEB, FEED: rss(items(["a"], newest=NOW))})
     web = FakeFetcher(WEB)
     asyncio.run(

@@ -1,4 +1,4 @@
-"""The counters of every run stand three times: in the run's metadata, in the ledger, in the tab."""
+"""The counters of every run are in its metadata, in the ledger and in the Diagnostics tab."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from news_platform_tests.emulators.sheets.server import (
 )
 from news_platform_tests.rss.sheets.harness import tab_rows
 
-# What the issue counts, as the asset's metadata and as the ledger name it.
+# The counters, by their names in the asset's metadata and in the ledger.
 COUNTERS = {
     ("pending_articles", "new_articles"): ("poll", "new_articles"),
     ("pending_articles", "not_modified"): ("poll", "feeds_not_modified"),
@@ -36,14 +36,14 @@ COUNTERS = {
 
 @dataclass
 class Shell:
-    """The room's assets over a sample root and an emulated Google Sheet."""
+    """The assets of rss over a sample root and an emulated Google Sheet."""
 
     resources: Resources
     emulator: SheetsEmulator
     shown: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def build(self, asset: str) -> None:
-        """Run an asset and add up the counters that its run shows in the UI."""
+        """Run an asset and sum the counters that its run shows in the UI."""
         shell = dg.Definitions(
             resources=dagster_resources(self.resources), executor=dg.in_process_executor
         )
@@ -69,7 +69,7 @@ class Shell:
 
 
 def added_up(rows: Iterator[tuple[object, ...]]) -> Counter[tuple[str, str]]:
-    """Add up what was counted, under the names of the metadata."""
+    """Sum the counters of the ledger, under the names of the metadata."""
     total: Counter[tuple[str, str]] = Counter()
     for stage, metric, value in rows:
         for shown, (of_stage, name) in COUNTERS.items():
@@ -107,6 +107,6 @@ def test_every_counter_of_every_run_is_in_the_ui_the_ledger_and_the_tab(shell: S
     shell.build("article_sheets")
     assert shell.shown.keys() == COUNTERS.keys() and min(shell.shown.values()) > 0, shell.shown
     assert shell.ledger_counters() == shell.shown
-    # A sync brings its own counters with the next one.
+    # A sync writes its counters to the ledger; the next one shows them in the tab.
     shell.build("article_sheets")
     assert shell.tab_counters() == shell.ledger_counters() == shell.shown

@@ -1,4 +1,4 @@
-"""Out of the ledger: daily files, deltas, selections, retention, status and its promises."""
+"""Daily files, deltas, selections, retention, status and invariants of the ledger."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any

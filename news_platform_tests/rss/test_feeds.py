@@ -1,4 +1,4 @@
-"""Parsing feeds: what is read, what is refused, and how it compares with feedparser."""
+"""Parsing feeds: what is read, what is rejected, and how it compares with feedparser."""
 
 import calendar
 import json

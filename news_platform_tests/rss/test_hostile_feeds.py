@@ -1,4 +1,4 @@
-"""Whatever a feed's server sends, through the real poller over HTTP: it costs itself alone."""
+"""Hostile feeds, polled over HTTP, do not affect other feeds."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ GOOD = f"https://{HOST}/good.xml"
 
 
 def entity_bomb() -> bytes:
-    """Return a billion laughs."""
+    """Return a feed with the "billion laughs" entity expansion."""
     entities = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 10))
     return (
         f'<?xml version="1.0"?><!DOCTYPE rss [<!ENTITY e0 "ha">{entities}]>'
@@ -80,7 +80,7 @@ def test_hostile_feeds_cost_at_most_five_seconds_each_and_nobody_else(
     good = read_feed(sqlite_ledger, GOOD)
     assert good is not None and (good.errors_in_row, good.last_status) == (0, 200)
     assert sum(row.feed_url == GOOD for row in rows(sqlite_ledger)) == 2
-    # Five seconds each, and the start of a fresh process after each that was killed.
+    # Five seconds each, and the start of a new process after each one that was killed.
     assert seconds < 5 * len(hostile) + 30
     assert len(rows(sqlite_ledger)) <= 2 + 3 * 20
 

@@ -1,4 +1,4 @@
-"""A day's load on SQLite: polls and several workers at once, and not one lock error."""
+"""The load of a day on SQLite: a poller and several workers at once without a lock error."""
 
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +30,7 @@ def test_hundreds_of_articles_by_pollers_and_workers_at_once(
 def test_five_thousand_articles_in_one_day(
     sqlite_ledger: sa.Engine, sqlite_ledger_url: str, local_store: ObjectStore
 ) -> None:
-    """The seed's load test: 5,000 articles a day on SQLite without a lock error."""
+    """The seed's load test: 5,000 articles per day on SQLite without a lock error."""
     _run_day(sqlite_ledger, sqlite_ledger_url, local_store, articles=5_000)
 
 

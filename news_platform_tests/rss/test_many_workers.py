@@ -1,4 +1,4 @@
-"""Sixteen worker processes on one ledger, some of them killed: nothing lost, nothing doubled."""
+"""Sixteen worker processes on one ledger, some killed: no article is lost or stored twice."""
 
 import multiprocessing
 import random
@@ -25,7 +25,7 @@ from news_platform_tests.rss import claiming
 from news_platform_tests.rss.claiming import LEASE_SECONDS
 
 WORKERS = 16
-# One process imports everything and forks the workers: sixteen starts for the price of one.
+# One process imports everything and forks the workers: sixteen starts cost one import.
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload([claiming.__name__])
 
@@ -59,17 +59,17 @@ def _run(
     engine: sa.Engine, url: str, folder: Path, *, articles: int, kills: int, seed: int
 ) -> None:
     _fill(engine, articles)
-    with _workers(url, folder) as crew:
-        killed = _kill_some(crew, folder, kills=kills, draw=random.Random(seed))
-        crew.wait()
+    with _workers(url, folder) as workers:
+        killed = _kill_some(workers, folder, kills=kills, draw=random.Random(seed))
+        workers.wait()
     steps = _steps(folder)
     assert killed == kills, "the work was over before the killing was"
     _assert_nothing_lost(engine, articles)
     _assert_claims_are_exclusive(steps)
 
 
-class Crew:
-    """Worker processes; a killed one is replaced, as a supervisor would."""
+class WorkerProcesses:
+    """Worker processes; a killed one is replaced, as by a supervisor."""
 
     def __init__(self, url: str, folder: Path) -> None:
         self.url, self.folder = url, folder
@@ -86,7 +86,7 @@ class Crew:
         self.running.append(worker)
 
     def kill(self, position: int) -> bool:
-        """Kill one with -9, start another in its place, and say whether it was still at work."""
+        """Kill a worker with -9 and start another; return whether it was still running."""
         victim = self.running.pop(position)
         victim.kill()
         victim.join()
@@ -94,26 +94,26 @@ class Crew:
         return victim.exitcode == -signal.SIGKILL
 
     def wait(self) -> None:
-        """Wait until all have found that everything is done."""
+        """Wait until all workers have ended."""
         for worker in self.running:
             worker.join(timeout=240)
             assert worker.exitcode == 0
 
 
 @contextmanager
-def _workers(url: str, folder: Path) -> Iterator[Crew]:
-    crew = Crew(url, folder)
+def _workers(url: str, folder: Path) -> Iterator[WorkerProcesses]:
+    workers = WorkerProcesses(url, folder)
     try:
         for _ in range(WORKERS):
-            crew.start()
-        yield crew
+            workers.start()
+        yield workers
     finally:
-        for worker in crew.running:
+        for worker in workers.running:
             worker.kill()
             worker.join()
 
 
-def _kill_some(crew: Crew, folder: Path, *, kills: int, draw: random.Random) -> int:
+def _kill_some(workers: WorkerProcesses, folder: Path, *, kills: int, draw: random.Random) -> int:
     """Kill workers that have claimed something, one after the other."""
     killed = 0
     deadline = time.monotonic() + 120
@@ -121,11 +121,11 @@ def _kill_some(crew: Crew, folder: Path, *, kills: int, draw: random.Random) -> 
         time.sleep(draw.uniform(0.02, 0.1))
         busy = [
             position
-            for position, worker in enumerate(crew.running)
+            for position, worker in enumerate(workers.running)
             if worker.is_alive() and _has_claimed(folder / f"{worker.name}.log")
         ]
         if busy:
-            killed += crew.kill(draw.choice(busy))
+            killed += workers.kill(draw.choice(busy))
     return killed
 
 

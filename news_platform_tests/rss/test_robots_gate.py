@@ -1,4 +1,4 @@
-"""The survey's robots rules as the article worker reads them."""
+"""The robots.txt rules of the domain survey, as the article worker reads them."""
 
 from datetime import UTC, date, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Working: what a page's answer does to the ledger and to the store of full texts."""
+"""Working: how the response of a page changes the ledger and the full-text store."""
 
 import asyncio
 from collections.abc import Mapping
@@ -49,8 +49,8 @@ def rows(engine: sa.Engine, table: sa.Table = RAW) -> list[sa.Row[Any]]:
         return list(connection.execute(sa.select(table).order_by(*table.primary_key)))
 
 
-class Desk:
-    """A worker with its context, for tests."""
+class WorkerHarness:
+    """A worker with its context, and a web of given responses."""
 
     def __init__(self, engine: sa.Engine, pool: Pool, full_texts: ObjectStore) -> None:
         self.engine = engine
@@ -77,23 +77,25 @@ class Desk:
 
 
 @pytest.fixture
-def desk(ledger: sa.Engine, extract_pool: Pool, local_store: ObjectStore) -> Desk:
-    return Desk(ledger, extract_pool, local_store)
+def harness(ledger: sa.Engine, extract_pool: Pool, local_store: ObjectStore) -> WorkerHarness:
+    return WorkerHarness(ledger, extract_pool, local_store)
 
 
 @pytest.fixture
-def quick_desk(sqlite_ledger: sa.Engine, extract_pool: Pool, local_store: ObjectStore) -> Desk:
-    return Desk(sqlite_ledger, extract_pool, local_store)
+def sqlite_harness(
+    sqlite_ledger: sa.Engine, extract_pool: Pool, local_store: ObjectStore
+) -> WorkerHarness:
+    return WorkerHarness(sqlite_ledger, extract_pool, local_store)
 
 
-def test_work_on_pending_stores_the_article_with_its_fields_filled(desk: Desk) -> None:
+def test_work_on_pending_stores_the_article_with_its_fields_filled(harness: WorkerHarness) -> None:
     """The seed's functional test: `work` on pending gives `stored`, fields filled."""
     url = f"{SITE}/bridge"
-    add_pending(desk.engine, url)
+    add_pending(harness.engine, url)
     link = '<p>See <a href="https://other.example/x?utm_source=a">the other report</a> too.</p>'
-    report = desk.work({url: page("the bridge", extra=link)})
+    report = harness.work({url: page("the bridge", extra=link)})
     assert report.outcomes == {"stored": 1}
-    (row,) = rows(desk.engine)
+    (row,) = rows(harness.engine)
     assert row.status == "stored"
     assert row.title == "News of the bridge"
     assert row.authors == ("Ada Writer",)
@@ -105,76 +107,80 @@ def test_work_on_pending_stores_the_article_with_its_fields_filled(desk: Desk) -
     assert row.word_count > 50
     assert row.out_links == ("https://other.example/x?utm_source=a",)
     assert (row.lock_owner, row.lock_at, row.fetched_at) == ("", None, NOW)
-    assert row.full_text_ref == desk.full_texts.uri(f"{row.url_hash[:2]}/{row.url_hash}.txt.gz")
-    text = read_full_text(desk.full_texts, row.url_hash)
+    assert row.full_text_ref == harness.full_texts.uri(f"{row.url_hash[:2]}/{row.url_hash}.txt.gz")
+    text = read_full_text(harness.full_texts, row.url_hash)
     assert (len(text), text.splitlines()[0]) == (row.full_text_len, "News of the bridge")
-    (index,) = rows(desk.engine, ARTICLES_INDEX)
+    (index,) = rows(harness.engine, ARTICLES_INDEX)
     assert (index.text_hash, index.language, index.is_duplicate) == (row.text_hash, "en", False)
-    assert [r.target_url_hash for r in rows(desk.engine, LINKS)] == [
+    assert [r.target_url_hash for r in rows(harness.engine, LINKS)] == [
         url_hash("https://other.example/x")
     ]
 
 
-def test_the_guessed_category_is_stored_in_the_row_and_in_the_index(quick_desk: Desk) -> None:
+def test_the_guessed_category_is_stored_in_the_row_and_in_the_index(
+    sqlite_harness: WorkerHarness,
+) -> None:
     url = f"{SITE}/politics/bridge"
-    add_pending(quick_desk.engine, url)
-    quick_desk.work({url: page("the bridge")})
+    add_pending(sqlite_harness.engine, url)
+    sqlite_harness.work({url: page("the bridge")})
     for table in (RAW, ARTICLES_INDEX):
-        assert [row.category_guess for row in rows(quick_desk.engine, table)] == ["politics"]
+        assert [row.category_guess for row in rows(sqlite_harness.engine, table)] == ["politics"]
 
 
-def test_a_second_poll_and_work_of_the_same_news_makes_no_duplicate(desk: Desk) -> None:
+def test_a_second_poll_and_work_of_the_same_news_makes_no_duplicate(harness: WorkerHarness) -> None:
     """The seed's functional test: repeated poll/work of one and the same news."""
     url = f"{SITE}/bridge"
     for _ in range(2):
-        add_pending(desk.engine, url)
-        desk.work({url: page("the bridge")})
-    assert [row.status for row in rows(desk.engine)] == ["stored"]
-    assert len(rows(desk.engine, ARTICLES_INDEX)) == 1
+        add_pending(harness.engine, url)
+        harness.work({url: page("the bridge")})
+    assert [row.status for row in rows(harness.engine)] == ["stored"]
+    assert len(rows(harness.engine, ARTICLES_INDEX)) == 1
 
 
-def test_a_redirect_changes_article_url_canon(desk: Desk) -> None:
+def test_a_redirect_changes_article_url_canon(harness: WorkerHarness) -> None:
     """The seed's edge case: a redirect changes article_url_canon."""
     short, final = f"{SITE}/s/1", f"{SITE}/2025/bridge?utm_campaign=x"
-    add_pending(desk.engine, short)
+    add_pending(harness.engine, short)
     answer = Response(short, final, 200, {}, page("the bridge"), redirects=(short,))
-    assert desk.work({short: answer}).stored == 1
-    (row,) = rows(desk.engine)
+    assert harness.work({short: answer}).stored == 1
+    (row,) = rows(harness.engine)
     assert row.article_url_canon == f"{SITE}/2025/bridge"
     assert row.url_hash == url_hash(final)
     assert row.aliases == (short,)
-    index = {entry.url_hash: entry for entry in rows(desk.engine, ARTICLES_INDEX)}
+    index = {entry.url_hash: entry for entry in rows(harness.engine, ARTICLES_INDEX)}
     assert index[url_hash(short)].reason == "redirect"
     assert {entry.row_id_raw for entry in index.values()} == {row.row_id}
-    add_pending(desk.engine, short, final)
-    assert len(rows(desk.engine)) == 1, "both addresses are known now"
+    add_pending(harness.engine, short, final)
+    assert len(rows(harness.engine)) == 1, "both addresses are known now"
 
 
-def test_a_redirect_to_a_known_article_is_a_duplicate_by_url(desk: Desk) -> None:
+def test_a_redirect_to_a_known_article_is_a_duplicate_by_url(harness: WorkerHarness) -> None:
     first, short = f"{SITE}/bridge", f"{SITE}/s/1"
-    add_pending(desk.engine, first)
-    desk.work({first: page("the bridge")})
-    add_pending(desk.engine, short, feed="https://wire.example/rss")
+    add_pending(harness.engine, first)
+    harness.work({first: page("the bridge")})
+    add_pending(harness.engine, short, feed="https://wire.example/rss")
     answer = Response(short, first, 200, {}, page("the bridge"), redirects=(short,))
-    assert desk.work({short: answer}).outcomes == {"duplicate_url": 1}
-    main, copy = rows(desk.engine)
+    assert harness.work({short: answer}).outcomes == {"duplicate_url": 1}
+    main, copy = rows(harness.engine)
     assert (main.status, copy.status) == ("stored", "duplicate")
     assert main.aliases == (short,)
     assert main.sources_list == (FEED, "https://wire.example/rss")
 
 
-def test_two_urls_with_the_same_content_are_a_duplicate_by_text_hash(desk: Desk) -> None:
+def test_two_urls_with_the_same_content_are_a_duplicate_by_text_hash(
+    harness: WorkerHarness,
+) -> None:
     """The seed's edge case: two URLs, one content."""
     first, second = f"{SITE}/bridge", "https://mirror.example/bridge"
-    add_pending(desk.engine, first)
-    desk.work({first: page("the bridge")})
-    add_pending(desk.engine, second, feed="https://mirror.example/rss")
-    report = desk.work({second: page("the bridge"), "https://mirror.example/robots.txt": b""})
+    add_pending(harness.engine, first)
+    harness.work({first: page("the bridge")})
+    add_pending(harness.engine, second, feed="https://mirror.example/rss")
+    report = harness.work({second: page("the bridge"), "https://mirror.example/robots.txt": b""})
     assert report.outcomes == {"duplicate_text": 1}
-    main, copy = rows(desk.engine)
+    main, copy = rows(harness.engine)
     assert (main.status, copy.status) == ("stored", "duplicate")
     assert (main.aliases, main.sources_list) == ((second,), (FEED, "https://mirror.example/rss"))
-    index = {entry.url_hash: entry for entry in rows(desk.engine, ARTICLES_INDEX)}
+    index = {entry.url_hash: entry for entry in rows(harness.engine, ARTICLES_INDEX)}
     copied = index[url_hash(second)]
     assert (copied.is_duplicate, copied.reason, copied.row_id_raw) == (True, "text", main.row_id)
 
@@ -187,76 +193,76 @@ def test_two_urls_with_the_same_content_are_a_duplicate_by_text_hash(desk: Desk)
     ],
 )
 def test_without_a_publication_date_it_stays_empty_or_comes_from_rss(
-    quick_desk: Desk, of_feed: datetime | None, kept: datetime | None
+    sqlite_harness: WorkerHarness, of_feed: datetime | None, kept: datetime | None
 ) -> None:
     """The seed's edge case: no publication date."""
     url = f"{SITE}/bridge"
-    add_pending(quick_desk.engine, url, published_at=of_feed)
-    quick_desk.work({url: page("the bridge", published=None)})
-    assert [row.published_at for row in rows(quick_desk.engine)] == [kept]
+    add_pending(sqlite_harness.engine, url, published_at=of_feed)
+    sqlite_harness.work({url: page("the bridge", published=None)})
+    assert [row.published_at for row in rows(sqlite_harness.engine)] == [kept]
 
 
-def test_the_pages_own_date_wins_over_the_feeds(quick_desk: Desk) -> None:
+def test_the_pages_own_date_wins_over_the_feeds(sqlite_harness: WorkerHarness) -> None:
     url = f"{SITE}/bridge"
-    add_pending(quick_desk.engine, url, published_at=NOW)
-    quick_desk.work({url: page("the bridge")})
-    assert rows(quick_desk.engine)[0].published_at == datetime(2025, 11, 3, 8, tzinfo=UTC)
+    add_pending(sqlite_harness.engine, url, published_at=NOW)
+    sqlite_harness.work({url: page("the bridge")})
+    assert rows(sqlite_harness.engine)[0].published_at == datetime(2025, 11, 3, 8, tzinfo=UTC)
 
 
-def test_a_changed_text_is_a_revision_with_a_delta(desk: Desk) -> None:
+def test_a_changed_text_is_a_revision_with_a_delta(harness: WorkerHarness) -> None:
     url = f"{SITE}/bridge"
-    add_pending(desk.engine, url)
-    desk.work({url: page("the bridge")})
-    before = rows(desk.engine)[0]
-    _look_again(desk.engine)
-    desk.now = NOW + timedelta(hours=1)
+    add_pending(harness.engine, url)
+    harness.work({url: page("the bridge")})
+    before = rows(harness.engine)[0]
+    _look_again(harness.engine)
+    harness.now = NOW + timedelta(hours=1)
     changed = page("the bridge", extra="<p>Update: the vote was repeated on Wednesday.</p>")
-    assert desk.work({url: changed}).outcomes == {"revised": 1}
-    (row,) = rows(desk.engine)
-    (revision,) = rows(desk.engine, REVISIONS)
-    assert (row.status, row.stored_at, row.fetched_at) == ("stored", NOW, desk.now)
+    assert harness.work({url: changed}).outcomes == {"revised": 1}
+    (row,) = rows(harness.engine)
+    (revision,) = rows(harness.engine, REVISIONS)
+    assert (row.status, row.stored_at, row.fetched_at) == ("stored", NOW, harness.now)
     assert revision.old_text_hash == before.text_hash
     assert revision.new_text_hash == row.text_hash
     assert "+Update: the vote was repeated on Wednesday." in revision.delta
-    assert rows(desk.engine, ARTICLES_INDEX)[0].rev_n == 1
+    assert rows(harness.engine, ARTICLES_INDEX)[0].rev_n == 1
 
 
-def test_a_second_look_at_the_same_text_is_no_revision(quick_desk: Desk) -> None:
+def test_a_second_look_at_the_same_text_is_no_revision(sqlite_harness: WorkerHarness) -> None:
     url = f"{SITE}/bridge"
-    add_pending(quick_desk.engine, url)
-    quick_desk.work({url: page("the bridge")})
-    _look_again(quick_desk.engine)
-    assert quick_desk.work({url: page("the bridge")}).outcomes == {"unchanged": 1}
-    assert rows(quick_desk.engine, REVISIONS) == []
+    add_pending(sqlite_harness.engine, url)
+    sqlite_harness.work({url: page("the bridge")})
+    _look_again(sqlite_harness.engine)
+    assert sqlite_harness.work({url: page("the bridge")}).outcomes == {"unchanged": 1}
+    assert rows(sqlite_harness.engine, REVISIONS) == []
 
 
-def test_a_second_look_that_fails_leaves_the_article_stored(quick_desk: Desk) -> None:
+def test_a_second_look_that_fails_leaves_the_article_stored(sqlite_harness: WorkerHarness) -> None:
     url = f"{SITE}/bridge"
-    add_pending(quick_desk.engine, url)
-    quick_desk.work({url: page("the bridge")})
-    _look_again(quick_desk.engine)
-    quick_desk.work({url: response(url, status=404)})
-    (row,) = rows(quick_desk.engine)
+    add_pending(sqlite_harness.engine, url)
+    sqlite_harness.work({url: page("the bridge")})
+    _look_again(sqlite_harness.engine)
+    sqlite_harness.work({url: response(url, status=404)})
+    (row,) = rows(sqlite_harness.engine)
     assert (row.status, row.error_msg) == ("stored", "status 404")
     assert row.clean_text
 
 
-def test_a_stated_disallow_is_skipped_with_its_reason(quick_desk: Desk) -> None:
+def test_a_stated_disallow_is_skipped_with_its_reason(sqlite_harness: WorkerHarness) -> None:
     url = f"{SITE}/private/x"
-    add_pending(quick_desk.engine, url)
+    add_pending(sqlite_harness.engine, url)
     robots = b"User-agent: *\nDisallow: /private/"
-    report = quick_desk.work({f"{SITE}/robots.txt": robots})
+    report = sqlite_harness.work({f"{SITE}/robots.txt": robots})
     assert report.outcomes == {"skipped": 1}
-    (row,) = rows(quick_desk.engine)
+    (row,) = rows(sqlite_harness.engine)
     assert (row.status, row.error_msg) == ("skipped", "robots.txt disallows it")
 
 
-def test_the_surveys_rules_are_used_without_asking_again(quick_desk: Desk) -> None:
+def test_the_surveys_rules_are_used_without_asking_again(sqlite_harness: WorkerHarness) -> None:
     url = f"{SITE}/private/x"
-    add_pending(quick_desk.engine, url)
-    quick_desk.surveyed["post.example"] = Robots.parse(b"User-agent: *\nDisallow: /private/")
-    assert quick_desk.work({}).outcomes == {"skipped": 1}
-    assert quick_desk.web.requests == []
+    add_pending(sqlite_harness.engine, url)
+    sqlite_harness.surveyed["post.example"] = Robots.parse(b"User-agent: *\nDisallow: /private/")
+    assert sqlite_harness.work({}).outcomes == {"skipped": 1}
+    assert sqlite_harness.web.requests == []
 
 
 @pytest.mark.parametrize(
@@ -267,47 +273,47 @@ def test_the_surveys_rules_are_used_without_asking_again(quick_desk: Desk) -> No
     ],
 )
 def test_unreachable_robots_leave_the_article_pending_with_backoff(
-    quick_desk: Desk, answer: object
+    sqlite_harness: WorkerHarness, answer: object
 ) -> None:
     url = f"{SITE}/bridge"
-    add_pending(quick_desk.engine, url)
-    assert quick_desk.work({f"{SITE}/robots.txt": answer}).outcomes == {"deferred": 1}
-    (row,) = rows(quick_desk.engine)
+    add_pending(sqlite_harness.engine, url)
+    assert sqlite_harness.work({f"{SITE}/robots.txt": answer}).outcomes == {"deferred": 1}
+    (row,) = rows(sqlite_harness.engine)
     assert (row.status, row.retries) == ("pending", 0)
     assert row.next_try_at == NOW + timedelta(minutes=10)
-    quick_desk.now = NOW + timedelta(minutes=9)
-    assert quick_desk.work({}).claimed == 0
-    quick_desk.now = NOW + timedelta(minutes=10)
-    assert quick_desk.work({url: page("the bridge")}).stored == 1
+    sqlite_harness.now = NOW + timedelta(minutes=9)
+    assert sqlite_harness.work({}).claimed == 0
+    sqlite_harness.now = NOW + timedelta(minutes=10)
+    assert sqlite_harness.work({url: page("the bridge")}).stored == 1
 
 
-def test_robots_are_asked_once_a_day_and_their_delay_is_kept(quick_desk: Desk) -> None:
+def test_robots_are_asked_once_a_day_and_their_delay_is_kept(sqlite_harness: WorkerHarness) -> None:
     robots = {f"{SITE}/robots.txt": b"User-agent: *\nCrawl-delay: 7\nDisallow:"}
     first, second = f"{SITE}/one", f"{SITE}/two"
-    add_pending(quick_desk.engine, first)
-    quick_desk.work({**robots, first: page("one")})
-    assert quick_desk.web.delays == {"post.example": 7.0}
-    add_pending(quick_desk.engine, second)
-    quick_desk.work({second: page("two")})
-    assert quick_desk.web.requests == [second]
-    assert quick_desk.web.delays == {"post.example": 7.0}
+    add_pending(sqlite_harness.engine, first)
+    sqlite_harness.work({**robots, first: page("one")})
+    assert sqlite_harness.web.delays == {"post.example": 7.0}
+    add_pending(sqlite_harness.engine, second)
+    sqlite_harness.work({second: page("two")})
+    assert sqlite_harness.web.requests == [second]
+    assert sqlite_harness.web.delays == {"post.example": 7.0}
 
 
 def test_a_soft_error_is_tried_again_with_growing_patience_and_then_given_up(
-    quick_desk: Desk,
+    sqlite_harness: WorkerHarness,
 ) -> None:
     url = f"{SITE}/bridge"
-    add_pending(quick_desk.engine, url)
+    add_pending(sqlite_harness.engine, url)
     waits = []
     for _ in range(5):
-        quick_desk.work({url: FetchError("slow", reason="timeout")})
-        (row,) = rows(quick_desk.engine)
+        sqlite_harness.work({url: FetchError("slow", reason="timeout")})
+        (row,) = rows(sqlite_harness.engine)
         assert row.status == "pending"
-        waits.append((row.next_try_at - quick_desk.now).total_seconds())
-        quick_desk.now = row.next_try_at
+        waits.append((row.next_try_at - sqlite_harness.now).total_seconds())
+        sqlite_harness.now = row.next_try_at
     assert waits == [600, 1200, 2400, 4800, 9600]
-    assert quick_desk.work({url: FetchError("slow", reason="timeout")}).outcomes == {"error": 1}
-    (row,) = rows(quick_desk.engine)
+    assert sqlite_harness.work({url: FetchError("slow", reason="timeout")}).outcomes == {"error": 1}
+    (row,) = rows(sqlite_harness.engine)
     assert (row.status, row.error_msg, row.retries) == ("error", "timeout", 6)
 
 
@@ -333,73 +339,73 @@ def test_a_soft_error_is_tried_again_with_growing_patience_and_then_given_up(
     ],
 )
 def test_what_will_not_get_better_is_closed_at_once(
-    quick_desk: Desk, answer: object, status: str, message: str
+    sqlite_harness: WorkerHarness, answer: object, status: str, message: str
 ) -> None:
     url = f"{SITE}/bridge"
     if isinstance(answer, Response):
         answer = response(url, status=answer.status, body=answer.body, headers=answer.headers)
-    add_pending(quick_desk.engine, url)
-    quick_desk.work({url: answer})
-    (row,) = rows(quick_desk.engine)
+    add_pending(sqlite_harness.engine, url)
+    sqlite_harness.work({url: answer})
+    (row,) = rows(sqlite_harness.engine)
     assert (row.status, row.error_msg) == (status, message)
-    assert quick_desk.work({}).claimed == 0
+    assert sqlite_harness.work({}).claimed == 0
 
 
-def test_the_charset_of_the_http_header_is_used(quick_desk: Desk) -> None:
+def test_the_charset_of_the_http_header_is_used(sqlite_harness: WorkerHarness) -> None:
     url = f"{SITE}/bridge"
-    add_pending(quick_desk.engine, url)
+    add_pending(sqlite_harness.engine, url)
     body = page("the bridge").replace(b"News of", b"\xb3\xe2 of")  # valid in other charsets too
     headers = {"content-type": "text/html; charset=euc-kr"}
-    quick_desk.work({url: response(url, body=body, headers=headers)})
-    (row,) = rows(quick_desk.engine)
+    sqlite_harness.work({url: response(url, body=body, headers=headers)})
+    (row,) = rows(sqlite_harness.engine)
     assert row.title == "년 of the bridge"
 
 
 @pytest.mark.parametrize("headers", HOSTILE_HEADERS)
 def test_a_hostile_wait_header_leaves_the_other_articles_alone(
-    quick_desk: Desk, headers: dict[str, str]
+    sqlite_harness: WorkerHarness, headers: dict[str, str]
 ) -> None:
     hostile, good = f"{SITE}/hostile", f"{SITE}/bridge"
-    add_pending(quick_desk.engine, hostile, good)
+    add_pending(sqlite_harness.engine, hostile, good)
     answers = {hostile: response(hostile, status=503, headers=headers), good: page("the bridge")}
-    assert quick_desk.work(answers).outcomes == {"retry": 1, "stored": 1}
-    (retried,) = (row for row in rows(quick_desk.engine) if row.status == "pending")
+    assert sqlite_harness.work(answers).outcomes == {"retry": 1, "stored": 1}
+    (retried,) = (row for row in rows(sqlite_harness.engine) if row.status == "pending")
     assert timedelta(0) < retried.next_try_at - NOW <= timedelta(days=1)
 
 
 def test_clean_text_is_cut_at_a_word_end_but_hash_and_length_are_of_all(
-    quick_desk: Desk,
+    sqlite_harness: WorkerHarness,
 ) -> None:
     url = f"{SITE}/bridge"
-    add_pending(quick_desk.engine, url)
-    quick_desk.work({url: page("the bridge")}, options=WorkOptions(clean_text_limit=100))
-    (row,) = rows(quick_desk.engine)
+    add_pending(sqlite_harness.engine, url)
+    sqlite_harness.work({url: page("the bridge")}, options=WorkOptions(clean_text_limit=100))
+    (row,) = rows(sqlite_harness.engine)
     assert len(row.clean_text) <= 100 < row.clean_text_len
-    assert read_full_text(quick_desk.full_texts, row.url_hash).find(row.clean_text[-30:]) > 0
+    assert read_full_text(sqlite_harness.full_texts, row.url_hash).find(row.clean_text[-30:]) > 0
 
 
-def test_a_worker_whose_lease_was_taken_over_changes_nothing(desk: Desk) -> None:
+def test_a_worker_whose_lease_was_taken_over_changes_nothing(harness: WorkerHarness) -> None:
     url = f"{SITE}/bridge"
-    add_pending(desk.engine, url)
-    taken = claim_articles(desk.engine, "slow", limit=1, lease_seconds=600, now=NOW)
-    desk.now = NOW + timedelta(seconds=601)
-    assert desk.work({url: page("the bridge")}).stored == 1
+    add_pending(harness.engine, url)
+    taken = claim_articles(harness.engine, "slow", limit=1, lease_seconds=600, now=NOW)
+    harness.now = NOW + timedelta(seconds=601)
+    assert harness.work({url: page("the bridge")}).stored == 1
     from news_platform.rss.ledger.article_queue import fail_article, skip_article
 
-    with write_transaction(desk.engine) as transaction:
+    with write_transaction(harness.engine) as transaction:
         assert not fail_article(transaction, taken[0], "late", retry_at=None, now=NOW)
         assert not skip_article(transaction, taken[0], "late", now=NOW)
-    assert [row.status for row in rows(desk.engine)] == ["stored"]
+    assert [row.status for row in rows(harness.engine)] == ["stored"]
 
 
-def test_no_more_than_asked_for_are_worked(quick_desk: Desk) -> None:
+def test_no_more_than_asked_for_are_worked(sqlite_harness: WorkerHarness) -> None:
     urls = [f"{SITE}/{n}" for n in range(5)]
-    add_pending(quick_desk.engine, *urls)
+    add_pending(sqlite_harness.engine, *urls)
     context = WorkerContext(
-        engine=quick_desk.engine,
+        engine=sqlite_harness.engine,
         fetcher=FakeFetcher({**OPEN, **{url: page(url) for url in urls}}),
-        pool=quick_desk.pool,
-        full_texts=quick_desk.full_texts,
+        pool=sqlite_harness.pool,
+        full_texts=sqlite_harness.full_texts,
         user_agent="x",
         known_robots=lambda _: None,
         clock=lambda: NOW,

@@ -1,4 +1,4 @@
-"""Feeds and article pages for tests: small, valid, in English, each its own text."""
+"""Small valid feeds and article pages in English for tests, each with a text of its own."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta

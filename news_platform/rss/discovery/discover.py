@@ -35,12 +35,12 @@ Registration = Literal["added", "revived"]
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryOptions:
-    """Which feeds are taken in; an empty `languages` takes any."""
+    """Which feeds discovery accepts; empty `languages` accept any."""
 
     fresh_days_limit: int = 7
     languages: tuple[str, ...] = ("en",)
     concurrency: int = 32
-    # A feed that was refused is looked at again after so many days.
+    # A rejected feed is checked again after this time: it may have new entries.
     recheck_days: int = 30
     parsers: int = 1
 

@@ -129,6 +129,7 @@ def store_article(
     ).one_or_none()
     if row is None:
         return "lost"
+    # Checked by the final URL: the page may have redirected to an article that is known.
     main = _row_of_url(transaction, columns["url_hash"])
     if main is not None and main != claim.row_id:
         _mark_duplicate(transaction, row, main=main, reason="url", now=now)
@@ -191,7 +192,7 @@ def retry_time(now: datetime, *, retries: int, retry_seconds: int) -> datetime:
 def text_delta(old: str, new: str) -> str:
     """Return the removed and added lines as a unified diff without context."""
     lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
-    # The first two lines name the files, which there are none of.
+    # The first two lines of a unified diff are file names.
     return "\n".join(list(lines)[2:])
 
 
@@ -294,6 +295,7 @@ def _write_article(
         "full_text_expired_at": None,
         "aliases": aliases,
         "processed_at": now,
+        # A revision stays in the daily file of the day when the article was first stored.
         "stored_at": row.stored_at or now,
         "next_try_at": None,
         "error_msg": "",

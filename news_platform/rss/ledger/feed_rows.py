@@ -19,6 +19,7 @@ FeedStatus = Literal["active", "dead", "gone", "rejected", "paused"]
 POLLED = ("active", "dead")
 # The notes of a feed are what a person wrote, then our remark in brackets: `ask Ann [stale]`.
 _REMARK = re.compile(r"\s*\[([^\[\]]*)\]\s*\Z")
+# A remark must not contain the brackets that mark its end.
 _NO_BRACKETS = str.maketrans("[]", "()")
 _LEASES = LeaseTable(key=FEEDS.c.feed_url_canon, time=FEEDS.c.claimed_until)
 
@@ -135,6 +136,7 @@ def update_feeds(
 def _with_notes(
     transaction: LedgerTransaction, rows: Sequence[tuple[str, Mapping[str, Any]]]
 ) -> list[tuple[str, dict[str, Any]]]:
+    # Read in the same transaction: a person may have edited the notes since the claim.
     notes = _read_notes(transaction, [key for key, values in rows if "remark" in values])
     updates = []
     for key, values in rows:

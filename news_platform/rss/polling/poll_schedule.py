@@ -17,18 +17,19 @@ _RECENT_ENTRIES = 20
 
 @dataclass(frozen=True, slots=True)
 class PollOptions:
-    """How often feeds are asked and how much is taken from one answer."""
+    """How often feeds are polled and how much is taken from one response."""
 
     max_items_per_feed: int = 20
     min_interval_seconds: int = 3 * _HOUR
     max_interval_seconds: int = 6 * _HOUR
-    # A feed that failed for long is asked this rarely, instead of never.
+    # Dead feeds are still polled, this rarely, because some come back.
     probe_interval_seconds: int = 7 * _DAY
     errors_until_dead: int = 10
-    # A poller that dies gives its feeds back after so long; a long poll must end before.
+    # If a poller dies, its feeds are due again after this; a poll must end before.
     lease_seconds: int = 3600
     concurrency: int = 64
     max_body_bytes: int = 5 * 1024 * 1024
+    # Feeds per write transaction.
     batch_size: int = 200
     parsers: int = 1
 

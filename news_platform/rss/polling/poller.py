@@ -117,6 +117,7 @@ class _PollRun:
         self.waiting: deque[FeedRow] = deque()
         self.finished: list[PollResult] = []
         self.claiming = asyncio.Lock()
+        # One batch at a time: SQLite has one writer.
         self.recording = asyncio.Lock()
 
     async def consume(self) -> None:
@@ -183,6 +184,7 @@ async def _evaluate(
         return _failed(
             feed, reason, options=options, now=now, wait=wait, kind=kind, response=response
         )
+    # Many servers ignore conditional requests; the same bytes need not be parsed again.
     body_hash = hashlib.sha256(response.body).hexdigest()
     if body_hash == feed.body_hash:
         return _unchanged(feed, response, "same_body", options=options, now=now)

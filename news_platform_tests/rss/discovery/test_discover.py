@@ -1,4 +1,4 @@
-"""Discovery: which candidates become active feeds, and what is noted about the others."""
+"""Discovery: which candidates become active feeds, and why others are rejected."""
 
 import asyncio
 import io

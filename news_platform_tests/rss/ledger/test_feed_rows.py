@@ -1,4 +1,4 @@
-"""Notes that a person and the platform share."""
+"""The notes of a feed, which a person and the platform share."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""When to ask again, how healthy a feed is, and what written dates mean."""
+"""When to poll a feed again, its health, its entries, and the dates and topics of articles."""
 
 from datetime import UTC, datetime, timedelta
 

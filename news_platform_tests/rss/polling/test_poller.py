@@ -1,4 +1,4 @@
-"""Polling: what a feed's answer does to the ledger."""
+"""Polling: how the response of a feed changes the ledger."""
 
 import asyncio
 from collections.abc import Mapping
@@ -311,7 +311,7 @@ def test_what_a_person_noted_outlives_failures_and_recovery(
 
 
 class _PausingFetcher(FakeFetcher):
-    """A web in which an admin pauses the feed while it is being asked."""
+    """A fetcher during whose request an admin pauses the feed."""
 
     def __init__(self, engine: sa.Engine, answers: Mapping[str, object]) -> None:
         super().__init__(answers)

@@ -9,7 +9,7 @@ from news_platform.text.normalize import normalize_spaces
 
 HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 LIST_TAGS = frozenset(("li", "td", "th", "tr", "dd", "dt"))
-# Never prose, wherever they stand.
+# Elements that never contain prose.
 _UNSEEN = frozenset(
     re.findall(
         r"\S+",
@@ -34,7 +34,7 @@ Path = tuple[html.HtmlElement, ...]
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """One run of text: `path` are the block elements around it, outermost first."""
+    """One run of text; `path` holds the block elements around it, outermost first."""
 
     path: Path
     tag: str
@@ -48,7 +48,7 @@ class TextBlock:
 
     @property
     def weight(self) -> float:
-        """Return how many characters of prose this block counts for; 0 for menus and labels."""
+        """Return the number of characters that count as prose; 0 for menus and labels."""
         size = len(self.text)
         if self.tag in HEADINGS or size < 25 or self.link_density > 0.5:
             return 0.0
@@ -67,7 +67,7 @@ def text_blocks(root: html.HtmlElement) -> list[TextBlock]:
 
 
 def visible_text(element: html.HtmlElement) -> str:
-    """Return all text of an element on one line, without what is only markup."""
+    """Return all text of an element on one line, without markup."""
     return normalize_spaces("".join(element.itertext()))
 
 
@@ -79,7 +79,7 @@ class _BlockWalk:
     link_chars: int = 0
 
     def flush(self, tag: str) -> None:
-        """End the block in hand; its text belongs to the innermost element of the path."""
+        """End the current block; its text belongs to the innermost element of the path."""
         text = normalize_spaces("".join(self.parts))
         if text:
             self.blocks.append(TextBlock(tuple(self.path), tag, text, self.link_chars))
@@ -125,7 +125,7 @@ class _BlockWalk:
         self.parts.append(" ")
 
     def line_break(self, child: html.HtmlElement, tag: str) -> None:
-        """End the paragraph at the first of two breaks; a single one is only a space."""
+        """End the paragraph at the first of two line breaks; a single one is only a space."""
         following = child.getnext()
         if following is not None and following.tag == "br" and not (child.tail or "").strip():
             self.flush(tag)
@@ -134,7 +134,7 @@ class _BlockWalk:
 
 
 def _tag(element: html.HtmlElement) -> str:
-    # Comments and processing instructions have a function for a tag.
+    # The tag of comments and processing instructions is a function.
     return element.tag if isinstance(element.tag, str) else ""
 
 

@@ -1,8 +1,9 @@
-"""Text blocks of a page in, the article's own text out.
+"""The tree of a page in, the text of its article out.
 
-Prose has mass. Elements whose class names say boilerplate are left out, unless such a word covers a
-good part of the page's prose (then it is the site's habit, not a sign). From the body we then walk
-down to where the prose lies, and stop where it spreads over several alike children.
+Every text block has a weight: its characters of prose. Elements whose class names mark them as
+boilerplate are left out, unless such a class covers a large part of the page's prose (then the site
+uses the word for something else). From `<body>` the search then goes down to the element that
+contains most of the prose, and stops where the prose is spread over several similar children.
 """
 
 from collections import defaultdict
@@ -17,14 +18,14 @@ from news_platform.articles import boilerplate
 from news_platform.articles.blocks import HEADINGS, Path, TextBlock, text_blocks
 from news_platform.text.normalize import normalize_letters
 
-# A class word that covers this share of the page's prose is no sign of boilerplate.
+# A class word that covers this share of the page's prose does not mark boilerplate.
 _SPARED_SHARE = 0.35
 _SPARED_SHARE_STRONG = 0.6
-# One child with this share of the prose is where the article lies.
+# A child with this share of the prose contains the article.
 _CLEAR_SHARE = 0.75
-# With an element that calls itself article or body, so much is enough.
+# This share is enough for an element that is marked as article or body.
 _SEMANTIC_SHARE = 0.3
-# Alike children with this share are chunks of one article.
+# Similar children with this share are parts of one article.
 _CHUNK_SHARE = 0.03
 _MAX_ID_LENGTH = 30
 _LEAD_SIZES = range(40, 701)
@@ -34,9 +35,9 @@ Element: TypeAlias = html.HtmlElement
 
 @dataclass(frozen=True, slots=True)
 class ArticleBody:
-    """`clean` is the article's own text, `full` everything visible in the main column.
+    """The texts of an article: `clean` is its own text, `full` all visible text of the column.
 
-    `links` are the targets of links in the article's own text, as written.
+    `links` are the targets of the links in the clean text, as written in the page.
     """
 
     clean: str
@@ -45,7 +46,7 @@ class ArticleBody:
 
 
 def extract_body(root: Element, *, description: str) -> ArticleBody:
-    """Return the article text under `root`; `description` is the page's own summary of it."""
+    """Return the article text under `root`; `description` is the page's own summary."""
     body = root.find(".//body")
     blocks = text_blocks(root if body is None else body)
     prose = _ProseMap(_without_boilerplate(blocks))
@@ -72,7 +73,7 @@ def _links(blocks: Iterable[TextBlock]) -> tuple[str, ...]:
 
 
 class _ProseMap:
-    """How the prose of a page spreads over its elements."""
+    """The amount of prose in every element of a page."""
 
     def __init__(self, blocks: Sequence[TextBlock]) -> None:
         self.blocks = blocks
@@ -92,7 +93,7 @@ class _ProseMap:
             self.children[parent][child] = None
 
     def container(self) -> Element:
-        """Return the smallest element that holds the whole article."""
+        """Return the smallest element that contains the whole article."""
         here = self.blocks[0].path[0]
         while (child := self._way_down(here)) is not None:
             here = child
@@ -120,7 +121,7 @@ class _ProseMap:
         return articles[0]
 
     def _spread(self, here: Element, best: Element) -> float:
-        """Return the prose in siblings of `best` that look like further chunks of the article."""
+        """Return the prose in siblings of `best` that look like further parts of the article."""
         chunks = (
             other
             for other in self.children[here]
@@ -131,7 +132,7 @@ class _ProseMap:
         return sum(self.mass[chunk] for chunk in chunks)
 
     def _holds_body(self, element: Element) -> bool:
-        """Tell whether the element, or what holds its prose, calls itself the article."""
+        """Return True if the element, or the child with its prose, is marked as the article."""
         floor = 0.8 * self.mass[element]
         inner: Element | None = element
         while inner is not None and not _is_semantic(inner):
@@ -173,9 +174,9 @@ def _limit(word: str) -> float:
 
 
 def _negative_word(element: Element) -> str | None:
-    """Return the word by which an element says it is not the article, or None."""
+    """Return the word that marks an element as boilerplate, or None."""
     name, ident = element.get("class") or "", element.get("id") or ""
-    # A long id is often the slug of a heading and proves nothing.
+    # A long id is often the slug of a heading and means nothing.
     found = boilerplate.NEGATIVE_CLASS.search(
         f"{name} {ident if len(ident) <= _MAX_ID_LENGTH else ''}"
     )
@@ -211,7 +212,7 @@ def _without_trailing_headings(blocks: list[TextBlock]) -> list[TextBlock]:
 def _lead_blocks(
     blocks: Sequence[TextBlock], inside: Sequence[TextBlock], *, description: str
 ) -> list[TextBlock]:
-    """Return what stands between the headline and the body and introduces the article."""
+    """Return the blocks between headline and body that introduce the article."""
     start = blocks.index(next((block for block in inside if block.weight), inside[0]))
     headline = max((i for i in range(start) if blocks[i].tag == "h1"), default=start)
     known, summary = set(inside), normalize_letters(description)
@@ -228,6 +229,6 @@ def _is_lead(block: TextBlock, summary: str) -> bool:
 
 
 def _column(path: Path, container: Element) -> Element:
-    """Return the article or main element around the container, or the container itself."""
+    """Return the `<article>` or `<main>` element around the container, else the container."""
     above: Iterable[Element] = path[: path.index(container) + 1]
     return next((e for e in reversed(list(above)) if e.tag in ("article", "main")), container)

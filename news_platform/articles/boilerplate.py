@@ -1,6 +1,7 @@
-"""The words and phrases by which boilerplate gives itself away; lists only, no decisions.
+"""Patterns of class names and phrases that mark boilerplate; lists only, no decisions.
 
-They are general: class names that content systems share and phrases that newsrooms share.
+They are not specific to a site: content management systems share the class names, newsrooms the
+phrases.
 """
 
 import re
@@ -24,7 +25,7 @@ NEGATIVE_CLASS = re.compile(
     )(?=$|[\s_-])""",
     re.VERBOSE | re.IGNORECASE,
 )
-# Words so plain that they hold even when the text under them outweighs a short article.
+# Words so clear that they count even if the text under them is longer than a short article.
 STRONG_WORDS = frozenset(("cookie", "cookies", "consent", "gdpr", "modal", "comments", "disqus"))
 NEGATIVE_ROLES = frozenset(("navigation", "banner", "contentinfo", "complementary", "dialog"))
 HIDDEN_STYLE = re.compile(r"display:\s*none|visibility:\s*hidden", re.IGNORECASE)
@@ -41,21 +42,21 @@ LEAD_CLASS = re.compile(
     re.IGNORECASE,
 )
 
-# How a line begins that sends the reader elsewhere.
+# The start of a line that points to other content.
 POINTER_LINE = re.compile(
     r"(?:read (?:more|also|next)|see (?:more|also)|more\s*:|also (?:on|read)|don.t miss|related"
     r"|advertisement|click here|follow |sign up|subscribe|share|lesen sie|mehr zu|auch interessant"
     r"|copyright|©)",
     re.IGNORECASE,
 )
-# How a line ends that credits a picture.
+# The end of a line that credits a picture.
 CREDIT_LINE = re.compile(
     r"\((?:image|photo|picture|pic|foto|bild|credit)s?\b[^)]*\)$"
     r"|(?:^|[\s|.(])(?:foto|bild|photo|image|credit|picture)s?\s*(?:credit)?:\s*\S.{0,60}$"
     r"|©\s?\S.{0,50}$|\| getty images$",
     re.IGNORECASE,
 )
-# A line that is nothing but a date.
+# A line that contains only a date.
 DATE_LINE = re.compile(
     r"(?:(?:stand|published|publiziert|publicado|updated|aktualisiert|veröffentlicht|datum"
     r"|last updated|posted)\b\W*)?(?:(?:mon|tue|wed|thu|fri|sat|sun)\w*,?\s+)?"

@@ -1,7 +1,8 @@
-"""A first guess at the topic, politics, sports or other, before any language model sees the text.
+"""An article in, a first guess of its topic out: politics, sports or other.
 
-The section, tags and URL of an article decide when they name a topic. Otherwise its words do: a
-topic needs three different words of its list in title and beginning, and more than the other topic.
+The section, tags and URL decide if they name one topic. Otherwise the words decide: a topic needs
+three different words of its list in the title and the first 1,500 characters, and more of them than
+the other topic.
 """
 
 import re
@@ -11,7 +12,7 @@ from urllib.parse import urlsplit
 
 Category = Literal["politics", "sports", "other"]
 
-# How much of the text is read: the lead says what an article is about.
+# The lead shows what an article is about, so only the beginning is used.
 _LEAD_CHARS = 1_500
 _ENOUGH_WORDS = 3
 _WORD = re.compile(r"[^\W\d_]+")
@@ -51,7 +52,7 @@ _WORDS: dict[Category, frozenset[str]] = {
 def guess_category(
     *, url: str, section: str, tags: Iterable[str], title: str, text: str
 ) -> Category:
-    """Return the topic that an article's labels name, else the one its words speak of."""
+    """Return the topic named by the section, tags and URL, else the topic of the words."""
     labels = _words(f"{section} {' '.join(tags)} {urlsplit(url).path}")
     named: list[Category] = [topic for topic, signs in _LABELS.items() if labels & signs]
     if len(named) == 1:

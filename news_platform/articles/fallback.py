@@ -1,18 +1,19 @@
-"""Another extractor's word on a page whose article our own rules hardly find.
+"""A page in which our own rules found little text in, trafilatura's text out.
 
-Pages drawn by a script carry their text in JSON-LD or `<noscript>`; some set every paragraph as a
-heading. Trafilatura knows these ways. It is asked only then: it takes three times as long as we do.
+Pages rendered by a script have their text in JSON-LD or `<noscript>`, and some mark every paragraph
+as a heading. Trafilatura handles these. It runs only for such pages because it takes three times as
+long as our own rules.
 """
 
-# Shorter is no article, or one that was not found.
+# A shorter text is not an article, or the article was not found.
 _FEW_CHARACTERS = 250
 
 
 def clean_text_of(html: str, found: str) -> str:
-    """Return the text we found, or trafilatura's where ours is short and theirs twice as long."""
+    """Return the text we found, or trafilatura's if ours is short and theirs twice as long."""
     if len(found) >= _FEW_CHARACTERS:
         return found
-    # A second of imports that most workers never need.
+    # The import takes a second, and most workers never need it.
     from trafilatura import extract
 
     theirs = extract(html, include_comments=False) or ""

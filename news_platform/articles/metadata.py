@@ -1,6 +1,6 @@
-"""A page's tree in, what it states about its article out: title, authors, date, section, tags.
+"""The tree of a page in, the title, authors, date, section and tags that it states out.
 
-Only what a page states is taken (JSON-LD, OpenGraph, meta elements, microdata); nothing is guessed.
+Only stated values count (JSON-LD, OpenGraph, meta elements, microdata); nothing is guessed.
 """
 
 import re
@@ -51,7 +51,7 @@ _DATE_META = (
 
 @dataclass(frozen=True, slots=True)
 class ArticleMetadata:
-    """What a page states about its article; empty where it states nothing."""
+    """The metadata that a page states about its article; a value it does not state is empty."""
 
     title: str
     subtitle: str
@@ -65,7 +65,7 @@ class ArticleMetadata:
 
 
 def parse_article_metadata(root: html.HtmlElement, *, url: str) -> ArticleMetadata:
-    """Return what the page at `url` states."""
+    """Return the metadata of the page at `url`."""
     article, meta = jsonld.article_object(root), _MetaTags(root)
     description = meta.first("og:description", "description", "twitter:description")
     return ArticleMetadata(
@@ -93,7 +93,7 @@ class _MetaTags:
                     self.values.setdefault(element.get(key).strip().lower(), []).append(content)
 
     def all(self, *names: str) -> Iterator[str]:
-        """Give every value under the names, by name, then in the order written."""
+        """Yield every value under the names, name by name, in the order written."""
         for name in names:
             yield from self.values.get(name, ())
 
@@ -120,7 +120,7 @@ def _site_names(article: JsonObject, meta: _MetaTags, *, url: str) -> Iterator[s
 
 
 def _without_site(title: str, *, site: set[str], bare: Iterable[str]) -> str:
-    """Return the title without the site's name behind a separator."""
+    """Return the title without a separator and the site's name at its end."""
     known = {normalize_letters(text) for text in bare if text}
     for cut in reversed(list(_SEPARATOR.finditer(title))):
         head, tail = title[: cut.start()], title[cut.end() :]
@@ -132,7 +132,7 @@ def _without_site(title: str, *, site: set[str], bare: Iterable[str]) -> str:
 def _authors(
     root: html.HtmlElement, article: JsonObject, meta: _MetaTags, *, url: str
 ) -> tuple[str, ...]:
-    """Return the people named by the first source that names any, else the site if it is named."""
+    """Return the authors of the first source that names people, else of the first with any name."""
     sources = (
         jsonld.names(article.get("author")),
         meta.all("author", "article:author", "parsely-author", "dc.creator", "sailthru.author"),
@@ -152,7 +152,7 @@ def _split_names(value: str) -> Iterator[str]:
 
 
 def _bylines(root: html.HtmlElement) -> Iterator[str]:
-    """Give the first text that is marked as the author; later ones belong to other articles."""
+    """Yield the first text that is marked as the author; later ones belong to other articles."""
     for element in root.iter("a", "span", "div", "p", "address"):
         marked = element.get("rel") == "author" or element.get("itemprop") == "author"
         if marked or _is_byline_class(element.get("class") or ""):
@@ -177,7 +177,7 @@ def _published_at(root: html.HtmlElement, article: JsonObject, meta: _MetaTags) 
 
 
 def _marked_times(root: html.HtmlElement) -> Iterator[str]:
-    """Give the dates of elements marked as the publication time, then of times in the article."""
+    """Yield the dates of elements marked as publication time, then of times in the article."""
     for element in root.iter("time", "span", "abbr", "div"):
         if element.get("itemprop") == "datePublished" or element.get("pubdate") is not None:
             yield element.get("datetime") or element.get("title") or visible_text(element)
@@ -189,7 +189,7 @@ def _marked_times(root: html.HtmlElement) -> Iterator[str]:
 
 
 def _shown_date(headline: html.HtmlElement) -> Iterator[str]:
-    """Give the one day that is shown as a date after the headline; several prove nothing."""
+    """Yield the day shown as a date after the headline, if there is exactly one."""
     shown: dict[datetime, str] = {}
     for element in headline.xpath("following::*[self::span or self::div or self::p or self::time]"):
         if _DATE_CLASS.search(element.get("class") or ""):

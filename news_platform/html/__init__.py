@@ -1,1 +1,1 @@
-"""HTML pages: bytes to text, the document, and what a page states about itself."""
+"""HTML pages: decoding, parsing, links, and the metadata that a page states."""

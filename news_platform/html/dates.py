@@ -1,4 +1,4 @@
-"""A written date in, an aware UTC moment out; what is not clearly a date gives None."""
+"""A date as text in, an aware UTC datetime out; text that is not clearly a date gives None."""
 
 import re
 from datetime import UTC, datetime
@@ -13,17 +13,18 @@ _ISO = re.compile(
 _PLAIN_ISO = re.compile(
     r"(?:19|20)\d\d-(?:0[1-9]|1[0-2])-(?:[01][1-9]|10|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\+00:00"
 )
+# Placeholders such as 0001-01-01 are not publication dates.
 _EARLIEST_YEAR = 1990
-# The standard library reads `GMT+9` as GMT.
+# The standard library parses `GMT+9` as GMT.
 _ODD_ZONE = re.compile(r"(?:GMT|UTC)[+-]\d")
-# 28.04.2023 or 1. April 2025, 15:25; a date with slashes is ambiguous and is not read.
+# 28.04.2023 or 1. April 2025, 15:25; a date with slashes is ambiguous and not accepted.
 _SHOWN = re.compile(
     r"(\d{1,2})\.?\s*(?:(\d{1,2})\.|([^\W\d]{3,10})\.?,?)\s*(\d{4})(?:\D{1,6}(\d{1,2}):(\d{2}))?"
 )
 _SHOWN_MONTH_FIRST = re.compile(
     r"([^\W\d]{3,10})\.?\s+(\d{1,2}),?\s+(\d{4})(?:\D{1,6}(\d{1,2}):(\d{2}))?"
 )
-# The months in English, German, French, Spanish, Italian and Portuguese, by how they begin.
+# Months in English, German, French, Spanish, Italian and Portuguese, by their first letters.
 _MONTHS = {
     1: ("jan", "jän", "ene", "gen"),
     2: ("feb", "fév", "fev"),
@@ -41,7 +42,7 @@ _MONTHS = {
 
 
 def parse_date(written: str) -> datetime | None:
-    """Return the moment in UTC; without a zone it is taken as UTC, without a time as midnight."""
+    """Return the moment in UTC; a date without zone is UTC, without time it is midnight."""
     text = written.strip()
     moment = _iso(text) or _rfc822(text)
     return moment if moment and moment.year >= _EARLIEST_YEAR else None
@@ -49,7 +50,7 @@ def parse_date(written: str) -> datetime | None:
 
 def _iso(text: str) -> datetime | None:
     if _PLAIN_ISO.fullmatch(text):
-        return datetime.fromisoformat(text)  # nearly all there are, and ten times as fast
+        return datetime.fromisoformat(text)  # the most common form, and ten times as fast
     found = _ISO.match(text)
     if not found:
         return None
@@ -94,7 +95,7 @@ def iso_as_stated(written: str) -> str | None:
 
 
 def parse_shown_date(shown: str) -> datetime | None:
-    """Return the day (and time) that a short text shows to a reader; None when it is not plain."""
+    """Return the day (and time) in a short visible text; None if it is ambiguous."""
     if found := _SHOWN.search(shown):
         day, number, name, year, *clock = found.groups()
         month = int(number) if number else _month(name)
@@ -111,7 +112,7 @@ def parse_shown_date(shown: str) -> datetime | None:
 
 
 def _month(name: str) -> int:
-    """Return the month of that name, or 0."""
+    """Return the number of a month by its name, or 0."""
     begun = name.lower()
     # "juin" and "juillet" share three letters with "jun" and "jul": the longer match wins.
     matches = [(len(m), n) for n, ms in _MONTHS.items() for m in ms if begun.startswith(m)]

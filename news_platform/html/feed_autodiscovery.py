@@ -13,8 +13,7 @@ from news_platform.html.links import absolute_link, base_url
 FEED_TYPES = frozenset(
     ("application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml")
 )
-# Sites also serve feeds under these, but they may be anything: only worth a look when a person or
-# a list names the site.
+# Feeds are also linked with these types, but so is much else: a candidate must be fetched to know.
 _GENERIC_TYPES = frozenset(("application/json", "text/xml", "application/xml"))
 _FEED_LINK = 'link[rel~="alternate" i][type][href]'
 # Where content management systems put the feed if the page does not link to it.

@@ -1,6 +1,6 @@
-"""What a page states about itself in JSON-LD, OpenGraph and links: title, date, author, feeds.
+"""A crawled page in, the title, date and authors that it states out (JSON-LD, OpenGraph, meta).
 
-Nothing is guessed: a fact that the page does not state is None.
+Nothing is guessed: what the page does not state is None.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class PageMetadata:
 
 
 def parse_page_metadata(tree: HTMLTree, html: bytes) -> PageMetadata:
-    """Return what JSON-LD states, and where it is silent what the meta elements and title state."""
+    """Return what JSON-LD states; meta elements and the title fill in what it does not state."""
     article = first_article_object(html)
     title = _text(article.get("headline"))
     published_at = _iso(article.get("datePublished"))
@@ -69,7 +69,7 @@ _AUTHOR_KEYS = ("author", "parsely-author", "article:author")
 
 
 def _meta(tree: HTMLTree) -> Mapping[str, str]:
-    """Return the first value of each meta element we know."""
+    """Return the first value of each known meta element."""
     found: dict[str, str] = {}
     for node in tree.head.get_elements_by_tag_name("meta") if tree.head else ():
         key = node.getattr("property") or node.getattr("name") or node.getattr("itemprop") or ""
@@ -97,6 +97,6 @@ def _authors(value: object) -> str | None:
 
 
 def _person(value: object) -> str | None:
-    """Return a name; profile addresses are not names."""
+    """Return a name, None for the URL of a profile."""
     text = _text(value)
     return None if text is None or text.startswith(("http:", "https:", "/")) else text

@@ -1,1 +1,1 @@
-"""Pure facts about text: its language, its hashes, its shingles."""
+"""Text analysis without I/O: language, hashes, normalization, shingles, days."""

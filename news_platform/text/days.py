@@ -1,4 +1,4 @@
-"""Parse a day given as text, date or datetime."""
+"""A day as text, date or datetime in, a date out."""
 
 from datetime import UTC, date, datetime
 

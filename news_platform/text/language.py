@@ -1,7 +1,7 @@
-"""The language of a text and how sure we are of it, from py3langid with normalised probabilities.
+"""A text in, its language and the probability of the guess out (py3langid, normalized).
 
-Right for 98.5 % of single sentences, and for 99.8 % where the probability is 0.8 or more; two or
-three words are too few for any detector, and the probability says so.
+The guess is right for 98.5 % of single sentences, and for 99.8 % of those with a probability of 0.8
+or more. Two or three words are too few for any detector; the probability is then low.
 """
 
 from dataclasses import dataclass
@@ -9,21 +9,21 @@ from functools import cache
 from typing import Any
 
 UNKNOWN = "unknown"
-# The detector walks every byte in Python, 0.2 ms a thousand; on real articles answers and
-# probabilities no longer move after the first thousand characters.
+# The detector processes bytes in Python, 0.2 ms per thousand; on real articles, results and
+# probabilities no longer change after the first thousand characters.
 _MAX_CHARS = 3_000
 
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """An ISO 639-1 code (`unknown` where there are no letters) and its probability, 0 to 1."""
+    """An ISO 639-1 code (`unknown` for text without letters) and its probability, 0 to 1."""
 
     code: str
     probability: float
 
 
 def detect(text: str) -> Language:
-    """Return the most likely language of the text; of a long one, its beginning decides."""
+    """Return the most likely language of the text, by its first 3,000 characters."""
     beginning = text[:_MAX_CHARS]
     if not any(map(str.isalpha, beginning)):
         return Language(UNKNOWN, 0.0)
@@ -33,7 +33,7 @@ def detect(text: str) -> Language:
 
 @cache
 def _identifier() -> Any:  # py3langid is untyped
-    # Loaded at the first text, 0.8 s, so that importing this module stays cheap.
+    # Loading the model takes 0.8 s, so it happens at the first call, not at import.
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -1,11 +1,11 @@
-"""A text as the set of its overlapping word runs, and how alike two such sets are."""
+"""A text in, the set of its overlapping word runs (shingles) out, and their similarity."""
 
 import re
 from collections.abc import Set
 
 from news_platform.text.normalize import normalize_text
 
-# Scripts written without blanks (Thai, Lao, Khmer, Myanmar, kana, Han) count one word a character.
+# Scripts without spaces (Thai, Lao, Khmer, Myanmar, kana, Han): every character is a word.
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 )
@@ -13,12 +13,12 @@ _WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 
 
 def words(text: str) -> list[str]:
-    """Return the words of the normalised text in order, without punctuation."""
+    """Return the words of the normalized text in order, without punctuation."""
     return _WORD.findall(normalize_text(text))
 
 
 def shingles(text: str, size: int) -> frozenset[str]:
-    """Return every run of `size` words; a shorter text is one run, an empty text none."""
+    """Return every run of `size` words; a shorter text gives one run, an empty text none."""
     found = words(text)
     if len(found) <= size:
         return frozenset([" ".join(found)] if found else [])
@@ -26,6 +26,6 @@ def shingles(text: str, size: int) -> frozenset[str]:
 
 
 def jaccard(left: Set[str], right: Set[str]) -> float:
-    """Return the share of common members, from 0 to 1; with nothing on either side it is 0."""
+    """Return the share of common members, from 0 to 1; 0 for two empty sets."""
     common = len(left & right)
     return common / (len(left) + len(right) - common) if common else 0.0

@@ -1,1 +1,1 @@
-"""How the platform speaks to the web: URLs, robots rules, and one guarded, polite fetcher."""
+"""Web access: URLs, robots.txt rules, and one guarded, rate-limited fetcher."""

@@ -1,8 +1,8 @@
-"""The crawlers whose treatment by robots.txt we report: who runs them and what they collect for.
+"""The AI crawlers whose robots.txt policy we report: their operators and purposes.
 
-A change to the list is a new version, so that policies are only compared under one list. `training`
-feeds models, `search` an index that models answer from, `assistant` fetches when a person asks,
-`data` sells or shares what it collects.
+Each change to the list gets a new version, because policies are comparable only under one list.
+Purposes: `training` collects data for models, `search` builds an index for model answers,
+`assistant` fetches on a user's request, `data` sells or shares what it collects.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ AI_BOTS_VERSION = "2025-11-01"
 
 @dataclass(frozen=True, slots=True)
 class AiBot:
-    """One crawler as robots.txt names it."""
+    """One crawler, by its name in robots.txt."""
 
     name: str
     operator: str

@@ -1,4 +1,4 @@
-"""Which URLs and addresses we are willing to dial: judgement only, nothing is looked up here."""
+"""A URL or an IP address in, whether we may connect to it out; nothing is looked up here."""
 
 import ipaddress
 import re
@@ -15,8 +15,8 @@ AddressInfo = tuple[
     int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]
 ]
 
-# Global by the registry, yet they carry or reach another address: NAT64, 6to4, its relays, mapped
-# and compatible IPv4, site-local IPv6. Multicast is judged apart.
+# `is_global` is True for these, yet they contain or reach another address: NAT64, Teredo, 6to4 and
+# its relays, mapped and compatible IPv4, site-local IPv6. Multicast is checked separately.
 _TUNNELS = tuple(
     ipaddress.ip_network(net)
     for net in (
@@ -30,17 +30,17 @@ _TUNNELS = tuple(
         "192.88.99.0/24",
     )
 )
-# A resolver in C would stop at the first of these and look up another name.
+# A resolver written in C would stop at the first of these and look up another name.
 _NO_HOST_CHARACTER = re.compile(r"[\x00-\x20\x7f]")
 
 
 class BlockedAddress(OSError):
-    """The address about to be dialled is not on the public internet."""
+    """The address to connect to is not on the public internet."""
 
 
 @lru_cache(maxsize=8192)
 def is_public(address: str) -> bool:
-    """Say whether an IP address is an ordinary public one; anything unreadable is not."""
+    """Return True for an ordinary public IP address, False for any other text."""
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:
@@ -50,7 +50,7 @@ def is_public(address: str) -> bool:
 
 
 def is_address(host: str) -> bool:
-    """Say whether a host is an IP literal (IPv6 without its brackets)."""
+    """Return True if a host is an IP literal (IPv6 without its brackets)."""
     try:
         ipaddress.ip_address(host)
     except ValueError:
@@ -59,9 +59,9 @@ def is_address(host: str) -> bool:
 
 
 def checked_url(url: str, *, mapped: Collection[str] = ()) -> URL:
-    """Return the URL when we may ask for it, else raise FetchError (bad_url, blocked_port).
+    """Return the URL if we may fetch it, else raise FetchError (bad_url, blocked_port).
 
-    Hosts in `mapped` lead to a place the operator named, so their port does not matter.
+    Hosts in `mapped` lead to an address that the operator chose, so any port is allowed.
     """
     try:
         target = URL(url)
@@ -72,7 +72,7 @@ def checked_url(url: str, *, mapped: Collection[str] = ()) -> URL:
         expected = "an http or https URL with a host and no credentials"
         raise FetchError(f"cannot fetch {url!r}: not {expected}", thing=url, reason="bad_url")
     if _NO_HOST_CHARACTER.search(target.raw_host):
-        message = f"cannot fetch {url!r}: no host has such a name"
+        message = f"cannot fetch {url!r}: the host contains a blank or control character"
         raise FetchError(message, thing=url, reason="bad_url")
     if target.port not in WEB_PORTS and target.raw_host not in mapped:
         message = f"cannot fetch {url!r}: port {target.port} is not 80 or 443"
@@ -83,9 +83,10 @@ def checked_url(url: str, *, mapped: Collection[str] = ()) -> URL:
 def guarded_socket(
     host_map: Mapping[str, tuple[str, int]], *, make: type[socket.socket] = socket.socket
 ) -> Callable[[AddressInfo], socket.socket]:
-    """Return a socket factory that judges the very address being dialled, then calls `make`.
+    """Return a socket factory that checks the address of each connection, then calls `make`.
 
-    A resolver alone would let IP literals through and could be told another answer the second time.
+    A check in the resolver is not enough: IP literals bypass it, and a second lookup may give
+    another address (DNS rebinding).
     """
     mapped = frozenset(host_map.values())
 

@@ -1,4 +1,4 @@
-"""A response body as it arrives, compressed or not, held to a cap while it is being inflated."""
+"""The chunks of a response body in, the decompressed body out, cut at a cap on the way."""
 
 import zlib
 from typing import Protocol
@@ -7,9 +7,9 @@ import brotli  # type: ignore[import-untyped]  # ships no types
 
 from news_platform.errors import FetchError
 
-# One encoding is the rule, two is a proxy in the way; more is somebody playing.
+# One encoding is normal and a proxy may add a second; more is an attack.
 _MAX_LAYERS = 3
-# What servers write where nothing is encoded: mostly the charset, in the wrong header.
+# Values that servers send for unencoded bodies, often a charset in the wrong header.
 _NONE = frozenset({"", "identity", "none", "utf-8", "utf8", "binary", "8bit", "7bit"})
 
 
@@ -17,11 +17,11 @@ class _BodyDecoder(Protocol):
     complete: bool
 
     def inflate(self, data: bytes, limit: int) -> bytes:
-        """Return what the data gives, at most `limit` bytes (the rest may be dropped)."""
+        """Return the decompressed data, at most `limit` bytes (the rest may be dropped)."""
 
 
 class _GzipDecoder:
-    """Gzip of any number of members; a body that is no gzip at all passes as it is."""
+    """Gzip with any number of members; a body that is not gzip passes unchanged."""
 
     def __init__(self) -> None:
         self._member = zlib.decompressobj(wbits=31)
@@ -30,7 +30,7 @@ class _GzipDecoder:
 
     def inflate(self, data: bytes, limit: int) -> bytes:
         if self._plain is None and data:
-            # Servers that promise gzip and send text exist; a browser shows the text.
+            # Some servers declare gzip and send plain text; browsers show the text.
             self._plain = data[0] != 0x1F
         if self._plain:
             return data[:limit]
@@ -47,7 +47,7 @@ class _GzipDecoder:
 
 
 class _DeflateDecoder:
-    """Deflate with its zlib header, or without as many servers send it."""
+    """Deflate with a zlib header, or without one as many servers send it."""
 
     def __init__(self) -> None:
         self._stream: zlib._Decompress | None = None
@@ -92,7 +92,7 @@ _DECODERS: dict[str, type[_GzipDecoder] | type[_DeflateDecoder] | type[_BrotliDe
 
 
 class ResponseBody:
-    """The body so far: feed it what arrives, stop when it is full."""
+    """The body of a response: feed it the chunks, stop when it is full."""
 
     def __init__(self, encoding: str, *, cap_bytes: int) -> None:
         self._cap = cap_bytes
@@ -101,23 +101,25 @@ class ResponseBody:
 
     @property
     def full(self) -> bool:
-        """Say whether more came than the cap allows; the rest need not be read."""
+        """Return True if the body exceeds the cap; the rest need not be read."""
         return len(self._bytes) > self._cap
 
     def feed(self, data: bytes) -> None:
-        """Take up the next piece as it came over the wire; raise FetchError when it is damaged."""
+        """Add the next chunk as received; raise FetchError if its compression is damaged."""
         limit = self._cap + 1 - len(self._bytes)
         try:
             for decoder in self._decoders:
                 data = decoder.inflate(data, self._cap + 1)
         except (zlib.error, brotli.error) as error:
-            raise FetchError(f"body is damaged: {error}", reason="bad_encoding") from error
+            raise FetchError(
+                f"the compressed body is damaged: {error}", reason="bad_encoding"
+            ) from error
         self._bytes += data[:limit]
 
     def finish(self) -> bytes:
-        """Return the body, cut at the cap; raise FetchError when its compression breaks off."""
+        """Return the body, cut at the cap; raise FetchError if its compression is incomplete."""
         if not self.full and not all(decoder.complete for decoder in self._decoders):
-            raise FetchError("body breaks off inside its compression", reason="incomplete")
+            raise FetchError("the compressed body is incomplete", reason="incomplete")
         return bytes(self._bytes[: self._cap])
 
 
@@ -126,5 +128,8 @@ def _decoders(encoding: str) -> list[_BodyDecoder]:
     names = [name for name in names if name not in _NONE]
     unknown = [name for name in names if name not in _DECODERS]
     if unknown or len(names) > _MAX_LAYERS:
-        raise FetchError(f"unknown content encoding {encoding!r}", reason="bad_encoding")
+        raise FetchError(
+            f"unsupported Content-Encoding {encoding!r}: expected gzip, deflate or br",
+            reason="bad_encoding",
+        )
     return [_DECODERS[name]() for name in reversed(names)]

@@ -1,4 +1,4 @@
-"""How many requests a host, and an address behind many hosts, may have from us at once."""
+"""Limits on concurrent requests per host and per address, and delays between them."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ class _Limit:
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def wait_turn(self) -> None:
-        """Wait until the delay since the last real start is over."""
+        """Wait until the delay since the previous request is over."""
         clock = asyncio.get_running_loop().time
         async with self.turn:
             pause = self.next_at - clock()
@@ -23,67 +23,67 @@ class _Limit:
 
 
 class ConcurrencyLimits:
-    """One gate a name, opened on first use and dropped when nobody stands at it."""
+    """One limit per name, created on first use and dropped when no request uses it."""
 
     def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._gates: dict[str, _Limit] = {}
+        self._slots_per_name = limit
+        self._limits: dict[str, _Limit] = {}
 
     def __len__(self) -> int:
-        return len(self._gates)
+        return len(self._limits)
 
     def set_delay(self, name: str, seconds: float) -> None:
-        """Keep this many seconds between the starts of two requests to `name`."""
-        gate = self.gate(name)
-        gate.delay_seconds = seconds
-        gate.next_at = asyncio.get_running_loop().time() + seconds
+        """Wait this many seconds between the starts of two requests to `name`."""
+        limit = self.limit(name)
+        limit.delay_seconds = seconds
+        limit.next_at = asyncio.get_running_loop().time() + seconds
 
     def enter(self, name: str) -> "_HeldSlot":
-        """Return a context that waits for a free slot and the name's delay, then holds the slot."""
+        """Return a context manager that waits for a slot and the delay, then holds the slot."""
         return _HeldSlot(self, name)
 
-    def leave(self, name: str, gate: _Limit) -> None:
-        """Forget a gate that nobody needs any more."""
-        gate.users -= 1
-        if not gate.users and not gate.delay_seconds:
-            self._gates.pop(name, None)
+    def leave(self, name: str, limit: _Limit) -> None:
+        """Count a request as finished and drop a limit that is not used any more."""
+        limit.users -= 1
+        if not limit.users and not limit.delay_seconds:
+            self._limits.pop(name, None)
 
-    def gate(self, name: str) -> _Limit:
-        """Return the gate of a name, opened on first use."""
-        gate = self._gates.get(name)
-        if gate is None:
-            gate = self._gates[name] = _Limit(asyncio.Semaphore(self._limit))
-        return gate
+    def limit(self, name: str) -> _Limit:
+        """Return the limit of a name, created on first use."""
+        limit = self._limits.get(name)
+        if limit is None:
+            limit = self._limits[name] = _Limit(asyncio.Semaphore(self._slots_per_name))
+        return limit
 
 
 class _HeldSlot:
-    """One request's way through a gate; a class because a generator costs three times as much."""
+    """The slot of one request; a class, because a generator would cost three times as much."""
 
-    __slots__ = ("_gate", "_gates", "_name")
+    __slots__ = ("_held", "_limits", "_name")
 
-    def __init__(self, gates: ConcurrencyLimits, name: str) -> None:
-        self._gates = gates
+    def __init__(self, limits: ConcurrencyLimits, name: str) -> None:
+        self._limits = limits
         self._name = name
-        self._gate = gates.gate(name)
+        self._held = limits.limit(name)
 
     async def __aenter__(self) -> None:
-        gate = self._gate
-        gate.users += 1
+        limit = self._held
+        limit.users += 1
         try:
-            await gate.slots.acquire()
+            await limit.slots.acquire()
         except BaseException:
-            self._gates.leave(self._name, gate)
+            self._limits.leave(self._name, limit)
             raise
-        if gate.delay_seconds:
+        if limit.delay_seconds:
             await self._wait_turn()
 
     async def _wait_turn(self) -> None:
         try:
-            await self._gate.wait_turn()
+            await self._held.wait_turn()
         except BaseException:
             await self.__aexit__()
             raise
 
     async def __aexit__(self, *_: object) -> None:
-        self._gate.slots.release()
-        self._gates.leave(self._name, self._gate)
+        self._held.slots.release()
+        self._limits.leave(self._name, self._held)

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from news_platform.html.dates import parse_rfc822_date
 
-# The longest a server may keep us away: polling once a day is slow enough for any server.
+# The longest wait that a header can cause.
 MAX_WAIT_SECONDS = 24 * 3600
 # ASCII only: `\d` and `str.isdigit` accept digits that `int` rejects.
 _SECONDS = re.compile(r"[0-9]+")

@@ -1,8 +1,8 @@
-"""The bytes of a robots.txt in, verdicts out: RFC 9309, in the details like Google's own parser.
+"""The bytes of a robots.txt in, decisions out: RFC 9309, in the details like Google's parser.
 
-Those details: a known key may carry a tail or a frequent typo, a missing colon is forgiven, the
+Those details: a known key may have a suffix or a frequent typo, a missing colon is accepted, the
 longest matching pattern wins and allow wins a tie, `index.htm` stands for its folder in an allow
-rule, lines other than rules neither open nor close a group. Nothing raises, whatever the bytes.
+rule, and lines other than rules neither open nor close a group. No input raises an exception.
 """
 
 import math
@@ -16,11 +16,11 @@ from typing import Literal, NamedTuple, Self
 from news_platform.web.ai_bots import AI_BOTS
 
 MAX_BYTES = 500 * 1024
-"""As much of a file as RFC 9309 asks us to read."""
+"""RFC 9309 requires parsers to read at least this much of a file."""
 
 Policy = Literal["disallow_all", "partial", "allow", "unspecified"]
 
-# Google's parser cuts lines at eight times the longest URL a browser takes.
+# Google's parser cuts lines at eight times the longest URL that browsers accept.
 _MAX_LINE_BYTES = 2083 * 8 - 1
 _BOM = b"\xef\xbb\xbf"
 _BLANK = " \t\n\v\f\r"
@@ -46,13 +46,13 @@ _EVERYTHING = frozenset({"/", "*", "/*"})
 
 @dataclass(frozen=True, slots=True)
 class RobotsRule:
-    """One allow or disallow line; the pattern is percent-encoded as URLs are."""
+    """One allow or disallow line; the pattern is percent-encoded like a URL."""
 
     allow: bool
     pattern: str
 
     def priority(self, path: str) -> int:
-        """Return how well the rule matches: the length of its pattern, or -1."""
+        """Return the length of the pattern if it matches the path, else -1."""
         if _matches(path, self.pattern):
             return len(self.pattern)
         folder, slash, page = self.pattern.rpartition("/")
@@ -63,7 +63,7 @@ class RobotsRule:
 
 @dataclass(slots=True)
 class RobotsGroup:
-    """The agents named together (lower case) and the rules they share; `*` is everyone."""
+    """User agents in lower case and the rules they share; `*` means all agents."""
 
     agents: set[str] = field(default_factory=set)
     rules: list[RobotsRule] = field(default_factory=list)
@@ -72,7 +72,7 @@ class RobotsGroup:
 
 @dataclass(frozen=True, slots=True)
 class AiPolicy:
-    """What a file says to one AI crawler, in its own group or in everyone's (`*`)."""
+    """The policy for one AI crawler, from its own group or from the group of all agents (`*`)."""
 
     bot: str
     policy: Policy
@@ -80,7 +80,7 @@ class AiPolicy:
 
 
 class AiStance(NamedTuple):
-    """The policy towards everyone, and those towards AI crawlers with a group of their own."""
+    """The policy for all agents, and the policies of AI crawlers that have their own group."""
 
     everyone: Policy
     own: tuple[tuple[str, Policy], ...]
@@ -88,7 +88,7 @@ class AiStance(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def policies_of(stance: AiStance) -> Mapping[str, AiPolicy]:
-    """Return the policy towards each crawler of AI_BOTS; it is shared, so it cannot be changed."""
+    """Return the policy for each crawler of AI_BOTS; the mapping is cached and read-only."""
     source: Literal["everyone", "none"] = "none" if stance.everyone == "unspecified" else "everyone"
     found = {bot.name: AiPolicy(bot.name, stance.everyone, source) for bot in AI_BOTS}
     return MappingProxyType(
@@ -112,10 +112,10 @@ class Robots:
 
     @classmethod
     def parse(cls, body: bytes) -> Self:
-        """Read a robots.txt; what is no rule is passed over, what lies past the cap is not read."""
+        """Parse a robots.txt; unknown lines and everything past MAX_BYTES are ignored."""
         groups: list[RobotsGroup] = []
         sitemaps: list[str] = []
-        open_group = False  # whether agents still join the last group
+        open_group = False  # True while further agents join the last group
         for key, value in _lines(body):
             if key == "user-agent":
                 if not open_group:
@@ -133,9 +133,10 @@ class Robots:
 
     @classmethod
     def of_answer(cls, status: int | None, body: bytes) -> Self:
-        """Judge by the answer, None being no answer.
+        """Return the rules that follow from an HTTP response; status None means no response.
 
-        2xx is read, 4xx allow all, 429, 5xx and no answer disallow all.
+        2xx: the body is parsed. 3xx and 4xx: everything is allowed. 429, 5xx and no response:
+        everything is disallowed.
         """
         if status is not None and 200 <= status < 300:
             return cls.parse(body)
@@ -144,9 +145,9 @@ class Robots:
         return cls([RobotsGroup({"*"}, [RobotsRule(False, "/")])])
 
     def allows(self, user_agent: str, url: str) -> bool:
-        """Say whether an agent may fetch a URL (percent-encoded); no matching group means yes.
+        """Return True if an agent may fetch a percent-encoded URL; without a matching group it may.
 
-        Of a full User-Agent only the product token in front is compared: `FooBot/2.1` is FooBot.
+        Only the product token at the start of a User-Agent is compared: `FooBot/2.1` is FooBot.
         """
         path = _path(url.encode("utf-8", "surrogatepass").decode("latin-1"))
         best = {True: 0, False: 0}
@@ -156,16 +157,16 @@ class Robots:
         return best[False] <= best[True]
 
     def crawl_delay(self, user_agent: str) -> float | None:
-        """Return the seconds an agent is asked to leave between requests, or None."""
+        """Return the requested seconds between two requests of an agent, or None."""
         delays = (group.crawl_delay for group in self._groups_of(user_agent))
         return next((delay for delay in delays if delay is not None), None)
 
     def ai_policies(self) -> Mapping[str, AiPolicy]:
-        """Return what the file says to each crawler of AI_BOTS, by name."""
+        """Return the policy for each crawler of AI_BOTS, by name."""
         return policies_of(self.ai_stance())
 
     def ai_stance(self) -> AiStance:
-        """Return what sets the file apart from others in its policies; few files are alone."""
+        """Return the policies in a compact form; few files differ, so it is a good cache key."""
         own = sorted(
             (_AI_BOT_NAMES[agent], _policy(self._named[agent]))
             for agent in self._named.keys() & _AI_BOT_NAMES.keys()
@@ -179,8 +180,8 @@ class Robots:
 
 
 def _lines(body: bytes) -> Iterable[tuple[str, str]]:
-    """Yield known keys with their values; bytes become characters one to one."""
-    # A line cut in half would say something else, and a body of just this length was cut by us.
+    """Yield known keys with their values; each byte becomes one character."""
+    # A line cut in half could mean something else, and a body of just this length was cut by us.
     if len(body) >= MAX_BYTES:
         body = body[: max(body.rfind(b"\n", 0, MAX_BYTES), body.rfind(b"\r", 0, MAX_BYTES), 0)]
     for size in (3, 2, 1):
@@ -217,7 +218,7 @@ def _known(key: str) -> str | None:
 
 
 def _agents(value: str) -> set[str]:
-    """Name a group's agent: its token, and as written for crawlers with digits in their name."""
+    """Return the agent's token, and the name as written for crawlers with digits in their name."""
     if value[:1] == "*" and (len(value) == 1 or value[1] in _BLANK):
         return {"*"}
     token = _TOKEN.match(value)
@@ -242,7 +243,7 @@ def _seconds(value: str, known: float | None) -> float | None:
 
 
 def _path(url: str) -> str:
-    """Return the path and query of a URL, the way the reference cuts it."""
+    """Return the path and query of a URL, split like Google's parser splits it."""
     start = 2 if url.startswith("//") else 0
     scheme_end = url.find("://", start)
     early = _first_of(url, start)
@@ -281,7 +282,7 @@ def _matches(path: str, pattern: str) -> bool:
 
 
 def _policy(groups: list[RobotsGroup]) -> Policy:
-    """Sum up what groups allow: everything, nothing, or something in between."""
+    """Return whether groups allow everything, nothing, or something in between."""
     if not groups:
         return "unspecified"
     rules = [rule for group in groups for rule in group.rules if rule.pattern]

@@ -1,7 +1,7 @@
-"""Facts about a URL: its canonical form and hash, its registrable domain, its SURT; no network.
+"""A URL in, its canonical form, hash, registrable domain and SURT out; no network.
 
-Nothing here raises, since URLs come from strangers by the million: what is not a web address comes
-back cleaned of blanks but otherwise as it was, and has the empty domain when it names no host.
+Nothing here raises, because URLs come from strangers by the million: text that is not a web address
+is returned without surrounding blanks but otherwise unchanged, and its domain is empty.
 """
 
 import hashlib
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from tldextract import TLDExtract
 
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
-# A crawl file holds some ten thousand hosts, each with many pages.
+# A crawl file contains about ten thousand hosts, each with many pages.
 _HOSTS_CACHED = 32_768
-# What browsers never escape inside a path segment or a query value (encodeURIComponent's set).
+# Characters that browsers never escape in a path or query (the set of encodeURIComponent).
 _PLAIN = frozenset(string.ascii_letters + string.digits + "-._~!'()*")
 
 _BLANKS = "".join(map(chr, range(33))) + "\x7f\xa0\ufeff<>"
 _LINE_BREAKS = re.compile(r"[\t\r\n]+")
-# Browsers read any number of (back)slashes after http:, and feeds double the scheme by mistake.
+# Browsers accept any number of (back)slashes after http:, and some feeds double the scheme.
 _URL = re.compile(
     r"(?:(?:https?:[\\/]+(?=https?:[\\/]{2}))*(https?):[\\/]*|([a-z][a-z0-9+.-]*)://|[\\/]{2})?"
     r"([^\\/?#]*)([^?#]*)(?:\?([^#]*))?(?:#(.*))?",
@@ -98,11 +98,11 @@ class _Authority(NamedTuple):
 
 
 def canonical_url(url: str) -> str:
-    """Return the one spelling by which we know an article's address.
+    """Return the canonical spelling of an article's URL.
 
     Lower-case scheme and host (punycode), no default port, no dot segments or doubled slashes,
-    percent-escapes only where needed, query sorted and without trackers, no fragment but `#!`.
-    Without a scheme it is https. Anything but http and https is returned as it was, blanks cut.
+    percent-escapes only where needed, query sorted and without trackers, no fragment except `#!`.
+    Without a scheme, https is assumed. Other schemes are returned unchanged, without blanks.
     """
     text = _ESCAPED_AMPERSAND.sub("&", _clean(url))
     parts = _split(text)
@@ -123,9 +123,9 @@ def url_hash(url: str) -> str:
 
 @lru_cache(maxsize=_HOSTS_CACHED)
 def registrable_domain(host: str) -> str:
-    """Return the domain one can buy under a public suffix, in punycode: `bbc.co.uk`.
+    """Return the domain directly under a public suffix, in punycode: `bbc.co.uk`.
 
-    IP addresses, public suffixes themselves and unknown suffixes give the whole host.
+    For IP addresses, public suffixes themselves and unknown suffixes, return the whole host.
     """
     name = url_host(host)
     return _suffixes().extract_str(name).top_domain_under_public_suffix or name
@@ -137,9 +137,9 @@ def url_host(url: str) -> str:
 
 
 def plain_host(name: str) -> str:
-    """Return a host in lower-case punycode, without blanks around it or a dot at its end.
+    """Return a host in lower-case punycode, without surrounding blanks or a final dot.
 
-    What is no name in any alphabet stays as it is, in lower case.
+    A name that IDNA does not allow is returned in lower case.
     """
     host = name.strip(_BLANKS).rstrip(f".{_BLANKS}").lower()
     if host.isascii():
@@ -157,14 +157,14 @@ def is_tracker(name: str) -> bool:
 
 
 def reversed_domain(url: str) -> str:
-    """Return the registrable domain with its labels reversed: www.levels.fyi is `fyi.levels`."""
+    """Return the registrable domain with its labels reversed: `fyi.levels` for www.levels.fyi."""
     return _reversed_domain(_split(_clean(url)).authority)
 
 
 def surt(url: str) -> str:
-    """Return the sort-friendly form without scheme, `www.` and fragment: `fyi,levels)/nl-nl/x`.
+    """Return the sortable form without scheme, `www.` and fragment: `fyi,levels)/nl-nl/x`.
 
-    The host's labels are reversed and its port kept unless default; path and query stay as written.
+    The host's labels are reversed, a non-default port is kept, path and query are unchanged.
     """
     parts = _split(_clean(url))
     site = _surt_site(parts.authority, _DEFAULT_PORTS.get(parts.scheme))
@@ -262,12 +262,12 @@ def _canonical_query(query: str, *, host: str) -> str:
 
 
 def _is_own_ref(name: str, value: str, host: str) -> bool:
-    """Tell a blog's `?ref=<its own host>`; any other `ref` may choose the page."""
+    """Return True for `?ref=<the page's own host>`; any other `ref` may choose the page."""
     return name == "ref" and value.lower().removeprefix("www.") == host.removeprefix("www.")
 
 
 def _query_escape(text: str) -> str:
-    """Escape so that all spellings of a blank (`+`, `%20`, a blank) become `+`."""
+    """Escape so that all spellings of a space (`+`, `%20`, a space) become `+`."""
     return _escape(text, safe=_QUERY_SAFE).replace("%20", "+")
 
 
@@ -278,7 +278,7 @@ def _escape(text: str, *, safe: str) -> str:
 
 
 def _canonical_escape(match: re.Match[str]) -> str:
-    """Spell out what needs no escape, and write the others in capitals; a lone `%` is `%25`."""
+    """Decode needless escapes and write the others in capitals; a lone `%` becomes `%25`."""
     digits = match[1]
     if digits is None:
         return "%25"

@@ -1,4 +1,4 @@
-"""Speed, size and memory of the domain store, each beside what it is measured against.
+"""Measure speed, size and memory of the domain store, each against an alternative.
 
 Run with NEWS_PLATFORM_BENCH_DATA set. CPU time, best of three, both sides in one process and turn
 by turn; the memory rows run in a process of their own.
@@ -29,7 +29,7 @@ RESULTS = Path(__file__).parent / "results" / "domain_store.json"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table; `is_met` tells whether the figure reaches its aim."""
+    """One line of the table; `is_met` says whether the value reaches its target."""
 
     what: str
     value: float
@@ -38,7 +38,7 @@ class Row:
 
 
 def main() -> None:
-    """Measure everything, print the table and keep it."""
+    """Measure everything, print the table and write the results."""
     bench_data = load_settings(os.environ).bench_data
     if bench_data is None:
         print("needs real pages: set NEWS_PLATFORM_BENCH_DATA")
@@ -76,7 +76,7 @@ def _measure(bench_data: Path, folder: Path) -> dict[str, float]:
 
 
 def table(f: dict[str, float]) -> list[Row]:
-    """Return the measured figures beside their aims."""
+    """Return the measured values with their targets."""
 
     def least(what: str, name: str, aim: float, unit: str) -> Row:
         return Row(what, f[name], f"at least {aim:g}{unit}", f[name] >= aim)
@@ -92,7 +92,7 @@ def table(f: dict[str, float]) -> list[Row]:
         least("the same with every record parsed", "lookup_parsed_ratio", 40, "×"),
         least("lookup against an unpruned scan", "scan_ratio", 10_000, "×"),
         least("index of 50,000 domains against scanning JSONL", "index_ratio", 1_000, "×"),
-        most("size against a member per record, briefs", "size_ratio", 0.62, "×"),
+        most("size against a member per record, short pages", "size_ratio", 0.62, "×"),
         most("size against a member per record, full pages", "full_size_ratio", 0.62, "×"),
         most("peak memory over a budget of an eighth, stage 1", "rss_ratio", 1.25, "×"),
         least("speed within that budget against unbounded, stage 1", "bounded_speed", 0.5, "×"),

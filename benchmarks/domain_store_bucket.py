@@ -1,4 +1,4 @@
-"""The bucket of the benchmarks, and how fast and how large it is written."""
+"""Make the bucket of the benchmarks; measure how fast it is written and how large it becomes."""
 
 import io
 import time
@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 from isal import isal_zlib
 
-from benchmarks.domain_store_pages import Page, iter_briefs, iter_full_pages
+from benchmarks.domain_store_pages import Page, iter_full_pages, iter_short_pages
 from news_platform.domain_store.building.merge import read_entries
 from news_platform.domain_store.commit import read_current
 from news_platform.domain_store.gzip_members import GZIP, LEVEL, MEMBER_BYTES, MemberWriter
@@ -43,7 +43,7 @@ def cpu_seconds(action: Callable[[], object]) -> float:
 
 
 def best_of(*actions: Callable[[], object]) -> list[float]:
-    """Return the best time of each action, taken turn by turn."""
+    """Return the best time of each action, measured in turns."""
     turns = [[cpu_seconds(action) for action in actions] for _ in range(TURNS)]
     return [min(times) for times in zip(*turns, strict=True)]
 
@@ -51,7 +51,7 @@ def best_of(*actions: Callable[[], object]) -> list[float]:
 def make_bucket(pages: list[Page], folder: Path, *, records: int, domains: int) -> Bucket:
     """Write the rows as Parquet files of 10,000 rows in groups of 16 MB or so."""
     raw_bytes, files = 0, []
-    frames = list(iter_briefs(pages, records, domains=domains, seed=1))
+    frames = list(iter_short_pages(pages, records, domains=domains, seed=1))
     (folder / "rows").mkdir()
     for number in range(0, len(frames), 20):
         path = folder / "rows" / f"rows-{number:04d}.parquet"
@@ -63,13 +63,13 @@ def make_bucket(pages: list[Page], folder: Path, *, records: int, domains: int) 
 
 
 def sorted_lines(bucket: Bucket) -> pl.DataFrame:
-    """Return all records of the bucket, encoded and sorted as stage 1 does."""
+    """Return all records of the bucket, encoded and sorted as in staging."""
     parts = [encode_lines(pl.read_parquet(path), 1) for path in bucket.rows]
     return pl.concat(parts).sort("domain", maintain_order=True)
 
 
 def measure_write(bucket: Bucket) -> dict[str, float]:
-    """Compare writing members, and copying them in stage 2, with the codec on blocks of 1 MB."""
+    """Compare writing gzip members and merging them with the bare codec on blocks of 1 MB."""
     frame = sorted_lines(bucket)
     domains, lines = frame["domain"].to_list(), frame["line"].to_list()
     groups = _grouped(domains, lines)
@@ -86,7 +86,7 @@ def measure_write(bucket: Bucket) -> dict[str, float]:
             writer = MemberWriter(sink)
             for domain, group in groups:
                 writer.add(domain, group)
-            writer.end_run()
+            writer.end_domain()
 
     staged = _staged(bucket, frame)
     taken = iter(range(TURNS))
@@ -118,7 +118,7 @@ def _blocks(lines: Iterable[bytes]) -> list[bytes]:
 
 
 def _staged(bucket: Bucket, frame: pl.DataFrame) -> ObjectStore:
-    """Return a store with the bucket in stage 1."""
+    """Return a store with the staged bucket."""
     store = open_store(str(bucket.folder / "staged"))
     rows = (pl.read_parquet(path) for path in bucket.rows)
     stage_batch(rows, store=store, batch="2025-11-01", inputs="x", options=OPTIONS)
@@ -126,7 +126,7 @@ def _staged(bucket: Bucket, frame: pl.DataFrame) -> ObjectStore:
 
 
 def _copied(store: ObjectStore, folder: Path) -> ObjectStore:
-    """Return a store with the same stage 1, by links: nothing is copied."""
+    """Return a store with hard links to the same staged files."""
     assert store.local_folder is not None
     for info in store.list():
         target = folder / info.path
@@ -136,7 +136,7 @@ def _copied(store: ObjectStore, folder: Path) -> ObjectStore:
 
 
 def measure_size(bucket: Bucket, pages: list[Page]) -> dict[str, float]:
-    """Compare the size of runs with one gzip member per record, for briefs and full pages."""
+    """Compare the size of members of a domain with one member per record, short and full pages."""
     full = pl.concat(
         [encode_lines(part, 1) for part in iter_full_pages(pages, 1_500, domains=150, seed=2)]
     )
@@ -152,7 +152,7 @@ def _size_ratio(frame: pl.DataFrame) -> float:
     writer = MemberWriter(sink)
     for domain, group in _grouped(frame["domain"].to_list(), lines):
         writer.add(domain, group)
-    writer.end_run()
+    writer.end_domain()
     single = sum(len(isal_zlib.compress(line + b"\n", LEVEL, GZIP)) for line in lines)
     return writer.size_bytes / single
 
@@ -190,4 +190,4 @@ def _recompress(store: ObjectStore, folder: Path) -> None:
         writer = MemberWriter(sink)
         for domain in sorted(groups):
             writer.add(domain, groups[domain])
-        writer.end_run()
+        writer.end_domain()

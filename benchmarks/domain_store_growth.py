@@ -1,4 +1,4 @@
-"""Adding a day to a small and to a large store, compaction included."""
+"""Measure adding a day to a small and to a large store, compaction included."""
 
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -8,14 +8,14 @@ from typing import BinaryIO
 import polars as pl
 
 from benchmarks.domain_store_bucket import NOW, cpu_seconds
-from benchmarks.domain_store_pages import Page, iter_briefs
+from benchmarks.domain_store_pages import Page, iter_short_pages
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import build_buckets
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.domain_store.staging.stage import stage_batch
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore, open_store
 
-# A bucket and day of CC-NEWS: some 4 MB compressed.
+# One bucket of one day of CC-NEWS: about 4 MB compressed.
 DAY_RECORDS, DAY_DOMAINS = 1_400, 60
 DAYS = 416
 # Two rounds of small merges around the 10th day; around the 400th one large merge as well.
@@ -31,28 +31,28 @@ class CountingStore(ObjectStore):
         self.written_bytes = 0
 
     def put(self, path: str, body: bytes | Path | BinaryIO) -> ObjectInfo:
-        """Write, and count."""
+        """Write and count the bytes."""
         info = super().put(path, body)
         self.written_bytes += info.size_bytes
         return info
 
     def put_if_absent(self, path: str, body: bytes) -> bool:
-        """Write, and count."""
+        """Write and count the bytes."""
         self.written_bytes += len(body)
         return super().put_if_absent(path, body)
 
     def compare_and_set(self, path: str, body: bytes, *, etag: str | None) -> str:
-        """Write, and count."""
+        """Write and count the bytes."""
         self.written_bytes += len(body)
         return super().compare_and_set(path, body, etag=etag)
 
 
 def measure(pages: list[Page], folder: Path) -> dict[str, float]:
-    """Return how the time of adding a day grows, what is rewritten, and how scattered it gets."""
+    """Return how the time to add a day grows, how much is rewritten, and the most fragments."""
     store = open_store(str(folder / "growth"))
     counting = CountingStore(store)
     frames = [
-        pl.concat(iter_briefs(pages, DAY_RECORDS, domains=DAY_DOMAINS, seed=seed))
+        pl.concat(iter_short_pages(pages, DAY_RECORDS, domains=DAY_DOMAINS, seed=seed))
         for seed in range(8)
     ]
     times: list[float] = []

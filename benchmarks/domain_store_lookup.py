@@ -1,4 +1,4 @@
-"""How fast a domain is found: against Polars over Parquet, and against scanning the index."""
+"""Measure lookups against Polars over Parquet and against scanning the index."""
 
 import json
 import random
@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from benchmarks.domain_store_bucket import NOW, OPTIONS, Bucket, best_of
-from news_platform.domain_store.building.index import build_index, byte_ranges, sums
+from news_platform.domain_store.building.index import build_index, byte_ranges, index_totals
 from news_platform.domain_store.commit import Current, commit
 from news_platform.domain_store.layout import index_path
 from news_platform.domain_store.manifest import BatchEntry, DataFile, Index, Manifest, Segment
@@ -22,7 +22,7 @@ INDEX_DOMAINS = 50_000
 
 
 def measure(bucket: Bucket) -> dict[str, float]:
-    """Return all figures about lookups; the store is the one that stage 2 was measured on."""
+    """Return all measurements of lookups in the store of the write benchmark."""
     store = open_store(str(bucket.folder / "staged"))
     build_buckets([0], store=store, options=OPTIONS, now=NOW)
     reader = DomainStore(store)
@@ -32,7 +32,7 @@ def measure(bucket: Bucket) -> dict[str, float]:
         pl.scan_parquet(parquet),
         pl.scan_parquet(parquet, parallel="row_groups"),
     )
-    # Without statistics and without filtering first: every page is decoded.
+    # Without statistics and without early filters, so that every page is decoded.
     unpruned = pl.scan_parquet(parquet, use_statistics=False, parallel="columns")
     rows, ours, pruned, groups, scan = _best_each(
         (names, lambda name: list(reader.records(name))),
@@ -55,7 +55,7 @@ def measure(bucket: Bucket) -> dict[str, float]:
 
 
 def _best_each(*actions: tuple[list[str], Callable[[str], object]]) -> list[float]:
-    """Return the best processor time of one lookup of each kind, taken turn by turn."""
+    """Return the best processor time of one lookup of each kind, measured in turns."""
 
     def all_names(names: list[str], look_up: Callable[[str], object]) -> None:
         for name in names:
@@ -119,6 +119,6 @@ def _write_index(folder: Path, names: list[str]) -> bytes:
     path = index_path(0, "0123456789ab")
     store.put(path, index.body)
     store.put("domain_store/store.json", b'{"format": 1, "buckets": 1}')
-    described = Index(path, len(index.body), "", sparse=index.sparse, **sums(index.ranges))
+    described = Index(path, len(index.body), "", sparse=index.sparse, **index_totals(index.ranges))
     commit(store, Current(None, None), lambda number: Manifest(0, 1, number, described))
     return index.body

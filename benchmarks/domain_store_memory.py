@@ -1,4 +1,4 @@
-"""Both stages within a memory budget of an eighth of the bucket, each in a process of its own."""
+"""Run staging and building with a memory budget of an eighth of the bucket, in own processes."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ NO_BUDGET = 64 << 30
 
 
 def measure(bucket: "Bucket") -> dict[str, float]:
-    """Return peak memory over the budget, and speed within it against speed without one."""
+    """Return peak memory relative to the budget, and speed relative to an unlimited run."""
     budget = bucket.raw_bytes // 8
     folder = bucket.folder / "memory"
     bounded = {stage: _run(bucket, folder / "bounded", stage, budget) for stage in ("1", "2")}
@@ -39,7 +39,7 @@ def _run(bucket: "Bucket", root: Path, stage: str, budget: int) -> dict[str, flo
 
 
 def _stage(stage: str, root: str, rows: str, budget: int) -> dict[str, float]:
-    # Imported here: the parent needs none of it, the child measures its own memory.
+    # Imported here, because the child measures its own memory and the parent needs none of it.
     from news_platform.domain_store.options import BuildOptions
     from news_platform.domain_store.pipeline import build_buckets
     from news_platform.domain_store.staging.inputs import matching_input
@@ -60,7 +60,7 @@ def _stage(stage: str, root: str, rows: str, budget: int) -> dict[str, float]:
 
 
 def _peak_bytes() -> float:
-    # Not getrusage: its peak begins with that of the parent.
+    # Not getrusage, whose peak includes that of the parent.
     status = Path("/proc/self/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
     return float(line.split()[1]) * 1024

@@ -1,8 +1,8 @@
 """One bucket of at least 2 GB made from real news pages, for the benchmarks of the domain store.
 
-A *brief* is what most of a news archive looks like to a compressor: the head and navigation of a
-site (12,000 characters of a real page, the same for all pages of the site) around an article (the
-text of another real page). A *full page* is a real page as captured, 175 KB on average.
+A *short page* is what most of a news archive looks like to a compressor: the head and navigation
+of a site (12,000 characters of a real page, the same for all pages of the site) around an article
+(the text of another real page). A *full page* is a real page as captured, 175 KB on average.
 """
 
 import random
@@ -40,19 +40,19 @@ def read_pages(bench_data: Path) -> list[Page]:
     return [Page(body, extract_plain_text(body, main_content=True)) for body in html]
 
 
-def iter_briefs(
+def iter_short_pages(
     pages: list[Page], count: int, *, domains: int, seed: int
 ) -> Iterator[pl.DataFrame]:
-    """Yield frames of briefs in the order of a crawl: domains mixed, large ones more often."""
+    """Yield frames of short pages in the order of a crawl: domains mixed, large ones more often."""
     rng = random.Random(seed)
     texts = [page.text for page in pages if len(page.text) > ARTICLE_CHARACTERS]
     for start in range(0, count, FRAME_ROWS):
         yield _frame(
-            [_brief(pages, texts, domains, rng) for _ in range(min(FRAME_ROWS, count - start))]
+            [_short_page(pages, texts, domains, rng) for _ in range(min(FRAME_ROWS, count - start))]
         )
 
 
-def _brief(
+def _short_page(
     pages: list[Page], texts: list[str], domains: int, rng: random.Random
 ) -> tuple[str, str, str]:
     site = int(domains * rng.random() ** 1.5)
@@ -66,7 +66,7 @@ def _brief(
 def iter_full_pages(
     pages: list[Page], count: int, *, domains: int, seed: int
 ) -> Iterator[pl.DataFrame]:
-    """Yield frames of whole pages; a domain has pages of one site only as far as there are any."""
+    """Yield frames of full pages; each domain has pages of one site while there are enough."""
     rng = random.Random(seed)
     for start in range(0, count, 50):
         chosen = [rng.choice(pages) for _ in range(min(50, count - start))]

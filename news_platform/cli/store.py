@@ -1,4 +1,4 @@
-"""`news-platform store`: build the domain store, read it, look after it."""
+"""`news-platform store`: build, read and maintain the domain store."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -38,12 +38,12 @@ from news_platform.web.urls import registrable_domain
 
 @click.group()
 def store() -> None:
-    """Every record of a domain in one range read."""
+    """Build and read the domain store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What every command needs: the root, how to build, and what time it is."""
+    """What every command needs: the root, the build options, the time and the resources."""
 
     store: ObjectStore
     options: BuildOptions
@@ -59,7 +59,7 @@ def _open(root: str) -> Opened:
 
 
 def _open_built(root: str) -> Opened:
-    """Open a store that must be there: looking after none would begin one."""
+    """Open an existing store; raise NotFound instead of creating one."""
     opened = _open(root)
     read_bucket_count(opened.store)
     return opened
@@ -69,7 +69,7 @@ def _numbers(only: int | None, buckets: int) -> Sequence[int]:
     if only is None:
         return range(buckets)
     if not 0 <= only < buckets:
-        raise click.BadParameter(f"{only} is none of the buckets 0 to {buckets - 1}.")
+        raise click.BadParameter(f"invalid bucket {only}: expected 0 to {buckets - 1}.")
     return [only]
 
 
@@ -81,12 +81,12 @@ def _open_reader(root: str) -> tuple[ObjectStore, DomainStore]:
 @store.command()
 @root_option
 @json_option
-@click.option("--batch", help="Name of a batch that is no day, such as CC-MAIN-2013-20.")
-@click.option("--rows", help="Pattern of Parquet files with raw_news' columns, for --batch.")
+@click.option("--batch", help="Name of a crawl, such as CC-MAIN-2013-20.")
+@click.option("--rows", help="Pattern of Parquet files with the columns of raw_news, for --batch.")
 def build(root: str, as_json: bool, batch: str | None, rows: str | None) -> None:
-    """Run both stages and the catalog over all collected days, or over one named batch too."""
+    """Stage and build all collected days or a named crawl."""
     if (batch is None) != (rows is None):
-        raise click.UsageError("--batch and --rows belong together")
+        raise click.UsageError("--batch and --rows must be used together")
     name = None if batch is None else validated_crawl_name(batch)
     opened = _open(root)
     with Progress(console=Console(stderr=True), transient=True) as progress:
@@ -133,10 +133,12 @@ def _build_ranges(opened: Opened, progress: Progress) -> int:
 @root_option
 @json_option
 @click.argument("domain")
-@click.option("--limit", type=click.IntRange(min=0), help="At most so many records.")
-@click.option("--since", type=click.DateTime(["%Y-%m-%d"]), help="Captured on that day or later.")
+@click.option("--limit", type=click.IntRange(min=0), help="Maximum number of records.")
+@click.option(
+    "--since", type=click.DateTime(["%Y-%m-%d"]), help="Only records captured on this day or later."
+)
 def get(root: str, as_json: bool, domain: str, limit: int | None, since: datetime | None) -> None:
-    """Print every record of DOMAIN (natural order: bbc.co.uk), one JSON line each."""
+    """Print the records of DOMAIN (bbc.co.uk) as JSON lines."""
     _, reader = _open_reader(root)
     lines = reader.lines(domain, limit=limit, since=since.date() if since else None)
     count = reader.count(domain)
@@ -150,14 +152,14 @@ def get(root: str, as_json: bool, domain: str, limit: int | None, since: datetim
 
 
 def _unknown(reader: DomainStore, domain: str) -> str:
-    """Say that a domain is unknown, and which one would not be."""
+    """Return the message for an unknown domain, with its registrable domain if that is known."""
     owner = registrable_domain(domain)
-    hint = f"; it has some of {owner!r}" if owner != domain and reader.count(owner) else ""
+    hint = f", but it has records of {owner!r}" if owner != domain and reader.count(owner) else ""
     return f"the store has no records of {domain!r}{hint}"
 
 
 def _print_document(domain: str, count: int, lines: Iterator[bytes]) -> None:
-    """Print one JSON document, record by record: a domain may have a million."""
+    """Print one JSON document, record by record, because a domain may have a million."""
     head = json.dumps({"domain": domain, "count": count}, ensure_ascii=False)
     click.echo(f'{head.removesuffix("}")}, "records": [', nl=False)
     for number, line in enumerate(lines):
@@ -169,14 +171,14 @@ def _print_document(domain: str, count: int, lines: Iterator[bytes]) -> None:
 @root_option
 @json_option
 def stats(root: str, as_json: bool) -> None:
-    """Say what the store holds."""
+    """Print domains, records and sizes of the store."""
     _, reader = _open_reader(root)
-    figures = read_stats(reader, range(reader.buckets))
-    document = {"buckets": reader.buckets, **asdict(figures)}
+    found = read_stats(reader, range(reader.buckets))
+    document = {"buckets": reader.buckets, **asdict(found)}
     lines = [
-        f"{figures.records} records of {figures.domains} domains in {reader.buckets} buckets",
-        f"{figures.bytes} bytes, {figures.fragments_per_domain:.1f} fragments a domain",
-        *(f"{records:>10}  {domain}" for domain, records, _ in figures.top),
+        f"{found.records} records of {found.domains} domains in {reader.buckets} buckets",
+        f"{found.bytes} bytes, {found.fragments_per_domain:.1f} fragments per domain",
+        *(f"{records:>10}  {domain}" for domain, records, _ in found.top),
     ]
     emit(document, as_json=as_json, text="\n".join(lines))
 
@@ -184,34 +186,34 @@ def stats(root: str, as_json: bool) -> None:
 @store.command()
 @root_option
 @json_option
-@click.option("--bucket", "only", type=int, help="This bucket only.")
+@click.option("--bucket", "only", type=int, help="Only this bucket.")
 def verify(root: str, as_json: bool, only: int | None) -> None:
-    """Read every byte and prove that index and data agree."""
+    """Read every byte and compare index and data."""
     opened, reader = _open_reader(root)
     numbers = _numbers(only, reader.buckets)
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        tracked = progress.track(numbers, description="walking buckets")
+        tracked = progress.track(numbers, description="verifying buckets")
         reports = [verify_bucket(opened, bucket) for bucket in tracked]
     problems = [problem for report in reports for problem in report.problems]
     records = sum(report.records for report in reports)
     document = {"buckets": len(reports), "records": records, "problems": problems}
-    text = "\n".join([*problems, f"{records} records in {len(reports)} buckets walked"])
+    text = "\n".join([*problems, f"verified {records} records in {len(reports)} buckets"])
     emit(document, as_json=as_json, text=text)
     if problems:
-        raise NewsPlatformError(f"{len(problems)} problems found; the first: {problems[0]}")
+        raise NewsPlatformError(f"found {len(problems)} problems, first: {problems[0]}")
 
 
 @store.command()
 @root_option
 @json_option
-@click.option("--bucket", "only", type=int, help="This bucket only.")
+@click.option("--bucket", "only", type=int, help="Only this bucket.")
 def repair(root: str, as_json: bool, only: int | None) -> None:
-    """Build again, from stage 1, what has lost a file."""
+    """Rebuild missing files from the staged batches."""
     opened = _open_built(root)
     numbers = _numbers(only, opened.options.buckets)
     report = repair_buckets(numbers, store=opened.store, options=opened.options, now=opened.now)
     batches, written = report.total("batches_added"), report.total("bytes_written")
-    text = f"took up {batches} batches again, wrote {written} bytes" if batches else "nothing lost"
+    text = f"rebuilt {batches} batches, wrote {written} bytes" if batches else "no file is missing"
     emit({"batches": batches, "bytes_written": written}, as_json=as_json, text=text)
 
 
@@ -219,7 +221,7 @@ def repair(root: str, as_json: bool, only: int | None) -> None:
 @root_option
 @json_option
 def compact(root: str, as_json: bool) -> None:
-    """Merge each bucket into one segment and delete what nobody needs any more."""
+    """Merge each bucket into one segment and delete old files."""
     opened = _open_built(root)
     written = files = 0
     with Progress(console=Console(stderr=True), transient=True) as progress:
@@ -228,7 +230,7 @@ def compact(root: str, as_json: bool) -> None:
                 [bucket], store=opened.store, options=opened.options, now=opened.now
             )
             written += report.total("bytes_written")
-            swept = gc_bucket(opened.store, bucket, options=opened.options, now=opened.now)
-            files += swept.files
-    text = f"wrote {written} bytes, deleted {files} files that nobody needs"
+            deleted = gc_bucket(opened.store, bucket, options=opened.options, now=opened.now)
+            files += deleted.files
+    text = f"wrote {written} bytes, deleted {files} unneeded files"
     emit({"bytes_written": written, "files_deleted": files}, as_json=as_json, text=text)

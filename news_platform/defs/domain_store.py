@@ -1,4 +1,4 @@
-"""The assets of the domain store: buckets a day, the store by ranges of buckets, the catalog."""
+"""The assets of the domain store: staged days, the store by bucket range, and the catalog."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -33,16 +33,16 @@ from news_platform.domain_store.staging.stage import (
     wanted_ranges,
 )
 from news_platform.resources import Clock, DataRoot, build_options
-from news_platform.storage.commit.markers import read_markers, read_report
+from news_platform.storage.commit.markers import read_inputs, read_markers, read_report
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
 
 GROUP = "domain_store"
 OWNERS = ["team:domain_store"]
-# Batches in the picture of the store's growth.
+# Batches in the plot of the store's growth.
 _SHOWN_BATCHES = 30
 _SHOWN_BUCKETS = 10
-# How many ranges there are is written in the store, so their keys come with the first build.
+# The number of ranges depends on the store's number of buckets, so the first build adds the keys.
 RANGES = dg.DynamicPartitionsDefinition(name="domain_store_ranges")
 
 
@@ -62,9 +62,9 @@ def _options(data_root: DataRoot) -> BuildOptions:
 def domain_buckets(
     context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
 ) -> None:
-    """The pages of a day, cut into hash buckets and sorted by domain.
+    """The pages of a day, staged by hash bucket and sorted by domain.
 
-    A bucket is xxh64 of the domain modulo the number of buckets. Building a day again replaces it;
+    The bucket is xxh64 of the domain modulo the number of buckets. Staging a day again replaces it;
     a day whose pages are gone is removed.
     """
     store, options = data_root.store, _options(data_root)
@@ -91,20 +91,21 @@ def _stage_metadata(report: StageReport) -> Mapping[str, object]:
 
 
 def _largest(report: StageReport) -> Sequence[Sequence[object]]:
-    """Return the fullest buckets with what they hold, fullest first."""
+    """Return the largest buckets with their files, records and bytes, largest first."""
     rows = [(bucket, *cell) for bucket, cell in report.cells.items()]
     return sorted(rows, key=lambda row: (-row[-1], row[0]))[:_SHOWN_BUCKETS]
 
 
 CHECKS = {
-    "counts_equal_stage_1": "Each bucket holds as many records of the newest batches as staged. "
-    "If red: materialise the range again, which also takes up anew what it has lost; if it stays "
-    "red, `store verify` names the file.",
-    "index_readable": "Every fragment of a sample of domains is there and holds that domain. "
-    "If red: data files were changed or lost outside the platform; `store verify` lists them. "
-    "Delete the changed ones and run `store repair`, which builds them again from stage 1.",
-    "no_orphans": "No file outlives its grace period without belonging to a generation. "
-    "If red: a builder was killed while sweeping; no reader is hurt. `store compact` removes them.",
+    "counts_equal_stage_1": "Each bucket has as many records of the newest batches as were staged. "
+    "If red: materialize the range again, which also rebuilds missing files; if it stays red, "
+    "`store verify` names the file.",
+    "index_readable": "Every fragment of a sample of domains exists and holds that domain. "
+    "If red: data files were changed or deleted outside the platform; `store verify` lists them. "
+    "Delete the changed ones and run `store repair`, which rebuilds them from the staged batches.",
+    "no_orphans": "No file is older than the grace period without belonging to a generation. "
+    "If red: a builder was killed and left files. Readers are not affected; `store compact` "
+    "deletes the files.",
 }
 
 
@@ -126,19 +127,20 @@ def domain_store(
     data_root: dg.ResourceParam[DataRoot],
     clock: dg.ResourceParam[Clock],
 ) -> dg.MaterializeResult:  # type: ignore[type-arg] # with checks Dagster knows only the bare name
-    """Every record of a domain in one range read, for sixteen buckets.
+    """All records by domain, for sixteen buckets; one range read returns a domain.
 
-    Data files hold the records sorted by domain; `metadata/BUCKET.jsonl` says where each one lies.
-    New batches are merged in, changed ones replaced; a reader sees the store before or after.
+    Data files hold the records sorted by domain; `metadata/BUCKET.jsonl` has the byte range of each
+    domain. New batches are merged in and changed ones replaced. Readers see either the old or the
+    new generation of a bucket.
     """
     store, options, now = data_root.store, _options(data_root), clock.now()
     numbers: list[int] = []
     for key in context.partition_keys:
         report = build_range(key, store=store, options=options, now=now)
         buckets = range_buckets(key, options.buckets)
-        figures = read_stats(DomainStore(store), buckets)
+        stats = read_stats(DomainStore(store), buckets)
         metadata = {
-            **_range_metadata(report, figures),
+            **_range_metadata(report, stats),
             **column_lineage("domain_store"),
             "dagster/uri": store.uri(DOMAIN_STORE.name),
         }
@@ -159,17 +161,17 @@ def _checks(
     ]
 
 
-def _range_metadata(report: BuildReport, figures: StoreStats) -> Mapping[str, object]:
+def _range_metadata(report: BuildReport, stats: StoreStats) -> Mapping[str, object]:
     return {
-        "dagster/partition_row_count": figures.records,
-        "domains": figures.domains,
-        "bytes": figures.bytes,
-        "fragments_per_domain": figures.fragments_per_domain,
+        "dagster/partition_row_count": stats.records,
+        "domains": stats.domains,
+        "bytes": stats.bytes,
+        "fragments_per_domain": stats.fragments_per_domain,
         "bytes_written": report.total("bytes_written"),
         "batches_added": report.total("batches_added"),
         "batches_removed": report.total("batches_removed"),
-        "top_domains": markdown_table(["domain", "records", "bytes"], figures.top),
-        "records_per_domain": markdown_table(["records", "domains"], figures.histogram),
+        "top_domains": markdown_table(["domain", "records", "bytes"], stats.top),
+        "records_per_domain": markdown_table(["records", "domains"], stats.histogram),
     }
 
 
@@ -191,7 +193,7 @@ def _check(name: str, problems: Iterable[str]) -> dg.AssetCheckResult:
     metadata=table_metadata(DOMAIN_CATALOG),
 )
 def domain_catalog(data_root: dg.ResourceParam[DataRoot]) -> dg.MaterializeResult[None]:
-    """Every domain the crawl has seen: how many records, in which languages, first and last day."""
+    """Every domain of the crawl: number of records, languages, first and last day."""
     store = data_root.store
     report = write_catalog(store, inputs=catalog_inputs(store) or "")
     return dg.MaterializeResult(
@@ -216,14 +218,14 @@ def _growth(store: ObjectStore) -> dg.MarkdownMetadataValue:
 
 
 def wanted_catalog(store: ObjectStore) -> Mapping[str, str]:
-    """Return what the catalog must stand on; nothing while the ranges are at different batches."""
+    """Return the fingerprint to build the catalog from; none while the ranges differ."""
     inputs = catalog_inputs(store)
     return {} if inputs is None else {WHOLE: inputs}
 
 
 def built_catalog(store: ObjectStore) -> Mapping[str, str]:
-    """Return what the catalog stands on."""
-    return {key: marker.inputs for key, marker in read_markers(store, DOMAIN_CATALOG.name).items()}
+    """Return the fingerprint that the catalog was built from."""
+    return read_inputs(store, DOMAIN_CATALOG.name)
 
 
 BUCKETS_STALENESS = Staleness.by_fingerprint("domain_buckets", wanted_days, staged_days)

@@ -1,1 +1,1 @@
-"""Rows in; buckets, store and index out; all records of a domain in one range read."""
+"""Stage crawl rows by hash bucket and merge them into a store that reads one domain at a time."""

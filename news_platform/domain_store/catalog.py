@@ -1,4 +1,4 @@
-"""Writes the catalog: one row for each domain of the store."""
+"""Write the catalog, one row per domain of the store, and sum up buckets for people."""
 
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,14 +12,18 @@ from news_platform.datasets.domain_store import ROOT as DATASET
 from news_platform.domain_store.commit import read_bucket_count
 from news_platform.domain_store.layout import STORE_FILE, range_keys
 from news_platform.domain_store.reading.lookup import DomainStore
-from news_platform.storage.commit.markers import read_markers, write_marker
+from news_platform.storage.commit.markers import read_inputs, write_marker
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table, write_table
+
+# Upper bounds, in records per domain, of the bins in which domains are counted.
+HISTOGRAM_BOUNDS = (1, 10, 100, 1_000, 10_000, 100_000)
+TOP = 10
 
 
 @dataclass(frozen=True, slots=True)
 class CatalogReport:
-    """What the catalog holds."""
+    """The totals of the catalog and its largest domains."""
 
     domains: int
     records: int
@@ -28,47 +32,41 @@ class CatalogReport:
 
 
 def write_catalog(store: ObjectStore, *, inputs: str, workers: int = 8) -> CatalogReport:
-    """Replace the catalog by what all buckets hold now; `inputs` is their fingerprint."""
+    """Write the catalog of all buckets and its marker; `inputs` is their fingerprint."""
     reader = DomainStore(store)
     with ThreadPoolExecutor(workers) as pool:
         parts = list(pool.map(reader.catalog, range(reader.buckets)))
     rows = pl.concat(parts).sort("domain")
     write_table(store, DOMAIN_CATALOG.path, rows, DOMAIN_CATALOG)
-    top = rows.top_k(10, by="records").sort("records", "domain", descending=[True, False])
+    top = rows.top_k(TOP, by="records").sort("records", "domain", descending=[True, False])
     report = CatalogReport(
         domains=rows.height,
         records=int(rows["records"].sum()),
         bytes=int(rows["bytes"].sum()),
         top=tuple(top.select("domain", "records").rows()),
     )
-    figures = {"domains": report.domains, "records": report.records, "bytes": report.bytes}
-    write_marker(store, DOMAIN_CATALOG.name, "all", inputs=inputs, report=figures)
+    totals = {"domains": report.domains, "records": report.records, "bytes": report.bytes}
+    write_marker(store, DOMAIN_CATALOG.name, "all", inputs=inputs, report=totals)
     return report
 
 
 def catalog_inputs(store: ObjectStore) -> str | None:
-    """Return what stands for the whole store, None while its ranges stand on different batches."""
+    """Return the fingerprint of the whole store; None while its ranges hold different batches."""
     if not store.exists(STORE_FILE):
         return None
-    markers = read_markers(store, DATASET)
-    found = [markers.get(key) for key in range_keys(read_bucket_count(store))]
-    inputs = {marker.inputs if marker else None for marker in found}
+    built = read_inputs(store, DATASET)
+    inputs = {built.get(key) for key in range_keys(read_bucket_count(store))}
     return inputs.pop() if len(inputs) == 1 else None
 
 
 def read_catalog(store: ObjectStore) -> pl.DataFrame:
-    """Return the catalog; raise NotFound before it was first written."""
+    """Return the catalog; raise NotFound when it was never written."""
     return read_table(store, DOMAIN_CATALOG.path, DOMAIN_CATALOG)
-
-
-# Upper ends of the classes by which domains are counted: records a domain.
-CLASSES = (1, 10, 100, 1_000, 10_000, 100_000)
-TOP = 10
 
 
 @dataclass(frozen=True, slots=True)
 class StoreStats:
-    """Sums, the largest domains, and how many domains have how many records."""
+    """Totals, the largest domains, and a histogram of domains by their number of records."""
 
     domains: int
     records: int
@@ -79,12 +77,12 @@ class StoreStats:
 
     @property
     def fragments_per_domain(self) -> float:
-        """Return how many range reads a lookup costs on average."""
+        """Return the average number of range reads per lookup."""
         return self.fragments / self.domains if self.domains else 0.0
 
 
 def read_stats(reader: DomainStore, buckets: Iterable[int]) -> StoreStats:
-    """Sum up what these buckets hold."""
+    """Return the stats of some buckets."""
     parts = [reader.catalog(bucket) for bucket in buckets]
     rows = pl.concat([pl.DataFrame(schema=DOMAIN_CATALOG.schema), *parts])
     largest = rows.sort("records", "domain", descending=[True, False]).head(TOP)
@@ -99,7 +97,7 @@ def read_stats(reader: DomainStore, buckets: Iterable[int]) -> StoreStats:
 
 
 def _histogram(records: pl.Series) -> tuple[tuple[str, int], ...]:
-    edges = (0, *CLASSES, None)
+    edges = (0, *HISTOGRAM_BOUNDS, None)
     return tuple((_label(low, high), _between(records, low, high)) for low, high in pairwise(edges))
 
 

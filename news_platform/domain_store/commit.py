@@ -1,8 +1,9 @@
-"""The one place where a bucket changes: a new manifest, then CURRENT by compare-and-set.
+"""Commit a new generation of a bucket, and delete the files that no generation needs.
 
-CURRENT is a copy of the newest manifest, so one read opens a bucket. File names are derived from
-the manifest they are added to; once anybody has committed on top of it, no name of that time can
-ever be committed again. That is what makes deletion safe: delete only after a commit of your own.
+A commit writes a new manifest, then replaces CURRENT by compare-and-set. CURRENT is a copy of the
+newest manifest, so one read opens a bucket. File names are derived from the manifest that the files
+are added to. After a commit on top of that manifest, none of these names can be committed any more:
+that is why files are deleted only after a commit.
 """
 
 import json
@@ -25,13 +26,13 @@ from news_platform.errors import ConfigError, Conflict, InputError, StorageError
 from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
 
-# Of the whole store; each manifest carries its own.
+# Of store.json; each manifest has a format number of its own.
 FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Current:
-    """The newest generation of a bucket as it was read; no manifest when there is none yet."""
+    """The newest generation of a bucket, as read; `manifest` is None before the first build."""
 
     manifest: Manifest | None
     etag: str | None
@@ -42,29 +43,29 @@ class Current:
         return self.manifest.generation if self.manifest else 0
 
     def file_name(self, *purpose: str) -> str:
-        """Return the 12 hex digits for files that are added to this generation and no other."""
-        # A number is used once and an index is named after its content and its own base.
+        """Return 12 hex digits for the names of files that are added to this generation only."""
+        # A generation number is used once, and the index is named after its content and its base.
         base = f"base {self.generation} {self.manifest.index.path if self.manifest else ''}"
         return fingerprint([base, *purpose])[:12]
 
 
 def claim_bucket_count(store: ObjectStore, buckets: int) -> int:
-    """Return the number of buckets of a store, new or old; raise ConfigError when it is another."""
+    """Create the store with this number of buckets; raise ConfigError when it has another."""
     body = json.dumps({"format": FORMAT, "buckets": validated_bucket_count(buckets)}).encode()
     if store.find(STORE_FILE) is None and store.put_if_absent(STORE_FILE, body):
         return buckets
     found = read_bucket_count(store)
     if found != buckets:
         raise ConfigError(
-            f"{store.uri(STORE_FILE)!r} has {found} buckets, not {buckets}: "
-            "a store keeps the number it was begun with",
+            f"{store.uri(STORE_FILE)!r} has {found} buckets, expected {buckets}: "
+            "a store keeps the number it was created with",
             thing=store.url,
         )
     return found
 
 
 def resolve_bucket_count(store: ObjectStore, buckets: int) -> int:
-    """Return the number of buckets of an existing store, else the one that a new one will get."""
+    """Return the number of buckets of the store, or `buckets` when there is no store yet."""
     return read_bucket_count(store) if store.exists(STORE_FILE) else validated_bucket_count(buckets)
 
 
@@ -76,20 +77,20 @@ def read_bucket_count(store: ObjectStore) -> int:
             raise InputError(f"format {document['format']!r}, expected {FORMAT}")
         return validated_bucket_count(int(document["buckets"]))
     except NotFound as error:
-        message = f"no domain store at {store.url!r}: `news-platform store build` begins one"
+        message = f"no domain store at {store.url!r}: run `news-platform store build` to create it"
         raise NotFound(message, thing=store.url) from error
     except (ValueError, KeyError, TypeError, InputError) as error:
         path = store.uri(STORE_FILE)
-        message = f"{path!r} does not describe a domain store: {error}"
+        message = f"cannot read the bucket count from {path!r}: {error}"
         raise StorageError(message, thing=path) from error
 
 
 def check_bucket_count(manifest: Manifest | None, buckets: int) -> Manifest | None:
-    """Return the manifest; raise StorageError when its bucket is one of another number."""
+    """Return the manifest; raise StorageError when it is for another number of buckets."""
     if manifest is not None and manifest.buckets != buckets:
         raise StorageError(
-            f"bucket {manifest.bucket} is one of {manifest.buckets}, but {STORE_FILE!r} says "
-            f"{buckets}: write the old number back",
+            f"bucket {manifest.bucket} was built for {manifest.buckets} buckets, but "
+            f"{STORE_FILE!r} has {buckets}: write {manifest.buckets} back",
             thing=STORE_FILE,
         )
     return manifest
@@ -106,10 +107,11 @@ def read_current(store: ObjectStore, bucket: int) -> Current:
 
 
 def commit(store: ObjectStore, base: Current, change: Callable[[int], Manifest]) -> Manifest:
-    """Make the next generation current; raise Conflict when somebody else was faster.
+    """Make the next generation current; raise Conflict when another writer committed first.
 
-    `change` gets the generation's number. Numbers of attempts that died are skipped.
+    `change` receives the generation's number and returns its manifest.
     """
+    # A writer that died before the second step left a manifest: its number is skipped.
     for generation in count(base.generation + 1):
         manifest = change(generation)
         body = manifest.to_json()
@@ -120,7 +122,10 @@ def commit(store: ObjectStore, base: Current, change: Callable[[int], Manifest])
 
 
 def refresh_view(store: ObjectStore, manifest: Manifest) -> None:
-    """Put the index where people look for it; the newest one wins over a slower writer's."""
+    """Copy the index to its fixed path.
+
+    Two writers may copy at the same time: repeat until the copy is that of the newest generation.
+    """
     while True:
         store.put(view_path(manifest.bucket), store.read(manifest.index.path))
         newest = read_current(store, manifest.bucket).manifest
@@ -130,7 +135,7 @@ def refresh_view(store: ObjectStore, manifest: Manifest) -> None:
 
 
 def retired_files(old: Manifest | None, needed: set[str], *, at: int) -> dict[str, int]:
-    """Return since when each file that `old` knew is no longer needed."""
+    """Return the files of `old` that are not `needed`, each with the time it was retired."""
     if old is None:
         return {}
     gone = {path: at for path in (old.paths | {manifest_path(old.bucket, old.generation)})}
@@ -138,7 +143,7 @@ def retired_files(old: Manifest | None, needed: set[str], *, at: int) -> dict[st
 
 
 def without_expired(manifest: Manifest, *, before: int) -> tuple[Manifest, list[str]]:
-    """Return the manifest without the files that were retired `before`, and those files."""
+    """Return the manifest without the files retired earlier than `before`, and those files."""
     expired = sorted(path for path, since in manifest.retired.items() if since < before)
     kept = {path: since for path, since in manifest.retired.items() if since >= before}
     return replace(manifest, retired=kept), expired
@@ -156,9 +161,9 @@ class GcReport:
 def find_orphans(
     store: ObjectStore, current: Current, *, bucket: int, before: datetime
 ) -> list[ObjectInfo]:
-    """Return files that neither this generation nor its grace period knows, last written `before`.
+    """Return files written earlier than `before` that the manifest neither needs nor has retired.
 
-    They are what writers left that died, or lost a race, before they could commit.
+    Writers that died or lost a race before their commit leave such files.
     """
     known = {current_path(bucket)}
     if current.manifest is not None:
@@ -170,10 +175,7 @@ def find_orphans(
 
 
 def gc_bucket(store: ObjectStore, bucket: int, *, options: BuildOptions, now: datetime) -> GcReport:
-    """Delete what has been unneeded for longer than the grace period.
-
-    Only after a commit of its own: then no slower writer can make these very files current.
-    """
+    """Delete the files that have not been needed for longer than the grace period."""
     current = read_current(store, bucket)
     before = now - options.grace
     orphans = find_orphans(store, current, bucket=bucket, before=before)
@@ -182,6 +184,7 @@ def gc_bucket(store: ObjectStore, bucket: int, *, options: BuildOptions, now: da
     kept, expired = without_expired(current.manifest, before=int(before.timestamp()))
     if not orphans and not expired:
         return GcReport(bucket, 0, 0)
+    # Commit first: after that, no slower writer can make these files current.
     try:
         _commit_again(store, current, kept, at=int(now.timestamp()))
     except Conflict:

@@ -1,7 +1,7 @@
-"""Pure: records of a domain to gzip members and back; any gzip reader understands the result.
+"""Pure: write the records of domains as gzip members and read them back.
 
-A member holds at most 1 MB of lines of one domain. Members are only ever concatenated, so the bytes
-of a domain can be copied from file to file without being decoded.
+A member holds at most 1 MB of lines of one domain. A file is a sequence of members, which any gzip
+reader understands, so the bytes of a domain can be copied from file to file without decoding.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,17 +13,18 @@ from isal.igzip_lib import IsalError
 
 from news_platform.errors import StorageError
 
-# A megabyte keeps the codec's tables warm, and what a reader of one record inflates small.
+# Large enough to compress well, small enough to inflate for a single record.
 MEMBER_BYTES = 1_000_000
-# Level 1 writes ten times faster than zlib for a size within a few percent.
+# isal at level 1 writes 627 MB/s where zlib writes 51, for a size within a few percent.
 LEVEL = 1
+# The window size with which zlib and isal write and expect a gzip header.
 GZIP = 31
 END_OF_LINE = ord("\n")
 
 
 @dataclass(frozen=True, slots=True)
 class DomainRange:
-    """Where all records of one domain lie in a file: a whole number of gzip members."""
+    """The byte range of all records of one domain in a file: a whole number of gzip members."""
 
     domain: str
     offset: int
@@ -32,29 +33,29 @@ class DomainRange:
 
 
 class MemberWriter:
-    """Writes lines that come sorted by domain; each change of domain begins a new member."""
+    """Writes lines that are sorted by domain; each domain starts a new member."""
 
     def __init__(self, sink: BinaryIO) -> None:
-        self.runs: list[DomainRange] = []
+        self.ranges: list[DomainRange] = []
         self.size_bytes = 0
         self.records = 0
         self._sink = sink
         self._domain: str | None = None
-        self._run_start = 0
-        self._run_records = 0
-        # One buffer for all members: a new one for each would cost a tenth of the codec's time.
+        self._domain_start = 0
+        self._domain_records = 0
+        # One buffer for all members: a new one each time would cost a tenth of the codec's time.
         self._buffer = bytearray(MEMBER_BYTES)
         self._view = memoryview(self._buffer)
         self._filled = 0
 
     def add(self, domain: str, lines: Iterable[bytes]) -> None:
-        """Append lines, each without its end, to the run of a domain."""
+        """Append lines, each without its line end, to a domain."""
         if domain != self._domain:
-            self.end_run()
+            self.end_domain()
             self._domain = domain
         buffer, view, filled = self._buffer, self._view, self._filled
         for line in lines:
-            self._run_records += 1
+            self._domain_records += 1
             end = filled + len(line)
             if end >= MEMBER_BYTES:
                 self._write_member(view[:filled])
@@ -67,18 +68,20 @@ class MemberWriter:
             filled = end + 1
         self._filled = filled
 
-    def end_run(self) -> None:
-        """Close the run of the present domain, if there is one."""
+    def end_domain(self) -> None:
+        """End the current domain, if there is one."""
         self._write_member(self._view[: self._filled])
         self._filled = 0
         if self._domain is not None:
-            length = self.size_bytes - self._run_start
-            self.runs.append(DomainRange(self._domain, self._run_start, length, self._run_records))
-            self.records += self._run_records
-        self._domain, self._run_start, self._run_records = None, self.size_bytes, 0
+            length = self.size_bytes - self._domain_start
+            self.ranges.append(
+                DomainRange(self._domain, self._domain_start, length, self._domain_records)
+            )
+            self.records += self._domain_records
+        self._domain, self._domain_start, self._domain_records = None, self.size_bytes, 0
 
     def _write_large(self, raw: bytes) -> None:
-        """Write a record that no member can hold as several."""
+        """Write a record that is larger than a member as several members."""
         for start in range(0, len(raw), MEMBER_BYTES):
             self._write_member(raw[start : start + MEMBER_BYTES])
 
@@ -88,7 +91,7 @@ class MemberWriter:
 
 
 def iter_inflated(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
-    """Yield the content of concatenated gzip members; raise StorageError when they are broken."""
+    """Yield the content of concatenated gzip members; raise StorageError on damaged ones."""
     member = isal_zlib.decompressobj(GZIP)
     is_between = True
     for piece in pieces:
@@ -104,11 +107,11 @@ def iter_inflated(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
             if member.eof:
                 rest, member, is_between = member.unused_data, isal_zlib.decompressobj(GZIP), True
     if not is_between:
-        raise StorageError("cannot inflate a gzip member: it ends early")
+        raise StorageError("cannot inflate a gzip member: it is truncated")
 
 
 def iter_lines(contents: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield lines without their ends, holding no more than one line and one piece."""
+    """Yield lines without their line ends, holding one line and one piece at most."""
     open_line: list[bytes] = []
     for content in contents:
         *lines, rest = content.split(b"\n")
@@ -119,4 +122,4 @@ def iter_lines(contents: Iterable[bytes]) -> Iterator[bytes]:
         if rest:
             open_line.append(rest)
     if open_line:
-        raise StorageError("the last record has no end of line")
+        raise StorageError("the last record has no line end: it is truncated")

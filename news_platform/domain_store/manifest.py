@@ -1,4 +1,4 @@
-"""Pure: what one generation of a bucket consists of, to and from JSON."""
+"""Pure: the files and batches of one generation of a bucket, to and from JSON."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class BatchEntry:
-    """One version of a batch: the name of its inputs, and the Unix second it was taken up."""
+    """One version of a batch: the fingerprint of its inputs and the Unix second it was added."""
 
     inputs: str
     taken_at: int
@@ -29,18 +29,19 @@ class BatchEntry:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Immutable files that hold some batches; those in `dropped` count no more."""
+    """Immutable files that hold some batches; those in `dropped` were replaced or removed."""
 
     name: str
     bucket: int
     files: tuple[DataFile, ...]
     batches: Mapping[str, BatchEntry]
     dropped: tuple[str, ...] = ()
+    # Lookups with `since` skip a segment by it. None in manifests that have no dated records.
     last_day: date | None = None
 
     @property
     def live(self) -> Mapping[str, BatchEntry]:
-        """Return the batches that still count."""
+        """Return the batches that were not dropped."""
         return {name: batch for name, batch in self.batches.items() if name not in self.dropped}
 
     @property
@@ -74,7 +75,8 @@ class Index:
 class Manifest:
     """One generation of a bucket.
 
-    `empty` names batches that have nothing here; `retired` says when each file stopped counting.
+    `empty` has the inputs of batches without records in this bucket. `retired` has the Unix second
+    since which each older file is no longer needed.
     """
 
     bucket: int
@@ -88,7 +90,7 @@ class Manifest:
 
     @property
     def batch_inputs(self) -> dict[str, str]:
-        """Return the inputs of every batch that this generation stands on."""
+        """Return the inputs of every batch in this generation."""
         live = {name: batch.inputs for part in self.segments for name, batch in part.live.items()}
         return {**self.empty, **live}
 
@@ -99,7 +101,7 @@ class Manifest:
         return needed | {self.index.path, self.index.ranges_path}
 
     def to_json(self) -> bytes:
-        """Write the manifest."""
+        """Return the manifest as JSON."""
         return _JSON.dump_json(self)
 
 
@@ -107,7 +109,7 @@ _JSON = TypeAdapter(Manifest)
 
 
 def parse_manifest(body: bytes, path: str) -> Manifest:
-    """Read a manifest; raise StorageError when it is none, or of another format."""
+    """Parse a manifest; raise StorageError when it is damaged or has another format."""
     try:
         return _JSON.validate_json(body)
     except ValidationError as error:
@@ -115,7 +117,7 @@ def parse_manifest(body: bytes, path: str) -> Manifest:
 
 
 def _cause(error: ValidationError) -> str:
-    """Return what is wrong in a few words; another format explains all the rest."""
+    """Return the first error in a few words; another format explains all the others."""
     found = error.errors(include_url=False, include_input=False, include_context=False)
     first = next((one for one in found if one["loc"] == ("format",)), found[0])
     place = ".".join(map(str, first["loc"]))

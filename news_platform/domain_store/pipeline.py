@@ -1,4 +1,9 @@
-"""Stage 2: brings buckets to the batches that stage 1 has ready; a reader sees before or after."""
+"""Merge the staged batches into their buckets: build, repair and compact the domain store.
+
+Staging (`staging/stage.py`) writes each batch, sorted by domain, to one folder per bucket. This
+module compares the staged batches with each bucket's manifest and builds the next generation.
+Readers see either the old or the new generation, never a mix.
+"""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -32,14 +37,14 @@ from news_platform.errors import Conflict, StorageError
 from news_platform.storage.commit.markers import write_marker
 from news_platform.storage.objects.store import NotFound, ObjectStore
 
-# Another writer, or stage 1 replacing a batch, can only win so often before something is wrong.
+# Other writers, or batches staged again, can interrupt a build this often before it is an error.
 ATTEMPTS = 20
 LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class BucketReport:
-    """What was done to one bucket and what it now holds."""
+    """What a build did to one bucket, and the bucket's manifest afterwards."""
 
     bucket: int
     batches_added: int
@@ -50,50 +55,48 @@ class BucketReport:
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """What was done, bucket by bucket, and the fingerprint of the batches it stands on."""
+    """The report of each bucket, and the fingerprint of all batches that were staged."""
 
     inputs: str
     buckets: tuple[BucketReport, ...]
 
     def total(self, name: str) -> int:
-        """Return the sum over all buckets of what was done."""
+        """Return the sum of a field of `BucketReport` over all buckets."""
         return sum(int(getattr(report, name)) for report in self.buckets)
 
 
 def build_buckets(
     buckets: Iterable[int], *, store: ObjectStore, options: BuildOptions, now: datetime
 ) -> BuildReport:
-    """Take up what stage 1 added, changed or removed since these buckets were last built."""
+    """Apply the batches that were staged, changed or removed since the last build."""
     return _each_bucket(_build, buckets, store=store, options=options, now=now)
 
 
 def build_range(
     key: str, *, store: ObjectStore, options: BuildOptions, now: datetime
 ) -> BuildReport:
-    """Build one range of buckets, and mark what it now stands on.
-
-    Where nothing is new, somebody asked for a range that was built before: lost files are replaced.
-    """
+    """Build one range of buckets and write its marker; repair the range when nothing changed."""
     numbers = range_buckets(key, options.buckets)
     report = build_buckets(numbers, store=store, options=options, now=now)
+    # Somebody asked for a range that is up to date, perhaps because a check found files missing.
     if not report.total("batches_added") + report.total("batches_removed"):
         report = repair_buckets(numbers, store=store, options=options, now=now)
-    figures = {name: report.total(name) for name in ("batches_added", "bytes_written")}
-    write_marker(store, DATASET, key, inputs=report.inputs, report=figures)
+    totals = {name: report.total(name) for name in ("batches_added", "bytes_written")}
+    write_marker(store, DATASET, key, inputs=report.inputs, report=totals)
     return report
 
 
 def repair_buckets(
     buckets: Iterable[int], *, store: ObjectStore, options: BuildOptions, now: datetime
 ) -> BuildReport:
-    """Take up again, from stage 1, the batches of segments that have lost a file."""
+    """Rebuild, from the staged files, the segments that have lost a file."""
     return _each_bucket(_repair, buckets, store=store, options=options, now=now)
 
 
 def compact_buckets(
     buckets: Iterable[int], *, store: ObjectStore, options: BuildOptions, now: datetime
 ) -> BuildReport:
-    """Merge all segments of each bucket into one; batches stay replaceable."""
+    """Merge all segments of each bucket into one; single batches can still be replaced."""
     return _each_bucket(_compact, buckets, store=store, options=options, now=now)
 
 
@@ -114,7 +117,7 @@ def _each_bucket(
         currents = list(pool.map(lambda bucket: read_current(store, bucket), numbers))
     for current in currents:
         check_bucket_count(current.manifest, claimed)
-    # Listed after the manifests were read: what a manifest knows and the list lacks was removed.
+    # List after reading the manifests: a batch in a manifest but not in the list was removed.
     staged = read_staged(store, claimed)
     with scratch_errors(options.scratch), open_uploads(store, options.uploads) as uploads:
         builder = Builder(store, uploads, claimed, options, now)
@@ -128,9 +131,9 @@ def _each_bucket(
 def _run_until_done(
     step: Step, builder: Builder, *, bucket: int, current: Current, staged: Staged
 ) -> BucketReport:
-    """Repeat a step until there is nothing left to do; begin anew when somebody was faster."""
+    """Repeat a step until nothing is left to do; start over when another writer committed first."""
     done = BucketReport(bucket, 0, 0, 0, None)
-    lost: StorageError | None = None
+    failure: StorageError | None = None
     for _ in range(ATTEMPTS):
         try:
             while (report := step(builder, bucket, current, staged)) is not None:
@@ -140,45 +143,47 @@ def _run_until_done(
                 refresh_view(builder.store, current.manifest)
             return _sum(done, BucketReport(bucket, 0, 0, 0, current.manifest))
         except (Conflict, NotFound) as error:
-            lost = error
-            LOG.info("bucket %d changed under its builder, beginning anew: %s", bucket, error)
+            failure = error
+            LOG.info("bucket %d changed during its build, starting over: %s", bucket, error)
             current = read_current(builder.store, bucket)
             staged = read_staged(builder.store, builder.buckets)
             if step is _build and isinstance(error, NotFound):
-                step = _repair  # stage 1 may have replaced a batch, or a file of ours is lost
-    raise Conflict(f"cannot build bucket {bucket}, tried {ATTEMPTS} times: {lost}") from lost
+                # Either a batch was staged again, or a file of the store itself is missing.
+                step = _repair
+    raise Conflict(f"cannot build bucket {bucket}, tried {ATTEMPTS} times: {failure}") from failure
 
 
 def _build(builder: Builder, bucket: int, current: Current, staged: Staged) -> BucketReport | None:
-    return _apply_changes(builder, bucket, current, staged, sound=current.manifest)
+    return _apply_changes(builder, bucket, current, staged, intact=current.manifest)
 
 
 def _repair(builder: Builder, bucket: int, current: Current, staged: Staged) -> BucketReport | None:
-    sound = without_damaged_segments(builder.store, current.manifest) if current.manifest else None
-    return _apply_changes(builder, bucket, current, staged, sound=sound)
+    intact = without_damaged_segments(builder.store, current.manifest) if current.manifest else None
+    return _apply_changes(builder, bucket, current, staged, intact=intact)
 
 
 def _apply_changes(
-    builder: Builder, bucket: int, current: Current, staged: Staged, *, sound: Manifest | None
+    builder: Builder, bucket: int, current: Current, staged: Staged, *, intact: Manifest | None
 ) -> BucketReport | None:
-    """Go one step from what is sound of the present generation to what stage 1 has ready."""
-    change = plan_batch_change(sound, staged.versions, limit=builder.options.batches_per_merge)
+    """Build the next generation towards the staged batches; return None when there is no change.
+
+    `intact` is the current manifest without damaged segments.
+    """
+    change = plan_batch_change(intact, staged.inputs, limit=builder.options.batches_per_merge)
     if not change:
         return None
-    fresh = tuple(
+    new = tuple(
         NewBatch(batch, inputs, staged.name(batch), staged.files(batch, bucket))
         for batch, inputs in change.added.items()
     )
-    held = without_batches(sound, change.dropped)
-    merge = plan_merge(held, sum(f.files > 0 for f in fresh), fan=builder.options.fan)
-    old = sound.empty if sound else {}
-    empty = {batch: name for batch, name in old.items() if batch not in change.dropped}
-    empty |= {f.batch: f.inputs for f in fresh if not f.files}
-    manifest, written = builder.write_generation(
-        bucket, current, GenerationPlan(fresh, merge, empty)
-    )
+    held = without_batches(intact, change.dropped)
+    merge = plan_merge(held, sum(batch.files > 0 for batch in new), fan=builder.options.fan)
+    old = intact.empty if intact else {}
+    empty = {name: inputs for name, inputs in old.items() if name not in change.dropped}
+    empty |= {batch.batch: batch.inputs for batch in new if not batch.files}
+    manifest, written = builder.write_generation(bucket, current, GenerationPlan(new, merge, empty))
     LOG.info("bucket %d: generation %d, %d bytes", bucket, manifest.generation, written)
-    return BucketReport(bucket, len(fresh), len(change.dropped), written, manifest)
+    return BucketReport(bucket, len(new), len(change.dropped), written, manifest)
 
 
 def _compact(

@@ -123,7 +123,7 @@ def test_verify_is_silent_about_a_sound_store_and_names_a_broken_file(built: Obj
 
 
 def test_repair_builds_a_lost_file_again_and_nothing_else(built: ObjectStore) -> None:
-    assert _call(built, "repair").stdout == "nothing lost\n"
+    assert _call(built, "repair").stdout == "no file is missing\n"
     entry = DomainStore(built).entry("a.org")
     assert entry is not None
     built.delete([entry.fragments[0].path])
@@ -157,7 +157,7 @@ def test_rows_that_claim_to_be_a_day_are_refused_before_anything_is_written(
 ) -> None:
     news_rows(["net.z"]).write_parquet(tmp_path / "rows.parquet")
     words = ["--batch", "2025-11-01", "--rows", str(tmp_path / "rows.parquet")]
-    assert "names a day" in str(_call(built, "build", *words).exception)
+    assert "is a day of CC-NEWS" in str(_call(built, "build", *words).exception)
     assert DomainStore(built).count("z.net") == 0
     assert _json(built, "build")["staged"] == []
 
@@ -181,7 +181,7 @@ def test_looking_after_no_store_begins_none(local_store: ObjectStore, command: s
 
 def test_who_asks_for_a_host_is_told_its_domain(built: ObjectStore) -> None:
     told = str(_call(built, "get", "www.bbc.co.uk").exception)
-    assert told == "the store has no records of 'www.bbc.co.uk'; it has some of 'bbc.co.uk'"
+    assert told == "the store has no records of 'www.bbc.co.uk', but it has records of 'bbc.co.uk'"
 
 
 @pytest.mark.parametrize("words", [["--batch", "x"], ["--rows", "*.parquet"]])

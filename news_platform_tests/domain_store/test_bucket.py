@@ -46,5 +46,5 @@ def test_a_reversed_host_is_turned_to_natural_order(host: str | None, domain: st
 
 @pytest.mark.parametrize("buckets", [0, -1, 10_001])
 def test_an_impossible_number_of_buckets_is_refused(buckets: int) -> None:
-    with pytest.raises(InputError, match=f"{buckets} buckets"):
+    with pytest.raises(InputError, match=f"invalid number of buckets {buckets}"):
         validated_bucket_count(buckets)

@@ -32,7 +32,7 @@ def test_a_store_keeps_the_number_of_buckets_it_was_begun_with(any_store: Object
     assert claim_bucket_count(any_store, 64) == 64
     assert claim_bucket_count(any_store, 64) == 64
     assert read_bucket_count(any_store) == 64
-    with pytest.raises(ConfigError, match="has 64 buckets, not 128"):
+    with pytest.raises(ConfigError, match="has 64 buckets, expected 128"):
         claim_bucket_count(any_store, 128)
 
 

@@ -21,7 +21,7 @@ def _written(*groups: tuple[str, list[bytes]]) -> tuple[bytes, MemberWriter]:
     writer = MemberWriter(sink)
     for domain, lines in groups:
         writer.add(domain, lines)
-    writer.end_run()
+    writer.end_domain()
     return sink.getvalue(), writer
 
 
@@ -46,16 +46,16 @@ def _one_member(body: bytes) -> tuple[bytes, int]:
 
 def test_each_run_is_found_by_its_offset_and_length() -> None:
     body, writer = _written(("a.org", [b"1", b"2"]), ("b.org", [b"3"]))
-    texts = [gzip.decompress(body[r.offset : r.offset + r.length]) for r in writer.runs]
+    texts = [gzip.decompress(body[r.offset : r.offset + r.length]) for r in writer.ranges]
     assert texts == [b"1\n2\n", b"3\n"]
-    assert [(r.domain, r.records) for r in writer.runs] == [("a.org", 2), ("b.org", 1)]
+    assert [(r.domain, r.records) for r in writer.ranges] == [("a.org", 2), ("b.org", 1)]
     assert writer.size_bytes == len(body)
     assert writer.records == 3
 
 
 def test_groups_of_one_domain_become_one_run() -> None:
     _, writer = _written(("a.org", [b"1"]), ("a.org", [b"2"]))
-    assert [(r.domain, r.records) for r in writer.runs] == [("a.org", 2)]
+    assert [(r.domain, r.records) for r in writer.ranges] == [("a.org", 2)]
 
 
 def test_a_member_holds_at_most_a_megabyte() -> None:
@@ -65,7 +65,7 @@ def test_a_member_holds_at_most_a_megabyte() -> None:
     assert max(map(len, members)) <= MEMBER_BYTES
     assert len(members) == 4
     assert all(member.endswith(b"\n") for member in members)
-    assert len(writer.runs) == 1
+    assert len(writer.ranges) == 1
 
 
 def test_a_record_larger_than_a_member_is_cut_and_comes_back_whole() -> None:
@@ -83,7 +83,7 @@ def test_a_line_that_fills_a_member_exactly_makes_no_empty_one() -> None:
 
 def test_nothing_written_is_nothing() -> None:
     body, writer = _written()
-    assert (body, writer.runs) == (b"", [])
+    assert (body, writer.ranges) == (b"", [])
 
 
 @settings(deadline=None)
@@ -111,10 +111,10 @@ def test_a_member_that_ends_early_is_an_error(kept: int) -> None:
 def test_a_flipped_bit_is_an_error() -> None:
     body = bytearray(_written(("a.org", [b"some text %d" % n for n in range(50)]))[0])
     body[len(body) // 2] ^= 0x10
-    with pytest.raises(StorageError, match=r"inflate|end of line"):
+    with pytest.raises(StorageError, match=r"inflate|no line end"):
         list(iter_lines(iter_inflated([bytes(body)])))
 
 
 def test_lines_without_an_end_are_an_error() -> None:
-    with pytest.raises(StorageError, match="no end of line"):
+    with pytest.raises(StorageError, match="no line end"):
         list(iter_lines([b"one\ntw", b"o"]))

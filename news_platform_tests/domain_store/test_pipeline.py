@@ -219,9 +219,9 @@ def test_a_reader_of_the_old_generation_reads_on(root: ObjectStore) -> None:
 def test_another_number_of_buckets_is_a_clear_error(root: ObjectStore) -> None:
     stage(root, DAYS)
     build(root)
-    with pytest.raises(ConfigError, match="has 4 buckets, not 8"):
+    with pytest.raises(ConfigError, match="has 4 buckets, expected 8"):
         build(root, options=replace(SMALL, buckets=8))
-    with pytest.raises(ConfigError, match="has 4 buckets, not 8"):
+    with pytest.raises(ConfigError, match="has 4 buckets, expected 8"):
         DomainStore(root, buckets=8).count("a.org")
     assert DomainStore(root, buckets=4).count("a.org") == 2
 

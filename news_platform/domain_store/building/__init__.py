@@ -1,1 +1,1 @@
-"""Stage 2: staged batches merged into the generations of their buckets."""
+"""Stage 2: merge staged batches into the data files and the index of each bucket."""

@@ -1,4 +1,4 @@
-"""Writes the next generation of one bucket: merge, index, manifest, commit, view."""
+"""Plan and write the next generation of one bucket: merge, index, manifest, commit."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,7 @@ from datetime import datetime
 import polars as pl
 
 from news_platform.datasets.domain_store import RANGES
-from news_platform.domain_store.building.index import build_index, sums
+from news_platform.domain_store.building.index import build_index, index_totals
 from news_platform.domain_store.building.merge import (
     MergeSource,
     iter_segment_sources,
@@ -28,7 +28,7 @@ from news_platform.storage.parquet import parquet_bytes
 
 @dataclass(frozen=True, slots=True)
 class BatchChange:
-    """Versions of batches to take up, and batches whose present version no longer counts."""
+    """Batches to add, each with the fingerprint of its inputs, and batches to drop."""
 
     added: Mapping[str, str]
     dropped: frozenset[str]
@@ -40,16 +40,19 @@ class BatchChange:
 def plan_batch_change(
     manifest: Manifest | None, wanted: Mapping[str, str], *, limit: int
 ) -> BatchChange:
-    """Return the next step from a manifest to the wanted versions: at most `limit` additions."""
-    taken = manifest.batch_inputs if manifest else {}
-    changed = sorted(batch for batch in wanted if taken.get(batch) != wanted[batch])
+    """Return the next step towards the wanted batches: at most `limit` additions.
+
+    A batch whose inputs changed is both dropped and added.
+    """
+    held = manifest.batch_inputs if manifest else {}
+    changed = sorted(batch for batch in wanted if held.get(batch) != wanted[batch])
     added = {batch: wanted[batch] for batch in changed[:limit]}
-    gone = taken.keys() - wanted.keys()
-    return BatchChange(added, frozenset(gone | (added.keys() & taken.keys())))
+    gone = held.keys() - wanted.keys()
+    return BatchChange(added, frozenset(gone | (added.keys() & held.keys())))
 
 
 def without_batches(manifest: Manifest | None, dropped: frozenset[str]) -> tuple[Segment, ...]:
-    """Return the segments that still hold something when these batches are dropped."""
+    """Drop batches from all segments; return the segments that still hold a batch."""
     segments = manifest.segments if manifest else ()
     reduced = (
         replace(part, dropped=tuple(sorted({*part.dropped, *(dropped & part.batches.keys())})))
@@ -60,7 +63,7 @@ def without_batches(manifest: Manifest | None, dropped: frozenset[str]) -> tuple
 
 @dataclass(frozen=True, slots=True)
 class NewBatch:
-    """A version of a batch that is to be taken up, and how many files it has in this bucket."""
+    """A staged batch to add: `name` is part of its file names, `files` those in this bucket."""
 
     batch: str
     inputs: str
@@ -70,16 +73,16 @@ class NewBatch:
 
 @dataclass(frozen=True, slots=True)
 class GenerationPlan:
-    """What the next generation of a bucket consists of."""
+    """The batches to add, the segments to merge, and the batches without records in the bucket."""
 
-    fresh: tuple[NewBatch, ...]
+    new: tuple[NewBatch, ...]
     merge: Merge
     empty: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Builder:
-    """What every step of a build needs."""
+    """Writes generations of buckets, with the resources that every step needs."""
 
     store: ObjectStore
     uploads: Uploads
@@ -90,29 +93,30 @@ class Builder:
     def write_generation(
         self, bucket: int, base: Current, plan: GenerationPlan
     ) -> tuple[Manifest, int]:
-        """Build and commit; return the new manifest and the data bytes written for it."""
+        """Build and commit a generation; return its manifest and the bytes of data written."""
         segments, ranges = list(plan.merge.kept), []
         if base.manifest is not None and segments:
             ranges = read_kept_ranges(self.store, base.manifest, segments)
-        written = self._merged(bucket, base, plan)
+        written = self._write_segment(bucket, base, plan)
         if written is not None:
             segments.append(written[0])
             ranges.append(written[1])
-        # Oldest first, as readers will meet them.
+        # Readers return the records of a domain in this order: oldest batch first.
         segments.sort(key=lambda segment: max(segment.live))
         index = self._write_index(bucket, base, segments, ranges)
+        # Every file must exist before the manifest that names it.
         self.uploads.finish()
         manifest = self._commit(bucket, base, plan, segments=tuple(segments), index=index)
         return manifest, written[0].size_bytes if written else 0
 
-    def _merged(
+    def _write_segment(
         self, bucket: int, base: Current, plan: GenerationPlan
     ) -> tuple[Segment, pl.DataFrame] | None:
         sources = list(self._iter_sources(bucket, plan))
         if not sources:
             return None
         old = {name: batch for part in plan.merge.absorbed for name, batch in part.live.items()}
-        new = {f.batch: BatchEntry(f.inputs, self._at) for f in plan.fresh if f.files}
+        new = {b.batch: BatchEntry(b.inputs, self._seconds) for b in plan.new if b.files}
         batches = {**old, **new}
         name = base.file_name(*(f"{key} {batch.inputs}" for key, batch in batches.items()))
         return write_segment(
@@ -128,9 +132,9 @@ class Builder:
     def _iter_sources(self, bucket: int, plan: GenerationPlan) -> Iterator[MergeSource]:
         for segment in plan.merge.absorbed:
             yield from iter_segment_sources(self.store, segment)
-        for fresh in plan.fresh:
+        for new in plan.new:
             yield from iter_staged_sources(
-                self.store, bucket, batch=fresh.batch, name=fresh.name, files=fresh.files
+                self.store, bucket, batch=new.batch, name=new.name, files=new.files
             )
 
     def _write_index(
@@ -138,12 +142,12 @@ class Builder:
     ) -> Index:
         file = build_index(segments, ranges, bucket=bucket, uri=self.store.uri)
         table_body = parquet_bytes(file.ranges, RANGES)
-        # The table says all that the index says, but for the place of the root.
+        # The table has all but the `filepath` of the index, so copies of a root agree on the name.
         name = base.file_name("index", hashlib.sha256(table_body).hexdigest())
         path, table = index_path(bucket, name), ranges_path(bucket, name)
         self.uploads.put(path, file.body)
         self.uploads.put(table, table_body)
-        return Index(path, len(file.body), table, sparse=file.sparse, **sums(file.ranges))
+        return Index(path, len(file.body), table, sparse=file.sparse, **index_totals(file.ranges))
 
     def _commit(
         self,
@@ -155,13 +159,14 @@ class Builder:
         index: Index,
     ) -> Manifest:
         draft = Manifest(bucket, self.buckets, 0, index, segments=segments, empty=plan.empty)
-        retired = retired_files(base.manifest, draft.paths, at=self._at)
+        retired = retired_files(base.manifest, draft.paths, at=self._seconds)
         oldest = int((self.now - self.options.grace).timestamp())
         draft, expired = without_expired(replace(draft, retired=retired), before=oldest)
         manifest = commit(self.store, base, lambda number: replace(draft, generation=number))
+        # After the commit, see `commit.py`.
         self.store.delete(expired)
         return manifest
 
     @property
-    def _at(self) -> int:
+    def _seconds(self) -> int:
         return int(self.now.timestamp())

@@ -1,4 +1,4 @@
-"""Pure: where every domain of a bucket lies, as the JSON lines people read and a sparse index."""
+"""Pure: turn the byte ranges of segments into the index of a bucket and its sparse index."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,14 +8,15 @@ import polars as pl
 from news_platform.datasets.domain_store import RANGES
 from news_platform.domain_store.manifest import Segment
 
-# A block is what a lookup reads of the index: so many domains, or fewer when their lines are long.
+# A lookup reads one block of the index: 64 domains, or fewer when their lines are long. For 50,000
+# domains the sparse index then has 29 KB.
 BLOCK_DOMAINS = 64
 BLOCK_BYTES = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
-    """The index as JSON lines, its sparse index, and the same as a table of byte ranges."""
+    """The index as JSON lines, its sparse index, and the same byte ranges as a table."""
 
     body: bytes
     sparse: tuple[tuple[str, int], ...]
@@ -23,13 +24,13 @@ class IndexFile:
 
 
 def byte_ranges(segment: Segment, entries: pl.DataFrame) -> pl.DataFrame:
-    """Return what still counts of a segment's entries; neighbours of a domain become one range."""
-    taken = pl.DataFrame(
+    """Return the byte ranges of a segment's live batches; adjacent ones of a domain are joined."""
+    added = pl.DataFrame(
         [(name, batch.taken_at) for name, batch in segment.live.items()],
         schema={"batch": pl.String, "timestamp": pl.Int64},
         orient="row",
     )
-    ordered = entries.join(taken, on="batch").sort("domain", "file", "offset")
+    ordered = entries.join(added, on="batch").sort("domain", "file", "offset")
     place = pl.struct("domain", "file")
     gap = pl.col("offset") != (pl.col("offset") + pl.col("length")).shift()
     starts = ((place != place.shift()) | gap).fill_null(True)
@@ -52,7 +53,7 @@ def build_index(
     bucket: int,
     uri: Callable[[str], str],
 ) -> IndexFile:
-    """Join the byte ranges of all segments into one line a domain, oldest segment first."""
+    """Join the byte ranges of all segments into one line per domain, oldest segment first."""
     places = pl.DataFrame(
         [
             (order, segment.name, number, uri(file.path))
@@ -78,7 +79,7 @@ def build_index(
 
 
 def catalog_rows(ranges: pl.DataFrame, bucket: int) -> pl.DataFrame:
-    """Return one row a domain from the byte ranges of a bucket."""
+    """Return one row per domain from the byte ranges of a bucket."""
     return ranges.group_by("domain", maintain_order=True).agg(
         pl.lit(bucket, dtype=pl.UInt32).alias("bucket"),
         pl.col("records").sum(),
@@ -101,8 +102,8 @@ def _sparse(domains: Sequence[str], lines: pl.Series) -> tuple[tuple[str, int], 
     return tuple(blocks)
 
 
-def sums(ranges: pl.DataFrame) -> Mapping[str, int]:
-    """Return the sums that a manifest tells about its index."""
+def index_totals(ranges: pl.DataFrame) -> Mapping[str, int]:
+    """Return the totals that a manifest records about its index."""
     return {
         "domains": ranges["domain"].n_unique(),
         "records": int(ranges["records"].sum()),

@@ -1,4 +1,4 @@
-"""Pure: which segments are merged when batches are added.
+"""Pure: choose the segments to merge when batches are added.
 
 Segments are kept like the digits of a counter: with a fan of 8 there are at most 7 that hold about
 one batch, 7 of about 8, 7 of about 64. The batch that would make an eighth carries: all are merged
@@ -13,14 +13,14 @@ from news_platform.domain_store.manifest import Segment
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Which segments become part of the new one and which stay."""
+    """The segments that become part of the new one, and those that are kept."""
 
     absorbed: tuple[Segment, ...]
     kept: tuple[Segment, ...]
 
 
 def tier(batches: int, fan: int) -> int:
-    """Return the size class of a segment that holds so many batches."""
+    """Return the size class of a segment with this number of batches."""
     size = 0
     while batches >= fan:
         batches, size = batches // fan, size + 1
@@ -28,9 +28,9 @@ def tier(batches: int, fan: int) -> int:
 
 
 def plan_merge(segments: Sequence[Segment], new_batches: int, *, fan: int) -> Merge:
-    """Choose what to merge with `new_batches` that are about to be added; may be nothing.
+    """Choose the segments to merge with `new_batches`; there may be none.
 
-    A segment of which half the batches no longer count is always written anew.
+    A segment of which at least half the batches were dropped is always rewritten.
     """
     absorbed = [segment for segment in segments if 2 * len(segment.live) <= len(segment.batches)]
     kept = [segment for segment in segments if segment not in absorbed]

@@ -1,4 +1,4 @@
-"""Builds files off the path, then puts them, several at a time."""
+"""Build files in spools and upload several of them at a time."""
 
 import tempfile
 from collections import deque
@@ -11,12 +11,12 @@ from news_platform.errors import StorageError
 from news_platform.storage.objects.error_mapping import mapped_error
 from news_platform.storage.objects.store import ObjectStore
 
-# Larger files wait on disk, not in memory, for their upload.
+# A larger file waits for its upload on disk, not in memory.
 SPOOL_BYTES = 4 << 20
 
 
 class Uploads:
-    """Puts files in the background; at most `workers` wait at a time."""
+    """Uploads files in the background; at most `workers` files wait at a time."""
 
     def __init__(self, store: ObjectStore, pool: ThreadPoolExecutor, *, workers: int) -> None:
         self.paths: set[str] = set()
@@ -27,26 +27,26 @@ class Uploads:
         self._pending: deque[Future[None]] = deque()
 
     def new_spool(self, scratch: str | None = None) -> BinaryIO:
-        """Return a nameless file that begins in memory and moves to disk when it grows."""
+        """Return an unnamed file that starts in memory and moves to disk when it grows."""
         file = tempfile.SpooledTemporaryFile(SPOOL_BYTES, dir=scratch)  # noqa: SIM115 - closed by `close`
         spool = cast(BinaryIO, file)
         self._spools.add(spool)
         return spool
 
     def put(self, path: str, body: bytes | BinaryIO) -> None:
-        """Take over a file and put it soon; an earlier failure is raised here or by `finish`."""
+        """Upload a file soon and close it; an earlier failure is raised here or by `finish`."""
         self.paths.add(path)
         while len(self._pending) >= self._workers:
             self._pending.popleft().result()
         self._pending.append(self._pool.submit(self._put, path, body))
 
     def finish(self) -> None:
-        """Wait until everything is there."""
+        """Wait until every file is uploaded."""
         while self._pending:
             self._pending.popleft().result()
 
     def close(self) -> None:
-        """Let go of files that were never put."""
+        """Close the spools that were never uploaded."""
         for spool in self._spools:
             spool.close()
 
@@ -62,18 +62,18 @@ class Uploads:
 
 @contextmanager
 def scratch_errors(scratch: str | None) -> Iterator[None]:
-    """Raise our own error, naming the folder, when the files in the making find no room there."""
+    """Turn an OSError into a StorageError that names the scratch folder."""
     try:
         yield
     except OSError as error:
-        # Whatever the object store raises is ours already; these come from the scratch folder.
+        # The object store raises our own errors, so this one comes from the scratch folder.
         said = mapped_error(error, "write to the scratch folder", scratch or tempfile.gettempdir())
         raise StorageError(str(said), thing=scratch) from error
 
 
 @contextmanager
 def open_uploads(store: ObjectStore, workers: int) -> Iterator[Uploads]:
-    """Give an `Uploads`; on leaving without an error everything put is there."""
+    """Yield an `Uploads`; leaving without an error waits until every file is uploaded."""
     with ThreadPoolExecutor(workers, thread_name_prefix="upload") as pool:
         uploads = Uploads(store, pool, workers=workers)
         try:

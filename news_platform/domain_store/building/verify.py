@@ -1,4 +1,4 @@
-"""Walks a bucket from end to end and proves that manifest, index, records and data agree."""
+"""Compare manifest, index, records and data of a bucket: all, a sample, or file sizes only."""
 
 import random
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,10 +36,14 @@ from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
 
+# The checks after a build count the newest batches only; `store verify` counts all.
+RECENT_BATCHES = 31
+SAMPLED_DOMAINS = 20
+
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What was walked and what is wrong, one sentence each, naming the file."""
+    """What was read, and one sentence per problem that names the file."""
 
     bucket: int
     domains: int
@@ -49,7 +53,7 @@ class VerifyReport:
 
 
 def verify_bucket(store: ObjectStore, bucket: int) -> VerifyReport:
-    """Read every byte that the newest generation of a bucket names, and compare all counts."""
+    """Read every byte of the newest generation of a bucket and compare all counts."""
     try:
         manifest = read_current(store, bucket).manifest
         if manifest is None:
@@ -80,39 +84,42 @@ def _iter_file_problems(
         info = store.find(file.path)
         if info is None or info.size_bytes != file.size_bytes:
             found = "missing" if info is None else f"{info.size_bytes} bytes long"
-            yield f"{store.uri(file.path)!r} is {found}, the manifest says {file.size_bytes} bytes"
+            yield f"{store.uri(file.path)!r} is {found}, expected {file.size_bytes} bytes"
             continue
-        window = RangeReader(store, file.path, size_bytes=file.size_bytes)
+        reader = RangeReader(store, file.path, size_bytes=file.size_bytes)
         expected = 0
         for domain, offset, length, records in part.select(
             "domain", "offset", "length", "records"
         ).iter_rows():
             if offset != expected:
-                yield f"{store.uri(file.path)!r} has {offset - expected} bytes of no entry"
+                gap = f"{offset - expected} bytes without an entry at byte {expected}"
+                yield f"{store.uri(file.path)!r} has {gap}"
             expected = offset + length
             fragment = Fragment(file.path, offset, length, records)
             where = store.uri(file.path)
-            yield from _iter_data_problems(fragment, window, domain=domain, where=where)
+            yield from _iter_data_problems(fragment, reader, domain=domain, where=where)
         if expected != file.size_bytes:
-            yield f"{store.uri(file.path)!r} ends at {file.size_bytes}, its entries at {expected}"
+            ends = f"ends at byte {file.size_bytes}, its entries end at {expected}"
+            yield f"{store.uri(file.path)!r} {ends}"
 
 
 def _iter_data_problems(
-    fragment: Fragment, window: RangeReader, *, domain: str, where: str
+    fragment: Fragment, reader: RangeReader, *, domain: str, where: str
 ) -> Iterator[str]:
+    # `domain` is the first field of every record, so its line starts with these bytes.
     head = (
         pl.DataFrame({"domain": [domain]}).select(pl.struct("domain").struct.json_encode()).item()
     )
     prefix = head.removesuffix("}").encode() + b","
     try:
-        pieces = window.pieces(fragment.offset, fragment.length)
+        pieces = reader.pieces(fragment.offset, fragment.length)
         lines = iter_fragment_lines(fragment, pieces, where)
         strangers = sum(not line.startswith(prefix) for line in lines)
     except StorageError as error:
         yield str(error)
         return
     if strangers:
-        yield f"{where!r} has {strangers} records that are not of {domain!r}"
+        yield f"{where!r} has {strangers} records of other domains among those of {domain!r}"
 
 
 def _iter_record_problems(
@@ -125,7 +132,8 @@ def _iter_record_problems(
     joined = held.join(listed, on=keys, how="full", coalesce=True)
     wrong = joined.filter(pl.col("records").eq_missing(pl.col("listed")).not_())
     if wrong.height:
-        yield f"{store.uri(path)!r} counts {wrong.height} domains otherwise than the entries"
+        differ = f"other record counts than the entries for {wrong.height} domains"
+        yield f"{store.uri(path)!r} has {differ}"
 
 
 def _iter_index_problems(store: ObjectStore, manifest: Manifest) -> Iterator[str]:
@@ -140,17 +148,18 @@ def _iter_index_problems(store: ObjectStore, manifest: Manifest) -> Iterator[str
     path = store.uri(manifest.index.path)
     size = manifest.index.size_bytes
     if len(found) != size or _entries(found) != _entries(expected.body):
-        yield f"{path!r} does not say what the entries say"
+        yield f"{path!r} differs from the entries"
     if manifest.index.sparse != expected.sparse and len(found) == len(expected.body):
-        yield f"the sparse index of {path!r} is wrong"
+        yield f"the sparse index of {path!r} differs from the index"
     if not ranges.equals(expected.ranges.cast(pl.Schema(RANGES.schema))):
-        yield f"{store.uri(manifest.index.ranges_path)!r} does not say what the entries say"
+        yield f"{store.uri(manifest.index.ranges_path)!r} differs from the entries"
     names = expected.ranges["domain"].unique().sort()
     strangers = [name for name in names if bucket_of(name, manifest.buckets) != manifest.bucket]
     if strangers:
-        yield f"{path!r} holds domains of other buckets: {strangers[:3]}"
+        yield f"{path!r} has domains of other buckets: {strangers[:3]}"
     if view != found:
-        yield f"{store.uri(view_path(manifest.bucket))!r} is not the newest index; build again"
+        view_uri = store.uri(view_path(manifest.bucket))
+        yield f"{view_uri!r} is not the newest index: build the bucket again"
 
 
 def _entries(body: bytes) -> list[IndexEntry] | None:
@@ -166,13 +175,8 @@ def _expected_index(store: ObjectStore, manifest: Manifest) -> IndexFile:
     return build_index(manifest.segments, ranges, bucket=manifest.bucket, uri=store.uri)
 
 
-# So many of the newest batches are counted again; `store verify` walks all.
-RECENT_BATCHES = 31
-SAMPLED_DOMAINS = 20
-
-
 def iter_count_problems(store: ObjectStore, buckets: Iterable[int]) -> Iterator[str]:
-    """Compare the records of the newest batches in each bucket with what stage 1 wrote."""
+    """Compare the record counts of the newest batches in each bucket with the staged ones."""
     staged: Staged | None = None
     for bucket in buckets:
         manifest = read_current(store, bucket).manifest
@@ -180,12 +184,11 @@ def iter_count_problems(store: ObjectStore, buckets: Iterable[int]) -> Iterator[
             continue
         staged = staged or read_staged(store, manifest.buckets)
         held = _records_by_batch(store, manifest)
-        versions = staged.versions
-        for batch in sorted(versions)[-RECENT_BATCHES:]:
-            if manifest.batch_inputs.get(batch) != versions[batch]:
-                yield f"bucket {bucket} lacks the present version of {batch}"
+        for batch in sorted(staged.inputs)[-RECENT_BATCHES:]:
+            if manifest.batch_inputs.get(batch) != staged.inputs[batch]:
+                yield f"bucket {bucket} does not have the staged version of batch {batch!r}"
             elif (found := held.get(batch, 0)) != (wrote := staged.records(batch, bucket)):
-                yield f"bucket {bucket} holds {found} records of {batch}, stage 1 wrote {wrote}"
+                yield f"bucket {bucket} has {found} records of batch {batch!r}, staged: {wrote}"
 
 
 def _records_by_batch(store: ObjectStore, manifest: Manifest) -> dict[str, int]:
@@ -199,13 +202,13 @@ def _records_by_batch(store: ObjectStore, manifest: Manifest) -> dict[str, int]:
 def iter_read_problems(
     store: ObjectStore, buckets: Iterable[int], *, seed: int, sample: int = SAMPLED_DOMAINS
 ) -> Iterator[str]:
-    """Read every fragment of a few domains, chosen by `seed`."""
+    """Read every fragment of a random sample of domains, chosen by `seed`."""
     reader = DomainStore(store)
     names = [domain for bucket in buckets for domain in reader.catalog(bucket)["domain"]]
     for domain in random.Random(seed).sample(names, min(sample, len(names))):
         entry = reader.entry(domain)
         if entry is None:
-            yield f"{domain!r} stands in the catalog and not in the index"
+            yield f"{domain!r} is in the catalog but not in the index"
             continue
         try:
             strangers = sum(
@@ -215,24 +218,24 @@ def iter_read_problems(
             yield str(error)
             continue
         if strangers:
-            yield f"{domain!r} leads to {strangers} records of other domains"
+            yield f"the fragments of {domain!r} hold {strangers} records of other domains"
 
 
 def iter_orphan_problems(
     store: ObjectStore, buckets: Iterable[int], *, before: datetime
 ) -> Iterator[str]:
-    """Name files that nothing knows and nobody has swept since `before`."""
+    """Report files written earlier than `before` that belong to no generation."""
     for bucket in buckets:
         current = read_current(store, bucket)
         for info in find_orphans(store, current, bucket=bucket, before=before):
-            yield f"{store.uri(info.path)!r} belongs to no generation: `store compact` sweeps it"
+            yield f"{store.uri(info.path)!r} belongs to no generation: `store compact` deletes it"
 
 
 def without_damaged_segments(store: ObjectStore, manifest: Manifest) -> Manifest:
-    """Return the manifest without the segments that have lost a file; the same when none has.
+    """Return the manifest without the segments that miss a file; unchanged when none does.
 
-    A data file or index of another size than the manifest says is lost, too. Without its index no
-    segment can be told from another, so all count as lost.
+    A data file or index of another size than in the manifest counts as missing. Without the index,
+    the byte ranges of all segments are unknown, so all are left out.
     """
     folders = bucket_folders(manifest.bucket)
     sizes = {info.path: info.size_bytes for folder in folders for info in store.list(f"{folder}/")}
@@ -240,10 +243,10 @@ def without_damaged_segments(store: ObjectStore, manifest: Manifest) -> Manifest
     is_indexed = sizes.get(index.path) == index.size_bytes
     if not is_indexed or not {index.ranges_path, own} <= sizes.keys():
         return replace(manifest, segments=(), empty={})
-    whole = tuple(segment for segment in manifest.segments if _is_whole(segment, sizes))
-    return manifest if whole == manifest.segments else replace(manifest, segments=whole)
+    intact = tuple(segment for segment in manifest.segments if _is_intact(segment, sizes))
+    return manifest if intact == manifest.segments else replace(manifest, segments=intact)
 
 
-def _is_whole(segment: Segment, sizes: Mapping[str, int]) -> bool:
+def _is_intact(segment: Segment, sizes: Mapping[str, int]) -> bool:
     has_size = all(sizes.get(file.path) == file.size_bytes for file in segment.files)
     return has_size and sizes.keys() >= set(segment.paths)

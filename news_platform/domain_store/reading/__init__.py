@@ -1,1 +1,1 @@
-"""Read the store: lookups by domain and byte ranges."""
+"""Read records by domain or by byte range."""

@@ -1,4 +1,4 @@
-"""Reads byte ranges of data files as rows, in bounded memory, several small ranges at a time."""
+"""Read byte ranges of data files as rows, in bounded memory and several small ranges at a time."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,16 +14,19 @@ from news_platform.storage.objects.store import NotFound, ObjectStore
 
 Row = dict[str, object]
 
-# A smaller fragment is one request and held whole; a larger one is streamed.
+# A fragment up to this size is read with one request; a larger one is streamed.
 WHOLE_BYTES = 8 << 20
-# Small, because each gzip member that ends in a piece copies the rest of it.
+# Small, because the codec copies the rest of a piece at the end of each gzip member in it.
 PIECE_BYTES = 1 << 16
 READ_AHEAD = 8
+# Of a `RangeReader`: a merge may have hundreds of them open.
+MIN_BUFFER_BYTES, MAX_BUFFER_BYTES = 1 << 16, 8 << 20
+GZIP_MAGIC = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """A byte range of a data file: a whole number of gzip members with the records of a domain."""
+    """A byte range of a data file: the gzip members with the records of a domain."""
 
     path: str
     offset: int
@@ -32,29 +35,30 @@ class Fragment:
 
 
 def iter_fragment_rows(store: ObjectStore, fragments: Sequence[Fragment]) -> Iterator[Row]:
-    """Yield the rows of all fragments in order; small ones are fetched ahead, side by side."""
+    """Yield the rows of all fragments in order; small fragments are read ahead concurrently."""
     return map(parse_row, iter_lines_of_fragments(store, fragments))
 
 
 def iter_lines_of_fragments(store: ObjectStore, fragments: Sequence[Fragment]) -> Iterator[bytes]:
-    """Yield the JSON lines of all fragments; raise StorageError naming a file that is not right."""
+    """Yield the JSON lines of all fragments; raise StorageError for a damaged file."""
     for fragment, pieces in _iter_pieces(store, fragments):
         yield from iter_fragment_lines(fragment, pieces, store.uri(fragment.path))
 
 
 def parse_row(line: bytes) -> Row:
-    """Read one JSON line; twice as fast as the standard library does."""
+    """Parse one JSON line."""
+    # Twice as fast as the json module.
     try:
         row: Row = from_json(line)
     except ValueError as error:
-        raise StorageError(f"not a record: {line[:80]!r}: {error}") from error
+        raise StorageError(f"cannot parse record {line[:80]!r}: {error}") from error
     return row
 
 
 def iter_fragment_lines(
     fragment: Fragment, pieces: Iterable[bytes | memoryview], where: str
 ) -> Iterator[bytes]:
-    """Yield the lines in these bytes, as many as the index promises."""
+    """Yield the lines of a fragment; raise StorageError unless the index has the same number."""
     found = 0
     try:
         for line in iter_lines(iter_inflated(pieces)):
@@ -65,11 +69,13 @@ def iter_fragment_lines(
     except StorageError as error:
         raise _broken(fragment, where, str(error)) from error
     if found != fragment.records:
-        raise _broken(fragment, where, f"{found} records, the index says {fragment.records}")
+        raise _broken(
+            fragment, where, f"found {found} records, expected {fragment.records} by the index"
+        )
 
 
 def iter_rows(store: ObjectStore, path: str, offset: int) -> Iterator[Row]:
-    """Yield every row of a data file from a member's first byte on."""
+    """Yield every row of a data file from the first byte of a gzip member on."""
     where = store.uri(path)
     with closing(store.stream(path, start=offset)) as stream:
         pieces = iter(lambda: stream.read(PIECE_BYTES), b"")
@@ -82,16 +88,18 @@ def iter_rows(store: ObjectStore, path: str, offset: int) -> Iterator[Row]:
 
 
 def read_pieces(store: ObjectStore, fragment: Fragment) -> Iterator[bytes]:
-    """Yield the bytes of a fragment: whole when it is small, else streamed."""
+    """Yield the bytes of a fragment, which is streamed when it is large."""
     if fragment.length <= WHOLE_BYTES:
-        yield from _cut(store.read_range(fragment.path, fragment.offset, fragment.length))
+        yield from _split(store.read_range(fragment.path, fragment.offset, fragment.length))
         return
     left = fragment.length
     with closing(store.stream(fragment.path, start=fragment.offset)) as stream:
         while left:
             piece = stream.read(min(PIECE_BYTES, left))
             if not piece:
-                raise _broken(fragment, store.uri(fragment.path), f"{left} bytes are missing")
+                raise _broken(
+                    fragment, store.uri(fragment.path), f"the last {left} bytes are missing"
+                )
             left -= len(piece)
             yield piece
 
@@ -124,10 +132,10 @@ def _next(
     store: ObjectStore, waiting: deque[tuple[Fragment, Future[bytes] | None]]
 ) -> tuple[Fragment, Iterator[bytes]]:
     fragment, body = waiting.popleft()
-    return fragment, read_pieces(store, fragment) if body is None else _cut(body.result())
+    return fragment, read_pieces(store, fragment) if body is None else _split(body.result())
 
 
-def _cut(body: bytes) -> Iterator[bytes]:
+def _split(body: bytes) -> Iterator[bytes]:
     return (body[start : start + PIECE_BYTES] for start in range(0, len(body), PIECE_BYTES))
 
 
@@ -136,12 +144,8 @@ def _broken(fragment: Fragment, where: str, cause: str) -> StorageError:
     return StorageError(f"cannot read records of {where!r}, {span}: {cause}", thing=where)
 
 
-MIN_BUFFER_BYTES, MAX_BUFFER_BYTES = 1 << 16, 8 << 20
-GZIP_MAGIC = b"\x1f\x8b"
-
-
 class RangeReader:
-    """A part of a file held in memory, moved on when a range beyond it is asked for."""
+    """Reads ascending byte ranges of one file through a buffer, many ranges with one request."""
 
     def __init__(
         self,
@@ -159,14 +163,16 @@ class RangeReader:
         self._held = memoryview(b"")
 
     def pieces(self, offset: int, length: int) -> Iterator[memoryview]:
-        """Yield the bytes of a range; they must begin a gzip member."""
+        """Yield the bytes of a range; raise StorageError unless it starts with a gzip member."""
         end = offset + length
         is_first = True
         while offset < end:
             piece = self._from(offset, end - offset)
             if is_first and piece[:2] != GZIP_MAGIC:
                 where = self._store.uri(self._path)
-                raise StorageError(f"no gzip member at byte {offset} of {where!r}", thing=where)
+                raise StorageError(
+                    f"cannot read {where!r}: no gzip member at byte {offset}", thing=where
+                )
             yield piece
             offset, is_first = offset + len(piece), False
 

@@ -1,7 +1,7 @@
-"""Reads the store: every record of a domain, by hash, binary search and one range read a fragment.
+"""Look up the records of a domain: by hash, binary search and one range read per fragment.
 
-A `DomainStore` reads each bucket's manifest once and keeps it; `refresh` forgets it. Files that a
-newer generation no longer names stay readable for the builder's grace period.
+A `DomainStore` reads the manifest of each bucket once and keeps it until `refresh`. Files that a
+newer generation does not name stay readable for the builder's grace period.
 """
 
 import json
@@ -36,16 +36,16 @@ from news_platform.storage.parquet import read_table, scan_table
 from news_platform.text.days import as_day
 from news_platform.web.urls import plain_host
 
-# Blocks of the index kept in memory, of about 20 KB each.
+# Blocks of the index in memory, of about 20 KB each.
 CACHED_BLOCKS = 1024
 DEFAULT_OPTIONS = StoreOptions()
-# How every line ends; a quote inside a text is escaped, so nothing else can look like it.
+# The end of every line. Quotes inside a text are escaped, so nothing else matches.
 _DAY = re.compile(rb'"year":"(\d+)","month":"(\d+)","day":"(\d+)"\}\Z')
 
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """What the index says of a domain."""
+    """The index entry of a domain: its record count and where the records are."""
 
     domain: str
     count: int
@@ -53,7 +53,7 @@ class IndexEntry:
 
 
 class DomainStore:
-    """The domain store under a root: a path, a URL or an opened store."""
+    """The domain store under a root, which is a path, a URL or an opened store."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class DomainStore:
         if self._expected not in (None, found):
             raise ConfigError(
                 f"the domain store at {self._store.url!r} has {found} buckets, "
-                f"not {self._expected}",
+                f"expected {self._expected}",
                 thing=self._store.url,
             )
         return found
@@ -83,17 +83,17 @@ class DomainStore:
     def records(
         self, domain: str, *, limit: int | None = None, since: date | str | None = None
     ) -> Iterator[Row]:
-        """Yield the records of a domain, oldest batch first; none when it is unknown.
+        """Yield the records of a domain, oldest batch first; none for an unknown domain.
 
-        `since` keeps records whose WARC day is that day or later. Capitals, a dot at the end and
-        letters beyond ASCII are understood; a subdomain is not its domain.
+        `since` keeps the records whose WARC day is that day or later. The domain may have upper
+        case, a trailing dot and non-ASCII letters; a subdomain does not match its domain.
         """
         return map(parse_row, self.lines(domain, limit=limit, since=since))
 
     def lines(
         self, domain: str, *, limit: int | None = None, since: date | str | None = None
     ) -> Iterator[bytes]:
-        """Yield the same records as they are stored: JSON without an end of line."""
+        """Yield the same records as stored: JSON without a line end."""
         first_day = None if since is None else as_day(since, name="since")
         lines = self._iter_lines(domain, first_day)
         if first_day is not None:
@@ -101,7 +101,7 @@ class DomainStore:
         return islice(lines, _at_least_0(limit, "limit"))
 
     def count(self, domain: str) -> int:
-        """Return how many records a domain has; 0 when it is unknown."""
+        """Return the number of records of a domain; 0 for an unknown domain."""
         entry = self.entry(domain)
         return entry.count if entry else 0
 
@@ -118,18 +118,18 @@ class DomainStore:
         return catalog_rows(read_table(self._store, manifest.index.ranges_path, RANGES), bucket)
 
     def entry(self, domain: str) -> IndexEntry | None:
-        """Return what the index says of a domain."""
+        """Return the index entry of a domain; None for an unknown domain."""
         found = self._spelled_entry(domain)
         if found is None and (other := plain_host(domain)) != domain:
             return self._spelled_entry(other)
         return found
 
     def manifest(self, bucket: int) -> Manifest | None:
-        """Return the generation of a bucket that this reader looks at."""
+        """Return the manifest of a bucket that this reader uses; None for an empty bucket."""
         return self._bucket(bucket).manifest
 
     def scan_records(self) -> pl.LazyFrame:
-        """Return one narrow row a record, over the whole store."""
+        """Return one narrow row per record of the whole store."""
         frames = [
             scan_table(self._store, [records_path(bucket, segment.name)], RECORDS).filter(
                 ~pl.col("batch").is_in(list(segment.dropped))
@@ -140,7 +140,7 @@ class DomainStore:
         return pl.concat(frames) if frames else pl.LazyFrame(schema=RECORDS.schema)
 
     def refresh(self) -> None:
-        """Look at the newest generations from now on."""
+        """Forget the manifests, so that lookups use the newest generations."""
         self._opened.clear()
 
     def _iter_lines(self, domain: str, since: date | None) -> Iterator[bytes]:
@@ -148,7 +148,7 @@ class DomainStore:
         try:
             first = next(lines, None)
         except NotFound:
-            # This reader is older than the grace period; what it knew has been deleted.
+            # The manifest is older than the grace period, and its files have been deleted.
             self.refresh()
             lines = self._iter_known(domain, since)
             first = next(lines, None)
@@ -169,11 +169,11 @@ class DomainStore:
         try:
             number = bucket_of(domain, self.buckets)
         except UnicodeEncodeError:
-            return None  # half a character; no stored domain can have it
+            return None  # A lone surrogate, which no stored domain can have.
         try:
             line = self._bucket(number).line(domain)
         except NotFound:
-            self._opened.pop(number, None)  # as in `_iter_lines`
+            self._opened.pop(number, None)  # As in `_iter_lines`.
             line = self._bucket(number).line(domain)
         return parse_index_entry(line) if line is not None else None
 
@@ -187,7 +187,7 @@ class DomainStore:
 
 
 class _Bucket:
-    """One generation of a bucket, with the blocks of its index that were read lately."""
+    """One generation of a bucket, with the recently read blocks of its index."""
 
     def __init__(self, store: ObjectStore, manifest: Manifest | None) -> None:
         self.manifest = manifest
@@ -196,7 +196,7 @@ class _Bucket:
         self._block = lru_cache(CACHED_BLOCKS)(self._read_block)
 
     def line(self, domain: str) -> bytes | None:
-        """Return the index line of a domain, None when it is unknown."""
+        """Return the index line of a domain; None for an unknown domain."""
         number = bisect_right(self._firsts, domain) - 1
         if number < 0:
             return None
@@ -213,7 +213,9 @@ class _Bucket:
         block = self._store.read_range(index.path, start, end - start)
         if not (block.startswith(_line_head(first)) and block.endswith(b"\n")):
             where = self._store.uri(index.path)
-            raise StorageError(f"{where!r} is not the index of its manifest", thing=where)
+            raise StorageError(
+                f"{where!r} does not match its manifest: run `store repair`", thing=where
+            )
         return block
 
 
@@ -224,7 +226,7 @@ def read_rows_from_offset(
     *,
     options: StoreOptions = DEFAULT_OPTIONS,
 ) -> Iterator[Row]:
-    """Yield `limit` rows of a data file, from a domain's first byte on; None reads to its end."""
+    """Yield `limit` rows of a data file from the first byte of a domain; None reads to the end."""
     folder, slash, name = str(filepath).rpartition("/")
     store = open_store(folder or slash or ".", options=options)
     start = _at_least_0(offset, "offset") or 0
@@ -232,7 +234,7 @@ def read_rows_from_offset(
 
 
 def parse_index_entry(line: bytes) -> IndexEntry:
-    """Read one line of the index."""
+    """Parse one line of the index."""
     try:
         document = from_json(line)
         fragments = tuple(
@@ -241,7 +243,7 @@ def parse_index_entry(line: bytes) -> IndexEntry:
         )
         return IndexEntry(document["domain"], document["count"], fragments)
     except (ValueError, KeyError, TypeError) as error:
-        raise StorageError(f"not a line of an index: {line[:80]!r}") from error
+        raise StorageError(f"cannot parse index line {line[:80]!r}") from error
 
 
 def _files_before(manifest: Manifest | None, since: date | None) -> set[str]:
@@ -257,19 +259,19 @@ def _files_before(manifest: Manifest | None, since: date | None) -> set[str]:
 
 
 def _is_since(line: bytes, first_day: date) -> bool:
-    """Tell whether a record's WARC day is known and not before `first_day`."""
+    """Return whether the WARC day of a record is known and not before `first_day`."""
     found = _DAY.search(line, max(0, len(line) - 64))
-    # As numbers: other crawls may write May as 5.
+    # Compared as numbers: other crawls may write May as 5.
     day = tuple(map(int, found.groups())) if found else ()
     return day >= (first_day.year, first_day.month, first_day.day)
 
 
 def _line_head(domain: str) -> bytes:
-    """Return how the index line of a domain begins."""
+    """Return the first bytes of the index line of a domain."""
     return b'{"domain":%b,' % json.dumps(domain, ensure_ascii=False).encode()
 
 
 def _at_least_0(number: int | None, name: str) -> int | None:
     if number is not None and number < 0:
-        raise InputError(f"{name} is {number}, expected 0 or more")
+        raise InputError(f"invalid {name} {number}: expected 0 or more")
     return number

@@ -1,1 +1,1 @@
-"""Stage 1: the rows of a batch, sorted by domain into one file per bucket."""
+"""Stage 1: write the rows of a batch, sorted by domain, to one folder per bucket."""

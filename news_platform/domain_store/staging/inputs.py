@@ -1,4 +1,4 @@
-"""Which rows there are to stage: collected days of raw_news, or any Parquet files by pattern."""
+"""Find and read the rows to stage: collected days of raw_news, or Parquet files by pattern."""
 
 import re
 import shutil
@@ -29,12 +29,19 @@ from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
+# Rows in memory at a time, by their size in the Parquet file.
+FRAME_BYTES = 4 << 20
+BUFFER_BYTES = 1 << 20
+# The large columns. In files of other crawls they may be dictionary-encoded: then a repeated page
+# is stored once, and the size of the file does not bound the memory of its rows.
+PAGE_COLUMNS = frozenset({"tree", "text"})
+DICTIONARY_ROWS = 64
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 @dataclass(frozen=True, slots=True)
 class StagingInput:
-    """Parquet files with the columns of raw_news, and what stands for their present content."""
+    """Parquet files with the columns of raw_news, and the fingerprint of their content."""
 
     store: ObjectStore
     paths: tuple[str, ...]
@@ -42,26 +49,23 @@ class StagingInput:
 
 
 def wanted_days(store: ObjectStore) -> Mapping[str, str]:
-    """Return what the input of every day is now: all that are collected, and those that were."""
+    """Return the fingerprint that each day should be staged from, see `collected.wanted_days`."""
     return collected.wanted_days(store, built=staged_days(store))
 
 
 def staged_days(store: ObjectStore) -> Mapping[str, str]:
-    """Return what every day in stage 1 was built from; batches of other crawls are left out."""
+    """Return the fingerprint that each day was staged from; named crawls are left out."""
     return {
         key: inputs for key, inputs in read_inputs(store, STAGED).items() if _DAY.fullmatch(key)
     }
 
 
 def day_input(store: ObjectStore, day: str) -> StagingInput | None:
-    """Return the files of a day, None when nothing of it is collected.
-
-    Only WARCs count whose marker says that they are complete.
-    """
+    """Return the files of the collected WARCs of a day; None when there are none."""
     markers = collected.list_collected_day(store, date.fromisoformat(day))
     if not markers:
         return None
-    # Before the markers are read: what changes meanwhile leaves the day stale, not wrong.
+    # Before reading the markers: a change in between then leaves the day stale, not wrong.
     inputs = collected.day_inputs(store, markers, built=staged_days(store).get(day))
     found = collected.parse_listed(store, markers)
     paths = tuple(path for marker in found for path in marker.news_paths().values())
@@ -69,9 +73,11 @@ def day_input(store: ObjectStore, day: str) -> StagingInput | None:
 
 
 def validated_crawl_name(batch: str) -> str:
-    """Return the name of a batch that is no day; days are built from what is collected of them."""
+    """Return the name of a crawl; raise InputError for a day, which is staged from raw_news."""
     if _DAY.fullmatch(batch):
-        message = f"{batch!r} names a day of the news crawl: give these rows a name of their own"
+        message = (
+            f"invalid crawl name {batch!r}: it is a day of CC-NEWS, use another name for these rows"
+        )
         raise InputError(message, thing=batch)
     return validated_batch(batch)
 
@@ -79,9 +85,9 @@ def validated_crawl_name(batch: str) -> str:
 def matching_input(
     pattern: str, *, options: StoreOptions, staged: str | None = None
 ) -> StagingInput:
-    """Return the Parquet files that a pattern names (`*`, `?`, `**`), on disk or behind a URL.
+    """Return the Parquet files that match a path or URL with `*`, `?` or `**`.
 
-    `staged` is the fingerprint of the files that the batch is staged from, None when it is new.
+    `staged` is the fingerprint that the batch was staged from, None when it is new.
     """
     fixed = re.split(r"[*?]", pattern, maxsplit=1)[0]
     folder, _, _ = fixed.rpartition("/")
@@ -100,14 +106,6 @@ def _pattern(glob: str) -> re.Pattern[str]:
     return re.compile("".join(meaning.get(piece, re.escape(piece)) for piece in pieces))
 
 
-FRAME_BYTES = 4 << 20
-BUFFER_BYTES = 1 << 20
-# The columns that are large, and how many rows are taken at once where a file tells each of them
-# once however often it stands there (our own crawl's files do not).
-PAGE_COLUMNS = frozenset({"tree", "text"})
-DICTIONARY_ROWS = 64
-
-
 def iter_rows(
     store: ObjectStore,
     paths: Iterable[str],
@@ -115,7 +113,7 @@ def iter_rows(
     frame_bytes: int = FRAME_BYTES,
     scratch: str | None = None,
 ) -> Iterator[pl.DataFrame]:
-    """Yield the rows of Parquet files in order; columns may also stand in the path (`day=01`)."""
+    """Yield the rows of Parquet files in order; the path may hold columns, too (`day=01`)."""
     for path in paths:
         with _opened(store, path, scratch) as file:
             yield from _iter_frames(file, store.uri(path), frame_bytes=frame_bytes)
@@ -140,7 +138,7 @@ def _iter_frames(file: BinaryIO, path: str, *, frame_bytes: int) -> Iterator[pl.
                 frame = pl.DataFrame(pl.from_arrow(batch))
                 missing = {k: pl.lit(v) for k, v in folders.items() if k not in frame.columns}
                 yield cast_to_raw_news(frame.with_columns(**missing), path)
-    # Damaged pages are an OSError, odd types a NotImplementedError or one of Polars.
+    # Damaged pages raise OSError, unsupported types an ArrowException or an error of Polars.
     except (pa.ArrowException, OSError, pl.exceptions.PolarsError) as error:
         raise InputError(f"cannot read {path!r} as Parquet: {error}", thing=path) from error
 
@@ -151,30 +149,33 @@ def _batch_rows(group: "pq.RowGroupMetaData", frame_bytes: int) -> int:
 
 
 def _has_repeated_pages(group: "pq.RowGroupMetaData") -> bool:
-    """Tell whether pages stand in a dictionary, so that the size says nothing of what they hold."""
+    """Return whether a column of pages is dictionary-encoded."""
     columns = (group.column(number) for number in range(group.num_columns))
     pages = (column for column in columns if column.path_in_schema in PAGE_COLUMNS)
     return any("DICTIONARY" in encoding for column in pages for encoding in column.encodings)
 
 
 def cast_to_raw_news(rows: pl.DataFrame, source: str) -> pl.DataFrame:
-    """Return the columns of raw_news in their types; raise InputError naming what is missing."""
+    """Return the columns of raw_news in their types; raise InputError for missing ones."""
     missing = [name for name in RAW_NEWS_ORDER if name not in rows.columns]
     if missing:
-        raise InputError(f"{source!r} lacks the columns {', '.join(missing)}", thing=source)
+        raise InputError(
+            f"{source!r} has no columns {', '.join(missing)}: expected those of raw_news",
+            thing=source,
+        )
     schema = RAW_NEWS.full_schema
     return rows.select(pl.col(name).cast(schema[name]) for name in RAW_NEWS_ORDER)
 
 
 def path_columns(path: str) -> Mapping[str, str]:
-    """Return the columns that stand in a path as `name=value` folders."""
+    """Return the columns that a path holds as `name=value` folders."""
     pairs = (part.partition("=") for part in path.split("/"))
     return {name: unquote(value) for name, sign, value in pairs if sign}
 
 
 @contextmanager
 def _opened(store: ObjectStore, path: str, scratch: str | None) -> Iterator[BinaryIO]:
-    """Open a local file in place; bring a remote one to a nameless local copy first."""
+    """Open a local file in place, or an unnamed local copy of a remote one."""
     if store.local_folder is not None:
         store.head(path)
         with (store.local_folder / path).open("rb") as file:

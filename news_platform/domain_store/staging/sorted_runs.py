@@ -1,7 +1,8 @@
-"""Sorts records by bucket and domain within a memory budget: sorted runs on disk, then one merge.
+"""Encode rows as JSON lines and sort them by bucket and domain within a memory budget.
 
-Rows of equal domain keep the order in which they came. Run files have no name, so nothing is left
-behind when the process is killed.
+Records are spilled to disk as sorted runs, then merged; memory stays within 1.2 times the budget at
+8 times its size. Rows of one domain keep their order. Run files have no name, so a killed process
+leaves nothing behind.
 """
 
 import heapq
@@ -24,14 +25,27 @@ from news_platform.domain_store.layout import bucket_column
 if TYPE_CHECKING:
     import pyarrow as pa
 
+FACT_NAMES = tuple(column.name for column in FACTS)
+# Share of the memory budget for the run being collected; the rest is for the interpreter, the frame
+# being read and the buffers of the merge.
+RUN_SHARE = 0.25
+# Memory of a record's key and facts in addition to its line.
+ROW_BYTES = 200
+# Lines that are turned into Python objects at a time; these take several times the memory.
+SLICE_BYTES = 4 << 20
+# Compressed and read back as one block; the merge holds one block of every run in memory.
+BLOCK_BYTES = 1 << 18
+# Sizes of a block before and after compression.
+BLOCK_HEADER = struct.Struct("<QQ")
+
 
 def natural_domain(host: pl.Expr) -> pl.Expr:
-    """Turn reversed domains (`uk.co.bbc`) into natural order (`bbc.co.uk`); null becomes empty."""
+    """Return domains in natural order (`bbc.co.uk`) from reversed ones; null becomes empty."""
     return host.fill_null("").str.split(".").list.reverse().list.join(".")
 
 
 def encode_lines(rows: pl.DataFrame, buckets: int) -> pl.DataFrame:
-    """Return one row a record: bucket, domain, line (bytes, no end of line) and its facts."""
+    """Return one row per record: bucket, domain, line (bytes without a line end) and its facts."""
     named = rows.with_columns(domain=natural_domain(pl.col("host")))
     line = pl.struct("domain", *RAW_NEWS_ORDER).struct.json_encode()
     day = pl.concat_str("year", "month", "day", separator="-").str.to_date("%Y-%m-%d", strict=False)
@@ -46,22 +60,11 @@ def encode_lines(rows: pl.DataFrame, buckets: int) -> pl.DataFrame:
     ).with_columns(length=pl.col("line").bin.size().cast(pl.UInt64))
 
 
-FACT_NAMES = tuple(column.name for column in FACTS)
-# Of the budget; the rest is for the interpreter, the batch being read and the merge's buffers.
-RUN_SHARE = 0.25
-# What a record's key and facts take beside its line.
-ROW_BYTES = 200
-SLICE_BYTES = 4 << 20
-# What is compressed and read back at once; every run has one such batch open in the merge.
-BATCH_BYTES = 1 << 18
-HEAD = struct.Struct("<QQ")
-
-
 @dataclass(frozen=True, slots=True)
 class DomainRun:
-    """Neighbouring records of one domain.
+    """Consecutive records of one domain.
 
-    `facts` has one list for each of FACT_NAMES, a day as its number since 1970.
+    `facts` has one list for each of FACT_NAMES; a day is the number of days since 1970.
     """
 
     bucket: int
@@ -71,7 +74,7 @@ class DomainRun:
 
 
 class SortedRuns:
-    """Takes encoded records in any order and gives them back grouped, by bucket and domain."""
+    """Collects encoded records in any order and returns them sorted by bucket and domain."""
 
     def __init__(self, memory_bytes: int, *, scratch: str | None = None) -> None:
         self.spilled = 0
@@ -82,62 +85,63 @@ class SortedRuns:
         self._files: list[BinaryIO] = []
 
     def add(self, lines: pl.DataFrame) -> None:
-        """Take one frame of encoded lines."""
+        """Add one frame of encoded lines."""
         self._frames.append(lines)
         self._held_bytes += _size_bytes(lines)
         if self._held_bytes >= self._run_bytes:
             self._spill()
 
-    def groups(self) -> Iterator[DomainRun]:
-        """Yield everything in order, once; a domain may come as several groups in a row."""
+    def domain_runs(self) -> Iterator[DomainRun]:
+        """Yield everything in order, once; a domain may come as several runs in a row."""
         runs = [_iter_spilled(file) for file in self._files]
         if self._frames:
             runs.append(self._take())
-        return heapq.merge(*runs, key=lambda group: (group.bucket, group.domain))
+        return heapq.merge(*runs, key=lambda run: (run.bucket, run.domain))
 
     def close(self) -> None:
-        """Give the disk space back."""
+        """Delete the run files."""
         for file in self._files:
             file.close()
 
     def _take(self) -> Iterator[DomainRun]:
         held = pl.concat(self._frames, rechunk=False)
         self._frames, self._held_bytes = [], 0
-        return _iter_groups(held.sort("bucket", "domain", maintain_order=True))
+        return _iter_domain_runs(held.sort("bucket", "domain", maintain_order=True))
 
     def _spill(self) -> None:
         file: BinaryIO = tempfile.TemporaryFile(dir=self._scratch)  # noqa: SIM115 - closed by `close`
         self._files.append(file)
         self.spilled += 1
-        for batch in _iter_batches(self._take()):
-            raw = marshal.dumps(batch)
+        for block in _iter_blocks(self._take()):
+            raw = marshal.dumps(block)
             packed = _codec().compress(raw, asbytes=True)
-            file.write(HEAD.pack(len(raw), len(packed)) + packed)
+            file.write(BLOCK_HEADER.pack(len(raw), len(packed)) + packed)
 
 
 def _iter_spilled(file: BinaryIO) -> Iterator[DomainRun]:
     file.seek(0)
-    while head := file.read(HEAD.size):
-        raw_size, packed_size = HEAD.unpack(head)
+    while head := file.read(BLOCK_HEADER.size):
+        raw_size, packed_size = BLOCK_HEADER.unpack(head)
         raw = _codec().decompress(file.read(packed_size), raw_size, asbytes=True)
         yield from (DomainRun(*fields) for fields in marshal.loads(raw))
 
 
-def _iter_batches(groups: Iterable[DomainRun]) -> Iterator[list[tuple[object, ...]]]:
-    """Yield groups as plain tuples, together about as large as a batch may be."""
-    batch: list[tuple[object, ...]] = []
+def _iter_blocks(runs: Iterable[DomainRun]) -> Iterator[list[tuple[object, ...]]]:
+    """Yield lists of runs as plain tuples, each list with about BLOCK_BYTES of lines."""
+    # Plain tuples, because marshal cannot write dataclasses.
+    block: list[tuple[object, ...]] = []
     held = 0
-    for group in groups:
-        batch.append((group.bucket, group.domain, group.lines, group.facts))
-        held += sum(map(len, group.lines))
-        if held >= BATCH_BYTES:
-            yield batch
-            batch, held = [], 0
-    if batch:
-        yield batch
+    for run in runs:
+        block.append((run.bucket, run.domain, run.lines, run.facts))
+        held += sum(map(len, run.lines))
+        if held >= BLOCK_BYTES:
+            yield block
+            block, held = [], 0
+    if block:
+        yield block
 
 
-def _iter_groups(frame: pl.DataFrame) -> Iterator[DomainRun]:
+def _iter_domain_runs(frame: pl.DataFrame) -> Iterator[DomainRun]:
     for piece in _iter_slices(frame, SLICE_BYTES):
         lines = iter(piece["line"].to_list())
         facts = [iter(piece[name].to_physical().to_list()) for name in FACT_NAMES]
@@ -149,7 +153,7 @@ def _iter_groups(frame: pl.DataFrame) -> Iterator[DomainRun]:
 
 
 def _iter_slices(frame: pl.DataFrame, limit_bytes: int) -> Iterator[pl.DataFrame]:
-    """Yield the frame in pieces of about `limit_bytes` of lines, at least one row each."""
+    """Yield slices of the frame with about `limit_bytes` of lines and at least one row each."""
     before = frame["length"].cum_sum() - frame["length"]
     sizes = (before // limit_bytes).rle().struct.field("len")
     start = 0

@@ -1,7 +1,8 @@
-"""Stage 1: the rows of one batch to files a bucket, sorted by domain; the marker comes last.
+"""Stage 1: write the rows of one batch to one folder per bucket, sorted by domain.
 
-File names carry a hash of the inputs. A changed batch is therefore written beside the old one, the
-marker moves over, and only then the old files go: whoever follows the marker sees one or the other.
+A batch is a day or a named crawl. File names contain a hash of the inputs, so a changed batch is
+written next to the old one. Then the marker is replaced, and only then the old files are deleted:
+readers that start at the marker see either the old or the new batch.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -40,6 +41,7 @@ from news_platform.storage.commit.markers import (
     Marker,
     delete_marker,
     fingerprint,
+    read_inputs,
     read_markers,
     read_report,
     write_marker,
@@ -47,15 +49,17 @@ from news_platform.storage.commit.markers import (
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import parquet_bytes
 
-# Part of every file name: a change of format is a change of input.
+# Part of every file name, so that a new format gets new files.
 FORMAT = "1"
+# Facts of this many records are Python objects at a time; a Polars column takes far less memory.
 FACTS_PER_FRAME = 5_000
+# Files, records and bytes of a batch in one bucket.
 Cell = tuple[int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class StageReport:
-    """What stage 1 wrote for a batch; `cells` has (files, records, bytes) for each bucket."""
+    """What was staged for a batch; `cells` has (files, records, bytes) of each bucket."""
 
     batch: str
     records: int
@@ -66,7 +70,7 @@ class StageReport:
 
 
 def staged_name(batch: str, inputs: str, *, buckets: int) -> str:
-    """Return the 12 hex digits that stand in the names of all files of this version of a batch."""
+    """Return the 12 hex digits in the names of all files of this version of a batch."""
     return fingerprint([f"batch {batch}", f"inputs {inputs}", f"buckets {buckets}", FORMAT])[:12]
 
 
@@ -78,7 +82,7 @@ def stage_batch(
     inputs: str,
     options: BuildOptions,
 ) -> StageReport:
-    """Replace the batch in all buckets by these raw_news rows; `inputs` is their fingerprint."""
+    """Replace the batch in all buckets with raw_news rows; `inputs` is their fingerprint."""
     claim_bucket_count(store, options.buckets)
     name = staged_name(validated_batch(batch), inputs, buckets=options.buckets)
     runs = SortedRuns(options.memory_bytes, scratch=options.scratch)
@@ -88,25 +92,25 @@ def stage_batch(
         with open_uploads(store, options.uploads) as uploads:
             report = _write(runs, uploads, batch=batch, name=name, options=options)
     write_marker(store, DATASET, batch, inputs=inputs, report=_as_json(report))
-    _sweep(store, batch, keep=uploads.paths, options=options)
+    _delete_others(store, batch, keep=uploads.paths, options=options)
     return report
 
 
 def stage_input(
-    rows: StagingInput | None, *, store: ObjectStore, batch: str, options: BuildOptions
+    found: StagingInput | None, *, store: ObjectStore, batch: str, options: BuildOptions
 ) -> StageReport:
-    """Replace the batch by the rows of these files, or forget it when there is no input."""
-    if rows is None:
+    """Replace the batch with the rows of these files; remove it when there is no input."""
+    if found is None:
         unstage_batch(store, batch, options=options)
         return StageReport(batch, 0, 0, 0, 0, {})
-    frames = iter_rows(rows.store, rows.paths, scratch=options.scratch)
-    return stage_batch(frames, store=store, batch=batch, inputs=rows.inputs, options=options)
+    frames = iter_rows(found.store, found.paths, scratch=options.scratch)
+    return stage_batch(frames, store=store, batch=batch, inputs=found.inputs, options=options)
 
 
 def unstage_batch(store: ObjectStore, batch: str, *, options: BuildOptions) -> None:
-    """Forget a batch whose input is gone: first its marker, then its files."""
+    """Remove a batch whose input is gone: first its marker, then its files."""
     delete_marker(store, DATASET, batch)
-    _sweep(store, batch, keep=set(), options=options)
+    _delete_others(store, batch, keep=set(), options=options)
 
 
 def _write(
@@ -114,7 +118,7 @@ def _write(
 ) -> StageReport:
     cells: dict[int, Cell] = {}
     domains = 0
-    for bucket, groups in groupby(runs.groups(), key=lambda group: group.bucket):
+    for bucket, domain_runs in groupby(runs.domain_runs(), key=lambda run: run.bucket):
         files = [
             _write_file(
                 piece,
@@ -122,7 +126,7 @@ def _write(
                 staged_path(bucket, batch, name=name, number=number),
                 scratch=options.scratch,
             )
-            for number, piece in enumerate(_iter_files(groups, options.records_per_file))
+            for number, piece in enumerate(_iter_files(domain_runs, options.records_per_file))
         ]
         cells[bucket] = (len(files), sum(f.records for f in files), sum(f.bytes for f in files))
         domains += len({domain for file in files for domain in file.domains})
@@ -139,39 +143,41 @@ class _File:
 
 
 def _write_file(
-    groups: Iterable[DomainRun], uploads: Uploads, path: str, *, scratch: str | None
+    runs: Iterable[DomainRun], uploads: Uploads, path: str, *, scratch: str | None
 ) -> _File:
     spool = uploads.new_spool(scratch)
     writer = MemberWriter(spool)
     facts = _Facts()
-    for group in groups:
-        writer.add(group.domain, group.lines)
-        facts.add(group)
-    writer.end_run()
-    rows = pl.concat([_placed(writer), facts.rows()], how="horizontal")
+    for run in runs:
+        writer.add(run.domain, run.lines)
+        facts.add(run)
+    writer.end_domain()
+    rows = pl.concat([_domain_ranges(writer), facts.rows()], how="horizontal")
     uploads.put(facts_path(path), parquet_bytes(rows, DOMAIN_BUCKETS))
     uploads.put(path, spool)
-    return _File(writer.records, writer.size_bytes, frozenset(run.domain for run in writer.runs))
+    return _File(
+        writer.records, writer.size_bytes, frozenset(part.domain for part in writer.ranges)
+    )
 
 
 class _Facts:
-    """Collects the facts of records; lists of Python objects are large, so never many at once."""
+    """Collects the facts of records, and turns them into frames in time to save memory."""
 
     def __init__(self) -> None:
         self._parts = [_fact_frame(tuple([] for _ in FACT_NAMES))]
         self._columns: tuple[list[object], ...] = tuple([] for _ in FACT_NAMES)
 
-    def add(self, group: DomainRun) -> None:
-        for column, values in zip(self._columns, group.facts, strict=True):
+    def add(self, run: DomainRun) -> None:
+        for column, values in zip(self._columns, run.facts, strict=True):
             column.extend(values)
         if len(self._columns[0]) >= FACTS_PER_FRAME:
-            self._settle()
+            self._flush()
 
     def rows(self) -> pl.DataFrame:
-        self._settle()
+        self._flush()
         return pl.concat(self._parts)
 
-    def _settle(self) -> None:
+    def _flush(self) -> None:
         self._parts.append(_fact_frame(self._columns))
         self._columns = tuple([] for _ in FACT_NAMES)
 
@@ -182,22 +188,22 @@ def _fact_frame(columns: tuple[list[object], ...]) -> pl.DataFrame:
     return pl.DataFrame([pl.Series(name, values).cast(schema[name]) for name, values in named])
 
 
-def _placed(writer: MemberWriter) -> pl.DataFrame:
-    """Return for each record its domain and where that domain's run lies."""
-    runs = pl.DataFrame(writer.runs, schema=["domain", "run_offset", "run_length", "records"])
-    return runs.select(pl.exclude("records").repeat_by("records").explode())
+def _domain_ranges(writer: MemberWriter) -> pl.DataFrame:
+    """Return the domain of each record and the byte range of that domain."""
+    ranges = pl.DataFrame(writer.ranges, schema=["domain", "run_offset", "run_length", "records"])
+    return ranges.select(pl.exclude("records").repeat_by("records").explode())
 
 
-def _iter_files(groups: Iterable[DomainRun], records: int) -> Iterator[Iterator[DomainRun]]:
-    """Cut groups into files of `records` records; each file must be used up before the next."""
-    source = iter(groups)
+def _iter_files(runs: Iterable[DomainRun], records: int) -> Iterator[Iterator[DomainRun]]:
+    """Split runs into files of `records` records; consume each file before the next."""
+    source = iter(runs)
     held = next(source, None)
 
     def one_file() -> Iterator[DomainRun]:
         nonlocal held
         room = records
         while held is not None and room > 0:
-            head, held = _cut(held, room)
+            head, held = _split(held, room)
             yield head
             room -= len(head.lines)
             if held is None:
@@ -207,27 +213,27 @@ def _iter_files(groups: Iterable[DomainRun], records: int) -> Iterator[Iterator[
         yield one_file()
 
 
-def _cut(group: DomainRun, size: int) -> tuple[DomainRun, DomainRun | None]:
-    if len(group.lines) <= size:
-        return group, None
+def _split(run: DomainRun, size: int) -> tuple[DomainRun, DomainRun | None]:
+    if len(run.lines) <= size:
+        return run, None
     head, tail = (
-        DomainRun(
-            group.bucket, group.domain, group.lines[part], tuple(f[part] for f in group.facts)
-        )
+        DomainRun(run.bucket, run.domain, run.lines[part], tuple(f[part] for f in run.facts))
         for part in (slice(size), slice(size, None))
     )
     return head, tail
 
 
-def _sweep(store: ObjectStore, batch: str, *, keep: set[str], options: BuildOptions) -> None:
-    """Delete what earlier versions or attempts of the batch left in any bucket."""
+def _delete_others(
+    store: ObjectStore, batch: str, *, keep: set[str], options: BuildOptions
+) -> None:
+    """Delete the files of earlier versions and attempts of the batch in all buckets."""
 
-    def sweep(bucket: int) -> None:
+    def delete_in(bucket: int) -> None:
         found = [info.path for info in store.list(staged_folder(bucket, batch))]
         store.delete(path for path in found if path not in keep)
 
     with ThreadPoolExecutor(options.uploads) as pool:
-        list(pool.map(sweep, range(options.buckets)))
+        list(pool.map(delete_in, range(options.buckets)))
 
 
 def _as_json(report: StageReport) -> dict[str, object]:
@@ -241,32 +247,32 @@ def _as_json(report: StageReport) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Staged:
-    """The batches of stage 1 as one listing of their markers showed them."""
+    """All staged batches, from one listing of their markers."""
 
     store: ObjectStore
     buckets: int
     markers: Mapping[str, Marker]
 
     @cached_property
-    def versions(self) -> Mapping[str, str]:
-        """Return what stands for the present version of each batch."""
+    def inputs(self) -> Mapping[str, str]:
+        """Return the fingerprint of the inputs of each batch."""
         return {batch: marker.inputs for batch, marker in self.markers.items()}
 
     def name(self, batch: str) -> str:
-        """Return what stands in the names of all files of the present version of a batch."""
+        """Return the 12 hex digits in the names of all files of a batch."""
         return staged_name(batch, self.markers[batch].inputs, buckets=self.buckets)
 
     @property
     def fingerprint(self) -> str:
-        """Return what stands for all batches in their present versions."""
+        """Return the fingerprint of all batches."""
         return staged_fingerprint(self.markers)
 
     def files(self, batch: str, bucket: int) -> int:
-        """Return how many data files the batch has in a bucket."""
+        """Return the number of data files of a batch in a bucket."""
         return self._cells(batch).get(str(bucket), (0, 0, 0))[0]
 
     def records(self, batch: str, bucket: int) -> int:
-        """Return how many records the batch has in a bucket."""
+        """Return the number of records of a batch in a bucket."""
         return self._cells(batch).get(str(bucket), (0, 0, 0))[1]
 
     @cached_property
@@ -278,23 +284,26 @@ class Staged:
             marker = self.markers[batch]
             cells = read_report(self.store, marker).get("buckets")
             if not isinstance(cells, dict):
-                raise StorageError(f"{marker.path!r} does not name its buckets", thing=marker.path)
+                raise StorageError(
+                    f"marker {marker.path!r} has no buckets: stage the batch again",
+                    thing=marker.path,
+                )
             self._reports[batch] = cells
         return self._reports[batch]
 
 
 def read_staged(store: ObjectStore, buckets: int) -> Staged:
-    """List what stage 1 has ready."""
+    """List the staged batches."""
     return Staged(store, buckets, read_markers(store, DATASET))
 
 
 def staged_fingerprint(markers: Mapping[str, Marker]) -> str:
-    """Return what stands for all batches of stage 1 in their present versions, by names alone."""
+    """Return the fingerprint of all staged batches, from the names of their markers."""
     return fingerprint(f"{batch}@{marker.inputs}" for batch, marker in markers.items())
 
 
 def wanted_ranges(store: ObjectStore) -> Mapping[str, str]:
-    """Return what every range of buckets must stand on: all batches that stage 1 has ready."""
+    """Return the fingerprint that every range of buckets should be built from: all batches."""
     if not store.exists(STORE_FILE):
         return {}
     inputs = staged_fingerprint(read_markers(store, DATASET))
@@ -302,5 +311,5 @@ def wanted_ranges(store: ObjectStore) -> Mapping[str, str]:
 
 
 def built_ranges(store: ObjectStore) -> Mapping[str, str]:
-    """Return what every range of buckets stands on."""
-    return {key: marker.inputs for key, marker in read_markers(store, STORE).items()}
+    """Return the fingerprint that every range of buckets was built from."""
+    return read_inputs(store, STORE)

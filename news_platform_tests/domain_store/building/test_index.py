@@ -14,7 +14,7 @@ from news_platform.domain_store.building.index import (
     build_index,
     byte_ranges,
     catalog_rows,
-    sums,
+    index_totals,
 )
 from news_platform.domain_store.manifest import BatchEntry, DataFile, Segment
 
@@ -89,7 +89,7 @@ def test_a_dropped_batch_leaves_a_hole() -> None:
     files = line["files"]
     assert isinstance(files, list)
     assert [(f["offset"], f["length"]) for f in files] == [(0, 10), (20, 10)]
-    assert sums(index.ranges) == {"domains": 1, "records": 2, "bytes": 20, "fragments": 2}
+    assert index_totals(index.ranges) == {"domains": 1, "records": 2, "bytes": 20, "fragments": 2}
 
 
 def test_files_and_segments_are_never_joined() -> None:

@@ -34,10 +34,12 @@ def _source(store: ObjectStore, number: int, batch: str, domains: dict[str, int]
     writer = MemberWriter(sink)
     for domain in sorted(domains):
         writer.add(domain, [f"{domain} {batch} {n}".encode() for n in range(domains[domain])])
-    writer.end_run()
+    writer.end_domain()
     path = f"in/{number}.jsonl.gz"
     store.put(path, sink.getvalue())
-    rows = [(r.domain, batch, r.offset, r.length, r.records, ["en"], DAY, DAY) for r in writer.runs]
+    rows = [
+        (r.domain, batch, r.offset, r.length, r.records, ["en"], DAY, DAY) for r in writer.ranges
+    ]
     entries = pl.DataFrame(rows, schema=SCHEMA, orient="row")
     return MergeSource(path, writer.size_bytes, entries, pl.DataFrame(schema=RECORDS.schema))
 
@@ -137,7 +139,7 @@ def test_a_source_that_is_not_what_it_says_is_named(root: ObjectStore) -> None:
     source = _source(root, 0, "d1", {"a.org": 3})
     root.put(source.path, b"x" * source.size_bytes)
     with (
-        pytest.raises(StorageError, match=r"no gzip member at byte 0 of .*in/0\.jsonl\.gz"),
+        pytest.raises(StorageError, match=r"in/0\.jsonl\.gz.*: no gzip member at byte 0"),
         open_uploads(root, 2) as uploads,
     ):
         write_segment(

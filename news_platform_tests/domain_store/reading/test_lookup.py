@@ -145,7 +145,7 @@ def test_since_knows_that_may_is_before_november_when_it_is_written_as_5(root: O
 
 def test_a_bad_limit_or_day_is_told_at_once(root: ObjectStore) -> None:
     reader = DomainStore(root)
-    with pytest.raises(InputError, match="limit is -1"):
+    with pytest.raises(InputError, match="invalid limit -1"):
         reader.records("a.org", limit=-1)
     with pytest.raises(InputError, match="invalid since 'yesterday'"):
         reader.records("a.org", since="yesterday")
@@ -216,9 +216,9 @@ def test_a_place_that_no_file_has_is_an_error_not_nothing(root: ObjectStore) -> 
     entry = DomainStore(root).entry("a.org")
     assert entry is not None
     path = root.uri(entry.fragments[0].path)
-    with pytest.raises(InputError, match="offset is -5"):
+    with pytest.raises(InputError, match="invalid offset -5"):
         read_rows_from_offset(path, -5, 1)
-    with pytest.raises(InputError, match="limit is -1"):
+    with pytest.raises(InputError, match="invalid limit -1"):
         read_rows_from_offset(path, 0, -1)
     with pytest.raises(StorageError, match="is beyond the end"):
         list(read_rows_from_offset(path, 10**9, 1))
@@ -271,7 +271,7 @@ def test_an_index_that_is_not_its_manifests_fails_the_lookup_and_is_named(
     build(root)
     for info in root.list("domain_store/index"):
         root.put(info.path, b"x" * info.size_bytes)
-    with pytest.raises(StorageError, match=r"index/\d/\w+\.jsonl' is not the index"):
+    with pytest.raises(StorageError, match=r"index/\d/\w+\.jsonl' does not match its manifest"):
         DomainStore(root).count("a.org")
 
 
@@ -279,9 +279,11 @@ def test_a_store_whose_number_of_buckets_was_edited_fails_the_lookup(root: Objec
     stage(root, {"2025-11-01": [f"org.{n}" for n in range(9)]})
     build(root)
     root.put(STORE_FILE, b'{"format": 1, "buckets": 3}')
-    with pytest.raises(StorageError, match=r"is one of 4, but 'domain_store/store.json' says 3"):
+    with pytest.raises(
+        StorageError, match=r"built for 4 buckets, but 'domain_store/store.json' has 3"
+    ):
         DomainStore(root).count("1.org")
-    with pytest.raises(StorageError, match="is one of 4"):
+    with pytest.raises(StorageError, match="built for 4 buckets"):
         build(root, options=replace(SMALL, buckets=3))
 
 
@@ -337,7 +339,7 @@ def test_a_missing_record_fails_the_lookup(root: ObjectStore) -> None:
     assert entry is not None
     (part,) = entry.fragments
     wrong = fragments.Fragment(part.path, part.offset, part.length, part.records + 1)
-    with pytest.raises(StorageError, match="3 records, the index says 4"):
+    with pytest.raises(StorageError, match="found 3 records, expected 4"):
         list(fragments.iter_fragment_rows(root, [wrong]))
 
 

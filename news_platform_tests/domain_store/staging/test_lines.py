@@ -56,5 +56,5 @@ def test_columns_come_in_their_types_and_order() -> None:
 
 def test_missing_columns_are_named() -> None:
     rows = news_rows(["org.a"]).drop("host", "text")
-    with pytest.raises(InputError, match=r"'rows.parquet' lacks the columns text, host"):
+    with pytest.raises(InputError, match=r"'rows.parquet' has no columns text, host"):
         cast_to_raw_news(rows, "rows.parquet")

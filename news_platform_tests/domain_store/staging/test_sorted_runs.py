@@ -18,7 +18,7 @@ def _sorted(frames: Sequence[pl.DataFrame], memory_bytes: int) -> tuple[SortedRu
     runs = SortedRuns(memory_bytes)
     for frame in frames:
         runs.add(encode_lines(frame, BUCKETS))
-    lines = [line for group in runs.groups() for line in group.lines]
+    lines = [line for group in runs.domain_runs() for line in group.lines]
     runs.close()
     return runs, lines
 
@@ -49,7 +49,7 @@ def test_groups_come_by_bucket_and_domain_and_keep_the_order_of_rows() -> None:
     runs = SortedRuns(100_000)
     for frame in frames:
         runs.add(encode_lines(frame, BUCKETS))
-    groups = list(runs.groups())
+    groups = list(runs.domain_runs())
     runs.close()
     keys = [(group.bucket, group.domain) for group in groups]
     assert keys == sorted(keys)
@@ -62,7 +62,7 @@ def test_groups_come_by_bucket_and_domain_and_keep_the_order_of_rows() -> None:
 def test_every_group_has_one_fact_a_line() -> None:
     runs = SortedRuns(1 << 20)
     runs.add(encode_lines(news_rows(["com.b", "com.a", "com.b"]), BUCKETS))
-    for group in runs.groups():
+    for group in runs.domain_runs():
         assert {len(column) for column in group.facts} == {len(group.lines)}
 
 
@@ -76,7 +76,7 @@ def test_a_run_is_spilled_when_its_share_of_the_budget_is_full() -> None:
 
 
 def test_nothing_in_gives_nothing_out() -> None:
-    assert list(SortedRuns(1 << 20).groups()) == []
+    assert list(SortedRuns(1 << 20).domain_runs()) == []
 
 
 def test_spilled_runs_leave_no_files_behind(tmp_path: Path) -> None:

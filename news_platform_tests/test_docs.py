@@ -1,4 +1,4 @@
-"""Generated pages are up to date, and what the docs point at exists."""
+"""Generated pages are up to date, and the files, settings and commands that docs name exist."""
 
 import re
 import runpy
@@ -15,7 +15,8 @@ from news_platform.settings import setting_infos
 PROJECT = Path(__file__).parent.parent
 GENERATED: dict[str, str] = runpy.run_path(str(PROJECT / "docs" / "generate.py"))["pages"]()
 PAGES = sorted([PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *PROJECT.glob("docs/**/*.md")])
-ROOM_PAGES = sorted({card.page for card in CARDS.values()})
+FEATURE_PAGES = sorted({card.page for card in CARDS.values()})
+PATH = re.compile(r"`((?:news_platform|news_platform_tests|benchmarks|deploy)/[\w/]+\.\w+)`")
 LINK = re.compile(r"\]\(([^)#\s]+)")
 
 
@@ -30,6 +31,12 @@ def test_every_relative_link_leads_somewhere(page: Path) -> None:
     for target in LINK.findall(page.read_text(encoding="utf-8")):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
+def test_every_file_of_the_project_that_a_page_names_exists(page: Path) -> None:
+    for path in PATH.findall(page.read_text(encoding="utf-8")):
+        assert (PROJECT / path).exists(), path
 
 
 def _texts() -> str:
@@ -58,9 +65,9 @@ def test_the_quick_start_lists_the_views_that_are_tested() -> None:
     assert rows == VIEWS
 
 
-@pytest.mark.parametrize("room", ROOM_PAGES)
-def test_a_room_page_tells_columns_backfill_and_what_can_go_wrong(room: str) -> None:
-    page = (PROJECT / "docs" / room).read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", FEATURE_PAGES)
+def test_a_feature_page_tells_columns_backfill_and_what_can_go_wrong(name: str) -> None:
+    page = (PROJECT / "docs" / name).read_text(encoding="utf-8")
     assert "data_dictionary.md" in page
     assert re.search(r"backfill", page, re.IGNORECASE)
     assert "\n## What can go wrong" in page

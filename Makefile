@@ -1,4 +1,4 @@
-# The two commands: `make demo` and `make test`. Everything else is for those who stay.
+# The two commands are `make demo` and `make test`; `make help` lists the others.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .ONESHELL:
@@ -9,16 +9,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DEMO_ROOT := $(CURDIR)/data-demo
-# Fiction and real data never share a root, a ledger or a Dagster home.
+# The sample and real data never share a root, a ledger or a Dagster home.
 DAGSTER_STATE := $(CURDIR)/.dagster/$(if $(NEWS_PLATFORM_ROOT),main,demo)
 
-# What the platform's processes see; a cached bytecode makes every start seconds faster.
+# The environment of the platform's processes; cached bytecode saves seconds at every start.
 export DAGSTER_HOME := $(DAGSTER_STATE)
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo check test soak bench cluster-demo dev lock clean
 
-help: ## list the targets
+help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
 
 $(STAMP): requirements.lock pyproject.toml
@@ -37,31 +37,31 @@ $(DAGSTER_STATE)/dagster.yaml:
 demo: $(STAMP) $(DAGSTER_STATE)/dagster.yaml ## run the whole graph on the sample world
 	@$(BIN)/news-platform demo --root $(DEMO_ROOT)
 
-check: $(STAMP) ## lint, format and types
+check: $(STAMP) ## run lint, format and type checks
 	@$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy --no-error-summary
 
 # Three workers on two cores: many tests wait for servers, daemons and deadlines.
-test: check ## lint, types and all tests
+test: check ## run all checks and tests
 	@env -u DAGSTER_HOME $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-soak: $(STAMP) ## the long fault runs
+soak: $(STAMP) ## run the long fault tests
 	@env -u DAGSTER_HOME $(BIN)/python -m pytest -m soak
 
-bench: $(STAMP) ## every figure, as ratios taken in one run
+bench: $(STAMP) ## run all benchmarks
 	@$(BIN)/python -m benchmarks
 
-cluster-demo: $(STAMP) ## the same graph on PostgreSQL, Redis, Celery and S3, all on this machine
+cluster-demo: $(STAMP) ## run the graph on PostgreSQL, Redis, Celery and S3, all on this machine
 	@$(BIN)/python -m deploy.cluster_demo
 
-dev: $(STAMP) $(DAGSTER_STATE)/dagster.yaml ## the Dagster UI and daemon on 127.0.0.1:3000
+dev: $(STAMP) $(DAGSTER_STATE)/dagster.yaml ## start the Dagster UI and daemon on 127.0.0.1:3000
 	@$(if $(NEWS_PLATFORM_ROOT),,NEWS_PLATFORM_SAMPLE=1 NEWS_PLATFORM_ROOT=$(DEMO_ROOT)) \
 		$(BIN)/news-platform dev --port $${PORT:-3000}
 
-lock: $(STAMP) ## renew requirements.lock
+lock: $(STAMP) ## update requirements.lock
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 		--no-header --no-annotate --all-extras pyproject.toml -o requirements.lock
 
-clean: ## remove what was built; data stays
+clean: ## remove what was built, but not data
 	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

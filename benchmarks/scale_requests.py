@@ -17,8 +17,8 @@ from news_platform.defs.graph import BUILD_ORDER
 from news_platform.defs.reconcile import add_partitions
 from news_platform.defs.staleness import WHOLE
 from news_platform.resources import Resources
-from news_platform.sample.inputs import place_inputs
 from news_platform.sample.resources import SampleResources
+from news_platform.sample.world import place_inputs
 from news_platform.settings import load_settings
 from news_platform_tests.emulators.fault_proxy import FaultProxy, fault_proxy
 from news_platform_tests.emulators.relay import Request

@@ -5,15 +5,14 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
-from news_platform.sample.crawl import LISTING, Warc, crawl_warcs, late_warc, listing
-from news_platform.sample.earlier import earlier_survey
+from news_platform.sample.crawl import LISTING, SampleWarc, crawl_warcs, late_warc, listing
 from news_platform.sample.feeds import render_opml
-from news_platform.sample.newsroom import Article, publish
+from news_platform.sample.institutions import snapshot_files
+from news_platform.sample.newsroom import SampleArticle, publish
 from news_platform.sample.outlets import OUTLETS
-from news_platform.sample.research import research_files
-from news_platform.sample.sitefiles import site_files
+from news_platform.sample.research import earlier_survey, research_files
+from news_platform.sample.server import site_files
 from news_platform.sample.sites import Site, build_sites
-from news_platform.sample.snapshots import snapshot_files
 
 # Feeds that an editor would start with; the others are found in the crawled pages.
 _LISTED = ("meridian", "harbourhill", "northmoor", "fenwick", "tidewater", "kupfertal")
@@ -78,12 +77,12 @@ def build_world(seed: int, *, late: Sequence[date] = ()) -> World:
 
 
 @lru_cache(maxsize=2)
-def articles_of(seed: int) -> tuple[Article, ...]:
+def articles_of(seed: int) -> tuple[SampleArticle, ...]:
     """Return the articles of a seed, written once a process."""
     return publish(seed)
 
 
-def _article_counts(articles: Sequence[Article]) -> dict[str, int]:
+def _article_counts(articles: Sequence[SampleArticle]) -> dict[str, int]:
     return {
         "outlets": len(OUTLETS),
         "languages": len({outlet.language for outlet in OUTLETS}),
@@ -94,7 +93,7 @@ def _article_counts(articles: Sequence[Article]) -> dict[str, int]:
     }
 
 
-def _crawl_counts(warcs: Sequence[Warc], sites: Mapping[str, Site]) -> dict[str, int]:
+def _crawl_counts(warcs: Sequence[SampleWarc], sites: Mapping[str, Site]) -> dict[str, int]:
     return {
         "warcs": len(warcs),
         "pages": sum(warc.pages for warc in warcs),

@@ -1,18 +1,126 @@
 """Pure: which pages the crawler met when, and the files of the listing it made of them."""
 
+import base64
+import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
+from hashlib import sha1
+from http import HTTPStatus
+from urllib.parse import urlsplit
 
 from news_platform.sample.chance import Chance
 from news_platform.sample.dates import DAYS
-from news_platform.sample.newsroom import Article
+from news_platform.sample.newsroom import SampleArticle
 from news_platform.sample.outlets import OUTLETS, Outlet
 from news_platform.sample.pages import missing_page
-from news_platform.sample.resource import Resource, gzip_member
+from news_platform.sample.responses import SiteResponse, gzip_member, http_date
 from news_platform.sample.sites import Site, page_of
-from news_platform.sample.warcs import Capture, warc_bytes
+
+_AGENT = "CCBot/2.0 (https://commoncrawl.org/faq/)"
+_WARCINFO = f"""\
+software: StormCrawler 2.10 http://stormcrawler.net/
+description: News crawl of the sample world
+http-header-user-agent: {_AGENT}
+format: WARC File Format 1.0
+conformsTo: https://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.0/
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """One request of the crawler and the answer it got."""
+
+    url: str
+    resource: SiteResponse
+    at: datetime
+
+
+def warc_bytes(name: str, captures: Sequence[Capture], *, started_at: datetime) -> bytes:
+    """Return a whole WARC file: warcinfo, then request and response pairs, a member a record."""
+    body = _WARCINFO.replace("\n", "\r\n").encode()
+    info = _record("warcinfo", body, name=name, at=started_at, extra=(("WARC-Filename", name),))
+    return info + b"".join(_pair(capture, f"{name}/{n}") for n, capture in enumerate(captures))
+
+
+def _pair(capture: Capture, name: str) -> bytes:
+    answer = _record_id(f"{name}/response")
+    shared = (("WARC-IP-Address", _address(capture)), ("WARC-Target-URI", capture.url))
+    request = _record(
+        "request",
+        _request(capture),
+        name=f"{name}/request",
+        at=capture.at,
+        extra=(*shared, ("WARC-Concurrent-To", answer)),
+    )
+    block = _response(capture)
+    digests = (
+        ("WARC-Payload-Digest", _digest(capture.resource.body)),
+        ("WARC-Block-Digest", _digest(block)),
+    )
+    return request + _record(
+        "response", block, name=f"{name}/response", at=capture.at, extra=(*shared, *digests)
+    )
+
+
+def _record(
+    kind: str, block: bytes, *, name: str, at: datetime, extra: Iterable[tuple[str, str]]
+) -> bytes:
+    types = {"warcinfo": "application/warc-fields"}
+    fields = (
+        ("WARC-Type", kind),
+        ("WARC-Record-ID", _record_id(name)),
+        ("WARC-Date", f"{at:%Y-%m-%dT%H:%M:%SZ}"),
+        ("Content-Length", str(len(block))),
+        ("Content-Type", types.get(kind, f"application/http; msgtype={kind}")),
+        *extra,
+    )
+    head = "WARC/1.0\r\n" + "".join(f"{key}: {value}\r\n" for key, value in fields) + "\r\n"
+    return gzip_member(head.encode() + block + b"\r\n\r\n")
+
+
+def _request(capture: Capture) -> bytes:
+    parts = urlsplit(capture.url)
+    target = parts.path + (f"?{parts.query}" if parts.query else "")
+    return (
+        f"GET {target} HTTP/1.1\r\nHost: {parts.hostname}\r\nUser-Agent: {_AGENT}\r\n"
+        "Accept-Language: en-us,en-gb,en;q=0.7,*;q=0.3\r\n"
+        "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n"
+        "Accept-Encoding: br,gzip\r\nConnection: Keep-Alive\r\n\r\n"
+    ).encode()
+
+
+def _response(capture: Capture) -> bytes:
+    resource = capture.resource
+    fields = [("Date", http_date(capture.at)), ("Content-Type", resource.content_type)]
+    if resource.modified_at:
+        fields.append(("Last-Modified", http_date(resource.modified_at)))
+    if resource.location:
+        fields.append(("Location", resource.location))
+    if resource.gzipped:
+        # The crawler stores the body inflated and keeps the old header under this name.
+        fields.append(("X-Crawl-Content-Encoding", "gzip"))
+    fields.append(("Content-Length", str(len(resource.body))))
+    phrase = HTTPStatus(resource.status).phrase
+    head = f"HTTP/1.1 {resource.status} {phrase}\r\n"
+    head += "".join(f"{key}: {value}\r\n" for key, value in fields)
+    return f"{head}\r\n".encode() + resource.body
+
+
+def _digest(body: bytes) -> str:
+    return "sha1:" + base64.b32encode(sha1(body, usedforsecurity=False).digest()).decode()
+
+
+def _record_id(name: str) -> str:
+    return f"<urn:uuid:{uuid.UUID(bytes=Chance('record', name).octets(16), version=4)}>"
+
+
+def _address(capture: Capture) -> str:
+    """Return an address of the blocks reserved for documentation, the same for a host."""
+    chance = Chance("address", urlsplit(capture.url).hostname)
+    return chance.pick(("192.0.2", "198.51.100", "203.0.113")) + f".{chance.number(1, 254)}"
+
 
 FOLDER = "crawl-data/CC-NEWS/2025/11"
 LISTING = f"{FOLDER}/warc.paths.gz"
@@ -28,7 +136,7 @@ _FOREIGN_LINE = f"{FOLDER}/warc.paths.md5"
 
 
 @dataclass(frozen=True, slots=True)
-class Warc:
+class SampleWarc:
     """One file of the crawl with all its bytes."""
 
     path: str
@@ -37,7 +145,9 @@ class Warc:
     body: bytes
 
 
-def crawl_warcs(articles: Sequence[Article], sites: Mapping[str, Site], seed: int) -> list[Warc]:
+def crawl_warcs(
+    articles: Sequence[SampleArticle], sites: Mapping[str, Site], seed: int
+) -> list[SampleWarc]:
     """Return the two WARC files of each day."""
     met = _captures(articles, seed)
     starts = [datetime.combine(day, at, tzinfo=UTC) for day in DAYS for at in _STARTS]
@@ -47,7 +157,7 @@ def crawl_warcs(articles: Sequence[Article], sites: Mapping[str, Site], seed: in
     ]
 
 
-def late_warc(articles: Sequence[Article], day: date, seed: int) -> Warc:
+def late_warc(articles: Sequence[SampleArticle], day: date, seed: int) -> SampleWarc:
     """Return a third file of a day: pages that the crawler uploads later than the others."""
     start = datetime.combine(day, _LATE_START, tzinfo=UTC)
     captures = [
@@ -63,7 +173,7 @@ def listing(paths: Iterable[str]) -> bytes:
     return gzip_member("".join(f"{line}\n" for line in lines).encode())
 
 
-def held_back(articles: Sequence[Article], day: date, seed: int) -> list[Article]:
+def held_back(articles: Sequence[SampleArticle], day: date, seed: int) -> list[SampleArticle]:
     """Return the articles of a day that only a late WARC shows."""
     own = [
         article
@@ -73,7 +183,7 @@ def held_back(articles: Sequence[Article], day: date, seed: int) -> list[Article
     return Chance(seed, "held back", day).in_order(own, _HELD_BACK_A_DAY)
 
 
-def _captures(articles: Sequence[Article], seed: int) -> dict[datetime, list[Capture]]:
+def _captures(articles: Sequence[SampleArticle], seed: int) -> dict[datetime, list[Capture]]:
     late = {article.url for day in DAYS for article in held_back(articles, day, seed)}
     met: dict[datetime, list[Capture]] = defaultdict(list)
     for article in articles:
@@ -85,7 +195,7 @@ def _captures(articles: Sequence[Article], seed: int) -> dict[datetime, list[Cap
     return met
 
 
-def _meetings(article: Article, seed: int) -> Iterable[tuple[datetime, Article]]:
+def _meetings(article: SampleArticle, seed: int) -> Iterable[tuple[datetime, SampleArticle]]:
     """Yield when an article is met and as what: once, or again after a change or by chance."""
     first = _next_start(article.published_at)
     if first is None:
@@ -97,7 +207,7 @@ def _meetings(article: Article, seed: int) -> Iterable[tuple[datetime, Article]]
         yield again, article
 
 
-def _first_version(article: Article) -> Article:
+def _first_version(article: SampleArticle) -> SampleArticle:
     return replace(article, story=article.earlier or article.story, updated_at=None)
 
 
@@ -106,7 +216,7 @@ def _next_start(after: datetime) -> datetime | None:
     return next((start for start in starts if start > after), None)
 
 
-def _of_outlet(articles: Sequence[Article], article: Article) -> list[Article]:
+def _of_outlet(articles: Sequence[SampleArticle], article: SampleArticle) -> list[SampleArticle]:
     return [other for other in articles if other.outlet.key == article.outlet.key]
 
 
@@ -118,7 +228,9 @@ def _oddities(sites: Mapping[str, Site], start: datetime, seed: int) -> list[Cap
     for outlet in chance.sample(crawled, 6):
         odd.append(_of_site(sites, outlet, "/", start))
     for outlet in chance.sample(crawled, 2):
-        gone = Resource(missing_page(outlet), f"text/html; charset={outlet.charset}", status=404)
+        gone = SiteResponse(
+            missing_page(outlet), f"text/html; charset={outlet.charset}", status=404
+        )
         odd.append(Capture(f"{outlet.origin}/{chance.number(1000, 9999)}.html", gone, start))
     for outlet, path in zip(chance.sample(crawled, 2), ("/logo.png", "/app"), strict=True):
         odd.append(_of_site(sites, outlet, path, start))
@@ -138,7 +250,7 @@ def _of_site(sites: Mapping[str, Site], outlet: Outlet, path: str, at: datetime)
     return Capture(outlet.origin + path, sites[outlet.host][path], at)
 
 
-def _warc(start: datetime, serial: int, captures: list[Capture], *, seed: int) -> Warc:
+def _warc(start: datetime, serial: int, captures: list[Capture], *, seed: int) -> SampleWarc:
     name = f"CC-NEWS-{start:%Y%m%d%H%M%S}-{serial:05d}.warc.gz"
     chance = Chance(seed, "order", name)
     shuffled = chance.sample(captures, len(captures))
@@ -147,4 +259,4 @@ def _warc(start: datetime, serial: int, captures: list[Capture], *, seed: int) -
         for at, capture in enumerate(shuffled)
     ]
     body = warc_bytes(name, timed, started_at=start)
-    return Warc(path=f"{FOLDER}/{name}", day=start.date(), pages=len(captures), body=body)
+    return SampleWarc(path=f"{FOLDER}/{name}", day=start.date(), pages=len(captures), body=body)

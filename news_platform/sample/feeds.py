@@ -11,7 +11,7 @@ from news_platform.sample.outlets import Outlet
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SampleEntry:
     """One item as a feed announces it; `published_at` may be left unsaid."""
 
     id: str
@@ -23,7 +23,9 @@ class Entry:
     published_at: datetime | None
 
 
-def render_feed(outlet: Outlet, entries: Sequence[Entry], *, kind: str, now: datetime) -> bytes:
+def render_feed(
+    outlet: Outlet, entries: Sequence[SampleEntry], *, kind: str, now: datetime
+) -> bytes:
     """Return the feed document, encoded as the outlet's feed says it is."""
     if kind == "json":
         return _json_feed(outlet, entries)
@@ -49,7 +51,7 @@ def render_opml(feeds: Sequence[tuple[str, str]]) -> bytes:
 """.encode()
 
 
-def _rss(outlet: Outlet, entries: Sequence[Entry], now: datetime) -> str:
+def _rss(outlet: Outlet, entries: Sequence[SampleEntry], now: datetime) -> str:
     items = "\n".join(_rss_item(entry) for entry in entries)
     return f"""<rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/">
 <channel>
@@ -65,7 +67,7 @@ def _rss(outlet: Outlet, entries: Sequence[Entry], now: datetime) -> str:
 """
 
 
-def _rss_item(entry: Entry) -> str:
+def _rss_item(entry: SampleEntry) -> str:
     tags = "".join(f"<category>{escape(tag)}</category>" for tag in entry.tags)
     dated = entry.published_at and f"<pubDate>{format_datetime(entry.published_at)}</pubDate>"
     return f"""<item><title>{escape(entry.title)}</title>
@@ -74,7 +76,7 @@ def _rss_item(entry: Entry) -> str:
 <dc:creator>{escape(entry.author)}</dc:creator>{tags}{dated or ""}</item>"""
 
 
-def _atom(outlet: Outlet, entries: Sequence[Entry], now: datetime) -> str:
+def _atom(outlet: Outlet, entries: Sequence[SampleEntry], now: datetime) -> str:
     items = "\n".join(_atom_entry(entry, now) for entry in entries)
     return f"""<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="{outlet.language}">
 <title>{escape(outlet.name)}</title>
@@ -87,7 +89,7 @@ def _atom(outlet: Outlet, entries: Sequence[Entry], now: datetime) -> str:
 """
 
 
-def _atom_entry(entry: Entry, now: datetime) -> str:
+def _atom_entry(entry: SampleEntry, now: datetime) -> str:
     at = (entry.published_at or now).isoformat()
     tags = "".join(f'<category term="{escape(tag)}"/>' for tag in entry.tags)
     return f"""<entry><title>{escape(entry.title)}</title><id>{escape(entry.id)}</id>
@@ -97,7 +99,7 @@ def _atom_entry(entry: Entry, now: datetime) -> str:
 <summary type="html">{escape(f"<p>{escape(entry.summary)}</p>")}</summary></entry>"""
 
 
-def _rdf(outlet: Outlet, entries: Sequence[Entry], now: datetime) -> str:
+def _rdf(outlet: Outlet, entries: Sequence[SampleEntry], now: datetime) -> str:
     links = "".join(f'<rdf:li rdf:resource="{escape(entry.link)}"/>' for entry in entries)
     items = "\n".join(_rdf_item(entry, now) for entry in entries)
     return f"""<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"
@@ -114,7 +116,7 @@ def _rdf(outlet: Outlet, entries: Sequence[Entry], now: datetime) -> str:
 """
 
 
-def _rdf_item(entry: Entry, now: datetime) -> str:
+def _rdf_item(entry: SampleEntry, now: datetime) -> str:
     return f"""<item rdf:about="{escape(entry.link)}"><title>{escape(entry.title)}</title>
 <link>{escape(entry.link)}</link>
 <description>{escape(entry.summary)}</description>
@@ -122,14 +124,14 @@ def _rdf_item(entry: Entry, now: datetime) -> str:
 <dc:date>{(entry.published_at or now).isoformat()}</dc:date></item>"""
 
 
-_XML_KINDS: dict[str, Callable[[Outlet, Sequence[Entry], datetime], str]] = {
+_XML_KINDS: dict[str, Callable[[Outlet, Sequence[SampleEntry], datetime], str]] = {
     "rss": _rss,
     "atom": _atom,
     "rdf": _rdf,
 }
 
 
-def _json_feed(outlet: Outlet, entries: Sequence[Entry]) -> bytes:
+def _json_feed(outlet: Outlet, entries: Sequence[SampleEntry]) -> bytes:
     document = {
         "version": "https://jsonfeed.org/version/1.1",
         "title": outlet.name,
@@ -141,7 +143,7 @@ def _json_feed(outlet: Outlet, entries: Sequence[Entry]) -> bytes:
     return json.dumps(document, ensure_ascii=False, indent=1).encode() + b"\n"
 
 
-def _json_item(entry: Entry) -> dict[str, object]:
+def _json_item(entry: SampleEntry) -> dict[str, object]:
     item: dict[str, object] = {
         "id": entry.id,
         "url": entry.link,

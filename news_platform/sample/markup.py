@@ -4,9 +4,9 @@ import json
 from datetime import datetime, timedelta, timezone
 from html import escape
 
-from news_platform.sample.newsroom import Article
+from news_platform.sample.newsroom import SampleArticle
 from news_platform.sample.outlets import Outlet
-from news_platform.sample.phrasebook import phrasebook
+from news_platform.sample.story import phrasebook
 
 FEED_TYPES = {
     "rss": "application/rss+xml",
@@ -35,7 +35,7 @@ def head(outlet: Outlet, *, title: str, url: str, extra: str = "") -> str:
 {extra}</head>"""
 
 
-def article_metadata(article: Article) -> str:
+def article_metadata(article: SampleArticle) -> str:
     """Return the metadata an outlet states about an article; some state none."""
     match article.outlet.metadata:
         case "none":
@@ -48,13 +48,13 @@ def article_metadata(article: Article) -> str:
             return _opengraph(article) + _script(_news_article(article))
 
 
-def keywords(article: Article) -> list[str]:
+def keywords(article: SampleArticle) -> list[str]:
     """Return the tags of an article: its section and its places."""
     section = phrasebook(article.outlet.language).labels[article.story.topic]
     return [section, *article.story.places]
 
 
-def _opengraph(article: Article) -> str:
+def _opengraph(article: SampleArticle) -> str:
     stated = {
         "og:type": "article",
         "og:site_name": article.outlet.name,
@@ -72,7 +72,7 @@ def _opengraph(article: Article) -> str:
     )
 
 
-def _news_article(article: Article) -> dict[str, object]:
+def _news_article(article: SampleArticle) -> dict[str, object]:
     return {
         "@context": "https://schema.org",
         "@type": "NewsArticle",
@@ -89,7 +89,7 @@ def _news_article(article: Article) -> dict[str, object]:
     }
 
 
-def _graph(article: Article) -> dict[str, object]:
+def _graph(article: SampleArticle) -> dict[str, object]:
     page = {"@type": "WebPage", "@id": article.url, "name": article.story.headline}
     site = {"@type": "NewsMediaOrganization", "@id": article.outlet.origin, "url": "/"}
     news = {key: value for key, value in _news_article(article).items() if key != "@context"}
@@ -101,5 +101,5 @@ def _script(document: dict[str, object]) -> str:
     return f'<script type="application/ld+json">\n{body}\n</script>\n'
 
 
-def _stamp(article: Article, instant: datetime) -> str:
+def _stamp(article: SampleArticle, instant: datetime) -> str:
     return local_time(article.outlet, instant).isoformat()

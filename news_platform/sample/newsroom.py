@@ -2,21 +2,65 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from urllib.parse import quote
 
 from news_platform.sample.chance import Chance
 from news_platform.sample.dates import DAYS, later, opening, publishing_minutes
-from news_platform.sample.desk import Desk
 from news_platform.sample.outlets import OUTLETS, Outlet
-from news_platform.sample.phrasebook import phrasebook
-from news_platform.sample.story import Story, with_ending
+from news_platform.sample.story import Plot, Story, phrasebook, with_ending, write_story
+from news_platform.text.shingles import jaccard, shingles
+
+# Share of common word triples from which two stories count as told twice: well below the 0.8 at
+# which near-duplicates are looked for, so that only copies are found there.
+_ALIKE = 0.55
+_DRAFTS = 8
+_RUN = 3
+
+
+class Desk:
+    """Assigns stories in a fixed order and sends a draft back that repeats an earlier one."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self._told: dict[Plot, list[frozenset[str]]] = defaultdict(list)
+
+    def assign(self, outlet: Outlet, *, index: int, day: date) -> Story:
+        """Return the next story: the first draft unlike all before it, else the least like."""
+        plot = self._plot(outlet, index)
+        best, likeness = None, 2.0
+        for draft in self._drafts(outlet, plot, index=index, day=day):
+            found = self._likeness(draft, plot)
+            if found < likeness:
+                best, likeness = draft, found
+            if likeness < _ALIKE:
+                break
+        assert best is not None
+        self._told[plot].append(shingles(best.text, _RUN))
+        return best
+
+    def _plot(self, outlet: Outlet, index: int) -> Plot:
+        """Take plots in turn, so that an outlet repeats itself as late as it can."""
+        plots = phrasebook(outlet.language).plots_about(outlet.voice.topics)
+        order = Chance(self.seed, "plots", outlet.key).sample(plots, len(plots))
+        return order[index % len(plots)]
+
+    def _drafts(self, outlet: Outlet, plot: Plot, *, index: int, day: date) -> Iterator[Story]:
+        for attempt in range(_DRAFTS):
+            chance = Chance(self.seed, "story", outlet.key, index, attempt)
+            book = phrasebook(outlet.language)
+            yield write_story(book, plot, chance=chance, voice=outlet.voice, day=day)
+
+    def _likeness(self, draft: Story, plot: Plot) -> float:
+        told = shingles(draft.text, _RUN)
+        return max((jaccard(told, old) for old in self._told[plot]), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Article:
+class SampleArticle:
     """One story at one address; `earlier` is its first version when it was updated since.
 
     `kind` is own, copy (of another outlet's story), twin (same text, second address) or premium
@@ -56,7 +100,7 @@ _UPDATED_PERCENT = 6
 _MENTIONS_PERCENT = 12
 
 
-def publish(seed: int) -> tuple[Article, ...]:
+def publish(seed: int) -> tuple[SampleArticle, ...]:
     """Return every article of the world, by outlet and then by time."""
     desk = Desk(seed)
     own = {outlet.key: _own_articles(outlet, desk) for outlet in OUTLETS}
@@ -69,11 +113,11 @@ def publish(seed: int) -> tuple[Article, ...]:
     return tuple(_with_mention(article, articles, seed) for article in articles)
 
 
-def _by_time(article: Article) -> tuple[datetime, int]:
+def _by_time(article: SampleArticle) -> tuple[datetime, int]:
     return article.published_at, article.number
 
 
-def _own_articles(outlet: Outlet, desk: Desk) -> list[Article]:
+def _own_articles(outlet: Outlet, desk: Desk) -> list[SampleArticle]:
     times = sorted(_publishing_times(outlet, desk.seed))
     articles = [_write(outlet, desk, index=index, at=at) for index, at in enumerate(times)]
     if outlet.key == _PREMIUM[0]:
@@ -89,11 +133,11 @@ def _publishing_times(outlet: Outlet, seed: int) -> Iterable[datetime]:
         yield opening(day) + timedelta(minutes=minutes, seconds=chance.number(0, 59))
 
 
-def _write(outlet: Outlet, desk: Desk, *, index: int, at: datetime) -> Article:
+def _write(outlet: Outlet, desk: Desk, *, index: int, at: datetime) -> SampleArticle:
     chance = Chance(desk.seed, "article", outlet.key, index)
     story = desk.assign(outlet, index=index, day=at.date())
     number = _first_number(outlet) + 7 * index
-    article = Article(
+    article = SampleArticle(
         outlet=outlet,
         number=number,
         path=_path(outlet, story, number=number, at=at),
@@ -108,7 +152,7 @@ def _first_number(outlet: Outlet) -> int:
     return Chance("number", outlet.key).number(100, 799) * 100
 
 
-def _updated(article: Article, chance: Chance) -> Article:
+def _updated(article: SampleArticle, chance: Chance) -> SampleArticle:
     labels = phrasebook(article.outlet.language).labels
     return replace(
         article,
@@ -118,13 +162,13 @@ def _updated(article: Article, chance: Chance) -> Article:
     )
 
 
-def _premium(article: Article) -> Article:
+def _premium(article: SampleArticle) -> SampleArticle:
     return replace(article, kind="premium", path="/premium" + article.path)
 
 
 def _copies(
-    own: dict[str, list[Article]], seed: int, deal: tuple[str, tuple[str, ...], int]
-) -> Iterable[Article]:
+    own: dict[str, list[SampleArticle]], seed: int, deal: tuple[str, tuple[str, ...], int]
+) -> Iterable[SampleArticle]:
     agency, buyers, count = deal
     chance = Chance(seed, "deal", agency)
     for sold, original in enumerate(chance.in_order(own[agency], count)):
@@ -133,11 +177,11 @@ def _copies(
             yield _copy(original, outlet, chance=chance.branch(sold, buyer), sold=sold)
 
 
-def _copy(original: Article, outlet: Outlet, *, chance: Chance, sold: int) -> Article:
+def _copy(original: SampleArticle, outlet: Outlet, *, chance: Chance, sold: int) -> SampleArticle:
     story = _edited(original, chance)
     number = _first_number(outlet) + 7 * sold + 3
     at = later(original.published_at, chance.number(20, 240))
-    return Article(
+    return SampleArticle(
         outlet=outlet,
         number=number,
         path=_path(outlet, story, number=number, at=at),
@@ -148,7 +192,7 @@ def _copy(original: Article, outlet: Outlet, *, chance: Chance, sold: int) -> Ar
     )
 
 
-def _edited(original: Article, chance: Chance) -> Story:
+def _edited(original: SampleArticle, chance: Chance) -> Story:
     """Edit as a copy desk does: credit, then as told, without its end, or in brief."""
     story = original.earlier or original.story
     credited = f"{story.places[0].upper()} ({original.outlet.name}) – {story.lead}"
@@ -158,7 +202,7 @@ def _edited(original: Article, chance: Chance) -> Story:
     return replace(story, headline=headline, paragraphs=(credited, *kept))
 
 
-def _twins(articles: list[Article], count: int) -> list[Article]:
+def _twins(articles: list[SampleArticle], count: int) -> list[SampleArticle]:
     own = [article for article in articles if article.kind == "own" and not article.updated_at]
     return [
         replace(article, kind="twin", number=article.number + 1, path="/features" + article.path)
@@ -166,7 +210,9 @@ def _twins(articles: list[Article], count: int) -> list[Article]:
     ]
 
 
-def _with_mention(article: Article, articles: list[Article], seed: int) -> Article:
+def _with_mention(
+    article: SampleArticle, articles: list[SampleArticle], seed: int
+) -> SampleArticle:
     """Let some articles link to an older one in the same language: what is talked about."""
     chance = Chance(seed, "mention", article.url)
     if article.kind != "own" or not chance.happens(_MENTIONS_PERCENT):

@@ -5,14 +5,14 @@ from datetime import datetime
 from html import escape
 
 from news_platform.sample.markup import article_metadata, head, local_time
-from news_platform.sample.newsroom import Article
+from news_platform.sample.newsroom import SampleArticle
 from news_platform.sample.outlets import Outlet
-from news_platform.sample.phrasebook import phrasebook
+from news_platform.sample.story import phrasebook
 
 SECTIONS = ("politics", "economy", "sports", "science", "technology", "culture", "local")
 
 
-def article_page(article: Article, related: Sequence[Article]) -> bytes:
+def article_page(article: SampleArticle, related: Sequence[SampleArticle]) -> bytes:
     """Return the page of an article as its outlet encodes it."""
     layout = _LAYOUTS[article.outlet.layout]
     top = head(
@@ -24,7 +24,7 @@ def article_page(article: Article, related: Sequence[Article]) -> bytes:
     return _document(article.outlet, top + layout(article, related))
 
 
-def front_page(outlet: Outlet, articles: Sequence[Article], *, section: str = "") -> bytes:
+def front_page(outlet: Outlet, articles: Sequence[SampleArticle], *, section: str = "") -> bytes:
     """Return a front page, or that of a section, with the newest articles on top."""
     labels = phrasebook(outlet.language).labels
     title = labels[section or "home"]
@@ -64,7 +64,7 @@ def _document(outlet: Outlet, content: str) -> bytes:
     return f"{page}\n".encode(outlet.charset, "xmlcharrefreplace")
 
 
-def _classic(article: Article, related: Sequence[Article]) -> str:
+def _classic(article: SampleArticle, related: Sequence[SampleArticle]) -> str:
     outlet = article.outlet
     labels = phrasebook(outlet.language).labels
     return f"""
@@ -83,7 +83,7 @@ def _classic(article: Article, related: Sequence[Article]) -> str:
 {_footer(outlet)}"""
 
 
-def _modern(article: Article, related: Sequence[Article]) -> str:
+def _modern(article: SampleArticle, related: Sequence[SampleArticle]) -> str:
     outlet = article.outlet
     labels = phrasebook(outlet.language).labels
     return f"""
@@ -106,7 +106,7 @@ def _modern(article: Article, related: Sequence[Article]) -> str:
 {_footer(outlet)}"""
 
 
-def _plain(article: Article, related: Sequence[Article]) -> str:
+def _plain(article: SampleArticle, related: Sequence[SampleArticle]) -> str:
     outlet = article.outlet
     labels = phrasebook(outlet.language).labels
     stated = "" if outlet.metadata == "none" else f"<br>{_published(article)}"
@@ -123,14 +123,14 @@ def _plain(article: Article, related: Sequence[Article]) -> str:
 {_footer(outlet)}"""
 
 
-_LAYOUTS: dict[str, Callable[[Article, Sequence[Article]], str]] = {
+_LAYOUTS: dict[str, Callable[[SampleArticle, Sequence[SampleArticle]], str]] = {
     "classic": _classic,
     "modern": _modern,
     "plain": _plain,
 }
 
 
-def _text(article: Article) -> str:
+def _text(article: SampleArticle) -> str:
     paragraphs = [f"<p>{escape(text)}</p>" for text in article.story.paragraphs]
     if article.mentions:
         lead_in = phrasebook(article.outlet.language).labels["reported_first"]
@@ -140,14 +140,14 @@ def _text(article: Article) -> str:
     return "\n".join(paragraphs)
 
 
-def _published(article: Article) -> str:
+def _published(article: SampleArticle) -> str:
     shown = _time(article, "published", article.published_at)
     if article.updated_at is None:
         return shown
     return f"{shown} · {_time(article, 'updated', article.updated_at)}"
 
 
-def _time(article: Article, label: str, instant: datetime) -> str:
+def _time(article: SampleArticle, label: str, instant: datetime) -> str:
     at = local_time(article.outlet, instant)
     said = phrasebook(article.outlet.language).labels[label]
     return f'<time datetime="{at.isoformat()}">{said} {at:%Y-%m-%d %H:%M}</time>'
@@ -165,7 +165,7 @@ def _section_links(outlet: Outlet, between: str = " | ") -> str:
     return between.join(f'<a href="/{name}">{labels[name]}</a>' for name in SECTIONS)
 
 
-def _links(related: Sequence[Article]) -> str:
+def _links(related: Sequence[SampleArticle]) -> str:
     items = (
         f'<li><a href="{escape(article.path)}">{escape(article.story.headline)}</a></li>'
         for article in related

@@ -1,6 +1,6 @@
 """The robots.txt of every sample site: one policy each towards readers, crawlers and AI bots."""
 
-from news_platform.sample.resource import Resource
+from news_platform.sample.responses import SiteResponse
 
 _TEXT = "text/plain; charset=utf-8"
 
@@ -179,10 +179,10 @@ _TEXTS = {
 _SOFT_ERROR = b"<!DOCTYPE html>\n<html><body><h1>El Faro de Almazul</h1></body></html>\n"
 
 
-def robots(key: str) -> Resource:
+def robots(key: str) -> SiteResponse:
     """Return what an outlet answers to robots.txt: rules, a page by mistake, or nothing."""
     if key in _TEXTS:
-        return Resource(_TEXTS[key], content_type=_TEXT, etag=True)
+        return SiteResponse(_TEXTS[key], content_type=_TEXT, etag=True)
     if key == "almazul":
-        return Resource(_SOFT_ERROR)
-    return Resource(b"Not found\n", content_type=_TEXT, status=404)
+        return SiteResponse(_SOFT_ERROR)
+    return SiteResponse(b"Not found\n", content_type=_TEXT, status=404)

@@ -1,5 +1,6 @@
 """A loopback HTTP server that answers for every host of a written sample world."""
 
+import json
 import socket
 import sys
 from collections.abc import Iterator, Mapping
@@ -9,16 +10,81 @@ from email.utils import parsedate_to_datetime
 from hashlib import sha256
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from threading import Lock, Thread
+from typing import Any
 from urllib.parse import quote, unquote
 
 from news_platform.sample.dates import WORLD_NOW
-from news_platform.sample.resource import Resource, gzip_member, http_date
-from news_platform.sample.sitefiles import read_sites
+from news_platform.sample.responses import SiteResponse, gzip_member, http_date
+from news_platform.sample.sites import Site
 
-_MISSING = Resource(b"Not found\n", content_type="text/plain; charset=utf-8", status=404)
-_STRANGER = Resource(b"No such site\n", content_type="text/plain; charset=utf-8", status=421)
+ROUTES = "site.json"
+
+
+def site_files(sites: Mapping[str, Site]) -> dict[str, bytes]:
+    """Return the files of all hosts by their path under the sites folder."""
+    files: dict[str, bytes] = {}
+    for host, site in sorted(sites.items()):
+        names = {target: _file_name(target) for target in site}
+        routes = {target: _route(site[target], names[target]) for target in sorted(site)}
+        files |= {f"{host}/{names[target]}": site[target].body for target in site}
+        files[f"{host}/{ROUTES}"] = json.dumps(routes, indent=1).encode() + b"\n"
+    return files
+
+
+def read_sites(folder: Path) -> dict[str, dict[str, SiteResponse]]:
+    """Read every host's answers back from the sites folder."""
+    return {
+        routes.parent.name: _read_site(routes.parent)
+        for routes in sorted(folder.glob(f"*/{ROUTES}"))
+    }
+
+
+def _read_site(folder: Path) -> dict[str, SiteResponse]:
+    routes = json.loads((folder / ROUTES).read_bytes())
+    return {target: _resource(folder, route) for target, route in routes.items()}
+
+
+def _file_name(target: str) -> str:
+    """Return a readable name; what files cannot be called is told apart by a hash."""
+    path = PurePosixPath(target.partition("?")[0].strip("/") or "index.html")
+    if path.suffix and path.as_posix() == target.lstrip("/"):
+        return path.as_posix()
+    mark = sha256(target.encode()).hexdigest()[:8]
+    return f"{path.with_suffix('').as_posix()[:80].rstrip('/%')}-{mark}.body"
+
+
+def _route(resource: SiteResponse, name: str) -> dict[str, object]:
+    stated: dict[str, object] = {
+        "body": name,
+        "content_type": resource.content_type,
+        "status": resource.status,
+        "location": resource.location,
+        "modified_at": resource.modified_at and resource.modified_at.isoformat(),
+        "etag": resource.etag,
+        "gzipped": resource.gzipped,
+        "retry_after_seconds": resource.retry_after_seconds,
+    }
+    return {key: value for key, value in stated.items() if value not in (None, False)}
+
+
+def _resource(folder: Path, route: Mapping[str, Any]) -> SiteResponse:
+    modified = route.get("modified_at")
+    return SiteResponse(
+        body=(folder / route["body"]).read_bytes(),
+        content_type=route["content_type"],
+        status=route["status"],
+        location=route.get("location"),
+        modified_at=datetime.fromisoformat(modified) if modified else None,
+        etag=route.get("etag", False),
+        gzipped=route.get("gzipped", False),
+        retry_after_seconds=route.get("retry_after_seconds"),
+    )
+
+
+_MISSING = SiteResponse(b"Not found\n", content_type="text/plain; charset=utf-8", status=404)
+_STRANGER = SiteResponse(b"No such site\n", content_type="text/plain; charset=utf-8", status=421)
 
 
 @contextmanager
@@ -36,7 +102,7 @@ def serve_world(folder: Path) -> Iterator[Mapping[str, tuple[str, int]]]:
         thread.join()
 
 
-def answer(resource: Resource, headers: Mapping[str, str]) -> tuple[int, dict[str, str], bytes]:
+def answer(resource: SiteResponse, headers: Mapping[str, str]) -> tuple[int, dict[str, str], bytes]:
     """Decide status, headers and body for a request that met this resource."""
     fields = {"Content-Type": resource.content_type, **_validators(resource)}
     if resource.location:
@@ -54,7 +120,7 @@ def answer(resource: Resource, headers: Mapping[str, str]) -> tuple[int, dict[st
     return resource.status, fields, gzip_member(resource.body)
 
 
-def _validators(resource: Resource) -> dict[str, str]:
+def _validators(resource: SiteResponse) -> dict[str, str]:
     fields: dict[str, str] = {}
     if resource.etag:
         # Weak where the body may travel in two codings.
@@ -66,7 +132,7 @@ def _validators(resource: Resource) -> dict[str, str]:
 
 
 def _is_unchanged(
-    resource: Resource, fields: Mapping[str, str], headers: Mapping[str, str]
+    resource: SiteResponse, fields: Mapping[str, str], headers: Mapping[str, str]
 ) -> bool:
     """Compare as RFC 9110 says: If-None-Match alone counts when it is sent."""
     if resource.status != HTTPStatus.OK:
@@ -96,13 +162,13 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = False
     request_queue_size = 128
 
-    def __init__(self, sites: Mapping[str, Mapping[str, Resource]]) -> None:
+    def __init__(self, sites: Mapping[str, Mapping[str, SiteResponse]]) -> None:
         super().__init__(("127.0.0.1", 0), _Conversation)
         self.sites = sites
         self._lines: set[socket.socket] = set()
         self._lock = Lock()
 
-    def find(self, host: str, target: str) -> Resource:
+    def find(self, host: str, target: str) -> SiteResponse:
         """Return what a host answers at a target, however escaped and whoever tracks it."""
         site = self.sites.get(host.partition(":")[0].lower())
         if site is None:

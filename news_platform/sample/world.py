@@ -1,13 +1,95 @@
 """The sample world for demo and tests: write it to a folder, or add a WARC that came late."""
 
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import date
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from news_platform.errors import InputError
-from news_platform.sample.build import WorldSummary, articles_of, build_world
+from news_platform.sample.build import World, WorldSummary, articles_of, build_world
 from news_platform.sample.crawl import late_warc
 from news_platform.sample.dates import DAYS, WORLD_NOW
-from news_platform.sample.folder import read_manifest, write_folder
+from news_platform.storage.objects.store import ObjectStore
+
+MANIFEST = "world.json"
+
+
+@dataclass(frozen=True, slots=True)
+class WorldManifest:
+    """What a folder was last completed with; `files` maps each path to its SHA-256."""
+
+    recipe: str
+    summary: WorldSummary
+    files: Mapping[str, str]
+
+    @property
+    def late(self) -> tuple[date, ...]:
+        """Return the days to which a late WARC was added."""
+        return tuple(map(date.fromisoformat, self.summary.late))
+
+    def holds(self, folder: Path, seed: int) -> bool:
+        """Say whether the folder has this code's world of the seed, byte for byte."""
+        current = self.recipe == recipe() and self.summary.seed == seed
+        return current and all(_has(folder / path, sha) for path, sha in self.files.items())
+
+
+@cache
+def recipe() -> str:
+    """Return a hash of the code and texts that make worlds: other code, perhaps other bytes."""
+    package = files("news_platform.sample")
+    sources = [*package.iterdir(), *package.joinpath("texts").iterdir()]
+    made = sha256()
+    for source in sorted(sources, key=lambda source: source.name):
+        if source.name.endswith((".py", ".toml")):
+            made.update(source.name.encode() + source.read_bytes())
+    return made.hexdigest()
+
+
+def read_manifest(folder: Path) -> WorldManifest | None:
+    """Read the manifest, or None when there is none that can be read."""
+    try:
+        document = json.loads((folder / MANIFEST).read_bytes())
+        return WorldManifest(document["recipe"], _summary(document["summary"]), document["files"])
+    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
+        return None
+
+
+def write_folder(folder: Path, world: World, *, old: WorldManifest | None) -> None:
+    """Make the folder hold the world: replace what differs, remove what an older one left."""
+    hashes = {path: sha256(body).hexdigest() for path, body in world.files.items()}
+    for path, body in world.files.items():
+        if not _has(folder / path, hashes[path]):
+            _replace(folder / path, body)
+    for path in sorted(set(old.files if old else ()) - set(hashes)):
+        (folder / path).unlink(missing_ok=True)
+    document = {"recipe": recipe(), "summary": asdict(world.summary), "files": hashes}
+    _replace(folder / MANIFEST, json.dumps(document, indent=1).encode() + b"\n")
+
+
+def _summary(document: dict[str, Any]) -> WorldSummary:
+    return WorldSummary(**{**document, "late": tuple(document["late"])})
+
+
+def _has(path: Path, sha: str) -> bool:
+    try:
+        return sha256(path.read_bytes()).hexdigest() == sha
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _replace(path: Path, body: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # Several processes may mend one folder at once: each has its part, all the same bytes.
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part.write_bytes(body)
+    part.replace(path)
+
 
 __all__ = ["DAYS", "SEED", "WORLD_NOW", "WorldSummary", "add_late_warc", "write_world"]
 
@@ -43,3 +125,20 @@ def add_late_warc(folder: Path, day: date) -> str:
         late = sorted({*manifest.late, day})
         write_folder(folder, build_world(seed, late=late), old=manifest)
     return late_warc(articles_of(seed), day, seed).path
+
+
+# Folder in the sample world -> where its files belong under the root.
+PLACES = {"research": "raw", "surveyed": "prod", "snapshots": "snapshots"}
+FEEDS_FILE = "feeds.opml"
+
+
+def place_inputs(world: Path, store: ObjectStore) -> int:
+    """Upload the world's inputs that are not there yet; return how many were."""
+    wanted = {
+        f"{place}/{path.relative_to(world / folder).as_posix()}": path
+        for folder, place in PLACES.items()
+        for path in sorted((world / folder).rglob("*"))
+        if path.is_file()
+    }
+    wanted[FEEDS_FILE] = world / FEEDS_FILE
+    return sum(store.put_if_absent(place, path.read_bytes()) for place, path in wanted.items())

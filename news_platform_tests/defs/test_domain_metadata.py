@@ -26,8 +26,8 @@ from news_platform.domain_metadata.generated_research import CATALOG_PATH
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import raw_batches
 from news_platform.resources import DataRoot, Ledger
-from news_platform.sample.inputs import place_inputs
 from news_platform.sample.resources import SampleResources
+from news_platform.sample.world import place_inputs
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.root import pause
 from news_platform.storage.objects.store import ObjectStore

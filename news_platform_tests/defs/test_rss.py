@@ -16,8 +16,8 @@ from news_platform.resources import Resources
 from news_platform.rss.ledger.status import overdue_locks
 from news_platform.rss.ledger.tables import FEEDS, RAW
 from news_platform.rss.ledger.transactions import newest_seq, write_transaction
-from news_platform.sample.inputs import place_inputs
 from news_platform.sample.resources import SampleResources
+from news_platform.sample.world import place_inputs
 from news_platform.settings import Settings
 from news_platform.storage.commit.root import pause, resume
 

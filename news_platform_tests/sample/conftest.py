@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from news_platform.sample.build import World, articles_of, build_world
-from news_platform.sample.newsroom import Article
+from news_platform.sample.newsroom import SampleArticle
 from news_platform.sample.sites import Site, build_sites
 from news_platform.sample.world import SEED
 
@@ -17,12 +17,12 @@ def world() -> World:
 
 
 @pytest.fixture(scope="session")
-def articles() -> tuple[Article, ...]:
+def articles() -> tuple[SampleArticle, ...]:
     """Return every article of the default world."""
     return articles_of(SEED)
 
 
 @pytest.fixture(scope="session")
-def sites(articles: tuple[Article, ...]) -> Mapping[str, Site]:
+def sites(articles: tuple[SampleArticle, ...]) -> Mapping[str, Site]:
     """Return what every host answers."""
     return build_sites(articles)

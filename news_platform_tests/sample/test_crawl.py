@@ -13,9 +13,9 @@ from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 from news_platform.sample.build import World
 from news_platform.sample.crawl import LISTING, held_back, late_warc
 from news_platform.sample.dates import DAYS
-from news_platform.sample.newsroom import Article
+from news_platform.sample.newsroom import SampleArticle
 from news_platform.sample.outlets import OUTLETS
-from news_platform.sample.resource import gzip_member
+from news_platform.sample.responses import gzip_member
 from news_platform.sample.world import SEED
 
 FIRST = "crawl/crawl-data/CC-NEWS/2025/11/CC-NEWS-20251101091207-05011.warc.gz"
@@ -114,7 +114,7 @@ def test_redirects_missing_pages_pictures_and_feeds_are_among_the_pages(world: W
 
 
 def test_an_updated_article_is_seen_twice_with_different_content(
-    world: World, articles: tuple[Article, ...]
+    world: World, articles: tuple[SampleArticle, ...]
 ) -> None:
     seen = defaultdict(set)
     for response in responses(world):
@@ -151,7 +151,7 @@ def test_addresses_of_hosts_come_from_documentation_blocks(world: World) -> None
 
 @pytest.mark.parametrize("day", DAYS)
 def test_a_late_warc_shows_pages_of_its_day_that_no_other_shows(
-    world: World, articles: tuple[Article, ...], day: date
+    world: World, articles: tuple[SampleArticle, ...], day: date
 ) -> None:
     late = late_warc(articles, day, SEED)
     seen = {r.headers["WARC-Target-URI"] for r in responses(world)}

@@ -3,9 +3,9 @@
 from collections import Counter
 
 from news_platform.sample.dates import DAYS
-from news_platform.sample.desk import Desk
+from news_platform.sample.newsroom import Desk
 from news_platform.sample.outlets import OUTLETS
-from news_platform.sample.phrasebook import phrasebook
+from news_platform.sample.story import phrasebook
 from news_platform.text.shingles import jaccard, shingles
 
 SPORT = next(outlet for outlet in OUTLETS if outlet.key == "tidewater")

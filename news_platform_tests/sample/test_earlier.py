@@ -5,8 +5,7 @@ from hashlib import sha256
 
 from news_platform.datasets.domain_metadata import DomainMetadata
 from news_platform.sample.build import World
-from news_platform.sample.earlier import earlier_survey
-from news_platform.sample.research import research_files
+from news_platform.sample.research import earlier_survey, research_files
 from news_platform.sample.rules import robots
 from news_platform.web.robots import Robots
 

@@ -8,12 +8,12 @@ import feedparser
 import pytest
 from lxml import etree
 
-from news_platform.sample.feeds import Entry, render_feed, render_opml
+from news_platform.sample.feeds import SampleEntry, render_feed, render_opml
 from news_platform.sample.outlets import OUTLETS, FeedHabit, Outlet
 
 NOW = datetime(2025, 11, 3, 18, 0, tzinfo=UTC)
 AT = datetime(2025, 11, 3, 9, 30, tzinfo=UTC)
-ENTRY = Entry(
+ENTRY = SampleEntry(
     id="x:1",
     link="https://x.example/a?b=1&c=2",
     title='Fish & "chips" <cheap> – für alle',

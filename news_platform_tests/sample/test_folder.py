@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.sample.folder import MANIFEST, read_manifest
-from news_platform.sample.world import write_world
+from news_platform.sample.world import MANIFEST, read_manifest, write_world
 
 CODE = """
 import pathlib, sys

@@ -9,13 +9,13 @@ import pytest
 from lxml import html
 
 from news_platform.sample.markup import article_metadata, head, keywords, local_time
-from news_platform.sample.newsroom import Article
+from news_platform.sample.newsroom import SampleArticle
 from news_platform.sample.outlets import OUTLETS, Outlet
 
 HEADLINE = 'He said "</script><b>no</b>" & left'
 
 
-def sample_article(articles: tuple[Article, ...], *, metadata: str) -> Article:
+def sample_article(articles: tuple[SampleArticle, ...], *, metadata: str) -> SampleArticle:
     article = articles[0]
     outlet: Outlet = replace(article.outlet, metadata=metadata)
     return replace(article, outlet=outlet, story=replace(article.story, headline=HEADLINE))
@@ -23,7 +23,7 @@ def sample_article(articles: tuple[Article, ...], *, metadata: str) -> Article:
 
 @pytest.mark.parametrize("metadata", ["jsonld", "graph"])
 def test_a_headline_cannot_end_the_script_it_stands_in(
-    articles: tuple[Article, ...], metadata: str
+    articles: tuple[SampleArticle, ...], metadata: str
 ) -> None:
     markup = article_metadata(sample_article(articles, metadata=metadata))
     assert markup.count("</script>") == 1
@@ -33,7 +33,7 @@ def test_a_headline_cannot_end_the_script_it_stands_in(
     assert document.get("@graph", [document])[-1]["headline"] == HEADLINE
 
 
-def test_opengraph_escapes_what_html_would_read(articles: tuple[Article, ...]) -> None:
+def test_opengraph_escapes_what_html_would_read(articles: tuple[SampleArticle, ...]) -> None:
     markup = article_metadata(sample_article(articles, metadata="opengraph"))
     page = html.document_fromstring(f"<html><head>{markup}</head><body></body></html>")
     stated = {meta.get("property"): meta.get("content") for meta in page.iterfind(".//meta")}
@@ -42,11 +42,11 @@ def test_opengraph_escapes_what_html_would_read(articles: tuple[Article, ...]) -
     assert stated["article:published_time"] == articles[0].published_at.isoformat()
 
 
-def test_an_outlet_may_state_nothing(articles: tuple[Article, ...]) -> None:
+def test_an_outlet_may_state_nothing(articles: tuple[SampleArticle, ...]) -> None:
     assert article_metadata(sample_article(articles, metadata="none")) == ""
 
 
-def test_keywords_are_the_section_and_the_places(articles: tuple[Article, ...]) -> None:
+def test_keywords_are_the_section_and_the_places(articles: tuple[SampleArticle, ...]) -> None:
     article = next(a for a in articles if a.story.topic == "economy" and a.outlet.language == "de")
     assert keywords(article) == ["Wirtschaft", *article.story.places]
 

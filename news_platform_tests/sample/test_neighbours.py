@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import pytest
 
 from news_platform.errors import FetchError
-from news_platform.sample.newsroom import Article
+from news_platform.sample.newsroom import SampleArticle
 from news_platform.sample.outlets import OUTLETS, Outlet
 from news_platform.sample.sites import Site
 from news_platform.text.language import detect
@@ -20,7 +20,7 @@ Sites = Mapping[str, Site]
 
 @pytest.mark.parametrize("outlet", OUTLETS, ids=lambda outlet: outlet.key)
 def test_every_article_is_recognised_as_its_language(
-    articles: tuple[Article, ...], outlet: Outlet
+    articles: tuple[SampleArticle, ...], outlet: Outlet
 ) -> None:
     for article in articles:
         if article.outlet.key == outlet.key:
@@ -34,7 +34,7 @@ def rules(sites: Sites, host: str) -> Robots:
 
 
 def test_premium_articles_are_disallowed_and_all_others_allowed(
-    articles: tuple[Article, ...], sites: Sites
+    articles: tuple[SampleArticle, ...], sites: Sites
 ) -> None:
     for article in articles:
         allowed = rules(sites, article.outlet.host).allows("NewsPlatformBot", article.url)
@@ -70,7 +70,7 @@ def test_bare_domains_of_all_outlets_are_part_of_the_world(sites: Sites) -> None
 
 
 def test_trackers_of_the_feeds_vanish_from_canonical_addresses(
-    articles: tuple[Article, ...],
+    articles: tuple[SampleArticle, ...],
 ) -> None:
     for article in articles[:20]:
         mark = "&" if "?" in article.url else "?"
@@ -107,7 +107,7 @@ def test_the_fetcher_inflates_what_travels_compressed(sample_hosts: HostMap) -> 
 
 
 def test_a_path_in_another_script_is_found_by_the_fetcher(
-    sample_hosts: HostMap, articles: tuple[Article, ...]
+    sample_hosts: HostMap, articles: tuple[SampleArticle, ...]
 ) -> None:
     for language in ("ru", "ar"):
         article = next(a for a in articles if a.outlet.language == language)

@@ -6,19 +6,19 @@ from itertools import combinations
 import pytest
 
 from news_platform.sample.dates import DAYS, WORLD_NOW
-from news_platform.sample.newsroom import Article, publish
+from news_platform.sample.newsroom import SampleArticle, publish
 from news_platform.sample.outlets import OUTLETS
 from news_platform.sample.world import SEED
 from news_platform.text.shingles import jaccard, shingles
 
-Articles = tuple[Article, ...]
+Articles = tuple[SampleArticle, ...]
 
 
-def triples(article: Article) -> frozenset[str]:
+def triples(article: SampleArticle) -> frozenset[str]:
     return shingles((article.earlier or article.story).text, 3)
 
 
-def likeness(one: Article, other: Article) -> float:
+def likeness(one: SampleArticle, other: SampleArticle) -> float:
     return jaccard(triples(one), triples(other))
 
 

@@ -8,16 +8,16 @@ from urllib.parse import urljoin
 import pytest
 from lxml import html
 
-from news_platform.sample.newsroom import Article
+from news_platform.sample.newsroom import SampleArticle
 from news_platform.sample.outlets import OUTLETS, Outlet
 from news_platform.sample.pages import missing_page
 from news_platform.sample.sites import Site
 
-Articles = tuple[Article, ...]
+Articles = tuple[SampleArticle, ...]
 Sites = Mapping[str, Site]
 
 
-def first_of(articles: Articles, outlet: Outlet) -> Article:
+def first_of(articles: Articles, outlet: Outlet) -> SampleArticle:
     return next(
         article
         for article in articles
@@ -25,7 +25,7 @@ def first_of(articles: Articles, outlet: Outlet) -> Article:
     )
 
 
-def page_text(sites: Sites, article: Article) -> str:
+def page_text(sites: Sites, article: SampleArticle) -> str:
     return sites[article.outlet.host][article.path].body.decode(article.outlet.charset)
 
 

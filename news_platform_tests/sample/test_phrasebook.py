@@ -5,7 +5,7 @@ import string
 
 import pytest
 
-from news_platform.sample.phrasebook import LANGUAGES, Phrasebook, phrasebook
+from news_platform.sample.story import LANGUAGES, Phrasebook, phrasebook
 
 SLOTS = {
     *("person", "other", "woman", "place", "town", "org", "team", "rival", "day"),

@@ -14,9 +14,9 @@ from urllib.parse import quote
 import feedparser
 import pytest
 
-from news_platform.sample.newsroom import Article
+from news_platform.sample.newsroom import SampleArticle
 from news_platform.sample.outlets import OUTLETS
-from news_platform.sample.resource import Resource
+from news_platform.sample.responses import SiteResponse
 from news_platform.sample.server import answer, serve_world
 
 HostMap = Mapping[str, tuple[str, int]]
@@ -114,7 +114,9 @@ def test_redirects_and_errors(
     assert (response.status, response.headers["Location"]) == (status, location)
 
 
-def test_a_short_link_leads_on_by_302(sample_hosts: HostMap, articles: tuple[Article, ...]) -> None:
+def test_a_short_link_leads_on_by_302(
+    sample_hosts: HostMap, articles: tuple[SampleArticle, ...]
+) -> None:
     article = next(article for article in articles if article.outlet.host == POST)
     response, _ = ask(sample_hosts, POST, f"/go/{article.number}")
     assert (response.status, response.headers["Location"]) == (302, article.url)
@@ -150,7 +152,7 @@ def test_other_methods_are_refused(sample_hosts: HostMap) -> None:
 
 
 def test_paths_in_another_script_are_found_however_they_are_escaped(
-    sample_hosts: HostMap, articles: tuple[Article, ...]
+    sample_hosts: HostMap, articles: tuple[SampleArticle, ...]
 ) -> None:
     article = next(article for article in articles if article.outlet.link_style == "native")
     lower = article.path.replace("%D", "%d")
@@ -161,7 +163,7 @@ def test_paths_in_another_script_are_found_however_they_are_escaped(
 
 
 def test_campaign_parameters_do_not_change_the_answer(
-    sample_hosts: HostMap, articles: tuple[Article, ...]
+    sample_hosts: HostMap, articles: tuple[SampleArticle, ...]
 ) -> None:
     queried = next(article for article in articles if "?id=" in article.path)
     for article, mark in ((articles[0], "?"), (queried, "&")):
@@ -186,7 +188,7 @@ def test_every_link_of_every_feed_is_answered(sample_hosts: HostMap) -> None:
 
 
 def test_a_page_with_a_query_is_told_apart_by_it(
-    sample_hosts: HostMap, articles: tuple[Article, ...]
+    sample_hosts: HostMap, articles: tuple[SampleArticle, ...]
 ) -> None:
     found = [article for article in articles if "?id=" in article.path][:2]
     bodies = {ask(sample_hosts, article.outlet.host, article.path)[1] for article in found}
@@ -245,13 +247,13 @@ def test_a_reader_who_leaves_early_disturbs_nobody(
 
 
 def test_an_error_is_never_answered_with_304() -> None:
-    gone = Resource(b"Gone", status=410, etag=True)
+    gone = SiteResponse(b"Gone", status=410, etag=True)
     etag = answer(gone, {})[1]["ETag"]
     assert answer(gone, {"if-none-match": etag})[0] == 410
     assert answer(gone, {"if-none-match": "*"})[0] == 410
 
 
 def test_a_resource_without_validators_is_always_sent_whole() -> None:
-    plain = Resource(b"x")
+    plain = SiteResponse(b"x")
     assert answer(plain, {"if-none-match": '""'})[0] == 200
     assert answer(plain, {"if-modified-since": "Mon, 03 Nov 2025 20:00:00 GMT"})[0] == 200

@@ -15,10 +15,10 @@ from lxml import etree
 
 from news_platform.sample.build import World
 from news_platform.sample.dates import WORLD_NOW
-from news_platform.sample.newsroom import Article
+from news_platform.sample.newsroom import SampleArticle
 from news_platform.sample.outlets import OUTLETS, Outlet
-from news_platform.sample.resource import Resource
-from news_platform.sample.sitefiles import read_sites, site_files
+from news_platform.sample.responses import SiteResponse
+from news_platform.sample.server import read_sites, site_files
 from news_platform.sample.sites import Site
 
 Sites = Mapping[str, Site]
@@ -27,11 +27,11 @@ XML_OUTLETS = [outlet for outlet in OUTLETS if outlet.feed.kind != "json"]
 JSON_OUTLETS = [outlet for outlet in OUTLETS if outlet.feed.kind == "json"]
 
 
-def feed_of(sites: Sites, outlet: Outlet) -> Resource:
+def feed_of(sites: Sites, outlet: Outlet) -> SiteResponse:
     return sites[outlet.host][outlet.feed.path]
 
 
-def follow(sites: Sites, url: str, *, hops: int = 3) -> Resource:
+def follow(sites: Sites, url: str, *, hops: int = 3) -> SiteResponse:
     parts = urlsplit(url)
     target = parts.path + (f"?{parts.query}" if parts.query else "")
     site = sites[str(parts.hostname)]
@@ -144,7 +144,7 @@ def test_the_outlet_that_bars_the_crawler_is_not_in_the_crawl(sites: Sites) -> N
     assert [outlet.key for outlet in barred if not outlet.crawled] == ["fenwick"]
 
 
-def inflated(resource: Resource) -> bytes:
+def inflated(resource: SiteResponse) -> bytes:
     body = resource.body
     return zlib.decompress(body, 31) if body.startswith(b"\x1f\x8b") else body
 
@@ -194,7 +194,7 @@ def test_no_two_addresses_share_a_file(sites: Sites) -> None:
 
 
 def test_the_live_page_of_an_updated_article_is_the_new_one(
-    articles: tuple[Article, ...], sites: Sites
+    articles: tuple[SampleArticle, ...], sites: Sites
 ) -> None:
     article = next(a for a in articles if a.updated_at and a.outlet.charset == "utf-8")
     page = sites[article.outlet.host][article.path].body.decode()

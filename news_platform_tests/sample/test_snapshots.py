@@ -5,9 +5,15 @@ from typing import Any
 
 import pytest
 
-from news_platform.sample.blocks import Block, parse_block, render_html, render_markdown
-from news_platform.sample.institutions import institutions
-from news_platform.sample.snapshots import institution_site, snapshot_files
+from news_platform.sample.institutions import (
+    SnapshotBlock,
+    institution_site,
+    institutions,
+    parse_block,
+    render_html,
+    render_markdown,
+    snapshot_files,
+)
 
 
 def snapshot(name: str) -> dict[str, Any]:
@@ -96,6 +102,6 @@ def test_a_block_is_rendered_both_ways(
 
 
 def test_blocks_are_parted_by_lines() -> None:
-    blocks = [Block("p", (("a",),)), Block("p", (("b",),))]
+    blocks = [SnapshotBlock("p", (("a",),)), SnapshotBlock("p", (("b",),))]
     assert render_html(blocks) == "<p>a</p>\n<p>b</p>"
     assert render_markdown(blocks) == "a\n\nb\n"

@@ -6,8 +6,16 @@ from datetime import date
 import pytest
 
 from news_platform.sample.chance import Chance
-from news_platform.sample.phrasebook import LANGUAGES, Plot, phrasebook
-from news_platform.sample.story import Story, Voice, expand, with_ending, write_story
+from news_platform.sample.story import (
+    LANGUAGES,
+    Plot,
+    Story,
+    Voice,
+    expand,
+    phrasebook,
+    with_ending,
+    write_story,
+)
 
 SATURDAY = date(2025, 11, 1)
 

@@ -3,13 +3,13 @@
 import gzip
 from datetime import UTC, datetime
 
-from news_platform.sample.resource import Resource
-from news_platform.sample.warcs import Capture, warc_bytes
+from news_platform.sample.crawl import Capture, warc_bytes
+from news_platform.sample.responses import SiteResponse
 
 AT = datetime(2025, 11, 1, 9, 12, 7, tzinfo=UTC)
 
 
-def lines_of(resource: Resource, url: str = "https://x.example/a?b=1") -> list[str]:
+def lines_of(resource: SiteResponse, url: str = "https://x.example/a?b=1") -> list[str]:
     body = warc_bytes("n.warc.gz", [Capture(url, resource, AT)], started_at=AT)
     return gzip.decompress(body).decode("latin-1").split("\r\n")
 
@@ -22,7 +22,7 @@ def test_a_file_without_captures_is_a_warcinfo_alone() -> None:
 
 
 def test_a_capture_is_a_request_and_a_response() -> None:
-    lines = lines_of(Resource(b"<p>hi</p>"))
+    lines = lines_of(SiteResponse(b"<p>hi</p>"))
     assert lines.count("WARC/1.0") == 3
     assert "GET /a?b=1 HTTP/1.1" in lines
     assert "Host: x.example" in lines
@@ -33,7 +33,7 @@ def test_a_capture_is_a_request_and_a_response() -> None:
 
 
 def test_a_redirect_keeps_its_location_and_a_change_its_date() -> None:
-    moved = Resource(b"", status=301, location="https://y.example/", modified_at=AT)
+    moved = SiteResponse(b"", status=301, location="https://y.example/", modified_at=AT)
     lines = lines_of(moved)
     assert "HTTP/1.1 301 Moved Permanently" in lines
     assert "Location: https://y.example/" in lines
@@ -41,21 +41,23 @@ def test_a_redirect_keeps_its_location_and_a_change_its_date() -> None:
 
 
 def test_a_compressed_answer_is_stored_inflated_under_another_header() -> None:
-    lines = lines_of(Resource(b"x" * 100, gzipped=True))
+    lines = lines_of(SiteResponse(b"x" * 100, gzipped=True))
     assert "X-Crawl-Content-Encoding: gzip" in lines
     assert "Content-Encoding: gzip" not in lines
     assert "Content-Length: 100" in lines
 
 
 def test_the_payload_digest_is_the_bodys_sha1_in_base32() -> None:
-    assert "WARC-Payload-Digest: sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ" in lines_of(Resource(b""))
+    assert "WARC-Payload-Digest: sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ" in lines_of(
+        SiteResponse(b"")
+    )
 
 
 def test_a_host_keeps_its_address() -> None:
     addresses = [
         line
         for url in ("https://x.example/1", "https://x.example/2")
-        for line in lines_of(Resource(b""), url)
+        for line in lines_of(SiteResponse(b""), url)
         if line.startswith("WARC-IP-Address")
     ]
     assert len(addresses) == 4

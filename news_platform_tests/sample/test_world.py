@@ -14,8 +14,15 @@ import pytest
 
 from news_platform.errors import InputError
 from news_platform.sample.build import World, build_world
-from news_platform.sample.folder import MANIFEST, read_manifest
-from news_platform.sample.world import DAYS, SEED, WORLD_NOW, add_late_warc, write_world
+from news_platform.sample.world import (
+    DAYS,
+    MANIFEST,
+    SEED,
+    WORLD_NOW,
+    add_late_warc,
+    read_manifest,
+    write_world,
+)
 
 # The world's content, gzip members inflated (compressed bytes are zlib's business). Whoever
 # changes the world on purpose writes the new digest here, and nobody changes it by accident.

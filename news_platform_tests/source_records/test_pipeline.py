@@ -13,7 +13,7 @@ from news_platform.datasets.source_records import (
     quarantine_path,
     records_path,
 )
-from news_platform.sample.inputs import place_inputs
+from news_platform.sample.world import place_inputs
 from news_platform.source_records.pipeline import (
     RecordsOptions,
     build_institution,

@@ -13,7 +13,7 @@ _GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class SiteResponse:
     """What a site answers at one address; `gzipped` bodies are compressed on the way."""
 
     body: bytes

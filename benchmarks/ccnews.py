@@ -1,8 +1,8 @@
-"""Speed, memory and size of the news pipeline beside the bare loop, itself and its peers.
+"""Measure speed, memory and size of the news pipeline against the bare loop and its peers.
 
 Run with NEWS_PLATFORM_BENCH_DATA set; `--only share` (or workers, memory, peers) measures one part
-and keeps the other figures of the last run. Speeds are CPU time, taken turn by turn in one run, so
-that a busy machine slows both sides; only the figures for two workers are wall time.
+and keeps the other results of the last run. Speeds are CPU time, measured in turn in one run, so
+that a busy machine slows both sides; only the results for two workers are wall time.
 """
 
 import argparse
@@ -40,7 +40,7 @@ _LARGE_TURNS = 3
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table: what was measured, and whether it reaches its aim."""
+    """One row of the table: what was measured and whether it reaches its aim."""
 
     what: str
     value: float | None
@@ -49,7 +49,7 @@ class Row:
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    """Measure, print the table, keep it as JSON and as a plot."""
+    """Measure, print the table, and store it as JSON and as a plot."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ccnews")
     parser.add_argument("--only", choices=sorted(_PARTS), action="append")
     chosen = parser.parse_args(arguments).only or list(_PARTS)
@@ -61,12 +61,12 @@ def main(arguments: Sequence[str] = ()) -> None:
     with tempfile.TemporaryDirectory(prefix="ccnews-bench-") as folder:
         warcs = Warcs(small, _copied(small, Path(folder) / "large.warc.gz"), Path(folder))
         rows = [row for part in _PARTS if part in chosen for row in _PARTS[part](warcs)]
-    _tell(_merged(rows))
+    _store(_merged(rows))
 
 
 @dataclass(frozen=True, slots=True)
 class Warcs:
-    """The two files that are measured, and a folder for what comes of them."""
+    """The two measured files, and a folder for the output."""
 
     small: Path
     large: Path
@@ -81,7 +81,7 @@ def _copied(small: Path, large: Path) -> Path:
 
 
 def _merged(rows: list[Row]) -> list[Row]:
-    """Put the fresh rows in place of those of the last run."""
+    """Replace the rows of the last run by the new ones."""
     stored = RESULTS / "ccnews.json"
     known = json.loads(stored.read_text()) if stored.exists() else []
     found = {row["what"]: Row(**row) for row in known} | {row.what: row for row in rows}
@@ -110,9 +110,9 @@ def _share(warcs: Warcs) -> list[Row]:
 
 
 def _workers(warcs: Warcs) -> list[Row]:
-    """Compare one and two workers on two large WARCs by the clock on the wall.
+    """Compare one and two workers on two large WARCs by wall time.
 
-    The control is what the machine itself gives: the bare loop in two processes against one.
+    The control is the bare loop in two processes against one: what the machine itself allows.
     """
     print("two workers against one ...", file=sys.stderr, flush=True)
     bare = {count: _bare_wall_seconds(warcs.large, count) for count in (1, 2)}
@@ -125,7 +125,7 @@ def _workers(warcs: Warcs) -> list[Row]:
 
 
 def _bare_wall_seconds(warc: Path, count: int) -> float:
-    """Return how long so many bare loops side by side take for a WARC each."""
+    """Return the wall time of this many concurrent bare loops over one WARC each."""
     command = [sys.executable, "-m", "benchmarks.ccnews_runs", "bare", str(warc)]
     started = time.monotonic()
     running = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(count)]
@@ -193,7 +193,7 @@ _ORDER = (
 )
 
 
-def _tell(rows: list[Row]) -> None:
+def _store(rows: list[Row]) -> None:
     print(f"{'what':<48}{'measured':>10}  aim")
     for row in rows:
         value = "-" if row.value is None else f"{row.value:.2f}"
@@ -205,7 +205,7 @@ def _tell(rows: list[Row]) -> None:
 
 
 def _plot(rows: list[Row], path: Path) -> None:
-    """Draw the ratios, the peers' on a logarithmic axis beside our own."""
+    """Plot the ratios on a logarithmic axis."""
     ratios = [row for row in rows if row.value is not None and "(MB)" not in row.what]
     figure, axes = plt.subplots(figsize=(8, 4))
     colours = ["tab:green" if row.is_reached else "tab:red" for row in ratios]

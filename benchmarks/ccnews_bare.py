@@ -1,7 +1,7 @@
-"""The bare loop that the pipeline is measured against: the same libraries, nothing around them.
+"""The bare loop that the pipeline is measured against: the same libraries and nothing else.
 
-Iterate, read, decode, parse, extract, detect; no row is kept, no error is handled. It uses the
-product's options and the fastest way we know to call each library; it is there to be beaten.
+Iterate, read, decode, parse, extract, detect; no row is kept and no error is handled. It uses the
+options of the product and the fastest known way to call each library.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ _HTML = ("text/html", "application/xhtml+xml")
 
 
 def bare_loop(path: Path) -> int:
-    """Work through every HTML page of a WARC and return how many there were."""
+    """Process every HTML page of a WARC and return their number."""
     pages = 0
     records = ArchiveIterator(
         str(path), record_types=WarcRecordType.response, parse_http=False, quirks_mode=True

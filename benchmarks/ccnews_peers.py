@@ -1,7 +1,7 @@
-"""Other people's WARC pipelines on the same file, each in its own virtual environment.
+"""Measure other WARC pipelines on the same file, each in its own virtual environment.
 
-The environments are made by uv under `benchmarks/peers` (not in git). A peer that cannot be
-installed or does not finish counts as not reached, never as beaten.
+uv creates the environments under `benchmarks/peers` (not in git). A peer that cannot be installed
+or does not finish counts as not measured, never as slower.
 """
 
 import json

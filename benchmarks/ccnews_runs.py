@@ -14,7 +14,7 @@ from news_platform.ccnews.pool import CollectTask, StoreAddress
 from news_platform.ccnews.worker import collect_task
 from news_platform.storage.objects.store import StoreOptions
 
-# A name with a day, as the crawl gives them; the file itself may be called anything.
+# A name with a timestamp, as in the crawl; the measured file may have any name.
 NAME = "CC-NEWS-20251101004549-04954.warc.gz"
 
 
@@ -26,7 +26,7 @@ def run_bare(path: Path) -> dict[str, float]:
 
 
 def run_full(path: Path) -> dict[str, float]:
-    """Measure the whole pipeline as a worker runs it: rows, captures and feeds, published."""
+    """Measure the whole pipeline as a worker runs it, with all datasets published."""
     with tempfile.TemporaryDirectory(prefix="ccnews-bench-") as folder:
         here = Path(folder)
         task = _task(path, here)
@@ -37,7 +37,7 @@ def run_full(path: Path) -> dict[str, float]:
 
 
 def _task(path: Path, folder: Path) -> CollectTask:
-    """Return the task of a worker that reads the WARC under a name as the crawl gives them."""
+    """Return the task of a worker that reads the WARC under a name like those of the crawl."""
     for name in ("in", "scratch"):
         (folder / name).mkdir()
     (folder / "in" / NAME).symlink_to(path)
@@ -55,7 +55,7 @@ def _task(path: Path, folder: Path) -> CollectTask:
 
 
 def run_turns(path: Path, turns: int) -> dict[str, list[float]]:
-    """Measure both, turn by turn in one warm process: the first turn of each is not counted."""
+    """Measure both in turn in one warm process; the first turn of each is not counted."""
     found: dict[str, list[float]] = {"bare": [], "full": []}
     for turn in range(turns + 1):
         for kind, run in (("bare", run_bare), ("full", run_full)):
@@ -65,13 +65,13 @@ def run_turns(path: Path, turns: int) -> dict[str, list[float]]:
 
 
 def main(kind: str, path: str, turns: str = "5") -> None:
-    """Print the figures of one run as JSON."""
+    """Print the results of one run as JSON."""
     if kind == "turns":
         print(json.dumps(run_turns(Path(path), int(turns))))
         return
-    figures = {"bare": run_bare, "full": run_full}[kind](Path(path))
-    figures["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps(figures))
+    results = {"bare": run_bare, "full": run_full}[kind](Path(path))
+    results["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(json.dumps(results))
 
 
 if __name__ == "__main__":

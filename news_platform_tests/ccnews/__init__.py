@@ -1,1 +1,1 @@
-"""Tests of the ccnews room."""
+"""Tests of ccnews."""

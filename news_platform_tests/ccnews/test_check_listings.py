@@ -1,4 +1,4 @@
-"""Which days a tick asks for: the newest at first, then what is new, late or unfinished."""
+"""The days that a tick finds stale: first the newest, then new, late and unfinished ones."""
 
 import time
 from datetime import date, timedelta

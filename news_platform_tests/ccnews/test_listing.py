@@ -1,4 +1,4 @@
-"""Listings are read once per change, foreign lines are counted, the ledger is compared as a set."""
+"""Listings are downloaded once per change, and foreign lines are counted."""
 
 import gzip
 from datetime import date

@@ -115,7 +115,7 @@ class Daemon:
         self.await_that(lambda: self.ticks() >= before + 2)
 
     def note_as_materialised(self, days: Sequence[date]) -> None:
-        """Tell Dagster that these days were collected once."""
+        """Report to Dagster that these days were collected once."""
         with dg.DagsterInstance.from_config(str(self.home)) as instance:
             for day in days:
                 event = dg.AssetMaterialization("raw_news", partition=day.isoformat())

@@ -1,4 +1,4 @@
-"""Many WARCs at once: a bad page costs itself, a bad WARC too, and nothing a kill can do shows."""
+"""Many WARCs at once: a bad page or WARC costs only itself, and a kill leaves no trace."""
 
 import os
 import random
@@ -7,13 +7,14 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from news_platform.ccnews.options import CollectOptions
-from news_platform.ccnews.pipeline import CollectReport, WarcSource, collect_warcs
+from news_platform.ccnews.pipeline import CollectReport, WarcSource, collect_day, collect_warcs
 from news_platform.ccnews.pool import (
     CollectFailure,
     CollectListener,
@@ -39,6 +40,7 @@ from news_platform_tests.ccnews.crawl import (
     warc_name,
     warc_path,
     write_crawl,
+    write_listings,
 )
 from news_platform_tests.emulators.fault_proxy import FaultProxy
 
@@ -47,7 +49,7 @@ PAGES = 40
 
 
 def _hanging_page() -> Record:
-    """Return a page whose nesting stands where the guard does not look."""
+    """Return a page whose deep nesting is where the guard does not check."""
     depth = 60_000
     html = f"<p>a</p><section>{'<div>' * depth}x{'</div>' * depth}</section><p>b</p>"
     return Record(http(f"<html><body>{html}</body></html>"), uri="https://hang.example.com/")
@@ -114,6 +116,25 @@ def test_the_listener_receives_estimate_progress_and_outcome(
     assert recorder.heard[-1] == f"done {warc_name(DAY, 1)}"
 
 
+def test_a_day_is_collected_once_and_from_the_source_that_has_its_warcs(
+    crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
+) -> None:
+    write_listings(tmp_path / "listing only", PATHS)
+    collect = partial(
+        collect_day,
+        DAY,
+        crawl=(open_store(str(tmp_path / "listing only")), crawl),
+        root=local_store,
+        now=NOW,
+        attempt="a",
+    )
+    first = collect(options=CollectOptions(max_warcs=1))
+    assert [marker.warc for marker in first.collected] == [warc_name(DAY, 1)]
+    second = collect(options=CollectOptions())
+    assert [marker.warc for marker in second.collected] == [warc_name(DAY, 2)]
+    assert collect(options=CollectOptions()) == CollectReport((), (), listed=2)
+
+
 def test_nothing_to_do_starts_nothing(local_store: ObjectStore) -> None:
     recorder = Recorder()
     report = collect_warcs(
@@ -171,7 +192,7 @@ def test_a_run_that_would_not_fit_is_refused(local_store: ObjectStore) -> None:
         )
 
 
-def test_scratch_folders_of_dead_processes_are_swept() -> None:
+def test_scratch_folders_of_dead_processes_are_removed() -> None:
     with scratch_folder() as scratch:
         dead = subprocess.Popen([sys.executable, "-c", ""])
         dead.wait()

@@ -1,4 +1,4 @@
-"""scan_news reads exactly the files that markers name, in the columns asked for."""
+"""scan_news reads exactly the files that the markers name, with the requested columns."""
 
 from datetime import UTC, date, datetime
 from pathlib import Path

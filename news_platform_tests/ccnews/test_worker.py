@@ -1,4 +1,4 @@
-"""The worker's side: who is told what, and that waiting is never taken for a bad page."""
+"""The worker process: what it reports, and that waiting is never taken for a bad page."""
 
 import threading
 from dataclasses import replace

@@ -11,7 +11,7 @@ import pytest
 from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.collected import collected_path, dump_collected
 from news_platform.datasets.raw_news import raw_news_path
-from news_platform.defs import ccnews as room
+from news_platform.defs import ccnews
 from news_platform.resources import Crawl, DataRoot
 from news_platform.sample.resources import SampleResources
 from news_platform.settings import CcnewsSettings, Settings
@@ -63,7 +63,7 @@ class Shell:
         context = dg.build_sensor_context(
             instance=self.instance, cursor=self.cursor, resources=self.resources
         )
-        result = room.new_warc_paths(context)
+        result = ccnews.new_warc_paths(context)
         if isinstance(result, dg.SkipReason):
             return []
         assert isinstance(result, dg.SensorResult)
@@ -75,7 +75,7 @@ class Shell:
 
     def run(self, day: str, tags: Mapping[str, str] | None = None) -> dg.ExecuteInProcessResult:
         defs = dg.Definitions.merge(
-            room.defs, dg.Definitions(resources=self.resources, executor=dg.in_process_executor)
+            ccnews.defs, dg.Definitions(resources=self.resources, executor=dg.in_process_executor)
         )
         return defs.resolve_implicit_global_asset_job_def().execute_in_process(
             partition_key=day,
@@ -175,9 +175,9 @@ def test_the_sensor_starts_with_the_newest_day_and_tells_of_the_listing(shell: S
     assert request.partition_key == NEWEST
     assert request.run_key is not None
     assert request.run_key.startswith(f"{NEWEST}@")
-    (told,) = shell.observed
-    assert told.metadata["warcs"].value == 3
-    again = shell.tick()  # no run came of it, so the same one is asked for, under the same key
+    (observation,) = shell.observed
+    assert observation.metadata["warcs"].value == 3
+    again = shell.tick()  # no run came of it, so it is requested again under the same key
     assert [one.run_key for one in again] == [request.run_key]
     assert len(shell.observed) == 1
 
@@ -232,12 +232,12 @@ def test_the_demo_step_lists_every_day_that_lacks_a_warc(
 ) -> None:
     settings = Settings(root=str(tmp_path / "root"), sample=True, sample_world=str(sample_world))
     resources = SampleResources(settings, frozen_clock=True)
-    (staleness,) = room.STALENESS
+    (staleness,) = ccnews.STALENESS
     assert sorted(staleness.stale(resources)) == ["2025-11-01", "2025-11-02", "2025-11-03"]
 
 
 def test_every_asset_has_group_owner_and_description() -> None:
-    for spec in (room.warc_paths, *room.raw_news.specs):
+    for spec in (ccnews.warc_paths, *ccnews.raw_news.specs):
         assert spec.group_name == "ccnews"
         assert spec.owners == ["team:ccnews"]
         assert spec.description

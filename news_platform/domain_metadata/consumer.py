@@ -132,6 +132,7 @@ class Consumer:
     async def _run(self) -> None:
         queue = self._context.queue
         self._stored = await asyncio.to_thread(read_domain_files, self._context.store, self._batch)
+        # Messages that an earlier run gave up get new tries in this one.
         await self._call_queue(queue.reopen, self._batch.key, now=self._context.seconds())
         slots = asyncio.Semaphore(self._options.concurrency)
         async with asyncio.TaskGroup() as tasks:
@@ -151,6 +152,8 @@ class Consumer:
             self._claimed.extend(await self._call_queue(self._claim))
             if self._claimed:
                 return True
+            # A running survey may be postponed and become claimable again, so the batch is done
+            # only after all of them have ended.
             if self._running:
                 done = asyncio.FIRST_COMPLETED
                 await asyncio.wait(self._running, timeout=_POLL_SECONDS, return_when=done)
@@ -169,6 +172,7 @@ class Consumer:
         return await loop.run_in_executor(self._queue_thread, partial(method, *args, **kwargs))
 
     async def _work(self, claim: MessageClaim) -> None:
+        # Claims are taken in groups: this one may have expired while it waited for a free slot.
         if not await self._is_held(claim):
             self.report.lost_claims += 1
             return
@@ -225,6 +229,7 @@ class Consumer:
     async def _was_finished(self, claim: MessageClaim) -> bool:
         """Settle a domain whose results were stored by a consumer that died before settling it."""
         domain = claim.message.registrable_domain
+        # A first claim of a domain without files cannot have been finished: this saves a read.
         if claim.attempt == 1 and sanitized_domain(domain) not in self._stored:
             return False
         store = self._context.store
@@ -256,6 +261,7 @@ class Consumer:
     async def _keep_leases(self) -> None:
         lease = self._options.lease_seconds
         while True:
+            # Early enough that one renewal may fail or come late.
             await asyncio.sleep(lease / 3)
             renew, worker = self._context.queue.renew, self._context.worker
             await self._call_queue(renew, worker, now=self._context.seconds(), lease_seconds=lease)
@@ -280,6 +286,7 @@ class Consumer:
             self._policies.update(facts.ai_policy.policies.items())
         seconds = facts.robots.elapsed_seconds + facts.sitemap.elapsed_seconds
         self.report.slowest.append((facts.registrable_domain, round(seconds, 3)))
+        # Keeps the list short without sorting it for every domain.
         if len(self.report.slowest) > 10 * _SLOWEST_KEPT:
             self.report.slowest = nlargest(_SLOWEST_KEPT, self.report.slowest, key=itemgetter(1))
 

@@ -33,6 +33,7 @@ class SurveyFetchOptions:
     """Limits of what is fetched per domain; `user_agent` is the token that robots.txt may name."""
 
     user_agent: str = "NewsPlatformBot"
+    # The limit of the sitemap protocol, here for the bytes as sent.
     max_sitemap_bytes: int = 50 * 1024 * 1024
     max_sitemaps_tried: int = 3
     max_children: int = 10
@@ -75,6 +76,7 @@ async def fetch_robots(
     delay = answer.rules.crawl_delay(user_agent)
     if delay:
         answer.facts.crawl_delay_seconds = delay
+        # robots.txt may have redirected: the delay applies to the host that finally answered.
         fetcher.set_crawl_delay(urlsplit(answer.facts.final_url or "").hostname or host, delay)
     return answer
 
@@ -142,6 +144,7 @@ async def fetch_sitemap(
 
 async def _read_sitemap(requested: SitemapFacts, response: Response) -> FoundSitemap:
     body = response.body
+    # Neither the content type nor the suffix is reliable: look at the bytes.
     gzipped = body.startswith(b"\x1f\x8b")
     if response.truncated:
         sitemap, stored = Sitemap("invalid", problems=("too_large",)), None

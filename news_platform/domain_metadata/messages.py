@@ -16,6 +16,7 @@ UNKNOWN_AUTHORITY = "unknown"
 # Letters, digits and hyphens as in RFC 1123, and the underscore that some real hosts use.
 _LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _DOMAIN = re.compile(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})+")
+# A plain URL has no user info or backslash, about which URL parsers disagree.
 _WEB_URL = re.compile(r"https?://[^\s/?#]", re.IGNORECASE)
 _PLAIN_URL = re.compile(r"https?://[^\s/?#\\@]+(?:[/?#]|$)", re.IGNORECASE)
 # The authority is part of `domain_id`, whose parts are separated by colons.
@@ -23,7 +24,7 @@ _PLAIN_AUTHORITY = re.compile(r"[^a-z0-9_.-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class DroppedRecord:
+class DroppedResearchRecord:
     """A record that cannot be queued; `index` is its position in the file."""
 
     index: int
@@ -33,13 +34,14 @@ class DroppedRecord:
 
 def iter_messages(
     records: Iterable[object], *, seed: SeedQueueMessage
-) -> Iterator[DomainQueueMessage | DroppedRecord]:
+) -> Iterator[DomainQueueMessage | DroppedResearchRecord]:
     """Yield one message per domain, from its first record, and the records that were dropped."""
+    # The queue keeps one message per batch and domain as well; this saves the later ones the trip.
     seen: set[str] = set()
     for index, record in enumerate(records):
         found = message_of(record, seed=seed)
         if isinstance(found, str):
-            yield DroppedRecord(index, found, record)
+            yield DroppedResearchRecord(index, found, record)
         elif found.registrable_domain not in seen:
             seen.add(found.registrable_domain)
             yield found

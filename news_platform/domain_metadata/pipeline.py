@@ -24,7 +24,7 @@ from news_platform.domain_metadata.consumer import (
     SurveyOptions,
     SurveyReport,
 )
-from news_platform.domain_metadata.messages import DroppedRecord, iter_messages
+from news_platform.domain_metadata.messages import DroppedResearchRecord, iter_messages
 from news_platform.domain_metadata.queue import AcceptedFile, DomainQueue
 from news_platform.domain_metadata.raw_files import (
     batch_fingerprint,
@@ -80,6 +80,7 @@ def queue_batch(
 
     A file that is invalid, or that changed after it was accepted, does not stop the others.
     """
+    # Computed before reading: a file that arrives meanwhile makes the batch stale, not overlooked.
     inputs = batch_fingerprint(store, batch)
     report = QueueReport(batch.key)
     for seed in iter_seeds(store, batch):
@@ -108,6 +109,7 @@ def _queue_file(
         report.files_known += 1
     else:
         _accept(seed, body, store=store, queue=queue, now=now, report=report)
+    # Also for a known file: an earlier run may have died after accepting it.
     mark_read(store, path)
 
 
@@ -133,7 +135,7 @@ def _accept(
     records = parse_records(body, path=path)
     found = list(iter_messages(records, seed=seed))
     messages = [one for one in found if isinstance(one, DomainQueueMessage)]
-    dropped = [one for one in found if isinstance(one, DroppedRecord)]
+    dropped = [one for one in found if isinstance(one, DroppedResearchRecord)]
     if dropped:
         write_dropped(store, path, dropped)
     file = AcceptedFile(
@@ -185,6 +187,7 @@ async def survey_batch(
     batch: PartitionInfo, *, context: SurveyContext, options: SurveyOptions
 ) -> SurveyReport:
     """Survey every domain of the batch that has no final outcome or needs repair."""
+    # asyncio's default executor has four threads more than cores, too few for writes to a bucket.
     pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="survey")
     asyncio.get_running_loop().set_default_executor(pool)
     now = context.seconds()

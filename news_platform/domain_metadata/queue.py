@@ -31,6 +31,8 @@ from news_platform.storage.sql.leases import (
     upsert,
 )
 
+# The migration 0001_domain_queue creates both tables. `attempt` counts all claims of a message and
+# is its fencing token; `tries` counts the claims of the current run and limits its retries.
 _TABLES = sa.MetaData()
 QUEUE = sa.Table(
     "domain_queue",
@@ -122,6 +124,7 @@ class DomainQueue:
         """Insert all messages of a file; return how many of its domains are new to the batch."""
         rows = [_row(message, at) for message in messages]
         with self._engine.begin() as connection:
+            # The row count of many inserts with ON CONFLICT is not reliable: compare the sizes.
             before = self._size(connection, file.batch)
             if rows:
                 connection.execute(upsert(connection, QUEUE).on_conflict_do_nothing(), rows)

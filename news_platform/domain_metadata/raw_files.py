@@ -17,7 +17,7 @@ from news_platform.datasets.research_datasets import (
     raw_file_number,
     seed_message,
 )
-from news_platform.domain_metadata.messages import DroppedRecord
+from news_platform.domain_metadata.messages import DroppedResearchRecord
 from news_platform.errors import InputError
 from news_platform.storage.commit.markers import (
     content_part,
@@ -79,6 +79,7 @@ def iter_seeds(store: ObjectStore, batch: PartitionInfo) -> Iterator[SeedQueueMe
 def parse_records(body: bytes, *, path: str) -> list[object]:
     """Return the records of a research file; raise InputError if it is not one."""
     try:
+        # NaN and infinities are not JSON: they stay text, so that dropped records can be written.
         document = json.loads(body, parse_constant=str, parse_float=_number)
     except ValueError as error:
         raise InputError(f"invalid JSON in {path!r}: {error}", thing=path) from error
@@ -119,7 +120,7 @@ def mark_read(store: ObjectStore, path: str) -> None:
     store.put_if_absent(f"{path}{SUCCESS_SUFFIX}", b"")
 
 
-def write_dropped(store: ObjectStore, path: str, dropped: list[DroppedRecord]) -> None:
+def write_dropped(store: ObjectStore, path: str, dropped: list[DroppedResearchRecord]) -> None:
     """Write the records that could not be queued to quarantine, one JSON line with reason each."""
     lines = [
         json.dumps({"index": one.index, "reason": one.reason, "record": one.record})

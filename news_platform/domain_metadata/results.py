@@ -46,6 +46,7 @@ def write_result(
     folder = domain_folder(batch, domain)
     for file in surveyed.files:
         store.put(f"{folder}/{file.name}", file.body)
+    # `stored` is the listing from the start of the run, so no LIST per domain is needed.
     left = stored.get(sanitized_domain(domain), frozenset())
     strays = left - {file.name for file in surveyed.files} - {METADATA_FILE, SUCCESS_FILE}
     if strays:

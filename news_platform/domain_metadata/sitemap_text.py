@@ -85,7 +85,7 @@ def _gunzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
         left = piece
         while left:
             if member.eof and left[0] != _GZIP_MAGIC[0]:
-                return  # padding after the last member
+                return  # padding after the last gzip member
             member = zlib.decompressobj(wbits=31) if member.eof else member
             try:
                 yield member.decompress(left, PIECE_BYTES)

@@ -133,6 +133,7 @@ def parse_sitemap(body: bytes, url: str) -> Sitemap:
 
 def _read_plain(reading: _SitemapBuilder, body: bytes) -> bool:
     """Parse a short, well-formed sitemap in one call, as most are; return whether it was one."""
+    # Longer, padded, gzipped and non-XML sitemaps need the tolerant path, which reads in pieces.
     if len(body) > PIECE_BYTES or not body.startswith(b"<") or _DOCTYPE.search(body):
         return False
     try:
@@ -220,7 +221,7 @@ def _read_pieces(reading: _SitemapBuilder, pieces: Iterator[str]) -> None:
         events=("end",),
         tag=_TAGS,
         encoding="utf-8",
-        recover=True,
+        recover=True,  # real sitemaps have small syntax errors
         resolve_entities=False,
         no_network=True,
         remove_comments=True,
@@ -253,6 +254,7 @@ def _take_entries(reading: _SitemapBuilder, parser: etree.XMLPullParser) -> bool
             reading.add(_link(reading.kind, entry))
         elif element.getparent() is None:
             reading.complete = True
+    # Deleting the finished siblings keeps memory constant; the parser still needs the last one.
     if entry is not None and (parent := entry.getparent()) is not None:
         del parent[: parent.index(entry)]
     return entry is not None
@@ -269,6 +271,7 @@ def _kind(tree: etree._ElementTree) -> Kind:
 def _link(kind: Kind, entry: etree._Element) -> str | None:
     """Return the URL of an entry; children of other namespaces (image:loc) do not count."""
     namespace = entry.tag.removesuffix(_ENTRIES[kind])
+    # Atom entries may also have links with rel="self", "enclosure" or "related".
     if kind == "atom":
         links = entry.iterchildren(f"{namespace}link")
         pages = (link.get("href") for link in links if link.get("rel", "alternate") == "alternate")

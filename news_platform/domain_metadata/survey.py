@@ -120,6 +120,7 @@ async def survey_domain(
 def _hosts(message: DomainQueueMessage) -> Iterator[str]:
     """Yield the domain, then the host of its URL if that is a different one."""
     yield message.registrable_domain
+    # The usual case needs no URL parsing.
     if message.domain_url.startswith(f"https://{message.registrable_domain}/"):
         return
     # Use the parser that found the domain: another parser may read another host from the same URL.

@@ -97,6 +97,7 @@ def build_changes(day: str, *, store: ObjectStore) -> TableReport:
     inputs = days.get(day, fingerprint([]))
     tables = {d: read_facts(store, d) for d in sorted(days) if d <= day}
     today = tables.pop(day, facts_frame([]).with_columns(date=pl.lit(day)))
+    # The empty frame gives the schema when there is no earlier day.
     earlier = pl.concat([*tables.values(), today.clear()])
     return _write(
         store, day, policy_changes(today, earlier), dataset=CHANGES_DATASET, inputs=inputs
@@ -113,6 +114,7 @@ def facts_frame(facts: Sequence[DomainMetadata]) -> pl.DataFrame:
 
 def policy_changes(today: pl.DataFrame, earlier: pl.DataFrame) -> pl.DataFrame:
     """Return the policies that differ from the last survey with the same crawler list version."""
+    # A new version of the crawler list may give another policy for the same robots.txt.
     before = _policies(earlier).sort("date").group_by("domain", "bot", "ai_list_version").last()
     operators = pl.DataFrame(
         {"bot": [bot.name for bot in AI_BOTS], "operator": [bot.operator for bot in AI_BOTS]}

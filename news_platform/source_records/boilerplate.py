@@ -22,6 +22,7 @@ def boilerplate_reasons(page: WalkedPage, rules: BoilerplateRules) -> list[str |
 def _resolve_zones(containers: list[Container], rules: BoilerplateRules) -> None:
     """Pass zones down to inner containers; ignore zones and widgets with too much plain text."""
     plain = containers[0].plain_chars
+    # Outer containers come before inner ones, so a parent's zone is final here.
     for container in containers:
         outer = container.parent
         if container.plain_chars > rules.zone_share * plain:
@@ -65,6 +66,7 @@ def _drop_above_title(
     blocks: list[PageBlock], reasons: list[str | None], rules: BoilerplateRules
 ) -> None:
     """Drop the short texts above the title: dates, badges, contact lines, slogans."""
+    # If there are more than `lead_blocks` above the first <h1>, they are content.
     above: list[int] = []
     for index, block in enumerate(blocks):
         if reasons[index]:

@@ -31,12 +31,14 @@ def decide_blocks(
         BlockDecision(block, order, reason)
         for order, (block, reason) in enumerate(zip(page.blocks, reasons, strict=True))
     ]
+    # Before the length bounds: a table's rows may be short, the table is not.
     if options.tables == "structure":
         merge_tables(decisions)
     _apply_sections(decisions, options)
     drop_by_length(decisions, options)
     drop_by_language(decisions, options, declared=declared)
     drop_repeated(decisions, options)
+    # Last: whether a heading has text below it is known only after all other steps.
     if options.headings == "attach":
         attach_headings(decisions)
     return decisions
@@ -47,6 +49,7 @@ def _apply_sections(decisions: list[BlockDecision], options: SegmentOptions) -> 
     rules, path = compile_section_rules(options.sections), HeadingPath()
     # The level of the heading whose section is being dropped, None outside of one.
     below: int | None = None
+    # Headings in boilerplate are skipped: they head no section of the content.
     for decision in iter_kept(decisions):
         block = decision.block
         if block.level:

@@ -57,6 +57,7 @@ class SeenTexts:
         return common >= self._similarity * (len(left) + len(right) - common)
 
     def _prefix(self, found: Shingles) -> list[int]:
+        # 1e-9 guards against rounding: (1 - 0.9) * 10 is slightly less than 1.
         differing = math.floor((1 - self._similarity) * len(found) + 1e-9)
         return sorted(found)[: differing + 1]
 

@@ -134,13 +134,13 @@ def parse_html(html: str | bytes) -> list[Event]:
     Raise InputError for a page that is empty, too large, too deep or cannot be parsed.
     """
     body = html.encode("utf-8", errors="replace") if isinstance(html, str) else html
-    body = body.replace(b"\0", b" ")
+    body = body.replace(b"\0", b" ")  # libxml2 stops at a NUL byte
     _check_bounds(body)
     listed = EventList()
     parser = etree.HTMLParser(
         target=listed,  # type: ignore[arg-type]  # the stubs require methods that lxml does not
         encoding="utf-8",
-        huge_tree=True,
+        huge_tree=True,  # our own bounds apply: EventList._check_bounds
     )
     try:
         etree.fromstring(body, parser)
@@ -178,6 +178,7 @@ class EventList:
         elif tag == "a":
             self.events.append(_LINK_START)
         elif tag in _HIDDEN:
+            # Nested invisible elements count, so that only the outermost one ends the gap.
             if not self._hidden:
                 self._hidden_from = len(self.events)
             self._hidden += 1
@@ -227,6 +228,7 @@ def zone_of(tag: str, role: str | None, path: Sequence[str]) -> str | None:
 @lru_cache(maxsize=65_536)
 def widget_of(names: str) -> str | None:
     """Return the kind of widget that a class or id suggests, or None."""
+    # `navBar` and `nav-bar` have the same words.
     if not names.islower():
         names = _CAMEL.sub("-", names).lower()
     found = names.translate(_BETWEEN_WORDS).split()

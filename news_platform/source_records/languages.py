@@ -185,6 +185,7 @@ def _page_language(
     if found is None:
         beginnings = (decision.block.text[:_BEGINNING_CHARS] for decision in kept)
         found = _detected(_beginning(beginnings), "page", at_least=sure)
+    # Only nearly all of the text overrules the declared language.
     if found and stated and found.code != code:
         found = _prevailing(kept, "page", share=_AGAINST_DECLARED)
     return found or stated

@@ -129,6 +129,7 @@ class _MarkdownReader:
 
     def read_text(self, line: str) -> None:
         """Add a line to the open paragraph or item, or start a paragraph."""
+        # An indented line after a blank one still belongs to the list item above.
         if not self.lines and not line[0].isspace():
             self.close_run()
         self.lines.append(line.lstrip("> "))

@@ -63,6 +63,7 @@ class RecordsOptions:
 
     segment: SegmentOptions = field(default_factory=SegmentOptions)
     workers: int = 2
+    # Real pages take about 10 ms.
     deadline_seconds: float = 5.0
     memory_bytes: int = 1_500_000_000
     samples: int = 5
@@ -102,6 +103,7 @@ def build_institution(
     declare_options(store, options.segment)
     infos = _snapshots(store, institution_folder(institution))
     built = built_institutions(store).get(institution)
+    # Computed before reading: a snapshot that arrives meanwhile makes the institution stale.
     inputs = _fingerprint(infos, _options_fingerprint(options.segment), store=store, built=built)
     results = list(_iter_results(infos, store=store, options=options))
     records = [record for result in results for record in result.records]
@@ -211,7 +213,7 @@ def _put_quarantine(store: ObjectStore, institution: str, failures: list[SourceR
     if failures:
         store.put(path, parquet_bytes(quarantine_rows(failures), SOURCE_RECORDS_QUARANTINE))
     else:
-        store.delete([path])
+        store.delete([path])  # an earlier build may have left one
 
 
 def _report(

@@ -103,6 +103,7 @@ def _walked(decoded: DecodedPage, page: SourcePage, options: SegmentOptions) -> 
 def _iter_records(
     page: SourcePage, decisions: list[BlockDecision], charset: str
 ) -> Iterator[SourceRecord]:
+    # Consecutive records of one section share their provenance object.
     origin = Provenance(page.institution, page.url, None, page.fetched_at)
     for decision in iter_kept(decisions):
         if decision.section != origin.section:

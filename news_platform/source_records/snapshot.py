@@ -28,6 +28,7 @@ _FORMATS: tuple[tuple[str, Literal["html", "text"]], ...] = (
     ("markdown", "text"),
     ("text", "text"),
 )
+# Firecrawl gives no date; the program that stores the snapshot may add one under these names.
 _FETCHED = ("fetched_at", "fetchedAt", "scrapedAt", "cachedAt", "timestamp")
 
 
@@ -49,6 +50,7 @@ def parse_snapshot(snapshot: Snapshot) -> tuple[SourcePage, str | None]:
         return _parse_json(snapshot)
     page = _page(snapshot, {}, {})
     media: Literal["html", "text"] = "text" if suffix in _TEXT_SUFFIXES else "html"
+    # Raw files have no HTTP header: the bytes decide about their charset.
     return replace(page, content=snapshot.body, media=media, charset=None), None
 
 
@@ -59,6 +61,7 @@ def _parse_json(snapshot: Snapshot) -> tuple[SourcePage, str | None]:
         return _page(snapshot, {}, {}), f"not JSON: {error}"
     if not isinstance(document, dict):
         return _page(snapshot, {}, {}), "not a JSON object"
+    # The content of `data` may also be stored without its envelope.
     data = _mapping(document.get("data")) or document
     page = _page(snapshot, document, data)
     stated = _stated_error(document, data)

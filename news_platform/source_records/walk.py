@@ -26,6 +26,7 @@ from news_platform.source_records.html_events import (
 
 BULLET = re.compile(r"^([-*•·▪◦‣–—]|\d{1,3}[.)])\s+(?=\S)")
 _BLANK_LINE = re.compile(r"\n\s*\n")
+# A much longer listing would exceed `max_chars` and be dropped if it stayed one block.
 _LONG_CODE_CHARS = 1_000
 # A table that contains one of these, or this many sibling paragraphs, is used for layout; its cells
 # are treated like any other container.
@@ -73,6 +74,7 @@ class ListState:
 
     def __init__(self, tag: str, start: str) -> None:
         self._is_ordered = tag == "ol"
+        # `start` is untrusted: int() raises for very long numbers.
         self._number = int(start) - 1 if start.isdecimal() and len(start) < 9 else 0
 
     def open_item(self) -> None:
@@ -112,6 +114,7 @@ class TableState:
         """Return the row's text, kind and hints; the text of an empty row is empty."""
         self.is_in_row = False
         text = " | ".join(cell for cell in self._cells if cell)
+        # Only the first row can hold the column names, and only if all its cells are <th>.
         if text and self._names == len(self._cells) and not self._rows:
             hints = self._hints
             self._hints = {**hints, "columns": " | ".join(self._cells)}
@@ -164,6 +167,7 @@ class _Walker:
                     path.append(event.tag)
                 elif type(event) is End:
                     path.pop()
+                    # While skimming, only the end of the zone itself matters.
                     if not self.is_skimming or self.opened[-1] == len(path):
                         self.end(event.tag)
 
@@ -289,6 +293,8 @@ class _Walker:
         if not text:
             return
         if kind == kinds.PARAGRAPH:
+            # Many pages write lists as paragraphs with typed bullets. Most paragraphs start with a
+            # letter and need no regular expression.
             if not text[0].isalpha() and (bullet := BULLET.match(text)):
                 kind, hints, text = kinds.ITEM, {"marker": bullet.group(1)}, text[bullet.end() :]
         elif kind == kinds.ITEM and self.lists:
@@ -301,6 +307,7 @@ class _Walker:
 
     def emit(self, text: str, kind: str, link_chars: int, hints: dict[str, str]) -> None:
         size = len(text)
+        # Whitespace in links counts before it is collapsed, so the sum can exceed the text.
         links = link_chars if link_chars < size else size
         level = self.level if kind == kinds.HEADING else 0
         container = self.container

@@ -4,7 +4,7 @@ import pytest
 
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo, SeedQueueMessage
-from news_platform.domain_metadata.messages import DroppedRecord, iter_messages, message_of
+from news_platform.domain_metadata.messages import DroppedResearchRecord, iter_messages, message_of
 
 SEED = SeedQueueMessage(
     raw_file_path="raw/country=de/category=media/date=2025-11-01/raw_0001.json",
@@ -117,7 +117,7 @@ def test_each_domain_gives_one_message_and_bad_records_keep_their_place() -> Non
     assert [one.domain_url for one in found if isinstance(one, DomainQueueMessage)] == [
         "https://a.example/1"
     ]
-    assert [one for one in found if isinstance(one, DroppedRecord)] == [
-        DroppedRecord(1, "no_domain", {}),
-        DroppedRecord(3, "bad_record", "x"),
+    assert [one for one in found if isinstance(one, DroppedResearchRecord)] == [
+        DroppedResearchRecord(1, "no_domain", {}),
+        DroppedResearchRecord(3, "bad_record", "x"),
     ]

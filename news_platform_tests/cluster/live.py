@@ -1,4 +1,4 @@
-"""A whole cluster of toys on this machine: PostgreSQL, Redis, two workers and the daemon."""
+"""A whole toy cluster on this machine: PostgreSQL, Redis, two workers and the daemon."""
 
 import os
 import struct
@@ -19,7 +19,7 @@ from deploy.processes import Machine, Process
 from news_platform_tests.cluster import toy
 from news_platform_tests.emulators.redis import RedisServer, redis_server
 
-# Planted where settings hold secrets; none may show up in a log, a run or an event.
+# Planted where settings hold secrets; none may appear in a log, a run or an event.
 SECRETS = {
     "NEWS_PLATFORM_S3_SECRET_KEY": "planted-object-store-secret",
     "NEWS_PLATFORM_ALERT_WEBHOOK": "https://hooks.example/planted-webhook-secret",
@@ -40,7 +40,7 @@ class ToyCluster:
     instance: dg.DagsterInstance
 
     def backfill(self, keys: Sequence[str]) -> None:
-        """Ask for these partitions as one backfill; the daemon launches its runs."""
+        """Request these partitions as one backfill; the daemon launches its runs."""
         self.instance.add_backfill(
             PartitionBackfill.from_asset_partitions(
                 backfill_id="toy",
@@ -62,25 +62,25 @@ class ToyCluster:
         return {path.stem for path in self.folder.glob("*.txt")}
 
     def found(self) -> dict[str, str]:
-        """Return what each finished partition holds."""
+        """Return the content of each finished partition."""
         return {path.stem: path.read_text() for path in self.folder.glob("*.txt")}
 
-    def told(self) -> str:
-        """Return all that logs, runs and events say, as one text."""
+    def all_text(self) -> str:
+        """Return the text of all logs, runs and events."""
         logs = [path.read_text(errors="replace") for path in self.machine.home.glob("*.log")]
         runs = self.instance.get_runs()
         events = [str(entry) for run in runs for entry in self.instance.all_logs(run.run_id)]
         return "\n".join([*logs, *(str((run.run_config, run.tags)) for run in runs), *events])
 
     def worker_in(self) -> set[str]:
-        """Return the workers named on runs so far."""
+        """Return the workers in the tags of all runs so far."""
         return {run.tags.get("news_platform/worker", "") for run in self.instance.get_runs()}
 
 
 class LeapingClock:
-    """A wall clock that leaps for all processes started after `install`.
+    """A wall clock that can be set for all processes started after `install`.
 
-    Durations, the monotonic clock, go on undisturbed, as when an administrator sets the time.
+    The monotonic clock is not affected, as when an administrator sets the time.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -93,12 +93,12 @@ class LeapingClock:
         self._file.write_bytes(struct.pack("q", 0))
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
-        """Preload the clock into what is started from now on; it tells the true time at first."""
+        """Preload the clock into processes started from now on; it shows the true time at first."""
         patch.setenv("LD_PRELOAD", str(self._library))
         patch.setenv("LEAP_FILE", str(self._file))
 
     def leap(self, *, days: int) -> None:
-        """Set every such clock so many days from the true time."""
+        """Set all these clocks to this many days from the true time."""
         with self._file.open("r+b") as leap:
             leap.write(struct.pack("q", days * 86_400))
 
@@ -107,7 +107,7 @@ class LeapingClock:
 def toy_cluster(
     tmp_path: Path, *, postgres_url: str, patch: pytest.MonkeyPatch, seconds: float
 ) -> Iterator[ToyCluster]:
-    """Start every part on its own port, and stop each by its own process."""
+    """Start every part on its own port; stop each of them at the end."""
     with ExitStack() as parts:
         redis = parts.enter_context(redis_server(tmp_path / "redis", password=BROKER_SECRET))
         folder = tmp_path / "toys"
@@ -124,7 +124,7 @@ def toy_cluster(
 
 
 def wait_until(true: Callable[[], bool], *, seconds: float) -> float:
-    """Wait until a question is answered yes; return how long it took, fail when it never is."""
+    """Wait until a condition is true; return how long it took, or fail after the timeout."""
     started = time.monotonic()
     while not true():
         if time.monotonic() - started > seconds:
@@ -136,7 +136,7 @@ def wait_until(true: Callable[[], bool], *, seconds: float) -> float:
 def _set_environment(
     patch: pytest.MonkeyPatch, postgres_url: str, *, broker: str, folder: Path, seconds: float
 ) -> None:
-    # The server trusts everybody on its socket, so any password will do.
+    # The server accepts every local connection, so any password works.
     database = sa.make_url(postgres_url).set(password=DATABASE_SECRET)
     patch.setenv(
         "NEWS_PLATFORM_DAGSTER_POSTGRES_URL", database.render_as_string(hide_password=False)

@@ -1,4 +1,4 @@
-"""The workers' application: its broker is a setting, and it knows which run a task is about."""
+"""The Celery application: its broker setting, and the run id of a task."""
 
 import pytest
 from dagster._core.code_pointer import ModuleCodePointer

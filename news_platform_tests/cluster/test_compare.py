@@ -1,4 +1,4 @@
-"""Two roots hold the same when their sorted rows do, whatever their files are called."""
+"""Two roots are equal if their sorted rows are, whatever the names of their files."""
 
 import gzip
 import io

@@ -1,4 +1,4 @@
-"""The files of deploy/ as their readers take them, without a cluster."""
+"""The configuration files of deploy/, parsed by their consumers without a cluster."""
 
 from typing import Any
 

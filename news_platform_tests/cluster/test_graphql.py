@@ -1,4 +1,4 @@
-"""What the demo asks of a webserver, and what it makes of the answers."""
+"""Queries of the demo to a webserver, and how it handles the responses."""
 
 import json
 import threading
@@ -30,7 +30,7 @@ def _runs(*statuses: str) -> Any:
 
 @contextmanager
 def _webserver(*answers: Any, status: int = 200) -> Iterator[tuple[Dagster, list[Any]]]:
-    """Answer each request with the next of these documents, and keep what was asked."""
+    """Respond to each request with the next document, and record the requests."""
     waiting, asked = list(answers), []
 
     class Handler(BaseHTTPRequestHandler):
@@ -43,7 +43,7 @@ def _webserver(*answers: Any, status: int = 200) -> Iterator[tuple[Dagster, list
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Stay silent."""
+            """Log nothing."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

@@ -1,4 +1,4 @@
-"""What the launcher decides without a broker: queues, names, and a broker that is away."""
+"""Decisions of the launcher without a broker: queues, names, and an unreachable broker."""
 
 import dagster as dg
 import pytest
@@ -72,7 +72,7 @@ def test_the_cluster_file_is_a_valid_instance(
     monkeypatch.setenv("NEWS_PLATFORM_DAGSTER_POSTGRES_URL", "postgresql+psycopg2://127.0.0.1:1/d")
     home = tmp_path_factory.mktemp("home")
     config = yaml.safe_load((DEPLOY / "dagster.yaml").read_text())
-    del config["storage"]  # this one alone would connect
+    del config["storage"]  # the only section that would connect
     (home / "dagster.yaml").write_text(yaml.safe_dump(config))
     with dg.DagsterInstance.from_config(str(home)) as instance:
         assert isinstance(instance.run_launcher, LiveCeleryRunLauncher)

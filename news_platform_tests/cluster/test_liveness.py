@@ -7,7 +7,7 @@ from news_platform.cluster.launcher import Liveness, TaskState
 
 @dataclass
 class _Workers:
-    """Workers whose answers, and whose clock, a test sets."""
+    """Workers with replies and a clock that a test sets."""
 
     now: float = 0.0
     held: frozenset[str] = frozenset()
@@ -17,7 +17,7 @@ class _Workers:
     def ask(self) -> frozenset[str]:
         self.questions.append(self.now)
         if self.away:
-            raise ConnectionError("the broker is away")
+            raise ConnectionError("the broker is down")
         return self.held
 
     def liveness(self) -> Liveness:

@@ -1,4 +1,4 @@
-"""Processes of a cluster start in groups of their own and end with their children."""
+"""Processes of a cluster start in their own groups and end with their children."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ import pytest
 
 from deploy.processes import Machine, Process
 
-# A parent that starts a child, tells both ids and sleeps; it would leave the child behind.
+# A parent that starts a child, prints both ids and sleeps; it would leave the child behind.
 _FAMILY = (
     "import os, subprocess, sys, time;"
     "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']);"

@@ -20,7 +20,7 @@ from news_platform_tests.cluster.live import wait_until
 from news_platform_tests.emulators.fault_proxy import FaultProxy, fault_proxy
 from news_platform_tests.emulators.postgres import restart_postgres
 
-# What the issue allows after a fault, on a machine that may be busy.
+# The allowed recovery time after a fault, on a machine that may be busy.
 _RECOVERY_SECONDS = 3 * 120.0
 _AWAY_SECONDS = 5.0
 _STORE_AWAY_SECONDS = 20.0
@@ -29,7 +29,7 @@ _UNDER_WAY = (DagsterRunStatus.QUEUED, DagsterRunStatus.NOT_STARTED, *_BEGUN)
 
 
 class _Trouble:
-    """The faults, by the asset in whose runs each of them falls."""
+    """The faults, by the asset during whose runs they are injected."""
 
     def __init__(self, cluster: SampleCluster, store: FaultProxy) -> None:
         self._cluster = cluster
@@ -51,7 +51,7 @@ class _Trouble:
         process.start()
 
     def _push_back(self) -> None:
-        """Let the object store answer 503 to everything for a while."""
+        """Let the object store respond with 503 to every request for a while."""
         for method in ("GET", "PUT", "POST", "DELETE", "HEAD"):
             self._store.inject("slow_down", method, times=1_000_000)
         threading.Timer(_STORE_AWAY_SECONDS, self._store.faults.clear).start()
@@ -78,7 +78,7 @@ def test_the_graph_is_the_same_when_every_part_has_failed_once(tmp_path: Path) -
 
 
 def _build(step: Staleness, cluster: SampleCluster, *, fault: Callable[[], None] | None) -> None:
-    """Ask for what an asset lacks, let the fault fall while it is being built, and wait for it."""
+    """Request the stale partitions of an asset, inject the fault meanwhile, and wait."""
     keys = tuple(sorted(step.stale(cluster.resources)))
     if not keys:
         assert fault is None, f"{step.asset} has nothing to build"
@@ -91,7 +91,7 @@ def _build(step: Staleness, cluster: SampleCluster, *, fault: Callable[[], None]
 
 
 def _is_asked_for(step: Staleness, keys: tuple[str, ...], cluster: SampleCluster) -> bool:
-    """Ask as a person would: again, when a webserver has lost its database meanwhile."""
+    """Send a request, and again if the webserver has lost its database meanwhile."""
     try:
         if keys == (WHOLE,):
             cluster.dagster.launch(step.asset)
@@ -104,7 +104,7 @@ def _is_asked_for(step: Staleness, keys: tuple[str, ...], cluster: SampleCluster
 
 
 def _is_built(step: Staleness, cluster: SampleCluster) -> bool:
-    """Say whether nothing is stale and no run goes on; a part that is away just now says no."""
+    """Return whether nothing is stale and no run is in progress; False while a part is down."""
     try:
         return not step.stale(cluster.resources) and not _runs(cluster, step, _UNDER_WAY)
     except (NewsPlatformError, sa.exc.DBAPIError):

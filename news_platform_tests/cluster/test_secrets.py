@@ -1,4 +1,4 @@
-"""Planted secrets never show in what a person may read: texts, metadata, errors."""
+"""Planted secrets never appear in texts, metadata or errors that people can read."""
 
 import dagster as dg
 import pytest
@@ -83,6 +83,6 @@ def test_a_failed_run_tells_no_secret(settings: Settings) -> None:
         result = definitions.resolve_implicit_global_asset_job_def().execute_in_process(
             asset_selection=[dg.AssetKey("feeds")], instance=instance, raise_on_error=False
         )
-        told = "".join(str(entry) for entry in instance.all_logs(result.run_id))
+        shown = "".join(str(entry) for entry in instance.all_logs(result.run_id))
     assert not result.success
-    assert PLANTED not in told
+    assert PLANTED not in shown

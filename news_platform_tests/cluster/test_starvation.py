@@ -1,4 +1,4 @@
-"""A backfill of a year waits for what sensors ask for, not the other way round."""
+"""A backfill of a year waits for the runs of sensors, not the other way round."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ LOCATION = "scale"
 
 @contextmanager
 def _scheduler(folder: Path) -> Iterator[tuple[dg.DagsterInstance, WorkspaceProcessContext]]:
-    """Give an instance with the cluster's limits, whose runs are launched and then never end."""
+    """Yield an instance with the cluster's limits, whose runs are launched and never end."""
     config = yaml.safe_load((DEPLOY / "dagster.yaml").read_text())
     del config["storage"]
     config["run_launcher"] = {

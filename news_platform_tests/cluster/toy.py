@@ -1,4 +1,4 @@
-"""A code location of one slow asset, so that a test can kill who works on it."""
+"""A code location with one slow asset, so that a test can kill its worker."""
 
 import os
 import time
@@ -17,7 +17,7 @@ KEYS = [f"p{number:02}" for number in range(20)]
 
 @dg.asset(partitions_def=dg.StaticPartitionsDefinition(KEYS))
 def toy(context: dg.AssetExecutionContext) -> None:
-    """Write one file a partition, slowly, and show by another one that it began."""
+    """Write one file per partition slowly, after another file that marks the start."""
     key = context.partition_key
     (FOLDER / f"{key}.began").touch()
     time.sleep(SECONDS)

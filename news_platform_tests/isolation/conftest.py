@@ -1,4 +1,4 @@
-"""Workers that pools of other tests in this process still hold are not these tests' business."""
+"""Ignore workers of pools that other tests in this process still hold."""
 
 import pytest
 

@@ -1,10 +1,10 @@
-"""Questions about processes that these tests ask of the system."""
+"""Find processes of the system and wait for their end."""
 
 import time
 
 import psutil
 
-# Workers that were there before the test began.
+# Workers that existed before the test started.
 FOREIGN: set[int] = set()
 
 
@@ -22,7 +22,7 @@ def _is_worker(process: psutil.Process) -> bool:
 
 
 def assert_gone(pids: list[int], *, within_seconds: float = 5.0) -> None:
-    """Wait until none of the processes lives, and fail when one still does."""
+    """Wait until all of the processes have ended; fail if one has not."""
     until = time.monotonic() + within_seconds
     while living := [pid for pid in pids if _lives(pid)]:
         assert time.monotonic() < until, f"still alive: {living}"
@@ -30,7 +30,7 @@ def assert_gone(pids: list[int], *, within_seconds: float = 5.0) -> None:
 
 
 def _lives(pid: int) -> bool:
-    # A killed orphan stays a zombie where nobody reaps for init, as in many containers.
+    # A killed orphan stays a zombie if no init process reaps it, as in many containers.
     try:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

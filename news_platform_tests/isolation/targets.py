@@ -1,4 +1,4 @@
-"""What the workers of these tests are told to do: the good, the slow, the fat and the deadly."""
+"""Targets of the workers in these tests: good, slow, memory-hungry and deadly ones."""
 
 import ctypes
 import os
@@ -17,7 +17,7 @@ def double(number: int) -> int:
 
 
 def act(order: tuple[Any, ...]) -> Any:
-    """Do what the order's first word says, with the rest as its arguments."""
+    """Execute the order: its first item is the name, the rest are arguments."""
     return _ACTIONS[order[0]](*order[1:])
 
 

@@ -58,7 +58,11 @@ LOSSES = {
     "a segmentation fault": (("segfault",), "crash", "killed by SIGSEGV"),
     "an abort": (("abort",), "crash", "killed by SIGABRT"),
     "an exception": (("raise", ValueError("bad page")), "error", "ValueError: bad page"),
-    "a panic that is no Exception": (("raise", BaseException("p")), "error", "BaseException: p"),
+    "a panic that is not an Exception": (
+        ("raise", BaseException("p")),
+        "error",
+        "BaseException: p",
+    ),
     "sys.exit": (("sys exit", 2), "error", "SystemExit: 2"),
     "an unpicklable result": (("unpicklable",), "error", "AttributeError"),
     "a slow memory hog": (("fill", 4_000 * MEGABYTE), "memory", "of 150,000,000 bytes"),

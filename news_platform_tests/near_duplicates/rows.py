@@ -1,4 +1,4 @@
-"""Small days of raw_news and of articles, as their rooms would have left them in a store."""
+"""Small days of raw_news and of articles, as their features store them."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -21,7 +21,7 @@ def collect_warc(
     warc: str,
     language: str = "en",
 ) -> None:
-    """Store pages of one language as one collected WARC, its marker last."""
+    """Store pages of one language as one collected WARC, with its marker last."""
     when = date.fromisoformat(day)
     frame = _filled({"uri": list(texts), "text": list(texts.values())}, RAW_NEWS.schema)
     write_table(store, raw_news_path(when, language, filename=warc), frame, RAW_NEWS)

@@ -1,4 +1,4 @@
-"""Made-up stories and their variants, long enough to be judged."""
+"""Generated stories and their variants, long enough to be compared."""
 
 import random
 
@@ -13,7 +13,7 @@ _WORDS = _NOUNS.split()
 
 
 def story(seed: int, *, words: int = 300) -> str:
-    """Return a story of its own: the same for the same seed, unlike any other."""
+    """Return a story: the same for the same seed, different from all others."""
     chance = random.Random(seed)
     return " ".join(f"{chance.choice(_WORDS)}{chance.randrange(30)}" for _ in range(words))
 

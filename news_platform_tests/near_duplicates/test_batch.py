@@ -1,4 +1,4 @@
-"""Clusters of a batch: what belongs together, whatever the order; and how well on real articles."""
+"""Clusters of a batch in any order, and their quality on real articles."""
 
 import random
 from pathlib import Path

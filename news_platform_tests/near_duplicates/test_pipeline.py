@@ -1,4 +1,4 @@
-"""A day of the crawl: what is read, what is written, and when it must be built again."""
+"""A day of the crawl: its inputs, its output, and when it is built again."""
 
 import polars as pl
 
@@ -100,7 +100,7 @@ def test_a_warc_without_its_marker_does_not_count(local_store: ObjectStore) -> N
     assert report.documents == 2
 
 
-def test_broken_clusters_are_told(local_store: ObjectStore) -> None:
+def test_inconsistent_clusters_are_reported(local_store: ObjectStore) -> None:
     broken = pl.DataFrame(
         {
             "cluster_id": ["one", "two", "two", "three", "three"],

@@ -1,4 +1,4 @@
-"""Sketches: alike texts share keys, verified Jaccard equals the plain one."""
+"""Sketches: similar texts share keys, and the Jaccard of sketches equals that of the texts."""
 
 import numpy as np
 import pytest

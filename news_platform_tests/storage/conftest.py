@@ -1,4 +1,4 @@
-"""A remote store together with the proxy that spoils its answers."""
+"""A remote store behind a proxy that injects faults."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from news_platform_tests.emulators.fault_proxy import FaultProxy
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A store in an emulator and the proxy before it."""
+    """A store in an emulator and the proxy in front of it."""
 
     store: ObjectStore
     proxy: FaultProxy

@@ -1,4 +1,4 @@
-"""What goes wrong on the way to an object store, and what the door makes of it."""
+"""Faults on the way to an object store, and how the store handles them."""
 
 import random
 from dataclasses import replace
@@ -11,7 +11,7 @@ from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_
 from news_platform_tests.emulators.fault_proxy import FaultProxy, Kind
 from news_platform_tests.storage.conftest import Remote
 
-# A good part more than one chunk of a stream, and not a multiple of it.
+# Several chunks of a stream, and not a multiple of one.
 BODY = random.Random(7).randbytes(3_000_017)
 
 
@@ -50,7 +50,7 @@ def test_a_stalled_stream_is_cut_and_goes_on(remote: Remote) -> None:
     started = monotonic()
     with store.stream("big", expected_size=len(BODY)) as stream:
         assert stream.read() == BODY
-    assert monotonic() - started < 9  # before the server let go of it
+    assert monotonic() - started < 9  # before the server closed the connection
 
 
 def test_a_stream_asks_only_for_the_rest(remote: Remote) -> None:
@@ -203,7 +203,7 @@ def test_a_short_row_of_faults_loses_and_doubles_nothing(remote: Remote, seed: i
 
 
 def _storm(store: ObjectStore, proxy: FaultProxy, rng: random.Random, *, rounds: int) -> None:
-    """Count up by compare-and-set and claim names while requests fail; then check the books."""
+    """Count by compare-and-set and claim names while requests fail; then check the totals."""
     tag = store.compare_and_set("counter", b"0", etag=None)
     for number in range(1, rounds + 1):
         kinds: list[Kind] = ["slow_down", "lose_answer"]

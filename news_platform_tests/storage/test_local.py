@@ -1,4 +1,4 @@
-"""What a local folder promises beyond the common door: atomic files, locks, tidy leftovers."""
+"""Guarantees of local folders: atomic files, locks, removal of unfinished files."""
 
 import os
 import random
@@ -147,7 +147,7 @@ def test_leftovers_of_a_killed_writer_are_never_listed_and_are_swept(tmp_path: P
 
 def test_a_sweep_spares_what_a_living_writer_holds(tmp_path: Path) -> None:
     class Body:
-        """A body during whose reading somebody sweeps."""
+        """A body that runs gc while it is read."""
 
         def __init__(self) -> None:
             self.pieces = iter([b"one ", b"two"])
@@ -201,7 +201,7 @@ def test_of_racing_processes_exactly_one_wins_each_claim(tmp_path: Path) -> None
 
 
 def _kill(writer: subprocess.Popen[str], rng: random.Random) -> None:
-    """Kill the writer some milliseconds after some of its rounds."""
+    """Kill the writer a few milliseconds after some of its rounds."""
     assert writer.stdout is not None
     for _ in range(rng.randint(1, 6)):
         writer.stdout.readline()
@@ -250,7 +250,7 @@ def test_a_hundred_killed_writers_break_no_promise(
 
 @pytest.fixture
 def mounted(tmp_path: Path) -> Iterator[list[str]]:
-    """Give a command prefix that runs with a small file system of its own at tmp_path/disk."""
+    """Return a command prefix that runs with a separate small file system at tmp_path/disk."""
     (tmp_path / "disk").mkdir()
     unshare = shutil.which("unshare")
     if unshare is None or subprocess.run([unshare, "-rm", "true"], check=False).returncode:

@@ -16,7 +16,7 @@ BODY = bytes(range(256)) * 10_000
 
 @dataclass(slots=True)
 class Archive:
-    """A web server with one file; each waiting entry of `troubles` spoils one request."""
+    """A web server with one file; each entry of `troubles` is a fault for one request."""
 
     troubles: list[str] = field(default_factory=list)
     asked: list[Request] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Programs that tests run as processes of their own, to race them or to kill them."""
+"""Programs that tests run as separate processes, to race or kill them."""
 
 import sys
 from itertools import count
@@ -29,7 +29,7 @@ def _added_one(store: ObjectStore) -> bool:
 
 
 def claim(store: ObjectStore, names: int) -> None:
-    """Claim each name and delete a neighbour, so that folders come and go meanwhile."""
+    """Claim each name and delete a neighbour, so that folders are created and removed meanwhile."""
     for number in range(names):
         store.put(f"claims/{number}/passing", b"")
         if store.put_if_absent(f"won/{number}", b""):
@@ -45,7 +45,7 @@ def rewrite_for_ever(store: ObjectStore, size: int) -> None:
 
 
 def publish_for_ever(store: ObjectStore, size: int) -> None:
-    """Publish a unit again and again, each time with another letter and another set of files."""
+    """Publish a unit repeatedly, each time with another letter and another set of files."""
     for number in count():
         letter = bytes([65 + number % 26])
         files = {f"unit/{name}": letter * size for name in range(3 + number % 3)}
@@ -54,7 +54,7 @@ def publish_for_ever(store: ObjectStore, size: int) -> None:
 
 
 def put_and_tell(store: ObjectStore, size: int) -> None:
-    """Put one body and print the error it meets, if any."""
+    """Put one body and print the error, if any."""
     try:
         store.put("a/file", b"x" * size)
     except NewsPlatformError as error:

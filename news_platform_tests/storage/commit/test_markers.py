@@ -1,4 +1,4 @@
-"""Markers say what each partition was built from, by their names alone."""
+"""The name of a marker contains the inputs that its partition was built from."""
 
 from datetime import UTC, datetime
 from functools import partial

@@ -1,4 +1,4 @@
-"""A root knows which world it holds, and whether automation is paused."""
+"""The files of a root: its world, and whether automation is paused."""
 
 import pytest
 

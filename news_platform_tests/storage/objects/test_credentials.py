@@ -1,4 +1,4 @@
-"""Credentials come from the options, else from the clouds' own libraries; none is ever shown."""
+"""Credentials come from the options or from boto3 and google-auth, and are never shown."""
 
 import json
 from collections.abc import Iterator
@@ -15,8 +15,8 @@ from news_platform_tests.emulators.relay import Answer, Request, serve
 
 
 @pytest.fixture
-def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
-    """Make this a machine on which nobody has signed in to any cloud."""
+def no_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    """Simulate a machine without any cloud credentials."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
@@ -36,7 +36,7 @@ def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatc
         ("gs://bucket/root", "set a service account key, or run `gcloud auth application-default"),
     ],
 )
-@pytest.mark.usefixtures("nobody")
+@pytest.mark.usefixtures("no_credentials")
 def test_a_missing_credential_is_named_with_its_cure(url: str, cure: str) -> None:
     with pytest.raises(ConfigError, match="no credentials found; " + cure) as caught:
         open_store(url)
@@ -44,10 +44,10 @@ def test_a_missing_credential_is_named_with_its_cure(url: str, cure: str) -> Non
 
 
 def test_s3_takes_what_boto3_finds(
-    nobody: pytest.MonkeyPatch, s3_faults: tuple[FaultProxy, str], bucket: str
+    no_credentials: pytest.MonkeyPatch, s3_faults: tuple[FaultProxy, str], bucket: str
 ) -> None:
-    nobody.setenv("AWS_ACCESS_KEY_ID", "found-by-boto3")
-    nobody.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    no_credentials.setenv("AWS_ACCESS_KEY_ID", "found-by-boto3")
+    no_credentials.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     proxy, url = s3_faults
     store = open_store(f"s3://{bucket}", options=StoreOptions(endpoint_url=url, allow_http=True))
     store.put("a", b"1")
@@ -56,7 +56,7 @@ def test_s3_takes_what_boto3_finds(
 
 
 class TokenServer:
-    """Google's token endpoint, as far as a service account needs it."""
+    """The part of Google's token endpoint that a service account needs."""
 
     def answer(self, request: Request) -> Answer:
         body = b'{"access_token": "a-token", "expires_in": 3600, "token_type": "Bearer"}'
@@ -88,14 +88,14 @@ def _key_file(folder: Path, token_url: str) -> Path:
 
 
 def test_google_takes_what_google_auth_finds(
-    nobody: pytest.MonkeyPatch,
+    no_credentials: pytest.MonkeyPatch,
     gs_faults: tuple[FaultProxy, str],
     bucket: str,
     token_url: str,
     tmp_path: Path,
 ) -> None:
-    nobody.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(_key_file(tmp_path, token_url)))
-    nobody.setenv("GOOGLE_CLOUD_PROJECT", "project")
+    no_credentials.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(_key_file(tmp_path, token_url)))
+    no_credentials.setenv("GOOGLE_CLOUD_PROJECT", "project")
     proxy, url = gs_faults
     store = open_store(f"gs://{bucket}", options=StoreOptions(endpoint_url=url, allow_http=True))
     store.put("a", b"1")
@@ -103,7 +103,7 @@ def test_google_takes_what_google_auth_finds(
     assert {r.headers["authorization"] for r in proxy.seen} == {"Bearer a-token"}
 
 
-@pytest.mark.usefixtures("nobody")
+@pytest.mark.usefixtures("no_credentials")
 def test_an_anonymous_store_signs_nothing(s3_faults: tuple[FaultProxy, str], bucket: str) -> None:
     proxy, url = s3_faults
     options = StoreOptions(endpoint_url=url, allow_http=True, anonymous=True)

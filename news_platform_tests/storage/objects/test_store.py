@@ -1,4 +1,4 @@
-"""The promises of the door, kept by every backend alike."""
+"""The guarantees of ObjectStore on every backend."""
 
 from io import BytesIO
 from pathlib import Path

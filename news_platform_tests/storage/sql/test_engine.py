@@ -1,4 +1,4 @@
-"""The ledger opens on SQLite and PostgreSQL alike, and writers wait for each other."""
+"""The ledger on SQLite and PostgreSQL: opening, migrations and transactions."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -56,6 +56,7 @@ def catalog_inputs(store: ObjectStore) -> str | None:
         return None
     built = read_inputs(store, DATASET)
     inputs = {built.get(key) for key in range_keys(read_bucket_count(store))}
+    # While a build is under way, ranges differ; the catalog waits for the last one.
     return inputs.pop() if len(inputs) == 1 else None
 
 

@@ -52,6 +52,7 @@ class Current:
 def claim_bucket_count(store: ObjectStore, buckets: int) -> int:
     """Create the store with this number of buckets; raise ConfigError when it has another."""
     body = json.dumps({"format": FORMAT, "buckets": validated_bucket_count(buckets)}).encode()
+    # Two builders may create the store at the same time: the file of the first one counts.
     if store.find(STORE_FILE) is None and store.put_if_absent(STORE_FILE, body):
         return buckets
     found = read_bucket_count(store)
@@ -171,6 +172,7 @@ def find_orphans(
         known |= manifest.paths | manifest.retired.keys()
         known.add(manifest_path(bucket, manifest.generation))
     found = (info for folder in bucket_folders(bucket) for info in store.list(folder))
+    # A younger file may belong to a commit that is under way.
     return [info for info in found if info.path not in known and info.modified_at < before]
 
 
@@ -188,6 +190,7 @@ def gc_bucket(store: ObjectStore, bucket: int, *, options: BuildOptions, now: da
     try:
         _commit_again(store, current, kept, at=int(now.timestamp()))
     except Conflict:
+        # Another writer is at work on the bucket; the next gc deletes what is left.
         return GcReport(bucket, 0, 0)
     store.delete([*expired, *(info.path for info in orphans)])
     size = sum(info.size_bytes for info in orphans)

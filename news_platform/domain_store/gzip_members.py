@@ -57,6 +57,7 @@ class MemberWriter:
         for line in lines:
             self._domain_records += 1
             end = filled + len(line)
+            # `>=` leaves room for the line end.
             if end >= MEMBER_BYTES:
                 self._write_member(view[:filled])
                 filled, end = 0, len(line)
@@ -106,6 +107,7 @@ def iter_inflated(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes]:
             rest = b""
             if member.eof:
                 rest, member, is_between = member.unused_data, isal_zlib.decompressobj(GZIP), True
+    # A truncated stream ends inside a member, without an error from the codec.
     if not is_between:
         raise StorageError("cannot inflate a gzip member: it is truncated")
 

@@ -83,6 +83,7 @@ class Manifest:
     buckets: int
     generation: int
     index: Index
+    # A manifest of a later format fails the validation instead of being misread.
     format: Literal[1] = 1
     segments: tuple[Segment, ...] = ()
     empty: Mapping[str, str] = field(default_factory=dict)

@@ -113,6 +113,7 @@ def _each_bucket(
 ) -> BuildReport:
     numbers = list(buckets)
     claimed = claim_bucket_count(store, options.buckets)
+    # On an object store each read is a round trip, and a range has 16 buckets.
     with ThreadPoolExecutor(options.uploads) as pool:
         currents = list(pool.map(lambda bucket: read_current(store, bucket), numbers))
     for current in currents:
@@ -176,6 +177,7 @@ def _apply_changes(
         NewBatch(batch, inputs, staged.name(batch), staged.files(batch, bucket))
         for batch, inputs in change.added.items()
     )
+    # Batches without a file in this bucket need no segment, only a note that they were seen.
     held = without_batches(intact, change.dropped)
     merge = plan_merge(held, sum(batch.files > 0 for batch in new), fan=builder.options.fan)
     old = intact.empty if intact else {}

@@ -31,7 +31,7 @@ KEYS = ["0000-0015", "0016-0031"]
 
 
 class Graph:
-    """Runs assets of this room on a local root."""
+    """Runs assets of the domain store on a local root."""
 
     def __init__(self, store: ObjectStore, instance: dg.DagsterInstance) -> None:
         self.store = store
@@ -62,7 +62,7 @@ class Graph:
 
 @pytest.fixture
 def graph(local_store: ObjectStore) -> Iterator[Graph]:
-    """Return the room's assets over a root with two collected days."""
+    """Return the assets over a root with two collected days."""
     collect(local_store, DAYS)
     with dg.DagsterInstance.ephemeral() as instance:
         yield Graph(local_store, instance)

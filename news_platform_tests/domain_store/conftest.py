@@ -1,4 +1,4 @@
-"""The root that most tests of this room use."""
+"""The root that most tests of the domain store use."""
 
 import pytest
 

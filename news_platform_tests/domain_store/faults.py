@@ -100,7 +100,7 @@ class DyingStore(ObjectStore):
 
 @dataclass(frozen=True)
 class Step:
-    """One thing that happens to a store: a day appears, changes or goes, or it is tidied."""
+    """One event: a day is added, changed or removed, or the store is maintained."""
 
     day: str
     hosts: tuple[str, ...]

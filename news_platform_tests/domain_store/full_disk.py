@@ -62,7 +62,7 @@ def _fill(disk: Path, left_bytes: int) -> Path:
 
 
 def _tries(disk: Path, scratch: Path, step: Callable[[ObjectStore], None]) -> Iterator[str]:
-    """Run a step with less and less room, look at the store, make room and run it again."""
+    """Run a step with less and less disk space, check the store, free space and run it again."""
     before = scratch / "before"
     root = next(path for path in (disk / "root", scratch / "root") if path.exists())
     shutil.copytree(root, before)

@@ -33,7 +33,7 @@ SMALL = BuildOptions(buckets=4, memory_bytes=8 << 20, uploads=2)
 def news_rows(
     hosts: Sequence[str | None], *, day: str = "2025-11-01", trees: Sequence[str] | None = None
 ) -> pl.DataFrame:
-    """Return one row a host (reversed, as raw_news has it); addresses tell day and position."""
+    """Return one row per reversed host; the addresses contain day and position."""
     year, month, of_month = day.split("-")
     count = len(hosts)
     bodies = list(trees) if trees else [f"<p>page {n} of {day}</p>" for n in range(count)]

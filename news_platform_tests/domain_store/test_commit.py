@@ -1,4 +1,4 @@
-"""How a bucket changes: one writer at a time, whatever the others do."""
+"""Commits to a bucket: one writer at a time."""
 
 from dataclasses import replace
 

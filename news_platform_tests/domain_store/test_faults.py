@@ -221,7 +221,7 @@ def test_a_manifest_of_a_dead_writer_does_not_block_the_next(local_store: Object
     _expect(local_store, {"2025-11-01": ("org.a",), "2025-11-02": ("org.a",)})
 
 
-def test_orphans_of_dead_writers_are_swept_after_the_grace_period(
+def test_orphans_of_dead_writers_are_deleted_after_the_grace_period(
     local_store: ObjectStore,
 ) -> None:
     step = Step("2025-11-01", ("org.a",), "build", NOW)

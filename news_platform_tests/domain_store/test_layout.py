@@ -1,4 +1,4 @@
-"""Where everything lies."""
+"""Paths, batch names and bucket ranges."""
 
 import pytest
 

@@ -45,6 +45,7 @@ def plan_batch_change(
     A batch whose inputs changed is both dropped and added.
     """
     held = manifest.batch_inputs if manifest else {}
+    # Sorted, so that the oldest batches come first when there are more than `limit`.
     changed = sorted(batch for batch in wanted if held.get(batch) != wanted[batch])
     added = {batch: wanted[batch] for batch in changed[:limit]}
     gone = held.keys() - wanted.keys()
@@ -118,6 +119,7 @@ class Builder:
         old = {name: batch for part in plan.merge.absorbed for name, batch in part.live.items()}
         new = {b.batch: BatchEntry(b.inputs, self._seconds) for b in plan.new if b.files}
         batches = {**old, **new}
+        # The same step after a crash gets the same names, so it replaces files instead of adding.
         name = base.file_name(*(f"{key} {batch.inputs}" for key, batch in batches.items()))
         return write_segment(
             self.store,

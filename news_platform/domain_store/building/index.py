@@ -30,6 +30,7 @@ def byte_ranges(segment: Segment, entries: pl.DataFrame) -> pl.DataFrame:
         schema={"batch": pl.String, "timestamp": pl.Int64},
         orient="row",
     )
+    # Adjacent ranges of a domain are joined, because a lookup sends one request per range.
     ordered = entries.join(added, on="batch").sort("domain", "file", "offset")
     place = pl.struct("domain", "file")
     gap = pl.col("offset") != (pl.col("offset") + pl.col("length")).shift()
@@ -95,6 +96,7 @@ def _sparse(domains: Sequence[str], lines: pl.Series) -> tuple[tuple[str, int], 
     blocks: list[tuple[str, int]] = []
     offset, block_start, in_block = 0, 0, 0
     for domain, size in zip(domains, lines.str.len_bytes(), strict=True):
+        # A block must start at a domain, so it may exceed BLOCK_BYTES by one line.
         if not blocks or in_block == BLOCK_DOMAINS or offset - block_start >= BLOCK_BYTES:
             blocks.append((domain, offset))
             block_start, in_block = offset, 0

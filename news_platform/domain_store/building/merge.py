@@ -91,6 +91,7 @@ def copy_plan(entries: Iterable[pl.DataFrame], *, file_bytes: int) -> pl.DataFra
     ordered = pl.concat(numbered).sort("domain", "batch", "source", "source_offset")
     start = pl.col("length").cum_sum() - pl.col("length")
     fits = pl.col("length").sum().over("domain") <= file_bytes
+    # The file of a domain follows from its first byte, so that one file holds all of it.
     anchor = pl.when(fits).then(pl.col("start").first().over("domain")).otherwise(pl.col("start"))
     placed = ordered.with_columns(start=start).with_columns(slot=anchor // file_bytes)
     return placed.with_columns(
@@ -152,6 +153,7 @@ def read_all(
     segments: Sequence[Segment],
 ) -> list[tuple[Segment, pl.DataFrame]]:
     """Call `read` for all segments concurrently; return each segment with its result."""
+    # Most buckets have one segment, which is not worth a pool of threads.
     if len(segments) < 2:
         return [(segment, read(store, segment)) for segment in segments]
     with ThreadPoolExecutor(min(READERS, len(segments))) as pool:

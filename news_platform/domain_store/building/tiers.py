@@ -32,6 +32,7 @@ def plan_merge(segments: Sequence[Segment], new_batches: int, *, fan: int) -> Me
 
     A segment of which at least half the batches were dropped is always rewritten.
     """
+    # These bytes are mostly dropped batches: rewriting gives their space back.
     absorbed = [segment for segment in segments if 2 * len(segment.live) <= len(segment.batches)]
     kept = [segment for segment in segments if segment not in absorbed]
     total = new_batches + sum(len(segment.live) for segment in absorbed)
@@ -43,5 +44,6 @@ def plan_merge(segments: Sequence[Segment], new_batches: int, *, fan: int) -> Me
         absorbed += same
         kept = [segment for segment in kept if segment not in same]
         total += sum(len(segment.live) for segment in same)
+        # The merged segment may itself complete a set of `fan` segments of the next size.
         size = max(size + 1, tier(total, fan))
     return Merge(tuple(absorbed), tuple(kept))

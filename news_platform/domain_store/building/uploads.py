@@ -36,6 +36,7 @@ class Uploads:
     def put(self, path: str, body: bytes | BinaryIO) -> None:
         """Upload a file soon and close it; an earlier failure is raised here or by `finish`."""
         self.paths.add(path)
+        # Finished files take memory or disk until they are uploaded, so the builder waits here.
         while len(self._pending) >= self._workers:
             self._pending.popleft().result()
         self._pending.append(self._pool.submit(self._put, path, body))

@@ -149,6 +149,7 @@ def _iter_index_problems(store: ObjectStore, manifest: Manifest) -> Iterator[str
     size = manifest.index.size_bytes
     if len(found) != size or _entries(found) != _entries(expected.body):
         yield f"{path!r} differs from the entries"
+    # With another length all offsets differ, which the line above reports already.
     if manifest.index.sparse != expected.sparse and len(found) == len(expected.body):
         yield f"the sparse index of {path!r} differs from the index"
     if not ranges.equals(expected.ranges.cast(pl.Schema(RANGES.schema))):
@@ -182,6 +183,7 @@ def iter_count_problems(store: ObjectStore, buckets: Iterable[int]) -> Iterator[
         manifest = read_current(store, bucket).manifest
         if manifest is None:
             continue
+        # Listed once for all buckets, and only when there is something to compare.
         staged = staged or read_staged(store, manifest.buckets)
         held = _records_by_batch(store, manifest)
         for batch in sorted(staged.inputs)[-RECENT_BATCHES:]:

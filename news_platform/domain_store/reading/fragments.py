@@ -65,6 +65,7 @@ def iter_fragment_lines(
             found += 1
             yield line
     except NotFound:
+        # Unchanged, because lookups read a newer manifest when a file was deleted.
         raise
     except StorageError as error:
         raise _broken(fragment, where, str(error)) from error
@@ -110,6 +111,7 @@ def _iter_pieces(
     if len(fragments) < 2:
         yield from ((fragment, read_pieces(store, fragment)) for fragment in fragments)
         return
+    # The time of a lookup on an object store is that of its requests, so they are sent together.
     with ThreadPoolExecutor(READ_AHEAD, thread_name_prefix="fragment") as pool:
         waiting: deque[tuple[Fragment, Future[bytes] | None]] = deque()
         for fragment in fragments:

@@ -119,6 +119,7 @@ class DomainStore:
 
     def entry(self, domain: str) -> IndexEntry | None:
         """Return the index entry of a domain; None for an unknown domain."""
+        # Rows of other crawls may have any spelling, so an exact match has precedence.
         found = self._spelled_entry(domain)
         if found is None and (other := plain_host(domain)) != domain:
             return self._spelled_entry(other)
@@ -161,6 +162,7 @@ class DomainStore:
         if entry is None:
             return
         manifest = self.manifest(bucket_of(entry.domain, self.buckets))
+        # Whole files are skipped by the manifest; the lines of the others are filtered one by one.
         too_old = _files_before(manifest, since)
         wanted = [part for part in entry.fragments if part.path not in too_old]
         yield from iter_lines_of_fragments(self._store, wanted)
@@ -193,6 +195,7 @@ class _Bucket:
         self.manifest = manifest
         self._store = store
         self._firsts = [domain for domain, _ in manifest.index.sparse] if manifest else []
+        # A cache per bucket, so that `refresh` frees it.
         self._block = lru_cache(CACHED_BLOCKS)(self._read_block)
 
     def line(self, domain: str) -> bytes | None:
@@ -201,6 +204,7 @@ class _Bucket:
         if number < 0:
             return None
         block = self._block(number)
+        # Searched as bytes, so that only the line of the domain is parsed.
         start = block.find(_line_head(domain))
         return None if start < 0 else block[start : block.index(b"\n", start)]
 
@@ -211,6 +215,7 @@ class _Bucket:
         is_last = number + 1 == len(index.sparse)
         end = index.size_bytes if is_last else index.sparse[number + 1][1]
         block = self._store.read_range(index.path, start, end - start)
+        # An index file that was changed would give wrong byte ranges without an error.
         if not (block.startswith(_line_head(first)) and block.endswith(b"\n")):
             where = self._store.uri(index.path)
             raise StorageError(

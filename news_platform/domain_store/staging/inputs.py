@@ -90,6 +90,7 @@ def matching_input(
     `staged` is the fingerprint that the batch was staged from, None when it is new.
     """
     fixed = re.split(r"[*?]", pattern, maxsplit=1)[0]
+    # Only the folder before the first wildcard is listed.
     folder, _, _ = fixed.rpartition("/")
     store = open_store(folder or ("/" if pattern.startswith("/") else "."), options=options)
     wanted = _pattern(pattern[len(folder) :].removeprefix("/"))
@@ -124,6 +125,7 @@ def _iter_frames(file: BinaryIO, path: str, *, frame_bytes: int) -> Iterator[pl.
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    # The columns of the file win over those of the path.
     folders = path_columns(path)
     try:
         parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER_BYTES)
@@ -177,7 +179,7 @@ def path_columns(path: str) -> Mapping[str, str]:
 def _opened(store: ObjectStore, path: str, scratch: str | None) -> Iterator[BinaryIO]:
     """Open a local file in place, or an unnamed local copy of a remote one."""
     if store.local_folder is not None:
-        store.head(path)
+        store.head(path)  # Raises our own error for a missing file.
         with (store.local_folder / path).open("rb") as file:
             yield file
         return

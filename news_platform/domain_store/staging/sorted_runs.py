@@ -47,6 +47,7 @@ def natural_domain(host: pl.Expr) -> pl.Expr:
 def encode_lines(rows: pl.DataFrame, buckets: int) -> pl.DataFrame:
     """Return one row per record: bucket, domain, line (bytes without a line end) and its facts."""
     named = rows.with_columns(domain=natural_domain(pl.col("host")))
+    # `domain` comes first: `store verify` checks records by the start of their line.
     line = pl.struct("domain", *RAW_NEWS_ORDER).struct.json_encode()
     day = pl.concat_str("year", "month", "day", separator="-").str.to_date("%Y-%m-%d", strict=False)
     return named.select(
@@ -96,6 +97,7 @@ class SortedRuns:
         runs = [_iter_spilled(file) for file in self._files]
         if self._frames:
             runs.append(self._take())
+        # Stable: for equal keys, earlier runs come first, so rows of a domain keep their order.
         return heapq.merge(*runs, key=lambda run: (run.bucket, run.domain))
 
     def close(self) -> None:

@@ -83,6 +83,7 @@ def stage_batch(
     options: BuildOptions,
 ) -> StageReport:
     """Replace the batch in all buckets with raw_news rows; `inputs` is their fingerprint."""
+    # Before any work: with another number of buckets the whole run would be lost.
     claim_bucket_count(store, options.buckets)
     name = staged_name(validated_batch(batch), inputs, buckets=options.buckets)
     runs = SortedRuns(options.memory_bytes, scratch=options.scratch)
@@ -91,6 +92,7 @@ def stage_batch(
             runs.add(encode_lines(frame, options.buckets))
         with open_uploads(store, options.uploads) as uploads:
             report = _write(runs, uploads, batch=batch, name=name, options=options)
+    # Last: until then, readers find the old batch.
     write_marker(store, DATASET, batch, inputs=inputs, report=_as_json(report))
     _delete_others(store, batch, keep=uploads.paths, options=options)
     return report
@@ -232,6 +234,7 @@ def _delete_others(
         found = [info.path for info in store.list(staged_folder(bucket, batch))]
         store.delete(path for path in found if path not in keep)
 
+    # In all buckets, because an earlier version may have files where this one has none.
     with ThreadPoolExecutor(options.uploads) as pool:
         list(pool.map(delete_in, range(options.buckets)))
 
@@ -280,6 +283,7 @@ class Staged:
         return {}
 
     def _cells(self, batch: str) -> Mapping[str, tuple[int, int, int]]:
+        # Read on demand: most builds add one batch of hundreds.
         if batch not in self._reports:
             marker = self.markers[batch]
             cells = read_report(self.store, marker).get("buckets")

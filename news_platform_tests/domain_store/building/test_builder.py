@@ -1,4 +1,4 @@
-"""How a bucket differs from what stage 1 has ready."""
+"""The difference between a bucket and the staged batches."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Files that somebody deleted from the store are built again from stage 1."""
+"""Deleted files of the store are rebuilt from the staged batches."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def test_a_file_that_was_cut_short_is_lost_too(root: ObjectStore, kind: str) -> 
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b'{"format": 2}'])
-def test_a_bucket_whose_manifest_is_damaged_is_built_anew_when_it_is_deleted(
+def test_a_bucket_whose_manifest_is_damaged_is_rebuilt_when_it_is_deleted(
     root: ObjectStore, body: bytes
 ) -> None:
     _built(root)

@@ -40,7 +40,7 @@ def test_a_carry_runs_through_all_sizes_in_one_merge() -> None:
     assert set(map(str, merge.absorbed)) == set(map(str, [*small, *large]))
 
 
-def test_a_segment_of_which_half_is_dropped_is_written_anew() -> None:
+def test_a_segment_of_which_half_is_dropped_is_rewritten() -> None:
     segment = replace(_segment("a", ["1", "2", "3", "4"]), dropped=("1", "2"))
     assert plan_merge([segment], 1, fan=8).absorbed == (segment,)
     assert plan_merge([replace(segment, dropped=("1",))], 1, fan=8).absorbed == ()

@@ -1,4 +1,4 @@
-"""Walking a bucket, sweeping it, and the quick checks after a build."""
+"""Verifying a bucket, deleting its unneeded files, and the checks after a build."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -56,7 +56,7 @@ def test_an_empty_root_has_no_problems(root: ObjectStore) -> None:
     assert verify_bucket(root, 0).problems == ()
 
 
-def test_a_broken_manifest_is_named_and_the_other_buckets_are_walked(built: ObjectStore) -> None:
+def test_a_broken_manifest_is_named_and_the_other_buckets_are_verified(built: ObjectStore) -> None:
     manifest = _manifest(built)
     _cut(built, current_path(manifest.bucket))
     (problem,) = _problems(built)
@@ -148,7 +148,7 @@ def test_an_old_view_is_noticed_and_the_next_build_renews_it(built: ObjectStore)
     assert _problems(built) == []
 
 
-def test_sweeping_keeps_what_counts_and_deletes_what_expired(built: ObjectStore) -> None:
+def test_gc_keeps_what_is_needed_and_deletes_what_expired(built: ObjectStore) -> None:
     later = max(info.modified_at for info in built.list("domain_store")) + 2 * SMALL.grace
     before = {domain: DomainStore(built).count(domain) for domain in DomainStore(built).domains()}
     swept = [gc_bucket(built, bucket, options=SMALL, now=later) for bucket in BUCKETS]

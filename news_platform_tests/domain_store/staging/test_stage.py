@@ -1,4 +1,4 @@
-"""Stage 1: what lies in storage after a batch was staged."""
+"""The files and markers of staged batches."""
 
 import gzip
 import json
@@ -32,7 +32,7 @@ HOSTS = ["org.b", "org.a", "org.b", "uk.co.bbc", "org.a", "org.c"]
 
 
 def _data(store: ObjectStore) -> dict[str, list[dict[str, object]]]:
-    """Return the rows of every stage 1 file."""
+    """Return the rows of every staged file."""
     return {
         info.path: [
             json.loads(line) for line in gzip.decompress(store.read(info.path)).splitlines()
@@ -182,7 +182,7 @@ def test_a_scratch_folder_that_is_not_there_is_told_in_one_line(root: ObjectStor
         stage_batch([news_rows(HOSTS)], store=root, batch="x", inputs="x", options=options)
 
 
-def test_large_files_of_stage_1_wait_in_the_scratch_folder(root: ObjectStore) -> None:
+def test_large_staged_files_wait_in_the_scratch_folder(root: ObjectStore) -> None:
     noise = random.Random(1)
     rows = news_rows(["org.a"] * 2, trees=[noise.randbytes(SPOOL_BYTES).hex() for _ in range(2)])
     options = replace(SMALL, scratch=GONE, memory_bytes=1 << 30)

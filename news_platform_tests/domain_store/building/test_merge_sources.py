@@ -84,7 +84,7 @@ def test_ranges_of_kept_segments_come_from_the_generation_before(
     assert set(half["segment"]) == {manifest.segments[0].name}
 
 
-def test_ranges_are_made_anew_where_a_batch_was_dropped(
+def test_ranges_are_computed_again_where_a_batch_was_dropped(
     root: ObjectStore, manifest: Manifest
 ) -> None:
     first, second = manifest.segments

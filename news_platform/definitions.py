@@ -5,11 +5,9 @@ from collections.abc import Callable
 
 import dagster as dg
 
-from news_platform.defs.asset_metadata import with_card
-from news_platform.defs.freshness import with_freshness
-from news_platform.defs.graph import AUTOMATION, FEATURES
+from news_platform.defs.asset_metadata import with_card, with_freshness
+from news_platform.defs.graph import AUTOMATION, FEATURES, dagster_resources
 from news_platform.defs.partitions import within_days
-from news_platform.defs.resources import dagster_resources
 from news_platform.resources import Resources, open_resources
 from news_platform.settings import load_settings
 

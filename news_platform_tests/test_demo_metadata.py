@@ -7,7 +7,7 @@ import pytest
 
 from news_platform.definitions import build_definitions
 from news_platform.defs.graph import BUILD_ORDER
-from news_platform.defs.lineage import LINEAGE
+from news_platform.defs.metadata import LINEAGE
 from news_platform.sample.resources import SampleResources
 from news_platform.settings import Settings
 from news_platform_tests.servers.demo import Demo

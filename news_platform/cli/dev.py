@@ -8,10 +8,11 @@ from pathlib import Path
 
 import click
 
-from news_platform.cli.options import root_option, settings_for
+from news_platform.cli.options import emit, json_option, resources_for, root_option, settings_for
 from news_platform.errors import ConfigError
 from news_platform.resources import open_resources
 from news_platform.settings import ROOT_VARIABLE, Settings
+from news_platform.storage.commit import root as roots
 
 HOST = "127.0.0.1"
 # The location has the name that all our workspace files give it: sensors keep their state by it.
@@ -68,3 +69,23 @@ def _refuse_taken_port(port: int) -> None:
                 f"port {port} of {HOST} is taken: stop who listens there, or choose another "
                 "by `make dev PORT=3001`"
             ) from error
+
+
+@click.command()
+@root_option
+@json_option
+def pause(root: str, as_json: bool) -> None:
+    """Pause all sensors: nothing new is requested until `resume`; runs under way go on."""
+    store = resources_for(root).data_root.store
+    roots.pause(store)
+    emit({"root": store.url, "paused": True}, as_json=as_json, text=f"paused: {store.url}")
+
+
+@click.command()
+@root_option
+@json_option
+def resume(root: str, as_json: bool) -> None:
+    """Let all sensors go on."""
+    store = resources_for(root).data_root.store
+    roots.resume(store)
+    emit({"root": store.url, "paused": False}, as_json=as_json, text=f"resumed: {store.url}")

@@ -4,18 +4,115 @@ A card tells what one row is, where it lies, how sensitive and how dear the data
 of the code gives which bytes, and which page of the docs goes on from there.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 import dagster as dg
+from pydantic import BaseModel
 
 from news_platform.ccnews.options import EXTRACTOR_VERSION
-from news_platform.defs.freshness import WITHOUT
-from news_platform.defs.schemas import SCHEMAS
+from news_platform.datasets.domain_metadata import DomainMetadata
+from news_platform.datasets.domain_queue import DomainQueueMessage
+from news_platform.datasets.research_datasets import ResearchRecord
 from news_platform.domain_store.staging.stage import FORMAT as STORE_FORMAT
 from news_platform.near_duplicates.sketch import SketchOptions
 from news_platform.rss.pipeline import LEDGER_VERSION
+from news_platform.rss.sheets.tabs import TABS
 from news_platform.source_records.pipeline import SEGMENTER_VERSION
 from news_platform.web.ai_bots import AI_BOTS_VERSION
+
+
+def _within(*, warn_hours: int, fail_hours: int) -> dg.FreshnessPolicy:
+    return dg.FreshnessPolicy.time_window(
+        fail_window=timedelta(hours=fail_hours), warn_window=timedelta(hours=warn_hours)
+    )
+
+
+# The crawl uploads some eighteen WARCs a day, hours late; a day without one is worth a look.
+_CRAWL = _within(warn_hours=24, fail_hours=48)
+# The catalog waits for every range of the store to stand on the same days.
+_AFTER_CRAWL = _within(warn_hours=30, fail_hours=60)
+
+POLICIES: Mapping[str, dg.FreshnessPolicy] = {
+    "raw_news": _CRAWL,
+    "captures": _CRAWL,
+    "feed_candidates": _CRAWL,
+    "domain_buckets": _AFTER_CRAWL,
+    "domain_store": _AFTER_CRAWL,
+    "domain_catalog": _AFTER_CRAWL,
+    "near_duplicates": _AFTER_CRAWL,
+    # Discovery runs every morning.
+    "feeds": _within(warn_hours=26, fail_hours=36),
+    # Every feed is polled at least every six hours.
+    "pending_articles": _within(warn_hours=7, fail_hours=12),
+    # A short list of feeds may have a quiet night.
+    "articles": _within(warn_hours=12, fail_hours=24),
+    "article_clusters": _within(warn_hours=14, fail_hours=26),
+    "article_sheets": _within(warn_hours=13, fail_hours=25),
+}
+
+WITHOUT: Mapping[str, str] = {
+    "warc_paths": "written by the crawl; `raw_news` is what would be late",
+    "research_datasets": "moves when somebody uploads research files",
+    "domain_queue": "moves when somebody uploads research files",
+    "domain_metadata": "moves when somebody uploads research files",
+    "domain_metadata_table": "moves when somebody uploads research files",
+    "ai_policy_changes": "moves when somebody uploads research files",
+    "page_snapshots": "moves when somebody uploads snapshots",
+    "source_records": "moves when somebody uploads snapshots",
+}
+
+
+def with_freshness(spec: dg.AssetSpec) -> dg.AssetSpec:
+    """Give an asset its policy."""
+    policy = POLICIES.get(spec.key.to_user_string())
+    return spec if policy is None else spec.replace_attributes(freshness_policy=policy)
+
+
+def model_schema(model: type[BaseModel]) -> dg.TableSchema:
+    """Return the fields of a JSON object with what they mean."""
+    return dg.TableSchema(
+        columns=[
+            dg.TableColumn(name, _type(field.annotation), description=field.description)
+            for name, field in model.model_fields.items()
+        ]
+    )
+
+
+def _type(annotation: object) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
+
+
+def _tabs() -> dg.TableSchema:
+    return dg.TableSchema(
+        columns=[
+            dg.TableColumn(tab.name, "tab", description=", ".join(tab.columns)) for tab in TABS
+        ]
+    )
+
+
+_SNAPSHOT = {
+    "success": ("bool", "whether the crawler got the page; else `error` says why not"),
+    "error": ("str", "why there is no page"),
+    "data.rawHtml": ("str", "the page as it came: read first"),
+    "data.html": ("str", "the page, perhaps stripped: read where rawHtml is missing"),
+    "data.markdown": ("str", "the page as markdown: read where there is no HTML"),
+    "data.metadata": ("object", "title, language, sourceURL, url, statusCode, contentType, error"),
+}
+
+SCHEMAS: Mapping[str, dg.TableSchema] = {
+    "research_datasets": model_schema(ResearchRecord),
+    "domain_queue": model_schema(DomainQueueMessage),
+    "domain_metadata": model_schema(DomainMetadata),
+    "article_sheets": _tabs(),
+    "page_snapshots": dg.TableSchema(
+        columns=[
+            dg.TableColumn(name, kind, description=text) for name, (kind, text) in _SNAPSHOT.items()
+        ]
+    ),
+}
+
 
 # Pages and articles of others: their copyright, and people's names.
 TEXTS = "third-party-text"

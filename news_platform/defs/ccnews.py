@@ -24,10 +24,9 @@ from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.collected import Collected
 from news_platform.datasets.raw_news import RAW_NEWS, raw_news_day_prefix
 from news_platform.datasets.warc_paths import FIRST_DAY, WARC_PATHS
-from news_platform.defs.backfills import ONE_A_RUN
 from news_platform.defs.ccnews_checks import CHECKED_DAYS, CHECKS
 from news_platform.defs.metadata import markdown_table, table_metadata
-from news_platform.defs.partitions import DAYS
+from news_platform.defs.partitions import DAYS, ONE_A_RUN
 from news_platform.defs.plots import languages_plot
 from news_platform.defs.reconcile import (
     PAUSED,

@@ -15,8 +15,7 @@ from news_platform.defs.domain_automation import (
     survey_catalog_domains,
     watch_research_datasets,
 )
-from news_platform.defs.lineage import column_lineage
-from news_platform.defs.metadata import markdown_table, table_metadata
+from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
 from news_platform.defs.plots import changes_plot, policy_plot
 from news_platform.defs.reconcile import reconciling_sensor
 from news_platform.defs.staleness import Staleness

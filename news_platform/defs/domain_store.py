@@ -8,10 +8,8 @@ import dagster as dg
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.datasets.domain_catalog import DOMAIN_CATALOG
 from news_platform.datasets.domain_store import DOMAIN_STORE
-from news_platform.defs.backfills import FOUR_A_RUN, SEVEN_A_RUN
-from news_platform.defs.lineage import column_lineage
-from news_platform.defs.metadata import markdown_table, table_metadata
-from news_platform.defs.partitions import DAYS
+from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
+from news_platform.defs.partitions import DAYS, FOUR_A_RUN, SEVEN_A_RUN
 from news_platform.defs.plots import growth_plot
 from news_platform.defs.reconcile import reconciling_sensor
 from news_platform.defs.staleness import WHOLE, Staleness

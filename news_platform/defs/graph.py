@@ -1,5 +1,7 @@
 """The whole graph: every feature's definitions, and the order in which its assets are built."""
 
+from collections.abc import Mapping
+
 import dagster as dg
 
 from news_platform.defs import (
@@ -15,6 +17,7 @@ from news_platform.defs import (
 )
 from news_platform.defs.jobs import job_definitions
 from news_platform.defs.staleness import Staleness
+from news_platform.resources import Resources
 
 FEATURES = (
     ccnews.defs,
@@ -47,3 +50,18 @@ BUILD_ORDER: tuple[Staleness, ...] = (
     *source_records.STALENESS,
 )
 """Every asset that is built, with its staleness, parents before children."""
+
+
+def dagster_resources(resources: Resources) -> Mapping[str, object]:
+    """Return the resources by the parameter names of assets and sensors.
+
+    `platform` is all of them, for sensors and schedules that compute staleness.
+    """
+    return {
+        "platform": resources,
+        "data_root": resources.data_root,
+        "crawl": resources.crawl,
+        "web": resources.web,
+        "ledger": resources.ledger,
+        "clock": resources.clock,
+    }

@@ -11,10 +11,8 @@ from news_platform.datasets.near_duplicates import (
     NEAR_DUPLICATES,
     near_duplicates_path,
 )
-from news_platform.defs.backfills import SEVEN_A_RUN
-from news_platform.defs.lineage import column_lineage
-from news_platform.defs.metadata import markdown_table, table_metadata
-from news_platform.defs.partitions import DAYS
+from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
+from news_platform.defs.partitions import DAYS, SEVEN_A_RUN
 from news_platform.defs.reconcile import reconciling_sensor
 from news_platform.defs.staleness import Staleness
 from news_platform.near_duplicates.pipeline import (

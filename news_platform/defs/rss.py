@@ -8,8 +8,7 @@ import dagster as dg
 
 from news_platform.datasets.articles import ARTICLES
 from news_platform.datasets.feeds import FEEDS, PENDING_ARTICLES
-from news_platform.defs.lineage import column_lineage
-from news_platform.defs.metadata import markdown_table, table_metadata
+from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
 from news_platform.defs.plots import hours_plot
 from news_platform.defs.reconcile import PAUSED
 from news_platform.defs.staleness import Staleness

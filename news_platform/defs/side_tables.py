@@ -12,8 +12,7 @@ import polars as pl
 
 from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
 from news_platform.datasets.table import Table
-from news_platform.defs.lineage import column_lineage
-from news_platform.defs.metadata import markdown_table, table_metadata
+from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
 from news_platform.defs.partitions import DAYS
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table

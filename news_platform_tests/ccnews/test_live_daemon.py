@@ -26,7 +26,7 @@ _DEFINITIONS = """
 import os
 import dagster as dg
 from news_platform.defs.ccnews import listing_sensor, raw_news, warc_paths
-from news_platform.defs.resources import dagster_resources
+from news_platform.defs.graph import dagster_resources
 from news_platform.resources import Resources
 from news_platform.settings import load_settings
 

@@ -21,7 +21,7 @@ from news_platform.defs.domain_automation import (
     watch_research_datasets,
 )
 from news_platform.defs.domain_metadata import PARTITIONS, STALENESS, defs
-from news_platform.defs.resources import dagster_resources
+from news_platform.defs.graph import dagster_resources
 from news_platform.domain_metadata.generated_research import CATALOG_PATH
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import raw_batches

@@ -17,7 +17,7 @@ from news_platform.defs.domain_store import (
     domain_catalog,
     domain_store,
 )
-from news_platform.defs.resources import dagster_resources
+from news_platform.defs.graph import dagster_resources
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.resources import Resources
 from news_platform.settings import DomainStoreSettings, Settings

@@ -7,7 +7,7 @@ import dagster as dg
 import pytest
 
 from news_platform.definitions import build_definitions
-from news_platform.defs.freshness import POLICIES
+from news_platform.defs.asset_metadata import POLICIES
 from news_platform.resources import open_resources
 from news_platform.settings import Settings
 

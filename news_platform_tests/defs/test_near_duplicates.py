@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import dagster as dg
 import pytest
 
+from news_platform.defs.graph import dagster_resources
 from news_platform.defs.near_duplicates import (
     ARTICLES_STALENESS,
     PAGES_STALENESS,
@@ -13,7 +14,6 @@ from news_platform.defs.near_duplicates import (
     every_member_has_a_twin,
     near_duplicates,
 )
-from news_platform.defs.resources import dagster_resources
 from news_platform.resources import Resources
 from news_platform.settings import Settings
 from news_platform.storage.objects.store import ObjectStore

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 import sqlalchemy as sa
 
-from news_platform.defs.resources import dagster_resources
+from news_platform.defs.graph import dagster_resources
 from news_platform.defs.rss import SCHEDULES, STALENESS, defs
 from news_platform.resources import Resources
 from news_platform.rss.ledger.status import overdue_locks

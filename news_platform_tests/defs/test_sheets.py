@@ -7,7 +7,7 @@ import dagster as dg
 import openpyxl
 import pytest
 
-from news_platform.defs.resources import dagster_resources
+from news_platform.defs.graph import dagster_resources
 from news_platform.defs.sheets import SHEETS_STALENESS, defs, run_article_sheets
 from news_platform.resources import Resources
 from news_platform.sample.resources import SampleResources

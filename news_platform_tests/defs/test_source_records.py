@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from news_platform.datasets.source_records import SOURCE_RECORDS, records_path
-from news_platform.defs.resources import dagster_resources
+from news_platform.defs.graph import dagster_resources
 from news_platform.defs.source_records import (
     INSTITUTIONS,
     RECORDS_STALENESS,

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.defs import rss, sheets
-from news_platform.defs.resources import dagster_resources
+from news_platform.defs.graph import dagster_resources
 from news_platform.resources import Resources
 from news_platform.rss.ledger.tables import DIAGNOSTICS, FEEDS
 from news_platform.sample.resources import SampleResources

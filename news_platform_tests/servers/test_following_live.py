@@ -29,7 +29,7 @@ import os
 import dagster as dg
 from news_platform.defs import ccnews, domain_store
 from news_platform.defs.reconcile import reconciling_sensor
-from news_platform.defs.resources import dagster_resources
+from news_platform.defs.graph import dagster_resources
 from news_platform.resources import Resources
 from news_platform.settings import load_settings
 

@@ -25,6 +25,7 @@ INLINE = frozenset(
         "samp small span strike strong sub sup time tt u var wbr",
     )
 )
+# The tag of a block is its innermost element of these; a `<div>` inside a heading is a heading.
 _KEPT_TAGS = HEADINGS | LIST_TAGS | {"p", "blockquote", "pre"}
 _INHERITED_TAGS = HEADINGS | {"li", "td", "blockquote"}
 _SENTENCE_END = re.compile(r"[.!?…:;\"”»’'。！？)]\s*$")
@@ -52,8 +53,10 @@ class TextBlock:
         size = len(self.text)
         if self.tag in HEADINGS or size < 25 or self.link_density > 0.5:
             return 0.0
+        # A short line without the end of a sentence is a label, a button or a teaser's title.
         if size < 80 and not _SENTENCE_END.search(self.text):
             return 0.0
+        # List items and table cells are often menus.
         listed = 0.5 if self.tag in LIST_TAGS else 1.0
         return size * (1 - self.link_density) * listed
 

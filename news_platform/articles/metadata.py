@@ -24,12 +24,15 @@ _AUTHOR_SEPARATOR = re.compile(
 _AUTHOR_PREFIX = re.compile(r"^\s*(?:by|von|par|por|di|av|af|door)\s*:?\s+", re.IGNORECASE)
 _IN_BRACKETS = re.compile(r"\s*\([^)]*\)\s*$")
 _NOT_A_NAME = re.compile(r"https?:|www\.|@|^\W*$", re.IGNORECASE)
+# A longer "name" is a sentence about the author.
 _MAX_NAME_LENGTH = 80
+# A longer text contains a date, it does not show one.
 _MAX_SHOWN_DATE = 60
 _DATE_CLASS = re.compile(
     r"(?:^|[\s_-])(?:date|datum|published|pub-?date|post-?date|entry-?date|created)(?:$|[\s_-])",
     re.IGNORECASE,
 )
+# Meta elements that state when an article was published, in the order in which they are tried.
 _DATE_META = (
     "article:published_time",
     "og:article:published_time",
@@ -205,6 +208,7 @@ def _tags(article: JsonObject, meta: _MetaTags) -> tuple[str, ...]:
     listed = jsonld.names(article.get("keywords")) or list(
         meta.all("article:tag", "news_keywords", "keywords", "parsely-tags")
     )
+    # Most sites write all tags into one text.
     if len(listed) == 1:
         listed = listed[0].split(",")
     return tuple(dict.fromkeys(tag for text in listed if (tag := normalize_spaces(text))))

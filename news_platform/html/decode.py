@@ -2,15 +2,15 @@
 
 The first of these that is known decides: byte order mark, charset of the HTTP header, `<meta>`
 element or XML declaration, detection. Labels mean what they mean to browsers: `iso-8859-1` and
-`ascii` are windows-1252, `gb2312` is GB18030. Bad bytes become U+FFFD and cost nothing else.
+`ascii` are windows-1252, `gb2312` is GB18030. Bad bytes become U+FFFD; the rest stays.
 
-A declaration is not believed where the bytes plainly contradict it:
+A declaration is ignored if the bytes contradict it:
 
 - The body has more valid multi-byte UTF-8 characters than errors: it is UTF-8. Text in another
   encoding hardly ever forms such characters by chance.
 - Decoding gives more errors than characters outside ASCII: the next declaration is tried, then
-  detection, then windows-1252. A page that is cut within its last character is no error, nor is
-  one byte that a legacy encoding leaves undefined.
+  detection, then windows-1252. A UTF-8 page that is cut within its last character and a single
+  byte that a legacy encoding leaves undefined do not count.
 - The header says UTF-16 and the page contains no zero byte.
 
 Differences to browsers: bytes that windows-1252 leaves undefined become U+FFFD, not control
@@ -28,9 +28,9 @@ _BYTE_ORDER_MARKS = (
     (b"\xff\xfe", "utf-16le"),
     (b"\xfe\xff", "utf-16be"),
 )
-# UTF-16 without a mark shows in the zero byte beside the first angle bracket.
+# UTF-16 without a byte order mark has a zero byte beside the first angle bracket.
 _UTF_16_STARTS = {b"<\0": "utf-16le", b"\0<": "utf-16be"}
-# Browsers scan 1,024 bytes; real pages put comments and scripts before the element.
+# Browsers scan 1,024 bytes, but real pages put comments and scripts before the element.
 _SCANNED_BYTES = 4096
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 _META = re.compile(rb"<meta[\s/]([^>]{1,500})", re.IGNORECASE)
@@ -48,8 +48,8 @@ _WIDER_CODECS = {
     "big5": "big5hkscs",
     "iso8859-11": "cp874",
 }
-# The same for two codecs whose wider form differs in common characters (U+2015 becomes U+2014),
-# so that it only serves pages with characters of NEC's extension, such as a circled 1.
+# The wider form of these two differs in common characters (U+2015 becomes U+2014), so it is used
+# only for pages with characters of NEC's extension, such as a circled 1.
 _LAST_CODECS = {"euc_jp": "euc_jis_2004", "iso2022_jp": "iso2022_jp_2004"}
 _NAMES = {
     "utf-16-le": "utf-16le",
@@ -114,7 +114,7 @@ def content_type_charset(content_type: str) -> str | None:
 
 
 def _declared_encodings(body: bytes, charset: str | None) -> list[str]:
-    """Return what header, meta element and XML declaration say, without unknown labels."""
+    """Return the known encodings of the header and of the meta element or XML declaration."""
     head = body[:_SCANNED_BYTES]
     if head[:2] in _UTF_16_STARTS:
         return [_UTF_16_STARTS[head[:2]]]
@@ -183,7 +183,7 @@ def _decode_legacy(body: bytes, declared: tuple[str, ...]) -> DecodedPage:
 
 
 def _foreign_characters(text: str) -> int:
-    """Return how many characters lie outside ASCII."""
+    """Return the number of characters outside ASCII."""
     return len(text) - len(text.encode("ascii", "ignore"))
 
 

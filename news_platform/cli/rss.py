@@ -110,6 +110,7 @@ def _rows(count: int) -> str:
 
 
 def _owner() -> str:
+    # Only one process may write a sheet; this names it in the lease.
     return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
 
@@ -140,6 +141,7 @@ def discovery(feeds: tuple[str, ...], opml: Path | None, root: str, as_json: boo
     resources = resources_for(root)
     named = (*feeds, *(opml_feeds(opml.read_bytes()) if opml else ()))
     candidates = named or candidate_feeds(resources.data_root.store)
+    # A person who names a feed wants it checked now, even if it was rejected yesterday.
     report = _discover(resources, candidates, recheck=bool(named))
     verdicts = [(v.feed_url, v.outcome, v.notes) for v in report.verdicts]
     document = {
@@ -156,6 +158,7 @@ def discovery(feeds: tuple[str, ...], opml: Path | None, root: str, as_json: boo
         f"{report.revived} active again"
     )
     emit(document, as_json=as_json, text="\n".join(lines))
+    # Scripts can see from the exit code whether a named feed was accepted.
     if named and not report.outcomes.get("active"):
         sys.exit(1)
 
@@ -298,6 +301,7 @@ def _parse_since(since: str | None) -> datetime | None:
     except ValueError as error:
         message = f"invalid date {since!r}: expected ISO 8601, such as 2025-11-01"
         raise click.BadParameter(message, param_hint="--since") from error
+    # The ledger is in UTC, and so is a date without a time zone.
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 

@@ -155,6 +155,7 @@ def articles(
         fetch=web.fetch_options,
         full_texts=full_texts,
         known_robots=SurveyedRobots(data_root.store, now=clock.now()),
+        # A retried run has another id, so it cannot use the claims of the run that died.
         worker_id=context.run.run_id,
         options=work_options(data_root.settings.rss),
         clock=clock.now,
@@ -246,6 +247,7 @@ def no_lock_older_than_its_lease(
 
 
 def _check_result(found: Sequence[str]) -> dg.AssetCheckResult:
+    # The table is a sample for people; `count` has the number.
     shown = markdown_table(("found",), ([thing] for thing in found[:20]))
     return dg.AssetCheckResult(passed=not found, metadata={"count": len(found), "found": shown})
 
@@ -288,6 +290,7 @@ def _scheduled(staleness: Staleness, cron: str, text: str) -> dg.ScheduleDefinit
     ) -> dg.RunRequest | dg.SkipReason:
         if is_paused(platform.data_root.store):
             return PAUSED
+        # A long run must not get a queue of further runs behind it.
         if _is_running(context.instance, asset):
             return dg.SkipReason("the previous run has not finished")
         # Discovery also checks rejected feeds again after 30 days; staleness covers new ones only.

@@ -22,6 +22,7 @@ from news_platform.storage.sql.engine import read_transaction
 
 Order = Literal["newest", "sources"]
 
+# The Config key of the `changed_seq` up to which the daily files are complete.
 _CURSOR = "articles_export_seq"
 _COLUMNS = tuple(RAW.c[name] for name in ARTICLES.schema)
 # Not `status == "stored"`: an article that is fetched again is pending and still stored.
@@ -84,6 +85,7 @@ def delta_since(engine: sa.Engine, cursor: int, *, limit: int = 1_000) -> Delta:
 
     The rows of one transaction stay together, so there may be more than `limit`.
     """
+    # Duplicates are included with their status, so that a copy can drop them too.
     chosen = (
         sa.select(*_COLUMNS, RAW.c.status, RAW.c.changed_seq)
         .where(RAW.c.stored_at.is_not(None), RAW.c.changed_seq > cursor)
@@ -118,12 +120,14 @@ def select_articles(engine: sa.Engine, selection: Selection) -> list[dict[str, A
         chosen = chosen.where(RAW.c.category_guess == selection.category)
     if selection.language:
         chosen = chosen.where(RAW.c.language == selection.language)
+    # An article without a stated date counts by the time it was found.
     if selection.since:
         chosen = chosen.where(
             sa.func.coalesce(RAW.c.published_at, RAW.c.found_at) >= selection.since
         )
     with read_transaction(engine) as connection:
         rows = [dict(row._mapping) for row in connection.execute(chosen)]
+    # Sorted in Python: sources_list is a JSON array, which the two databases count differently.
     ordered = sorted((_with_popularity(row) for row in rows), key=_sort_key(selection.order))
     return ordered[: selection.limit]
 
@@ -156,7 +160,7 @@ def _write_day(engine: sa.Engine, store: ObjectStore, day: date) -> int:
     chosen = (
         sa.select(*_COLUMNS)
         .where(*_IS_ARTICLE, RAW.c.stored_at >= start, RAW.c.stored_at < start + timedelta(days=1))
-        .order_by(RAW.c.row_id)
+        .order_by(RAW.c.row_id)  # the same rows give the same bytes
     )
     with read_transaction(engine) as connection:
         frame = article_frame(row._mapping for row in connection.execute(chosen))

@@ -22,11 +22,11 @@ from news_platform.text.normalize import normalize_spaces
 _TAG = re.compile(r"<[a-zA-Z/!][^>]*>")
 # Some summaries hold the whole article; the beginning is enough to detect the language.
 _MAX_MARKUP = 2_000
-_ONLY_WHAT_WE_READ = {
-    f"include_{part}": False for part in ("content", "tags", "media", "enclosures")
-}
+# Parts of a feed that fastfeedparser need not read for us.
+_UNUSED_PARTS = {f"include_{part}": False for part in ("content", "tags", "media", "enclosures")}
 _ITEM = re.compile(rb"<(?:\w+:)?(?:item|entry)\b", re.IGNORECASE)
 _LAST_ITEM = re.compile(rb".*</(?:\w+:)?(?:item|entry)>", re.IGNORECASE | re.DOTALL)
+# A time followed by `GMT+9` or the like.
 _ODD_ZONE = re.compile(rb":\d\d? ?(?:GMT|UTC)[+-]\d")
 _LANGUAGE = re.compile(
     rb"<(?:\w+:)?language(?:\s[^<>]*)?>\s*(?:<!\[CDATA\[)?\s*([a-z]{2,8}(?:[-_][a-z0-9]{2,8})*)\b"
@@ -87,8 +87,9 @@ def _parse_fast(body: bytes) -> Mapping[str, Any] | None:
     import fastfeedparser  # here, so that only a process that parses feeds loads it
 
     try:
-        found: Mapping[str, Any] = fastfeedparser.parse(body, **_ONLY_WHAT_WE_READ)
+        found: Mapping[str, Any] = fastfeedparser.parse(body, **_UNUSED_PARTS)
     except (ValueError, TypeError, LookupError, AttributeError):
+        # All of these occur with malformed feeds, which feedparser often still reads.
         return None
     return found
 
@@ -108,6 +109,7 @@ def _parse_slow(body: bytes, content_type: str, *, url: str) -> Mapping[str, Any
         headers["content-location"] = url
     import feedparser  # here, so that only a process that needs it loads it
 
+    # Sanitizing is wasted, because `plain` removes all markup.
     parsed: Mapping[str, Any] = feedparser.parse(
         body, response_headers=headers, sanitize_html=False, resolve_relative_uris=bool(url)
     )
@@ -138,6 +140,7 @@ def _declared_language(body: bytes) -> str:
 
 
 def _around_items(body: bytes) -> tuple[bytes, bytes]:
+    # The patterns match ASCII bytes, so UTF-16 (by its byte order mark) is converted.
     if body[:2] in (b"\xff\xfe", b"\xfe\xff"):
         body = body.decode("utf-16", errors="ignore").encode()
     first = _ITEM.search(body)

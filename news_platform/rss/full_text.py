@@ -18,6 +18,7 @@ def cut_at_word_end(text: str, limit: int) -> str:
     """Return at most `limit` characters, cut at the end of a word where there is one."""
     if len(text) <= limit:
         return text
+    # One character more shows whether a word ends exactly at the limit.
     cut = text[: limit + 1].rsplit(maxsplit=1)[0] if not text[limit].isspace() else text[:limit]
     return cut.rstrip() if len(cut) <= limit else text[:limit]
 
@@ -30,6 +31,7 @@ def full_text_path(url_hash: str) -> str:
 def write_full_text(store: ObjectStore, url_hash: str, text: str) -> str:
     """Write the text and return its full path or URL; equal texts give equal bytes."""
     path = full_text_path(url_hash)
+    # Broken pages contain lone surrogates, which UTF-8 cannot encode. No time in the gzip header.
     store.put(path, gzip.compress(text.encode("utf-8", "replace"), compresslevel=6, mtime=0))
     return store.uri(path)
 
@@ -39,6 +41,7 @@ def expire_full_texts(
 ) -> int:
     """Delete full texts fetched more than `keep_days` ago; the rows keep their `clean_text`."""
     before = now - timedelta(days=keep_days)
+    # A worker may be writing the file of a claimed article.
     old = RAW.c.full_text_ref != "", RAW.c.fetched_at < before, RAW.c.status != "processing"
     chosen = sa.select(RAW.c.row_id, RAW.c.url_hash).where(*old).limit(_BATCH)
     removed = 0

@@ -66,6 +66,7 @@ class RobotsGate:
         self._known = known
         self._oldest = now - timedelta(seconds=cache_seconds)
         self._now = now
+        # Tasks, not rules: articles of one origin that arrive at once share one request.
         self._rules: dict[str, asyncio.Task[Robots | None]] = {}
 
     async def verdict(self, url: str) -> RobotsVerdict:
@@ -92,8 +93,8 @@ class RobotsGate:
         response = await asyncio.to_thread(self._read_copy, origin)
         if response is None:
             response = await self._fetch(origin)
-            # Not stored either: the site's rules are unknown, not absent.
-            if response.status is None or response.status == 429 or response.status >= 500:
+            # Not stored either, so that the next worker asks the site again.
+            if response.status is None or _is_unavailable(response.status):
                 return None
             await asyncio.to_thread(self._write_copy, origin, response)
         return Robots.of_answer(response.status, response.body)
@@ -146,6 +147,7 @@ class SurveyedRobots:
         if self._batches is None:
             self._batches = _newest_batches(self._store)
         name = sanitized_domain(domain)
+        # Without the success marker the survey of the domain has not finished.
         for batch in self._batches:
             folder = f"{batch}/{name}"
             if self._store.exists(f"{folder}/{SUCCESS_FILE}"):
@@ -166,13 +168,19 @@ class SurveyedRobots:
         return None
 
     def _read_file(self, facts: RobotsFacts, path: str) -> Robots | None:
-        if facts.status_code is None or facts.status_code == 429 or facts.status_code >= 500:
+        # The survey could not read robots.txt either; the worker asks the site.
+        if facts.status_code is None or _is_unavailable(facts.status_code):
             return None
         try:
             body = self._store.read(path) if facts.exists else b""
         except NotFound:
             return None
         return Robots.of_answer(facts.status_code, body)
+
+
+def _is_unavailable(status: int) -> bool:
+    """Return whether the rules are unknown; any other error status means that there are none."""
+    return status == 429 or status >= 500
 
 
 def _newest_batches(store: ObjectStore) -> list[str]:

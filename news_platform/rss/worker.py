@@ -104,6 +104,7 @@ async def work_articles(
 ) -> WorkReport:
     """Work on articles until none is due or `options.max_articles` were claimed."""
     run = _WorkRun(context, worker_id, options)
+    # An article may wait longer than its lease for its turn or for a slow site.
     renewal = asyncio.create_task(run.renew_leases())
     try:
         await asyncio.gather(*(run.consume() for _ in range(options.concurrency)))
@@ -164,6 +165,7 @@ class _WorkRun:
             self.outcomes[outcome] += 1
 
     async def next_claim(self) -> ArticleClaim | None:
+        # One claim at a time: the other consumers wait and take articles of the same batch.
         async with self.claiming:
             if not self.waiting:
                 claims = await asyncio.to_thread(self.claim)
@@ -223,8 +225,10 @@ class _WorkRun:
     async def _extract(self, claim: ArticleClaim, response: Response) -> str:
         content_type = response.headers.get("content-type", "")
         kind = content_type.partition(";")[0].strip().lower()
+        # A page without a Content-Type is tried as HTML.
         if kind and not any(part in kind for part in _HTML_TYPES):
             return await self._skip(claim, f"content type {kind}")
+        # A redirect may lead to another site, which has rules of its own.
         final = await self.robots.verdict(response.final_url)
         if final == "disallowed":
             return await self._skip(claim, "robots.txt of the final address disallows it")
@@ -236,6 +240,7 @@ class _WorkRun:
             # An exception comes from the page itself; a timeout may come from a busy machine.
             soft = extracted.reason != "error"
             return await self._fail(claim, f"extraction {extracted.reason}", soft=soft)
+        # Not retried: the page was fetched in full, and its text needs scripts or a login.
         if not extracted.value.clean_text.strip():
             return await self._fail(claim, "no article text found", soft=False)
         return await self._store(claim, response, extracted.value)
@@ -243,6 +248,7 @@ class _WorkRun:
     async def _store(self, claim: ArticleClaim, response: Response, article: Article) -> str:
         now = self.context.clock()
         url = canonical_url(response.final_url)
+        # The file first, then the row: a row must never refer to a missing file.
         reference = await asyncio.to_thread(
             write_full_text, self.context.full_texts, url_hash(url), article.full_text
         )
@@ -288,6 +294,7 @@ class _WorkRun:
         if claim.retries >= self.options.max_retries:
             return None
         backoff = retry_time(now, retries=claim.retries, retry_seconds=self.options.retry_seconds)
+        # A Retry-After header can only lengthen the wait.
         return max(backoff, now + timedelta(seconds=wait))
 
     async def _write(self, write: Callable[[], str]) -> str:
@@ -301,6 +308,7 @@ def article_columns(article: Article, *, url: str, options: WorkOptions) -> dict
     Only `clean_text` is cut to the limit: the lengths and the hash are those of the whole text.
     """
     return {
+        # The final URL: two feed URLs that redirect to one article get the same hash.
         "article_url_canon": url,
         "url_hash": url_hash(url),
         "text_hash": text_hash(article.clean_text),

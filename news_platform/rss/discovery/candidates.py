@@ -33,6 +33,7 @@ def _crawled(store: ObjectStore, *, days: int) -> list[str]:
         pl.concat(frames)
         .group_by("feed_url")
         .agg(pl.col("pages").sum())
+        # The URL breaks ties, so that the same files give the same candidates.
         .sort(["pages", "feed_url"], descending=[True, False])
     )
     return counted["feed_url"].head(_MAX_FROM_CRAWL).to_list()
@@ -55,7 +56,8 @@ def _read(store: ObjectStore, path: str) -> pl.DataFrame:
 
 def opml_feeds(body: bytes) -> tuple[str, ...]:
     """Return the feed URLs of an OPML file in order, each once; raise InputError if it is none."""
-    # Anyone may have written the file: resolve no entities and open no network connection.
+    # Anyone may have written the file: resolve no entities and open no network connection, and
+    # accept the errors that feed readers make in their exports.
     parser = etree.XMLParser(resolve_entities=False, no_network=True, recover=True)
     try:
         root = etree.fromstring(body, parser)
@@ -95,5 +97,6 @@ def _feed_url(attributes: "etree._Attrib") -> str:
 
 
 def _web_address(text: str) -> str:
+    # feed:// is how some feed readers write http://.
     url = text.strip().replace("feed://", "http://", 1)
     return url if url.startswith(("http://", "https://")) else ""

@@ -89,6 +89,7 @@ async def discover_feeds(
 
     Candidates that are registered already are skipped unless `recheck` is True.
     """
+    # Two spellings of one URL are one candidate.
     by_canonical = {canonical_url(url): url for url in candidates}
     since = now - timedelta(days=options.recheck_days)
     known = set() if recheck else known_feeds(engine, checked_after=since)
@@ -139,6 +140,7 @@ async def _site_feed(page: Response, fetcher: Fetcher) -> Response:
             response = await fetcher.fetch(url)
         except FetchError:
             continue
+        # Many sites answer every path with a page.
         if response.status == 200 and not _is_html(response):
             return response
     return page
@@ -177,6 +179,7 @@ def _evaluate_content(
     verdict: FeedVerdict, feed: Feed, *, options: DiscoveryOptions, now: datetime
 ) -> FeedVerdict:
     newest = poll_schedule.newest((entry.published_at for entry in feed.entries), now=now)
+    # Without dates nobody can say whether the feed is still alive.
     if newest is None:
         return replace(verdict, outcome="undated", notes="no entry has a date")
     verdict = replace(verdict, newest=newest)
@@ -210,6 +213,7 @@ def _register_feed(
     known = transaction.connection.execute(chosen).one_or_none()
     if known and known.status == "paused":
         del columns["status"]
+    # A person may have corrected the language of a feed that was accepted.
     if known and known.lang and known.status != "rejected":
         del columns["lang"]
     upsert_feed(transaction, key, **columns)

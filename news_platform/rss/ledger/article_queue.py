@@ -93,6 +93,7 @@ def renew_claims(engine: sa.Engine, claims: Iterable[ArticleClaim], *, now: date
     """Restart the leases of these claims; a claim that another worker took over is not renewed."""
     with engine.begin() as connection:
         for claim in claims:
+            # The table stores the start of a lease, so the length does not matter here.
             renew(connection, _LEASES, held_by(claim), term=LeaseTerm(now, 0))
 
 
@@ -124,6 +125,7 @@ def store_article(
     `columns` are the columns of Raw that the page fills, `link_hashes` the URL hashes of the pages
     it links to.
     """
+    # Locked until the commit, so that no other worker can claim the row in between.
     row = transaction.connection.execute(
         sa.select(RAW).where(held_by(claim)).with_for_update()
     ).one_or_none()
@@ -157,6 +159,7 @@ def fail_article(
 
     An article that was stored before stays stored. Return False if the claim was lost.
     """
+    # `text_hash` is set: the article was stored and only its second fetch failed.
     given_up = "stored" if claim.text_hash else "error"
     return _close(
         transaction,
@@ -239,6 +242,7 @@ def _mark_duplicate(
         .where(ARTICLES_INDEX.c.row_id_raw == row.row_id)
         .values(row_id_raw=main, is_duplicate=True, reason=reason, changed_seq=transaction.seq)
     )
+    # The row may have aliases of its own, from an earlier duplicate or redirect.
     aliases = (*row.aliases, row.article_url_canon)
     _add_to_main(transaction, main, aliases=aliases, sources=row.sources_list)
 
@@ -352,6 +356,7 @@ def _index_final_url(
 
 
 def _write_links(transaction: LedgerTransaction, row_id: int, hashes: Sequence[str]) -> None:
+    # A revision may link to other pages than the text before it.
     transaction.connection.execute(sa.delete(LINKS).where(LINKS.c.row_id == row_id))
     rows = [{"target_url_hash": key, "row_id": row_id} for key in dict.fromkeys(hashes)]
     if rows:

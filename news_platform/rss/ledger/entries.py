@@ -54,6 +54,7 @@ def add_entries(
 
     The entries are keyed by URL hash, as `entries_by_url_hash` returns them.
     """
+    # ArticlesIndex also holds the aliases of an article, which Raw has in one row.
     known = _known_rows(transaction.connection, list(entries))
     new = [key for key in entries if key not in known]
     added = {key: entries[key] for key in new[:max_new]}

@@ -123,6 +123,7 @@ def update_feeds(
     """
     by_columns: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for key, values in _with_notes(transaction, rows):
+        # SQLAlchemy does not allow a bind parameter with the name of an updated column.
         row = {f"new_{name}": value for name, value in values.items()}
         by_columns.setdefault(tuple(values), []).append({"key": key, **row})
     for columns, same in by_columns.items():
@@ -157,6 +158,7 @@ def _new_value(name: str) -> sa.ColumnElement[Any]:
     value = sa.bindparam(f"new_{name}", type_=FEEDS.c[name].type)
     if name != "status":
         return value
+    # A person may have paused the feed while it was being polled.
     return sa.case((FEEDS.c.status == "paused", "paused"), else_=value)
 
 
@@ -193,6 +195,7 @@ def move_feed(
     now: datetime,
 ) -> None:
     """Move a feed to its new URL, unless another row has it, and keep the old URL as `gone`."""
+    # If the new URL is registered already, the two feeds are one, and that row is kept.
     where = FEEDS.c.feed_url_canon == old.feed_url_canon
     taken = sa.select(FEEDS.c.feed_url_canon).where(FEEDS.c.feed_url_canon == feed_url_canon)
     if transaction.connection.execute(taken).one_or_none() is None:

@@ -132,6 +132,7 @@ def _health(connection: sa.Connection) -> dict[str, int]:
 
 
 def _errors_by_host(connection: sa.Connection) -> dict[str, int]:
+    # A stored article keeps the message of a failed second fetch; that is not an error.
     failed = connection.execute(
         sa.select(RAW.c.article_url_canon).where(RAW.c.error_msg != "", RAW.c.status != "stored")
     ).scalars()

@@ -114,6 +114,7 @@ class Texts(TypeDecorator[tuple[str, ...]]):
         return tuple(json.loads(value)) if value else ()
 
 
+# An empty text instead of NULL, because a cell of the sheet has no NULL either.
 def _text(name: str) -> sa.Column[str]:
     return sa.Column(name, sa.Text, nullable=False, server_default="")
 
@@ -150,6 +151,7 @@ FEEDS = sa.Table(
     _number("last_status"),
     _text("body_hash"),
     _changed_seq(),
+    # Serves the claim of due feeds.
     sa.Index("feeds_due", "status", "next_poll_at"),
 )
 
@@ -195,6 +197,7 @@ RAW = sa.Table(
     sa.Column("stored_at", Moment),
     sa.Column("full_text_expired_at", Moment),
     _changed_seq(),
+    # Serves the claim of due articles.
     sa.Index("raw_claimable", "status", "next_try_at", "row_id"),
     sa.Index("raw_url_hash", "url_hash"),
     sa.Index("raw_stored_at", "stored_at"),

@@ -28,6 +28,7 @@ class LedgerTransaction:
 def write_transaction(engine: sa.Engine) -> Iterator[LedgerTransaction]:
     """Open a write transaction; it commits at the end of the block, or rolls back on an error."""
     with engine.begin() as connection:
+        # The first statement, so that its row lock orders all writers on PostgreSQL.
         bumped = (
             sa.update(SEQUENCE)
             .where(SEQUENCE.c.name == "changed")
@@ -62,7 +63,7 @@ def note_metrics(
             "changed_seq": transaction.seq,
         }
         for metric, value in metrics.items()
-        if value
+        if value  # readers take a missing metric as 0
     ]
     if rows:
         transaction.connection.execute(sa.insert(DIAGNOSTICS), rows)

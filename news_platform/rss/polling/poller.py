@@ -129,6 +129,7 @@ class _PollRun:
                 await self.record()
 
     async def next_feed(self) -> FeedRow | None:
+        # One claim at a time: the other consumers wait and take feeds of the same batch.
         async with self.claiming:
             if not self.waiting:
                 self.waiting.extend(await asyncio.to_thread(self.claim))
@@ -173,6 +174,7 @@ async def _evaluate(
 ) -> PollResult:
     if response.status == _NOT_MODIFIED:
         return _unchanged(feed, response, "not_modified", options=options, now=now)
+    # The server says that the feed will not come back, unlike with any other error.
     if response.status == _GONE:
         return PollResult(
             feed, "gone", {**_checked(response, now), "status": "gone", "remark": "410 Gone"}
@@ -205,6 +207,7 @@ def _read(
     options: PollOptions,
     now: datetime,
 ) -> PollResult:
+    # Hashes and dates are computed here, outside the write transaction of the batch.
     entries = entries_by_url_hash(parsed.entries)
     dates = [entry.published_at for entry in entries.values() if entry.published_at]
     newest = poll_schedule.newest([*dates, feed.last_entry_date], now=now)
@@ -246,6 +249,7 @@ def _failed(
     """Count the failure, a hard one double; after `errors_until_dead` the feed is dead."""
     errors = feed.errors_in_row + (2 if kind == "hard" else 1)
     silent = poll_schedule.days_without_update(feed.last_entry_date, now=now)
+    # A Retry-After header can only lengthen the wait.
     wait = max(poll_schedule.failure_wait_seconds(errors, options=options), wait)
     return PollResult(
         feed,
@@ -258,14 +262,14 @@ def _failed(
             "health_score": poll_schedule.health_score(
                 errors_in_row=errors, no_updates_days=silent
             ),
-            "next_poll_at": now
-            + timedelta(seconds=poll_schedule.jittered(wait, key=feed.feed_url_canon)),
+            "next_poll_at": _next_poll_at(feed, wait, now=now),
             "remark": f"{kind} error: {reason}",
         },
     )
 
 
 def _checked(response: Response | None, now: datetime) -> dict[str, Any]:
+    # Status 0 means that there was no response at all.
     status = response.status if response is not None else 0
     return {"last_crawled": now, "checked_at": now, "last_status": status, "claimed_until": None}
 
@@ -282,10 +286,14 @@ def _alive(
         "no_updates_days": silent,
         "health_score": poll_schedule.health_score(errors_in_row=0, no_updates_days=silent),
         "interval_seconds": interval,
-        "next_poll_at": now
-        + timedelta(seconds=poll_schedule.jittered(wait, key=feed.feed_url_canon)),
+        "next_poll_at": _next_poll_at(feed, wait, now=now),
+        # Removes our remark about the failures; without any, the notes are not touched.
         **({"remark": ""} if feed.errors_in_row else {}),
     }
+
+
+def _next_poll_at(feed: FeedRow, wait_seconds: int, *, now: datetime) -> datetime:
+    return now + timedelta(seconds=poll_schedule.jittered(wait_seconds, key=feed.feed_url_canon))
 
 
 def _moved_to(feed: FeedRow, response: Response) -> str:
@@ -306,6 +314,7 @@ def _record(
 ) -> None:
     counts.outcomes.update(result.outcome for result in results)
     with write_transaction(engine) as transaction:
+        # Most feeds have nothing new: together they take a few statements, not one each.
         update_feeds(
             transaction, [(p.feed.feed_url_canon, p.changes) for p in results if not p.has_articles]
         )
@@ -330,6 +339,7 @@ def _record_one(
         soon = now + timedelta(seconds=options.min_interval_seconds)
         changes |= {"etag": "", "last_modified": "", "body_hash": "", "next_poll_at": soon}
     update_feeds(transaction, [(canonical, changes)])
+    # Last, because all of the above refers to the feed by its old URL.
     if result.moved_to:
         new = canonical_url(result.moved_to)
         if new != canonical:

@@ -66,9 +66,10 @@ def test_the_quick_start_lists_the_views_that_are_tested() -> None:
 
 
 @pytest.mark.parametrize("name", FEATURE_PAGES)
-def test_a_feature_page_tells_columns_backfill_and_what_can_go_wrong(name: str) -> None:
+def test_a_feature_page_has_columns_backfill_troubleshooting_and_how_it_works(name: str) -> None:
     page = (PROJECT / "docs" / name).read_text(encoding="utf-8")
     assert "data_dictionary.md" in page
     assert re.search(r"backfill", page, re.IGNORECASE)
     assert "\n## What can go wrong" in page
+    assert page.rpartition("\n## ")[2].startswith("How it works\n")
     assert re.search(r"/part-0\.parquet|`articles/|jsonl|prod/|\.xlsx", page), "where it lies"

@@ -8,7 +8,7 @@ from resiliparse.parse.lang import detect_fast
 
 from news_platform.ccnews.http import HttpHead, parse_head, plain_body
 from news_platform.ccnews.options import CollectOptions
-from news_platform.ccnews.warc import DroppedRecord, RecordInfo, WarcResponse
+from news_platform.ccnews.warc import DroppedWarcRecord, RecordInfo, WarcResponse
 from news_platform.html.decode import decode_html
 from news_platform.html.feed_autodiscovery import FeedLink, feed_links
 from news_platform.html.page_metadata import PageMetadata, parse_page_metadata
@@ -39,12 +39,12 @@ class CrawledPage:
     feeds: tuple[FeedLink, ...]
 
 
-def read_page(response: WarcResponse, options: CollectOptions) -> CrawledPage | DroppedRecord:
-    """Return the page of an archived response, or a DroppedRecord with the reason."""
+def read_page(response: WarcResponse, options: CollectOptions) -> CrawledPage | DroppedWarcRecord:
+    """Return the page of an archived response, or a DroppedWarcRecord with the reason."""
     http = parse_head(response.head)
     host = reversed_domain(response.record.uri)
     if reason := _drop_reason(response, http, host=host, options=options):
-        return DroppedRecord(reason, response.record.offset)
+        return DroppedWarcRecord(reason, response.record.offset)
     body = plain_body(response.body, http, max_bytes=options.max_page_bytes)
     html = decode_html(body, http.charset)
     tree = HTMLTree.parse(html.text)
@@ -53,7 +53,7 @@ def read_page(response: WarcResponse, options: CollectOptions) -> CrawledPage | 
     ranks = detect_fast(text, n_results=_LANGUAGES) if text.strip() else []
     main_lang = ranks[0][0] if ranks else "unknown"
     if options.languages and main_lang not in options.languages:
-        return DroppedRecord("filtered_language", response.record.offset)
+        return DroppedWarcRecord("filtered_language", response.record.offset)
     return CrawledPage(
         record=response.record,
         http=http,

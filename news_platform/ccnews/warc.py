@@ -1,7 +1,7 @@
 """Read one WARC stream and yield its raw HTTP responses, each with its place in the file.
 
-A damaged record is yielded as DroppedRecord and the next one follows. A file that ends within its
-last record, is empty or is not a WARC raises InputError: nothing of it may be published.
+A damaged record is yielded as DroppedWarcRecord and the next one follows. A file that ends within
+its last record, is empty or is not a WARC raises InputError: nothing of it may be published.
 
 Nearly every record of the crawl is written strictly by the specification and is parsed here, at a
 third of the cost of fastwarc; all other records go to fastwarc, which tolerates more.
@@ -44,7 +44,7 @@ _RECORD_BLANK_LINE = re.compile(rb"\r*\n\r*\n")
 
 
 @dataclass(frozen=True, slots=True)
-class DroppedRecord:
+class DroppedWarcRecord:
     """A record that gave no row, and why."""
 
     reason: str
@@ -146,12 +146,12 @@ class PlainStream:
 
 
 # A record that was read but may still turn out damaged; called with its length, it gives the item.
-_Held = Callable[[int | None], WarcResponse | DroppedRecord]
+_Held = Callable[[int | None], WarcResponse | DroppedWarcRecord]
 
 
 def iter_responses(
     stream: ByteSource, *, warc_name: str, max_body_bytes: int
-) -> Iterator[WarcResponse | DroppedRecord]:
+) -> Iterator[WarcResponse | DroppedWarcRecord]:
     """Yield every response in file order; raise InputError for a truncated file or no WARC."""
     source = PushbackReader(stream)
     start = source.peek(_HEADER_BYTES)
@@ -175,7 +175,7 @@ def first_record_day(stream: ByteSource) -> date | None:
 
 def _iter_gzip(
     source: PushbackReader, *, warc_name: str, max_body_bytes: int
-) -> Iterator[WarcResponse | DroppedRecord]:
+) -> Iterator[WarcResponse | DroppedWarcRecord]:
     parse = partial(parse_strict_record, max_body_bytes=max_body_bytes)
     numbers = count()
     for group in iter_member_groups(source):
@@ -212,7 +212,7 @@ def _strict_response(
 
 def _iter_group(
     group: MemberGroup, read: Callable[..., _Held | None], numbers: Iterator[int], *, warc_name: str
-) -> Iterator[WarcResponse | DroppedRecord]:
+) -> Iterator[WarcResponse | DroppedWarcRecord]:
     """Yield the records of a group that is not strict, however many it holds."""
     held: _Held | None = None
     is_empty = True
@@ -225,17 +225,17 @@ def _iter_group(
     if group.is_cut:
         raise _truncated(warc_name, group.offset)
     if group.is_damaged:
-        yield DroppedRecord("corrupt_member", group.offset)
+        yield DroppedWarcRecord("corrupt_member", group.offset)
     elif held:
         yield held(group.length)
     elif is_empty:
         _refuse_arc(group.head, warc_name)
-        yield DroppedRecord("not_a_record", group.offset)
+        yield DroppedWarcRecord("not_a_record", group.offset)
 
 
 def _iter_plain(
     source: PushbackReader, *, warc_name: str, max_body_bytes: int
-) -> Iterator[WarcResponse | DroppedRecord]:
+) -> Iterator[WarcResponse | DroppedWarcRecord]:
     begin = source.peek(_HEADER_BYTES)
     _refuse_arc(begin, warc_name)
     stream = PlainStream(source)
@@ -282,7 +282,7 @@ def _read_record(
     if kind & _COMPANIONS:
         return None
     if kind != WarcRecordType.response:
-        return lambda length: DroppedRecord(f"{kind}_record", offset)
+        return lambda length: DroppedWarcRecord(f"{kind}_record", offset)
     headers = record.headers
     # `read` allocates as many bytes as are requested, so never request more than there are.
     limit = min(record.content_length, max_body_bytes + 1)

@@ -27,7 +27,7 @@ from news_platform.ccnews.options import EXTRACTOR_VERSION
 from news_platform.ccnews.page import CrawledPage, read_page
 from news_platform.ccnews.pool import CollectTask, StoreAddress, WarcProgress
 from news_platform.ccnews.warc import (
-    DroppedRecord,
+    DroppedWarcRecord,
     WarcResponse,
     first_record_day,
     iter_responses,
@@ -182,15 +182,15 @@ def write_pages(
     dropped: Counter[str] = Counter()
     limit = task.options.max_page_bytes
     for item in iter_responses(stream, warc_name=task.warc_name, max_body_bytes=limit):
-        found: CrawledPage | DroppedRecord
-        if isinstance(item, DroppedRecord):
+        found: CrawledPage | DroppedWarcRecord
+        if isinstance(item, DroppedWarcRecord):
             found = item
         elif item.record.number in task.skip:
-            found = DroppedRecord(task.skip[item.record.number], item.record.offset)
+            found = DroppedWarcRecord(task.skip[item.record.number], item.record.offset)
         else:
             progress.begin_record(item, writer.rows)
             found = read_page(item, task.options)
-        if isinstance(found, DroppedRecord):
+        if isinstance(found, DroppedWarcRecord):
             dropped[found.reason] += 1
         else:
             writer.write(found)

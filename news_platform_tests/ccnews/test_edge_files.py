@@ -9,7 +9,7 @@ import pytest
 
 from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.page import CrawledPage, read_page
-from news_platform.ccnews.warc import DroppedRecord, iter_responses
+from news_platform.ccnews.warc import DroppedWarcRecord, iter_responses
 from news_platform.errors import InputError
 
 _HANG_SECONDS = 5.0
@@ -104,8 +104,10 @@ def _pages(path: Path) -> tuple[list[CrawledPage], Counter[str]]:
     dropped: Counter[str] = Counter()
     with path.open("rb") as stream:
         for item in iter_responses(stream, warc_name=path.name, max_body_bytes=32 << 20):
-            found = item if isinstance(item, DroppedRecord) else read_page(item, CollectOptions())
-            if isinstance(found, DroppedRecord):
+            found = (
+                item if isinstance(item, DroppedWarcRecord) else read_page(item, CollectOptions())
+            )
+            if isinstance(found, DroppedWarcRecord):
                 dropped[found.reason] += 1
             else:
                 pages.append(found)

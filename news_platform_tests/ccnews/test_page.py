@@ -6,7 +6,7 @@ import pytest
 
 from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.page import CrawledPage, read_page
-from news_platform.ccnews.warc import DroppedRecord, RecordInfo, WarcResponse
+from news_platform.ccnews.warc import DroppedWarcRecord, RecordInfo, WarcResponse
 from news_platform_tests.ccnews.archive import article, http
 
 ENGLISH = "The mayor of the town opened the new bridge over the river this morning."
@@ -31,7 +31,7 @@ def _page(block: bytes, options: CollectOptions | None = None, **more: str) -> C
 
 def _reason(block: bytes, options: CollectOptions | None = None, **more: str) -> str:
     found = read_page(_response(block, **more), options or CollectOptions())
-    assert isinstance(found, DroppedRecord)
+    assert isinstance(found, DroppedWarcRecord)
     assert found.offset == 10
     return found.reason
 
@@ -98,7 +98,7 @@ def test_the_declared_type_decides_and_else_the_look(
 ) -> None:
     found = read_page(_response(http(body, mime=mime), payload_type=payload_type), CollectOptions())
     assert isinstance(found, CrawledPage) == kept
-    if isinstance(found, DroppedRecord):
+    if isinstance(found, DroppedWarcRecord):
         assert found.reason == "not_html"
 
 
@@ -160,4 +160,4 @@ def test_metadata_and_feeds_can_be_switched_off() -> None:
 def test_a_page_over_the_limit_is_dropped() -> None:
     response = _response(http("x"))
     large = WarcResponse(response.record, None, response.head, b"x" * 9, False)
-    assert read_page(large, CollectOptions()) == DroppedRecord("too_large", 10)
+    assert read_page(large, CollectOptions()) == DroppedWarcRecord("too_large", 10)

@@ -6,14 +6,19 @@ from datetime import date
 
 import pytest
 
-from news_platform.ccnews.warc import DroppedRecord, WarcResponse, first_record_day, iter_responses
+from news_platform.ccnews.warc import (
+    DroppedWarcRecord,
+    WarcResponse,
+    first_record_day,
+    iter_responses,
+)
 from news_platform.errors import InputError
 from news_platform_tests.ccnews.archive import NAME, Record, gzipped, http, page, stream
 
 LIMIT = 1 << 20
 
 
-def _read(data: bytes) -> list[WarcResponse | DroppedRecord]:
+def _read(data: bytes) -> list[WarcResponse | DroppedWarcRecord]:
     return list(iter_responses(stream(data), warc_name=NAME, max_body_bytes=LIMIT))
 
 
@@ -58,7 +63,7 @@ def test_a_file_squeezed_into_one_member_still_gives_every_response() -> None:
 
 def test_other_records_are_counted_by_type_and_companions_are_not() -> None:
     data = gzipped([*COMPANIONS, Record(b"x", "revisit"), Record(b"x", "resource"), PAGES[0]])
-    reasons = [item.reason for item in _read(data) if isinstance(item, DroppedRecord)]
+    reasons = [item.reason for item in _read(data) if isinstance(item, DroppedWarcRecord)]
     assert reasons == ["revisit_record", "resource_record"]
 
 
@@ -67,8 +72,8 @@ def test_a_corrupt_member_costs_its_own_record() -> None:
     broken = bytearray(parts[1])
     broken[60] ^= 0xFF
     items = _read(parts[0] + bytes(broken) + parts[2])
-    assert [type(item) for item in items] == [WarcResponse, DroppedRecord, WarcResponse]
-    assert items[1] == DroppedRecord("corrupt_member", len(parts[0]))
+    assert [type(item) for item in items] == [WarcResponse, DroppedWarcRecord, WarcResponse]
+    assert items[1] == DroppedWarcRecord("corrupt_member", len(parts[0]))
 
 
 def test_a_corrupt_checksum_costs_its_own_record_too() -> None:

@@ -1,4 +1,4 @@
-"""The survey of domains: quality of robots.txt and sitemaps, and the cost of a survey.
+"""Benchmark the domain survey: quality of robots.txt and sitemaps, and the cost of a survey.
 
 The survey and a bare aiohttp loop ask the same 5,000 loopback hosts for the same two files, in
 turn, each in a process of its own; the CPU of the server counts for neither. The bare loop stores
@@ -25,7 +25,7 @@ RESULTS = Path(__file__).parent / "results" / "domain_metadata.json"
 
 @contextmanager
 def loopback_sites() -> Iterator[int]:
-    """Run the sites as a program of their own; give their port."""
+    """Run the sites in a separate process; yield their port."""
     program = [sys.executable, "-m", "benchmarks.loopback_sites"]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as sites:
         assert sites.stdout is not None
@@ -36,7 +36,7 @@ def loopback_sites() -> Iterator[int]:
 
 
 def run(kind: str, port: int) -> tuple[float, float]:
-    """Return the CPU seconds of one run, and those of them spent on storing."""
+    """Return the CPU seconds of one run, and how many of them storing took."""
     program = [sys.executable, "-m", "benchmarks.survey_runs", kind, str(port), str(DOMAINS)]
     done = subprocess.run(program, check=True, capture_output=True, text=True)
     spent, storing = json.loads(done.stdout)
@@ -44,7 +44,7 @@ def run(kind: str, port: int) -> tuple[float, float]:
 
 
 def measure_survey() -> dict[str, object]:
-    """Return the cost of a survey beside the bare loop, and the most requests a host had."""
+    """Return the cost of a survey relative to the bare loop, and the most requests per host."""
     bare, unstored, whole, storing = [], [], [], []
     with loopback_sites() as port:
         for _ in range(ROUNDS):
@@ -75,7 +75,7 @@ def _ratio(ours: list[float], theirs: list[float]) -> float:
 
 
 def main() -> None:
-    """Measure everything, print one table and keep the figures."""
+    """Measure everything, print one table and store the numbers."""
     data = load_settings(os.environ).bench_data
     figures = {"survey": measure_survey()}
     if data is not None:

@@ -1,4 +1,4 @@
-"""Page segmentation on real pages: word F1, snippets kept and dropped, and pages a second."""
+"""Benchmark page segmentation on real pages: word F1, snippets kept and dropped, speed."""
 
 import gzip
 import json
@@ -30,7 +30,7 @@ Segmenter = Callable[[bytes], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class RealPage:
-    """A page with its main content, and snippets that must and must not come out."""
+    """A page with its main content, and snippets that must and must not be kept."""
 
     name: str
     kind: str
@@ -97,7 +97,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def ours(options: SegmentOptions) -> Segmenter:
-    """Return our segmentation by these options."""
+    """Return our segmenter with these options."""
 
     def segment(html: bytes) -> list[str]:
         records = segment_page(html, url="https://bench.example/", institution="x", options=options)
@@ -107,7 +107,7 @@ def ours(options: SegmentOptions) -> Segmenter:
 
 
 def with_sections(html: bytes) -> list[str]:
-    """Return records by default, each new heading of their sections before them."""
+    """Return the default records, with each new heading of their sections before them."""
     found: list[str] = []
     above: list[str] = []
     for record in segment_page(html, url="https://bench.example/", institution="x"):
@@ -120,19 +120,19 @@ def with_sections(html: bytes) -> list[str]:
 
 
 def resiliparse(html: bytes) -> list[str]:
-    """Return what resiliparse calls main content."""
+    """Return the main content found by resiliparse."""
     return [extract_plain_text(decode_html(html).text, main_content=True, alt_texts=False)]
 
 
 def bare_tree(html: bytes) -> list[str]:
-    """Only decode and build a tree: the least any walk over one can cost."""
+    """Only decode and build a tree: the minimum cost of any walk over a tree."""
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True)
     etree.fromstring(decode_html(html).utf8, parser)
     return []
 
 
 def bare_events(html: bytes) -> list[str]:
-    """Only decode and parse, the way our segmentation does."""
+    """Only decode and parse into events, as our segmentation does."""
     parse_html(decode_html(html).utf8)
     return []
 
@@ -149,7 +149,7 @@ SEGMENTERS: Mapping[str, Segmenter] = {
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a segmenter found on each page, and how many pages a second it took.
+    """What a segmenter found on each page, and its pages per second.
 
     `all_rounds` is the rate over all rounds; `quickest` counts each page's quickest round: on a
     machine that others use too, the rest is their noise.
@@ -161,7 +161,7 @@ class Measured:
 
 
 def measure(pages: Sequence[RealPage]) -> dict[str, Measured]:
-    """Run every segmenter over every page, one page after the other, each timed by itself."""
+    """Run every segmenter on every page, page by page, and time each call."""
     found: dict[str, dict[str, Sequence[str]]] = {name: {} for name in SEGMENTERS}
     seconds: dict[str, dict[str, list[float]]] = {
         name: {page.name: [] for page in pages} for name in SEGMENTERS
@@ -186,7 +186,7 @@ def _measured(
 
 
 def main() -> None:
-    """Print one table and keep its figures."""
+    """Print one table and store its numbers."""
     bench_data = load_settings(os.environ).bench_data
     if bench_data is None:
         print("source_records: skipped, NEWS_PLATFORM_BENCH_DATA is not set")

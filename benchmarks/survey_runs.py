@@ -1,4 +1,4 @@
-"""One run of a survey, or of the bare loop that asks for the same files; prints its CPU seconds.
+"""Run one survey, or the bare loop that fetches the same files; print its CPU seconds.
 
 `unstored` is the whole survey but for the disk: queue, threads and facts as ever, the files of the
 domains are thrown away in the end, as the bare loop does.
@@ -30,13 +30,13 @@ CONCURRENCY = 64
 
 
 class OnePlace(AbstractResolver):
-    """Every host lives at one port."""
+    """Resolve every host to one port."""
 
     def __init__(self, port: int) -> None:
         self.port = port
 
     async def resolve(self, host: str, port: int = 0, family: int = 0) -> list[ResolveResult]:
-        """Answer aiohttp."""
+        """Return the address to aiohttp."""
         return [
             ResolveResult(
                 hostname=host, host="127.0.0.1", port=self.port, family=2, proto=0, flags=0
@@ -44,11 +44,11 @@ class OnePlace(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """Close nothing."""
+        """Do nothing."""
 
 
 async def bare(hosts: list[str], port: int) -> float:
-    """Ask every host for both files and read them, nothing else."""
+    """Fetch both files of every host and discard them."""
     started = time.process_time()
     slots = asyncio.Semaphore(CONCURRENCY)
     connector = aiohttp.TCPConnector(resolver=OnePlace(port), limit=0)
@@ -65,12 +65,12 @@ async def bare(hosts: list[str], port: int) -> float:
 
 
 class MeteredStore(ObjectStore):
-    """A store that knows the CPU seconds its puts took; they run on threads of their own."""
+    """A store that counts the CPU seconds of its puts, which run on several threads."""
 
     put_seconds = 0.0
 
     def put(self, path: str, body: bytes | Path | BinaryIO) -> ObjectInfo:
-        """Put and count."""
+        """Put an object and count its CPU time."""
         started = time.thread_time()
         try:
             return super().put(path, body)
@@ -79,17 +79,17 @@ class MeteredStore(ObjectStore):
 
 
 class ForgetfulStore(ObjectStore):
-    """A store that throws the files of domains away."""
+    """A store that discards the files of domains."""
 
     def put(self, path: str, body: bytes | Path | BinaryIO) -> ObjectInfo:
-        """Put what is no result."""
+        """Put an object unless it is a result."""
         if not path.startswith(f"{PROD_FOLDER}/"):
             return super().put(path, body)
         return ObjectInfo(path, 0, "", datetime.now(UTC))
 
 
 def survey(hosts: list[str], port: int, *, kind: type[ObjectStore]) -> tuple[float, float]:
-    """Survey the same hosts; return all CPU seconds, and those that storing the files took."""
+    """Survey the same hosts; return all CPU seconds, and those of storing the files."""
     batch = PartitionInfo.of("zz", "bench", "2025-11-01")
     with tempfile.TemporaryDirectory() as folder:
         store = open_store(f"{folder}/root")
@@ -117,7 +117,7 @@ def survey(hosts: list[str], port: int, *, kind: type[ObjectStore]) -> tuple[flo
 
 
 def main() -> None:
-    """Run what the arguments name: `bare|unstored|survey PORT DOMAINS`."""
+    """Run what the arguments say: `bare|unstored|survey PORT DOMAINS`."""
     kind, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     hosts = [f"site{number}.example" for number in range(count)]
     if kind == "bare":

@@ -26,7 +26,7 @@ def root(tmp_path: Path, sample_world: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.fixture
 def research(sample_world: Path, tmp_path: Path) -> Path:
-    """Return a research file of the sample that names several sites."""
+    """Return a research file of the sample that lists several sites."""
     found = max((sample_world / "research").rglob("raw_0001.json"), key=lambda p: p.stat().st_size)
     copy = tmp_path / "research.json"
     copy.write_bytes(found.read_bytes())
@@ -120,7 +120,7 @@ def test_a_batch_that_is_named_is_looked_through(root: str, research: Path) -> N
     assert lost.exists()
 
 
-def test_a_batch_that_nobody_imported_is_a_clear_error(root: str) -> None:
+def test_an_unknown_batch_is_a_clear_error(root: str) -> None:
     done = run("fetch", "--batch", "gb|news|2025-11-09", root=root)
     assert isinstance(done.exception, InputError) and "domains import" in str(done.exception)
 
@@ -166,7 +166,7 @@ def test_a_batch_that_cannot_be_is_refused(
     assert isinstance(done.exception, InputError) and "invalid batch" in str(done.exception)
 
 
-def test_a_domain_nobody_surveyed_is_a_clear_error(root: str) -> None:
+def test_a_domain_that_was_not_surveyed_is_a_clear_error(root: str) -> None:
     done = run("show", "nobody.example", root=root)
     assert isinstance(done.exception, InputError) and "nobody.example" in str(done.exception)
 

@@ -13,7 +13,7 @@ from news_platform_tests.source_records.pages import DEPARTMENTS, FULL_PAGE
 
 @pytest.fixture
 def snapshot(tmp_path: Path) -> Path:
-    """Return a stored Firecrawl answer."""
+    """Return a stored Firecrawl response."""
     metadata = {"url": "https://u1.edu/depts", "cachedAt": "2025-10-01T08:00:00Z"}
     file = tmp_path / "depts.json"
     file.write_text(
@@ -83,7 +83,7 @@ def test_a_failed_page_is_reported_after_the_others(snapshot: Path, tmp_path: Pa
     assert len(done.stdout.splitlines()) == 2
 
 
-def test_wrong_use_is_told(tmp_path: Path) -> None:
+def test_wrong_usage_is_reported(tmp_path: Path) -> None:
     assert run("segment", "--institution", "u1", root=tmp_path).exit_code == 2
     assert (
         run("segment", str(tmp_path / "none"), "--institution", "u1", root=tmp_path).exit_code == 2

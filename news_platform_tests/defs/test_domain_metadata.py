@@ -1,4 +1,4 @@
-"""The survey's assets on the sample world: each materialises, follows its parent, is checked."""
+"""The survey's assets on the sample world: each materializes, follows its parent, is checked."""
 
 import json
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ GB_NEWS = "gb|news|"
 
 @dataclass(frozen=True)
 class Shell:
-    """The room's definitions over one sample root."""
+    """The feature's definitions over one sample root."""
 
     settings: Settings
     instance: dg.DagsterInstance
@@ -64,7 +64,7 @@ class Shell:
         )
 
     def build_all(self) -> dict[str, list[dg.ExecuteInProcessResult]]:
-        """Build whatever is out of date, edge by staleness."""
+        """Build whatever is out of date, asset by asset."""
         built: dict[str, list[dg.ExecuteInProcessResult]] = {}
         for staleness, partitions in zip(STALENESS, PARTITIONS, strict=True):
             keys = sorted(staleness.stale(over(self.store)))
@@ -86,7 +86,7 @@ def shell(sample_world: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.fixture(scope="module")
 def built(shell: Shell) -> dict[str, list[dg.ExecuteInProcessResult]]:
-    """Build the whole room once."""
+    """Build all assets of the feature once."""
     return shell.build_all()
 
 
@@ -164,7 +164,7 @@ def test_a_new_file_makes_the_batch_and_its_followers_stale(
     assert metadata_of(again["domain_metadata"][0])["outcome_blocked_address"] == 1
 
 
-def test_the_watching_sensor_adds_batches_and_tells_once(shell: Shell) -> None:
+def test_the_watching_sensor_adds_batches_and_observes_once(shell: Shell) -> None:
     with dg.DagsterInstance.ephemeral() as instance:
         first = _tick(shell, instance, cursor=None)
         found = raw_batches(shell.store)
@@ -185,7 +185,7 @@ def _tick(shell: Shell, instance: dg.DagsterInstance, cursor: str | None) -> dg.
     return found
 
 
-def test_unfinished_batches_are_asked_again_once_a_day(
+def test_unfinished_batches_are_requested_again_once_a_day(
     built: dict[str, list[dg.ExecuteInProcessResult]], shell: Shell
 ) -> None:
     assert built
@@ -207,7 +207,7 @@ def test_unfinished_batches_are_asked_again_once_a_day(
 
 @pytest.fixture
 def real_root(tmp_path: Path) -> DataRoot:
-    """Return an empty root that is not the sample's, with catalog domains to be surveyed."""
+    """Return an empty root without the sample, with catalog domains to survey."""
     settings = load_settings({"NEWS_PLATFORM_CATALOG_DOMAINS_PER_DAY": "2"})
     return DataRoot(settings.model_copy(update={"root": str(tmp_path / "real"), "sample": False}))
 
@@ -224,9 +224,7 @@ def put_catalog(store: ObjectStore, tmp_path: Path) -> None:
     store.put(CATALOG_PATH, tmp_path / "catalog.parquet")
 
 
-def test_a_new_catalog_offers_its_new_domains_when_asked_for(
-    real_root: DataRoot, tmp_path: Path
-) -> None:
+def test_a_new_catalog_adds_its_new_domains_if_enabled(real_root: DataRoot, tmp_path: Path) -> None:
     context = dg.build_sensor_context(resources={"data_root": real_root})
     assert isinstance(survey_catalog_domains(context), dg.SkipReason)
     put_catalog(real_root.store, tmp_path)

@@ -116,7 +116,7 @@ def test_too_many_failed_pages_fail_their_check(
     }
 
 
-def test_rows_that_break_a_promise_are_told(
+def test_rows_with_problems_are_reported(
     local_store: ObjectStore, instance: dg.DagsterInstance
 ) -> None:
     put_page(local_store, "departments", DEPARTMENTS)

@@ -1,1 +1,1 @@
-"""Tests of the survey of domains."""
+"""Tests of domain_metadata."""

@@ -1,4 +1,4 @@
-"""Hostile sitemaps, made on the spot; run as a program it measures what each one costs."""
+"""Generate hostile sitemaps; run as a program, measure what parsing each one costs."""
 
 import gzip
 import json
@@ -13,7 +13,7 @@ HEAD = b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
 
 
 def gzip_of(piece: bytes, size_bytes: int, head: bytes = HEAD) -> bytes:
-    """Return gzip members that inflate to a head and then one piece again and again."""
+    """Return gzip members that inflate to a head followed by many copies of one piece."""
     block = piece * (MIB // len(piece))
     return gzip.compress(head) + gzip.compress(block, 9) * (size_bytes // len(block))
 
@@ -58,7 +58,7 @@ ATTACKS: dict[str, Callable[[], bytes]] = {
 
 
 def main() -> None:
-    """Print the seconds and the growth of memory of each attack as JSON."""
+    """Print the seconds and the memory growth of each attack as JSON."""
     costs: dict[str, tuple[float, float, int]] = {}
     for name, make in ATTACKS.items():
         body = make()

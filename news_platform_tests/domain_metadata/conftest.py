@@ -1,4 +1,4 @@
-"""A ledger of each kind, and a batch to work on."""
+"""Fixtures: a ledger of each kind, and a batch."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +13,7 @@ from news_platform.storage.sql.engine import migrate, open_engine
 
 @pytest.fixture
 def batch() -> PartitionInfo:
-    """Return the batch that tests speak of."""
+    """Return the batch that the tests use."""
     return PartitionInfo.of("de", "media", "2025-11-01")
 
 

@@ -1,4 +1,4 @@
-"""A survey as a program, over good and hostile sites on loopback; tests start and kill it.
+"""A survey program over good and hostile sites on loopback, which tests start and kill.
 
 Run as `python -m news_platform_tests.domain_metadata.hostile_web ROOT PORT LEASE_SECONDS`.
 """
@@ -27,7 +27,7 @@ WEB = FetchOptions(
 
 
 def main() -> None:
-    """Survey the batch in ROOT; every host that the queue knows lives at the port."""
+    """Survey the batch in ROOT; every host in the queue is served at the port."""
     root, port, lease_seconds = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
     engine = open_engine(f"sqlite:///{root / 'ledger.sqlite'}")
     queue = DomainQueue(engine)

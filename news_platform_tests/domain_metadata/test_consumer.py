@@ -1,4 +1,4 @@
-"""Results gathered into turns: each is stored once, and a failure reaches those it concerns."""
+"""Results written in groups: each is stored once, and an error reaches only its own group."""
 
 import asyncio
 import threading
@@ -13,7 +13,7 @@ from news_platform.errors import StorageError
 
 
 class Shelf:
-    """What was written, turn by turn, and how many turns ran at once."""
+    """The written results by group, and how many groups were written at the same time."""
 
     def __init__(self, seconds: float = 0.0) -> None:
         self.turns: list[list[int]] = []
@@ -75,7 +75,7 @@ def test_a_failure_reaches_whoever_waits_and_the_next_turn_goes_on() -> None:
     assert [isinstance(one, StorageError) for one in found] == [True] * 16 + [False] * 4
 
 
-def test_a_result_nobody_waits_for_any_more_is_stored_all_the_same() -> None:
+def test_a_result_is_stored_even_if_its_waiter_was_cancelled() -> None:
     shelf = Shelf(seconds=0.05)
 
     async def go() -> None:

@@ -1,4 +1,4 @@
-"""Domains of the crawl's catalog, offered to the survey a day at a time."""
+"""Research files written for new domains of the crawl, one per day."""
 
 import json
 from datetime import date

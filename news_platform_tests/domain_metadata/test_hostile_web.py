@@ -1,4 +1,4 @@
-"""A survey beside hostile hosts, under kill -9, and shared by programs: nothing lost or torn."""
+"""A survey with hostile hosts, under kill -9, and by several programs: nothing is lost or torn."""
 
 import asyncio
 import json
@@ -81,7 +81,7 @@ FINAL = {"ok", "no_robots", "nxdomain"}
 
 
 def lookup(host: str) -> Sequence[str]:
-    """Know three names, none of them good."""
+    """Resolve three names, all of them to bad results."""
     if host == "private.test":
         return ["192.168.1.1", "fd00::1"]
     reason = socket.EAI_NONAME if host == "missing.test" else socket.EAI_AGAIN
@@ -89,7 +89,7 @@ def lookup(host: str) -> Sequence[str]:
 
 
 def queue_domains(root: Path, domains: Sequence[str]) -> DomainQueue:
-    """Queue domains the usual way, from a research file."""
+    """Queue domains from a research file, as usual."""
     store = open_store(str(root))
     engine = open_engine(f"sqlite:///{root / 'ledger.sqlite'}")
     migrate(engine)
@@ -192,7 +192,7 @@ def test_odd_domain_names_never_leave_prod(tmp_path: Path) -> None:
 
 
 def kill_at_random_moments(tmp_path: Path, *, kills: int, domains: int, seed: int) -> None:
-    """Start a survey, kill it, again and again; then let one finish and look at what lies there."""
+    """Start and kill a survey repeatedly; then let one finish and check the stored files."""
     dice = random.Random(seed)
     names = [f"site{number}.example" for number in range(domains)]
     queue = queue_domains(tmp_path, names)

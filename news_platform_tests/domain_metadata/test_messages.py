@@ -1,4 +1,4 @@
-"""Research records to queue messages: what outsiders really write."""
+"""Research records to queue messages, for what real research files contain."""
 
 import pytest
 

@@ -114,7 +114,7 @@ def test_a_bad_record_is_quarantined_with_its_reason(
     report = queue_batch(batch, store=local_store, queue=queue, now=NOW)
     assert report.dropped == {"bad_confidence": 2, "bad_record": 1} and report.new_domains == 1
     path = "quarantine/research/country=de/category=media/date=2025-11-01/raw_0001.jsonl"
-    # NaN and infinity are no JSON: a reader other than Python's would stop at such a line.
+    # NaN and infinity are not JSON: readers other than Python's fail on such a line.
     lines = [json.loads(x, parse_constant=pytest.fail) for x in local_store.read(path).splitlines()]
     assert lines == [
         {"index": 1, "reason": "bad_confidence", "record": {"confidence": 9}},
@@ -247,7 +247,7 @@ def test_a_survey_stores_files_facts_and_marker_for_each_domain(
 
 
 @pytest.mark.usefixtures("queued")
-def test_a_finished_domain_is_asked_nothing_again(
+def test_a_finished_domain_is_not_fetched_again(
     local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
 ) -> None:
     web = site("a.example") | site("b.example")
@@ -298,7 +298,7 @@ def test_a_hiccup_costs_one_retry(
         "Mon, 99999999999999999999 Jan 2024 00:00:00 GMT",
     ],
 )
-def test_a_retry_after_that_makes_no_sense_asks_for_nothing(
+def test_an_unreadable_retry_after_is_ignored(
     asked: str, local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
 ) -> None:
     url = "https://b.example/robots.txt"

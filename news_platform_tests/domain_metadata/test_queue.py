@@ -106,7 +106,7 @@ def test_a_postponed_message_comes_back_when_it_is_due(
     assert (again.attempt, again.tries) == (2, 2)
 
 
-def test_an_unfinished_message_waits_for_the_next_run_and_a_final_one_for_nobody(
+def test_an_unfinished_message_waits_for_the_next_run_and_a_final_one_is_done(
     any_queue: DomainQueue, batch: PartitionInfo
 ) -> None:
     fill(any_queue, batch, "a.test", "b.test")
@@ -139,7 +139,7 @@ def test_what_was_never_answered_for_counts_as_waiting(
 
 
 class Desk:
-    """Watches that no message is in two hands at once."""
+    """Check that no message is claimed by two workers at the same time."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

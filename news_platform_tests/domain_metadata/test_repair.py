@@ -1,4 +1,4 @@
-"""What somebody deleted from a finished batch is surveyed again, and nothing else is."""
+"""Damaged domains of a finished batch are surveyed again, and no others."""
 
 import pytest
 
@@ -24,7 +24,7 @@ WEB = {**site("a.example", b"User-agent: *\n"), **site("b.example")}
 
 @pytest.fixture
 def surveyed(local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo) -> None:
-    """Survey two domains to their end."""
+    """Survey two domains to a final outcome."""
     import_file(local_store, batch, name="x", body=research("a.example", "b.example"))
     queue_batch(batch, store=local_store, queue=queue, now=NOW)
     survey(batch, WEB, store=local_store, queue=queue)
@@ -88,7 +88,7 @@ def test_a_marker_without_facts_does_not_stand_for_a_survey(
 
 
 @pytest.mark.usefixtures("surveyed")
-def test_a_whole_batch_is_asked_nothing(
+def test_nothing_is_fetched_for_an_undamaged_batch(
     local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
 ) -> None:
     _, fetcher = survey(batch, WEB, store=local_store, queue=queue)

@@ -39,13 +39,13 @@ def surveyed(store: ObjectStore, queue: DomainQueue, batch: PartitionInfo, robot
 def finished(
     local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
 ) -> dict[str, bytes]:
-    """Survey two domains and return what lies under their batch."""
+    """Survey two domains and return the stored files of their batch."""
     import_file(local_store, batch, name="x", body=research("b.example", "a.example"))
     surveyed(local_store, queue, batch, OPEN)
     return {name: local_store.read(f"{PROD}/{name}") for name in names(local_store, PROD)}
 
 
-def test_a_batch_is_surveyed_anew_beside_its_earlier_results(
+def test_a_batch_is_surveyed_again_beside_its_earlier_results(
     local_store: ObjectStore,
     queue: DomainQueue,
     batch: PartitionInfo,

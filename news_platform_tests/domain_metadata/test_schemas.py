@@ -1,4 +1,4 @@
-"""The schemas that outsiders read: batches, file names, and the exported JSON Schemas."""
+"""Public schemas: batches, file names, and the exported JSON Schemas."""
 
 import json
 import runpy
@@ -47,7 +47,7 @@ def test_a_batch_and_its_key_are_the_same_thing() -> None:
      "de|media|1730419200", "de|media|2025-11-01T00:00:00",
      "de|media|today", "de||2025-11-01", "de|media|2025-13-01", "d/|media|2025-11-01"],
 )  # fmt: skip
-def test_what_is_no_batch_is_refused_by_name(key: str) -> None:
+def test_an_invalid_batch_key_is_refused_by_name(key: str) -> None:
     with pytest.raises(InputError, match="invalid batch"):
         PartitionInfo.parse(key)
 
@@ -69,7 +69,7 @@ def test_only_numbered_files_are_research_data(name: str, number: int) -> None:
     assert is_raw_file(name) is (number > 0) and raw_file_number(name) == number
 
 
-def test_a_path_tells_its_batch() -> None:
+def test_a_path_gives_its_batch() -> None:
     path = "raw/country=de/category=media/date=2025-11-01/raw_0001.json"
     seed = seed_message(path)
     assert seed is not None and seed.partition_info.key == "de|media|2025-11-01"

@@ -1,4 +1,4 @@
-"""Sitemaps: what real sites write, what breaks off, and what attackers send."""
+"""Sitemaps of real sites, truncated ones, and attacks."""
 
 import gzip
 import json
@@ -152,7 +152,7 @@ def test_the_protocol_s_limit_of_urls_holds() -> None:
     assert len(found.urls) == MAX_URLS and found.problems == ("too_many_urls",)
 
 
-def test_relative_urls_are_joined_and_foreign_schemes_dropped_both_told() -> None:
+def test_relative_urls_are_joined_and_foreign_schemes_dropped_both_reported() -> None:
     body = urlset(
         "<url><loc>/a</loc></url>", "<url><loc>mailto:x</loc></url>", "<url></url>", entry("b")
     )
@@ -176,7 +176,7 @@ def test_relative_urls_are_joined_and_foreign_schemes_dropped_both_told() -> Non
         (b"\x89PNG\r\n\x1a\n\0\0", "not_xml"),
     ],
 )
-def test_what_is_no_sitemap_is_invalid_and_says_why(body: bytes, problem: str) -> None:
+def test_a_page_that_is_not_a_sitemap_is_invalid_with_a_reason(body: bytes, problem: str) -> None:
     found = parse(body)
     assert found.kind == "invalid" and problem in found.problems
     assert found.urls == found.children == ()
@@ -203,7 +203,7 @@ def test_a_document_type_is_refused_in_every_encoding(encoding: str) -> None:
     assert parse(body.encode(encoding)) == Sitemap("invalid", problems=("doctype",))
 
 
-def test_a_prefix_that_nobody_declared_is_no_part_of_the_name() -> None:
+def test_an_undeclared_prefix_is_not_part_of_the_name() -> None:
     found = parse(b"<sm:urlset><url><loc>https://a.test/1</loc></url></sm:urlset>")
     assert (found.kind, found.urls) == ("urlset", ("https://a.test/1",))
 

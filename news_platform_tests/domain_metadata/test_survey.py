@@ -1,4 +1,4 @@
-"""One domain: what is asked in which order, and what the answers mean."""
+"""The survey of one domain: what is fetched in which order, and the outcomes."""
 
 import asyncio
 import gzip
@@ -101,7 +101,7 @@ def test_a_sitemap_in_doubt_keeps_the_domain_open(answer: object, word: str) -> 
 
 
 @pytest.mark.parametrize("reason", ["tls", "refused"])
-def test_http_is_asked_once_when_https_is_not_to_be_had(reason: str) -> None:
+def test_http_is_tried_once_when_https_is_not_available(reason: str) -> None:
     web = {
         ROBOTS: error(reason),
         "http://a.example/robots.txt": b"x",
@@ -113,7 +113,7 @@ def test_http_is_asked_once_when_https_is_not_to_be_had(reason: str) -> None:
     assert found.metadata.final_origin == "http://a.example"
 
 
-def test_the_host_of_the_address_is_asked_too_and_its_file_is_kept_apart() -> None:
+def test_the_host_of_the_url_is_fetched_too_and_its_file_is_stored_separately() -> None:
     web = {
         ROBOTS: b"one",
         "https://www.a.example/robots.txt": b"Sitemap: https://www.a.example/map.xml",
@@ -170,13 +170,13 @@ def test_only_so_many_named_sitemaps_are_tried() -> None:
     assert len(fetcher.requests) == 5 and len(found.metadata.robots.sitemap_urls) == 50
 
 
-def test_a_site_that_lets_nobody_in_is_not_asked_for_its_usual_sitemap() -> None:
+def test_the_default_sitemap_of_a_site_that_disallows_all_is_not_fetched() -> None:
     found, fetcher = survey({ROBOTS: b"user-agent: *\ndisallow: /"})
     assert fetcher.requests == [ROBOTS]
     assert found.outcome.name == "ok" and found.metadata.sitemap.url is None
 
 
-def test_a_site_that_lets_us_in_by_name_is_asked() -> None:
+def test_the_default_sitemap_of_a_site_that_allows_us_by_name_is_fetched() -> None:
     rules = b"user-agent: *\ndisallow: /\nuser-agent: NewsPlatformBot\nallow: /"
     _, fetcher = survey({ROBOTS: rules, SITEMAP: URLSET})
     assert fetcher.requests == [ROBOTS, SITEMAP]
@@ -262,7 +262,7 @@ def test_an_address_that_reads_in_two_ways_leads_to_no_stranger(url: str) -> Non
     assert fetcher.requests == [ROBOTS, SITEMAP]
 
 
-def test_an_international_host_is_asked_by_the_name_its_domain_has() -> None:
+def test_an_international_host_is_fetched_by_its_punycode_name() -> None:
     web = {ROBOTS: b"", "https://xn--strae-oqa.a.example/robots.txt": b"", SITEMAP: URLSET}
     _, fetcher = survey(web, url="https://straße.a.example/")
     assert fetcher.requests[1] == "https://xn--strae-oqa.a.example/robots.txt"
@@ -276,12 +276,12 @@ def test_the_policies_of_a_site_without_robots_txt_are_unspecified() -> None:
 
 
 @pytest.mark.parametrize("status", [101, 408, 429, 500, 503])
-def test_a_site_that_asks_to_come_back_has_said_nothing_to_ai_crawlers(status: int) -> None:
+def test_a_temporary_failure_gives_no_ai_policy(status: int) -> None:
     found, _ = survey({ROBOTS: response(ROBOTS, status=status), SITEMAP: URLSET})
     assert found.metadata.ai_policy is None
 
 
-def test_a_host_with_a_sure_answer_speaks_before_one_that_asks_to_come_back() -> None:
+def test_a_host_with_a_conclusive_answer_comes_before_one_with_a_temporary_failure() -> None:
     other = "https://www.a.example"
     web = {
         ROBOTS: response(ROBOTS, status=503),
@@ -302,7 +302,7 @@ def test_a_host_with_a_sure_answer_speaks_before_one_that_asks_to_come_back() ->
         b"<!-- moved -->",
     ],
 )
-def test_a_page_instead_of_rules_is_told(page: bytes) -> None:
+def test_an_html_page_instead_of_rules_is_recognised(page: bytes) -> None:
     assert survey({ROBOTS: page, SITEMAP: URLSET})[0].metadata.robots.is_html
     assert not survey({ROBOTS: b"# <html>", SITEMAP: URLSET})[0].metadata.robots.is_html
 

@@ -1,4 +1,4 @@
-"""The analysts' table and the daily difference of AI policies."""
+"""The daily table of survey facts and the changes of AI policies."""
 
 from datetime import UTC, datetime
 

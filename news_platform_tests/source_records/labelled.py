@@ -1,4 +1,4 @@
-"""A small labelled set of our own: fictional pages of six makes, with the text a reader would want.
+"""A small labelled set: fictional pages of six kinds, with the text a reader would want.
 
 Every page is written the way a common kind of site is built, good and bad; `content` is what must
 come out, in order, and `furniture` what must not.
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """One page with what is content in it and what is not."""
+    """One page with the texts that are content and those that are not."""
 
     name: str
     html: str

@@ -43,15 +43,15 @@ FULL_PAGE = f"""<!doctype html><html lang="en"><head><title>Faculty</title></hea
 
 
 def cut(html: str | bytes, options: SegmentOptions | None = None) -> SegmentedPage:
-    """Cut a page of no particular institution."""
+    """Segment a page."""
     return segment(SourcePage(html, url=URL, institution="u1"), options or SegmentOptions())
 
 
 def texts(html: str | bytes, options: SegmentOptions | None = None) -> list[str]:
-    """Return the texts that are kept of a page."""
+    """Return the kept texts of a page."""
     return [record.text for record in cut(html, options).records]
 
 
 def fates(html: str | bytes, options: SegmentOptions | None = None) -> dict[str, str | None]:
-    """Return for every block of a page the reason why it went, None if it stayed."""
+    """Return for every block of a page why it was dropped, None if it is kept."""
     return {decision.block.text: decision.reason for decision in cut(html, options).decisions}

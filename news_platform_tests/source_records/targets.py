@@ -1,4 +1,4 @@
-"""What workers run in tests: the real thing, but for snapshots that misbehave by name."""
+"""Worker targets for tests: real segmentation, except for snapshots whose name makes them hang."""
 
 import time
 
@@ -7,7 +7,7 @@ from news_platform.source_records.worker import segment_job
 
 
 def sleep_over_slow(job: SegmentJob) -> PageResult:
-    """Cut a snapshot; hang over one whose path says slow."""
+    """Segment a snapshot; hang if its path contains "slow"."""
     if "slow" in job.snapshot.path:
         time.sleep(60)
     return segment_job(job)

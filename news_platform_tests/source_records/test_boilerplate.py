@@ -49,7 +49,7 @@ def test_a_class_that_only_looks_like_a_widget_is_content(word: str) -> None:
     ],
     ids=["header", "class of the whole page", "form around the page"],
 )
-def test_what_holds_nearly_all_text_of_a_page_is_no_widget(page: str) -> None:
+def test_an_element_with_nearly_all_text_of_a_page_is_not_a_widget(page: str) -> None:
     assert PROSE in texts(page)
 
 

@@ -1,4 +1,4 @@
-"""Length bounds, the whitelist, repetition and their order."""
+"""Length bounds, the whitelist, duplicates and their order."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def test_the_bounds_are_twelve_and_two_thousand_characters(size: int, reason: st
 
 
 @pytest.mark.parametrize("pattern", ["^Law$", "Departments", "Depart.*ts"])
-def test_the_whitelist_knows_sections_and_texts(pattern: str) -> None:
+def test_the_whitelist_matches_sections_and_texts(pattern: str) -> None:
     page = "<h2>Departments</h2><ul><li>Law</li></ul>"
     assert texts(page) == []
     assert texts(page, SegmentOptions(whitelist=("nothing", pattern))) == ["Law"]

@@ -1,9 +1,9 @@
-"""What a parser tells of a page: texts, elements that part them, and links."""
+"""The events of a page: texts, block elements and links."""
 
 from news_platform.source_records.html_events import BREAK, End, Event, LinkEdge, Start, parse_html
 
 
-def told(html: str) -> list[str]:
+def events(html: str) -> list[str]:
     """Return the events below <body> in one word each."""
     return [_word(event) for event in parse_html(html)][2:-2]
 
@@ -17,28 +17,28 @@ def _word(event: Event) -> str:
 
 
 def test_texts_and_what_parts_them_come_in_the_order_of_the_page() -> None:
-    assert told("<div>a<p>b</p>c</div>") == ["div", "a", "p", "b", "/p", "c", "/div"]
+    assert events("<div>a<p>b</p>c</div>") == ["div", "a", "p", "b", "/p", "c", "/div"]
 
 
-def test_what_only_styles_a_text_is_not_told_of() -> None:
-    assert told("<p>a<b>b</b><x-y>c</x-y></p>") == ["p", "a", "b", "c", "/p"]
+def test_inline_elements_give_no_events() -> None:
+    assert events("<p>a<b>b</b><x-y>c</x-y></p>") == ["p", "a", "b", "c", "/p"]
 
 
-def test_links_and_line_breaks_are_told_of() -> None:
-    assert told("<p>a<a href='/'>b</a><br>c</p>") == ["p", "a", "[", "b", "]", BREAK, "c", "/p"]
+def test_links_and_line_breaks_give_events() -> None:
+    assert events("<p>a<a href='/'>b</a><br>c</p>") == ["p", "a", "[", "b", "]", BREAK, "c", "/p"]
 
 
-def test_what_nobody_sees_is_forgotten_with_all_that_is_in_it() -> None:
+def test_invisible_elements_are_dropped_with_their_content() -> None:
     html = "<p>a<svg><title>b</title><a><text>c</text></a></svg>d<script>'<p>e</p>'</script>f</p>"
-    assert told(html) == ["p", "a", "d", "f", "/p"]
+    assert events(html) == ["p", "a", "d", "f", "/p"]
 
 
 def test_an_invisible_element_that_never_ends_hides_the_rest() -> None:
-    assert told("<p>a</p><svg><p>b</p>") == ["p", "a", "/p"]
+    assert events("<p>a</p><svg><p>b</p>") == ["p", "a", "/p"]
 
 
 def test_elements_that_are_not_closed_end_where_the_parser_says() -> None:
-    assert told("<ul><li>a<li>b</ul>") == ["ul", "li", "a", "/li", "li", "b", "/li", "/ul"]
+    assert events("<ul><li>a<li>b</ul>") == ["ul", "li", "a", "/li", "li", "b", "/li", "/ul"]
 
 
 def test_attributes_come_with_an_element_that_says_something_of_itself() -> None:
@@ -52,6 +52,6 @@ def test_attributes_come_with_an_element_that_says_something_of_itself() -> None
     ]
 
 
-def test_text_after_the_end_of_the_page_is_told_of_as_a_browser_shows_it() -> None:
+def test_text_after_the_end_of_the_page_gives_events_as_a_browser_shows_it() -> None:
     events = parse_html("<html><body><p>a</p></body></html><p>b</p>")
     assert [event for event in events if isinstance(event, str)] == ["a", "b"]

@@ -1,4 +1,4 @@
-"""The language of blocks, and who judged it."""
+"""The language of blocks, and what it was derived from."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def test_a_page_declared_in_another_language_is_believed() -> None:
     assert fates("<html lang='de'><p>Maritime Law</p></html>")["Maritime Law"] == "language"
 
 
-def test_where_nobody_can_tell_a_block_is_kept_and_says_so() -> None:
+def test_a_block_of_unknown_language_is_kept_and_marked_as_assumed() -> None:
     meta = metas("<p>Maritime Law</p>")["Maritime Law"]
     assert (meta.language, meta.language_source) == (None, "assumed")
 
@@ -85,7 +85,7 @@ def test_a_declaration_is_its_first_two_letters(declared: str | None, code: str 
     assert declared_code(declared) == code
 
 
-def test_a_page_of_thousands_of_unknown_words_is_asked_about_no_further() -> None:
+def test_the_number_of_detected_blocks_of_a_page_is_limited() -> None:
     items = "".join(f"<li>Xqzt vrlpk number{number} wtbbl</li>" for number in range(2000))
     assert len(cut(f"<ul>{items}</ul>").decisions) == 2000
 

@@ -69,7 +69,7 @@ def test_plain_text_is_paragraphs_and_bullet_lines() -> None:
     ]
 
 
-def test_a_rule_is_no_block_and_no_heading_after_a_list() -> None:
+def test_a_rule_is_neither_a_block_nor_a_heading_after_a_list() -> None:
     assert found("- one item\n---\ntext") == [(kinds.ITEM, "one item"), (kinds.PARAGRAPH, "text")]
 
 
@@ -83,13 +83,13 @@ def test_a_rule_is_no_block_and_no_heading_after_a_list() -> None:
         ("a <- b", False),
     ],
 )
-def test_markup_is_told_from_text(text: str, expected: bool) -> None:
+def test_markup_is_distinguished_from_text(text: str, expected: bool) -> None:
     assert is_markup(text) is expected
 
 
 @pytest.mark.parametrize(
     "text", ["- x\n" * (MAX_LINES + 1), "word " * 1_000_000], ids=["lines", "characters"]
 )
-def test_a_text_that_is_no_page_is_refused(text: str) -> None:
+def test_a_text_that_is_too_long_for_a_page_is_refused(text: str) -> None:
     with pytest.raises(InputError):
         read_markdown(text)

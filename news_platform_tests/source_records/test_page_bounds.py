@@ -1,4 +1,4 @@
-"""Bounds of a page."""
+"""Limits of page size, depth and events."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""All snapshots of an institution, through killable workers into Parquet and quarantine."""
+"""Snapshots of an institution, segmented by worker processes, to Parquet and quarantine."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Segmentation quality has a floor, on pages of our own and on real ones; it may only rise."""
+"""Segmentation quality has a floor, on our own and on real pages; it may only rise."""
 
 import gzip
 import json
@@ -14,7 +14,7 @@ from news_platform_tests.source_records.labelled import PAGES, Labelled
 from news_platform_tests.source_records.pages import texts
 
 OWN_FLOOR = 1.0
-# Every eighth real page, headings as records; what the whole set reaches stands in the benchmark.
+# Every eighth real page, headings as records; the benchmark has the scores of the whole set.
 REAL_FLOOR = {"f1": 0.80, "kept": 0.80, "dropped": 0.88}
 _WORD = re.compile(r"\w+")
 

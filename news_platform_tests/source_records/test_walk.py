@@ -1,4 +1,4 @@
-"""What a walk finds: blocks in reading order, their kinds and hints."""
+"""The blocks of a page in reading order, their kinds and hints."""
 
 import pytest
 
@@ -63,14 +63,14 @@ def test_a_row_with_a_named_line_is_a_row() -> None:
     assert (row.kind, row.text) == (kinds.ROW, "Phone | 12 34")
 
 
-def test_a_table_that_lays_out_a_page_is_no_table() -> None:
+def test_a_layout_table_is_not_a_data_table() -> None:
     html = (
         "<table><tr><td><h2>News</h2><p>Text</p></td><td><ul><li>item</li></ul></td></tr></table>"
     )
     assert [kind for kind, _ in found(html)] == [kinds.HEADING, kinds.PARAGRAPH, kinds.ITEM]
 
 
-def test_a_definition_knows_its_term() -> None:
+def test_a_definition_has_its_term() -> None:
     term, definition = blocks("<dl><dt>Dean</dt><dd>Ada Lovelace</dd></dl>")
     assert (term.kind, definition.kind) == (kinds.TERM, kinds.DEFINITION)
     assert definition.hints == {"term": "Dean"}
@@ -129,7 +129,7 @@ def test_a_zone_that_holds_the_page_is_read_like_any_other_element() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "mark"),
+    ("names", "widget"),
     [
         ("site-nav", "navigation"),
         ("mainMenu open", "navigation"),
@@ -139,5 +139,5 @@ def test_a_zone_that_holds_the_page_is_read_like_any_other_element() -> None:
         ("row flex-1", None),
     ],
 )
-def test_a_class_speaks_of_a_widget_by_whole_words(names: str, mark: str | None) -> None:
-    assert widget_of(names) == mark
+def test_a_class_suggests_a_widget_by_whole_words(names: str, widget: str | None) -> None:
+    assert widget_of(names) == widget

@@ -1,6 +1,6 @@
-"""The RSS room's figures: text and facts of real pages, feed parsing, polling, articles end to end.
+"""Measure rss: extraction of real pages, feed parsing, polling, and articles end to end.
 
-Ratios are taken in one run and side by side; times are CPU seconds where that is what is asked.
+What is compared runs in the same process, in turns. Pages per second are per CPU second.
 """
 
 import calendar
@@ -46,8 +46,8 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """One measured figure, and what was asked for."""
+class Measurement:
+    """One measurement and the value that it must reach."""
 
     what: str
     value: float
@@ -55,71 +55,71 @@ class Figure:
 
 
 def main() -> None:
-    """Measure everything, print one table, keep the figures."""
+    """Run all measurements, print a table, and write the results file."""
     data = load_settings(os.environ).bench_data
     if not data:
         print("rss: skipped, set NEWS_PLATFORM_BENCH_DATA to the folder of real inputs")
         return
     logging.disable(logging.CRITICAL)
-    figures = [
-        *article_figures(Path(data) / "articles"),
-        *feed_figures(Path(data) / "feeds"),
-        *poll_figures(),
-        *work_figures(Path(data) / "articles"),
+    measurements = [
+        *measure_articles(Path(data) / "articles"),
+        *measure_feeds(Path(data) / "feeds"),
+        *measure_poll(),
+        *measure_work(Path(data) / "articles"),
     ]
     print(f"{'rss':<58}{'measured':>10}{'at least':>10}")
-    for figure in figures:
-        mark = "" if figure.value >= figure.at_least else "  below"
-        print(f"{figure.what:<58}{figure.value:>10.3f}{figure.at_least:>10}{mark}")
+    for one in measurements:
+        mark = "" if one.value >= one.at_least else "  below"
+        print(f"{one.what:<58}{one.value:>10.3f}{one.at_least:>10}{mark}")
     RESULTS.parent.mkdir(exist_ok=True)
-    RESULTS.write_text(json.dumps([asdict(figure) for figure in figures], indent=1) + "\n")
+    RESULTS.write_text(json.dumps([asdict(one) for one in measurements], indent=1) + "\n")
 
 
-def article_figures(folder: Path) -> list[Figure]:
-    """Score text and facts against the truth, beside trafilatura's."""
+def measure_articles(folder: Path) -> list[Measurement]:
+    """Score the extracted text and metadata, and trafilatura's text for comparison."""
     extract_article("<p>load the language model", "")
-    figures = []
+    measurements = []
     for name, floor in (("benchmark", 0.965), ("publishers", 0.950)):
         pages, truth = read_pages(folder / name), read_truth(folder / name)
         ours, seconds = _timed(partial(_extract_all, pages))
         theirs = {k: trafilatura.extract(p, include_comments=False) or "" for k, p in pages.items()}
         texts = {key: article.clean_text for key, article in ours.items()}
-        figures += [
-            Figure(f"body F1, {name}", body_f1(texts, truth), floor),
-            Figure(f"body F1, {name}, trafilatura for comparison", body_f1(theirs, truth), 0),
-            Figure(f"pages/s a core, {name}", len(pages) / seconds, 20),
+        measurements += [
+            Measurement(f"body F1, {name}", body_f1(texts, truth), floor),
+            Measurement(f"body F1, {name}, trafilatura for comparison", body_f1(theirs, truth), 0),
+            Measurement(f"pages/s per core, {name}", len(pages) / seconds, 20),
         ]
-    return [*figures, *fact_figures(ours, truth)]
+    return [*measurements, *measure_metadata(ours, truth)]
 
 
 def _extract_all(pages: Mapping[str, bytes]) -> dict[str, Article]:
     return {key: extract_article(page, "") for key, page in pages.items()}
 
 
-def fact_figures(ours: Mapping[str, Article], truth: Mapping[str, Any]) -> list[Figure]:
-    """Score title, authors and day exactly, and count dates that no page states."""
+def measure_metadata(ours: Mapping[str, Article], truth: Mapping[str, Any]) -> list[Measurement]:
+    """Return the share of exact titles, authors and published days."""
     hits: dict[str, list[bool]] = {"title": [], "authors": [], "published day": []}
     for key, known in truth.items():
         article = ours[key]
         if known["title"]:
-            hits["title"].append(_folded(article.title) == _folded(known["title"]))
+            hits["title"].append(_words(article.title) == _words(known["title"]))
         if known["authors"]:
-            same = set(map(_folded, article.authors)) == set(map(_folded, known["authors"]))
+            same = set(map(_words, article.authors)) == set(map(_words, known["authors"]))
             hits["authors"].append(same)
         if known["published_at"]:
             hits["published day"].append(_day(article.published_at) == _day(_moment(known)))
     floors = {"title": 0.82, "authors": 0.86, "published day": 0.98}
     return [
-        Figure(f"{name} exact, publishers", sum(found) / len(found), floors[name])
+        Measurement(f"{name} exact, publishers", sum(found) / len(found), floors[name])
         for name, found in hits.items()
     ]
 
 
-def feed_figures(folder: Path) -> list[Figure]:
-    """Parse every feed with feedparser alone and with ours, in turns."""
+def measure_feeds(folder: Path) -> list[Measurement]:
+    """Compare our feed parser with feedparser, in CPU time and in entries."""
     names = [entry["file"] for entry in json.loads((folder / "MANIFEST.json").read_text())]
     bodies = {name: (folder / name).read_bytes() for name in names}
-    for body in bodies.values():  # both load parts of themselves at first use
+    for body in bodies.values():  # both parsers import modules at the first call
         _entries(body)
     theirs_seconds = ours_seconds = 0.0
     for _ in range(3):
@@ -130,17 +130,19 @@ def feed_figures(folder: Path) -> list[Figure]:
     same = [
         hit
         for name in names
-        if not name.endswith(".json")  # feedparser reads none
+        if not name.endswith(".json")  # feedparser does not read JSON feeds
         for hit in _same_entries(ours[name], theirs[name].entries)
     ]
     return [
-        Figure("feed parsing, times faster than feedparser", theirs_seconds / ours_seconds, 20),
-        Figure("entries as feedparser's: link, title, date", sum(same) / len(same), 0.99),
+        Measurement(
+            "feed parsing, times faster than feedparser", theirs_seconds / ours_seconds, 20
+        ),
+        Measurement("entries as feedparser's: link, title, date", sum(same) / len(same), 0.99),
     ]
 
 
-def poll_figures() -> list[Figure]:
-    """Poll feeds that answer 304, over HTTP, until none is due."""
+def measure_poll() -> list[Measurement]:
+    """Poll 10,000 feeds over HTTP, all of which respond with 304."""
     with tempfile.TemporaryDirectory() as folder, serve(Site()) as (hosts, _):
         engine = open_engine(f"sqlite:///{folder}/ledger.sqlite")
         migrate(engine)
@@ -160,13 +162,13 @@ def poll_figures() -> list[Figure]:
         engine.dispose()
     assert report.outcomes == {"not_modified": FEEDS_304}, report.outcomes
     return [
-        Figure(f"poll of {FEEDS_304} unchanged feeds, feeds/s", FEEDS_304 / seconds, 300),
-        Figure("the same, feeds per CPU second", FEEDS_304 / cpu, 0),
+        Measurement(f"poll of {FEEDS_304} unchanged feeds, feeds/s", FEEDS_304 / seconds, 300),
+        Measurement("the same, feeds per CPU second", FEEDS_304 / cpu, 0),
     ]
 
 
-def work_figures(folder: Path) -> list[Figure]:
-    """Claim, fetch, read and store the real publisher pages, over HTTP."""
+def measure_work(folder: Path) -> list[Measurement]:
+    """Claim, fetch, extract and store the real publisher pages over HTTP."""
     pages = read_pages(folder / "publishers")
     site = Site(
         {f"/{copy}/{key}": page for key, page in pages.items() for copy in range(ARTICLE_COPIES)}
@@ -193,19 +195,19 @@ def work_figures(folder: Path) -> list[Figure]:
         engine.dispose()
     assert report.claimed == len(urls), report.outcomes
     return [
-        Figure(f"articles/s end to end, {len(urls)} real pages", len(urls) / seconds, 20),
-        Figure("the same, articles per CPU second of all processes", len(urls) / cpu, 10),
+        Measurement(f"articles/s end to end, {len(urls)} real pages", len(urls) / seconds, 20),
+        Measurement("the same, articles per CPU second of all processes", len(urls) / cpu, 10),
     ]
 
 
 def read_pages(folder: Path) -> dict[str, bytes]:
-    """Return the pages of a set by their id."""
+    """Return the pages of a data set by id."""
     paths = sorted((folder / "html").glob("*.html.gz"))
     return {p.name.removesuffix(".html.gz"): gzip.decompress(p.read_bytes()) for p in paths}
 
 
 def read_truth(folder: Path) -> dict[str, Any]:
-    """Return what is true of each page of a set."""
+    """Return the ground truth of a data set by page id."""
     known = folder / "ground-truth.json"
     if known.exists():
         pages = json.loads(known.read_text())
@@ -214,7 +216,7 @@ def read_truth(folder: Path) -> dict[str, Any]:
 
 
 def body_f1(texts: Mapping[str, str], truth: Mapping[str, Any]) -> float:
-    """Return F1 of mean precision and mean recall over 4-word shingles."""
+    """Return the F1 of mean precision and mean recall over 4-word shingles."""
     scores = [_precision_recall(texts[k], t["body"]) for k, t in truth.items() if t["body"]]
     precision, recall = (sum(score[side] for score in scores) / len(scores) for side in (0, 1))
     return 2 * precision * recall / (precision + recall)
@@ -248,18 +250,18 @@ def _same_entries(ours: list[tuple[str, str, datetime | None]], theirs: Any) -> 
 
 
 def _timed(run: Callable[[], Any]) -> tuple[Any, float]:
-    """Return the result and the CPU seconds it took."""
+    """Return the result and the CPU seconds that it took."""
     started = time.process_time()
     return run(), time.process_time() - started
 
 
 def _cpu_seconds() -> float:
-    """Return the CPU seconds of this process and of its processes that have ended."""
+    """Return the CPU seconds of this process and of its ended child processes."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in used)
 
 
-def _folded(text: str) -> str:
+def _words(text: str) -> str:
     return " ".join(_WORD.findall(text.lower()))
 
 

@@ -1,4 +1,4 @@
-"""A small asyncio web server in its own process, so that it does not slow down what it measures."""
+"""A small asyncio web server in its own process, so that it does not slow down the measurement."""
 
 import asyncio
 import pickle
@@ -15,14 +15,14 @@ HOSTS = 500
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Pages by path; any other path answers 304, as an unchanged feed does."""
+    """Pages by path; any other path gives 304, like an unchanged feed."""
 
     pages: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @contextmanager
 def serve(site: Site) -> Iterator[tuple[dict[str, tuple[str, int]], int]]:
-    """Serve the site for 500 hosts; give the host map and the port."""
+    """Serve the site for 500 hosts; yield the host map and the port."""
     command = [sys.executable, "-m", "benchmarks.rss_site"]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdin is not None and process.stdout is not None

@@ -64,7 +64,7 @@ class Feed:
 def parse_feed(body: bytes, content_type: str = "", url: str = "") -> Feed:
     """Parse a feed; raise InputError if the bytes are not a feed."""
     quick = _parse_fast(body)
-    if quick is not None and _is_whole(quick, body):
+    if quick is not None and _is_complete(quick, body):
         return _feed(quick, body, url=url)
     slow = _parse_slow(body, content_type, url=url)
     if slow.get("entries") or (quick is None and slow.get("version")):
@@ -94,7 +94,7 @@ def _parse_fast(body: bytes) -> Mapping[str, Any] | None:
     return found
 
 
-def _is_whole(parsed: Mapping[str, Any], body: bytes) -> bool:
+def _is_complete(parsed: Mapping[str, Any], body: bytes) -> bool:
     """Return whether the fast result is complete, so that feedparser need not be tried."""
     if any("\ufffd" in (entry.get("title") or "") for entry in parsed["entries"]):
         return False  # the encoding was guessed wrong

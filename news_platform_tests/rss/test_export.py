@@ -121,7 +121,7 @@ def test_a_delta_gives_every_change_once_in_order(ledger: sa.Engine) -> None:
     assert again["sources_list"] == ("https://feed0.example/rss", "https://late.example/rss")
 
 
-def test_a_cursor_never_stands_inside_a_change(sqlite_ledger: sa.Engine) -> None:
+def test_a_cursor_never_points_inside_a_transaction(sqlite_ledger: sa.Engine) -> None:
     for name in ("a", "b", "c"):
         add_stored(sqlite_ledger, name)
     with write_transaction(sqlite_ledger) as transaction:
@@ -179,7 +179,7 @@ def test_full_texts_are_removed_by_age_and_the_row_says_so(
     assert missing_full_texts(ledger, local_store, since=NOW - timedelta(days=99)) == []
 
 
-def test_a_full_text_that_vanished_is_told(
+def test_a_missing_full_text_is_reported(
     sqlite_ledger: sa.Engine, local_store: ObjectStore
 ) -> None:
     add_stored(sqlite_ledger, "first")
@@ -211,7 +211,7 @@ def test_equal_texts_are_equal_files(local_store: ObjectStore) -> None:
     assert local_store.read("ab/ab12.txt.gz") == first
 
 
-def test_a_delta_of_texts_names_what_went_and_came() -> None:
+def test_a_text_delta_lists_removed_and_added_lines() -> None:
     delta = text_delta("one\ntwo\nthree", "one\n2\nthree\nfour")
     assert delta.splitlines() == ["@@ -2 +2 @@", "-two", "+2", "@@ -3,0 +4 @@", "+four"]
 
@@ -242,7 +242,7 @@ def test_status_counts_feeds_articles_and_failures(ledger: sa.Engine) -> None:
     assert [row.feed_url for row in worst_feeds(ledger)] == ["b", "a"]
 
 
-def test_broken_promises_are_told(sqlite_ledger: sa.Engine) -> None:
+def test_broken_invariants_are_reported(sqlite_ledger: sa.Engine) -> None:
     assert doubled_main_rows(sqlite_ledger) == []
     for url in ("https://post.example/1", "https://post.example/2"):
         add_pending(sqlite_ledger, url)
@@ -277,7 +277,7 @@ def test_an_equal_value_does_not_change_config(sqlite_ledger: sa.Engine) -> None
     assert row.updated_at == NOW
 
 
-def test_metrics_that_are_zero_are_not_noted(sqlite_ledger: sa.Engine) -> None:
+def test_metrics_that_are_zero_are_not_recorded(sqlite_ledger: sa.Engine) -> None:
     with write_transaction(sqlite_ledger) as transaction:
         note_metrics(transaction, "work", {"stored": 3, "error": 0}, now=NOW, notes="n")
     with read_transaction(sqlite_ledger) as connection:

@@ -134,7 +134,7 @@ def test_relative_links_are_made_absolute() -> None:
         pytest.param("abc123", "", id="only a number"),
     ],
 )
-def test_an_id_is_a_link_only_where_it_is_a_whole_url(guid: str, link: str) -> None:
+def test_an_id_is_a_link_only_if_it_is_a_complete_url(guid: str, link: str) -> None:
     body = (
         f'<rss version="2.0"><channel><title>T</title><item><title>A</title>'
         f'<guid isPermaLink="false">{guid}</guid></item></channel></rss>'
@@ -151,7 +151,7 @@ def test_an_id_is_a_link_only_where_it_is_a_whole_url(guid: str, link: str) -> N
         pytest.param(b"%PDF-1.4", id="a document"),
     ],
 )
-def test_what_is_no_feed_is_refused(body: bytes) -> None:
+def test_bytes_that_are_not_a_feed_are_rejected(body: bytes) -> None:
     with pytest.raises(InputError, match="not a feed"):
         parse_feed(body, url="https://post.example/x")
 

@@ -70,7 +70,7 @@ def address() -> Iterator[tuple[str, int]]:
         yield where
 
 
-def test_hostile_feeds_cost_at_most_five_seconds_each_and_nobody_else(
+def test_hostile_feeds_cost_at_most_five_seconds_each_and_no_other_feed(
     sqlite_ledger: sa.Engine, address: tuple[str, int]
 ) -> None:
     hostile = [f"https://{HOST}{path}" for path in HOSTILE]

@@ -75,7 +75,7 @@ def test_another_host_of_the_domain_has_its_own_rules(local_store: ObjectStore) 
     assert allows(local_store, "shop.post.example") is None
 
 
-def test_the_newest_batch_speaks(local_store: ObjectStore) -> None:
+def test_the_newest_batch_is_used(local_store: ObjectStore) -> None:
     put_survey(local_store, day="2025-10-30")
     put_survey(local_store, day="2025-11-02", robots=b"User-agent: *\nAllow: /")
     assert allows(local_store) is True
@@ -90,7 +90,7 @@ def test_the_newest_batch_speaks(local_store: ObjectStore) -> None:
         pytest.param({"collected_at": NOW - timedelta(days=31)}, id="too old"),
     ],
 )
-def test_what_the_survey_is_not_sure_of_is_unknown(
+def test_rules_that_the_survey_could_not_read_are_unknown(
     local_store: ObjectStore, survey: dict[str, object]
 ) -> None:
     put_survey(local_store, **survey)  # type: ignore[arg-type]  # a table of cases

@@ -227,7 +227,7 @@ def test_a_changed_text_is_a_revision_with_a_delta(harness: WorkerHarness) -> No
     assert rows(harness.engine, ARTICLES_INDEX)[0].rev_n == 1
 
 
-def test_a_second_look_at_the_same_text_is_no_revision(sqlite_harness: WorkerHarness) -> None:
+def test_fetching_the_same_text_again_is_not_a_revision(sqlite_harness: WorkerHarness) -> None:
     url = f"{SITE}/bridge"
     add_pending(sqlite_harness.engine, url)
     sqlite_harness.work({url: page("the bridge")})
@@ -236,7 +236,7 @@ def test_a_second_look_at_the_same_text_is_no_revision(sqlite_harness: WorkerHar
     assert rows(sqlite_harness.engine, REVISIONS) == []
 
 
-def test_a_second_look_that_fails_leaves_the_article_stored(sqlite_harness: WorkerHarness) -> None:
+def test_a_failed_second_fetch_leaves_the_article_stored(sqlite_harness: WorkerHarness) -> None:
     url = f"{SITE}/bridge"
     add_pending(sqlite_harness.engine, url)
     sqlite_harness.work({url: page("the bridge")})
@@ -247,7 +247,7 @@ def test_a_second_look_that_fails_leaves_the_article_stored(sqlite_harness: Work
     assert row.clean_text
 
 
-def test_a_stated_disallow_is_skipped_with_its_reason(sqlite_harness: WorkerHarness) -> None:
+def test_a_disallowed_article_is_skipped_with_its_reason(sqlite_harness: WorkerHarness) -> None:
     url = f"{SITE}/private/x"
     add_pending(sqlite_harness.engine, url)
     robots = b"User-agent: *\nDisallow: /private/"
@@ -257,7 +257,7 @@ def test_a_stated_disallow_is_skipped_with_its_reason(sqlite_harness: WorkerHarn
     assert (row.status, row.error_msg) == ("skipped", "robots.txt disallows it")
 
 
-def test_the_surveys_rules_are_used_without_asking_again(sqlite_harness: WorkerHarness) -> None:
+def test_the_rules_of_the_survey_are_used_without_a_request(sqlite_harness: WorkerHarness) -> None:
     url = f"{SITE}/private/x"
     add_pending(sqlite_harness.engine, url)
     sqlite_harness.surveyed["post.example"] = Robots.parse(b"User-agent: *\nDisallow: /private/")
@@ -287,7 +287,9 @@ def test_unreachable_robots_leave_the_article_pending_with_backoff(
     assert sqlite_harness.work({url: page("the bridge")}).stored == 1
 
 
-def test_robots_are_asked_once_a_day_and_their_delay_is_kept(sqlite_harness: WorkerHarness) -> None:
+def test_robots_txt_is_fetched_once_per_day_and_its_delay_is_respected(
+    sqlite_harness: WorkerHarness,
+) -> None:
     robots = {f"{SITE}/robots.txt": b"User-agent: *\nCrawl-delay: 7\nDisallow:"}
     first, second = f"{SITE}/one", f"{SITE}/two"
     add_pending(sqlite_harness.engine, first)
@@ -299,7 +301,7 @@ def test_robots_are_asked_once_a_day_and_their_delay_is_kept(sqlite_harness: Wor
     assert sqlite_harness.web.delays == {"post.example": 7.0}
 
 
-def test_a_soft_error_is_tried_again_with_growing_patience_and_then_given_up(
+def test_a_soft_error_is_retried_with_growing_waits_and_then_given_up(
     sqlite_harness: WorkerHarness,
 ) -> None:
     url = f"{SITE}/bridge"
@@ -338,7 +340,7 @@ def test_a_soft_error_is_tried_again_with_growing_patience_and_then_given_up(
         ),
     ],
 )
-def test_what_will_not_get_better_is_closed_at_once(
+def test_a_final_error_is_not_retried(
     sqlite_harness: WorkerHarness, answer: object, status: str, message: str
 ) -> None:
     url = f"{SITE}/bridge"
@@ -398,7 +400,7 @@ def test_a_worker_whose_lease_was_taken_over_changes_nothing(harness: WorkerHarn
     assert [row.status for row in rows(harness.engine)] == ["stored"]
 
 
-def test_no_more_than_asked_for_are_worked(sqlite_harness: WorkerHarness) -> None:
+def test_a_worker_stops_after_the_given_number_of_articles(sqlite_harness: WorkerHarness) -> None:
     urls = [f"{SITE}/{n}" for n in range(5)]
     add_pending(sqlite_harness.engine, *urls)
     context = WorkerContext(

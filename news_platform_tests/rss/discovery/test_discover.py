@@ -86,7 +86,7 @@ GERMAN = (
         pytest.param(b'{"not": "a feed"}', "not_a_feed", "", id="no feed"),
     ],
 )
-def test_a_refused_candidate_is_kept_with_its_reason(
+def test_a_rejected_candidate_is_registered_with_its_reason(
     sqlite_ledger: sa.Engine, parse_pool: Pool, answer: object, outcome: str, notes: str
 ) -> None:
     report = discover(sqlite_ledger, parse_pool, {FEED: answer})
@@ -146,7 +146,7 @@ def test_a_feed_that_moved_for_good_is_registered_where_it_is_now(
     assert discover(sqlite_ledger, parse_pool, {}, FEED).known == 1
 
 
-def test_known_feeds_are_passed_over_and_refused_ones_looked_at_again_after_a_month(
+def test_known_feeds_are_skipped_and_rejected_ones_checked_after_a_month(
     sqlite_ledger: sa.Engine, parse_pool: Pool
 ) -> None:
     other = "https://quiet.example/rss"
@@ -159,7 +159,7 @@ def test_known_feeds_are_passed_over_and_refused_ones_looked_at_again_after_a_mo
     assert (again.known, again.outcomes) == (1, {"active": 1})
 
 
-def test_a_new_look_leaves_what_a_person_set(sqlite_ledger: sa.Engine, parse_pool: Pool) -> None:
+def test_a_recheck_keeps_what_a_person_set(sqlite_ledger: sa.Engine, parse_pool: Pool) -> None:
     discover(sqlite_ledger, parse_pool, {FEED: FRESH})
     with write_transaction(sqlite_ledger) as transaction:
         upsert_feed(transaction, FEED, status="paused", lang="cy", notes="ask Ann")
@@ -224,7 +224,7 @@ def test_feeds_are_found_by_link_elements(page: bytes, links: tuple[str, ...]) -
         (b"<feed>", "application/atom+xml", False),
     ],
 )
-def test_a_page_is_told_from_a_feed(body: bytes, content_type: str, is_page: bool) -> None:
+def test_pages_are_distinguished_from_feeds(body: bytes, content_type: str, is_page: bool) -> None:
     assert looks_like_html(body, content_type) is is_page
 
 
@@ -241,7 +241,7 @@ def test_opml_of_other_readers_is_read(bench_data: Path) -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"<html/>", b"not xml", b"<rss/>"])
-def test_what_is_no_opml_is_refused(body: bytes) -> None:
+def test_a_file_that_is_not_opml_is_rejected(body: bytes) -> None:
     with pytest.raises(InputError, match="not an OPML file"):
         opml_feeds(body)
 

@@ -16,7 +16,7 @@ from news_platform.rss.ledger.feed_rows import remark_of, with_remark
         pytest.param("", "dns: [Errno 3]", "[dns: (Errno 3)]", id="brackets of ours"),
     ],
 )
-def test_our_remark_stands_at_the_end_and_hides_nothing(notes: str, remark: str, told: str) -> None:
+def test_our_remark_is_at_the_end_and_hides_nothing(notes: str, remark: str, told: str) -> None:
     assert with_remark(notes, remark) == told
     assert with_remark(told, "") == with_remark(notes, "")
 

@@ -27,7 +27,7 @@ def every(hours: float, *, count: int = 10) -> list[datetime]:
         pytest.param([], 6 * HOUR, False, 6, id="nothing new for long"),
     ],
 )
-def test_the_interval_follows_the_feeds_rhythm(
+def test_the_interval_follows_how_often_the_feed_publishes(
     dates: list[datetime], previous: int, found_new: bool, hours: float
 ) -> None:
     seconds = poll_schedule.interval_seconds(
@@ -43,7 +43,7 @@ def test_jitter_stays_within_a_tenth_and_is_always_the_same() -> None:
     assert moved == [poll_schedule.jittered(1_000, key=f"feed {n}") for n in range(100)]
 
 
-def test_failures_are_answered_with_growing_patience_up_to_the_probe() -> None:
+def test_the_wait_doubles_with_each_failure_up_to_the_probe() -> None:
     waits = [poll_schedule.failure_wait_seconds(n, options=OPTIONS) for n in (1, 2, 3, 10, 50)]
     assert waits == [3 * HOUR, 6 * HOUR, 12 * HOUR, 168 * HOUR, 168 * HOUR]
 
@@ -55,7 +55,7 @@ def test_health_falls_with_failures_and_silence(errors: int, days: int, score: i
     assert poll_schedule.health_score(errors_in_row=errors, no_updates_days=days) == score
 
 
-def test_dates_ahead_of_us_are_not_the_newest() -> None:
+def test_future_dates_are_not_the_newest() -> None:
     ahead = NOW + timedelta(days=400)
     assert poll_schedule.newest([NOW, None, ahead], now=NOW) == NOW
     assert poll_schedule.newest([], now=NOW) is None

@@ -164,7 +164,7 @@ def test_title_and_date_are_filled_in_only_where_empty(
     assert (row.title, row.published_at) == ("First", date)
 
 
-def test_at_most_so_many_new_items_a_poll_and_the_rest_next_time(
+def test_a_poll_adds_a_limited_number_of_items_and_the_next_one_the_rest(
     sqlite_ledger: sa.Engine, parse_pool: Pool
 ) -> None:
     register(sqlite_ledger, FEED)
@@ -197,7 +197,7 @@ def test_after_a_real_update_the_second_poll_adds_exactly_the_new_items(
     assert {row.url_hash for row in rows(ledger)} == first | second
 
 
-def test_a_feed_is_not_asked_before_it_is_due(sqlite_ledger: sa.Engine, parse_pool: Pool) -> None:
+def test_a_feed_is_not_polled_before_it_is_due(sqlite_ledger: sa.Engine, parse_pool: Pool) -> None:
     register(sqlite_ledger, FEED)
     web = FakeFetcher({FEED: rss(items(["a"], newest=NOW))})
     poll(sqlite_ledger, parse_pool, web)
@@ -218,7 +218,7 @@ def test_a_person_may_poll_healthy_feeds_at_once_but_not_failing_ones(
     assert soon.outcomes == {"same_body": 1}
 
 
-def test_retry_after_keeps_us_away(sqlite_ledger: sa.Engine, parse_pool: Pool) -> None:
+def test_retry_after_delays_the_next_poll(sqlite_ledger: sa.Engine, parse_pool: Pool) -> None:
     register(sqlite_ledger, FEED)
     poll(
         sqlite_ledger,

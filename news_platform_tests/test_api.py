@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import news_platform
-from news_platform.datasets.domain_catalog import DOMAIN_CATALOG
+from news_platform.datasets.domain_store import DOMAIN_CATALOG
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
 from news_platform.datasets.registry import TABLES
 from news_platform.errors import InputError

@@ -1,4 +1,4 @@
-"""The domain_store dataset: all records by domain, their index, and one narrow row per record."""
+"""The domain_store and domain_catalog datasets: all records by domain, their index, and counts."""
 
 import polars as pl
 
@@ -88,5 +88,22 @@ DOMAIN_STORE = Table(
             ),
             "Positions: `tail -c +$((offset+1)) FILE | head -c length | zcat` shows them.",
         ),
+    ),
+)
+
+DOMAIN_CATALOG = Table(
+    name="domain_catalog",
+    feature="domain_store",
+    description="Every domain of the store: its records, languages, first and last day.",
+    path="domain_catalog/part-0.parquet",
+    columns=(
+        Column("domain", pl.String(), "Registrable domain in natural order: `bbc.co.uk`."),
+        Column("bucket", pl.UInt32(), "Bucket of the store that holds the domain."),
+        Column("records", pl.UInt64(), "Records of the domain."),
+        Column("bytes", pl.UInt64(), "Compressed bytes of the records in the store."),
+        Column("fragments", pl.UInt32(), "Byte ranges that a lookup reads."),
+        Column("languages", pl.List(pl.String()), "Languages of its records, sorted."),
+        Column("first_seen", pl.Date(), "Earliest WARC day."),
+        Column("last_seen", pl.Date(), "Latest WARC day."),
     ),
 )

@@ -3,9 +3,14 @@
 from news_platform.datasets.articles import ARTICLES
 from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.datasets.domain_catalog import DOMAIN_CATALOG
 from news_platform.datasets.domain_metadata_table import AI_POLICY_CHANGES, DOMAIN_METADATA_TABLE
-from news_platform.datasets.domain_store import DOMAIN_STORE, ENTRIES, RANGES, RECORDS
+from news_platform.datasets.domain_store import (
+    DOMAIN_CATALOG,
+    DOMAIN_STORE,
+    ENTRIES,
+    RANGES,
+    RECORDS,
+)
 from news_platform.datasets.feeds import FEEDS, PENDING_ARTICLES
 from news_platform.datasets.near_duplicates import ARTICLE_CLUSTERS, NEAR_DUPLICATES
 from news_platform.datasets.raw_news import RAW_NEWS

@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 import dagster as dg
 
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.datasets.domain_catalog import DOMAIN_CATALOG
-from news_platform.datasets.domain_store import DOMAIN_STORE
+from news_platform.datasets.domain_store import DOMAIN_CATALOG, DOMAIN_STORE
 from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
 from news_platform.defs.partitions import DAYS, FOUR_A_RUN, SEVEN_A_RUN
 from news_platform.defs.plots import growth_plot

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import polars as pl
 
-from news_platform.datasets.domain_catalog import DOMAIN_CATALOG
+from news_platform.datasets.domain_store import DOMAIN_CATALOG
 from news_platform.datasets.domain_store import ROOT as DATASET
 from news_platform.domain_store.commit import read_bucket_count
 from news_platform.domain_store.layout import STORE_FILE, range_keys

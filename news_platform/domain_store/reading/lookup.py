@@ -17,8 +17,7 @@ from pathlib import Path
 import polars as pl
 from pydantic_core import from_json
 
-from news_platform.datasets.domain_catalog import DOMAIN_CATALOG
-from news_platform.datasets.domain_store import RANGES, RECORDS
+from news_platform.datasets.domain_store import DOMAIN_CATALOG, RANGES, RECORDS
 from news_platform.domain_store.building.index import catalog_rows
 from news_platform.domain_store.commit import check_bucket_count, read_bucket_count, read_current
 from news_platform.domain_store.layout import bucket_of, data_path_of, records_path

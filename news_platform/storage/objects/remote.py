@@ -3,6 +3,9 @@
 A conditional put is sent without the client's own retries: only then does a first "exists" mean
 that someone else wrote the object. After an error that leaves the outcome unknown, the put is sent
 again, and from then on an object with our own bytes counts as our own write.
+
+Credentials are the configured keys, else those of boto3 or google-auth. Both libraries are imported
+inside functions, because importing them takes seconds.
 """
 
 import errno
@@ -20,17 +23,13 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
 from obstore.store import GCSStore, HTTPStore, S3Store
 
-from news_platform.errors import StorageError
-from news_platform.storage.objects.credentials import (
-    boto3_provider,
-    google_keys,
-    google_provider,
-    s3_keys,
-)
+from news_platform.errors import ConfigError, StorageError
 from news_platform.storage.objects.interfaces import Body, ObjectInfo, StoreOptions
 
 if TYPE_CHECKING:
     from obstore import GetOptions, GetResult, ObjectMeta, PutMode, UpdateVersion
+    from obstore.auth.boto3 import Boto3CredentialProvider
+    from obstore.auth.google import GoogleCredentialProvider
     from obstore.store import ClientConfig, GCSConfig, RetryConfig, S3Config
 
 Bucket = S3Store | GCSStore
@@ -74,6 +73,75 @@ def backoff_seconds(url: str, options: StoreOptions) -> float:
     if options.backoff_seconds is not None:
         return options.backoff_seconds
     return 1.0 if url.startswith("http") else 0.1
+
+
+def s3_keys(options: StoreOptions) -> "S3Config | None":
+    """Return the S3 credentials in the options, or None to use boto3."""
+    if options.anonymous:
+        return {"skip_signature": True}
+    if options.access_key and options.secret_key:
+        return {"access_key_id": options.access_key, "secret_access_key": options.secret_key}
+    return None
+
+
+def google_keys(options: StoreOptions) -> "GCSConfig | None":
+    """Return the Google credentials in the options, or None to use google-auth."""
+    if options.anonymous:
+        return {"skip_signature": True}
+    if options.service_account_key:
+        return {"service_account_key": options.service_account_key}
+    return None
+
+
+def polars_options(url: str, options: StoreOptions) -> dict[str, str]:
+    """Return the options as Polars names them; Polars finds missing credentials itself."""
+    if url.startswith("s3://"):
+        named = {
+            "aws_endpoint_url": options.endpoint_url,
+            "aws_region": options.region,
+            "aws_access_key_id": options.access_key,
+            "aws_secret_access_key": options.secret_key,
+            "aws_skip_signature": "true" if options.anonymous else None,
+        }
+    elif url.startswith("gs://"):
+        named = {
+            "google_base_url": options.endpoint_url,
+            "google_service_account_key": options.service_account_key,
+            "google_skip_signature": "true" if options.anonymous else None,
+        }
+    else:
+        return {}
+    # Polars and obstore refuse plain-http endpoints, such as emulators, without this option.
+    named["allow_http"] = "true" if options.allow_http else None
+    return {name: value for name, value in named.items() if value}
+
+
+def boto3_provider(url: str) -> "Boto3CredentialProvider":
+    """Return a provider of the credentials that boto3 finds, renewed when they expire."""
+    from obstore.auth.boto3 import Boto3CredentialProvider
+
+    try:
+        return Boto3CredentialProvider()
+    except ValueError as error:  # raised by obstore if boto3 finds no credentials
+        raise _no_credentials(
+            url, "set the S3 access and secret key, or sign in with `aws configure`"
+        ) from error
+
+
+def google_provider(url: str) -> "GoogleCredentialProvider":
+    """Return a provider of the credentials that google-auth finds, renewed when they expire."""
+    from google.auth.exceptions import DefaultCredentialsError
+    from obstore.auth.google import GoogleCredentialProvider
+
+    try:
+        return GoogleCredentialProvider()
+    except DefaultCredentialsError as error:
+        cure = "set a service account key, or run `gcloud auth application-default login`"
+        raise _no_credentials(url, cure) from error
+
+
+def _no_credentials(url: str, cure: str) -> ConfigError:
+    return ConfigError(f"cannot open {url!r}: no credentials found; {cure}", thing=url)
 
 
 class RemoteDownload:

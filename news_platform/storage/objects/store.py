@@ -12,7 +12,6 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from news_platform.errors import ConfigError, Conflict, StorageError
-from news_platform.storage.objects.credentials import polars_options
 from news_platform.storage.objects.error_mapping import NotFound, map_errors, without_secrets
 from news_platform.storage.objects.interfaces import (
     DEFAULT_OPTIONS,
@@ -32,6 +31,7 @@ from news_platform.storage.objects.remote import (
     backoff_seconds,
     connect_bucket,
     connect_web,
+    polars_options,
 )
 from news_platform.storage.objects.streams import ByteStream
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -40,8 +40,9 @@ from news_platform.rss.ledger.status import ledger_status
 from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.rss.sheets import workbook
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
-from news_platform.rss.sheets.ensure import ensure_tabs
-from news_platform.rss.sheets.sync import SyncReport, open_known_spreadsheet, run_sync
+
+if TYPE_CHECKING:
+    from news_platform.rss.sheets.sync import SyncReport
 
 
 @click.group()
@@ -59,14 +60,23 @@ def ensure(root: str, as_json: bool) -> None:
     url = resources.ledger.engine.url.render_as_string(hide_password=True)
     document = {"ledger": url, "version": pipeline.LEDGER_VERSION}
     if access := _access(resources):
-        now = resources.clock.now()
-        book = open_known_spreadsheet(
-            resources.ledger.engine, access, owner=_owner(), timing=_timing(resources), now=now
-        )
-        ensure_tabs(resources.ledger.engine, book)
-        document["sheet"] = book.url
+        document["sheet"] = _ensure_sheet(resources, access)
     text = f"ready: {' and '.join(document[key] for key in ('ledger', 'sheet') if key in document)}"
     emit(document, as_json=as_json, text=text)
+
+
+def _ensure_sheet(resources: Resources, access: SheetAccess) -> str:
+    """Create the spreadsheet and its tabs if needed, and return the URL."""
+    # Imported here and in `sync` because gspread would slow down the start of all other commands.
+    from news_platform.rss.sheets.ensure import ensure_tabs
+    from news_platform.rss.sheets.sync import open_known_spreadsheet
+
+    engine, now = resources.ledger.engine, resources.clock.now()
+    spreadsheet = open_known_spreadsheet(
+        engine, access, owner=_owner(), timing=_timing(resources), now=now
+    )
+    ensure_tabs(engine, spreadsheet)
+    return spreadsheet.url
 
 
 @rss.command()
@@ -77,6 +87,8 @@ def sync(root: str, as_json: bool) -> None:
     resources = resources_for(root)
     engine, store = resources.ledger.engine, resources.data_root.store
     if access := _access(resources):
+        from news_platform.rss.sheets.sync import run_sync
+
         done = run_sync(
             engine,
             access,
@@ -95,7 +107,7 @@ def sync(root: str, as_json: bool) -> None:
     emit({"workbook": place, "written": is_stale, "rows": rows}, as_json=as_json, text=text)
 
 
-def _sync_text(done: SyncReport) -> str:
+def _sync_text(done: "SyncReport") -> str:
     rows, edits = done.appended + done.updated, done.edits.taken + done.edits.refused
     parts = []
     if rows:

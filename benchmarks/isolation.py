@@ -13,8 +13,8 @@ import polars as pl
 import psutil
 
 from benchmarks.isolation_targets import double
+from news_platform.articles.extract import extract_page
 from news_platform.isolation.pool import Done, Lost, Pool
-from news_platform.rss.article import extract_page
 from news_platform.rss.feeds import parse_fetched
 from news_platform.settings import load_settings
 

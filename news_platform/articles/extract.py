@@ -12,6 +12,7 @@ from news_platform.articles.metadata import parse_article_metadata
 from news_platform.html.decode import html_text
 from news_platform.html.document import parse_document
 from news_platform.html.links import absolute_link
+from news_platform.isolation.worker import report
 from news_platform.text.language import detect
 
 # From this probability on, the detected language is right for 99.8 % of texts.
@@ -83,6 +84,14 @@ def extract_article(html: str | bytes, url: str, charset: str | None = None) -> 
         out_links=tuple(dict.fromkeys(_out_links(body, url=url))),
         article_type=article_type(stated.kind, url=url),
     )
+
+
+def extract_page(page: tuple[bytes, str, str | None]) -> Article:
+    """Extract the article of (body, URL, charset of the HTTP header or None) in a worker."""
+    # The first call loads the language model, which must not count against this page's deadline.
+    detect("ready")
+    report("ready")
+    return extract_article(*page)
 
 
 def article_type(kind: str, *, url: str) -> str:

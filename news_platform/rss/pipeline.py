@@ -144,7 +144,7 @@ def extract_pool(workers: int) -> Pool:
     """Return a pool of processes that extract articles from pages."""
     # Enough for the largest page that is fetched, 10 MB.
     return Pool(
-        "news_platform.rss.article:extract_page",
+        "news_platform.articles.extract:extract_page",
         workers=workers,
         deadline_seconds=20.0,
         memory_bytes=768 * 1024 * 1024,

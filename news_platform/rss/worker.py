@@ -37,7 +37,7 @@ from news_platform.rss.ledger.article_queue import (
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
 from news_platform.rss.robots_gate import KnownRobots, RobotsGate
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.text.hashes import text_hash
+from news_platform.text.normalize import text_hash
 from news_platform.web.fetch import PoliteFetcher, Response
 from news_platform.web.retry_after import requested_wait_seconds
 from news_platform.web.urls import canonical_url, url_hash

@@ -1,5 +1,6 @@
-"""Text in, the same text normalized for display or for comparison out."""
+"""Text in, the same text normalized for display or for comparison out, or its hash."""
 
+import hashlib
 import re
 import unicodedata
 
@@ -11,6 +12,11 @@ _INVISIBLE = re.compile("[\u00ad\u200b\u2060\ufeff]")
 def normalize_text(text: str) -> str:
     """Return the text after NFKC and casefolding, with single spaces between its words."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+
+
+def text_hash(text: str) -> str:
+    """Return the SHA-256 of the normalized text in hex; case, width and spacing do not matter."""
+    return hashlib.sha256(normalize_text(text).encode("utf-8", "replace")).hexdigest()
 
 
 def normalize_letters(text: str) -> str:

@@ -4,8 +4,7 @@ import hashlib
 
 import pytest
 
-from news_platform.text.hashes import text_hash
-from news_platform.text.normalize import normalize_text
+from news_platform.text.normalize import normalize_text, text_hash
 
 SAME = {
     "case": "THE Vote Passed.",

@@ -1,4 +1,4 @@
-"""Read what lies under a root: every dataset by name as a Polars LazyFrame, or all of them by SQL.
+"""Read the data under a root: each dataset as a Polars LazyFrame, or all of them with SQL.
 
 news = news_platform.open("data-demo")
 news["domain_catalog"].sort("records", descending=True).head(5).collect()
@@ -25,21 +25,21 @@ from news_platform.settings import Settings, load_settings
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
 
-# Files of these lie beside older ones until their grace period ends; `.domain_store` reads them.
+# Replaced files of these stay until their grace period ends, so only `.domain_store` can read them.
 _BY_DOMAIN_STORE = frozenset(
     {"domain_store", "domain_store_records", "domain_store_entries", "domain_store_ranges"}
 )
 
 
 class NewsData:
-    """The datasets under one root; nothing is opened before it is asked for."""
+    """The datasets under one root; nothing is opened before its first use."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
     @cached_property
     def tables(self) -> Mapping[str, Table]:
-        """Return the schema of every dataset that can be read here, by name."""
+        """Return the schema of every dataset that can be read, by name."""
         return {
             table.name: table
             for table in TABLES
@@ -47,10 +47,10 @@ class NewsData:
         }
 
     def __getitem__(self, name: str) -> pl.LazyFrame:
-        """Return a dataset; one that has no files yet is empty."""
+        """Return a dataset, which is empty as long as it has no files."""
         if name not in self.tables:
             known = ", ".join(sorted(self.tables))
-            raise InputError(f"no dataset {name!r}: there are {known}", thing=name)
+            raise InputError(f"unknown dataset {name!r}: expected one of {known}", thing=name)
         if name == RAW_NEWS.name:
             return scan_news(self._store)
         table = self.tables[name]
@@ -58,25 +58,25 @@ class NewsData:
         return scan_table(self._store, paths, table)
 
     def sql(self, query: str) -> pl.DataFrame:
-        """Answer a query over all datasets by DuckDB; only what it asks for is read."""
-        # A name that is no dataset must not be taken for a variable of this program.
+        """Run a DuckDB query over all datasets; only the datasets that it names are read."""
+        # Without this, DuckDB would look up an unknown table among the variables of this program.
         with duckdb.connect(config={"python_enable_replacements": "false"}) as connection:
             for name in self.tables:
                 if re.search(rf"\b{name}\b", query, re.IGNORECASE):
                     connection.register(name, self[name])
             try:
-                # None where nothing was asked: no text, or only a comment.
+                # None for an empty query or one that is only a comment.
                 relation: duckdb.DuckDBPyRelation | None = connection.sql(query)
                 answer: pl.DataFrame | None = relation.pl() if relation is not None else None
             except duckdb.Error as error:
-                raise InputError(f"cannot answer the query: {error}", thing=query) from error
+                raise InputError(f"cannot run the query: {error}", thing=query) from error
         if answer is None:
-            raise InputError(f"{query!r} asks nothing: expected a SELECT", thing=query)
+            raise InputError(f"{query!r} returns nothing: expected a SELECT", thing=query)
         return answer
 
     @property
     def domain_store(self) -> DomainStore:
-        """Return the lookup of all records of a domain."""
+        """Return the lookup of records by domain."""
         return DomainStore(self._store)
 
     @property
@@ -99,7 +99,7 @@ def open_root(root: str | Path) -> NewsData:
 
 
 def _folder(table: Table) -> str:
-    """Return the folder of a dataset: what its path has before the first part that varies."""
+    """Return the part of a dataset's path before the first part that varies."""
     fixed = re.match(r"(?:[a-z_]+/)+(?=[^/]*$|[^/]*[=A-Z{<])", table.path)
     return fixed[0].rstrip("/") if fixed else ""
 

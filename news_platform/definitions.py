@@ -1,4 +1,4 @@
-"""The one Definitions object: every room's assets, checks and automation, with their resources."""
+"""The one Definitions object: every feature's assets, checks and automation, with resources."""
 
 import os
 from collections.abc import Callable
@@ -13,33 +13,34 @@ from news_platform.settings import load_settings
 
 
 def build_definitions(resources: Resources) -> dg.Definitions:
-    """Join all rooms over these resources."""
-    dress = _dress(resources)
-    shell = dg.Definitions(resources=dagster_resources(resources), executor=dg.in_process_executor)
-    return dg.Definitions.merge(
-        *(_dressed(feature, dress) for feature in FEATURES), *AUTOMATION, shell
-    )
+    """Join the definitions of all features, with these resources."""
+    describe = _describe(resources)
+    shared = dg.Definitions(resources=dagster_resources(resources), executor=dg.in_process_executor)
+    features = (_described(feature, describe) for feature in FEATURES)
+    return dg.Definitions.merge(*features, *AUTOMATION, shared)
 
 
-def _dress(resources: Resources) -> Callable[[dg.AssetSpec], dg.AssetSpec]:
-    def dress(spec: dg.AssetSpec) -> dg.AssetSpec:
-        carded = with_card(spec, docs_url=resources.settings.docs_url)
-        narrowed = within_days(carded, resources.partition_days)
+def _describe(resources: Resources) -> Callable[[dg.AssetSpec], dg.AssetSpec]:
+    """Return the function that adds what a spec needs beyond its feature's own definition."""
+
+    def describe(spec: dg.AssetSpec) -> dg.AssetSpec:
+        described = with_card(spec, docs_url=resources.settings.docs_url)
+        narrowed = within_days(described, resources.partition_days)
         return with_freshness(narrowed) if resources.is_live else narrowed
 
-    return dress
+    return describe
 
 
-def _dressed(
-    feature: dg.Definitions, dress: Callable[[dg.AssetSpec], dg.AssetSpec]
+def _described(
+    feature: dg.Definitions, describe: Callable[[dg.AssetSpec], dg.AssetSpec]
 ) -> dg.Definitions:
-    ours = [
+    assets = [
         asset
         for asset in feature.assets or ()
         if isinstance(asset, dg.AssetSpec | dg.AssetsDefinition)
     ]
     return dg.Definitions(
-        assets=dg.map_asset_specs(dress, ours),
+        assets=dg.map_asset_specs(describe, assets),
         asset_checks=feature.asset_checks,
         schedules=feature.schedules,
         sensors=feature.sensors,

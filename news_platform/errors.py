@@ -1,18 +1,18 @@
-"""Our few error types; each tells the caller what to do next.
+"""The error types of the platform; the type of an error says what the caller should do.
 
     NewsPlatformError
-      InputError     what we were given cannot be right; a retry will not help
-      FetchError     the outside world failed; a retry may help
-      StorageError   what lies in storage breaks its own promise; stop and look
-        Conflict     somebody else changed it first; read again and retry
+      InputError     the input is invalid; a retry does not help
+      FetchError     a request to the outside failed; a retry may help
+      StorageError   stored data is damaged or inconsistent; stop and look
+        Conflict     another process changed the object first; read it again and retry
       ConfigError    a setting is missing or wrong; fix it and start again
 
-A message says what failed, on which thing (by `repr`), expected against found.
+A message states what failed, on which thing (by `repr`), and what was expected and found.
 """
 
 
 class NewsPlatformError(Exception):
-    """Anything this platform raises on purpose; `thing` names what it is about."""
+    """The base of all errors that the platform raises; `thing` names what failed."""
 
     def __init__(self, message: str, *, thing: str | None = None) -> None:
         super().__init__(message)
@@ -20,13 +20,13 @@ class NewsPlatformError(Exception):
 
 
 class InputError(NewsPlatformError):
-    """What we were given cannot be right; a retry will not help."""
+    """The input is invalid; a retry does not help."""
 
 
 class FetchError(NewsPlatformError):
-    """The outside world failed; a retry may help.
+    """A request to the outside failed; a retry may help.
 
-    `reason` is one short word to count by: timeout, dns, tls, status, refused, too_large, ...
+    `reason` is one short word for statistics: timeout, dns, tls, status, refused, too_large, ...
     """
 
     def __init__(self, message: str, *, thing: str | None = None, reason: str = "network") -> None:
@@ -35,11 +35,11 @@ class FetchError(NewsPlatformError):
 
 
 class StorageError(NewsPlatformError):
-    """What lies in storage breaks its own promise; stop and look."""
+    """Stored data is damaged or inconsistent; stop and look."""
 
 
 class Conflict(StorageError):
-    """Somebody else changed it first; read again and retry."""
+    """Another process changed the object first; read it again and retry."""
 
 
 class ConfigError(NewsPlatformError):

@@ -122,7 +122,7 @@ class DemoRun:
 @click.option("--root", default=DEMO_ROOT, show_default=True, help="Local folder of the demo.")
 @json_option
 def demo(root: str, as_json: bool) -> None:
-    """Run the whole graph on the sample world, offline."""
+    """Build the whole graph on the sample world, offline."""
     settings = load_settings(os.environ).model_copy(update={"root": root})
     resources = SampleResources(settings, frozen_clock=True)
     started = time.monotonic()
@@ -160,7 +160,7 @@ def _or_missing(staleness: Staleness, outputs: Outputs) -> Staleness:
 
 
 def content_hash(root: Path) -> str:
-    """Return one hash over the names and bytes of all files under a folder."""
+    """Return one hash of the names and bytes of all files under a folder."""
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*")):
         if path.is_file() and not path.name.endswith(_PASSING):
@@ -170,7 +170,7 @@ def content_hash(root: Path) -> str:
 
 
 def _instance(settings: Settings) -> dg.DagsterInstance:
-    """Return the instance that `make dev` shows; without DAGSTER_HOME, one that leaves no trace."""
+    """Return the instance that `make dev` shows, or a temporary one without DAGSTER_HOME."""
     if settings.dagster_home is None:
         return dg.DagsterInstance.ephemeral()
     if not Path(settings.dagster_home).is_dir():
@@ -188,7 +188,7 @@ def _build_asset(staleness: Staleness, run: DemoRun) -> AssetResult:
 
 
 def _build(asset: str, partition: str, run: DemoRun) -> int | None:
-    """Materialise one partition; return the rows it reports, if it does."""
+    """Materialise one partition; return the number of rows that it reports, if any."""
     click.echo(f"  {asset} {'' if partition == WHOLE else partition} ...", err=True)
     with run.outputs.recording(asset, partition):
         result = run.defs.resolve_implicit_global_asset_job_def().execute_in_process(
@@ -247,6 +247,6 @@ def _summary(results: list[AssetResult], *, root: str, changed: bool, started: f
         f"{done.seconds:>9.1f}"
         for done in results
     ]
-    verdict = "built what was out of date" if changed else "up to date: not a byte changed"
+    verdict = "built what was out of date" if changed else "up to date: no byte changed"
     lines.append(f"{verdict}; {time.monotonic() - started:.0f} s; data in {root}")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`news-platform dev`: the Dagster UI and daemon on this machine, refused early and clearly."""
+"""`news-platform dev`, `pause` and `resume`: run and control the automation of a root."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ from news_platform.settings import ROOT_VARIABLE, Settings
 from news_platform.storage.commit import root as roots
 
 HOST = "127.0.0.1"
-# The location has the name that all our workspace files give it: sensors keep their state by it.
+# The same location name as in all our workspace files: sensors keep their state under it.
 _WORKSPACE = """load_from:
   - python_module:
       module_name: news_platform.definitions
@@ -27,7 +27,7 @@ _WORKSPACE = """load_from:
 @click.option("--port", default=3000, show_default=True, help="Port of the UI on 127.0.0.1.")
 @root_option
 def dev(root: str, port: int) -> None:
-    """Open the Dagster UI and daemon on 127.0.0.1, until interrupted."""
+    """Start the Dagster UI and daemon on 127.0.0.1 until interrupted."""
     settings = settings_for(root)
     home = _dagster_home(settings)
     _refuse_taken_port(port)
@@ -37,7 +37,7 @@ def dev(root: str, port: int) -> None:
     workspace = home / "workspace.yaml"
     workspace.write_text(_WORKSPACE, encoding="utf-8")
     words = ["dagster", "dev", "-h", HOST, "-p", str(port), "-w", str(workspace)]
-    # Dagster's notes about its own betas are not for those who only use the graph.
+    # Dagster warns about its own beta features, which users of the graph cannot change.
     quiet = {"PYTHONWARNINGS": "ignore", **os.environ}
     os.execve(_dagster_command(), words, {**quiet, ROOT_VARIABLE: absolute})
 
@@ -45,7 +45,7 @@ def dev(root: str, port: int) -> None:
 def _dagster_command() -> str:
     beside = shutil.which("dagster", path=str(Path(sys.executable).parent))
     if beside is None:
-        raise ConfigError("no `dagster` beside this Python: install the project by `make demo`")
+        raise ConfigError("no `dagster` command next to this Python: install it with `make demo`")
     return beside
 
 
@@ -53,8 +53,8 @@ def _dagster_home(settings: Settings) -> Path:
     home = settings.dagster_home
     if home is None or not Path(home).is_dir():
         raise ConfigError(
-            f"DAGSTER_HOME={home!r} is not a folder: start by `make dev`, or set it to an "
-            "absolute folder that holds our dagster.yaml"
+            f"DAGSTER_HOME={home!r} is not a folder: run `make dev`, or set it to an "
+            "absolute folder that contains our dagster.yaml"
         )
     return Path(home)
 
@@ -66,8 +66,8 @@ def _refuse_taken_port(port: int) -> None:
             probe.bind((HOST, port))
         except OSError as error:
             raise ConfigError(
-                f"port {port} of {HOST} is taken: stop who listens there, or choose another "
-                "by `make dev PORT=3001`"
+                f"port {port} of {HOST} is in use: stop the process that listens there, or choose "
+                "another port with `make dev PORT=3001`"
             ) from error
 
 
@@ -75,7 +75,7 @@ def _refuse_taken_port(port: int) -> None:
 @root_option
 @json_option
 def pause(root: str, as_json: bool) -> None:
-    """Pause all sensors: nothing new is requested until `resume`; runs under way go on."""
+    """Pause all sensors until `resume`; runs in progress continue."""
     store = resources_for(root).data_root.store
     roots.pause(store)
     emit({"root": store.url, "paused": True}, as_json=as_json, text=f"paused: {store.url}")
@@ -85,7 +85,7 @@ def pause(root: str, as_json: bool) -> None:
 @root_option
 @json_option
 def resume(root: str, as_json: bool) -> None:
-    """Let all sensors go on."""
+    """Start all paused sensors again."""
     store = resources_for(root).data_root.store
     roots.resume(store)
     emit({"root": store.url, "paused": False}, as_json=as_json, text=f"resumed: {store.url}")

@@ -1,4 +1,4 @@
-"""What every command shares: where the data lies, and how a result is printed."""
+"""Options and output that all commands share."""
 
 import json
 import os
@@ -14,7 +14,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def root_option(command: Command) -> Command:
-    """Add `--root`; the command gets `root: str`, from the option, the setting or its default."""
+    """Add `--root`; the command gets `root: str` from the option, the setting or its default."""
     return click.option(
         "--root",
         callback=lambda _context, _option, value: value or load_settings(os.environ).root,
@@ -30,16 +30,16 @@ def json_option(command: Command) -> Command:
 
 
 def settings_for(root: str) -> Settings:
-    """Return the settings of this process with the root that the command was given."""
+    """Return the settings of this process with the given root."""
     return load_settings(os.environ).model_copy(update={"root": root})
 
 
 def resources_for(root: str) -> Resources:
-    """Return the resources of the root that the command was given."""
+    """Return the resources of the given root."""
     return open_resources(settings_for(root))
 
 
 def emit(document: object, *, as_json: bool, text: str | None = None) -> None:
-    """Print a result: one JSON document, or the text for people."""
+    """Print a result as one JSON document, or as text if there is one."""
     shown = json.dumps(document, ensure_ascii=False, indent=2, default=str)
     click.echo(shown if as_json or text is None else text)

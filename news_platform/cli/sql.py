@@ -1,4 +1,4 @@
-"""`news-platform sql "select …"`: one query over every dataset of a root."""
+"""`news-platform sql "select …"`: query all datasets of a root."""
 
 import click
 import polars as pl
@@ -12,7 +12,7 @@ from news_platform.cli.options import emit, json_option, root_option
 @root_option
 @json_option
 def sql(query: str, root: str, as_json: bool) -> None:
-    """Answer QUERY over all datasets by DuckDB; `show` as QUERY lists them."""
+    """Run QUERY over all datasets with DuckDB; the QUERY `show` lists them."""
     news = open_root(root)
     if query.strip().lower() == "show":
         rows = [

@@ -1,7 +1,10 @@
-"""What every asset's page in the UI says beyond its room's own words.
+"""What the UI shows about each asset beyond its feature's own description.
 
-A card tells what one row is, where it lies, how sensitive and how dear the data is, which version
-of the code gives which bytes, and which page of the docs goes on from there.
+A card states what one row is, where the data is stored, how sensitive it is, how much it costs to
+build, the version of the code that produces it, and its page in the docs. Freshness policies count
+the hours since an asset was last built: yellow first, then red. An asset that changes only when
+someone uploads a file has no policy, and its page states why. A root where nothing new arrives has
+no policies at all.
 """
 
 from collections.abc import Mapping
@@ -29,9 +32,9 @@ def _within(*, warn_hours: int, fail_hours: int) -> dg.FreshnessPolicy:
     )
 
 
-# The crawl uploads some eighteen WARCs a day, hours late; a day without one is worth a look.
+# The crawl uploads about eighteen WARCs per day, hours late; a day without one is a warning.
 _CRAWL = _within(warn_hours=24, fail_hours=48)
-# The catalog waits for every range of the store to stand on the same days.
+# The catalog is built only when every range of the store contains the same days.
 _AFTER_CRAWL = _within(warn_hours=30, fail_hours=60)
 
 POLICIES: Mapping[str, dg.FreshnessPolicy] = {
@@ -46,32 +49,32 @@ POLICIES: Mapping[str, dg.FreshnessPolicy] = {
     "feeds": _within(warn_hours=26, fail_hours=36),
     # Every feed is polled at least every six hours.
     "pending_articles": _within(warn_hours=7, fail_hours=12),
-    # A short list of feeds may have a quiet night.
+    # With few feeds, a night may pass without an article.
     "articles": _within(warn_hours=12, fail_hours=24),
     "article_clusters": _within(warn_hours=14, fail_hours=26),
     "article_sheets": _within(warn_hours=13, fail_hours=25),
 }
 
 WITHOUT: Mapping[str, str] = {
-    "warc_paths": "written by the crawl; `raw_news` is what would be late",
-    "research_datasets": "moves when somebody uploads research files",
-    "domain_queue": "moves when somebody uploads research files",
-    "domain_metadata": "moves when somebody uploads research files",
-    "domain_metadata_table": "moves when somebody uploads research files",
-    "ai_policy_changes": "moves when somebody uploads research files",
-    "page_snapshots": "moves when somebody uploads snapshots",
-    "source_records": "moves when somebody uploads snapshots",
+    "warc_paths": "written by the crawl; if it is late, `raw_news` shows it",
+    "research_datasets": "changes only when research files are uploaded",
+    "domain_queue": "changes only when research files are uploaded",
+    "domain_metadata": "changes only when research files are uploaded",
+    "domain_metadata_table": "changes only when research files are uploaded",
+    "ai_policy_changes": "changes only when research files are uploaded",
+    "page_snapshots": "changes only when snapshots are uploaded",
+    "source_records": "changes only when snapshots are uploaded",
 }
 
 
 def with_freshness(spec: dg.AssetSpec) -> dg.AssetSpec:
-    """Give an asset its policy."""
+    """Add the asset's freshness policy, if it has one."""
     policy = POLICIES.get(spec.key.to_user_string())
     return spec if policy is None else spec.replace_attributes(freshness_policy=policy)
 
 
 def model_schema(model: type[BaseModel]) -> dg.TableSchema:
-    """Return the fields of a JSON object with what they mean."""
+    """Return the fields of a JSON object with their descriptions."""
     return dg.TableSchema(
         columns=[
             dg.TableColumn(name, _type(field.annotation), description=field.description)
@@ -93,11 +96,11 @@ def _tabs() -> dg.TableSchema:
 
 
 _SNAPSHOT = {
-    "success": ("bool", "whether the crawler got the page; else `error` says why not"),
+    "success": ("bool", "whether the crawler fetched the page; if not, `error` states why"),
     "error": ("str", "why there is no page"),
-    "data.rawHtml": ("str", "the page as it came: read first"),
-    "data.html": ("str", "the page, perhaps stripped: read where rawHtml is missing"),
-    "data.markdown": ("str", "the page as markdown: read where there is no HTML"),
+    "data.rawHtml": ("str", "the page as fetched: read first"),
+    "data.html": ("str", "the page, possibly stripped: read if rawHtml is missing"),
+    "data.markdown": ("str", "the page as markdown: read if there is no HTML"),
     "data.metadata": ("object", "title, language, sourceURL, url, statusCode, contentType, error"),
 }
 
@@ -114,17 +117,21 @@ SCHEMAS: Mapping[str, dg.TableSchema] = {
 }
 
 
-# Pages and articles of others: their copyright, and people's names.
+# Pages and articles under other people's copyright, with names of persons.
 TEXTS = "third-party-text"
-# Counts, addresses and rules that anybody can see on the web.
+# Counts, addresses and rules that are public on the web.
 FACTS = "public-facts"
-# What only operators and editors work with.
+# Data that only operators and editors use.
 WORK = "working-data"
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One asset; `version` is None where others write the data, `place` where a table has one."""
+    """What the UI shows about one asset.
+
+    `version` is None if an outside system writes the data. `place` is None if the table of the
+    asset states the path.
+    """
 
     row: str
     page: str
@@ -137,12 +144,18 @@ class Card:
 _SKETCH = SketchOptions().fingerprint
 
 CARDS: dict[str, Card] = {
-    "warc_paths": Card("one line of a monthly list, a WARC file", "ccnews.md", FACTS, "low"),
+    "warc_paths": Card(
+        "one line of a monthly list, which names a WARC file", "ccnews.md", FACTS, "low"
+    ),
     "raw_news": Card(
         "one HTML response of the crawl", "ccnews.md", TEXTS, "high", EXTRACTOR_VERSION
     ),
     "captures": Card(
-        "where one page of raw_news lies in its WARC", "ccnews.md", FACTS, "low", EXTRACTOR_VERSION
+        "the position of one page of raw_news in its WARC",
+        "ccnews.md",
+        FACTS,
+        "low",
+        EXTRACTOR_VERSION,
     ),
     "feed_candidates": Card(
         "one feed that pages of a host link to", "ccnews.md", FACTS, "low", EXTRACTOR_VERSION
@@ -158,7 +171,7 @@ CARDS: dict[str, Card] = {
         STORE_FORMAT,
     ),
     "domain_catalog": Card("one domain", "domain_store.md", FACTS, "low", STORE_FORMAT),
-    "research_datasets": Card("one source that research found", "domain_metadata.md", FACTS, "low"),
+    "research_datasets": Card("one source found by research", "domain_metadata.md", FACTS, "low"),
     "domain_queue": Card(
         "one domain to survey",
         "domain_metadata.md",
@@ -168,7 +181,7 @@ CARDS: dict[str, Card] = {
         place="ledger: table domain_queue",
     ),
     "domain_metadata": Card(
-        "one surveyed domain, a folder of files",
+        "one surveyed domain, stored as a folder of files",
         "domain_metadata.md",
         FACTS,
         "medium",
@@ -178,7 +191,7 @@ CARDS: dict[str, Card] = {
         "one surveyed domain", "domain_metadata.md", FACTS, "low", AI_BOTS_VERSION
     ),
     "ai_policy_changes": Card(
-        "one crawler that a domain now treats differently",
+        "one crawler whose treatment by a domain has changed",
         "domain_metadata.md",
         FACTS,
         "low",
@@ -186,11 +199,11 @@ CARDS: dict[str, Card] = {
     ),
     "feeds": Card("one feed and its health", "rss.md", FACTS, "medium", LEDGER_VERSION),
     "pending_articles": Card(
-        "one article that a feed showed", "rss.md", WORK, "medium", LEDGER_VERSION
+        "one article announced by a feed", "rss.md", WORK, "medium", LEDGER_VERSION
     ),
-    "articles": Card("one article, its text included", "rss.md", TEXTS, "medium", LEDGER_VERSION),
+    "articles": Card("one article with its text", "rss.md", TEXTS, "medium", LEDGER_VERSION),
     "article_sheets": Card(
-        "one feed, article, figure or setting, by tab",
+        "one feed, article, statistic or setting, depending on the tab",
         "sheets.md",
         TEXTS,
         "low",
@@ -198,12 +211,12 @@ CARDS: dict[str, Card] = {
         place="article_sheets/articles.xlsx",
     ),
     "near_duplicates": Card(
-        "one page that has a twin", "near_duplicates.md", FACTS, "medium", _SKETCH
+        "one page that has a near-duplicate", "near_duplicates.md", FACTS, "medium", _SKETCH
     ),
     "article_clusters": Card(
         "one article and its cluster", "near_duplicates.md", FACTS, "low", _SKETCH
     ),
-    "page_snapshots": Card("one stored page, a file", "source_records.md", TEXTS, "low"),
+    "page_snapshots": Card("one stored page, which is a file", "source_records.md", TEXTS, "low"),
     "source_records": Card(
         "one block of clean text", "source_records.md", TEXTS, "medium", SEGMENTER_VERSION
     ),
@@ -211,7 +224,7 @@ CARDS: dict[str, Card] = {
 
 
 def with_card(spec: dg.AssetSpec, *, docs_url: str | None = None) -> dg.AssetSpec:
-    """Write an asset's card into what the UI shows of it."""
+    """Add the card of an asset to its description, tags and metadata."""
     name = spec.key.to_user_string()
     card = CARDS[name]
     place = card.place or spec.metadata["path"]
@@ -220,7 +233,7 @@ def with_card(spec: dg.AssetSpec, *, docs_url: str | None = None) -> dg.AssetSpe
     if name in SCHEMAS:
         more["dagster/column_schema"] = SCHEMAS[name]
     return spec.replace_attributes(
-        description=f"{spec.description}\n\nA row is {card.row}. It lies at `{place}`.",
+        description=f"{spec.description}\n\nA row is {card.row}. It is stored at `{place}`.",
         code_version=card.version,
     ).merge_attributes(
         tags={"sensitivity": card.sensitivity, "cost": card.cost},
@@ -229,7 +242,7 @@ def with_card(spec: dg.AssetSpec, *, docs_url: str | None = None) -> dg.AssetSpe
 
 
 def _docs(page: str, docs_url: str | None) -> dg.MetadataValue:
-    """Return a link, or, while none is set, where the page lies in the project."""
+    """Return a link to the docs page, or its path in the project if no URL is set."""
     if docs_url is not None:
         return dg.MetadataValue.url(f"{docs_url.rstrip('/')}/{page}")
     return dg.MetadataValue.path(f"docs/{page}")

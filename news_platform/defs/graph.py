@@ -1,4 +1,4 @@
-"""The whole graph: every feature's definitions, and the order in which its assets are built."""
+"""The whole graph: every feature's definitions, the build order and the Dagster resources."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""How reports and tables are shown in the Dagster UI."""
+"""Metadata for the Dagster UI: column schemas, column lineage and Markdown tables."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -8,7 +8,7 @@ from news_platform.datasets.table import Table
 
 
 def column_schema(table: Table) -> dg.TableSchema:
-    """Return the columns of a dataset, those in the path included, with what they mean."""
+    """Return the columns of a dataset with their descriptions, including those in the path."""
     return dg.TableSchema(
         columns=[
             dg.TableColumn(column.name, str(column.dtype), description=column.description)
@@ -18,14 +18,14 @@ def column_schema(table: Table) -> dg.TableSchema:
 
 
 def table_metadata(table: Table) -> Mapping[str, object]:
-    """Return the metadata that every asset kept as a table carries in its definition."""
+    """Return the definition metadata of an asset that is stored as a table."""
     return {"dagster/column_schema": column_schema(table), "path": table.path}
 
 
 def markdown_table(
     columns: Sequence[str], rows: Iterable[Sequence[object]]
 ) -> dg.MarkdownMetadataValue:
-    """Return rows as a small table; cells are cut to one short line."""
+    """Return rows as a Markdown table; each cell is shortened to one line."""
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
     lines += ["| " + " | ".join(_cell(value) for value in row) + " |" for row in rows]
     return dg.MetadataValue.md("\n".join(lines))
@@ -36,7 +36,7 @@ def _cell(value: object, longest: int = 80) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-# A column, and the `asset.column`s that its values are taken or computed from.
+# A column, and the `asset.column`s from which its values are copied or computed.
 Sources = Mapping[str, tuple[str, ...]]
 
 
@@ -128,9 +128,9 @@ LINEAGE: Mapping[str, Sources] = {
 
 
 def column_lineage(asset: str) -> Mapping[str, dg.MetadataValue]:
-    """Return the entries for a materialisation: one for Dagster, and one for people.
+    """Return the lineage as Dagster's own metadata and as a Markdown table.
 
-    Dagster's open-source UI keeps column lineage but does not draw it.
+    Dagster's open-source UI stores column lineage but does not show it.
     """
     sources = LINEAGE[asset]
     deps = {column: [_dep(source) for source in given] for column, given in sources.items()}
@@ -139,7 +139,7 @@ def column_lineage(asset: str) -> Mapping[str, dg.MetadataValue]:
         "dagster/column_lineage": dg.MetadataValue.column_lineage(
             dg.TableColumnLineage(deps_by_column=deps)
         ),
-        "column_sources": markdown_table(("column", "comes from"), rows),
+        "column_sources": markdown_table(("column", "sources"), rows),
     }
 
 

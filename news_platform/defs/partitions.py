@@ -1,4 +1,4 @@
-"""The partitions of daily assets."""
+"""The partitions of daily assets, and how many of them one run of a backfill builds."""
 
 import warnings
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ def within_days(spec: dg.AssetSpec, days: Sequence[date] | None) -> dg.AssetSpec
     )
 
 
-# Dagster calls this beta; the note is for us, who pin it in tests, not for a reader of logs.
+# Dagster marks this parameter as beta; tests pin its behaviour, so users need no warning.
 warnings.filterwarnings("ignore", message="Parameter `backfill_policy`")
 
 ONE_A_RUN = dg.BackfillPolicy.multi_run(1)

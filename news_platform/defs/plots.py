@@ -1,4 +1,4 @@
-"""Small pictures for asset pages: drawn without a display, embedded in Markdown as PNG."""
+"""Plots for asset pages, as PNG images embedded in Markdown."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _DPI = 80
 _WIDTH_INCHES = 7.0
 _BLUE = "#4f43dd"
-# From closed to open; readable with any kind of colour vision, and in print.
+# From closed to open; the colours differ for every kind of colour vision, and in print.
 _POLICIES = {
     "disallow_all": "#b2182b",
     "partial": "#f4a582",
@@ -30,7 +30,7 @@ _SHOWN_BOTS = 15
 
 
 def hours_plot(articles_per_hour: Mapping[str, int]) -> dg.MarkdownMetadataValue:
-    """Draw the articles stored in each hour."""
+    """Plot the number of articles stored per hour."""
     figure, axes = _canvas(2.0)
     labels = [hour[-5:] for hour in articles_per_hour]
     axes.bar(range(len(labels)), list(articles_per_hour.values()), color=_BLUE)
@@ -40,7 +40,7 @@ def hours_plot(articles_per_hour: Mapping[str, int]) -> dg.MarkdownMetadataValue
 
 
 def languages_plot(days: Mapping[date, Mapping[str, int]]) -> dg.MarkdownMetadataValue:
-    """Draw the pages of each day by language: the six most frequent, and the rest as one."""
+    """Plot the pages of each day by language: the six most frequent and all others."""
     totals: dict[str, int] = {}
     for counts in days.values():
         for language, pages in counts.items():
@@ -58,7 +58,7 @@ def languages_plot(days: Mapping[date, Mapping[str, int]]) -> dg.MarkdownMetadat
 
 
 def growth_plot(first_seen: Sequence[date], records: Mapping[str, int]) -> dg.MarkdownMetadataValue:
-    """Draw the records of the newest batches, and how many domains were known by each day."""
+    """Plot the records of the newest batches, and the number of known domains by day."""
     figure = _figure(2.4)
     left, right = figure.subplots(1, 2)
     left.bar(list(records), list(records.values()), color=_BLUE)
@@ -74,7 +74,7 @@ def growth_plot(first_seen: Sequence[date], records: Mapping[str, int]) -> dg.Ma
 
 
 def policy_plot(counts: pl.DataFrame) -> dg.MarkdownMetadataValue:
-    """Draw, for the crawlers blocked most, how many domains have which policy."""
+    """Plot the policies of the domains for the most blocked crawlers."""
     shown = counts.head(_SHOWN_BOTS).reverse()
     figure, axes = _canvas(0.8 + 0.28 * max(shown.height, 1))
     left = [0] * shown.height
@@ -88,7 +88,7 @@ def policy_plot(counts: pl.DataFrame) -> dg.MarkdownMetadataValue:
 
 
 def changes_plot(changes: pl.DataFrame) -> dg.MarkdownMetadataValue:
-    """Draw, for each AI crawler, how many domains blocked it, opened to it or changed otherwise."""
+    """Plot, per AI crawler, how many domains blocked it, opened to it or changed otherwise."""
     bots = changes["bot"].value_counts(sort=True)["bot"].head(_SHOWN_BOTS).to_list()[::-1]
     figure, axes = _canvas(0.8 + 0.28 * max(len(bots), 1))
     left = [0] * len(bots)

@@ -17,15 +17,15 @@ from news_platform.defs.staleness import WHOLE, Fingerprints, Staleness
 from news_platform.resources import Resources
 from news_platform.storage.commit.root import is_paused
 
-# Each run carries the partition and fingerprint it was requested for, to be found again.
+# Marks each run with the partition and fingerprint that it was requested for.
 REQUEST_TAG = "news_platform/request"
-# What every sensor and schedule answers while the root is paused.
+# The answer of every sensor and schedule while the root is paused.
 PAUSED = dg.SkipReason("paused: run `news-platform resume` to start all sensors again")
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much one sensor may have under way, and how often it tries again."""
+    """How many runs one sensor may have in progress, and how often it retries."""
 
     outstanding: int = 8
     attempts: int = 5
@@ -33,7 +33,7 @@ class Limits:
     longest_backoff_seconds: float = 3600.0
 
     def backoff(self, attempts: int) -> float:
-        """Return how long to wait after this many failed attempts."""
+        """Return how many seconds to wait after this many failed attempts."""
         doubled: float = self.backoff_seconds * 2.0 ** (attempts - 1)
         return min(doubled, self.longest_backoff_seconds)
 
@@ -42,9 +42,9 @@ class Limits:
 class Pending:
     """A partition that was requested and does not match its inputs yet.
 
-    `serial` numbers the run key and never repeats for one fingerprint: Dagster makes one run
-    per run key for ever. `retry_at` (Unix seconds) is set once an attempt ended without success;
-    until then a run is awaited.
+    `serial` is part of the run key and never repeats for one fingerprint, because Dagster creates
+    only one run per run key, ever. `retry_at` (Unix seconds) is set once an attempt has ended
+    without success; until then a run is expected.
     """
 
     fingerprint: str
@@ -54,17 +54,17 @@ class Pending:
 
     @property
     def is_awaited(self) -> bool:
-        """Tell whether a run is under way, or should be."""
+        """Return whether a run is in progress, or should be."""
         return self.retry_at is None
 
     def run_key(self, partition: str) -> str:
-        """Return the key by which Dagster makes this attempt's run once."""
+        """Return the run key, for which Dagster creates only one run."""
         return f"{partition}@{self.fingerprint}#{self.serial}"
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """How many runs were ever made for one partition and fingerprint, and how many go on."""
+    """The runs for one partition and fingerprint: all ever created, and those not finished."""
 
     total: int = 0
     unfinished: int = 0
@@ -72,7 +72,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class TickPlan:
-    """What one tick requests, and what the next tick must remember."""
+    """The requests of one tick, and the state for the next one."""
 
     requests: Mapping[str, Pending]
     pending: Mapping[str, Pending]
@@ -89,12 +89,12 @@ def plan_requests(
     now: float,
     limits: Limits,
 ) -> TickPlan:
-    """Decide what to request: `stale` comes newest first and is served in that order."""
+    """Decide what to request; the partitions of `stale` are served in its order, newest first."""
     remembered = _observed(stale, pending=pending, runs_of=runs_of, now=now, limits=limits)
     requests: dict[str, Pending] = {}
-    room = limits.outstanding - sum(state.is_awaited for state in remembered.values())
+    free = limits.outstanding - sum(state.is_awaited for state in remembered.values())
     for key, fingerprint in stale.items():
-        if room <= 0:
+        if free <= 0:
             break
         state = remembered.get(key)
         if state is not None and not _is_due(state, now=now, limits=limits):
@@ -102,7 +102,7 @@ def plan_requests(
         remembered[key], is_new = _attempt(state, fingerprint, runs_of(key, fingerprint))
         if is_new:
             requests[key] = remembered[key]
-        room -= 1
+        free -= 1
     return TickPlan(requests=requests, pending=remembered)
 
 
@@ -114,10 +114,10 @@ def _observed(
     now: float,
     limits: Limits,
 ) -> dict[str, Pending]:
-    """Return what is still worth remembering of the partitions that are still stale.
+    """Return the state of the partitions that are still stale.
 
-    A partition whose inputs changed again starts anew, but not beside a run that still goes on; so
-    does one whose run was deleted.
+    A partition whose inputs changed again, or whose run was deleted, starts from the beginning, but
+    not while a run of it is in progress.
     """
     kept: dict[str, Pending] = {}
     for key in stale.keys() & pending.keys():
@@ -131,7 +131,7 @@ def _observed(
 
 
 def _ended(state: Pending, *, now: float, limits: Limits) -> Pending:
-    """Note that an awaited attempt has ended while its partition is still stale."""
+    """Schedule a retry for an attempt that has ended while its partition is still stale."""
     if not state.is_awaited:
         return state
     return replace(state, retry_at=now + limits.backoff(state.attempts))
@@ -146,7 +146,8 @@ def _is_due(state: Pending, *, now: float, limits: Limits) -> bool:
 def _attempt(state: Pending | None, fingerprint: str, runs: Runs) -> tuple[Pending, bool]:
     """Return the next attempt, and whether it needs a request.
 
-    It needs none when a run of a tick that died before it was remembered is still under way.
+    It needs none if a run is in progress that a tick requested before it died without saving its
+    cursor.
     """
     attempts = 1 if state is None else state.attempts + 1
     if runs.unfinished:
@@ -162,12 +163,12 @@ def reconciling_sensor(
     interval_seconds: int = 60,
     status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.RUNNING,
 ) -> dg.SensorDefinition:
-    """Build the sensor `follow_<asset>`; with dynamic partitions it also adds their new keys."""
+    """Build the sensor `follow_<asset>`; it also adds new keys to dynamic partitions."""
 
     @dg.sensor(
         name=f"follow_{staleness.asset}",
         target=dg.AssetSelection.assets(staleness.asset),
-        description=f"Requests {staleness.asset} wherever it differs from its inputs.",
+        description=f"Requests the partitions of {staleness.asset} that differ from their inputs.",
         minimum_interval_seconds=interval_seconds,
         default_status=status,
     )
@@ -225,7 +226,7 @@ def new_partitions(
     partitions: dg.PartitionsDefinition[str] | None,
     keys: Iterable[str],
 ) -> list[dg.AddDynamicPartitionsRequest]:
-    """Return the request that adds those keys which dynamic partitions do not have yet."""
+    """Return the request that adds the missing keys to dynamic partitions."""
     if not isinstance(partitions, dg.DynamicPartitionsDefinition) or partitions.name is None:
         return []
     known = set(instance.get_dynamic_partitions(partitions.name))
@@ -236,14 +237,14 @@ def new_partitions(
 def add_partitions(
     instance: dg.DagsterInstance, defs: dg.Definitions, asset: str, keys: Iterable[str]
 ) -> None:
-    """Tell Dagster of the partitions of an asset that exist because their inputs do."""
+    """Add the keys to the dynamic partitions of an asset."""
     partitions = defs.resolve_asset_graph().get(dg.AssetKey(asset)).partitions_def
     for request in new_partitions(instance, partitions, keys):
         instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
 
 
 def run_request(asset: str, partition: str, attempt: Pending) -> dg.RunRequest:
-    """Return the request of one attempt, tagged so that `runs_of` finds its run again."""
+    """Return the run request of an attempt, with the tag by which `runs_of` finds its run."""
     return dg.RunRequest(
         run_key=attempt.run_key(partition),
         partition_key=None if partition == WHOLE else partition,
@@ -252,7 +253,7 @@ def run_request(asset: str, partition: str, attempt: Pending) -> dg.RunRequest:
 
 
 def runs_of(instance: dg.DagsterInstance, asset: str, partition: str, fingerprint: str) -> Runs:
-    """Count the runs that were requested for this partition and fingerprint."""
+    """Count the runs that were requested for a partition and fingerprint."""
     tags = {REQUEST_TAG: _request_tag(asset, partition, fingerprint)}
     records = instance.get_runs(filters=dg.RunsFilter(tags=tags))
     return Runs(len(records), sum(not run.is_finished for run in records))
@@ -263,10 +264,10 @@ def _request_tag(asset: str, partition: str, fingerprint: str) -> str:
 
 
 def load_cursor(cursor: str | None) -> dict[str, Pending]:
-    """Read what an earlier tick remembered."""
+    """Parse the state that an earlier tick stored in the cursor."""
     return {key: Pending(**state) for key, state in json.loads(cursor or "{}").items()}
 
 
 def dump_cursor(pending: Mapping[str, Pending]) -> str:
-    """Write what the next tick must remember."""
+    """Return the state for the next tick as cursor text."""
     return json.dumps({key: asdict(state) for key, state in sorted(pending.items())})

@@ -1,7 +1,7 @@
-"""Tables that a run of raw_news writes beside its own: where each page lies, which feeds it names.
+"""The tables captures and feed_candidates, which a run of raw_news writes besides its own.
 
-They are assets of their own in the graph, so that an analyst finds them and the feeds room shows
-where its candidates come from; the run that writes them tells Dagster of it.
+They are assets of their own, so that analysts find them and the lineage of feeds shows where its
+candidates come from. The run that writes them reports their materialisation.
 """
 
 from collections.abc import Iterator, Mapping
@@ -36,18 +36,18 @@ def _spec(table: Table, description: str) -> dg.AssetSpec:
 
 captures = _spec(
     CAPTURES,
-    "Where the record of every page lies in its WARC, and the title, date and author it states: "
-    "the way back to the source, and a narrow table for scans. Written by the run of raw_news.",
+    "The position of every page in its WARC, and the title, date and author that it states: "
+    "a link back to the source, and a narrow table for scans. Written by the run of raw_news.",
 )
 feed_candidates = _spec(
     FEED_CANDIDATES,
-    "Feeds that crawled pages link to, per host: what the feeds room looks at every morning. "
+    "Feeds that crawled pages link to, per host; feed discovery reads them every morning. "
     "Written by the run of raw_news.",
 )
 
 
 def side_tables(store: ObjectStore, day: date) -> Iterator[dg.AssetMaterialization]:
-    """Tell what lies there of a day; a table switched off by its setting is not mentioned."""
+    """Yield a materialisation for each side table that has files of the day."""
     for table in (CAPTURES, FEED_CANDIDATES):
         folder = f"news/{table.name}/year={day:%Y}/month={day:%m}/day={day:%d}"
         paths = [info.path for info in store.list(folder) if info.path.endswith(".parquet")]

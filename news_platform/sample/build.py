@@ -1,4 +1,4 @@
-"""Pure: a seed in, every file of the sample world out, with counts of what was built."""
+"""Build every file of the sample world from a seed, with counts of what was built."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from news_platform.sample.research import earlier_survey, research_files
 from news_platform.sample.server import site_files
 from news_platform.sample.sites import Site, build_sites
 
-# Feeds that an editor would start with; the others are found in the crawled pages.
+# Feeds that an editor would start with; discovery finds the others in crawled pages.
 _LISTED = ("meridian", "harbourhill", "northmoor", "fenwick", "tidewater", "kupfertal")
 
 
 @dataclass(frozen=True, slots=True)
 class WorldSummary:
-    """What a world holds: `pages` are answers in its WARCs, `late` the days with one WARC more."""
+    """The contents of a world: `pages` counts WARC responses, `late` are days with a late WARC."""
 
     seed: int
     outlets: int
@@ -42,14 +42,14 @@ class WorldSummary:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """All files of a world by their path, and their summary."""
+    """All files of a world by path, and their summary."""
 
     files: Mapping[str, bytes]
     summary: WorldSummary
 
 
 def build_world(seed: int, *, late: Sequence[date] = ()) -> World:
-    """Build the world of a seed; `late` are the days that have one more WARC than at first."""
+    """Build the world of a seed; the days in `late` have an additional WARC."""
     articles = articles_of(seed)
     sites = build_sites(articles)
     warcs = [*crawl_warcs(articles, sites, seed), *(late_warc(articles, day, seed) for day in late)]
@@ -78,7 +78,7 @@ def build_world(seed: int, *, late: Sequence[date] = ()) -> World:
 
 @lru_cache(maxsize=2)
 def articles_of(seed: int) -> tuple[SampleArticle, ...]:
-    """Return the articles of a seed, written once a process."""
+    """Return the articles of a seed, which are written once per process."""
     return publish(seed)
 
 
@@ -103,7 +103,7 @@ def _crawl_counts(warcs: Sequence[SampleWarc], sites: Mapping[str, Site]) -> dic
 
 
 def _opml_feeds() -> list[tuple[str, str]]:
-    """Return the listed feeds, one of them under an old address, and three troubled ones."""
+    """Return the listed feeds, one with an old address, and three that cause errors."""
     listed = [
         (outlet.name, outlet.origin + outlet.feed.path)
         for outlet in OUTLETS

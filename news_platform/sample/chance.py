@@ -1,4 +1,4 @@
-"""Named streams of draws that give the same values on every machine and Python version."""
+"""Named random streams that give the same values on every machine and Python version."""
 
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class Chance:
-    """Draw from a stream that depends on its names alone.
+    """Draw from a stream that depends only on its names.
 
     `random` promises stable results for `random()` only; hashing a counter promises all of them,
     and a stream per thing keeps one article from changing when another is added.
@@ -20,15 +20,15 @@ class Chance:
         self._drawn = 0
 
     def branch(self, *names: object) -> "Chance":
-        """Return the stream of a part, independent of what was drawn here."""
+        """Return a named sub-stream, which does not depend on what was drawn here."""
         return Chance(*self._names, *names)
 
     def number(self, low: int, high: int) -> int:
-        """Draw a whole number from `low` to `high`, both included."""
+        """Draw an integer from `low` to `high`, both included."""
         return low + self._word() % (high - low + 1)
 
     def happens(self, percent: int) -> bool:
-        """Say yes in `percent` of a hundred draws."""
+        """Return True in `percent` of a hundred draws."""
         return self._word() % 100 < percent
 
     def pick(self, items: Sequence[T]) -> T:
@@ -36,12 +36,12 @@ class Chance:
         return items[self._word() % len(items)]
 
     def sample(self, items: Sequence[T], count: int) -> list[T]:
-        """Draw `count` different items (all, when there are fewer), in drawn order."""
+        """Draw `count` different items (all if there are fewer), in the order drawn."""
         left = list(items)
         return [left.pop(self._word() % len(left)) for _ in range(min(count, len(left)))]
 
     def in_order(self, items: Sequence[T], count: int) -> list[T]:
-        """Draw `count` different items and keep the order in which they were given."""
+        """Draw `count` different items and keep their original order."""
         chosen = sorted(self.sample(range(len(items)), count))
         return [items[index] for index in chosen]
 

@@ -1,4 +1,4 @@
-"""Pure: which pages the crawler met when, and the files of the listing it made of them."""
+"""The crawl of the sample world: which pages were fetched when, as WARC files and a listing."""
 
 import base64
 import uuid
@@ -30,7 +30,7 @@ conformsTo: https://iipc.github.io/warc-specifications/specifications/warc-forma
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """One request of the crawler and the answer it got."""
+    """One request of the crawler and its response."""
 
     url: str
     resource: SiteResponse
@@ -38,7 +38,7 @@ class Capture:
 
 
 def warc_bytes(name: str, captures: Sequence[Capture], *, started_at: datetime) -> bytes:
-    """Return a whole WARC file: warcinfo, then request and response pairs, a member a record."""
+    """Return a WARC file: warcinfo, then request and response pairs, one gzip member per record."""
     body = _WARCINFO.replace("\n", "\r\n").encode()
     info = _record("warcinfo", body, name=name, at=started_at, extra=(("WARC-Filename", name),))
     return info + b"".join(_pair(capture, f"{name}/{n}") for n, capture in enumerate(captures))
@@ -99,7 +99,7 @@ def _response(capture: Capture) -> bytes:
     if resource.location:
         fields.append(("Location", resource.location))
     if resource.gzipped:
-        # The crawler stores the body inflated and keeps the old header under this name.
+        # The crawler stores the body decompressed and keeps the original header under this name.
         fields.append(("X-Crawl-Content-Encoding", "gzip"))
     fields.append(("Content-Length", str(len(resource.body))))
     phrase = HTTPStatus(resource.status).phrase
@@ -117,7 +117,7 @@ def _record_id(name: str) -> str:
 
 
 def _address(capture: Capture) -> str:
-    """Return an address of the blocks reserved for documentation, the same for a host."""
+    """Return an IP address reserved for documentation, always the same one for a host."""
     chance = Chance("address", urlsplit(capture.url).hostname)
     return chance.pick(("192.0.2", "198.51.100", "203.0.113")) + f".{chance.number(1, 254)}"
 
@@ -131,13 +131,13 @@ _FIRST_SERIAL = 5011
 _HELD_BACK_A_DAY = 8
 _SEEN_AGAIN_PERCENT = 3
 
-# Listings have been seen to hold lines that are not WARC files; ours has one as well.
+# Real listings contain lines that do not name a WARC file, so this one does too.
 _FOREIGN_LINE = f"{FOLDER}/warc.paths.md5"
 
 
 @dataclass(frozen=True, slots=True)
 class SampleWarc:
-    """One file of the crawl with all its bytes."""
+    """One WARC file of the crawl with its bytes."""
 
     path: str
     day: date
@@ -158,7 +158,7 @@ def crawl_warcs(
 
 
 def late_warc(articles: Sequence[SampleArticle], day: date, seed: int) -> SampleWarc:
-    """Return a third file of a day: pages that the crawler uploads later than the others."""
+    """Return the third file of a day, which the crawler uploads later than the others."""
     start = datetime.combine(day, _LATE_START, tzinfo=UTC)
     captures = [
         Capture(article.url, page_of(article, _of_outlet(articles, article)), start)
@@ -168,13 +168,13 @@ def late_warc(articles: Sequence[SampleArticle], day: date, seed: int) -> Sample
 
 
 def listing(paths: Iterable[str]) -> bytes:
-    """Return `warc.paths.gz` for these files, with the foreign line real listings have."""
+    """Return `warc.paths.gz` for these files, with one foreign line as in real listings."""
     lines = [*sorted(paths), _FOREIGN_LINE]
     return gzip_member("".join(f"{line}\n" for line in lines).encode())
 
 
 def held_back(articles: Sequence[SampleArticle], day: date, seed: int) -> list[SampleArticle]:
-    """Return the articles of a day that only a late WARC shows."""
+    """Return the articles of a day that only its late WARC contains."""
     own = [
         article
         for article in articles
@@ -196,7 +196,7 @@ def _captures(articles: Sequence[SampleArticle], seed: int) -> dict[datetime, li
 
 
 def _meetings(article: SampleArticle, seed: int) -> Iterable[tuple[datetime, SampleArticle]]:
-    """Yield when an article is met and as what: once, or again after a change or by chance."""
+    """Yield when an article is fetched and in which version: once, or again later."""
     first = _next_start(article.published_at)
     if first is None:
         return
@@ -221,7 +221,7 @@ def _of_outlet(articles: Sequence[SampleArticle], article: SampleArticle) -> lis
 
 
 def _oddities(sites: Mapping[str, Site], start: datetime, seed: int) -> list[Capture]:
-    """Return what crawls also hold: fronts, redirects, missing pages, pictures, feeds, shells."""
+    """Return what crawls also contain: front pages, redirects, errors, images, feeds, shells."""
     chance = Chance(seed, "oddities", start)
     crawled = [outlet for outlet in OUTLETS if outlet.crawled]
     odd: list[Capture] = []

@@ -1,4 +1,4 @@
-"""Pure: feed entries in RSS 2.0, Atom, RSS 1.0 (RDF) and JSON Feed, and an OPML list of feeds."""
+"""Render feed entries as RSS 2.0, Atom, RSS 1.0 (RDF) or JSON Feed, and feed lists as OPML."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from news_platform.sample.outlets import Outlet
 
 @dataclass(frozen=True, slots=True)
 class SampleEntry:
-    """One item as a feed announces it; `published_at` may be left unsaid."""
+    """One entry of a feed; `published_at` None leaves the date out."""
 
     id: str
     link: str
@@ -26,7 +26,7 @@ class SampleEntry:
 def render_feed(
     outlet: Outlet, entries: Sequence[SampleEntry], *, kind: str, now: datetime
 ) -> bytes:
-    """Return the feed document, encoded as the outlet's feed says it is."""
+    """Return the feed document in the encoding of the outlet's feed."""
     if kind == "json":
         return _json_feed(outlet, entries)
     text = _XML_KINDS[kind](outlet, entries, now)

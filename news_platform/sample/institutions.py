@@ -1,4 +1,4 @@
-"""Institutions of the sample world, read from the package's data, with their stored pages."""
+"""Institutions of the sample world, their pages, and these pages as stored snapshots."""
 
 import json
 import tomllib
@@ -14,7 +14,7 @@ from news_platform.sample.responses import SiteResponse
 
 @dataclass(frozen=True, slots=True)
 class SnapshotBlock:
-    """One block: a text has one row of one cell, a list a row an item, a table its header first."""
+    """One block: a text is one row with one cell, a list a row per item, a table a header first."""
 
     kind: str
     rows: tuple[tuple[str, ...], ...]
@@ -22,12 +22,12 @@ class SnapshotBlock:
 
     @property
     def text(self) -> str:
-        """Return the first cell: the whole of a heading, paragraph or quote."""
+        """Return the first cell, which is the whole text of a heading, paragraph or quote."""
         return self.rows[0][0]
 
 
 def parse_block(entry: Mapping[str, object]) -> SnapshotBlock:
-    """Read a block from its TOML form: one key names the kind, `lang` may stand beside it."""
+    """Parse a block from TOML: one key names its kind, and `lang` is optional."""
     language = entry.get("lang")
     (kind, content) = next((key, value) for key, value in entry.items() if key != "lang")
     parts = content if isinstance(content, list) else [content]
@@ -38,12 +38,12 @@ def parse_block(entry: Mapping[str, object]) -> SnapshotBlock:
 
 
 def render_html(blocks: Sequence[SnapshotBlock]) -> str:
-    """Return the blocks as HTML, one a line."""
+    """Return the blocks as HTML, one per line."""
     return "\n".join(_html(block) for block in blocks)
 
 
 def render_markdown(blocks: Sequence[SnapshotBlock]) -> str:
-    """Return the blocks as markdown, a blank line between them."""
+    """Return the blocks as markdown, separated by blank lines."""
     return "\n\n".join(_MARKDOWN[block.kind](block) for block in blocks) + "\n"
 
 
@@ -95,7 +95,7 @@ _MARKDOWN: dict[str, Callable[[SnapshotBlock], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class InstitutionPage:
-    """One page as somebody stored it; `error` says why a failed one has no content."""
+    """One stored page; `error` states why a failed one has no content."""
 
     name: str
     path: str
@@ -121,12 +121,12 @@ class Institution:
 
     @property
     def origin(self) -> str:
-        """Return the address of the front page without its slash."""
+        """Return the URL of the front page without its final slash."""
         return f"https://{self.host}"
 
     @property
     def domain(self) -> str:
-        """Return the bare domain: what stands before `.example`, without any host name."""
+        """Return the domain without the host name and without `.example`."""
         return ".".join(self.host.split(".")[-2:])
 
 
@@ -163,7 +163,7 @@ _COOKIES = "This site uses cookies. By using it you agree to our cookie policy."
 
 
 def snapshot_files() -> dict[str, bytes]:
-    """Return every stored snapshot by its path under the snapshots folder."""
+    """Return every snapshot by its path under the snapshots folder."""
     return {
         f"institution={institution.id}/{page.name}.json": _document(institution, page)
         for institution in institutions()
@@ -172,7 +172,7 @@ def snapshot_files() -> dict[str, bytes]:
 
 
 def institution_site(institution: Institution) -> dict[str, SiteResponse]:
-    """Return what an institution's own site answers: rules, a sitemap and its pages."""
+    """Return the responses of an institution's own site: robots.txt, a sitemap and its pages."""
     pages = {page.path: _live(institution, page) for page in institution.pages if not page.error}
     urls = "".join(f"<url><loc>{institution.origin}{path}</loc></url>" for path in sorted(pages))
     namespace = "http://www.sitemaps.org/schemas/sitemap/0.9"

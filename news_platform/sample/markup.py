@@ -1,4 +1,4 @@
-"""Pure: what stands in the head of an article page: links, OpenGraph, JSON-LD."""
+"""Render the head of an article page: links, OpenGraph and JSON-LD."""
 
 import json
 from datetime import datetime, timedelta, timezone
@@ -17,14 +17,14 @@ FEED_TYPES = {
 
 
 def local_time(outlet: Outlet, instant: datetime) -> datetime:
-    """Return the instant on the outlet's own clock."""
+    """Return the instant in the outlet's time zone."""
     return instant.astimezone(timezone(timedelta(hours=outlet.utc_offset_hours)))
 
 
 def head(outlet: Outlet, *, title: str, url: str, extra: str = "") -> str:
-    """Return the head that every page of an outlet has; it offers the feed."""
+    """Return the head of every page of an outlet, with the link to its feed."""
     kind = FEED_TYPES[outlet.feed.kind]
-    # Half of the outlets write the feed's address in full, the others relative to their root.
+    # Half of the outlets link to the feed by an absolute URL, the others by a relative one.
     feed = outlet.feed.path if outlet.layout == "plain" else outlet.origin + outlet.feed.path
     return f"""<head>
 <meta charset="{outlet.charset}">
@@ -36,7 +36,7 @@ def head(outlet: Outlet, *, title: str, url: str, extra: str = "") -> str:
 
 
 def article_metadata(article: SampleArticle) -> str:
-    """Return the metadata an outlet states about an article; some state none."""
+    """Return the metadata that an outlet states about an article; some state none."""
     match article.outlet.metadata:
         case "none":
             return ""

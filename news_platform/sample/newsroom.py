@@ -1,4 +1,4 @@
-"""Pure: who publishes which story when, with wire copies, updates and twins."""
+"""Decide which outlet publishes which story when, with agency copies, updates and duplicates."""
 
 import re
 import unicodedata
@@ -14,22 +14,22 @@ from news_platform.sample.outlets import OUTLETS, Outlet
 from news_platform.sample.story import Plot, Story, phrasebook, with_ending, write_story
 from news_platform.text.shingles import jaccard, shingles
 
-# Share of common word triples from which two stories count as told twice: well below the 0.8 at
-# which near-duplicates are looked for, so that only copies are found there.
+# Share of common word triples above which two stories count as the same. It is well below the 0.8
+# of near-duplicates, so that only intended copies are found as such.
 _ALIKE = 0.55
 _DRAFTS = 8
 _RUN = 3
 
 
 class Desk:
-    """Assigns stories in a fixed order and sends a draft back that repeats an earlier one."""
+    """Assign stories in a fixed order, and replace a draft that repeats an earlier story."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self._told: dict[Plot, list[frozenset[str]]] = defaultdict(list)
 
     def assign(self, outlet: Outlet, *, index: int, day: date) -> Story:
-        """Return the next story: the first draft unlike all before it, else the least like."""
+        """Return the first draft unlike all earlier stories, or else the least similar one."""
         plot = self._plot(outlet, index)
         best, likeness = None, 2.0
         for draft in self._drafts(outlet, plot, index=index, day=day):
@@ -43,7 +43,7 @@ class Desk:
         return best
 
     def _plot(self, outlet: Outlet, index: int) -> Plot:
-        """Take plots in turn, so that an outlet repeats itself as late as it can."""
+        """Return the next plot in turn, so that an outlet repeats itself as late as possible."""
         plots = phrasebook(outlet.language).plots_about(outlet.voice.topics)
         order = Chance(self.seed, "plots", outlet.key).sample(plots, len(plots))
         return order[index % len(plots)]
@@ -61,7 +61,7 @@ class Desk:
 
 @dataclass(frozen=True, slots=True)
 class SampleArticle:
-    """One story at one address; `earlier` is its first version when it was updated since.
+    """One story at one URL; `earlier` is its first version if it was updated.
 
     `kind` is own, copy (of another outlet's story), twin (same text, second address) or premium
     (behind a robots.txt rule).
@@ -80,7 +80,7 @@ class SampleArticle:
 
     @property
     def url(self) -> str:
-        """Return the address as the outlet writes it."""
+        """Return the URL as the outlet writes it."""
         return self.outlet.origin + self.path
 
     @property
@@ -89,7 +89,7 @@ class SampleArticle:
         return self.updated_at or self.published_at
 
 
-# Who sells stories to whom, and how many of them: the near-duplicates of the world.
+# Which agency sells how many stories to whom: the near-duplicates of the world.
 _SYNDICATION = (
     ("meridian", ("calderpost", "harbourhill", "northmoor"), 16),
     ("kupfertal", ("muenstereck",), 6),
@@ -101,7 +101,7 @@ _MENTIONS_PERCENT = 12
 
 
 def publish(seed: int) -> tuple[SampleArticle, ...]:
-    """Return every article of the world, by outlet and then by time."""
+    """Return every article of the world, sorted by outlet and time."""
     desk = Desk(seed)
     own = {outlet.key: _own_articles(outlet, desk) for outlet in OUTLETS}
     copies = [copy for deal in _SYNDICATION for copy in _copies(own, seed, deal)]
@@ -193,7 +193,7 @@ def _copy(original: SampleArticle, outlet: Outlet, *, chance: Chance, sold: int)
 
 
 def _edited(original: SampleArticle, chance: Chance) -> Story:
-    """Edit as a copy desk does: credit, then as told, without its end, or in brief."""
+    """Edit an agency story: add a credit and keep it whole, cut its end, or shorten it."""
     story = original.earlier or original.story
     credited = f"{story.places[0].upper()} ({original.outlet.name}) – {story.lead}"
     rest = story.paragraphs[1:]
@@ -213,7 +213,7 @@ def _twins(articles: list[SampleArticle], count: int) -> list[SampleArticle]:
 def _with_mention(
     article: SampleArticle, articles: list[SampleArticle], seed: int
 ) -> SampleArticle:
-    """Let some articles link to an older one in the same language: what is talked about."""
+    """Make some articles link to an older one in the same language."""
     chance = Chance(seed, "mention", article.url)
     if article.kind != "own" or not chance.happens(_MENTIONS_PERCENT):
         return article

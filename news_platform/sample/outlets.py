@@ -1,4 +1,4 @@
-"""Who publishes in the sample world: fictional outlets under `.example` with their habits."""
+"""The fictional outlets of the sample world, under `.example`, with their peculiarities."""
 
 from dataclasses import dataclass, field
 
@@ -49,12 +49,12 @@ class Outlet:
 
     @property
     def origin(self) -> str:
-        """Return the address of the front page without its slash."""
+        """Return the URL of the front page without its final slash."""
         return f"https://{self.host}"
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Return every host name that answers for this outlet, its own first."""
+        """Return every host name of this outlet, its main one first."""
         return (self.host, *self.aliases)
 
 

@@ -1,4 +1,4 @@
-"""Pure: articles and fronts as HTML, in three layouts with the clutter that real pages have."""
+"""Render articles and front pages as HTML, in three layouts with the clutter of real pages."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -13,7 +13,7 @@ SECTIONS = ("politics", "economy", "sports", "science", "technology", "culture",
 
 
 def article_page(article: SampleArticle, related: Sequence[SampleArticle]) -> bytes:
-    """Return the page of an article as its outlet encodes it."""
+    """Return the page of an article in the encoding of its outlet."""
     layout = _LAYOUTS[article.outlet.layout]
     top = head(
         article.outlet,
@@ -25,7 +25,7 @@ def article_page(article: SampleArticle, related: Sequence[SampleArticle]) -> by
 
 
 def front_page(outlet: Outlet, articles: Sequence[SampleArticle], *, section: str = "") -> bytes:
-    """Return a front page, or that of a section, with the newest articles on top."""
+    """Return the front page of the outlet or of a section, newest articles first."""
     labels = phrasebook(outlet.language).labels
     title = labels[section or "home"]
     teasers = "\n".join(
@@ -39,7 +39,7 @@ def front_page(outlet: Outlet, articles: Sequence[SampleArticle], *, section: st
 
 
 def missing_page(outlet: Outlet) -> bytes:
-    """Return what a reader sees at an address that does not exist."""
+    """Return the page for a URL that does not exist."""
     labels = phrasebook(outlet.language).labels
     body = f"<h1>{escape(labels['not_found'])}</h1>\n<p>{escape(labels['not_found_text'])}</p>"
     top = head(outlet, title=labels["not_found"], url=outlet.origin + "/")
@@ -47,13 +47,13 @@ def missing_page(outlet: Outlet) -> bytes:
 
 
 def moved_page(location: str) -> bytes:
-    """Return the few words that go with a redirect."""
+    """Return the body of a redirect."""
     link = escape(location)
     return f'<html><body>Moved: <a href="{link}">{link}</a></body></html>\n'.encode()
 
 
 def script_only_page(outlet: Outlet) -> bytes:
-    """Return a page that shows nothing without its scripts."""
+    """Return a page that is empty without JavaScript."""
     top = head(outlet, title=outlet.name, url=outlet.origin + "/app")
     return _document(outlet, f'{top}\n<body><div id="root"></div><script>start()</script>')
 

@@ -1,4 +1,4 @@
-"""Pure: research files as an outside pipeline uploads them: sites found for a country and class."""
+"""Research files as an outside pipeline uploads them, and an earlier survey of one outlet."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -62,7 +62,7 @@ def _facts() -> DomainMetadata:
         final=True,
         final_origin=_ORIGIN,
         robots=_robots_facts(digest),
-        # The sitemap that robots.txt promises was not there yet.
+        # The sitemap that robots.txt names did not exist yet.
         sitemap=SitemapFacts(
             url=f"{_ORIGIN}/sitemap_index.xml",
             found_by="robots",
@@ -105,7 +105,7 @@ def _policy() -> AiPolicyFacts:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """One site as the researchers met it."""
+    """One site that the researchers found."""
 
     url: str
     country: str
@@ -116,7 +116,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class SampleBatch:
-    """What was looked for, and on which day."""
+    """What was searched for, and on which day."""
 
     country: str
     category: str
@@ -124,11 +124,11 @@ class SampleBatch:
 
     @property
     def folder(self) -> str:
-        """Return the batch's place under the research folder."""
+        """Return the path of the batch under the research folder."""
         return f"country={self.country}/category={self.category}/date={self.day.isoformat()}"
 
 
-# Outsiders' files hold mistakes: this record has no address and too much confidence.
+# Outside files contain mistakes: this record has no URL and an impossible confidence.
 _BAD_RECORD: dict[str, object] = {
     "raw_url": "",
     "normalized_domain": None,
@@ -144,7 +144,7 @@ def research_files() -> dict[str, bytes]:
         records = [_record(site, rank) for rank, site in enumerate(found)]
         files[f"{batch.folder}/raw_0001.json"] = _dataset(batch, records, number=1)
         if batch.country == "gb" and batch.category == "news":
-            # A second look finds one site again, under a deeper address.
+            # A second search finds one site again, under a longer URL.
             again = [{**records[0], "raw_url": f"{found[0].url}politics"}, _BAD_RECORD]
             files[f"{batch.folder}/raw_0002.json"] = _dataset(batch, again, number=2)
             files[f"{batch.folder}/raw_metadata.json"] = _notes(batch)

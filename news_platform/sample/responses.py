@@ -1,4 +1,4 @@
-"""One answer of a sample site, and the gzip whose bytes never vary with the clock."""
+"""The responses of sample sites, and gzip with the same bytes at any time."""
 
 import zlib
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from email.utils import format_datetime
 
 HTML = "text/html; charset=utf-8"
 
-# Magic, deflate, no name, no time, no hints, unknown system: gzip.compress writes the running
-# Python's idea of the last byte, which changed between versions.
+# Magic, deflate, no name, no time, no hints, unknown system. gzip.compress writes a last byte that
+# changed between Python versions.
 _GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 
 
 @dataclass(frozen=True, slots=True)
 class SiteResponse:
-    """What a site answers at one address; `gzipped` bodies are compressed on the way."""
+    """The response of a site at one URL; `gzipped` bodies are compressed when they are sent."""
 
     body: bytes
     content_type: str = HTML
@@ -27,7 +27,7 @@ class SiteResponse:
 
 
 def http_date(instant: datetime) -> str:
-    """Return the instant as HTTP headers write it."""
+    """Return the instant as an HTTP date."""
     return format_datetime(instant.astimezone(UTC), usegmt=True)
 
 

@@ -1,4 +1,4 @@
-"""The robots.txt of every sample site: one policy each towards readers, crawlers and AI bots."""
+"""The robots.txt of every sample site, with different policies for crawlers and AI bots."""
 
 from news_platform.sample.responses import SiteResponse
 
@@ -175,12 +175,12 @@ _TEXTS = {
     "marsa": _MARSA.encode(),
 }
 
-# A site that answers every address with its front page, robots.txt included.
+# This site answers every URL, including robots.txt, with its front page.
 _SOFT_ERROR = b"<!DOCTYPE html>\n<html><body><h1>El Faro de Almazul</h1></body></html>\n"
 
 
 def robots(key: str) -> SiteResponse:
-    """Return what an outlet answers to robots.txt: rules, a page by mistake, or nothing."""
+    """Return the outlet's response to robots.txt: rules, an HTML page by mistake, or nothing."""
     if key in _TEXTS:
         return SiteResponse(_TEXTS[key], content_type=_TEXT, etag=True)
     if key == "almazul":

@@ -1,4 +1,4 @@
-"""A loopback HTTP server that answers for every host of a written sample world."""
+"""Serve every host of a written sample world on loopback, from files under its sites folder."""
 
 import json
 import socket
@@ -23,7 +23,7 @@ ROUTES = "site.json"
 
 
 def site_files(sites: Mapping[str, Site]) -> dict[str, bytes]:
-    """Return the files of all hosts by their path under the sites folder."""
+    """Return the responses of all hosts as files, by path under the sites folder."""
     files: dict[str, bytes] = {}
     for host, site in sorted(sites.items()):
         names = {target: _file_name(target) for target in site}
@@ -34,7 +34,7 @@ def site_files(sites: Mapping[str, Site]) -> dict[str, bytes]:
 
 
 def read_sites(folder: Path) -> dict[str, dict[str, SiteResponse]]:
-    """Read every host's answers back from the sites folder."""
+    """Read the responses of every host from the sites folder."""
     return {
         routes.parent.name: _read_site(routes.parent)
         for routes in sorted(folder.glob(f"*/{ROUTES}"))
@@ -47,7 +47,7 @@ def _read_site(folder: Path) -> dict[str, SiteResponse]:
 
 
 def _file_name(target: str) -> str:
-    """Return a readable name; what files cannot be called is told apart by a hash."""
+    """Return a readable file name; a hash replaces what file names cannot contain."""
     path = PurePosixPath(target.partition("?")[0].strip("/") or "index.html")
     if path.suffix and path.as_posix() == target.lstrip("/"):
         return path.as_posix()
@@ -89,7 +89,7 @@ _STRANGER = SiteResponse(b"No such site\n", content_type="text/plain; charset=ut
 
 @contextmanager
 def serve_world(folder: Path) -> Iterator[Mapping[str, tuple[str, int]]]:
-    """Serve the world from a thread; give the host map that leads a fetcher to it."""
+    """Serve the world from a thread; yield the host map for fetchers."""
     server = _Server(read_sites(folder / "sites"))
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
@@ -103,7 +103,7 @@ def serve_world(folder: Path) -> Iterator[Mapping[str, tuple[str, int]]]:
 
 
 def answer(resource: SiteResponse, headers: Mapping[str, str]) -> tuple[int, dict[str, str], bytes]:
-    """Decide status, headers and body for a request that met this resource."""
+    """Return status, headers and body for a request of this response."""
     fields = {"Content-Type": resource.content_type, **_validators(resource)}
     if resource.location:
         fields["Location"] = resource.location
@@ -123,7 +123,7 @@ def answer(resource: SiteResponse, headers: Mapping[str, str]) -> tuple[int, dic
 def _validators(resource: SiteResponse) -> dict[str, str]:
     fields: dict[str, str] = {}
     if resource.etag:
-        # Weak where the body may travel in two codings.
+        # Weak if the body may be sent compressed or not.
         weak = "W/" if resource.gzipped else ""
         fields["ETag"] = f'{weak}"{sha256(resource.body).hexdigest()[:20]}"'
     if resource.modified_at:
@@ -134,7 +134,7 @@ def _validators(resource: SiteResponse) -> dict[str, str]:
 def _is_unchanged(
     resource: SiteResponse, fields: Mapping[str, str], headers: Mapping[str, str]
 ) -> bool:
-    """Compare as RFC 9110 says: If-None-Match alone counts when it is sent."""
+    """Compare validators as in RFC 9110: If-None-Match takes precedence."""
     if resource.status != HTTPStatus.OK:
         return False
     if "if-none-match" in headers:
@@ -145,7 +145,7 @@ def _is_unchanged(
 
 
 def _plain(target: str) -> str:
-    """Return the target as sites list it: escaped our way, without campaign parameters."""
+    """Return the target in the escaping of our sites, without campaign parameters."""
     path, _, query = target.partition("?")
     kept = [part for part in query.split("&") if part and not part.startswith("utm_")]
     return quote(unquote(path)) + ("?" + "&".join(kept) if kept else "")
@@ -169,7 +169,7 @@ class _Server(ThreadingHTTPServer):
         self._lock = Lock()
 
     def find(self, host: str, target: str) -> SiteResponse:
-        """Return what a host answers at a target, however escaped and whoever tracks it."""
+        """Return the response of a host, whatever the escaping and tracking parameters."""
         site = self.sites.get(host.partition(":")[0].lower())
         if site is None:
             return _STRANGER
@@ -186,12 +186,12 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Take no notice of a reader who leaves in the middle of an answer."""
+        """Ignore clients that disconnect during a response."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]  # typeshed's union
 
     def hang_up(self) -> None:
-        """End kept-alive connections, so that closing does not wait for their clients."""
+        """Close kept-alive connections, so that closing the server does not wait for clients."""
         with self._lock:
             for line in self._lines:
                 with suppress(OSError):
@@ -228,8 +228,8 @@ class _Conversation(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def date_time_string(self, timestamp: float | None = None) -> str:
-        """Give the hour of the world, not of the machine."""
+        """Return the time of the world, not of the machine."""
         return http_date(WORLD_NOW)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Stay silent: a demo prints its own lines."""
+        """Log nothing: the demo prints its own lines."""

@@ -1,4 +1,4 @@
-"""Pure: every host of the sample world with what it answers at each address."""
+"""The responses of every host of the sample world, by URL."""
 
 import zlib
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ _NEWS = "http://www.google.com/schemas/sitemap-news/0.9"
 
 
 def sitemaps(outlet: Outlet, articles: Sequence[SampleArticle]) -> dict[str, SiteResponse]:
-    """Return the sitemaps of an outlet by path; what robots.txt names need not be all."""
+    """Return the sitemaps of an outlet by path; robots.txt may not name them all."""
     plain = SiteResponse(_urlset(articles), content_type=_XML, etag=True)
     news = SiteResponse(_news_urlset(articles), content_type=_XML, gzipped=True)
     packed = SiteResponse(gzip_member(_urlset(articles)), content_type="application/gzip")
@@ -109,7 +109,7 @@ def _rows() -> bytes:
     return b"".join(lines)
 
 
-# Level 0 stores without compressing: the same bytes from every zlib.
+# Level 0 does not compress, so every zlib gives the same bytes.
 LOGO = (
     b"\x89PNG\r\n\x1a\n"
     + _chunk(b"IHDR", _SIDE.to_bytes(4, "big") * 2 + b"\x08\x02\x00\x00\x00")
@@ -128,7 +128,7 @@ _RELATED = 4
 
 
 def build_sites(articles: Sequence[SampleArticle]) -> dict[str, Site]:
-    """Return every host's answers by request target (path and query)."""
+    """Return the responses of every host by request target (path and query)."""
     sites: dict[str, Site] = {}
     for key, group in groupby(articles, key=lambda article: article.outlet.key):
         outlet = next(outlet for outlet in OUTLETS if outlet.key == key)
@@ -151,7 +151,7 @@ def page_of(article: SampleArticle, articles: Sequence[SampleArticle]) -> SiteRe
 
 
 def feed_entries(outlet: Outlet, articles: Sequence[SampleArticle]) -> list[SampleEntry]:
-    """Return what the outlet's feed announces, newest first."""
+    """Return the entries of the outlet's feed, newest first."""
     newest = sorted(articles, key=lambda article: article.published_at, reverse=True)
     return [_entry(article, rank) for rank, article in enumerate(newest[: outlet.feed.entries])]
 
@@ -168,7 +168,7 @@ def _outlet_site(outlet: Outlet, articles: list[SampleArticle]) -> Site:
 
 
 def _alias_site(outlet: Outlet, alias: str) -> Site:
-    """Answer for a bare domain: most send readers on, two keep a robots.txt of their own."""
+    """Return the responses of a bare domain: most redirect, two have their own robots.txt."""
     if alias == "co.example":
         return {"/robots.txt": SiteResponse(b"", content_type=_TEXT, status=404)}
     site = {path: _moved(outlet.origin + path) for path in ("/", "/sitemap.xml", outlet.feed.path)}
@@ -189,12 +189,12 @@ def _fronts(outlet: Outlet, articles: list[SampleArticle]) -> dict[str, SiteResp
 
 
 def _redirects(outlet: Outlet, articles: list[SampleArticle]) -> dict[str, SiteResponse]:
-    """Return short links and the addresses that pages had before the last relaunch."""
+    """Return short links, and the URLs that pages had before the last redesign."""
     if outlet.key == "calderpost":
         return {f"/go/{article.number}": _moved(article.url, 302) for article in articles}
     if outlet.key == "harbourhill":
         moved = {f"/story/{article.number}": _moved(article.path) for article in articles}
-        # Withdrawn since: the feed still announces it, the crawl still has it.
+        # Withdrawn, but the feed still lists it and the crawl still contains it.
         return moved | {articles[_WITHDRAWN].path: _GONE}
     if outlet.key == "northmoor":
         return {"/live": SiteResponse(b"Busy\n", _TEXT, status=503, retry_after_seconds=120)}
@@ -240,7 +240,7 @@ def _entry(article: SampleArticle, rank: int) -> SampleEntry:
 
 
 def _announced_link(article: SampleArticle, rank: int) -> str:
-    """Return the link as feeds write it: with trackers, or through a short link."""
+    """Return the link as in feeds: with tracking parameters, or as a short link."""
     if article.outlet.key == "calderpost" and rank % 3 == 2:
         return f"{article.outlet.origin}/go/{article.number}"
     if article.outlet.key == "harbourhill" and rank % 4 == 3:

@@ -1,4 +1,4 @@
-"""Pure: a phrasebook and a stream of draws in, one believable fictional story out."""
+"""Write a fictional story from the phrasebook of a language and a random stream."""
 
 import re
 import tomllib
@@ -15,7 +15,7 @@ LANGUAGES = ("ar", "de", "el", "en", "es", "fr", "ja", "pt", "ru")
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """What one kind of story can say; beats stand in the order in which they are told."""
+    """The phrases of one kind of story; beats are in the order of the text."""
 
     topic: str
     headlines: tuple[str, ...]
@@ -25,7 +25,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Phrasebook:
-    """All that is needed to write and typeset a story in one language."""
+    """Everything that is needed to write a story in one language."""
 
     language: str
     thousands: str
@@ -37,7 +37,7 @@ class Phrasebook:
     general: tuple[str, ...]
 
     def plots_about(self, topics: tuple[str, ...]) -> tuple[Plot, ...]:
-        """Return the plots on these topics, or all when none is named."""
+        """Return the plots on these topics, or all plots if none is given."""
         return tuple(plot for plot in self.plots if not topics or plot.topic in topics)
 
 
@@ -69,19 +69,19 @@ def phrasebook(language: str) -> Phrasebook:
 _ALTERNATIVES = re.compile(r"\[([^\[\]]*)\]")
 _SLOT = re.compile(r"\{(\w+)\}")
 
-# All end in 0, 5, 6 or 8, so that one plural form fits them in every language we write.
+# All end in 0, 5, 6 or 8, so that one plural form fits in every language of the world.
 _DOZENS = (25, 30, 35, 36, 38, 40, 45, 46, 48, 50, 55, 56, 58, 60, 65, 68, 70, 75, 80, 85, 90)
 
 # Sentences after the lead: fewer would not make an article of 150 words.
 _SHORTEST = 9
 
-# Topics on which somebody decides something, so that remarks about decisions fit.
+# Topics that involve a decision, so that phrases about decisions fit.
 _DEBATED = ("politics", "economy", "technology")
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A text without a publisher: what is told, not where or when."""
+    """The text of a story, without publisher, place or time."""
 
     language: str
     topic: str
@@ -97,7 +97,7 @@ class Story:
 
     @property
     def text(self) -> str:
-        """Return the paragraphs, one a line."""
+        """Return the paragraphs, one per line."""
         return "\n".join(self.paragraphs)
 
 
@@ -111,10 +111,10 @@ class Voice:
 
 
 def write_story(book: Phrasebook, plot: Plot, *, chance: Chance, voice: Voice, day: date) -> Story:
-    """Write one story of the plot as told on `day`."""
+    """Write one story of the plot for a day."""
     cast = _cast(book, chance, day)
     number = _numbers(book, chance)
-    # Headline and lead tell the same figures; the beats after them have their own.
+    # Headline and lead use the same numbers; the beats after them have their own.
     main_number = cache(number)
 
     def say(template: str, number: Callable[[str], str] = number) -> str:
@@ -140,7 +140,7 @@ def expand(
     cast: Mapping[str, str],
     number: Callable[[str], str],
 ) -> str:
-    """Choose one of each `[a|b]` and fill each `{slot}`."""
+    """Choose one variant of each `[a|b]` and fill each `{slot}`."""
     text = _ALTERNATIVES.sub(lambda found: chance.pick(found[1].split("|")), template)
     return _SLOT.sub(lambda found: cast.get(found[1]) or number(found[1]), text)
 

@@ -1,4 +1,4 @@
-"""The sample world for demo and tests: write it to a folder, or add a WARC that came late."""
+"""Write the sample world to a folder, add a late WARC, and upload its inputs to a root."""
 
 import json
 import os
@@ -22,7 +22,7 @@ MANIFEST = "world.json"
 
 @dataclass(frozen=True, slots=True)
 class WorldManifest:
-    """What a folder was last completed with; `files` maps each path to its SHA-256."""
+    """The world that a folder contains; `files` maps each path to its SHA-256."""
 
     recipe: str
     summary: WorldSummary
@@ -34,14 +34,14 @@ class WorldManifest:
         return tuple(map(date.fromisoformat, self.summary.late))
 
     def holds(self, folder: Path, seed: int) -> bool:
-        """Say whether the folder has this code's world of the seed, byte for byte."""
+        """Return whether the folder contains this code's world of the seed, byte for byte."""
         current = self.recipe == recipe() and self.summary.seed == seed
         return current and all(_has(folder / path, sha) for path, sha in self.files.items())
 
 
 @cache
 def recipe() -> str:
-    """Return a hash of the code and texts that make worlds: other code, perhaps other bytes."""
+    """Return a hash of the code and texts that build worlds; other code may give other bytes."""
     package = files("news_platform.sample")
     sources = [*package.iterdir(), *package.joinpath("texts").iterdir()]
     made = sha256()
@@ -52,7 +52,7 @@ def recipe() -> str:
 
 
 def read_manifest(folder: Path) -> WorldManifest | None:
-    """Read the manifest, or None when there is none that can be read."""
+    """Read the manifest; return None if it is missing or unreadable."""
     try:
         document = json.loads((folder / MANIFEST).read_bytes())
         return WorldManifest(document["recipe"], _summary(document["summary"]), document["files"])
@@ -61,7 +61,7 @@ def read_manifest(folder: Path) -> WorldManifest | None:
 
 
 def write_folder(folder: Path, world: World, *, old: WorldManifest | None) -> None:
-    """Make the folder hold the world: replace what differs, remove what an older one left."""
+    """Write the world to the folder: replace what differs, delete what an older world left."""
     hashes = {path: sha256(body).hexdigest() for path, body in world.files.items()}
     for path, body in world.files.items():
         if not _has(folder / path, hashes[path]):
@@ -85,7 +85,7 @@ def _has(path: Path, sha: str) -> bool:
 
 def _replace(path: Path, body: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Several processes may mend one folder at once: each has its part, all the same bytes.
+    # Several processes may write one folder at once: each has its own temporary file.
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     part.write_bytes(body)
     part.replace(path)
@@ -97,7 +97,7 @@ SEED = 20251103
 
 
 def write_world(folder: Path, *, seed: int = SEED) -> WorldSummary:
-    """Write the world of a seed; a complete one is left untouched, a half-written one mended.
+    """Write the world of a seed; a complete one is not touched, a partial one is completed.
 
     Late WARCs that were added to the same world are kept.
     """
@@ -127,13 +127,13 @@ def add_late_warc(folder: Path, day: date) -> str:
     return late_warc(articles_of(seed), day, seed).path
 
 
-# Folder in the sample world -> where its files belong under the root.
+# Folder in the sample world -> folder of its files under the root.
 PLACES = {"research": "raw", "surveyed": "prod", "snapshots": "snapshots"}
 FEEDS_FILE = "feeds.opml"
 
 
 def place_inputs(world: Path, store: ObjectStore) -> int:
-    """Upload the world's inputs that are not there yet; return how many were."""
+    """Upload the inputs that the root does not have yet; return how many were uploaded."""
     wanted = {
         f"{place}/{path.relative_to(world / folder).as_posix()}": path
         for folder, place in PLACES.items()

@@ -53,7 +53,7 @@ def test_a_second_run_builds_nothing_and_changes_no_byte(demo_root: Path) -> Non
     before = content_hash(demo_root)
     second = run_demo(demo_root)
     assert second.code == 0
-    assert "not a byte changed" in second.stdout
+    assert "no byte changed" in second.stdout
     assert content_hash(demo_root) == before
 
 

@@ -52,7 +52,7 @@ def test_the_rooms_are_joined_by_edges_that_cross_them() -> None:
 def test_an_asset_says_what_a_row_is_and_where_it_lies(name: str) -> None:
     spec = SPECS[name]
     assert spec.description
-    assert re.search(r"A row is .+\. It lies at `[^`]+`\.$", spec.description)
+    assert re.search(r"A row is .+\. It is stored at `[^`]+`\.$", spec.description)
     assert len(spec.description) >= 120, "one paragraph, not a label"
 
 

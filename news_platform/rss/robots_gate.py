@@ -93,7 +93,7 @@ class RobotsGate:
         response = await asyncio.to_thread(self._read_copy, origin)
         if response is None:
             response = await self._fetch(origin)
-            # Not stored either, so that the next worker asks the site again.
+            # Not stored either, so that the next worker tries the site again.
             if response.status is None or _is_unavailable(response.status):
                 return None
             await asyncio.to_thread(self._write_copy, origin, response)
@@ -168,7 +168,7 @@ class SurveyedRobots:
         return None
 
     def _read_file(self, facts: RobotsFacts, path: str) -> Robots | None:
-        # The survey could not read robots.txt either; the worker asks the site.
+        # The survey could not read robots.txt; the worker fetches it from the site.
         if facts.status_code is None or _is_unavailable(facts.status_code):
             return None
         try:

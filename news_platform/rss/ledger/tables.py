@@ -2,7 +2,7 @@
 
 Feeds, Raw and ArticlesIndex have the columns of the Google Sheet, then columns of our own.
 `changed_seq` is the number of the write transaction that last changed a row. A reader that copies
-the ledger asks for the rows above the last number it saw; claims do not change the number.
+the ledger selects the rows above the last number it saw; claims do not change the number.
 """
 
 import json

@@ -1,7 +1,7 @@
 """Run one survey, or the bare loop that fetches the same files; print its CPU seconds.
 
-`unstored` is the whole survey but for the disk: queue, threads and facts as ever, the files of the
-domains are thrown away in the end, as the bare loop does.
+`unstored` is the whole survey without the disk: queue, threads and facts are the same, but the
+files of the domains are discarded, as in the bare loop.
 """
 
 import asyncio

@@ -245,8 +245,8 @@ class Consumer:
         options = self._options
         if surveyed.outcome.status != "retry" or claim.tries >= options.max_tries:
             return None
-        asked = parse_retry_after(surveyed.retry_after or "", now=self._context.clock())
-        wait = max(options.retry_seconds * 2 ** (claim.tries - 1), asked or 0)
+        requested = parse_retry_after(surveyed.retry_after or "", now=self._context.clock())
+        wait = max(options.retry_seconds * 2 ** (claim.tries - 1), requested or 0)
         return wait if wait <= options.max_retry_seconds else None
 
     def _claim(self) -> list[MessageClaim]:

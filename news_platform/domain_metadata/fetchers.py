@@ -35,6 +35,7 @@ class SurveyFetchOptions:
     user_agent: str = "NewsPlatformBot"
     # The limit of the sitemap protocol, here for the bytes as sent.
     max_sitemap_bytes: int = 50 * 1024 * 1024
+    # Some robots.txt list hundreds of sitemaps, and an index may have 50,000 children.
     max_sitemaps_tried: int = 3
     max_children: int = 10
     # Children are fetched one by one; after this time the remaining ones are skipped.
@@ -84,10 +85,12 @@ async def fetch_robots(
 async def _robots_at(url: str, *, host: str, fetcher: PoliteFetcher, clock: Clock) -> HostRobots:
     fetched_at = clock()
     try:
+        # RFC 9309 lets a crawler ignore what follows the first 500 KiB.
         response = await fetcher.fetch(url, max_body_bytes=MAX_BYTES)
     except FetchError as error:
         facts = RobotsFacts(host=host, url=url, fetched_at=fetched_at, error=error.reason)
         return HostRobots(facts, Robots.of_answer(None, b""))
+    # RFC 9309: a 4xx allows everything, a 5xx or no answer disallows everything.
     rules = Robots.of_answer(response.status, response.body)
     exists = 200 <= response.status < 300
     body = response.body if exists else None

@@ -258,6 +258,7 @@ class DomainQueue:
     def messages_of(self, domain: str) -> list[DomainQueueMessage]:
         """Return the messages about a domain, latest day first."""
         rows = sa.select(QUEUE.c.message).where(QUEUE.c.domain == domain)
+        # A batch of an earlier day may have been accepted after one of a later day.
         found = self._parsed(rows.order_by(QUEUE.c.id.desc()))
         return sorted(found, key=lambda message: message.partition_info.date, reverse=True)
 

@@ -104,6 +104,7 @@ def import_file(store: ObjectStore, batch: PartitionInfo, *, name: str, body: by
     parse_records(body, path=name)
     infos = _infos(store, batch)
     for info in infos:
+        # The sizes are known from the LIST: only files of the same size are read.
         if info.size_bytes == len(body) and store.read(info.path) == body:
             return info.path
     number = max((raw_file_number(info.path.rpartition("/")[2]) for info in infos), default=0)

@@ -1,6 +1,6 @@
 """Write and read the results of surveyed domains, and find those whose files need repair.
 
-The success marker is written last, so a folder that has one is complete until somebody changes it.
+The success marker is written last, so a folder that has one was complete when it was written.
 """
 
 import hashlib

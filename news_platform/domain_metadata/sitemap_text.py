@@ -21,10 +21,11 @@ _BOMS = (
 )
 _TEXT_CODECS = ("iso8859", "cp", "koi8", "gb", "euc", "shift")
 _DECLARED = re.compile(rb"""^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([A-Za-z0-9._-]{1,40})["']""")
+# Characters that XML 1.0 forbids.
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]+")
 # An ampersand that starts neither one of XML's five entities nor a number: an unescaped URL.
 _RAW_AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});)")
-_LONGEST_ENTITY = 10
+_LONGEST_ENTITY = 10  # `&#1114111;`
 
 
 class TooLarge(Exception):
@@ -87,6 +88,7 @@ def _gunzipped(pieces: Iterable[bytes]) -> Iterator[bytes]:
             if member.eof and left[0] != _GZIP_MAGIC[0]:
                 return  # padding after the last gzip member
             member = zlib.decompressobj(wbits=31) if member.eof else member
+            # The output limit keeps a decompression bomb from filling the memory in one call.
             try:
                 yield member.decompress(left, PIECE_BYTES)
             except zlib.error as error:

@@ -34,7 +34,7 @@ _ROOTS: dict[str, Kind] = {
     "urlset": "urlset",
     "sitemapindex": "index",
     "rss": "rss",
-    "rdf": "rss",
+    "rdf": "rss",  # RSS 1.0
     "feed": "atom",
 }
 _ENTRIES: dict[Kind, str] = {"urlset": "url", "index": "sitemap", "rss": "item", "atom": "entry"}
@@ -249,6 +249,7 @@ def _take_entries(reading: _SitemapBuilder, parser: etree.XMLPullParser) -> bool
         element = cast(etree._Element, item)
         if reading.kind == "invalid":
             reading.kind = _kind(element.getroottree())
+        # No tag ends with NUL, so an unknown kind has no entries.
         if element.tag.endswith(_ENTRIES.get(reading.kind, "\0")):
             entry = element
             reading.add(_link(reading.kind, entry))

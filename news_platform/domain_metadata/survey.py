@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from typing import Literal
 
@@ -95,14 +96,28 @@ async def survey_domain(
     found = await _sitemap(hosts, fetcher=fetcher, clock=clock, options=options)
     outcome = outcome_of([host.facts for host in hosts], found.facts, tries=tries)
     files = tuple(_files(hosts, found))
+    facts = _metadata(message, hosts, found, outcome=outcome, collected_at=clock())
+    facts.files = {file.name: file.sha256 for file in files}
+    waits = (found.retry_after, *(host.retry_after for host in hosts))
+    return SurveyResult(facts, outcome, files, next(filter(None, waits), None))
+
+
+def _metadata(
+    message: DomainQueueMessage,
+    hosts: list[HostRobots],
+    found: FoundSitemap,
+    *,
+    outcome: SurveyOutcome,
+    collected_at: datetime,
+) -> DomainMetadata:
     authoritative = _authoritative_host(hosts)
-    metadata = DomainMetadata(
+    return DomainMetadata(
         domain_id=message.domain_id,
         registrable_domain=message.registrable_domain,
         country=message.partition_info.country,
         category=message.partition_info.category,
         date=message.partition_info.date,
-        collected_at=clock(),
+        collected_at=collected_at,
         outcome=outcome.name,
         final=outcome.status == "final",
         final_origin=_origin(authoritative) if authoritative else None,
@@ -111,10 +126,7 @@ async def survey_domain(
         sitemap=found.facts,
         ai_policy=_ai_policy(authoritative),
         source=_source(message),
-        files={file.name: file.sha256 for file in files},
     )
-    waits = (found.retry_after, *(host.retry_after for host in hosts))
-    return SurveyResult(metadata, outcome, files, next(filter(None, waits), None))
 
 
 def _hosts(message: DomainQueueMessage) -> Iterator[str]:
@@ -227,6 +239,7 @@ def _source(message: DomainQueueMessage) -> SourceFacts:
 def outcome_of(robots: list[RobotsFacts], sitemap: SitemapFacts, *, tries: int) -> SurveyOutcome:
     """Return a domain's outcome: that of its best robots.txt, or a retry for its sitemap."""
     best = min((robots_outcome(facts, tries=tries) for facts in robots), key=_outcome_rank)
+    # A domain that does not exist has no sitemap to try again.
     if best.status != "final" or best.name == "nxdomain":
         return best
     reason = sitemap_retry_reason(sitemap)

@@ -40,6 +40,7 @@ _LONG = 200
 # More text does not change the result; the detector takes 0.1 ms plus 1 ms per 1,000 characters.
 _SAMPLE_CHARS = 160
 _PAGE_CHARS = 500
+# At most this much of each block, so that the first block does not decide alone.
 _BEGINNING_CHARS = 100
 _SECTION_CHARS = 80
 # The share of a page's text that must be in another language to overrule the declared one.

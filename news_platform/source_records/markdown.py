@@ -120,6 +120,7 @@ class _MarkdownReader:
         if not bullet:
             return False
         self.open_run()
+        # Two blanks are one level; a tab counts as four blanks.
         depth = len(bullet.group(1).expandtabs(4)) // 2 + 1
         self.kind, self.hints = kinds.ITEM, {"marker": bullet.group(2)}
         if depth > 1:

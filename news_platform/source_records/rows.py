@@ -62,5 +62,6 @@ def _row(record: SourceRecord) -> tuple[object, ...]:
         meta.language_probability,
         meta.language_source,
         meta.charset,
+        # Sorted, so that the same hints are always the same bytes.
         json.dumps(dict(meta.hints), ensure_ascii=False, sort_keys=True),
     )

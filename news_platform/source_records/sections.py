@@ -50,6 +50,7 @@ class CompiledSectionRules:
         if len(block.text) > self.rules.notice_chars:
             return None
         text = block.text.lower()
+        # A heading such as "Admissions" names a section of the page.
         if block.kind != kinds.HEADING:
             if _name(text) in self.navigation_items:
                 return "navigation_item"
@@ -70,6 +71,7 @@ class CompiledSectionRules:
 
 
 def _name(text: str) -> str:
+    # The rules spell `news & events`; this covers `news and events` as well.
     return text.strip(_EDGES).replace(" and ", " & ")
 
 

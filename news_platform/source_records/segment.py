@@ -95,6 +95,7 @@ def _decoded(page: SourcePage) -> DecodedPage:
 
 
 def _walked(decoded: DecodedPage, page: SourcePage, options: SegmentOptions) -> WalkedPage:
+    # A page declared as HTML may be plain text: parsed as HTML it would be one long paragraph.
     if page.media == "text" or not is_markup(decoded.text):
         return read_markdown(decoded.text)
     return walk(parse_html(decoded.utf8), zone_share=options.boilerplate.zone_share)

@@ -57,7 +57,7 @@ def parse_snapshot(snapshot: Snapshot) -> tuple[SourcePage, str | None]:
 def _parse_json(snapshot: Snapshot) -> tuple[SourcePage, str | None]:
     try:
         document = json.loads(snapshot.body)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # RecursionError: nested too deeply
         return _page(snapshot, {}, {}), f"not JSON: {error}"
     if not isinstance(document, dict):
         return _page(snapshot, {}, {}), "not a JSON object"

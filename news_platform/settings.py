@@ -45,12 +45,12 @@ def env(variable: str, text: str, default: Any = None) -> Any:
 
 
 def secret(variable: str, text: str) -> Any:
-    """Return a field that is read from a variable and never shown in a repr."""
+    """Return a field that is read from a variable and never appears in a repr."""
     return Field(None, validation_alias=variable, description=text, repr=False)
 
 
 class Section(BaseSettings):
-    """Settings that belong together; created in code, they have their defaults."""
+    """A group of settings; an instance created in code has the defaults."""
 
     model_config = SettingsConfigDict(
         frozen=True, extra="forbid", populate_by_name=True, hide_input_in_errors=True
@@ -70,7 +70,7 @@ class Section(BaseSettings):
 
 
 class StorageSettings(Section):
-    """How object stores are reached; empty values leave it to the clouds' own defaults."""
+    """Access to object stores; unset values use the defaults of the cloud libraries."""
 
     s3_endpoint: str | None = env(
         "NEWS_PLATFORM_S3_ENDPOINT", "endpoint of an S3-compatible store (R2, MinIO, ...)"
@@ -91,7 +91,7 @@ class StorageSettings(Section):
 
 
 class WebSettings(Section):
-    """How the platform introduces itself to the web, and how politely it asks."""
+    """The identity and the limits of requests to the web."""
 
     user_agent: str = env(
         "NEWS_PLATFORM_USER_AGENT", "product token sent with every request", "NewsPlatformBot/0.1"
@@ -106,7 +106,7 @@ class WebSettings(Section):
 
 
 class CcnewsSettings(Section):
-    """Which crawl is followed and what is taken from it."""
+    """The crawl to follow, and what to collect from it."""
 
     source: str = env(
         "NEWS_PLATFORM_CRAWL_URL",
@@ -141,7 +141,7 @@ class CcnewsSettings(Section):
 
 
 class DomainStoreSettings(Section):
-    """How the domain store is cut."""
+    """The layout and the limits of the domain store."""
 
     buckets: int = env(
         "NEWS_PLATFORM_BUCKETS", "hash buckets of a new store; an old one keeps its own", 1000
@@ -157,7 +157,7 @@ class DomainStoreSettings(Section):
 
 
 class DomainMetadataSettings(Section):
-    """How the survey of domains works."""
+    """The survey of domains."""
 
     survey_concurrency: int = env(
         "NEWS_PLATFORM_SURVEY_CONCURRENCY", "domains surveyed at once", 64
@@ -174,7 +174,7 @@ class DomainMetadataSettings(Section):
 
 
 class RssSettings(Section):
-    """How feeds are discovered, polled and worked."""
+    """Discovery and polling of feeds, and fetching of articles."""
 
     fulltext_dir: str | None = env(
         "FULLTEXT_DIR", "folder or URL of full texts; unset: articles/full_text in the root"
@@ -210,7 +210,7 @@ class RssSettings(Section):
 
 
 class SheetsSettings(Section):
-    """Which Google Sheet shows the ledger; without one a local workbook does."""
+    """The Google Sheet that shows the ledger; without one, a local workbook does."""
 
     service_account: str | None = secret(
         "GOOGLE_SERVICE_ACCOUNT_JSON", "path or text of a service account key for the Google Sheet"
@@ -228,7 +228,7 @@ class SheetsSettings(Section):
 
 
 class SourceRecordsSettings(Section):
-    """How page snapshots become source records."""
+    """The segmentation of page snapshots into source records."""
 
     language: str = env("NEWS_PLATFORM_RECORDS_LANGUAGE", "language of the blocks to keep", "en")
     min_chars: int = env("NEWS_PLATFORM_RECORDS_MIN_CHARS", "shorter blocks are dropped", 12)
@@ -255,7 +255,7 @@ class SourceRecordsSettings(Section):
 
 
 class AlertSettings(Section):
-    """Where a failed run is told."""
+    """Where failed runs are reported."""
 
     webhook_url: str | None = secret(
         "NEWS_PLATFORM_ALERT_WEBHOOK", "URL that receives a POST for each failed run"
@@ -263,7 +263,7 @@ class AlertSettings(Section):
 
 
 class ClusterSettings(Section):
-    """Where the servers of a cluster are; unused on one machine."""
+    """The servers of a cluster; not used on one machine."""
 
     broker_url: str | None = secret("NEWS_PLATFORM_BROKER_URL", "redis:// URL of the Celery broker")
     dagster_postgres_url: str | None = secret(
@@ -278,7 +278,7 @@ class ClusterSettings(Section):
 
 
 class GeneralSettings(Section):
-    """Where the data lies, and what concerns no single feature."""
+    """The location of the data, and settings that belong to no single feature."""
 
     root: str = env(ROOT_VARIABLE, "folder, s3:// or gs:// URL of all data", "data")
     sample: Switch | None = env(
@@ -335,7 +335,7 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
 
 
 def setting_infos() -> tuple[SettingInfo, ...]:
-    """Describe every setting in the order written, for the docs."""
+    """Return a description of every setting, in the order of definition, for the docs."""
     kinds: list[tuple[str, type[Section]]] = [("general", GeneralSettings), *_sections()]
     return tuple(_info(name, item) for name, kind in kinds for item in kind.model_fields.values())
 

@@ -5,6 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
+import pytest
+
+from news_platform.cli.main import main
+
 
 def _run(*words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
@@ -21,6 +26,28 @@ def test_help_names_every_command() -> None:
     done = _run("--help")
     assert done.returncode == 0
     assert "demo" in done.stdout
+
+
+def _listed(group: click.Group) -> dict[str, str]:
+    """Return the command list of a group's help at 80 columns, by command."""
+    with click.Context(group, info_name="x", terminal_width=80, max_content_width=80) as context:
+        formatter = context.make_formatter()
+        group.format_commands(context, formatter)
+    lines = formatter.getvalue().splitlines()[1:]
+    return {line.split()[0]: line for line in lines}
+
+
+@pytest.mark.parametrize("name", ["", "ccnews", "domains", "records", "rss", "store"])
+def test_the_help_of_every_command_fits_its_line(name: str) -> None:
+    group = main.get_command(click.Context(main), name) if name else main
+    assert isinstance(group, click.Group)
+    listed = _listed(group)
+    context = click.Context(group)
+    commands = {name: group.get_command(context, name) for name in group.list_commands(context)}
+    assert set(listed) == {name for name, found in commands.items() if found and not found.hidden}
+    for line in listed.values():
+        assert len(line) <= 80 and line.endswith("."), line
+        assert not line.endswith("..."), line
 
 
 def test_an_unknown_command_is_wrong_use() -> None:

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from news_platform.ccnews import writer as writers
-from news_platform.ccnews.options import CollectOptions
+from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.page import CrawledPage, read_page
 from news_platform.ccnews.warc import WarcResponse, iter_responses
 from news_platform.ccnews.writer import FeedTally, NewsWriter, WarcWriter, arrow_schema
@@ -33,7 +33,7 @@ def test_each_language_has_one_file_with_exactly_the_columns_of_raw_news(tmp_pat
     for file in files.values():
         assert dict(pl.read_parquet_schema(file.path)) == dict(RAW_NEWS.schema)
         footer = pq.read_metadata(file.path)
-        assert footer.metadata[b"extractor_version"] == b"1"
+        assert footer.metadata[b"extractor_version"] == EXTRACTOR_VERSION.encode()
         assert footer.metadata[b"warc"] == NAME.encode()
 
 

@@ -137,16 +137,18 @@ def apply_edits(
     if edits or new:
         with write_transaction(engine) as change:
             for edit in edits:
-                upsert_feed(change, edit.key, **edit.values)
-                write_last_written(
-                    change.connection, spreadsheet_id, FEEDS_TAB, key=edit.key, cells=edit.cells
-                )
+                _write_edit(change, spreadsheet_id, edit)
             for item in new:
                 _write_new_feed(change, spreadsheet_id, item, verdicts.get(item.url))
     refused = sum(edit.is_refused for edit in edits)
     refused += sum(verdict.outcome != "active" for verdict in verdicts.values())
     taken = len(edits) + len(new) - refused
     return EditReport(taken, refused + len(unreadable), unreadable)
+
+
+def _write_edit(change: LedgerTransaction, spreadsheet_id: str, edit: FeedEdit) -> None:
+    upsert_feed(change, edit.key, **edit.values)
+    write_last_written(change.connection, spreadsheet_id, FEEDS_TAB, key=edit.key, cells=edit.cells)
 
 
 def _write_new_feed(

@@ -201,12 +201,7 @@ def _send(writer: SheetWriter, intent: Intent, report: SyncReport) -> None:
         state = writer.spreadsheet.fetch_state()
         if state.fences.get(intent.fence) == intent.token:
             return _mark_applied(writer, intent, update, report)
-        expired = outbox.expired_intents(
-            writer.engine,
-            writer.spreadsheet.id,
-            before=writer.clock() - timedelta(hours=writer.options.fence_hours),
-            keep=writer.options.max_fences,
-        )
+        expired = _expired_intents(writer)
         update = _build_update(writer, intent, state, expired)
         try:
             writer.spreadsheet.batch_update(update.requests)
@@ -224,6 +219,15 @@ def _send(writer: SheetWriter, intent: Intent, report: SyncReport) -> None:
     raise OutcomeUnknown(
         f"spreadsheet {writer.spreadsheet.id!r}: no answer after {writer.options.tries} tries; "
         "the next sync sends the same batch again"
+    )
+
+
+def _expired_intents(writer: SheetWriter) -> list[Intent]:
+    return outbox.expired_intents(
+        writer.engine,
+        writer.spreadsheet.id,
+        before=writer.clock() - timedelta(hours=writer.options.fence_hours),
+        keep=writer.options.max_fences,
     )
 
 

@@ -84,7 +84,7 @@ def _copy_of_sources(out: Path) -> Path:
 def test_the_wheel_holds_its_package_data(unpacked_wheel: Path) -> None:
     assert (unpacked_wheel / "news_platform" / "py.typed").exists()
     assert list((unpacked_wheel / "news_platform" / "sample").rglob("*.toml"))
-    assert (unpacked_wheel / "news_platform" / "storage" / "migrations" / "env.py").exists()
+    assert (unpacked_wheel / "news_platform" / "storage" / "sql" / "migrations" / "env.py").exists()
     assert not (unpacked_wheel / "news_platform_tests").exists()
 
 

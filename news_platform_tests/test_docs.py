@@ -9,7 +9,7 @@ import pytest
 
 from news_platform.cli.main import main as cli
 from news_platform.defs.asset_metadata import CARDS
-from news_platform.defs.jobs import VIEWS
+from news_platform.defs.graph import VIEWS
 from news_platform.settings import setting_infos
 
 PROJECT = Path(__file__).parent.parent

@@ -1,1 +1,1 @@
-"""The command line, `news-platform ...`: one file per room."""
+"""The command line, `news-platform ...`: one file per feature."""

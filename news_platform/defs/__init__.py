@@ -1,1 +1,1 @@
-"""The Dagster shell: partitions, resources, automation, and one file of assets per room."""
+"""The Dagster shell: partitions, resources, automation, and one file of assets per feature."""

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import date
 from functools import partial
@@ -21,11 +21,13 @@ from news_platform.ccnews.listing import (
 from news_platform.ccnews.pipeline import CollectReport, collect_day
 from news_platform.ccnews.pool import CollectFailure, CollectListener, Estimate, WarcProgress
 from news_platform.ccnews.scan import scan_news
+from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
 from news_platform.datasets.collected import Collected
 from news_platform.datasets.raw_news import RAW_NEWS, raw_news_day_prefix
+from news_platform.datasets.table import Table
 from news_platform.datasets.warc_paths import FIRST_DAY, WARC_PATHS
 from news_platform.defs.ccnews_checks import CHECKED_DAYS, CHECKS
-from news_platform.defs.metadata import markdown_table, table_metadata
+from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
 from news_platform.defs.partitions import DAYS, ONE_A_RUN
 from news_platform.defs.plots import languages_plot
 from news_platform.defs.reconcile import (
@@ -37,12 +39,12 @@ from news_platform.defs.reconcile import (
     run_request,
     runs_of,
 )
-from news_platform.defs.side_tables import side_tables
 from news_platform.defs.staleness import Fingerprints, Staleness
 from news_platform.resources import Clock, Crawl, DataRoot, Resources, collect_options
 from news_platform.storage.commit.collected import newest_collected_days, read_collected
 from news_platform.storage.commit.root import is_paused
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.parquet import scan_table
 
 GROUP = "ccnews"
 OWNERS = ["team:ccnews"]
@@ -56,6 +58,36 @@ warc_paths = dg.AssetSpec(
     owners=OWNERS,
     kinds={"s3"},
     metadata=table_metadata(WARC_PATHS),
+)
+
+
+def _side_table(table: Table, description: str) -> dg.AssetSpec:
+    """Describe a table that a run of raw_news writes besides its own.
+
+    It is an asset of its own, so that analysts find it and the lineage of feeds shows where its
+    candidates come from.
+    """
+    return dg.AssetSpec(
+        table.name,
+        deps=["raw_news"],
+        description=description,
+        partitions_def=DAYS,
+        group_name=GROUP,
+        owners=OWNERS,
+        kinds={"parquet"},
+        metadata=table_metadata(table),
+    )
+
+
+captures = _side_table(
+    CAPTURES,
+    "The position of every page in its WARC, and the title, date and author that it states: "
+    "a link back to the source, and a narrow table for scans. Written by the run of raw_news.",
+)
+feed_candidates = _side_table(
+    FEED_CANDIDATES,
+    "Feeds that crawled pages link to, per host; feed discovery reads them every morning. "
+    "Written by the run of raw_news.",
 )
 
 
@@ -213,6 +245,31 @@ def _preview(store: ObjectStore, day: date) -> dg.MarkdownMetadataValue:
     return markdown_table(columns, rows.iter_rows())
 
 
+def side_tables(store: ObjectStore, day: date) -> Iterator[dg.AssetMaterialization]:
+    """Yield a materialisation for each side table that has files of the day."""
+    for table in (CAPTURES, FEED_CANDIDATES):
+        folder = f"news/{table.name}/year={day:%Y}/month={day:%m}/day={day:%d}"
+        paths = [info.path for info in store.list(folder) if info.path.endswith(".parquet")]
+        if paths:
+            yield dg.AssetMaterialization(
+                table.name,
+                partition=day.isoformat(),
+                metadata={
+                    **_described(scan_table(store, paths, table)),
+                    **column_lineage(table.name),
+                    "dagster/uri": store.uri(folder),
+                },
+            )
+
+
+def _described(rows: pl.LazyFrame) -> Mapping[str, dg.MetadataValue]:
+    preview = rows.head(_PREVIEW_ROWS).collect()
+    return {
+        "dagster/partition_row_count": dg.MetadataValue.int(rows.select(pl.len()).collect().item()),
+        "preview": markdown_table(preview.columns, preview.iter_rows()),
+    }
+
+
 def listing_sensor(*, interval_seconds: int = 60) -> dg.SensorDefinition:
     """Build the sensor that follows the crawl's listing."""
 
@@ -299,7 +356,7 @@ def _stale(resources: Resources) -> Fingerprints:
 
 STALENESS = (Staleness("raw_news", _stale),)
 defs = dg.Definitions(
-    assets=[warc_paths, raw_news],
+    assets=[warc_paths, raw_news, captures, feed_candidates],
     asset_checks=CHECKS,
     sensors=[new_warc_paths],
 )

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from news_platform.articles.extract import extract_article
-from news_platform.articles.fallback import clean_text_of
+from news_platform.articles.extract import clean_text_of, extract_article
 
 SENTENCES = [
     f"On day {day} the harbour council heard the fishermen, who said that the bridge was closed "

@@ -8,7 +8,7 @@ import pytest
 
 from news_platform.definitions import build_definitions
 from news_platform.defs.asset_metadata import CARDS, FACTS, POLICIES, TEXTS, WITHOUT, WORK
-from news_platform.defs.jobs import TASKS, VIEWS
+from news_platform.defs.graph import TASKS, VIEWS
 from news_platform.defs.metadata import LINEAGE, column_lineage
 from news_platform.resources import Resources
 from news_platform.settings import Settings

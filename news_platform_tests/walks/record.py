@@ -31,7 +31,6 @@ NOT_ON_THE_WAY = (
     "defs.asset_metadata",
     "defs.metadata",
     "defs.plots",
-    "defs.side_tables",
     "ccnews.scan",
     "text.days",
     "domain_store.catalog",

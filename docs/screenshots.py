@@ -1,4 +1,4 @@
-"""Take the screenshots of the docs from a finished demo: `python docs/screenshots.py`.
+"""Take the screenshots of the docs from a finished demo: `PYTHONPATH=. python docs/screenshots.py`.
 
 They show a copy of the demo in which one marker was changed, so that a check fails.
 """

@@ -36,7 +36,8 @@ class Staleness:
     ) -> "Staleness":
         """Compare the inputs of each partition now with those that it was built from.
 
-        Both read storage by LIST alone, so that a tick over ten years stays within seconds.
+        Both read storage by LIST alone, but for small files of a local root, which each process
+        reads once; so a tick over ten years stays within seconds.
         """
 
         def stale(resources: Resources) -> Fingerprints:

@@ -17,8 +17,9 @@ from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 
 _FINGERPRINT_HEX = 16
-# The markers of ten years of the crawl, 18 WARCs per day: a sensor reads each of them once.
-_REMEMBERED_DIGESTS = 1 << 16
+# Ten years of the crawl have 65,700 collected markers (18 WARCs per day), and every tick needs all
+# of them: a smaller cache would drop each one before it is needed again.
+_REMEMBERED_DIGESTS = 1 << 18
 
 
 class StoredObject(Protocol):

@@ -10,29 +10,14 @@ import pytest
 
 from news_platform.ccnews.pipeline import outdated, plan_day, version_key
 from news_platform.ccnews.pool import estimate, require_free_space
-from news_platform.datasets.collected import Collected, collected_path, dump_collected
+from news_platform.datasets.collected import collected_path, dump_collected
 from news_platform.errors import StorageError
 from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.ccnews.crawl import DAY, warc_name, warc_path, write_listings
+from news_platform_tests.collected import MARKER
 
-MARKER = Collected(
-    warc=warc_name(DAY, 1),
-    day=DAY,
-    source="s",
-    source_etag="e",
-    source_bytes=1,
-    rows=1,
-    duplicates=0,
-    bytes=1,
-    languages={},
-    dropped={},
-    captures=None,
-    feed_candidates=None,
-    extractor_version="1",
-    attempt="a",
-    collected_at="2025-11-03T20:00:00+00:00",
-)
+WARC_MARKER = replace(MARKER, warc=warc_name(DAY, 1), rows=1, bytes=1)
 
 
 @pytest.fixture
@@ -44,18 +29,18 @@ def crawl(tmp_path: Path) -> ObjectStore:
 def test_a_day_lacks_what_is_listed_and_has_no_marker(
     crawl: ObjectStore, local_store: ObjectStore
 ) -> None:
-    local_store.put(collected_path(DAY, MARKER.warc), dump_collected(MARKER))
+    local_store.put(collected_path(DAY, WARC_MARKER.warc), dump_collected(WARC_MARKER))
     plan = plan_day(DAY, crawl=crawl, root=local_store)
     assert len(plan.listed) == 4
     assert [warc.name for warc in plan.missing] == [warc_name(DAY, number) for number in (2, 3, 4)]
-    assert read_collected(local_store, [DAY]) == [MARKER]
+    assert read_collected(local_store, [DAY]) == [WARC_MARKER]
 
 
 @pytest.mark.parametrize(("cap", "count"), [(None, 3), (0, 0), (1, 0), (3, 2), (9, 3)])
 def test_a_cap_counts_what_is_collected_already(
     cap: int | None, count: int, crawl: ObjectStore, local_store: ObjectStore
 ) -> None:
-    local_store.put(collected_path(DAY, MARKER.warc), dump_collected(MARKER))
+    local_store.put(collected_path(DAY, WARC_MARKER.warc), dump_collected(WARC_MARKER))
     plan = plan_day(DAY, crawl=crawl, root=local_store, max_warcs=cap)
     assert len(plan.missing) == count
 
@@ -63,8 +48,8 @@ def test_a_cap_counts_what_is_collected_already(
 def test_a_warc_that_lost_a_file_counts_as_not_collected(
     crawl: ObjectStore, local_store: ObjectStore
 ) -> None:
-    lost = replace(MARKER, languages={"en": 1})
-    local_store.put(collected_path(DAY, MARKER.warc), dump_collected(lost))
+    lost = replace(WARC_MARKER, languages={"en": 1})
+    local_store.put(collected_path(DAY, WARC_MARKER.warc), dump_collected(lost))
     assert len(plan_day(DAY, crawl=crawl, root=local_store).missing) == 4
     local_store.put(lost.news_paths()["en"], b"")
     assert len(plan_day(DAY, crawl=crawl, root=local_store).missing) == 3
@@ -77,7 +62,9 @@ def test_a_day_that_is_not_listed_has_nothing_to_do(
 
 
 def test_markers_of_older_extractors_are_outdated() -> None:
-    markers = [replace(MARKER, extractor_version=version) for version in ("0.9", "1", "1.10", "2")]
+    markers = [
+        replace(WARC_MARKER, extractor_version=version) for version in ("0.9", "1", "1.10", "2")
+    ]
     assert [one.extractor_version for one in outdated(markers)] == ["0.9", "1", "1.10"]
     assert [one.extractor_version for one in outdated(markers, older_than="1.9")] == ["0.9", "1"]
     assert version_key("1.x.3") == (1, 0, 3)

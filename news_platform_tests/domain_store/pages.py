@@ -25,6 +25,7 @@ from news_platform.domain_store.staging.stage import stage_batch, unstage_batch
 from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import write_table
+from news_platform_tests.collected import MARKER
 
 NOW = datetime(2025, 11, 3, 20, tzinfo=UTC)
 SMALL = BuildOptions(buckets=4, memory_bytes=8 << 20, uploads=2)
@@ -97,22 +98,13 @@ def collect(store: ObjectStore, days: Mapping[str, Sequence[str]]) -> None:
 
 
 def _marker(name: str, day: date, languages: Mapping[str, int]) -> Collected:
-    return Collected(
+    return replace(
+        MARKER,
         warc=name,
         day=day,
         source=f"crawl-data/{name}",
-        source_etag="",
-        source_bytes=0,
         rows=sum(languages.values()),
-        duplicates=0,
-        bytes=0,
         languages=languages,
-        dropped={},
-        captures=None,
-        feed_candidates=None,
-        extractor_version="1",
-        attempt="test",
-        collected_at=NOW.isoformat(),
     )
 
 

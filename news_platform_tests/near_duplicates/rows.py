@@ -1,16 +1,18 @@
 """Small days of raw_news and of articles, as their features store them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
 import polars as pl
 
 from news_platform.datasets.articles import ARTICLES, articles_path
-from news_platform.datasets.collected import Collected, collected_path, dump_collected
+from news_platform.datasets.collected import collected_path, dump_collected
 from news_platform.datasets.raw_news import RAW_NEWS, raw_news_path
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import write_table
+from news_platform_tests.collected import MARKER
 
 
 def collect_warc(
@@ -25,22 +27,12 @@ def collect_warc(
     when = date.fromisoformat(day)
     frame = _filled({"uri": list(texts), "text": list(texts.values())}, RAW_NEWS.schema)
     write_table(store, raw_news_path(when, language, filename=warc), frame, RAW_NEWS)
-    marker = Collected(
+    marker = replace(
+        MARKER,
         warc=warc,
         day=when,
-        source=warc,
-        source_etag="",
-        source_bytes=0,
         rows=len(texts),
-        duplicates=0,
-        bytes=0,
         languages={language: len(texts)},
-        dropped={},
-        captures=None,
-        feed_candidates=None,
-        extractor_version="1",
-        attempt="",
-        collected_at=f"{day}T00:00:00+00:00",
     )
     store.put(collected_path(when, warc), dump_collected(marker))
 

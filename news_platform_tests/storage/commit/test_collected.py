@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from news_platform.datasets.collected import (
-    Collected,
     collected_digest,
     collected_path,
     dump_collected,
@@ -27,26 +26,10 @@ from news_platform.storage.commit.collected import (
 )
 from news_platform.storage.commit.markers import fingerprint, fingerprint_of
 from news_platform.storage.objects.store import ObjectStore, open_store
+from news_platform_tests.collected import MARKER
 
 DAY = date(2025, 11, 1)
 LATER = date(2025, 11, 9)
-MARKER = Collected(
-    warc="a b.warc.gz",
-    day=DAY,
-    source="file:///crawl/a b.warc.gz",
-    source_etag="t",
-    source_bytes=1,
-    rows=0,
-    duplicates=0,
-    bytes=0,
-    languages={},
-    dropped={},
-    captures=None,
-    feed_candidates=None,
-    extractor_version="1",
-    attempt="a",
-    collected_at="2025-11-03T20:00:00+00:00",
-)
 STRAYS = (".DS_Store", "2025/11/01/.DS_Store", "2025/11/notes/read.me", "2025/13/01/x.json")
 
 

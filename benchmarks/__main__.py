@@ -5,6 +5,7 @@ import sys
 import time
 
 BENCHMARKS = (
+    "articles",
     "ccnews",
     "domain_store",
     "domain_metadata",

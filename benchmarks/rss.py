@@ -24,7 +24,8 @@ import feedparser
 import trafilatura
 
 from benchmarks.rss_site import Site, serve
-from news_platform.articles.extract import Article, extract_article
+from news_platform.articles.article import Article
+from news_platform.articles.extract import extract_article
 from news_platform.errors import InputError
 from news_platform.rss import pipeline
 from news_platform.rss.feeds import FeedEntry, parse_feed, plain

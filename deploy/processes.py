@@ -75,11 +75,10 @@ class Machine:
         return self._python("daemon", "dagster._daemon", "run", "-w", str(self.workspace))
 
     def webserver(self, port: int) -> Process:
-        """Return the webserver, on loopback only."""
-        return self._python(
-            "webserver", "dagster_webserver", "-h", "127.0.0.1", "-p", str(port),
-            "-w", str(self.workspace),
-        )  # fmt: skip
+        """Return the webserver, on loopback and for allowed hosts only."""
+        module = "news_platform.defs.services.webserver"
+        words = ("-h", "127.0.0.1", "-p", str(port), "-w", str(self.workspace))
+        return self._python("webserver", module, *words)
 
     def _python(self, name: str, module: str, *arguments: str) -> Process:
         environ = {**self.environ, "DAGSTER_HOME": str(self.home)}

@@ -8,6 +8,7 @@ import dagster as dg
 from news_platform.defs.asset_metadata import with_card, with_freshness
 from news_platform.defs.graph import AUTOMATION, FEATURES, dagster_resources
 from news_platform.defs.partitions import within_days
+from news_platform.isolation.core_dumps import forbid_core_dumps
 from news_platform.resources import Resources, open_resources
 from news_platform.settings import load_settings
 
@@ -48,4 +49,6 @@ def _described(
     )
 
 
+# Dagster's code servers and runs start here, not at the command line.
+forbid_core_dumps()
 defs = build_definitions(open_resources(load_settings(os.environ), may_connect=False))

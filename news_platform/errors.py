@@ -5,18 +5,46 @@
       FetchError     a request to the outside failed; a retry may help
       StorageError   stored data is damaged or inconsistent; stop and look
         Conflict     another process changed the object first; read it again and retry
+        StoreUnavailable   the store does not answer or has no room; a retry may help
       ConfigError    a setting is missing or wrong; fix it and start again
 
-A message states what failed, on which thing (by `repr`), and what was expected and found.
+A message states what failed, on which thing (by `repr`), and what was expected and found. It shows
+no password of a URL and no key in its query, wherever the text came from.
 """
+
+import re
+from collections.abc import Collection
+
+_BLOT = "***"
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
+_QUERY = re.compile(
+    r"(?i)\b([a-z_-]*(?:key|token|secret|signature|password|passwd|pwd|sig)=)[^&\s'\"]+"
+)
+
+
+def redacted(text: str, secrets: Collection[str] = ()) -> str:
+    """Replace these secrets in a text, and the credentials of all URLs in it."""
+    # The longest first, so that no part of one remains.
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, _BLOT)
+    return _QUERY.sub(rf"\1{_BLOT}", _CREDENTIALS.sub(_BLOT, text))
+
+
+def hide_credentials(error: Exception) -> Exception:
+    """Redact the message of a library's error, which a log shows as the cause of ours."""
+    shown = redacted(str(error))
+    # The text of an OSError is not in its arguments; it names a local file.
+    if shown != str(error) and not isinstance(error, OSError):
+        error.args = (shown,)
+    return error
 
 
 class NewsPlatformError(Exception):
     """The base of all errors that the platform raises; `thing` names what failed."""
 
     def __init__(self, message: str, *, thing: str | None = None) -> None:
-        super().__init__(message)
-        self.thing = thing
+        super().__init__(redacted(message))
+        self.thing = redacted(thing) if thing is not None else None
 
 
 class InputError(NewsPlatformError):
@@ -42,5 +70,26 @@ class Conflict(StorageError):
     """Another process changed the object first; read it again and retry."""
 
 
+class StoreUnavailable(StorageError):
+    """The store does not answer or has no room; its data are sound, so a retry may help."""
+
+
 class ConfigError(NewsPlatformError):
     """A setting is missing or wrong; fix it and start again."""
+
+
+def is_retriable(kind: type[BaseException]) -> bool:
+    """Return whether a retry may help after an error of this class."""
+    if issubclass(kind, Conflict | StoreUnavailable):
+        return True
+    return not issubclass(kind, InputError | StorageError | ConfigError)
+
+
+def require_format(found: object, newest: int, *, path: str) -> None:
+    """Raise StorageError if a stored document has a later format than this version reads."""
+    if not isinstance(found, int) or found > newest:
+        raise StorageError(
+            f"{path!r} has format {found!r}, this version reads up to {newest}: "
+            "update News Platform",
+            thing=path,
+        )

@@ -13,17 +13,21 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from news_platform.errors import ConfigError
+from news_platform.errors import ConfigError, StorageError
 from news_platform.settings import (
     CcnewsSettings,
+    CrawlStorageSettings,
     DomainMetadataSettings,
     DomainStoreSettings,
     RssSettings,
     Settings,
     SheetsSettings,
     SourceRecordsSettings,
+    StorageSettings,
 )
-from news_platform.storage.commit.root import SAMPLE, claim_root, read_world
+from news_platform.storage.commit import root as roots
+from news_platform.storage.commit.root import RootAccess
+from news_platform.storage.commit.upgrade import upgrade_root
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform.storage.sql.engine import ledger_url, migrate, open_engine
 from news_platform.web.fetch import FetchOptions
@@ -46,21 +50,34 @@ _FULL_TEXT_FOLDER = "articles/full_text"
 
 @dataclass(frozen=True)
 class DataRoot:
-    """The one place where all data lies."""
+    """The one place where all data lies; with `READ` a root of version 0.1 stays as it is."""
 
     settings: Settings = field(repr=False)
+    access: RootAccess = RootAccess.CREATE
 
     @cached_property
     def store(self) -> ObjectStore:
-        """Open the root, and check that it holds the world that the settings name."""
+        """Open the root, check that it holds the world that the settings name, and upgrade it."""
         store = open_store(self.settings.root, options=store_options(self.settings))
-        world = claim_root(store, sample=self.settings.sample)
-        if world == SAMPLE and not self.settings.sample:
+        world = roots.claim_root(store, sample=self.settings.sample, access=self.access)
+        if world == roots.SAMPLE and not self.settings.sample:
             raise ConfigError(
                 f"root {store.url!r} holds the sample world: set NEWS_PLATFORM_SAMPLE=1",
                 thing=store.url,
             )
+        if self.access is not RootAccess.READ:
+            upgrade_root(store, adopters=(adopt_markers,))
         return store
+
+
+def adopt_markers(store: ObjectStore) -> None:
+    """Keep current what version 0.1 built, whatever fingerprints it used."""
+    from news_platform.domain_metadata import adoption as surveys
+    from news_platform.near_duplicates import pipeline as clusters
+    from news_platform.source_records import pipeline as records
+
+    for feature in (surveys, clusters, records):
+        feature.adopt_markers(store)
 
 
 @dataclass(frozen=True)
@@ -73,7 +90,7 @@ class Crawl:
     def store(self) -> ObjectStore:
         """Open the crawl."""
         settings = self.data_root.settings
-        return open_store(settings.ccnews.source, options=store_options(settings))
+        return open_store(settings.ccnews.source, options=crawl_options(settings))
 
     @cached_property
     def sources(self) -> tuple[ObjectStore, ...]:
@@ -81,7 +98,7 @@ class Crawl:
         settings = self.data_root.settings
         if settings.ccnews.fallback is None:
             return (self.store,)
-        return (self.store, open_store(settings.ccnews.fallback, options=store_options(settings)))
+        return (self.store, open_store(settings.ccnews.fallback, options=crawl_options(settings)))
 
 
 @dataclass(frozen=True)
@@ -110,10 +127,19 @@ class Ledger:
 
     @cached_property
     def engine(self) -> sa.Engine:
-        """Open the ledger and bring its tables up to date."""
-        settings = self.data_root.settings
-        engine = open_engine(ledger_url(self.data_root.store.url, settings.ledger_url))
-        migrate(engine)
+        """Open the ledger, check that it belongs to the root, and bring its tables up to date."""
+        # Only a process that opens a ledger pays for loading its tables.
+        from news_platform.rss.ledger.opening import require_articles
+
+        settings, store = self.data_root.settings, self.data_root.store
+        roots.require_claim(store)
+        engine = open_engine(ledger_url(store.url, settings.ledger_url))
+        try:
+            require_articles(engine, store)
+            migrate(engine)
+        except StorageError:
+            engine.dispose()  # leaves none of SQLite's side files
+            raise
         return engine
 
     def close(self) -> None:
@@ -136,11 +162,12 @@ class Resources:
     """All resources of one process, from one set of settings."""
 
     settings: Settings = field(repr=False)
+    access: RootAccess = RootAccess.CREATE
 
     @cached_property
     def data_root(self) -> DataRoot:
         """Return the place where all data lies."""
-        return DataRoot(self.settings)
+        return DataRoot(self.settings, self.access)
 
     @cached_property
     def crawl(self) -> Crawl:
@@ -173,7 +200,9 @@ class Resources:
         return None
 
 
-def open_resources(settings: Settings, *, may_connect: bool = True) -> Resources:
+def open_resources(
+    settings: Settings, *, may_connect: bool = True, access: RootAccess = RootAccess.CREATE
+) -> Resources:
     """Return the sample world's resources for a sample root, else those that the settings name.
 
     A root holds the sample world if NEWS_PLATFORM_SAMPLE or its own root.json says so. Nothing is
@@ -181,11 +210,11 @@ def open_resources(settings: Settings, *, may_connect: bool = True) -> Resources
     process loads the definitions, long before any work.
     """
     if not _is_sample(settings, may_connect=may_connect):
-        return Resources(settings)
+        return Resources(settings, access)
     # Only a sample root pays for loading the sample world.
     from news_platform.sample.resources import SampleResources
 
-    return SampleResources(settings)
+    return SampleResources(settings, access)
 
 
 def _is_sample(settings: Settings, *, may_connect: bool) -> bool:
@@ -193,19 +222,37 @@ def _is_sample(settings: Settings, *, may_connect: bool) -> bool:
         return settings.sample
     if "://" in settings.root and not may_connect:
         return False
-    return read_world(open_store(settings.root, options=store_options(settings))) == SAMPLE
+    return (
+        roots.read_world(open_store(settings.root, options=store_options(settings))) == roots.SAMPLE
+    )
 
 
 def store_options(settings: Settings) -> StoreOptions:
-    """Return how to reach object stores."""
-    given = settings.storage
+    """Return how to reach the root, and every other object store but the crawl."""
+    return _store_options(settings.storage, allow_http=settings.storage.allow_http)
+
+
+def crawl_options(settings: Settings) -> StoreOptions:
+    """Return how to reach the crawl: by its own settings, or as the root if none of them is set.
+
+    One of them is enough: a root on MinIO must not send its keys or endpoint along to AWS.
+    """
+    own = settings.crawl_storage
+    given = own if own.is_set else settings.storage
+    return _store_options(given, allow_http=settings.storage.allow_http)
+
+
+def _store_options(
+    given: StorageSettings | CrawlStorageSettings, *, allow_http: bool
+) -> StoreOptions:
     return StoreOptions(
         endpoint_url=given.s3_endpoint,
+        gcs_base_url=given.gcs_base_url,
         region=given.s3_region,
         access_key=given.s3_access_key,
         secret_key=given.s3_secret_key,
         service_account_key=given.gcs_service_account,
-        allow_http=given.allow_http,
+        allow_http=allow_http,
     )
 
 
@@ -235,6 +282,8 @@ def collect_options(given: CcnewsSettings) -> "CollectOptions":
         main_content=given.main_content,
         captures=given.captures,
         feed_candidates=given.feed_candidates,
+        dropped_responses=given.dropped_days > 0,
+        accept_after=given.accept_after,
         mimes=frozenset(mime.lower() for mime in given.mimes) or HTML_TYPES,
         hosts=frozenset(host.lower() for host in given.hosts),
         languages=frozenset(given.languages),
@@ -253,6 +302,7 @@ def build_options(given: DomainStoreSettings, store: ObjectStore) -> "BuildOptio
         file_bytes=given.file_mb * 1_000_000,
         grace=timedelta(days=given.grace_days),
         scratch=given.scratch,
+        removal_share=given.removal_share,
     )
 
 

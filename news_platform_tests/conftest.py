@@ -28,9 +28,11 @@ LONGEST_FIRST = (
     "servers/test_finished_demo.py",
     "servers/test_lineage_page.py",
     "source_records/test_pipeline.py",
-    "servers/test_readiness.py",
+    "servers/test_dev.py",
+    "servers/test_planted_secrets_live.py",
     "cli/test_demo.py",
     "test_definitions.py",
+    "cli/test_fuzz.py",
 )
 
 

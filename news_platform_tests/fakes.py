@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from news_platform.domain_metadata.usage_fetch import SMALL_FILES
 from news_platform.errors import FetchError
 from news_platform.web.fetch import Response
 
@@ -39,6 +40,28 @@ class FakeFetcher:
     def set_crawl_delay(self, host: str, seconds: float) -> None:
         """Record the delay; a fake web never waits."""
         self.delays[host] = seconds
+
+
+class SurveyedWeb(FakeFetcher):
+    """A web whose hosts have no further files unless listed; requests for those stand apart."""
+
+    def __init__(self, answers: Mapping[str, object]) -> None:
+        super().__init__(answers)
+        self.usage_requests: list[str] = []
+
+    async def fetch(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        max_body_bytes: int | None = None,
+    ) -> Response:
+        """Answer 404 for a file about use that the test does not list."""
+        path = "/" + url.partition("://")[2].partition("/")[2]
+        if path not in ("/", "/.well-known/tdmrep.json", *SMALL_FILES.values()):
+            return await super().fetch(url, headers=headers, max_body_bytes=max_body_bytes)
+        self.usage_requests.append(path)
+        return _response(url, self.answers.get(url, response(url, status=404)), max_body_bytes)
 
 
 def _response(url: str, answer: object, max_body_bytes: int | None) -> Response:

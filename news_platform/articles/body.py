@@ -1,238 +1,228 @@
-"""The tree of a page in, the text of its article out.
+"""The tree of a page in, the text of its article out, and how sure that text is.
 
-Every text block has a weight: its characters of prose. Elements whose class names mark them as
-boilerplate are left out, unless such a class covers a large part of the page's prose (then the site
-uses the word for something else). From `<body>` the search then goes down to the element that
-contains most of the prose, and stops where the prose is spread over several similar children.
+The learned model scores every block; blocks that are more likely than not part of the article are
+its text. Few rules remain, for what the labels of the training pages disagree on: titles, dates,
+credits and pointers to other pages are not part of the text, headings at its end introduce
+something else, and of several whole articles on one page the first is meant.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TypeAlias
 
+import numpy as np
 from lxml import html
 
-from news_platform.articles import boilerplate
-from news_platform.articles.blocks import HEADINGS, Path, TextBlock, text_blocks
-from news_platform.text.normalize import normalize_letters
+from news_platform.articles.block_features import (
+    LAST_HEADING,
+    BlockTable,
+    Ints,
+    StatedTexts,
+    block_table,
+)
+from news_platform.articles.block_model import SCORE_UNIT, BlockModel, load_model
+from news_platform.articles.blocks import HEADINGS, TextBlocks, text_blocks
+from news_platform.articles.names import name_words
 
-# All shares and sizes here are empirical: after a change, the F1 on both page sets must stay above
-# the floors of `test_the_text_of_real_pages_stays_above_its_floor`.
-# A class word that covers this share of the page's prose does not mark boilerplate.
-_SPARED_SHARE = 0.35
-_SPARED_SHARE_STRONG = 0.6
-# A child with this share of the prose contains the article.
-_CLEAR_SHARE = 0.75
-# This share is enough for an element that is marked as article or body.
-_SEMANTIC_SHARE = 0.3
-# Similar children with this share are parts of one article.
-_CHUNK_SHARE = 0.03
-_MAX_ID_LENGTH = 30
-_LEAD_SIZES = range(40, 701)
+# Blocks from these odds on are kept: a probability of 0.5.
+_KEPT = 0
+# On a page where no block is likely, the most likely ones are: a fixed share of the best.
+_LEAST_KEPT = -SCORE_UNIT
+# The log-odds of the probabilities 0.05, 0.1 and so on; written down, because the logarithm may
+# differ in its last digit from machine to machine.
+_LOG_ODDS_UP = (2007, 4055, 6190, 8473, 10986, 13863, 17346, 21972, 29444)
+_LOG_ODDS = np.array((*(-odds for odds in reversed(_LOG_ODDS_UP)), 0, *_LOG_ODDS_UP))
+# Names of the elements around comments; sites also say on their article whether it has comments.
+_COMMENT_WORDS = frozenset(("comment", "comments", "commentlist", "disqus", "kommentare"))
+_ARTICLE_TAGS = frozenset(("body", "article", "main", "p", "a", "span"))
+_LONG = 80
+_ENOUGH_TEXT = 500
+# Some pages mark every paragraph as a heading.
+_PARAGRAPH = 120
+# An `<article>` with this percentage of the text is a whole article.
+_ARTICLE_SHARE = 15
+_CELLS = frozenset(("td", "th"))
 
-Element: TypeAlias = html.HtmlElement
+
+@dataclass(frozen=True, slots=True)
+class BodyPlace:
+    """Where the article stands among the blocks: the headline's number or -1, and its own."""
+
+    blocks: TextBlocks
+    headline: int
+    kept: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
 class ArticleBody:
     """The texts of an article: `clean` is its own text, `full` all visible text of the column.
 
-    `links` are the targets of the links in the clean text, as written in the page.
+    `links` are the targets of the links in the clean text, as written in the page. `confidence` is
+    the F1 to expect of `clean`, 0 to 1.
     """
 
     clean: str
     full: str
+    place: BodyPlace
     links: tuple[str, ...] = ()
+    confidence: float = 0.0
 
 
-def extract_body(root: Element, *, description: str) -> ArticleBody:
-    """Return the article text under `root`; `description` is the page's own summary."""
+def extract_body(root: html.HtmlElement, stated: StatedTexts) -> ArticleBody:
+    """Return the article text under `root`; `stated` is what the page says about it."""
+    blocks = page_blocks(root)
+    if not blocks.texts:
+        return ArticleBody("", "", BodyPlace(blocks, -1, ()))
+    table, model = block_table(blocks, stated), load_model()
+    scores = model.scores(blocks, table)
+    kept = kept_blocks(blocks, table, scores)
+    place = BodyPlace(blocks, table.headline, kept)
+    if not kept:
+        return ArticleBody("", "\n".join(blocks.texts), place)
+    return ArticleBody(
+        clean="\n".join(_lines(blocks, kept)),
+        full="\n".join(_column(blocks, kept)),
+        place=place,
+        links=tuple(_links(blocks, kept)),
+        confidence=confidence(model, table, scores, kept),
+    )
+
+
+def page_blocks(root: html.HtmlElement) -> TextBlocks:
+    """Return the blocks of a page, without its comments if there is enough other text."""
     body = root.find(".//body")
-    blocks = text_blocks(root if body is None else body)
-    prose = _ProseMap(_without_boilerplate(blocks))
-    if not prose.blocks:
-        return ArticleBody("", _joined(blocks))
-    container = prose.container()
-    inside = [block for block in prose.blocks if container in block.path]
-    lead = _lead_blocks(blocks, inside, description=description)
-    column = _column(inside[0].path, container)
-    full = [block for block in blocks if column in block.path]
-    clean = [*lead, *_without_trailing_headings([b for b in inside if _is_article_line(b)])]
-    return ArticleBody(_joined(clean), _joined(full), _links(clean))
-
-
-def _joined(blocks: Iterable[TextBlock]) -> str:
-    return "\n".join(block.text for block in blocks)
-
-
-def _links(blocks: Iterable[TextBlock]) -> tuple[str, ...]:
-    holders = dict.fromkeys(block.path[-1] for block in blocks if block.link_chars)
-    return tuple(
-        target for holder in holders for link in holder.iter("a") if (target := link.get("href"))
-    )
-
-
-class _ProseMap:
-    """The amount of prose in every element of a page."""
-
-    def __init__(self, blocks: Sequence[TextBlock]) -> None:
-        self.blocks = blocks
-        self.mass: defaultdict[Element, float] = defaultdict(float)
-        self.children: defaultdict[Element, dict[Element, None]] = defaultdict(dict)
-        self.leaves: set[Element] = set()
-        for block in blocks:
-            self._add(block.path, block.weight)
-
-    def _add(self, path: Path, weight: float) -> None:
-        if not weight:
-            return
-        self.leaves.add(path[-1])
-        for element in path:
-            self.mass[element] += weight
-        for parent, child in pairwise(path):
-            self.children[parent][child] = None
-
-    def container(self) -> Element:
-        """Return the smallest element that contains the whole article."""
-        here = self.blocks[0].path[0]
-        while (child := self._way_down(here)) is not None:
-            here = child
-        return here
-
-    def _way_down(self, here: Element) -> Element | None:
-        children = list(self.children[here])
-        best = max(children, key=self.mass.__getitem__, default=None)
-        if best is None or best.tag == "p":
-            return None
-        if (first := self._first_article(here, children)) is not None:
-            return first
-        if self._spread(here, best) > _CHUNK_SHARE * self.mass[here]:
-            return None
-        share = self.mass[best] / self.mass[here]
-        clear = share >= _CLEAR_SHARE or (share > _SEMANTIC_SHARE and self._holds_body(best))
-        return best if clear else None
-
-    def _first_article(self, here: Element, children: list[Element]) -> Element | None:
-        """Return the first of several whole articles on one page (endless scrolling)."""
-        # Teasers of other articles are `<article>` elements as well, but with little prose.
-        floor = 0.15 * self.mass[here]
-        articles = [c for c in children if c.tag == "article" and self.mass[c] > floor]
-        if len(articles) < 2 or next(articles[0].iter("h1"), None) is None:
-            return None
-        return articles[0]
-
-    def _spread(self, here: Element, best: Element) -> float:
-        """Return the prose in siblings of `best` that look like further parts of the article."""
-        chunks = (
-            other
-            for other in self.children[here]
-            if other is not best
-            and other.tag != "article"
-            and (_looks(other) == _looks(best) or (other in self.leaves and here.tag != "body"))
+    area = root if body is None else body
+    blocks = text_blocks(area)
+    comments = [
+        number
+        for number, (element, tag) in enumerate(zip(blocks.elements, blocks.tags, strict=True))
+        if number and tag not in _ARTICLE_TAGS and _COMMENT_WORDS & set(name_words(element, tag))
+    ]
+    if not comments:
+        return blocks
+    sizes = [len(text) if len(text) >= _LONG else 0 for text in blocks.texts]
+    total = sum(sizes)
+    for number in comments:
+        sizes[blocks.starts[number] : blocks.ends[number]] = [0] * (
+            blocks.ends[number] - blocks.starts[number]
         )
-        return sum(self.mass[chunk] for chunk in chunks)
-
-    def _holds_body(self, element: Element) -> bool:
-        """Return True if the element, or the child with its prose, is marked as the article."""
-        floor = 0.8 * self.mass[element]
-        inner: Element | None = element
-        while inner is not None and not _is_semantic(inner):
-            inner = next((c for c in self.children[inner] if self.mass[c] > floor), None)
-        return inner is not None
+    # Comments often outweigh the article, so their share says nothing.
+    if sum(sizes) == total or sum(sizes) < _ENOUGH_TEXT:
+        return blocks
+    return text_blocks(area, frozenset(blocks.elements[number] for number in comments))
 
 
-def _looks(element: Element) -> tuple[str, str | None]:
-    return element.tag, element.get("class")
+def kept_blocks(blocks: TextBlocks, table: BlockTable, scores: Ints) -> list[int]:
+    """Return the numbers of the blocks that are the article's text, in reading order."""
+    columns = table.columns
+    # Lines that only point elsewhere, credit a picture or show the date are no text of the article.
+    is_line = columns["pointer_line"] | columns["credit_line"] | columns["date_line"]
+    likely = np.flatnonzero((scores >= _least_kept(columns["size"], scores)) & (is_line == 0))
+    untitled = likely[columns["is_title"][likely] == 0]
+    # A text of one line may be its own title; the heading above it is not text.
+    text = likely[columns["tag"][likely] > LAST_HEADING]
+    chosen = next((found for found in (untitled, text, likely) if len(found)), likely)
+    kept = _first_article(blocks, columns["size"], [int(number) for number in chosen])
+    while kept and _introduces(blocks, kept[-1]):
+        kept.pop()
+    return kept
 
 
-def _is_semantic(element: Element) -> bool:
-    names = (element.get("class") or "", element.get("id") or "")
-    return (
-        element.tag in ("article", "main")
-        or element.get("itemprop") == "articleBody"
-        or any(boilerplate.BODY_CLASS.search(name) for name in names)
-    )
+def _introduces(blocks: TextBlocks, number: int) -> bool:
+    """Return True for a heading that is not itself a paragraph of text."""
+    is_heading = blocks.tags[blocks.holders[number]] in HEADINGS
+    return is_heading and len(blocks.texts[number]) < _PARAGRAPH
 
 
-def _without_boilerplate(blocks: Sequence[TextBlock]) -> list[TextBlock]:
-    everything = _ProseMap(blocks)
-    total = sum(block.weight for block in blocks)
-    by_word: defaultdict[str, set[Element]] = defaultdict(set)
-    for element in dict.fromkeys(e for block in blocks for e in block.path[1:]):
-        word = _negative_word(element)
-        if word and everything.mass[element] < _limit(word) * total:
-            by_word[word].add(element)
-    dropped: set[Element] = set()
-    for word, elements in by_word.items():
-        covered = sum(b.weight for b in blocks if not elements.isdisjoint(b.path))
-        if covered < _limit(word) * total or not total:
-            dropped |= elements
-    return [block for block in blocks if dropped.isdisjoint(block.path)]
+def _least_kept(size: Ints, scores: Ints) -> int:
+    """Return the score from which blocks are kept: lower where even the best blocks are unsure."""
+    long = np.sort(scores[size >= 80])
+    best = int(long[-(len(long) // 10) - 1]) if len(long) else int(scores.max())
+    return min(_KEPT, max(best - SCORE_UNIT // 2, _LEAST_KEPT))
 
 
-def _limit(word: str) -> float:
-    return _SPARED_SHARE_STRONG if word in boilerplate.STRONG_WORDS else _SPARED_SHARE
+def _first_article(blocks: TextBlocks, size: Ints, kept: list[int]) -> list[int]:
+    """Return the blocks of the first of several whole articles (endless scrolling), else all."""
+    groups: dict[int, list[int]] = {}
+    for number in kept:
+        around = [e for e in _path(blocks, number) if blocks.tags[e] == "article"]
+        groups.setdefault(around[-1] if around else 0, []).append(number)
+    # Teasers of other articles are `<article>` elements as well, but with little text.
+    least = int(size[kept].sum()) * _ARTICLE_SHARE // 100
+    whole = [e for e, numbers in groups.items() if e and int(size[numbers].sum()) >= least]
+    if len(whole) < 2 or len({blocks.parents[e] for e in whole}) > 1:
+        return kept
+    return groups[whole[0]] if _has_h1(blocks, whole[0]) and _has_h1(blocks, whole[1]) else kept
 
 
-def _negative_word(element: Element) -> str | None:
-    """Return the word that marks an element as boilerplate, or None."""
-    name, ident = element.get("class") or "", element.get("id") or ""
-    # A long id is often the slug of a heading and means nothing.
-    found = boilerplate.NEGATIVE_CLASS.search(
-        f"{name} {ident if len(ident) <= _MAX_ID_LENGTH else ''}"
-    )
-    if found:
-        return found[1].lower()
-    if element.get("hidden") is not None or element.get("aria-hidden") == "true":
-        return "hidden"
-    if boilerplate.HIDDEN_STYLE.search(element.get("style") or ""):
-        return "hidden"
-    return "role" if element.get("role") in boilerplate.NEGATIVE_ROLES else None
+def _has_h1(blocks: TextBlocks, element: int) -> bool:
+    return next(blocks.elements[element].iter("h1"), None) is not None
 
 
-def _is_article_line(block: TextBlock) -> bool:
-    size = len(block.text)
-    if block.tag in HEADINGS:
-        return block.tag != "h1" and block.link_density < 0.5
-    # Short blocks that are mostly links are menus or links to other articles.
-    if size < 3 or (block.link_density > 0.66 and size < 300):
-        return False
-    if size < 200 and boilerplate.POINTER_LINE.match(block.text):
-        return False
-    if size < 250 and boilerplate.CREDIT_LINE.search(block.text):
-        return False
-    return not (size < 60 and boilerplate.DATE_LINE.match(block.text))
+def confidence(model: BlockModel, table: BlockTable, scores: Ints, kept: Sequence[int]) -> float:
+    """Return the F1 to expect of the kept blocks, measured on pages that were not learned from."""
+    expected = expected_f1(table.columns["size"], scores, kept)
+    before, after = zip(*model.confidence, strict=True)
+    place = next((n for n, step in enumerate(before) if step >= expected), len(before) - 1)
+    if place == 0 or before[place] <= expected:
+        return float(after[place]) / 1000
+    low, high = before[place - 1], before[place]
+    part = (after[place] - after[place - 1]) * (expected - low) // (high - low)
+    return float(after[place - 1] + part) / 1000
 
 
-def _without_trailing_headings(blocks: list[TextBlock]) -> list[TextBlock]:
-    end = len(blocks)
-    while end and blocks[end - 1].tag in HEADINGS:
-        end -= 1
-    return blocks[:end]
+def expected_f1(size: Ints, scores: Ints, kept: Sequence[int]) -> int:
+    """Return the F1 in thousandths if every block's probability is right."""
+    likely = size * _probabilities(scores)
+    hits = int(likely[list(kept)].sum())
+    found, wanted = int(size[list(kept)].sum()) * 1000, int(likely.sum())
+    return 2 * hits * 1000 // max(found + wanted, 1)
 
 
-def _lead_blocks(
-    blocks: Sequence[TextBlock], inside: Sequence[TextBlock], *, description: str
-) -> list[TextBlock]:
-    """Return the blocks between headline and body that introduce the article."""
-    start = blocks.index(next((block for block in inside if block.weight), inside[0]))
-    headline = max((i for i in range(start) if blocks[i].tag == "h1"), default=start)
-    known, summary = set(inside), normalize_letters(description)
-    return [b for b in blocks[headline + 1 : start] if b not in known and _is_lead(b, summary)]
+def _probabilities(scores: Ints) -> Ints:
+    """Return probabilities in thousandths, in steps of 50."""
+    return 25 + 50 * np.searchsorted(_LOG_ODDS, scores).astype(np.int64)
 
 
-def _is_lead(block: TextBlock, summary: str) -> bool:
-    if len(block.text) not in _LEAD_SIZES or block.link_density > 0.3:
-        return False
-    names = " ".join(element.get("class") or "" for element in block.path[-2:])
-    return normalize_letters(block.text)[:40] in summary or bool(
-        boilerplate.LEAD_CLASS.search(names)
-    )
+def _lines(blocks: TextBlocks, kept: Iterable[int]) -> Iterator[str]:
+    """Yield the text of the blocks, with the cells of a table row on one line."""
+    row, cells = -1, list[str]()
+    for number in kept:
+        holder = blocks.holders[number]
+        own = blocks.parents[holder] if blocks.tags[holder] in _CELLS else -1
+        if cells and own != row:
+            yield " ".join(cells)
+            cells.clear()
+        row = own
+        if row < 0:
+            yield blocks.texts[number]
+        else:
+            cells.append(blocks.texts[number])
+    if cells:
+        yield " ".join(cells)
 
 
-def _column(path: Path, container: Element) -> Element:
-    """Return the `<article>` or `<main>` element around the container, else the container."""
-    above: Iterable[Element] = path[: path.index(container) + 1]
-    return next((e for e in reversed(list(above)) if e.tag in ("article", "main")), container)
+def _column(blocks: TextBlocks, kept: Sequence[int]) -> Iterator[str]:
+    """Yield all text of the smallest `<article>`, `<main>` or other element around the article."""
+    shared = set(_path(blocks, kept[0]))
+    for number in (kept[len(kept) // 2], kept[-1]):
+        shared.intersection_update(_path(blocks, number))
+    around = sorted(shared, reverse=True)
+    marked = (number for number in around if blocks.tags[number] in ("article", "main"))
+    column = next(marked, around[0])
+    yield from blocks.texts[blocks.starts[column] : blocks.ends[column]]
+
+
+def _path(blocks: TextBlocks, number: int) -> Iterator[int]:
+    holder = blocks.holders[number]
+    while holder:
+        yield holder
+        holder = blocks.parents[holder]
+    yield 0
+
+
+def _links(blocks: TextBlocks, kept: Iterable[int]) -> Iterator[str]:
+    holders = dict.fromkeys(blocks.holders[number] for number in kept if blocks.link_chars[number])
+    for holder in holders:
+        for link in blocks.elements[holder].iter("a"):
+            if target := link.get("href"):
+                yield target

@@ -44,7 +44,7 @@ LEAD_CLASS = re.compile(
 
 # The start of a line that points to other content.
 POINTER_LINE = re.compile(
-    r"(?:read (?:more|also|next)|see (?:more|also)|more\s*:|also (?:on|read)|don.t miss|related"
+    r"^(?:read (?:more|also|next)|see (?:more|also)|more\s*:|also (?:on|read)|don.t miss|related"
     r"|advertisement|click here|follow |sign up|subscribe|share|lesen sie|mehr zu|auch interessant"
     r"|copyright|©)",
     re.IGNORECASE,
@@ -58,7 +58,7 @@ CREDIT_LINE = re.compile(
 )
 # A line that contains only a date.
 DATE_LINE = re.compile(
-    r"(?:(?:stand|published|publiziert|publicado|updated|aktualisiert|veröffentlicht|datum"
+    r"^(?:(?:stand|published|publiziert|publicado|updated|aktualisiert|veröffentlicht|datum"
     r"|last updated|posted)\b\W*)?(?:(?:mon|tue|wed|thu|fri|sat|sun)\w*,?\s+)?"
     r"\d{1,4}[\s./-]*(?:\d{1,2}|[^\W\d]{3,9})[\s./,-]*\d{2,4}[\s,|–-]*(?:um|at)?\s*"
     r"(?:\d{1,2}[:.h]\d{2})?\s*(?:uhr|am|pm|gmt|utc)?$",

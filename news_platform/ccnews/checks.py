@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from news_platform.ccnews.scan import scan_news
-from news_platform.datasets.raw_news import RAW_NEWS, raw_news_day_prefix
+from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_FIRST, raw_news_day_prefix
 from news_platform.datasets.warc_paths import Warc
 from news_platform.storage.commit.collected import collected_names, read_collected
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
@@ -68,16 +68,35 @@ def row_problems(store: ObjectStore, footers: Iterable[ParquetFooter], *, day: d
     return problems
 
 
-def schema_problems(footers: Iterable[ParquetFooter]) -> list[str]:
-    """Return the files whose columns are not exactly those of raw_news."""
-    from news_platform.ccnews.writer import arrow_schema
+def truncated_warcs(store: ObjectStore, *, day: date) -> list[str]:
+    """Return the WARCs of a day that were accepted although they are broken."""
+    return [
+        f"{marker.warc}: broken at its source, read up to byte {marker.truncated_at}"
+        for marker in read_collected(store, [day])
+        if marker.truncated_at is not None
+    ]
 
-    expected = arrow_schema(RAW_NEWS)
+
+def schema_problems(footers: Iterable[ParquetFooter]) -> list[str]:
+    """Return the files whose columns are not exactly those of raw_news.
+
+    A file may lack columns that were added to raw_news after it was written.
+    """
     return [
         f"{footer.path}: {footer.problem or footer.schema}"
         for footer in footers
-        if footer.schema is None or not footer.schema.remove_metadata().equals(expected)
+        if footer.schema is None or not _is_raw_news(footer.schema)
     ]
+
+
+def _is_raw_news(schema: "pa.Schema") -> bool:
+    import pyarrow as pa
+
+    from news_platform.ccnews.writer import arrow_schema
+
+    required = {*schema.names, *RAW_NEWS_FIRST}
+    expected = [field for field in arrow_schema(RAW_NEWS) if field.name in required]
+    return bool(schema.remove_metadata().equals(pa.schema(expected)))
 
 
 def duplicate_problems(store: ObjectStore, *, day: date) -> list[str]:

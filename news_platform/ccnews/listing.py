@@ -50,8 +50,13 @@ def parse_listing(lines: Iterable[str], *, month: date, etag: str) -> Listing:
     return Listing(month, etag, warcs, foreign=sum(warc is None for warc in found))
 
 
-def fetch_listing(crawl: ObjectStore, root: ObjectStore, *, month: date) -> Listing | None:
-    """Return the listing of a month, None if there is none; download it only if it changed."""
+def fetch_listing(
+    crawl: ObjectStore, root: ObjectStore, *, month: date, keep: bool = True
+) -> Listing | None:
+    """Return the listing of a month, None if there is none; download it only if it changed.
+
+    With `keep=False` no copy is written.
+    """
     path = listing_path(month)
     info = crawl.find(path)
     if info is None:
@@ -61,7 +66,8 @@ def fetch_listing(crawl: ObjectStore, root: ObjectStore, *, month: date) -> List
     if copy is not None and copy.etag in (tag, info.etag):
         return copy
     lines = _lines(crawl.read(path, expected_size=info.size_bytes), path)
-    root.put(_copy_path(month), json.dumps({"etag": tag, "lines": lines}).encode())
+    if keep:
+        root.put(_copy_path(month), json.dumps({"etag": tag, "lines": lines}).encode())
     return parse_listing(lines, month=month, etag=tag)
 
 
@@ -158,24 +164,25 @@ class FollowReport:
 
 @dataclass(frozen=True, slots=True)
 class FollowScope:
-    """The followed days: all from `since` on, and older days that were materialized once.
+    """The followed days: all from `since` on, and older days that are wanted or collected.
 
     All other history is missing until somebody backfills it, and must not be requested. At most
-    `max_warcs` of each day are expected.
+    `max_warcs` of each day are expected. WARCs that were `republished` count as not collected.
     """
 
     since: str
-    materialized: frozenset[str]
+    followed: frozenset[str]
     max_warcs: int | None
+    republished: frozenset[str] = frozenset()
 
     def contains(self, day: date) -> bool:
         """Return whether a day is followed."""
-        return day.isoformat() >= self.since or day.isoformat() in self.materialized
+        return day.isoformat() >= self.since or day.isoformat() in self.followed
 
     def older_months(self, before: date) -> list[date]:
         """Return the months before this one that have a followed day, newest first."""
         start = month_of(date.fromisoformat(self.since))
-        months = {month_of(date.fromisoformat(day)) for day in self.materialized}
+        months = {month_of(date.fromisoformat(day)) for day in self.followed}
         while start < before:
             months.add(start)
             start = next_month(start)
@@ -188,8 +195,9 @@ def check_listings(
     *,
     today: date,
     state: FollowState,
-    materialized: Iterable[str],
+    followed: Iterable[str],
     max_warcs: int | None = None,
+    republished: Iterable[str] = (),
 ) -> FollowReport:
     """Compare the listings with the collected markers for the followed days."""
     recent = _recent_listings(crawl, root, today=today)
@@ -197,7 +205,7 @@ def check_listings(
     since = state.since or _newest_day(recent)
     if since is None:
         return FollowReport({}, (), state)
-    scope = FollowScope(since, frozenset(materialized), max_warcs)
+    scope = FollowScope(since, frozenset(followed), max_warcs, frozenset(republished))
     stale = {
         day: value for listing in recent for day, value in _stale_days(root, listing, scope).items()
     }
@@ -247,7 +255,8 @@ def _check_older_month(
     """Return the stale days of an older month; mark the month as settled if there are none."""
     listing = fetch_listing(crawl, root, month=month)
     days = sorted(day for day in listing.days() if scope.contains(day)) if listing else []
-    token = fingerprint([listing.etag if listing else "", *map(str, days)])
+    again = {warc.name for warc in listing.warcs} & scope.republished if listing else ()
+    token = fingerprint([listing.etag if listing else "", *map(str, days), *again])
     # Nothing was added and no further day is followed since the month was complete.
     if listing is None or settled.get(_key(month)) == token:
         settled[_key(month)] = token
@@ -261,7 +270,7 @@ def _check_older_month(
 
 def _stale_days(root: ObjectStore, listing: Listing, scope: FollowScope) -> Mapping[str, str]:
     """Return the followed days that lack a listed WARC."""
-    collected = collected_names_of_month(root, month=listing.month)
+    collected = collected_names_of_month(root, month=listing.month) - scope.republished
     stale: dict[str, str] = {}
     for day, warcs in listing.days().items():
         if scope.contains(day):

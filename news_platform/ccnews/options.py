@@ -1,10 +1,24 @@
 """The options of collecting, from the settings to the worker processes."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from news_platform.datasets.collected import recipe
 
 # Raise this when the same WARC would give other rows; `ccnews collect --older-than` then collects
 # again what an older version wrote. 2: pages are decoded as browsers do, in `html.decode`.
 EXTRACTOR_VERSION = "2"
+# The options that decide which rows a WARC gives.
+_RECORDED = (
+    "main_content",
+    "captures",
+    "feed_candidates",
+    "max_page_bytes",
+    "mimes",
+    "hosts",
+    "languages",
+    "statuses",
+)
 HTML_TYPES = frozenset(("text/html", "application/xhtml+xml"))
 
 
@@ -27,8 +41,26 @@ class CollectOptions:
     main_content: bool = True
     captures: bool = True
     feed_candidates: bool = True
+    dropped_responses: bool = True
+    # Equal failures of the same file after which what can be read of it is published; 0: never.
+    accept_after: int = 5
     max_page_bytes: int = 32 << 20
     mimes: frozenset[str] = HTML_TYPES
     hosts: frozenset[str] = frozenset()
     languages: frozenset[str] = frozenset()
     statuses: frozenset[int] = frozenset()
+
+    def recorded(self) -> Mapping[str, object]:
+        """Return what a marker records: the options that decide on rows and are not defaults."""
+        defaults = {field.name: field.default for field in fields(self)}
+        given = {name: getattr(self, name) for name in _RECORDED}
+        return {
+            name: sorted(value) if isinstance(value, frozenset) else value
+            for name, value in given.items()
+            if value != defaults[name]
+        }
+
+    @property
+    def recipe(self) -> str:
+        """Return the end of the fingerprint of every WARC collected with these options."""
+        return recipe(EXTRACTOR_VERSION, self.recorded())

@@ -44,7 +44,7 @@ def read_page(response: WarcResponse, options: CollectOptions) -> CrawledPage | 
     http = parse_head(response.head)
     host = reversed_domain(response.record.uri)
     if reason := _drop_reason(response, http, host=host, options=options):
-        return DroppedWarcRecord(reason, response.record.offset)
+        return _dropped(response, reason)
     body = plain_body(response.body, http, max_bytes=options.max_page_bytes)
     html = decode_html(body, http.charset)
     tree = HTMLTree.parse(html.text)
@@ -53,7 +53,7 @@ def read_page(response: WarcResponse, options: CollectOptions) -> CrawledPage | 
     ranks = detect_fast(text, n_results=_LANGUAGES) if text.strip() else []
     main_lang = ranks[0][0] if ranks else "unknown"
     if options.languages and main_lang not in options.languages:
-        return DroppedWarcRecord("filtered_language", response.record.offset)
+        return _dropped(response, "filtered_language")
     return CrawledPage(
         record=response.record,
         http=http,
@@ -67,6 +67,10 @@ def read_page(response: WarcResponse, options: CollectOptions) -> CrawledPage | 
         stated=parse_page_metadata(tree, html.utf8) if options.captures else PageMetadata(),
         feeds=feed_links(tree) if options.feed_candidates else (),
     )
+
+
+def _dropped(response: WarcResponse, reason: str) -> DroppedWarcRecord:
+    return DroppedWarcRecord(reason, response.record.offset, response.record.uri)
 
 
 def _drop_reason(

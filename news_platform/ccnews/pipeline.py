@@ -4,10 +4,12 @@ Start here. `collect_day` compares the crawl's listing with the markers of the W
 collected already; `collect_warcs` checks the disks and runs one task per WARC (`pool`, `worker`).
 """
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from enum import StrEnum
 
 from news_platform.ccnews.listing import first_answering, listed_warcs
 from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
@@ -21,23 +23,58 @@ from news_platform.ccnews.pool import (
     run_tasks,
     scratch_folder,
 )
+from news_platform.ccnews.source_notes import (
+    BrokenNote,
+    forget_broken,
+    forget_republished,
+    list_republished,
+    note_failure,
+    read_broken,
+)
 from news_platform.datasets.collected import Collected
 from news_platform.datasets.raw_news import raw_news_day_prefix
 from news_platform.datasets.warc_paths import Warc
 from news_platform.errors import StorageError
-from news_platform.storage.commit.collected import collected_names, read_collected
-from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.commit.collected import (
+    list_collected,
+    list_collected_day,
+    mark_wanted,
+    read_collected,
+    unmark_wanted,
+)
+from news_platform.storage.commit.collected_months import CollectedUnit
+from news_platform.storage.commit.expired import without_expired
+from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 
 _SILENT = CollectListener()
 
 
+class Redo(StrEnum):
+    """Which WARCs of a day to collect.
+
+    missing: those that are not collected, or not as their source is now. outdated: also those that
+    another version of the extractor or other options gave. all: every listed one.
+    """
+
+    # In lower case, because Dagster's launchpad shows and takes the names.
+    missing = "missing"
+    outdated = "outdated"
+    all = "all"
+
+
 @dataclass(frozen=True, slots=True)
 class DayPlan:
-    """The WARCs of a day: those listed, and those to collect now."""
+    """The WARCs of a day: those listed, and those of them to collect now."""
 
     day: date
     listed: tuple[Warc, ...]
     missing: tuple[Warc, ...]
+    again: tuple[Warc, ...] = ()
+
+    @property
+    def todo(self) -> tuple[Warc, ...]:
+        """Return what to collect, in the order of the listing."""
+        return tuple(sorted({*self.missing, *self.again}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,24 +89,33 @@ class WarcSource:
         """Return the WARC's file name."""
         return self.path.rpartition("/")[2]
 
-    def size_bytes(self) -> int | None:
-        """Return the size that the first answering source states; None if no source answers.
+    def info(self) -> ObjectInfo | None:
+        """Return what the first answering source states; None if no source answers.
 
         Errors are ignored here: reading the WARC will report them.
         """
         for source in self.sources:
             with suppress(StorageError):
-                return source.head(self.path).size_bytes
+                return source.head(self.path)
         return None
+
+    def size_bytes(self) -> int | None:
+        """Return the size that the first answering source states; None if no source answers."""
+        found = self.info()
+        return found.size_bytes if found else None
 
 
 @dataclass(frozen=True, slots=True)
 class CollectReport:
-    """The outcome of a run, in the order of the WARCs; `listed` counts the WARCs of the day."""
+    """The outcome of a run, in the order of the WARCs.
+
+    `listed` counts the WARCs of the day, `redone` those that had been collected before.
+    """
 
     collected: tuple[Collected, ...]
     failed: tuple[CollectFailure, ...]
     listed: int = 0
+    redone: int = 0
 
 
 def collect_day(
@@ -80,23 +126,28 @@ def collect_day(
     options: CollectOptions,
     now: datetime,
     attempt: str,
+    redo: Redo = Redo.outdated,
     listener: CollectListener = _SILENT,
 ) -> CollectReport:
-    """Collect the WARCs that the crawl lists for a day and that have no marker yet.
+    """Collect the WARCs that the crawl lists for a day and that are missing or to be redone.
 
     `crawl` holds the same files in several places; a later one is read when an earlier one fails.
     """
+    # Before anything can fail: from now on the day is followed, whatever becomes of this run.
+    mark_wanted(root, day, now=now)
     source = first_answering(crawl, month=day)
-    plan = plan_day(day, crawl=source, root=root, max_warcs=options.max_warcs)
+    plan = plan_day(day, crawl=source, root=root, options=options, redo=redo)
     report = collect_warcs(
-        [WarcSource(warc.path, crawl) for warc in plan.missing],
+        [WarcSource(warc.path, crawl) for warc in plan.todo],
         root=root,
         options=options,
         now=now,
         attempt=attempt,
         listener=listener,
     )
-    return replace(report, listed=len(plan.listed))
+    if plan.listed and not report.failed:  # its collected markers say from now on that it is wanted
+        unmark_wanted(root, day)
+    return replace(report, listed=len(plan.listed), redone=len(plan.again))
 
 
 def collect_warcs(
@@ -114,15 +165,16 @@ def collect_warcs(
     """
     if not warcs:
         return CollectReport((), ())
-    sizes = [warc.size_bytes() for warc in warcs]
-    cost = estimate(sizes, workers=options.workers)
+    infos = [warc.info() for warc in warcs]
+    broken = read_broken(root)
+    cost = estimate([info.size_bytes if info else None for info in infos], workers=options.workers)
     with scratch_folder() as scratch:
         require_free_space(cost, scratch=scratch, root=root)
         listener.start(cost)
         tasks = [
             CollectTask(
                 path=warc.path,
-                size_bytes=size,
+                size_bytes=info.size_bytes if info else None,
                 sources=tuple(map(_address, warc.sources)),
                 root=_address(root),
                 scratch=str(scratch),
@@ -130,25 +182,83 @@ def collect_warcs(
                 attempt=attempt,
                 now=now,
                 skip={},
+                accepts_broken=_accepts(broken.get(warc.warc_name), info, options),
             )
-            for warc, size in zip(warcs, sizes, strict=True)
+            for warc, info in zip(warcs, infos, strict=True)
         ]
-        return _report(run_tasks(tasks, options=options, listener=listener))
+        outcomes = run_tasks(tasks, options=options, listener=listener)
+    for outcome, info in zip(outcomes, infos, strict=True):
+        _note_outcome(root, outcome, info=info, known=broken.get(outcome.warc))
+    return _report(outcomes)
+
+
+def _accepts(note: BrokenNote | None, info: ObjectInfo | None, options: CollectOptions) -> bool:
+    return bool(note and info and note.accepts(info, after=options.accept_after))
+
+
+def _note_outcome(
+    root: ObjectStore,
+    outcome: Collected | CollectFailure,
+    *,
+    info: ObjectInfo | None,
+    known: BrokenNote | None,
+) -> None:
+    """Count the failure of a broken source, or forget what was noted about a sound one."""
+    if isinstance(outcome, Collected):
+        forget_republished(root, day=outcome.day, warc=outcome.warc)
+        if known and outcome.truncated_at is None:
+            forget_broken(root, outcome.warc)
+    elif outcome.is_broken and info:
+        note_failure(root, outcome.warc, info=info, reason=outcome.reason, known=known)
 
 
 def plan_day(
-    day: date, *, crawl: ObjectStore, root: ObjectStore, max_warcs: int | None = None
+    day: date,
+    *,
+    crawl: ObjectStore,
+    root: ObjectStore,
+    options: CollectOptions,
+    redo: Redo = Redo.outdated,
 ) -> DayPlan:
-    """Compare the listing of a day with its markers; `max_warcs` caps the WARCs of the day.
+    """Compare the listing of a day with its markers; `options` may cap the WARCs of the day.
 
     A WARC whose marker names a file that is gone counts as not collected.
     """
     listed = listed_warcs(crawl, root, day=day)
-    collected = collected_names(root, day=day) - damaged_warcs(root, day=day)
+    units = list_collected_day(root, day)
+    republished = list_republished(root).get(day.isoformat(), frozenset())
+    collected = {unit.warc for unit in units} - damaged_warcs(root, day=day) - republished
     # A cap counts what is collected already, so that a second run of the day adds nothing.
-    room = None if max_warcs is None else max(0, max_warcs - len(collected))
+    room = None if options.max_warcs is None else max(0, options.max_warcs - len(collected))
     missing = tuple(warc for warc in listed if warc.name not in collected)
-    return DayPlan(day, listed, missing[:room])
+    wanted = {
+        Redo.missing: frozenset[str](),
+        Redo.outdated: outdated_names(without_expired(root, units), options),
+        Redo.all: frozenset(collected),
+    }[redo]
+    again = tuple(warc for warc in listed if warc.name in collected & wanted)
+    return DayPlan(day, listed, missing[:room], again)
+
+
+def outdated_days(
+    root: ObjectStore, options: CollectOptions, *, newest: int | None = None
+) -> Mapping[str, int]:
+    """Return how many WARCs of each collected day are outdated, from listings alone.
+
+    `newest` limits this to so many of the newest collected days; days without any are left out.
+    """
+    days: dict[str, list[CollectedUnit]] = {}
+    for unit in list_collected(root):
+        days.setdefault(unit.day, []).append(unit)
+    chosen = sorted(days, reverse=True)[:newest]
+    units = without_expired(root, [unit for day in chosen for unit in days[day]])
+    counts = Counter(unit.day for unit in units if unit.recipe != options.recipe)
+    return {day: counts[day] for day in chosen if counts[day]}
+
+
+def outdated_names(units: Iterable[CollectedUnit], options: CollectOptions) -> frozenset[str]:
+    """Return the WARCs that another version of the extractor or other options gave."""
+    return frozenset(unit.warc for unit in units if unit.recipe != options.recipe)
 
 
 def damaged_warcs(root: ObjectStore, *, day: date) -> frozenset[str]:

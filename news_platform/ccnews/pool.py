@@ -22,7 +22,9 @@ from news_platform.ccnews.options import CollectOptions
 from news_platform.datasets.collected import Collected
 from news_platform.errors import StorageError
 from news_platform.isolation.pool import Done, Lost, Pool
+from news_platform.storage.objects.remote import CREDENTIAL_VARIABLES
 from news_platform.storage.objects.store import ObjectStore, StoreOptions
+from news_platform.text.sizes import bytes_text
 
 # By name, so that only the worker processes import the extractors.
 _TARGET = "news_platform.ccnews.worker:collect_task"
@@ -39,6 +41,9 @@ _USUAL_WARC_BYTES = 1_070_000_000
 _OUTPUT_SHARE = 1.1
 # Compressed bytes that one worker reads; half of what the benchmark shows on a busy core.
 _BYTES_PER_SECOND = 5_000_000
+# Not StorageError: a listed WARC may be missing, or be overwritten, while it is uploaded. Not
+# BrokenWarc either: it is accepted after a number of equal failures.
+_FINAL = frozenset({"ConfigError", "InputError"})
 _log = logging.getLogger(__name__)
 
 
@@ -56,7 +61,7 @@ class CollectTask:
 
     `size_bytes` is the expected size, which reveals a silent truncation; None if unknown. `attempt`
     and `now` go into the marker. `skip` maps the number of a record that ended earlier tries to the
-    reason that it is counted under.
+    reason that it is counted under. With `accepts_broken` what can be read of a broken file counts.
     """
 
     path: str
@@ -68,6 +73,7 @@ class CollectTask:
     attempt: str
     now: datetime
     skip: Mapping[int, str]
+    accepts_broken: bool = False
 
     @property
     def warc_name(self) -> str:
@@ -86,10 +92,15 @@ class WarcProgress:
 
 @dataclass(frozen=True, slots=True)
 class CollectFailure:
-    """A WARC that was not collected, and why."""
+    """A WARC that was not collected, and why; `is_broken` if its source itself is at fault.
+
+    A retry does not help if it `is_final`.
+    """
 
     warc: str
     reason: str
+    is_broken: bool = False
+    is_final: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +115,8 @@ class Estimate:
 
     def __str__(self) -> str:
         return (
-            f"{self.warcs} WARCs, {self.download_bytes / 1e9:.2f} GB to read, "
-            f"{self.output_bytes / 1e9:.2f} GB to write, about {self.seconds / 60:.0f} min"
+            f"{self.warcs} WARCs, {bytes_text(self.download_bytes)} to read, "
+            f"{bytes_text(self.output_bytes)} to write, about {self.seconds / 60:.0f} min"
         )
 
 
@@ -151,8 +162,8 @@ def require_free_space(
     for folder, needed_bytes in needs.items():
         if (free := free_bytes(folder)) < needed_bytes:
             raise StorageError(
-                f"not enough space in {str(folder)!r}: {needed_bytes / 1e9:.1f} GB needed, "
-                f"{free / 1e9:.1f} GB free; free some space or limit the WARCs per day",
+                f"not enough space in {str(folder)!r}: {bytes_text(needed_bytes)} needed, "
+                f"{bytes_text(free)} free; free some space or limit the WARCs per day",
                 thing=str(folder),
             )
 
@@ -172,11 +183,18 @@ def run_tasks(
             workers=workers,
             deadline_seconds=options.page_seconds,
             memory_bytes=options.memory_mb << 20,
+            variables=_variables(tasks),
             on_report=lambda task, progress: listener.advance(task.warc_name, progress),
         ) as pool,
         ThreadPoolExecutor(workers, thread_name_prefix="ccnews") as threads,
     ):
         return list(threads.map(partial(_run_task, pool, listener), tasks))
+
+
+def _variables(tasks: Sequence[CollectTask]) -> tuple[str, ...]:
+    """Return which variables the workers need to open the stores of these tasks themselves."""
+    addresses = {place.url for task in tasks for place in (*task.sources, task.root)}
+    return CREDENTIAL_VARIABLES if any("://" in url for url in addresses) else ()
 
 
 def _run_task(
@@ -206,7 +224,9 @@ def _run_with_restarts(pool: Pool, task: CollectTask) -> Collected | CollectFail
         is_hopeless = ended_by[None] > _MAX_RESTARTS or len(ended_by) > _MAX_SUSPECTS
         # An exception, such as that of a truncated WARC, would occur again.
         if outcome.reason == "error" or is_hopeless:
-            return CollectFailure(task.warc_name, _message(outcome))
+            is_broken = outcome.detail.startswith("BrokenWarc: ")
+            is_final = _is_final(outcome)
+            return CollectFailure(task.warc_name, _message(outcome), is_broken, is_final)
         _log.warning("%s: %s at record %s; starting again", task.warc_name, outcome.reason, record)
 
 
@@ -215,10 +235,17 @@ def _record_in_work(lost: Lost) -> int | None:
     return progress.number if isinstance(progress, WarcProgress) else None
 
 
+def _is_final(lost: Lost) -> bool:
+    """Return whether the worker's error is one that a retry cannot mend."""
+    kind = lost.detail.partition(": ")[0].rpartition(".")[2]
+    return lost.reason == "error" and kind in _FINAL
+
+
 def _message(lost: Lost) -> str:
     """Return the error message without the name of its exception type."""
     kind, _, message = lost.detail.partition(": ")
-    return message if lost.reason == "error" and kind.endswith("Error") else lost.detail
+    is_type = kind.endswith("Error") or kind == "BrokenWarc"
+    return message if lost.reason == "error" and is_type else lost.detail
 
 
 @contextmanager

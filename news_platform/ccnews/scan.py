@@ -3,12 +3,15 @@
 scan_news("data", days=["2025-11-01"], langs=["en"], columns=["uri", "text"]).collect()
 """
 
+import json
+import logging
 from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 
 import polars as pl
 
+from news_platform.datasets.collected import Collected
 from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER
 from news_platform.errors import InputError
 from news_platform.storage.commit.collected import read_collected
@@ -16,6 +19,8 @@ from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_
 from news_platform.storage.parquet import scan_table
 from news_platform.text.days import as_day
 from news_platform.web.urls import plain_host
+
+_log = logging.getLogger(__name__)
 
 
 def scan_news(
@@ -37,9 +42,12 @@ def scan_news(
     store = root if isinstance(root, ObjectStore) else _opened(root, options)
     wanted = None if langs is None else {language.lower() for language in _several(langs)}
     # From the markers, not from a glob: ten years of the crawl are 3 million files.
+    markers = read_collected(store, _days(days))
+    _warn_of_mixture(markers)
+    _warn_of_expired(markers)
     paths = [
         path
-        for marker in read_collected(store, _days(days))
+        for marker in markers
         for language, path in marker.news_paths().items()
         if wanted is None or language in wanted
     ]
@@ -47,6 +55,27 @@ def scan_news(
     if hosts is not None:
         frame = frame.filter(pl.col("host").is_in([_as_stored(host) for host in _several(hosts)]))
     return frame.select(wanted_columns)
+
+
+def _warn_of_mixture(markers: Iterable[Collected]) -> None:
+    """Log that the rows come from several versions or options of the extractor."""
+    made: dict[str, set[str]] = {}
+    for marker in markers:
+        how = f"version {marker.extractor_version} {json.dumps(dict(marker.options))}"
+        made.setdefault(how, set()).add(str(marker.day))
+    if len(made) > 1:
+        counts = ", ".join(f"{len(days)} days by {how}" for how, days in sorted(made.items()))
+        _log.warning("raw_news was collected in several ways: %s; see `ccnews status`", counts)
+
+
+def _warn_of_expired(markers: Iterable[Collected]) -> None:
+    """Log that rows are missing on purpose."""
+    if days := {str(marker.day) for marker in markers if marker.is_expired}:
+        _log.warning(
+            "raw_news of %d days from %s on is expired: read their pages from the domain store",
+            len(days),
+            min(days),
+        )
 
 
 def _opened(root: str | Path, options: StoreOptions | None) -> ObjectStore:

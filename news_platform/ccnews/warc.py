@@ -26,6 +26,7 @@ from news_platform.ccnews.gzip_members import (
     iter_member_groups,
 )
 from news_platform.errors import InputError
+from news_platform.isolation.boundary import INTERNAL_ERROR, boundary
 
 # The magic numbers of lz4 and zstd; their own framing reveals a truncated file.
 _FRAMED_MAGICS = (b"\x04\x22\x4d\x18", b"\x28\xb5\x2f\xfd")
@@ -43,12 +44,21 @@ _RECORD_MAGIC = b"WARC/"
 _RECORD_BLANK_LINE = re.compile(rb"\r*\n\r*\n")
 
 
+class BrokenWarc(InputError):
+    """A file that is truncated or not a WARC; what lies before the byte `offset` can be read."""
+
+    def __init__(self, message: str, *, thing: str, offset: int = 0) -> None:
+        super().__init__(message, thing=thing)
+        self.offset = offset
+
+
 @dataclass(frozen=True, slots=True)
 class DroppedWarcRecord:
-    """A record that gave no row, and why."""
+    """A record that gave no row, and why; `uri` is empty if it is unknown."""
 
     reason: str
     offset: int
+    uri: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +166,7 @@ def iter_responses(
     source = PushbackReader(stream)
     start = source.peek(_HEADER_BYTES)
     if not start:
-        raise InputError(f"WARC {warc_name!r} is empty", thing=warc_name)
+        raise BrokenWarc(f"WARC {warc_name!r} is empty", thing=warc_name)
     is_gzip = not start.startswith((_RECORD_MAGIC, *_FRAMED_MAGICS)) and GZIP_MAGIC in start
     iter_records = _iter_gzip if is_gzip else _iter_plain
     yield from iter_records(source, warc_name=warc_name, max_body_bytes=max_body_bytes)
@@ -179,11 +189,20 @@ def _iter_gzip(
     parse = partial(parse_strict_record, max_body_bytes=max_body_bytes)
     numbers = count()
     for group in iter_member_groups(source):
-        if record := group.parsed(parse):
-            number = next(numbers)
-            if record.kind == "response":
-                yield _strict_response(record, group, number, max_body_bytes=max_body_bytes)
-        else:
+        strict: StrictRecord | None = None
+        response: WarcResponse | None = None
+        with boundary("record", f"{warc_name} at byte {group.offset}") as unit:
+            if strict := group.parsed(parse):
+                number = next(numbers)
+                if strict.kind == "response":
+                    response = _strict_response(strict, group, number, max_body_bytes)
+        if unit.cause:
+            if strict is None:  # every record has a number, also one that fails
+                next(numbers)
+            yield DroppedWarcRecord(INTERNAL_ERROR, group.offset)
+        elif response:
+            yield response
+        elif strict is None:
             read = partial(_read_record, offset=group.offset, max_body_bytes=max_body_bytes)
             yield from _iter_group(group, read, numbers, warc_name=warc_name)
     if not next(numbers):  # an HTML error page or an ARC file gives no record and no error
@@ -191,7 +210,7 @@ def _iter_gzip(
 
 
 def _strict_response(
-    strict: StrictRecord, group: MemberGroup, number: int, *, max_body_bytes: int
+    strict: StrictRecord, group: MemberGroup, number: int, max_body_bytes: int
 ) -> WarcResponse:
     fields = strict.fields
     return WarcResponse(
@@ -282,7 +301,8 @@ def _read_record(
     if kind & _COMPANIONS:
         return None
     if kind != WarcRecordType.response:
-        return lambda length: DroppedWarcRecord(f"{kind}_record", offset)
+        uri = _uri(record.headers.get("WARC-Target-URI"))
+        return lambda length: DroppedWarcRecord(f"{kind}_record", offset, uri)
     headers = record.headers
     # `read` allocates as many bytes as are requested, so never request more than there are.
     limit = min(record.content_length, max_body_bytes + 1)
@@ -325,18 +345,19 @@ def _read_http(reader: WarcRecordPayloadReader, *, limit: int) -> tuple[bytes, b
 
 def _refuse_arc(head: bytes, warc_name: str) -> None:
     if head.startswith(b"filedesc:"):
-        raise InputError(f"{warc_name!r} is an ARC file: expected a WARC", thing=warc_name)
+        raise BrokenWarc(f"{warc_name!r} is an ARC file: expected a WARC", thing=warc_name)
 
 
-def _truncated(warc_name: str, offset: int) -> InputError:
-    return InputError(
+def _truncated(warc_name: str, offset: int) -> BrokenWarc:
+    return BrokenWarc(
         f"WARC {warc_name!r} is truncated: it ends within the record at byte {offset}",
         thing=warc_name,
+        offset=offset,
     )
 
 
-def _not_a_warc(warc_name: str) -> InputError:
-    return InputError(f"{warc_name!r} is not a WARC: it contains no record", thing=warc_name)
+def _not_a_warc(warc_name: str) -> BrokenWarc:
+    return BrokenWarc(f"{warc_name!r} is not a WARC: it contains no record", thing=warc_name)
 
 
 def parse_strict_record(data: bytes, *, max_body_bytes: int) -> StrictRecord | None:

@@ -10,45 +10,42 @@ sent, so a slow network is never mistaken for a bad page.
 """
 
 import gc
+import hashlib
 import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from urllib.parse import quote
 
 from news_platform.ccnews.gzip_members import ByteSource
 from news_platform.ccnews.options import EXTRACTOR_VERSION
 from news_platform.ccnews.page import CrawledPage, read_page
 from news_platform.ccnews.pool import CollectTask, StoreAddress, WarcProgress
+from news_platform.ccnews.publish_warc import publish_warc
 from news_platform.ccnews.warc import (
+    BrokenWarc,
     DroppedWarcRecord,
     WarcResponse,
     first_record_day,
     iter_responses,
 )
 from news_platform.ccnews.writer import WarcWriter, WrittenWarc
-from news_platform.datasets.captures import captures_path, feed_candidates_path
 from news_platform.datasets.collected import (
     Collected,
-    collected_path,
-    dump_collected,
-    parse_collected,
 )
-from news_platform.datasets.raw_news import raw_news_day_prefix, raw_news_path
 from news_platform.datasets.warc_paths import warc_day
 from news_platform.errors import InputError, StorageError
+from news_platform.isolation.boundary import INTERNAL_ERROR, boundary
 from news_platform.isolation.worker import report
-from news_platform.storage.commit.markers import content_tag
-from news_platform.storage.commit.publish import publish
-from news_platform.storage.objects.store import ObjectStore, open_store
+from news_platform.storage.objects.store import ByteStream, ObjectStore, open_store
 
 _HEARTBEAT_SECONDS = 0.5
+_REST_BYTES = 1 << 20
 # Pages leave no reference cycles behind. With Python's default of 700, the objects of the public
 # suffix list alone cost a second of garbage collection.
 _GC_THRESHOLD = 50_000
@@ -138,6 +135,29 @@ class _WaitingStream:
         return self._stream.read(size)
 
 
+class DigestingStream:
+    """A stream that hashes what is read from it.
+
+    SHA-256 takes about a second per gigabyte, and half an hour of work per core follows from each.
+    """
+
+    def __init__(self, stream: ByteSource) -> None:
+        self._stream = stream
+        self._digest = hashlib.sha256()
+
+    def read(self, size: int = -1) -> bytes:
+        """Return the next bytes, none at the end."""
+        data = self._stream.read(size)
+        self._digest.update(data)
+        return data
+
+    def hexdigest(self) -> str:
+        """Read what is left and return the SHA-256 of the whole stream."""
+        while self.read(_REST_BYTES):
+            pass
+        return self._digest.hexdigest()
+
+
 def collect_warc(
     task: CollectTask,
     *,
@@ -149,15 +169,21 @@ def collect_warc(
     """Collect the task's WARC from an open source and return its marker."""
     day = _read_day(task, source)
     # A truncated download ends like a complete one in obstore and in fastwarc; the size reveals it.
-    with source.stream(task.path, expected_size=task.size_bytes) as stream:
-        written, dropped = write_pages(
-            progress.wrap(stream), task, scratch=scratch, progress=progress
+    with (
+        source.stream(task.path, expected_size=task.size_bytes) as stream,
+        _unchanged(source, task.path, stream),
+    ):
+        digesting = DigestingStream(stream)
+        written, dropped, truncated_at = write_pages(
+            progress.wrap(digesting), task, scratch=scratch, progress=progress
         )
+        digest = digesting.hexdigest()
         marker = Collected(
             warc=task.warc_name,
             day=day,
             source=source.uri(task.path),
-            source_etag=_source_tag(task, source, etag=stream.etag or "", root=root, day=day),
+            # The ETag of a local file names its inode, which differs in every copy.
+            source_etag=digest if source.local_folder else stream.etag or "",
             source_bytes=stream.size_bytes,
             rows=written.rows,
             duplicates=written.duplicates,
@@ -169,93 +195,87 @@ def collect_warc(
             extractor_version=EXTRACTOR_VERSION,
             attempt=task.attempt,
             collected_at=task.now.isoformat(),
+            source_digest=digest,
+            options=task.options.recorded(),
+            truncated_at=truncated_at,
+            dropped_responses=written.dropped.rows if written.dropped else None,
         )
     publish_warc(root, marker, written)
     return marker
 
 
+@contextmanager
+def _unchanged(source: ObjectStore, path: str, stream: ByteStream) -> Iterator[None]:
+    """Raise StorageError if the WARC was overwritten, replaced or deleted inside the block.
+
+    A file overwritten in place ends without an error, but its rows belong to two versions.
+    """
+    try:
+        yield
+    except InputError:
+        # A mix of two versions looks damaged, which no retry would cure.
+        _require_version(source, path, stream)
+        raise
+    _require_version(source, path, stream)
+
+
+def _require_version(source: ObjectStore, path: str, stream: ByteStream) -> None:
+    found = source.find(path)
+    # A web server may send no tag; then only the size can be compared.
+    tags = {stream.etag, found.etag if found else ""} - {""}
+    if found is None or found.size_bytes != stream.size_bytes or len(tags) > 1:
+        raise StorageError(
+            f"WARC {source.uri(path)!r} changed while it was read: collect it again", thing=path
+        )
+
+
 def write_pages(
     stream: ByteSource, task: CollectTask, *, scratch: Path, progress: ProgressReporter
-) -> tuple[WrittenWarc, Mapping[str, int]]:
-    """Write the pages of a WARC to the scratch folder; also return dropped records by reason."""
+) -> tuple[WrittenWarc, Mapping[str, int], int | None]:
+    """Write the pages of a WARC to the scratch folder.
+
+    Also return the dropped records by reason, and the byte at which an accepted broken file ends.
+    """
     writer = WarcWriter(scratch, warc_name=task.warc_name, options=task.options)
     dropped: Counter[str] = Counter()
     limit = task.options.max_page_bytes
-    for item in iter_responses(stream, warc_name=task.warc_name, max_body_bytes=limit):
-        found: CrawledPage | DroppedWarcRecord
-        if isinstance(item, DroppedWarcRecord):
-            found = item
-        elif item.record.number in task.skip:
-            found = DroppedWarcRecord(task.skip[item.record.number], item.record.offset)
-        else:
-            progress.begin_record(item, writer.rows)
-            found = read_page(item, task.options)
-        if isinstance(found, DroppedWarcRecord):
-            dropped[found.reason] += 1
-        else:
-            writer.write(found)
+    truncated_at = None
+    try:
+        for item in iter_responses(stream, warc_name=task.warc_name, max_body_bytes=limit):
+            found = _write_page(item, task, writer=writer, progress=progress)
+            if isinstance(found, DroppedWarcRecord):
+                dropped[found.reason] += 1
+                writer.drop(found)
+            # Outside the page's boundary: full buffers hold the pages of others, too.
+            writer.flush_full()
+    except BrokenWarc as error:
+        if not task.accepts_broken:
+            raise
+        truncated_at = error.offset
     progress.begin_wait()
-    return writer.close(), dropped
+    return writer.close(), dropped, truncated_at
 
 
-def publish_warc(root: ObjectStore, marker: Collected, written: WrittenWarc) -> None:
-    """Make the stored files of the WARC equal to those written, then write its marker.
-
-    A marker that would say the same is kept, so that nothing downstream is built again.
-    """
-    day, warc_name = marker.day, marker.warc
-    files = {
-        raw_news_path(day, language, filename=warc_name): part.path
-        for language, part in written.news.items()
-    }
-    if written.captures:
-        files[captures_path(day, warc_name)] = written.captures.path
-    if written.feeds:
-        files[feed_candidates_path(day, warc_name)] = written.feeds.path
-    # Another version or other options may have written other languages: those files are strays.
-    publish(
-        root,
-        files,
-        marker=collected_path(day, warc_name),
-        marker_body=_equal_marker(root, marker) or dump_collected(marker),
-        replaces=_stored_folders(root, day, warc_name),
-    )
-
-
-def _source_tag(
-    task: CollectTask, source: ObjectStore, *, etag: str, root: ObjectStore, day: date
-) -> str:
-    """Return a tag that changes with the content of the WARC.
-
-    Version 0.1.0 stored the ETag of local files too; a marker with such a tag keeps it.
-    """
-    old_path = collected_path(day, task.warc_name)
-    with suppress(StorageError):  # there is no marker, or it cannot be parsed
-        if parse_collected(root.read(old_path), path=old_path).source_etag == etag:
-            return etag
-    return content_tag(source, task.path, etag)
-
-
-def _equal_marker(root: ObjectStore, marker: Collected) -> bytes | None:
-    """Return the stored marker when it differs in nothing but attempt and time."""
-    path = collected_path(marker.day, marker.warc)
-    with suppress(StorageError):  # there is no marker, or it cannot be parsed
-        body = root.read(path)
-        old = parse_collected(body, path=path)
-        if replace(old, attempt=marker.attempt, collected_at=marker.collected_at) == marker:
-            return body
-    return None
-
-
-def _stored_folders(root: ObjectStore, day: date, warc_name: str) -> list[str]:
-    """Return the folders that may hold files of this WARC from an earlier attempt."""
-    own = f"/filename={quote(warc_name, safe='')}"
-    found = {info.path.rpartition("/")[0] for info in root.list(raw_news_day_prefix(day))}
-    side = (captures_path(day, warc_name), feed_candidates_path(day, warc_name))
-    return [
-        *sorted(folder for folder in found if folder.endswith(own)),
-        *(path.rpartition("/")[0] for path in side),
-    ]
+def _write_page(
+    item: WarcResponse | DroppedWarcRecord,
+    task: CollectTask,
+    *,
+    writer: WarcWriter,
+    progress: ProgressReporter,
+) -> CrawledPage | DroppedWarcRecord:
+    """Write the page of a response and return it, or return why it has none."""
+    if isinstance(item, DroppedWarcRecord):
+        return item
+    if item.record.number in task.skip:
+        reason = task.skip[item.record.number]
+        return DroppedWarcRecord(reason, item.record.offset, item.record.uri)
+    with boundary("page", item.record.uri):
+        progress.begin_record(item, writer.rows)
+        page = read_page(item, task.options)
+        if isinstance(page, CrawledPage):
+            writer.write(page)
+        return page
+    return DroppedWarcRecord(INTERNAL_ERROR, item.record.offset, item.record.uri)
 
 
 def _read_day(task: CollectTask, source: ObjectStore) -> date:

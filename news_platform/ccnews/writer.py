@@ -20,7 +20,9 @@ import pyarrow.parquet as pq
 
 from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.page import CrawledPage
+from news_platform.ccnews.warc import DroppedWarcRecord
 from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
+from news_platform.datasets.dropped_responses import DROPPED_RESPONSES
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.datasets.table import Table
 from news_platform.html.feed_autodiscovery import FeedLink
@@ -43,7 +45,7 @@ _ARROW_TYPES = {
 }
 _OFFSETS = Struct("=ii")
 # Columns with few distinct values, for which a dictionary pays.
-_REPEATED = ("host", "http_charset", "status", "extractor_version", "mime_type")
+_REPEATED = ("reason", "host", "http_charset", "status", "extractor_version", "mime_type")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class WrittenWarc:
     captures: WrittenFile | None
     feeds: WrittenFile | None
     duplicates: int
+    dropped: WrittenFile | None = None
 
     @property
     def rows(self) -> int:
@@ -89,21 +92,45 @@ class WarcWriter:
             CapturesWriter(folder / "_captures", warc_name=warc_name) if options.captures else None
         )
         self._feeds = FeedTally() if options.feed_candidates else None
+        self._dropped_path = folder / "_dropped" if options.dropped_responses else None
+        self._dropped: list[tuple[str | None, str, int]] = []
+        self._found: list[Mapping[tuple[str, str], FeedLink]] = []
         self._seen: set[tuple[str, str | None]] = set()
         self.rows = 0
 
     def write(self, page: CrawledPage) -> None:
-        """Add one page."""
-        self.rows += 1
-        self._seen.add((page.record.uri, page.http.date))
+        """Add one page to all datasets; a page that raises an error is added to none.
+
+        Call `flush_full` after it.
+        """
+        # Whatever the page can make fail comes before the first change.
+        capture = _capture_row(page) if self._captures else ()
+        feeds = feed_urls(page) if self._feeds else {}
         self._news.write(page)
+        # Only additions to buffers follow, without a call that could fail half-way.
         if self._captures:
-            self._captures.write(page)
+            self._captures.buffered.append(capture)
         if self._feeds:
-            self._feeds.add(page)
+            self._found.append(feeds)
+        self._seen.add((page.record.uri, page.http.date))
+        self.rows += 1
+
+    def flush_full(self) -> None:
+        """Count the feeds of the last page, and write the buffers that are full."""
+        while self._feeds and self._found:
+            self._feeds.add(self._found.pop())
+        self._news.flush_full()
+        if self._captures:
+            self._captures.flush_full()
+
+    def drop(self, record: DroppedWarcRecord) -> None:
+        """Add a record that gave no page."""
+        if self._dropped_path:
+            self._dropped.append((record.uri or None, record.reason, record.offset))
 
     def close(self) -> WrittenWarc:
         """Finish all files and return them."""
+        self.flush_full()
         return WrittenWarc(
             news=self._news.close(),
             captures=self._captures.close() if self._captures else None,
@@ -111,7 +138,13 @@ class WarcWriter:
             if self._feeds
             else None,
             duplicates=self.rows - len(self._seen),
+            dropped=self._write_dropped(self._dropped_path) if self._dropped_path else None,
         )
+
+    def _write_dropped(self, path: Path) -> WrittenFile:
+        with _open_writer(path, DROPPED_RESPONSES, warc_name=self._warc_name) as writer:
+            writer.write_batch(_batch(self._dropped, DROPPED_RESPONSES))
+        return WrittenFile(path, len(self._dropped))
 
 
 @dataclass(slots=True)
@@ -132,17 +165,21 @@ class NewsWriter:
         self._folder = folder
         self._warc_name = warc_name
         self._parts: dict[str, _LanguageFile] = {}
+        self._last: _LanguageFile | None = None
         self._buffered_bytes = 0
 
     def write(self, page: CrawledPage) -> None:
-        """Add one page."""
-        part = self._parts.get(page.main_lang) or self._open(page.main_lang)
+        """Add one page to its buffer; call `flush_full` after it."""
+        self._last = part = self._parts.get(page.main_lang) or self._open(page.main_lang)
         size = len(page.tree) + len(page.text)
         part.buffered.append(page)
         part.buffered_bytes += size
         self._buffered_bytes += size
-        if part.buffered_bytes >= _ROW_GROUP_BYTES:
-            self._flush(part)
+
+    def flush_full(self) -> None:
+        """Write the buffer of the last page if it is full, or the largest if all are."""
+        if self._last and self._last.buffered_bytes >= _ROW_GROUP_BYTES:
+            self._flush(self._last)
         elif self._buffered_bytes >= _BUFFER_BYTES:
             self._flush(max(self._parts.values(), key=lambda part: part.buffered_bytes))
 
@@ -173,27 +210,12 @@ class CapturesWriter:
     def __init__(self, path: Path, *, warc_name: str) -> None:
         self._path = path
         self._writer = _open_writer(path, CAPTURES, warc_name=warc_name)
-        self._buffered: list[tuple[object, ...]] = []
+        self.buffered: list[tuple[object, ...]] = []
         self._rows = 0
 
-    def write(self, page: CrawledPage) -> None:
-        """Add one page."""
-        record, stated = page.record, page.stated
-        self._buffered.append(
-            (
-                record.uri,
-                record.warc_date,
-                record.offset,
-                record.length,
-                record.payload_digest,
-                page.http.status,
-                EXTRACTOR_VERSION,
-                stated.title,
-                stated.published_at,
-                stated.author,
-            )
-        )
-        if len(self._buffered) >= _CAPTURES_ROWS:
+    def flush_full(self) -> None:
+        """Write the buffered rows if they are many."""
+        if len(self.buffered) >= _CAPTURES_ROWS:
             self._flush()
 
     def close(self) -> WrittenFile:
@@ -203,9 +225,25 @@ class CapturesWriter:
         return WrittenFile(self._path, self._rows)
 
     def _flush(self) -> None:
-        self._writer.write_batch(_batch(self._buffered, CAPTURES))
-        self._rows += len(self._buffered)
-        self._buffered = []
+        self._writer.write_batch(_batch(self.buffered, CAPTURES))
+        self._rows += len(self.buffered)
+        self.buffered = []
+
+
+def _capture_row(page: CrawledPage) -> tuple[object, ...]:
+    record, stated = page.record, page.stated
+    return (
+        record.uri,
+        record.warc_date,
+        record.offset,
+        record.length,
+        record.payload_digest,
+        page.http.status,
+        EXTRACTOR_VERSION,
+        stated.title,
+        stated.published_at,
+        stated.author,
+    )
 
 
 class FeedTally:
@@ -215,13 +253,11 @@ class FeedTally:
         self._pages: Counter[tuple[str, str]] = Counter()
         self._links: dict[tuple[str, str], FeedLink] = {}
 
-    def add(self, page: CrawledPage) -> None:
-        """Count the feeds of one page, each once."""
-        links = {_absolute(link.href, page.record.uri): link for link in page.feeds}
-        for url, link in links.items():
-            if url.startswith("http"):  # pages also link to javascript: and broken URLs
-                self._pages[page.host, url] += 1
-                self._links.setdefault((page.host, url), link)
+    def add(self, feeds: Mapping[tuple[str, str], FeedLink]) -> None:
+        """Count the feeds of one page, given by host and URL."""
+        self._pages.update(feeds.keys())
+        for key, link in feeds.items():
+            self._links.setdefault(key, link)
 
     def write(self, path: Path, *, warc_name: str) -> WrittenFile:
         """Write all candidates in the order of host and URL."""
@@ -232,6 +268,13 @@ class FeedTally:
         with _open_writer(path, FEED_CANDIDATES, warc_name=warc_name) as writer:
             writer.write_batch(_batch(rows, FEED_CANDIDATES))
         return WrittenFile(path, len(rows))
+
+
+def feed_urls(page: CrawledPage) -> dict[tuple[str, str], FeedLink]:
+    """Return the feeds that a page links to, each once, by the page's host and their URL."""
+    links = {_absolute(link.href, page.record.uri): link for link in page.feeds}
+    # Pages also link to javascript: and broken URLs.
+    return {(page.host, url): link for url, link in links.items() if url.startswith("http")}
 
 
 def _absolute(href: str, page_uri: str) -> str:

@@ -1,78 +1,58 @@
 """`news-platform ccnews list|status|collect`: the news crawl from the command line."""
 
 import copy
-import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from pathlib import Path
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from news_platform.ccnews.listing import fetch_listing, first_answering
-from news_platform.ccnews.options import EXTRACTOR_VERSION
+from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.pipeline import (
     CollectReport,
+    Redo,
     WarcSource,
     collect_warcs,
     outdated,
+    outdated_days,
+    outdated_names,
     plan_day,
 )
 from news_platform.ccnews.pool import (
-    CollectFailure,
-    CollectListener,
-    Estimate,
-    WarcProgress,
     estimate,
 )
-from news_platform.cli.options import emit, json_option, resources_for, root_option
-from news_platform.datasets.collected import Collected
-from news_platform.datasets.warc_paths import warc_day
+from news_platform.ccnews.source_notes import accept_broken, list_republished
+from news_platform.ccnews.upkeep import check_sources
+from news_platform.cli.ccnews_params import DaysParam, VersionParam
+from news_platform.cli.ccnews_progress import progress_bar
+from news_platform.cli.options import (
+    count_type,
+    emit,
+    json_option,
+    resources_for,
+    root_option,
+    settings_for,
+)
+from news_platform.datasets.collected import recipe_of
+from news_platform.datasets.warc_paths import listing_path, warc_day
 from news_platform.errors import InputError, NewsPlatformError
-from news_platform.resources import Resources, collect_options, store_options
+from news_platform.resources import Resources, collect_options, crawl_options, open_resources
 from news_platform.storage.commit.collected import (
     collected_names_of_month,
+    find_collected,
+    list_collected_day,
+    mark_wanted,
     newest_collected_days,
+    parse_listed,
     read_collected,
+    unmark_wanted,
 )
+from news_platform.storage.commit.expired import without_expired
+from news_platform.storage.commit.root import ROOT_FILE, RootAccess
 from news_platform.storage.objects.store import ObjectStore, open_store
-
-_REFRESHES_PER_SECOND = 5
-
-
-class DaysParam(click.ParamType[list[date]]):
-    """A day or a range of days: `2025-11-01` or `2025-11-01..2025-11-07`, both ends included."""
-
-    name = "day[..day]"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> list[date]:
-        """Return every day of the range."""
-        first, _, last = value.partition("..")
-        try:
-            start, end = date.fromisoformat(first), date.fromisoformat(last or first)
-        except ValueError:
-            self.fail(f"invalid day {value!r}: expected YYYY-MM-DD or YYYY-MM-DD..YYYY-MM-DD")
-        if end < start:
-            self.fail(f"invalid range {value!r}: it ends before it starts")
-        return [start + timedelta(days=count) for count in range((end - start).days + 1)]
-
-
-class VersionParam(click.ParamType[str]):
-    """A version of the extractor: `2` or `2.1`."""
-
-    name = "version"
-
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the version unchanged if it is valid."""
-        if not re.fullmatch(r"\d+(\.\d+)*", value, re.ASCII):
-            self.fail(f"invalid version {value!r}: expected a number such as {EXTRACTOR_VERSION}")
-        return value
 
 
 @click.group()
@@ -82,17 +62,29 @@ def ccnews() -> None:
 
 @ccnews.command("list")
 @click.option("--month", required=True, type=click.DateTime(["%Y-%m"]), help="Such as 2025-11.")
+@click.option(
+    "--check-source",
+    is_flag=True,
+    help="Compare size and ETag of collected WARCs with their sources; changed ones count as "
+    "missing from then on.",
+)
 @root_option
 @json_option
-def list_warcs(month: datetime, root: str, as_json: bool) -> None:
+def list_warcs(month: datetime, check_source: bool, root: str, as_json: bool) -> None:
     """List a month's WARCs and count those collected."""
-    resources = resources_for(root)
+    # A person may look at the crawl before there is a root; then no copy is kept.
+    resources = open_resources(settings_for(root), access=RootAccess.READ)
     store = resources.data_root.store
     crawl = first_answering(resources.crawl.sources, month=month.date())
-    listing = fetch_listing(crawl, store, month=month.date())
+    listing = fetch_listing(crawl, store, month=month.date(), keep=store.exists(ROOT_FILE))
     if listing is None:
         raise NewsPlatformError(f"no listing for {month:%Y-%m} in {crawl.url!r}")
-    collected = collected_names_of_month(store, month=month.date())
+    days_listed = sorted(listing.days())
+    sources = resources.crawl.sources
+    is_checked = check_source and store.exists(ROOT_FILE)
+    changed = check_sources(store, crawl=sources, days=days_listed) if is_checked else []
+    again = {name for names in list_republished(store).values() for name in names}
+    collected = collected_names_of_month(store, month=month.date()) - again
     days = {
         day.isoformat(): {
             "listed": len(warcs),
@@ -105,8 +97,16 @@ def list_warcs(month: datetime, root: str, as_json: bool) -> None:
         "warcs": [warc.path for warc in listing.warcs],
         "days": days,
         "foreign_lines": listing.foreign,
+        "changed": [asdict(one) for one in changed],
     }
     lines = [f"{day}  {one['collected']:>4} of {one['listed']:>4}" for day, one in days.items()]
+    lines += [
+        f"{one.warc}: {one.source_bytes} bytes, {one.collected_bytes} when collected: "
+        f"collect {one.day} again"
+        for one in changed
+    ]
+    if check_source and not changed:
+        lines.append("no source has changed")
     if listing.foreign:
         lines.append(f"{listing.foreign} lines do not name a WARC of the news crawl")
     emit(document, as_json=as_json, text="\n".join(["day         collected", *lines]))
@@ -117,34 +117,83 @@ def list_warcs(month: datetime, root: str, as_json: bool) -> None:
     "--days",
     default=30,
     show_default=True,
-    type=click.IntRange(min=0),
+    type=count_type(0),
     help="Number of days, counted from the newest.",
 )
 @root_option
 @json_option
 def status(days: int, root: str, as_json: bool) -> None:
     """Show the collected days, newest first."""
-    store = resources_for(root).data_root.store
-    found = [_day_status(store, day) for day in newest_collected_days(store, count=days)]
-    document = {"root": store.url, "extractor_version": EXTRACTOR_VERSION, "days": found}
+    resources = resources_for(root)
+    store, options = resources.data_root.store, collect_options(resources.settings.ccnews)
+    newest = newest_collected_days(store, count=days)
+    found = [_day_status(store, day, options) for day in newest]
+    behind = outdated_days(store, options)
+    document = {
+        "root": store.url,
+        "extractor_version": EXTRACTOR_VERSION,
+        "options": options.recorded(),
+        "outdated_days": len(behind),
+        "outdated_warcs": sum(behind.values()),
+        "days": found,
+    }
     lines = [
         f"{one['day']}  {one['warcs']:>5}  {one['rows']:>9}  {one['bytes']:>14}  "
-        f"{one['outdated']:>8}"
+        f"{one['outdated']:>8}  {one['truncated']:>9}  {one['expired']:>7}"
         for one in found
     ]
-    head = f"{'day':<10}  {'WARCs':>5}  {'rows':>9}  {'bytes':>14}  {'outdated':>8}"
+    head = f"{'day':<10}  {'WARCs':>5}  {'rows':>9}  {'bytes':>14}  "
+    head += f"{'outdated':>8}  {'truncated':>9}  expired"
+    if behind:
+        lines.append(
+            f"{len(behind)} of all days were collected by another version or with other options; "
+            "`ccnews collect --days DAY` collects them again"
+        )
     emit(document, as_json=as_json, text="\n".join([head, *lines]))
 
 
-def _day_status(store: ObjectStore, day: date) -> Mapping[str, object]:
-    markers = read_collected(store, [day])
+def _day_status(store: ObjectStore, day: date, options: CollectOptions) -> Mapping[str, object]:
+    units = list_collected_day(store, day)
+    markers = parse_listed(store, units)
     return {
         "day": day.isoformat(),
         "warcs": len(markers),
         "rows": sum(marker.rows for marker in markers),
         "bytes": sum(marker.bytes for marker in markers),
-        "outdated": len(outdated(markers)),
+        "outdated": len(outdated_names(without_expired(store, units), options)),
+        "expired": sum(marker.is_expired for marker in markers),
+        "truncated": sum(marker.truncated_at is not None for marker in markers),
     }
+
+
+@ccnews.command()
+@click.argument("warcs", nargs=-1, required=True)
+@root_option
+@json_option
+def accept(warcs: tuple[str, ...], root: str, as_json: bool) -> None:
+    """Accept WARCs that are broken at their source.
+
+    The next run of their days publishes what can be read of them, as long as the source is the
+    same, and the marker says where it ends. WARCs are given as for `ccnews collect`, or by name.
+    """
+    resources = resources_for(root, RootAccess.WRITE)
+    accepted = []
+    for warc in warcs:
+        found = _warc_source(_crawl_path(warc), resources)
+        info = found.info()
+        if info is None:
+            raise InputError(f"cannot find WARC {warc!r} at its source", thing=warc)
+        accepted.append(accept_broken(resources.data_root.store, found.warc_name, info=info))
+    lines = [f"{note.warc}: accepted as it is ({note.source_bytes} bytes)" for note in accepted]
+    emit({"accepted": list(map(asdict, accepted))}, as_json=as_json, text="\n".join(lines))
+
+
+def _crawl_path(warc: str) -> str:
+    """Return the path in the crawl of a WARC that is given by its name alone."""
+    day = warc_day(warc)
+    if day is None or "/" in warc or Path(warc).exists():
+        return warc
+    return f"{listing_path(day).rpartition('/')[0]}/{warc}"
 
 
 @ccnews.command()
@@ -155,17 +204,26 @@ def _day_status(store: ObjectStore, day: date) -> Mapping[str, object]:
     type=VersionParam(),
     help="Collect again what an extractor older than this version wrote.",
 )
-@click.option("--again", is_flag=True, help="Include WARCs that are collected already.")
+@click.option(
+    "--redo",
+    type=click.Choice([one.value for one in Redo]),
+    default=Redo.outdated.value,
+    show_default=True,
+    help="Which WARCs to collect: missing ones; also those that another version or other options "
+    "gave; or all.",
+)
+@click.option("--again", is_flag=True, help="The same as --redo all.")
 @click.option(
     "--estimate", "only_estimate", is_flag=True, help="Print the estimate and collect nothing."
 )
-@click.option("--workers", type=click.IntRange(min=1), help="Number of worker processes.")
+@click.option("--workers", type=count_type(1), help="Number of worker processes.")
 @root_option
 @json_option
-def collect(
+def collect(  # noqa: PLR0913 - one argument per option
     warcs: tuple[str, ...],
     days: list[date] | None,
     older_than: str | None,
+    redo: str,
     again: bool,
     only_estimate: bool,
     workers: int | None,
@@ -179,19 +237,35 @@ def collect(
     """
     if not (warcs or days or older_than):
         raise click.UsageError("expected WARCs, --days or --older-than")
-    resources = resources_for(root)
+    resources = resources_for(root, RootAccess.CREATE)
     # A WARC that is named and also listed is read from the named place.
     named = _by_name([_warc_source(warc, resources) for warc in warcs])
-    listed = [*_warcs_of_days(resources, days or ()), *_outdated_warcs(resources, older_than)]
-    wanted = list(({warc.warc_name: warc for warc in listed} | named).values())
-    todo = [warc for warc in wanted if again or older_than or not _is_collected(warc, resources)]
+    choice = Redo.all if again else Redo(redo)
+    listed = [
+        *_warcs_of_days(resources, days or (), choice),
+        *_outdated_warcs(resources, older_than),
+    ]
+    skipped = [
+        name
+        for name, warc in named.items()
+        if not older_than and _is_collected(warc, resources, choice)
+    ]
+    wanted = {warc.warc_name: warc for warc in listed} | named
+    todo = [warc for name, warc in wanted.items() if name not in skipped]
     workers = workers or resources.settings.ccnews.workers
     if only_estimate:
         cost = estimate([warc.size_bytes() for warc in todo], workers=workers)
         emit(asdict(cost), as_json=as_json, text=str(cost))
         return
+    root_store, now = resources.data_root.store, resources.clock.now()
+    for day in days or ():
+        # Before the first WARC, so that a day whose collection fails is followed all the same.
+        mark_wanted(root_store, day, now=now)
     report = _collect(todo, resources, workers=workers)
-    _emit_report(report, skipped=len(wanted) - len(todo), as_json=as_json)
+    for day in days or ():
+        if not report.failed and list_collected_day(root_store, day):
+            unmark_wanted(root_store, day)
+    _emit_report(report, skipped=len(skipped), as_json=as_json)
     if report.failed:
         total = len(report.failed) + len(report.collected)
         reasons = "; ".join(failure.reason for failure in report.failed)
@@ -233,15 +307,16 @@ def _warc_source(warc: str, resources: Resources) -> WarcSource:
     if not warc_name or Path(warc).is_dir():
         raise click.BadParameter(f"{warc!r} is a folder: expected a WARC file.")
     folder = folder or ("/" if warc.startswith("/") else ".")
-    return WarcSource(warc_name, (open_store(folder, options=store_options(resources.settings)),))
+    return WarcSource(warc_name, (open_store(folder, options=crawl_options(resources.settings)),))
 
 
-def _warcs_of_days(resources: Resources, days: Sequence[date]) -> Iterator[WarcSource]:
-    max_warcs, sources = resources.settings.ccnews.max_warcs, resources.crawl.sources
+def _warcs_of_days(resources: Resources, days: Sequence[date], redo: Redo) -> Iterator[WarcSource]:
+    options, sources = collect_options(resources.settings.ccnews), resources.crawl.sources
+    root = resources.data_root.store
     for day in days:
         crawl = first_answering(sources, month=day)
-        plan = plan_day(day, crawl=crawl, root=resources.data_root.store, max_warcs=max_warcs)
-        yield from (WarcSource(warc.path, sources) for warc in plan.missing)
+        plan = plan_day(day, crawl=crawl, root=root, options=options, redo=redo)
+        yield from (WarcSource(warc.path, sources) for warc in plan.todo)
 
 
 def _outdated_warcs(resources: Resources, older_than: str | None) -> Iterator[WarcSource]:
@@ -249,23 +324,27 @@ def _outdated_warcs(resources: Resources, older_than: str | None) -> Iterator[Wa
     if older_than is None:
         return
     for marker in outdated(read_collected(resources.data_root.store), older_than=older_than):
-        yield _warc_source(marker.source, resources)
+        if not marker.is_expired:
+            yield _warc_source(marker.source, resources)
 
 
-def _is_collected(warc: WarcSource, resources: Resources) -> bool:
-    """Return whether the WARC has a marker that states the same size."""
+def _is_collected(warc: WarcSource, resources: Resources, redo: Redo) -> bool:
+    """Return whether the WARC has a marker of the same size that need not be redone."""
     day = warc_day(warc.warc_name)
-    if day is None:  # the day, and with it the place of the marker, is known only after reading
+    # Without a day in its name, the place of the marker is known only after reading.
+    if day is None or redo is Redo.all:
         return False
-    return any(
-        marker.warc == warc.warc_name and marker.source_bytes == warc.size_bytes()
-        for marker in read_collected(resources.data_root.store, [day])
-    )
+    marker = find_collected(resources.data_root.store, day=day, warc=warc.warc_name)
+    if marker is None or marker.source_bytes != warc.size_bytes():
+        return False
+    current = collect_options(resources.settings.ccnews).recipe
+    is_current = marker.is_expired or recipe_of(marker.fingerprint) == current
+    return redo is Redo.missing or is_current
 
 
 def _collect(warcs: Sequence[WarcSource], resources: Resources, *, workers: int) -> CollectReport:
     options = collect_options(resources.settings.ccnews)
-    with _progress_bar() as bar:
+    with progress_bar() as bar:
         return collect_warcs(
             warcs,
             root=resources.data_root.store,
@@ -274,51 +353,6 @@ def _collect(warcs: Sequence[WarcSource], resources: Resources, *, workers: int)
             attempt=uuid.uuid4().hex,
             listener=bar,
         )
-
-
-class ProgressBar(CollectListener):
-    """Show one line for all WARCs in work: pages so far, bytes read, time left."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._task = progress.add_task("", total=None)
-        self._read: dict[str, int] = {}
-        self._rows: dict[str, int] = {}
-
-    def start(self, estimate: Estimate) -> None:
-        """Print the estimate and set the length of the bar."""
-        self._progress.console.print(f"{estimate}")
-        self._progress.update(self._task, total=estimate.download_bytes)
-
-    def advance(self, warc_name: str, progress: WarcProgress) -> None:
-        """Show how far a WARC is."""
-        self._update(warc_name, read_bytes=progress.read_bytes, rows=progress.rows)
-
-    def finish(self, outcome: Collected | CollectFailure) -> None:
-        """Show that a WARC is collected, or print why it failed."""
-        if isinstance(outcome, Collected):
-            self._update(outcome.warc, read_bytes=outcome.source_bytes, rows=outcome.rows)
-        else:
-            self._progress.console.print(f"{outcome.warc}: {outcome.reason}", markup=False)
-
-    def _update(self, warc_name: str, *, read_bytes: int, rows: int) -> None:
-        self._read[warc_name], self._rows[warc_name] = read_bytes, rows
-        pages = f"{sum(self._rows.values()):,} pages"
-        done = sum(self._read.values())
-        self._progress.update(self._task, completed=done, description=pages)
-
-
-@contextmanager
-def _progress_bar() -> Iterator[ProgressBar]:
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        refresh_per_second=_REFRESHES_PER_SECOND,
-    ) as progress:
-        yield ProgressBar(progress)
 
 
 def _emit_report(report: CollectReport, *, skipped: int, as_json: bool) -> None:

@@ -127,11 +127,13 @@ def demo(root: str, as_json: bool) -> None:
     resources = SampleResources(settings, frozen_clock=True)
     started = time.monotonic()
     store = resources.data_root.store
-    before = content_hash(Path(root))
+    if store.local_folder is None:
+        raise ConfigError(f"cannot build the demo in {root!r}: expected a local folder", thing=root)
+    before = content_hash(store.local_folder)
     place_inputs(resources.world.folder, store)
     results = list(build_all(resources))
     resources.ledger.close()
-    after = content_hash(Path(root))
+    after = content_hash(store.local_folder)
     emit(
         _document(results, before=before, after=after),
         as_json=as_json,

@@ -1,7 +1,6 @@
 """`news-platform dev`, `pause` and `resume`: run and control the automation of a root."""
 
 import os
-import shutil
 import socket
 import sys
 from pathlib import Path
@@ -13,8 +12,12 @@ from news_platform.errors import ConfigError
 from news_platform.resources import open_resources
 from news_platform.settings import ROOT_VARIABLE, Settings
 from news_platform.storage.commit import root as roots
+from news_platform.storage.commit.root import RootAccess
+from news_platform.web.allowed_hosts import allowed_names
 
 HOST = "127.0.0.1"
+# Started by its name: this package does not import Dagster.
+_SERVICES = "news_platform.defs.services.dev"
 # The same location name as in all our workspace files: sensors keep their state under it.
 _WORKSPACE = """load_from:
   - python_module:
@@ -24,29 +27,29 @@ _WORKSPACE = """load_from:
 
 
 @click.command()
-@click.option("--port", default=3000, show_default=True, help="Port of the UI on 127.0.0.1.")
+@click.option(
+    "--port",
+    default=3000,
+    type=click.IntRange(1, 65_535),
+    show_default=True,
+    help="Port of the UI on 127.0.0.1.",
+)
 @root_option
 def dev(root: str, port: int) -> None:
     """Start the Dagster UI and daemon on 127.0.0.1 until interrupted."""
     settings = settings_for(root)
     home = _dagster_home(settings)
+    _refuse_wrong_hosts(settings)
     _refuse_taken_port(port)
     store = open_resources(settings).data_root.store
     click.echo(f"http://{HOST}:{port} over {store.url}", err=True)
     absolute = str(store.local_folder) if store.local_folder else root
     workspace = home / "workspace.yaml"
     workspace.write_text(_WORKSPACE, encoding="utf-8")
-    words = ["dagster", "dev", "-h", HOST, "-p", str(port), "-w", str(workspace)]
+    services = ["-m", _SERVICES, "-h", HOST, "-p", str(port), "-w", str(workspace)]
     # Dagster warns about its own beta features, which users of the graph cannot change.
-    quiet = {"PYTHONWARNINGS": "ignore", **os.environ}
-    os.execve(_dagster_command(), words, {**quiet, ROOT_VARIABLE: absolute})
-
-
-def _dagster_command() -> str:
-    beside = shutil.which("dagster", path=str(Path(sys.executable).parent))
-    if beside is None:
-        raise ConfigError("no `dagster` command next to this Python: install it with `make demo`")
-    return beside
+    quiet = {"PYTHONWARNINGS": "ignore", "DAGSTER_IS_DEV_CLI": "1", **os.environ}
+    os.execve(sys.executable, [sys.executable, *services], {**quiet, ROOT_VARIABLE: absolute})
 
 
 def _dagster_home(settings: Settings) -> Path:
@@ -57,6 +60,13 @@ def _dagster_home(settings: Settings) -> Path:
             "absolute folder that contains our dagster.yaml"
         )
     return Path(home)
+
+
+def _refuse_wrong_hosts(settings: Settings) -> None:
+    try:
+        allowed_names(settings.ui.allowed_hosts)
+    except ConfigError as error:
+        raise ConfigError(f"NEWS_PLATFORM_ALLOWED_HOSTS: {error}") from error
 
 
 def _refuse_taken_port(port: int) -> None:
@@ -76,7 +86,7 @@ def _refuse_taken_port(port: int) -> None:
 @json_option
 def pause(root: str, as_json: bool) -> None:
     """Pause all sensors until `resume`; runs in progress continue."""
-    store = resources_for(root).data_root.store
+    store = resources_for(root, RootAccess.WRITE).data_root.store
     roots.pause(store)
     emit({"root": store.url, "paused": True}, as_json=as_json, text=f"paused: {store.url}")
 
@@ -86,6 +96,6 @@ def pause(root: str, as_json: bool) -> None:
 @json_option
 def resume(root: str, as_json: bool) -> None:
     """Start all paused sensors again."""
-    store = resources_for(root).data_root.store
+    store = resources_for(root, RootAccess.WRITE).data_root.store
     roots.resume(store)
     emit({"root": store.url, "paused": False}, as_json=as_json, text=f"resumed: {store.url}")

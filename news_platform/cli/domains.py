@@ -2,18 +2,24 @@
 
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 
 import click
 
-from news_platform.cli.options import emit, json_option, resources_for, root_option
+from news_platform.cli.options import InputFile, emit, json_option, resources_for, root_option
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.consumer import SurveyReport
+from news_platform.domain_metadata.domain_lists import is_research_json, list_as_research
 from news_platform.domain_metadata.generated_research import write_resurvey_files
+from news_platform.domain_metadata.history import (
+    DomainHistory,
+    build_stale_tables,
+    read_history,
+)
 from news_platform.domain_metadata.pipeline import (
     QUEUE_DATASET,
     QueueReport,
@@ -23,6 +29,8 @@ from news_platform.domain_metadata.pipeline import (
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import import_file, misplaced_files, raw_batches
 from news_platform.domain_metadata.results import read_metadata
+from news_platform.domain_metadata.signals.statements import PURPOSES
+from news_platform.domain_metadata.usage import UsagePolicy, usage_policy
 from news_platform.errors import InputError
 from news_platform.resources import Resources, survey_options
 from news_platform.storage.commit.markers import (
@@ -31,8 +39,11 @@ from news_platform.storage.commit.markers import (
     read_report,
     stale_partitions,
 )
+from news_platform.storage.commit.root import RootAccess
 from news_platform.text.days import as_day
+from news_platform.web.ai_bots import AI_BOTS, compare_bots, parse_bot_list
 from news_platform.web.urls import registrable_domain
+from news_platform.web.xml_damage import xml_damage
 
 
 @click.group()
@@ -41,27 +52,39 @@ def domains() -> None:
 
 
 @domains.command("import")
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@click.argument("files", nargs=-1, required=True, type=InputFile())
 @click.option("--country", required=True, help="Two-letter country code.")
 @click.option("--category", required=True, help="Category of the research: media, gov, ...")
 @click.option("--date", "day", required=True, help="Day of the research, YYYY-MM-DD.")
+@click.option("--column", help="Column of a CSV that holds the domain; default: `domain`, `url`.")
 @root_option
 @json_option
 def import_(
-    files: tuple[str, ...], country: str, category: str, day: str, root: str, as_json: bool
+    files: tuple[Path, ...],
+    country: str,
+    category: str,
+    day: str,
+    column: str | None,
+    root: str,
+    as_json: bool,
 ) -> None:
-    """Upload research FILES under the next free numbers.
+    """Upload research FILES or lists of domains.
 
-    Nothing is ever overwritten.
+    They get the next free numbers; nothing is ever overwritten. A list is text with one domain per
+    line, a CSV, a list of ranks, or OPML.
     """
     batch = PartitionInfo.of(country.lower(), category, day)
-    store = resources_for(root).data_root.store
+    store = resources_for(root, RootAccess.CREATE).data_root.store
     imported: dict[str, str] = {}
     failed: dict[str, str] = {}
-    for file in files:
-        path = Path(file)
+    for path in files:
+        file = str(path)
         try:
-            imported[file] = import_file(store, batch, name=path.name, body=path.read_bytes())
+            body = path.read_bytes()
+            if column is not None or not is_research_json(body):
+                _warn_of_damage(file, body)
+                body = list_as_research(body, batch, name=path.name, column=column)
+            imported[file] = import_file(store, batch, name=path.name, body=body)
         except InputError as error:
             failed[file] = str(error)
     lines = [f"{file} -> {path}" for file, path in imported.items()]
@@ -69,6 +92,12 @@ def import_(
     document = {"batch": batch.key, "imported": imported, "failed": failed}
     emit(document, as_json=as_json, text="\n".join(lines))
     _raise_failed(failed)
+
+
+def _warn_of_damage(file: str, body: bytes) -> None:
+    """Say where an OPML file is truncated; what is left of it is imported."""
+    if body.lstrip()[:1] == b"<" and (damage := xml_damage(body)):
+        click.echo(f"warning: {file!r} has {damage}; what is left of it is read", err=True)
 
 
 @domains.command()
@@ -81,7 +110,7 @@ def fetch(keys: tuple[str, ...], root: str, as_json: bool) -> None:
     With --batch, the stored results of the batch are checked too, and domains with missing or
     changed files are surveyed again.
     """
-    resources = resources_for(root)
+    resources = resources_for(root, RootAccess.WRITE)
     chosen = tuple(PartitionInfo.parse(key).key for key in keys)
     known = {
         *raw_batches(resources.data_root.store),
@@ -110,7 +139,7 @@ def resurvey(
     """
     if not names and not keys:
         raise click.UsageError("give a DOMAIN or a --batch")
-    resources = resources_for(root)
+    resources = resources_for(root, RootAccess.WRITE)
     on = as_day(day) if day else resources.clock.now().date()
     messages = [*_messages_of(resources, names, before=on), *_messages_in(resources, keys)]
     offered = write_resurvey_files(messages, day=on, store=resources.data_root.store)
@@ -132,6 +161,65 @@ def show(domain: str, root: str, as_json: bool) -> None:
             return
     cure = "see `news-platform domains status`"
     raise InputError(f"domain {name!r} was not surveyed yet: {cure}", thing=name)
+
+
+@domains.command()
+@click.argument("domain")
+@root_option
+@json_option
+def history(domain: str, root: str, as_json: bool) -> None:
+    """Show every survey of DOMAIN and what changed in between."""
+    store = resources_for(root).data_root.store
+    name = registrable_domain(domain)
+    found = read_history(store, name)
+    if not found.surveys:
+        cure = "see `news-platform domains status`, or add it with `domains import`"
+        raise InputError(f"domain {name!r} has no survey in a daily table: {cure}", thing=name)
+    emit(asdict(found), as_json=as_json, text="\n".join(_history_lines(found)))
+
+
+@domains.command()
+@click.argument("domain")
+@click.option("--bot", default="*", show_default=True, help="Crawler, as robots.txt names it.")
+@click.option("--purpose", "purposes", multiple=True, help=f"One of {', '.join(PURPOSES)}.")
+@click.option("--at", help="Day of the question, YYYY-MM-DD; default: now.")
+@click.option("--path", default="/", show_default=True, help="Path of the site.")
+@root_option
+@json_option
+def policy(
+    domain: str,
+    bot: str,
+    purposes: tuple[str, ...],
+    at: str | None,
+    path: str,
+    root: str,
+    as_json: bool,
+) -> None:
+    """Show whether a crawler may use DOMAIN, and why."""
+    store = resources_for(root).data_root.store
+    found = [
+        usage_policy(domain, bot, purpose, root=store, at=at, path=path)
+        for purpose in purposes or PURPOSES
+    ]
+    emit([asdict(one) for one in found], as_json=as_json, text="\n".join(_policy_lines(found)))
+
+
+@domains.command()
+@click.option("--compare", type=InputFile(), help="A newer list.")
+@json_option
+def bots(compare: Path | None, as_json: bool) -> None:
+    """List the known AI crawlers, or compare with a newer list.
+
+    The newer list is JSON with the names as keys, a robots.txt, or text with one name per line.
+    """
+    if compare is None:
+        lines = [f"{bot.name}  {bot.operator}  {bot.purpose}" for bot in AI_BOTS]
+        emit([asdict(bot) for bot in AI_BOTS], as_json=as_json, text="\n".join(lines))
+        return
+    found = compare_bots(parse_bot_list(compare.read_bytes(), name=str(compare)))
+    lines = [f"missing here: {name}" for name in found.missing]
+    lines += [f"only here: {name}" for name in found.only_ours]
+    emit(found._asdict(), as_json=as_json, text="\n".join(lines) or "both lists are the same")
 
 
 @domains.command()
@@ -167,6 +255,7 @@ def _fetch(
     queued = [_queue(resources, key) for key in _changed(resources, chosen)]
     keys = dict.fromkeys([*_unfinished(resources, chosen), *also])
     surveyed = [_survey(resources, key) for key in keys]
+    build_stale_tables(resources.data_root.store)
     document = {
         "queued": [asdict(report) for report in queued],
         "surveyed": [asdict(report) for report in surveyed],
@@ -260,6 +349,25 @@ def _failed_files(resources: Resources) -> dict[str, str]:
         found = read_report(store, marker).get("failed")
         failed.update(found if isinstance(found, dict) else {})
     return failed
+
+
+def _history_lines(found: DomainHistory) -> Iterable[str]:
+    for row in found.surveys:
+        verdicts = ", ".join(f"{one} {row[f'usage_{one}'] or 'unknown'}" for one in PURPOSES)
+        yield f"{row['date']}: {row['outcome']}; {verdicts}"
+        for change in found.changes:
+            if change["date"] == row["date"]:
+                what = change["label"] or change["bot"]
+                yield f"  {change['signal']} {what}: {change['before']} -> {change['after']}"
+
+
+def _policy_lines(found: Sequence[UsagePolicy]) -> Iterable[str]:
+    for one in found:
+        when = one.surveyed_at.date() if one.surveyed_at else "never"
+        yield f"{one.purpose}: {one.verdict} (surveyed: {when})"
+        for finding in one.statements:
+            statement = finding.statement
+            yield f"  {finding.effect}: {statement.raw} ({statement.source})"
 
 
 def _counted(counts: object) -> str:

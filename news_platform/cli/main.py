@@ -1,12 +1,14 @@
 """The command `news-platform`: import the called command, print errors as one line."""
 
 import importlib
+import os
 import sys
 from collections.abc import Mapping
 
 import click
 
-from news_platform.errors import ConfigError, NewsPlatformError
+from news_platform.errors import ConfigError, NewsPlatformError, redacted
+from news_platform.isolation.core_dumps import forbid_core_dumps
 
 # Imported only when called, so that `--help` and small commands start at once.
 COMMANDS: Mapping[str, tuple[str, str]] = {
@@ -16,15 +18,29 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "domains": ("news_platform.cli.domains:domains", "Survey robots.txt and sitemaps of domains."),
     "pause": ("news_platform.cli.dev:pause", "Pause all sensors of a root."),
     "records": ("news_platform.cli.records:records", "Segment stored pages into clean records."),
+    "retention": (
+        "news_platform.cli.retention:retention",
+        "Delete old data that the platform can do without.",
+    ),
     "resume": ("news_platform.cli.dev:resume", "Start the paused sensors of a root again."),
+    "retry": ("news_platform.cli.status:retry", "Ask for stale partitions of an asset now."),
     "rss": ("news_platform.cli.rss:rss", "Discover and poll feeds, fetch and export articles."),
     "sql": ("news_platform.cli.sql:sql", "Query all datasets with DuckDB."),
+    "status": ("news_platform.cli.status:status", "Show what is behind, running or stopped."),
     "store": ("news_platform.cli.store:store", "Build, read and verify the domain store."),
 }
 
 
 class LazyGroup(click.Group):
     """A group that imports a command on first use."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse text that no database, file or terminal could take, whatever option it is for."""
+        for word in args:
+            # Bytes that are not UTF-8 arrive as surrogates.
+            if "\0" in word or any("\ud800" <= letter <= "\udfff" for letter in word):
+                raise click.UsageError(f"invalid argument {word[:100]!a}: expected UTF-8 text")
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands without importing them."""
@@ -55,8 +71,19 @@ def main() -> None:
 
 def run() -> None:
     """Run the command line; exit 0 on success, 1 on failure, 2 on wrong use."""
+    # Commands parse foreign headers and archives themselves; `dev` hands the limit to its servers.
+    forbid_core_dumps()
     try:
         main()
     except NewsPlatformError as error:
-        click.echo(f"error: {' '.join(str(error).split())}", err=True)
+        # Imported here: only a failure pays for loading the settings.
+        from news_platform.settings import environment_secrets
+
+        line = redacted(" ".join(str(error).split()), environment_secrets(os.environ))
+        click.echo(f"error: {line}", err=True)
         sys.exit(2 if isinstance(error, ConfigError) else 1)
+    except OSError as error:
+        # Of a file that the command itself was given; those of a root are StorageErrors.
+        place = f": {error.filename!r}" if error.filename else ""
+        click.echo(f"error: {(error.strerror or str(error)).lower()}{place}", err=True)
+        sys.exit(1)

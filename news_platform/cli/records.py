@@ -7,7 +7,14 @@ from pathlib import Path
 
 import click
 
-from news_platform.cli.options import emit, json_option, resources_for, root_option, settings_for
+from news_platform.cli.options import (
+    InputFile,
+    emit,
+    json_option,
+    resources_for,
+    root_option,
+    settings_for,
+)
 from news_platform.datasets.source_records import institution_folder
 from news_platform.errors import InputError
 from news_platform.resources import records_options, segment_options
@@ -18,12 +25,14 @@ from news_platform.source_records.pipeline import (
     build_institution,
     built_institutions,
     declare_options,
+    outdated_institutions,
     wanted_institutions,
 )
 from news_platform.source_records.rows import record_document, record_json
 from news_platform.source_records.segment import SegmentedPage
 from news_platform.source_records.snapshot import Snapshot, segment_snapshot
 from news_platform.storage.commit.markers import stale_partitions
+from news_platform.storage.commit.root import RootAccess
 
 _SHOWN_CHARS = 100
 
@@ -34,7 +43,7 @@ def records() -> None:
 
 
 @records.command()
-@click.argument("snapshots", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@click.argument("snapshots", nargs=-1, required=True, type=InputFile())
 @click.option("--institution", required=True, help="Id of the institution that owns the pages.")
 @click.option("--lang", help="Language of the blocks to keep; default: the setting, else en.")
 @click.option("--url", help="URL of the page, if the file does not contain it.")
@@ -45,7 +54,9 @@ def records() -> None:
 @click.option("--explain", is_flag=True, help="Print every block and why it was dropped.")
 @root_option
 @json_option
-def segment(snapshots: tuple[str, ...], institution: str, url: str | None, **given: object) -> None:
+def segment(
+    snapshots: tuple[Path, ...], institution: str, url: str | None, **given: object
+) -> None:
     """Print the records of SNAPSHOT files as JSON lines.
 
     A snapshot is Firecrawl JSON, HTML, Markdown or text.
@@ -66,12 +77,19 @@ def segment(snapshots: tuple[str, ...], institution: str, url: str | None, **giv
 @click.option("--institution", "chosen", multiple=True, help="Only this one, even if up to date.")
 @root_option
 @json_option
-def build(chosen: tuple[str, ...], root: str, as_json: bool) -> None:
+@click.option(
+    "--redo",
+    type=click.Choice(("missing", "outdated", "all")),
+    default="outdated",
+    show_default=True,
+    help="Build what is missing or changed, also what is outdated, or everything.",
+)
+def build(chosen: tuple[str, ...], redo: str, root: str, as_json: bool) -> None:
     """Build the records of all institutions that are out of date.
 
-    The asset `source_records` does the same.
+    These are also the ones that another version of the segmenter made, unless --redo is `missing`.
     """
-    resources = resources_for(root)
+    resources = resources_for(root, RootAccess.WRITE)
     store = resources.data_root.store
     options = records_options(resources.settings.source_records)
     declare_options(store, options.segment)
@@ -81,20 +99,22 @@ def build(chosen: tuple[str, ...], root: str, as_json: bool) -> None:
         raise InputError(
             f"no snapshots of institution {unknown[0]!r}: {expected}", thing=unknown[0]
         )
-    stale = chosen or sorted(stale_partitions(wanted, built_institutions(store)))
-    reports = [build_institution(key, store=store, options=options) for key in stale]
+    stale = set(stale_partitions(wanted, built_institutions(store)))
+    outdated = wanted.keys() & outdated_institutions(store)
+    more = {"missing": set(), "outdated": outdated, "all": wanted.keys()}[redo]
+    built = chosen or sorted(stale | more)
+    reports = [build_institution(key, store=store, options=options) for key in built]
     text = "\n".join(map(_line, reports)) or "up to date"
     emit([asdict(report) for report in reports], as_json=as_json, text=text)
 
 
-def _snapshot(path: str, institution: str, url: str | None) -> Snapshot:
-    file = Path(path)
+def _snapshot(file: Path, institution: str, url: str | None) -> Snapshot:
     modified_at = datetime.fromtimestamp(file.stat().st_mtime, UTC)
-    return Snapshot(path, institution, file.read_bytes(), url, modified_at)
+    return Snapshot(str(file), institution, file.read_bytes(), url, modified_at)
 
 
 def _record_lines(done: Sequence[SegmentedPage]) -> Iterator[str]:
-    return (record_json(record) for page in done if not page.error for record in page.records)
+    return (record_json(record) for page in done for record in page.records)
 
 
 def _explain_lines(done: Sequence[SegmentedPage]) -> Iterator[str]:
@@ -106,20 +126,22 @@ def _explain_lines(done: Sequence[SegmentedPage]) -> Iterator[str]:
 def _decision_line(decision: BlockDecision) -> str:
     text = decision.block.text.replace("\n", " ")
     shown = text if len(text) <= _SHOWN_CHARS else f"{text[: _SHOWN_CHARS - 1]}…"
-    return f"{decision.reason or 'kept':<16}{decision.block.kind:<12}{shown}"
+    why = f"  [{decision.detail}]" if decision.detail else ""
+    return f"{decision.reason or 'kept':<16}{decision.block.kind:<12}{shown}{why}"
 
 
 def _document(page: SegmentedPage) -> dict[str, object]:
     return {
         "url": page.page.url,
         "error": page.error,
-        "records": [] if page.error else [record_document(record) for record in page.records],
+        "records": [record_document(record) for record in page.records],
         "blocks": [
             {
                 "text": decision.block.text,
                 "kind": decision.block.kind,
                 "section": decision.section,
                 "dropped": decision.reason,
+                "detail": decision.detail,
             }
             for decision in page.decisions
         ],

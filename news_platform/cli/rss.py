@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from news_platform.cli.options import emit, json_option, resources_for, root_option
+from news_platform.cli.options import (
+    InputFile,
+    OutputFile,
+    count_type,
+    emit,
+    json_option,
+    resources_for,
+    root_option,
+)
 from news_platform.errors import InputError
 from news_platform.resources import (
     Resources,
@@ -25,7 +33,7 @@ from news_platform.resources import (
     work_options,
 )
 from news_platform.rss import pipeline
-from news_platform.rss.discovery.candidates import candidate_feeds, opml_document, opml_feeds
+from news_platform.rss.discovery.candidates import candidate_feeds
 from news_platform.rss.discovery.discover import DiscoveryReport
 from news_platform.rss.export import (
     Order,
@@ -40,6 +48,10 @@ from news_platform.rss.ledger.status import ledger_status
 from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.rss.sheets import workbook
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
+from news_platform.storage.commit.root import RootAccess
+from news_platform.storage.sql.engine import shown_url
+from news_platform.web.opml import opml_document, opml_feeds
+from news_platform.web.xml_damage import XmlDamage, xml_damage
 
 if TYPE_CHECKING:
     from news_platform.rss.sheets.sync import SyncReport
@@ -55,9 +67,9 @@ def rss() -> None:
 @json_option
 def ensure(root: str, as_json: bool) -> None:
     """Create the ledger and the tabs of the Google Sheet."""
-    resources = resources_for(root)
+    resources = resources_for(root, RootAccess.CREATE)
     pipeline.ensure(resources.ledger.engine, now=resources.clock.now())
-    url = resources.ledger.engine.url.render_as_string(hide_password=True)
+    url = shown_url(resources.ledger.engine.url)
     document = {"ledger": url, "version": pipeline.LEDGER_VERSION}
     if access := _access(resources):
         document["sheet"] = _ensure_sheet(resources, access)
@@ -84,7 +96,7 @@ def _ensure_sheet(resources: Resources, access: SheetAccess) -> str:
 @json_option
 def sync(root: str, as_json: bool) -> None:
     """Copy the ledger to the Google Sheet, or to a workbook."""
-    resources = resources_for(root)
+    resources = resources_for(root, RootAccess.WRITE)
     engine, store = resources.ledger.engine, resources.data_root.store
     if access := _access(resources):
         from news_platform.rss.sheets.sync import run_sync
@@ -139,7 +151,7 @@ def _timing(resources: Resources) -> CallTiming:
 @click.option("--feed", "feeds", multiple=True, help="URL of a feed or of a site; repeatable.")
 @click.option(
     "--opml",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=InputFile(),
     help="OPML file that lists feeds.",
 )
 @root_option
@@ -150,14 +162,17 @@ def discovery(feeds: tuple[str, ...], opml: Path | None, root: str, as_json: boo
     Without --feed and --opml, the candidates are the root's feeds.opml and the feeds that crawled
     pages link to.
     """
-    resources = resources_for(root)
-    named = (*feeds, *(opml_feeds(opml.read_bytes()) if opml else ()))
+    listed, damage = _opml_feeds(opml) if opml else ((), None)
+    named = (*feeds, *listed)
+    # Without a named feed, the candidates come from a root that exists.
+    resources = resources_for(root, RootAccess.CREATE if named else RootAccess.WRITE)
     candidates = named or candidate_feeds(resources.data_root.store)
     # A person who names a feed wants it checked now, even if it was rejected yesterday.
     report = _discover(resources, candidates, recheck=bool(named))
     verdicts = [(v.feed_url, v.outcome, v.notes) for v in report.verdicts]
     document = {
         "candidates": report.candidates,
+        "opml_errors": damage.errors if damage else 0,
         "known": report.known,
         "added": report.added,
         "revived": report.revived,
@@ -173,6 +188,24 @@ def discovery(feeds: tuple[str, ...], opml: Path | None, root: str, as_json: boo
     # Scripts can see from the exit code whether a named feed was accepted.
     if named and not report.outcomes.get("active"):
         sys.exit(1)
+
+
+def _opml_feeds(file: Path) -> tuple[tuple[str, ...], XmlDamage | None]:
+    """Return the feeds of a file, and its damage, which is said on standard error.
+
+    Raise InputError if it lists none, for the root has its own.
+    """
+    thing = str(file)
+    body = file.read_bytes()
+    try:
+        found = opml_feeds(body)
+    except InputError as error:
+        raise InputError(f"cannot read {thing!r}: {error}", thing=thing) from error
+    if not found:
+        raise InputError(f"{thing!r} lists no feeds: expected <outline xmlUrl=…>", thing=thing)
+    if damage := xml_damage(body):
+        click.echo(f"warning: {thing!r} has {damage}; {len(found)} feeds are read", err=True)
+    return found, damage
 
 
 def _discover(
@@ -194,7 +227,7 @@ def _discover(
 @json_option
 def poll(due: bool, root: str, as_json: bool) -> None:
     """Fetch the feeds and add their new articles as pending."""
-    resources = resources_for(root)
+    resources = resources_for(root, RootAccess.WRITE)
     report = pipeline.run_poll(
         resources.ledger.engine,
         fetch=resources.web.fetch_options,
@@ -214,12 +247,12 @@ def poll(due: bool, root: str, as_json: bool) -> None:
 @click.option(
     "--worker-id", required=True, help="Name of this worker, unique among running workers."
 )
-@click.option("--max", "max_articles", type=click.IntRange(min=1), help="Stop after N articles.")
+@click.option("--max", "max_articles", type=count_type(1), help="Stop after N articles.")
 @root_option
 @json_option
 def work(worker_id: str, max_articles: int | None, root: str, as_json: bool) -> None:
     """Fetch and store pending articles until none is due."""
-    resources = resources_for(root)
+    resources = resources_for(root, RootAccess.WRITE)
     report = pipeline.run_work(
         resources.ledger.engine,
         fetch=resources.web.fetch_options,
@@ -259,20 +292,23 @@ def status(root: str, as_json: bool) -> None:
     default="newest",
     help="Newest first, or most popular first.",
 )
-@click.option("--limit", type=click.IntRange(min=1), help="Export at most N articles.")
-@click.option("--delta", type=click.IntRange(min=0), help="Export what changed after this cursor.")
+@click.option("--limit", type=count_type(1), help="Export at most N articles.")
+@click.option("--delta", type=count_type(0), help="Export what changed after this cursor.")
 @click.option("--daily", is_flag=True, help="Write the files articles/date=… under the root.")
 @click.option("--opml", is_flag=True, help="Export the polled feeds as OPML.")
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputFile(),
     help="Write a .parquet or .jsonl file.",
 )
 @root_option
 @json_option
 def export(root: str, as_json: bool, **choice: Any) -> None:
     """Export articles, a delta, the daily files, or the feeds."""
-    resources = resources_for(root)
+    if choice["output"] and (choice["daily"] or choice["opml"] or choice["delta"] is not None):
+        raise click.UsageError("--output is for articles: not with --daily, --opml or --delta")
+    _parse_since(choice["since"])  # a wrong date is an error also where it is not used
+    resources = resources_for(root, RootAccess.WRITE if choice["daily"] else RootAccess.READ)
     engine = resources.ledger.engine
     if choice["daily"]:
         report = export_days(engine, resources.data_root.store, now=resources.clock.now())

@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
 import click
 from rich.console import Console
 from rich.progress import Progress
 
-from news_platform.cli.options import emit, json_option, resources_for, root_option
+from news_platform.cli.options import count_type, emit, json_option, resources_for, root_option
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
+from news_platform.domain_store.building.removal import require_allowed, staging_removal
 from news_platform.domain_store.building.verify import verify_bucket
 from news_platform.domain_store.catalog import catalog_inputs, read_stats, write_catalog
 from news_platform.domain_store.commit import (
@@ -19,7 +20,13 @@ from news_platform.domain_store.commit import (
     read_bucket_count,
 )
 from news_platform.domain_store.options import BuildOptions
-from news_platform.domain_store.pipeline import build_range, compact_buckets, repair_buckets
+from news_platform.domain_store.pipeline import (
+    STAGE_AGAIN,
+    build_range,
+    compact_buckets,
+    repair_buckets,
+    shown_batches,
+)
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.domain_store.staging.inputs import (
     day_input,
@@ -32,6 +39,7 @@ from news_platform.domain_store.staging.stage import built_ranges, stage_input, 
 from news_platform.errors import NewsPlatformError
 from news_platform.resources import Resources, build_options, store_options
 from news_platform.storage.commit.markers import read_inputs, stale_partitions
+from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.urls import registrable_domain
 
@@ -51,16 +59,26 @@ class Opened:
     resources: Resources
 
 
-def _open(root: str) -> Opened:
-    resources = resources_for(root)
+allow_removal_option = click.option(
+    "--allow-removal",
+    is_flag=True,
+    help="Remove records that have lost their inputs, also more than the brake allows.",
+)
+
+
+def _open(
+    root: str, access: RootAccess = RootAccess.WRITE, *, allow_removal: bool = False
+) -> Opened:
+    resources = resources_for(root, access)
     data = resources.data_root
     options = build_options(resources.settings.domain_store, data.store)
+    options = replace(options, allow_removal=allow_removal)
     return Opened(data.store, options, resources.clock.now(), resources)
 
 
-def _open_built(root: str) -> Opened:
+def _open_built(root: str, *, allow_removal: bool = False) -> Opened:
     """Open an existing store; raise NotFound instead of creating one."""
-    opened = _open(root)
+    opened = _open(root, allow_removal=allow_removal)
     read_bucket_count(opened.store)
     return opened
 
@@ -83,12 +101,16 @@ def _open_reader(root: str) -> tuple[ObjectStore, DomainStore]:
 @json_option
 @click.option("--batch", help="Name of a crawl, such as CC-MAIN-2013-20.")
 @click.option("--rows", help="Pattern of Parquet files with the columns of raw_news, for --batch.")
-def build(root: str, as_json: bool, batch: str | None, rows: str | None) -> None:
+@allow_removal_option
+def build(
+    root: str, as_json: bool, batch: str | None, rows: str | None, allow_removal: bool
+) -> None:
     """Stage and build all collected days or a named crawl."""
     if (batch is None) != (rows is None):
         raise click.UsageError("--batch and --rows must be used together")
     name = None if batch is None else validated_crawl_name(batch)
-    opened = _open(root)
+    access = RootAccess.CREATE if batch else RootAccess.WRITE
+    opened = _open(root, access, allow_removal=allow_removal)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         if name is not None and rows is not None:
             found = matching_input(
@@ -111,6 +133,8 @@ def build(root: str, as_json: bool, batch: str | None, rows: str | None) -> None
 
 
 def _stage_days(opened: Opened, progress: Progress) -> Iterator[str]:
+    # Before anything is staged: a removal that is refused must leave stage 1 as it is, too.
+    require_allowed(staging_removal(opened.store), opened.options)
     built = staged_days(opened.store)
     stale = sorted(stale_partitions(wanted_days(opened.store), built))
     for day in progress.track(stale, description="staging days"):
@@ -133,7 +157,7 @@ def _build_ranges(opened: Opened, progress: Progress) -> int:
 @root_option
 @json_option
 @click.argument("domain")
-@click.option("--limit", type=click.IntRange(min=0), help="Maximum number of records.")
+@click.option("--limit", type=count_type(0), help="Maximum number of records.")
 @click.option(
     "--since", type=click.DateTime(["%Y-%m-%d"]), help="Only records captured on this day or later."
 )
@@ -207,14 +231,23 @@ def verify(root: str, as_json: bool, only: int | None) -> None:
 @root_option
 @json_option
 @click.option("--bucket", "only", type=int, help="Only this bucket.")
-def repair(root: str, as_json: bool, only: int | None) -> None:
+@allow_removal_option
+def repair(root: str, as_json: bool, only: int | None, allow_removal: bool) -> None:
     """Rebuild missing files from the staged batches."""
-    opened = _open_built(root)
+    opened = _open_built(root, allow_removal=allow_removal)
     numbers = _numbers(only, opened.options.buckets)
     report = repair_buckets(numbers, store=opened.store, options=opened.options, now=opened.now)
     batches, written = report.total("batches_added"), report.total("bytes_written")
-    text = f"rebuilt {batches} batches, wrote {written} bytes" if batches else "no file is missing"
-    emit({"batches": batches, "bytes_written": written}, as_json=as_json, text=text)
+    lost = report.not_rebuilt
+    is_whole = not batches and not lost
+    text = "no file is missing" if is_whole else f"rebuilt {batches} batches, wrote {written} bytes"
+    document = {"batches": batches, "bytes_written": written, "not_rebuilt": lost}
+    emit(document, as_json=as_json, text=text)
+    if lost:
+        raise NewsPlatformError(
+            f"cannot rebuild {shown_batches(list(lost))}: files of the store are damaged and their "
+            f"staged files are expired; {STAGE_AGAIN}"
+        )
 
 
 @store.command()

@@ -1,31 +1,42 @@
-"""The `collected` markers of raw_news: one per WARC, written last, with counts of its rows."""
+"""The `collected` markers of raw_news: one per WARC, written last, with counts of its rows.
+
+The name of a marker ends in `@<source>-<recipe>`: a hash of the WARC's bytes, and one of the
+extractor's version and options. So a listing alone shows what a day was collected from, and a copy
+of a root or a rewrite that removes rows changes nothing for those who follow the day.
+"""
 
 import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from datetime import date
 from urllib.parse import quote, unquote
 
 from news_platform.datasets.captures import captures_path, feed_candidates_path
 from news_platform.datasets.raw_news import raw_news_path
-from news_platform.errors import StorageError
+from news_platform.errors import StorageError, require_format
 
 COLLECTED = "news/collected"
-# Where a WARC came from, by which run and when: none of it changes the rows.
-_CIRCUMSTANCES = ("source", "attempt", "collected_at")
+# Of a marker. Version 0.1 wrote none, which counts as 1.
+MARKER_FORMAT = 2
+_SOURCE_HEX, _RECIPE_HEX = 16, 8
 # Desktops leave other files in folders, such as .DS_Store.
 _MARKER = re.compile(rf"{COLLECTED}/(\d{{4}})/(\d{{2}})/(\d{{2}})/[^/]+\.json")
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """The result of collecting one WARC; `rows` counts raw_news, `bytes` all Parquet files.
+    """The result of collecting one WARC; `rows` counts raw_news.
+
+    `bytes` is the size of all Parquet files but that of dropped_responses, which expires.
 
     `duplicates` counts the rows whose (uri, http_date) equals that of an earlier row of the WARC.
     `captures` and `feed_candidates` count rows, or are None if the dataset was switched off.
     `attempt` distinguishes two workers that wrote the same WARC; `collected_at` is ISO 8601 UTC.
+    `source_digest` is the SHA-256 of the WARC, empty in markers of version 0.1. `options` are those
+    that differ from the defaults of the extractor's version. `truncated_at` is set if the WARC was
+    accepted although it is broken: nothing after this byte could be read.
     """
 
     warc: str
@@ -43,9 +54,23 @@ class Collected:
     extractor_version: str
     attempt: str
     collected_at: str
+    source_digest: str = ""
+    options: Mapping[str, object] = field(default_factory=dict)
+    truncated_at: int | None = None
+    dropped_responses: int | None = None
+    # Not part of the marker: readers set it from the record of expired WARCs.
+    is_expired: bool = False
+
+    @property
+    def fingerprint(self) -> str:
+        """Return what the rows depend on, as in the marker's name: `<source>-<recipe>`."""
+        source = _short_hash([self.source_digest or self.source_etag, self.source_bytes])
+        return f"{source[:_SOURCE_HEX]}-{recipe(self.extractor_version, self.options)}"
 
     def news_paths(self) -> Mapping[str, str]:
-        """Return the path of the raw_news file of each language, relative to the root."""
+        """Return the path of the raw_news file of each language; none if the WARC is expired."""
+        if self.is_expired:
+            return {}
         return {
             language: raw_news_path(self.day, language, filename=self.warc)
             for language in self.languages
@@ -76,41 +101,61 @@ def collected_day(path: str) -> str | None:
         return None
 
 
-def collected_path(day: date, warc: str) -> str:
-    """Return the path of the marker of one WARC, relative to the root."""
-    return f"{collected_prefix(day)}/{quote(warc, safe='')}.json"
+def collected_path(day: date, warc: str, fingerprint: str = "") -> str:
+    """Return the path of a marker, relative to the root; version 0.1 had no fingerprint in it."""
+    tail = f"@{fingerprint}" if fingerprint else ""
+    return f"{collected_prefix(day)}/{quote(warc, safe='')}{tail}.json"
 
 
 def collected_warc(path: str) -> str:
     """Return the WARC's name from the path of its marker."""
-    return unquote(path.rpartition("/")[2].removesuffix(".json"))
+    # A quoted name has no `@` of its own.
+    return unquote(path.rpartition("/")[2].removesuffix(".json").partition("@")[0])
+
+
+def collected_fingerprint(path: str) -> str:
+    """Return the fingerprint in the path of a marker; empty in those of version 0.1."""
+    return path.rpartition("/")[2].removesuffix(".json").partition("@")[2]
+
+
+def recipe(extractor_version: str, options: Mapping[str, object]) -> str:
+    """Return the hash of an extractor's version and options, the end of every fingerprint."""
+    return _short_hash([extractor_version, dict(options)])[:_RECIPE_HEX]
+
+
+def recipe_of(fingerprint: str) -> str:
+    """Return the part of a fingerprint that stands for the extractor's version and options."""
+    return fingerprint.rpartition("-")[2]
 
 
 def dump_collected(marker: Collected) -> bytes:
     """Return a marker as indented JSON."""
-    document = asdict(marker) | {"day": marker.day.isoformat()}
+    document = asdict(marker) | {"day": marker.day.isoformat(), "format": MARKER_FORMAT}
+    del document[_NOT_STORED]
     return json.dumps(document, ensure_ascii=False, indent=1).encode()
 
 
 def parse_collected(body: bytes, *, path: str) -> Collected:
-    """Parse a marker; raise StorageError if it is not valid."""
+    """Parse a marker; raise StorageError if it is invalid or of a later format."""
     try:
         document = json.loads(body)
-        return Collected(**document | {"day": date.fromisoformat(document["day"])})
-    except (ValueError, TypeError, KeyError) as error:
+        found = document.get("format", 1)
+        # Fields that a later version added are ignored, those that an earlier one lacks have
+        # defaults; only a later format changes the meaning of what is there.
+        known = {name: document[name] for name in _FIELDS if name in document}
+        marker = Collected(**known | {"day": date.fromisoformat(document["day"])})
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise StorageError(
             f"cannot parse collected marker {path!r}; delete it and collect the WARC again",
             thing=path,
         ) from error
+    require_format(found, MARKER_FORMAT, path=path)
+    return marker
 
 
-def collected_digest(body: bytes) -> str:
-    """Return the SHA-256 of the counts in a marker, which is equal if a WARC gave the same rows."""
-    try:
-        document = json.loads(body)
-    except ValueError:
-        document = None
-    if isinstance(document, dict):
-        kept = {key: value for key, value in document.items() if key not in _CIRCUMSTANCES}
-        body = json.dumps(kept, sort_keys=True).encode()
-    return hashlib.sha256(body).hexdigest()
+_NOT_STORED = "is_expired"
+_FIELDS = frozenset(one.name for one in fields(Collected)) - {_NOT_STORED}
+
+
+def _short_hash(parts: list[object]) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

@@ -80,6 +80,51 @@ class AiPolicyFacts(BaseModel):
     own: list[str] = Field(default_factory=list)
 
 
+class UseStatementFacts(BaseModel):
+    """One statement of the site about the use of its content."""
+
+    system: str = Field(description="content_signal, content_usage, robots_tag, tdmrep, rsl, ...")
+    source: str = Field(description="URL of the file, or of the page and its header or element")
+    raw: str = Field(description="the text as stated, at most 500 characters")
+    label: str = Field(description="what is spoken about: ai-train, noai, tdm-reservation, ...")
+    value: str | None = Field(default=None, description="null if it has no meaning in its system")
+    agents: list[str] = Field(default_factory=list, description="crawlers it binds; empty: all")
+    path: str = Field(default="/", description="pattern of the paths it covers")
+    flags: list[str] = Field(default_factory=list, description="what is unusual about it")
+
+
+class UsageFileFacts(BaseModel):
+    """The response for one of the files or pages that may state how content may be used."""
+
+    name: str = Field(description="home, tdmrep, rsl, ai.txt, llms.txt, security.txt, trust.txt")
+    url: str
+    status_code: int | None = Field(default=None, description="null if there was no response")
+    error: str | None = Field(default=None, description="reason for a missing response, one word")
+    exists: bool = Field(default=False, description="whether it is what its name says")
+    size_bytes: int | None = None
+    sha256: str | None = None
+    values: list[str] = Field(default_factory=list, description="contacts of security.txt")
+    fetched_at: datetime
+
+
+class UsageFacts(BaseModel):
+    """All that the site states about crawling and AI use besides access rules."""
+
+    statements: list[UseStatementFacts] = Field(default_factory=list)
+    files: list[UsageFileFacts] = Field(default_factory=list)
+    requests: int = Field(default=0, description="requests of this survey, redirects excluded")
+    deferred: list[str] = Field(
+        default_factory=list, description="files left to the next survey, to stay within 8 requests"
+    )
+    managed_robots: bool = Field(
+        default=False, description="whether robots.txt has Cloudflare's managed block"
+    )
+    verdicts: dict[str, str] = Field(
+        default_factory=dict,
+        description="purpose: verdict for a crawler without a group of its own",
+    )
+
+
 class SourceFacts(BaseModel):
     """The origin of the domain."""
 
@@ -110,6 +155,9 @@ class DomainMetadata(BaseModel):
     sitemap: SitemapFacts = Field(description="its first sitemap that could be fetched")
     ai_policy: AiPolicyFacts | None = Field(
         default=None, description="null if no robots.txt was read"
+    )
+    usage: UsageFacts | None = Field(
+        default=None, description="null if no robots.txt was read, or surveyed before 0.2"
     )
     source: SourceFacts = Field(description="origin of the domain")
     files: dict[str, str] = Field(default_factory=dict, description="file: sha256 of its bytes")

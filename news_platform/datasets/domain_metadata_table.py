@@ -1,4 +1,4 @@
-"""The domain_metadata_table and ai_policy_changes datasets: the surveys of a day as tables."""
+"""The tables of a day's surveys: domain_metadata_table, usage_signals and ai_policy_changes."""
 
 import polars as pl
 
@@ -57,6 +57,35 @@ DOMAIN_METADATA_TABLE = Table(
         ),
         Column("ai_policies", pl.List(AI_POLICY), "Policy of robots.txt for each AI crawler."),
         Column("raw_file_path", pl.String(), "Research file that names the domain."),
+        Column("usage_statements", pl.Int64(), "Statements about use; null before version 0.2."),
+        Column("usage_index", pl.String(), "Verdict on indexing for any crawler."),
+        Column("usage_search", pl.String(), "Verdict on search results for any crawler."),
+        Column("usage_ai_input", pl.String(), "Verdict on input to AI answers for any crawler."),
+        Column("usage_ai_train", pl.String(), "Verdict on AI training for any crawler."),
+        Column("llms_txt", pl.Boolean(), "Whether the site has an llms.txt; null if not asked."),
+        Column("managed_robots", pl.Boolean(), "Whether Cloudflare manages part of robots.txt."),
+    ),
+    partition_columns=(Column("date", pl.String(), "Day of the batch, YYYY-MM-DD."),),
+)
+
+USAGE_SIGNALS = Table(
+    name="usage_signals",
+    feature="domain_metadata",
+    description="What each surveyed domain states about the use of its content, one row each.",
+    path="usage_signals/date={date}/part-0.parquet",
+    columns=(
+        Column("domain", pl.String(), "Registrable domain."),
+        Column("country", pl.String(), "Country of the batch."),
+        Column("category", pl.String(), "Category of the batch."),
+        Column("collected_at", pl.Datetime("us", "UTC"), "When the survey of the domain ended."),
+        Column("system", pl.String(), "content_signal, content_usage, tdmrep, rsl, ..."),
+        Column("source", pl.String(), "URL of the file, or of the page and its header or element."),
+        Column("label", pl.String(), "What is spoken about: ai-train, noai, tdm-reservation, ..."),
+        Column("value", pl.String(), "Parsed value; null if it has no meaning in its system."),
+        Column("agents", pl.List(pl.String()), "Crawlers that it binds; empty means all."),
+        Column("path", pl.String(), "Pattern of the paths that it covers."),
+        Column("raw", pl.String(), "The text as stated, at most 500 characters."),
+        Column("flags", pl.List(pl.String()), "What is unusual about the statement."),
     ),
     partition_columns=(Column("date", pl.String(), "Day of the batch, YYYY-MM-DD."),),
 )
@@ -64,17 +93,24 @@ DOMAIN_METADATA_TABLE = Table(
 AI_POLICY_CHANGES = Table(
     name="ai_policy_changes",
     feature="domain_metadata",
-    description="Domains whose policy for an AI crawler differs from their previous survey.",
+    description="Policies and statements about AI use that differ from the previous survey.",
     path="ai_policy_changes/date={date}/part-0.parquet",
     columns=(
         Column("domain", pl.String(), "Registrable domain."),
         Column("country", pl.String(), "Country of the batch."),
-        Column("bot", pl.String(), "AI crawler, as robots.txt names it."),
-        Column("operator", pl.String(), "Operator of the crawler."),
-        Column("before", pl.String(), "disallow_all, partial, allow or unspecified."),
-        Column("after", pl.String(), "The policy now; same values as `before`."),
+        Column("bot", pl.String(), "AI crawler, as robots.txt names it; `*` for all crawlers."),
+        Column("operator", pl.String(), "Operator of the crawler; null for all crawlers."),
+        Column(
+            "before",
+            pl.String(),
+            "disallow_all, partial, allow or unspecified; for other signals the stated value.",
+        ),
+        Column("after", pl.String(), "The policy or value now; null if nothing is stated."),
         Column("change", pl.String(), "blocked, opened or changed."),
         Column("before_date", pl.String(), "Day of the earlier survey, YYYY-MM-DD."),
+        Column("signal", pl.String(), "robots for access rules, else the system of the statement."),
+        Column("label", pl.String(), "Label of the statement; null for access rules."),
+        Column("raw_diff", pl.String(), "Lines that disappeared (-) and appeared (+)."),
     ),
     partition_columns=(Column("date", pl.String(), "Day of the newer survey, YYYY-MM-DD."),),
 )

@@ -37,8 +37,8 @@ RAW_NEWS = Table(
     ),
 )
 
-# The column order of earlier versions of the pipeline, which readers rely on.
-RAW_NEWS_ORDER = (
+# The columns that every file has, itself or in its path, in the order that readers rely on.
+RAW_NEWS_FIRST = (
     "uri",
     "tree",
     "text",
@@ -55,6 +55,8 @@ RAW_NEWS_ORDER = (
     "month",
     "day",
 )
+# A column that is added to the table comes last. Files written before lack it: it is null there.
+RAW_NEWS_ORDER = (*RAW_NEWS_FIRST, *(it for it in RAW_NEWS.full_schema if it not in RAW_NEWS_FIRST))
 
 
 def raw_news_day_prefix(day: date) -> str:

@@ -3,7 +3,11 @@
 from news_platform.datasets.articles import ARTICLES
 from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.datasets.domain_metadata_table import AI_POLICY_CHANGES, DOMAIN_METADATA_TABLE
+from news_platform.datasets.domain_metadata_table import (
+    AI_POLICY_CHANGES,
+    DOMAIN_METADATA_TABLE,
+    USAGE_SIGNALS,
+)
 from news_platform.datasets.domain_store import (
     DOMAIN_CATALOG,
     DOMAIN_STORE,
@@ -11,6 +15,7 @@ from news_platform.datasets.domain_store import (
     RANGES,
     RECORDS,
 )
+from news_platform.datasets.dropped_responses import DROPPED_RESPONSES
 from news_platform.datasets.feeds import FEEDS, PENDING_ARTICLES
 from news_platform.datasets.near_duplicates import ARTICLE_CLUSTERS, NEAR_DUPLICATES
 from news_platform.datasets.raw_news import RAW_NEWS
@@ -23,6 +28,7 @@ TABLES: tuple[Table, ...] = (
     RAW_NEWS,
     CAPTURES,
     FEED_CANDIDATES,
+    DROPPED_RESPONSES,
     DOMAIN_BUCKETS,
     DOMAIN_STORE,
     ENTRIES,
@@ -30,6 +36,7 @@ TABLES: tuple[Table, ...] = (
     RECORDS,
     DOMAIN_CATALOG,
     DOMAIN_METADATA_TABLE,
+    USAGE_SIGNALS,
     AI_POLICY_CHANGES,
     FEEDS,
     PENDING_ARTICLES,

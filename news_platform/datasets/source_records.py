@@ -4,6 +4,7 @@ Snapshots of the pages, as a crawler stored them, are the only input. Pages that
 quarantine table.
 """
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -14,6 +15,8 @@ from news_platform.datasets.table import Column, Table
 
 SNAPSHOTS_FOLDER = "snapshots"
 _KEY = "institution="
+# 64 bits: among a billion records, two share an id with a probability of 3 %.
+_ID_DIGITS = 16
 
 
 class _ByName:
@@ -73,6 +76,16 @@ class SourceRecord:
     provenance: Provenance
     meta: Meta
 
+    @property
+    def id(self) -> str:
+        """Return the id of the record: a hash of its page, its place in it and its text.
+
+        The same snapshot gives the same ids on every machine, whatever its path and age.
+        """
+        origin = self.provenance
+        parts = (origin.institution, origin.url, str(self.meta.order), self.text)
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:_ID_DIGITS]
+
 
 _INSTITUTION = Column("institution", pl.String(), "id of the institution, from the path")
 _PROVENANCE = (
@@ -96,9 +109,10 @@ SOURCE_RECORDS = Table(
         Column("kind", pl.String(), "paragraph, item, row, table, term, definition, code, heading"),
         Column("language", pl.String(), "ISO 639-1 code; null if unknown"),
         Column("language_probability", pl.Float64(), "0 to 1, from the detector; null if assumed"),
-        Column("language_source", pl.String(), "block, section, page, declared or assumed"),
+        Column("language_source", pl.String(), "block, list, section, page, declared or assumed"),
         Column("charset", pl.String(), "charset used to decode the page"),
         Column("hints", pl.String(), "JSON object: list marker, depth, column names, term"),
+        Column("id", pl.String(), "hash of institution, url, order and text; null before 0.2"),
     ),
     partition_columns=(_INSTITUTION,),
 )
@@ -128,6 +142,11 @@ def records_path(institution: str) -> str:
 def quarantine_path(institution: str) -> str:
     """Return the path of the failed pages of an institution, relative to the root."""
     return SOURCE_RECORDS_QUARANTINE.path.replace("ID", institution)
+
+
+def samples_path(institution: str) -> str:
+    """Return the path of an institution's sample records, relative to the root."""
+    return f"samples/source_records/{institution}.json"
 
 
 def institution_folder(institution: str) -> str:

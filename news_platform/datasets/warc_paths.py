@@ -39,9 +39,15 @@ def listing_path(month: date) -> str:
 
 def warc_day(name: str) -> date | None:
     """Return the day of the timestamp in a WARC's name, or None if it has none."""
+    moment = warc_time(name)
+    return moment.date() if moment else None
+
+
+def warc_time(name: str) -> datetime | None:
+    """Return the timestamp in a WARC's name, or None if it has none."""
     found = _NAME.fullmatch(name)
     try:
-        return datetime.strptime(found[1], "%Y%m%d%H%M%S").date() if found else None  # noqa: DTZ007 - a day, not an instant
+        return datetime.strptime(f"{found[1]}+0000", "%Y%m%d%H%M%S%z") if found else None
     except ValueError:
         return None
 

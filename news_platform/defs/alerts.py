@@ -12,24 +12,34 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
+from logging import Logger
 
 import dagster as dg
+from dagster._core.storage.tags import PARTITION_NAME_TAG
 
-from news_platform.errors import ConfigError, FetchError
+from news_platform.defs.runs import (
+    ATTEMPT_TAG,
+    RANGE_END_TAG,
+    RANGE_START_TAG,
+    REQUEST_TAG,
+    run_assets,
+    run_failure,
+)
+from news_platform.errors import ConfigError, FetchError, redacted
 from news_platform.resources import DataRoot
-from news_platform.settings import secret_values
+from news_platform.settings import Settings, secret_values
 
 # A sensor tick may take a minute; three tries with their pauses take less than a third of that.
 TRIES = 3
 TIMEOUT_SECONDS = 5.0
 PAUSE_SECONDS = 1.0
 _LONGEST_ERROR = 1_000
-_BLOT = "***"
 # Dagster sets this tag on a failed run that it will retry.
 _WILL_RETRY_TAG = "dagster/will_retry"
-_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]*:[^/@\s]*(?=@)")
+_SENSOR_TAG = "dagster/sensor_name"
+# Runs of one sensor that may end between two looks at failed runs.
+_LATEST_RUNS = 50
 _MODULE = re.compile(r"^(?:\w+\.)+(?=\w+: )")
-_QUERY = re.compile(r"(?i)\b([a-z_-]*(?:key|token|secret|signature|password|sig)=)[^&\s'\"]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +53,18 @@ class Alert:
     run_id: str
     error: str
 
-
-def redacted(text: str, secrets: Collection[str]) -> str:
-    """Replace all secrets in a text, the longest first so that no part of one remains."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, _BLOT)
-    return _QUERY.sub(rf"\1{_BLOT}", _CREDENTIALS.sub(_BLOT, text))
+    @classmethod
+    def about(cls, asset: str, text: str, *, error: str = "") -> "Alert":
+        """Return an alert about an asset as a whole."""
+        shown = f"{text} (see docs/runbook.md)"
+        return cls(shown, job="", assets=asset, partition="", run_id="", error=error)
 
 
 def alert_of(context: dg.RunFailureSensorContext, *, secrets: Collection[str]) -> Alert:
     """Describe the failed run of a sensor context."""
     run = context.dagster_run
-    assets = ", ".join(sorted(key.to_user_string() for key in run.asset_selection or ()))
-    partition = run.tags.get("dagster/partition", "")
+    assets = ", ".join(sorted(run_assets(run)))
+    partition = _partition(run)
     error = redacted(_first_error(context), secrets)[:_LONGEST_ERROR]
     what = " ".join(part for part in (assets or run.job_name, partition) if part)
     text = f"{what} failed in run {run.run_id}: {error.strip().splitlines()[0]}"
@@ -67,6 +76,13 @@ def alert_of(context: dg.RunFailureSensorContext, *, secrets: Collection[str]) -
         run_id=run.run_id,
         error=error,
     )
+
+
+def _partition(run: dg.DagsterRun) -> str:
+    """Return the partition of a run, or the first and last of several."""
+    if RANGE_START_TAG in run.tags:
+        return f"{run.tags[RANGE_START_TAG]}...{run.tags[RANGE_END_TAG]}"
+    return run.tags.get(PARTITION_NAME_TAG, "")
 
 
 def _first_error(context: dg.RunFailureSensorContext) -> str:
@@ -114,28 +130,70 @@ def _send(request: urllib.request.Request) -> tuple[str, bool]:
         return type(getattr(error, "reason", error)).__name__, isinstance(error, ValueError)
 
 
+def send_alert(log: Logger, settings: Settings, alert: Alert) -> None:
+    """Log an alert and post it to the webhook, if one is set; a webhook that fails is logged."""
+    secrets = secret_values(settings)
+    shown = Alert(**{name: redacted(text, secrets) for name, text in asdict(alert).items()})
+    log.error("ALERT %s", shown.text)
+    if settings.alerts.webhook_url is None:
+        return
+    try:
+        post_alert(settings.alerts.webhook_url, shown)
+    except (FetchError, ConfigError) as error:
+        log.error("%s", error)
+
+
+def has_begun(context: dg.RunFailureSensorContext) -> bool:
+    """Return whether a failure is new: its sensor tries what fails again and again, for ever.
+
+    A partition's first failure is new, unless the run before it, of any partition of the asset,
+    failed in the same way: then it is the same outage.
+    """
+    run, instance = context.dagster_run, context.instance
+    if REQUEST_TAG not in run.tags:
+        return True
+    outcome = run_failure(instance, run.run_id)
+    if outcome.is_final:
+        return True
+    if run.tags.get(ATTEMPT_TAG, "1") != "1":
+        return False
+    before = _run_before(instance, run)
+    if before is None or before.status != dg.DagsterRunStatus.FAILURE:
+        return True
+    return run_failure(instance, before.run_id).kind != outcome.kind
+
+
+def _run_before(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dg.DagsterRun | None:
+    """Return the run of the same sensor that ended last before this one was reported."""
+    ended = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE]
+    sensor = {_SENSOR_TAG: run.tags.get(_SENSOR_TAG, "")}
+    records = instance.get_run_records(
+        filters=dg.RunsFilter(tags=sensor, statuses=ended), limit=_LATEST_RUNS
+    )
+    mine = next((one.end_time or 0 for one in records if one.dagster_run.run_id == run.run_id), 0)
+    older = [one for one in records if (one.end_time or 0) < mine]
+    return max(older, key=lambda one: one.end_time or 0).dagster_run if older else None
+
+
 @dg.run_failure_sensor(
     name="tell_of_failed_runs",
-    description="Logs each run that failed for good and posts it to the alert webhook.",
+    description="Logs each run that begins to fail and posts it to the alert webhook.",
     default_status=dg.DefaultSensorStatus.RUNNING,
     minimum_interval_seconds=30,
 )
 def tell_of_failed_runs(
     context: dg.RunFailureSensorContext, data_root: dg.ResourceParam[DataRoot]
 ) -> None:
-    """Report one failed run, unless Dagster will retry it."""
+    """Report one failed run, unless it will be retried or is known to fail."""
+    run_id = context.dagster_run.run_id
     if context.dagster_run.tags.get(_WILL_RETRY_TAG) == "true":
-        context.log.info("run %s failed and will be retried", context.dagster_run.run_id)
+        context.log.info("run %s failed and will be retried", run_id)
+        return
+    if not has_begun(context):
+        context.log.info("run %s failed again; its sensor goes on trying", run_id)
         return
     settings = data_root.settings
-    alert = alert_of(context, secrets=secret_values(settings))
-    context.log.error("ALERT %s", alert.text)
-    if settings.alerts.webhook_url is None:
-        return
-    try:
-        post_alert(settings.alerts.webhook_url, alert)
-    except (FetchError, ConfigError) as error:
-        context.log.error("%s", error)
+    send_alert(context.log, settings, alert_of(context, secrets=secret_values(settings)))
 
 
 defs = dg.Definitions(sensors=[tell_of_failed_runs])

@@ -41,6 +41,7 @@ POLICIES: Mapping[str, dg.FreshnessPolicy] = {
     "raw_news": _CRAWL,
     "captures": _CRAWL,
     "feed_candidates": _CRAWL,
+    "dropped_responses": _CRAWL,
     "domain_buckets": _AFTER_CRAWL,
     "domain_store": _AFTER_CRAWL,
     "domain_catalog": _AFTER_CRAWL,
@@ -61,6 +62,7 @@ WITHOUT: Mapping[str, str] = {
     "domain_queue": "changes only when research files are uploaded",
     "domain_metadata": "changes only when research files are uploaded",
     "domain_metadata_table": "changes only when research files are uploaded",
+    "usage_signals": "changes only when research files are uploaded",
     "ai_policy_changes": "changes only when research files are uploaded",
     "page_snapshots": "changes only when snapshots are uploaded",
     "source_records": "changes only when snapshots are uploaded",
@@ -160,6 +162,9 @@ CARDS: dict[str, Card] = {
     "feed_candidates": Card(
         "one feed that pages of a host link to", "ccnews.md", FACTS, "low", EXTRACTOR_VERSION
     ),
+    "dropped_responses": Card(
+        "one record of the crawl that gave no page", "ccnews.md", FACTS, "low", EXTRACTOR_VERSION
+    ),
     "domain_buckets": Card(
         "one page, in the bucket of its domain", "domain_store.md", TEXTS, "medium", STORE_FORMAT
     ),
@@ -189,6 +194,9 @@ CARDS: dict[str, Card] = {
     ),
     "domain_metadata_table": Card(
         "one surveyed domain", "domain_metadata.md", FACTS, "low", AI_BOTS_VERSION
+    ),
+    "usage_signals": Card(
+        "one statement of a domain about use", "domain_metadata.md", FACTS, "low", "1"
     ),
     "ai_policy_changes": Card(
         "one crawler whose treatment by a domain has changed",

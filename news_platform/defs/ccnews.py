@@ -5,11 +5,10 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import date
-from functools import partial
-from threading import Lock
 
 import dagster as dg
 import polars as pl
+from pydantic import Field
 
 from news_platform.ccnews.listing import (
     FollowReport,
@@ -18,170 +17,125 @@ from news_platform.ccnews.listing import (
     check_listings,
     first_answering,
 )
-from news_platform.ccnews.pipeline import CollectReport, collect_day
-from news_platform.ccnews.pool import CollectFailure, CollectListener, Estimate, WarcProgress
+from news_platform.ccnews.options import CollectOptions
+from news_platform.ccnews.pipeline import (
+    CollectReport,
+    Redo,
+    collect_day,
+    outdated_days,
+    outdated_names,
+)
 from news_platform.ccnews.scan import scan_news
-from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
-from news_platform.datasets.collected import Collected
-from news_platform.datasets.raw_news import RAW_NEWS, raw_news_day_prefix
-from news_platform.datasets.table import Table
-from news_platform.datasets.warc_paths import FIRST_DAY, WARC_PATHS
+from news_platform.ccnews.settling import record_arrivals
+from news_platform.ccnews.source_notes import list_republished
+from news_platform.datasets.raw_news import raw_news_day_prefix
+from news_platform.datasets.warc_paths import FIRST_DAY
 from news_platform.defs.ccnews_checks import CHECKED_DAYS, CHECKS
-from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
+from news_platform.defs.ccnews_progress import ProgressLogger
+from news_platform.defs.ccnews_tables import (
+    OUTPUTS,
+    captures,
+    dropped_responses,
+    feed_candidates,
+    raw_news_spec,
+    side_tables,
+    warc_paths,
+)
+from news_platform.defs.ccnews_upkeep import look_after_crawl, look_after_crawl_every_night
+from news_platform.defs.metadata import markdown_table
 from news_platform.defs.partitions import DAYS, ONE_A_RUN
+from news_platform.defs.planning import Limits
 from news_platform.defs.plots import languages_plot
 from news_platform.defs.reconcile import (
     PAUSED,
-    Limits,
-    dump_cursor,
-    load_cursor,
-    plan_requests,
-    run_request,
-    runs_of,
+    after_plan,
+    cannot_look,
+    memory_in,
+    plan_of,
+    with_memory,
 )
+from news_platform.defs.runs import run_requests
 from news_platform.defs.staleness import Fingerprints, Staleness
+from news_platform.errors import FetchError, InputError, NewsPlatformError
 from news_platform.resources import Clock, Crawl, DataRoot, Resources, collect_options
-from news_platform.storage.commit.collected import newest_collected_days, read_collected
+from news_platform.storage.commit.collected import (
+    followed_days,
+    list_collected_day,
+    newest_collected_days,
+    read_collected,
+)
+from news_platform.storage.commit.expired import without_expired
 from news_platform.storage.commit.root import is_paused
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.parquet import scan_table
 
-GROUP = "ccnews"
-OWNERS = ["team:ccnews"]
-_LOG_EVERY_SECONDS = 15.0
 _PREVIEW_ROWS = 5
 
-warc_paths = dg.AssetSpec(
-    "warc_paths",
-    description=WARC_PATHS.description,
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"s3"},
-    metadata=table_metadata(WARC_PATHS),
-)
 
+class RawNewsConfig(dg.Config):
+    """What a run of raw_news collects."""
 
-def _side_table(table: Table, description: str) -> dg.AssetSpec:
-    """Describe a table that a run of raw_news writes besides its own.
-
-    It is an asset of its own, so that analysts find it and the lineage of feeds shows where its
-    candidates come from.
-    """
-    return dg.AssetSpec(
-        table.name,
-        deps=["raw_news"],
-        description=description,
-        partitions_def=DAYS,
-        group_name=GROUP,
-        owners=OWNERS,
-        kinds={"parquet"},
-        metadata=table_metadata(table),
+    redo: Redo = Field(
+        default=Redo.outdated,
+        description="missing: WARCs that are not collected, or not as their source is now. "
+        "outdated: also those that another version of the extractor or other options gave. "
+        "all: every listed WARC of the day.",
     )
 
 
-captures = _side_table(
-    CAPTURES,
-    "The position of every page in its WARC, and the title, date and author that it states: "
-    "a link back to the source, and a narrow table for scans. Written by the run of raw_news.",
-)
-feed_candidates = _side_table(
-    FEED_CANDIDATES,
-    "Feeds that crawled pages link to, per host; feed discovery reads them every morning. "
-    "Written by the run of raw_news.",
-)
-
-
-@dg.asset(
+@dg.multi_asset(
+    name="raw_news",
+    specs=[raw_news_spec(deps=[warc_paths]), captures, feed_candidates, dropped_responses],
     partitions_def=DAYS,
-    deps=[warc_paths],
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"parquet", "python"},
     backfill_policy=ONE_A_RUN,
     pool="crawl",
-    metadata=table_metadata(RAW_NEWS),
+    can_subset=True,
 )
 def raw_news(
     context: dg.AssetExecutionContext,
+    config: RawNewsConfig,
     data_root: dg.ResourceParam[DataRoot],
     crawl: dg.ResourceParam[Crawl],
     clock: dg.ResourceParam[Clock],
-) -> dg.MaterializeResult[None]:
-    """HTML pages of one day of the news crawl: source, main text, languages and provenance.
-
-    A run collects the WARCs of its day that have no marker yet: a day that grew is completed, and a
-    complete day costs nothing. One file per language and WARC.
-    """
+) -> Iterator[dg.MaterializeResult[None]]:
+    """HTML pages of one day of the news crawl, and the tables that are written beside them."""
     day = date.fromisoformat(context.partition_key)
     store = data_root.store
+    options = collect_options(data_root.settings.ccnews)
     started = time.monotonic()
     report = collect_day(
         day,
         crawl=crawl.sources,
         root=store,
-        options=collect_options(data_root.settings.ccnews),
+        options=options,
         now=clock.now(),
         attempt=context.run.run_id,
+        redo=config.redo,
         listener=ProgressLogger(context),
     )
     # Only now, after the other WARCs are published: the next run collects just the failed ones.
     if report.failed:
-        raise dg.Failure(_failures(report), metadata=_failure_metadata(report))
-    for event in side_tables(store, day):
-        context.log_event(event)
+        cause = _cause(report)
+        raise dg.Failure(str(cause), metadata=_failure_metadata(report)) from cause
     seconds = time.monotonic() - started
-    return dg.MaterializeResult(metadata=_metadata(store, day, report, seconds))
+    metadata = {
+        **_metadata(store, day, report, seconds),
+        **_outdated_metadata(store, day, options),
+    }
+    selected = {key.to_user_string() for key in context.selected_asset_keys}
+    if "raw_news" in selected:
+        yield dg.MaterializeResult(asset_key="raw_news", metadata=metadata)
+    for event in side_tables(store, day):
+        if event.asset_key.to_user_string() in selected:
+            yield dg.MaterializeResult(asset_key=event.asset_key, metadata=event.metadata)
+        else:
+            # It was written all the same.
+            context.log_event(event)
 
 
-class ProgressLogger(CollectListener):
-    """Log the progress of a run and report it as observations, at most every 15 seconds."""
-
-    def __init__(self, context: dg.AssetExecutionContext) -> None:
-        self._context = context
-        self._lock = Lock()
-        self._total = 0
-        self._done = 0
-        self._rows: dict[str, int] = {}
-        self._logged_at = time.monotonic()
-
-    def start(self, estimate: Estimate) -> None:
-        """Log the estimate."""
-        self._total = estimate.warcs
-        self._context.log.info("%s: %s", self._context.partition_key, estimate)
-
-    def advance(self, warc_name: str, progress: WarcProgress) -> None:
-        """Note how far a WARC is."""
-        with self._lock:
-            self._rows[warc_name] = progress.rows
-            if time.monotonic() - self._logged_at >= _LOG_EVERY_SECONDS:
-                self._observe()
-
-    def finish(self, outcome: Collected | CollectFailure) -> None:
-        """Log the outcome of a WARC."""
-        with self._lock:
-            self._done += 1
-            if isinstance(outcome, Collected):
-                self._rows[outcome.warc] = outcome.rows
-                self._context.log.info("%s: %s rows", outcome.warc, outcome.rows)
-            else:
-                self._context.log.error("%s: %s", outcome.warc, outcome.reason)
-            self._observe()
-
-    def _observe(self) -> None:
-        self._logged_at = time.monotonic()
-        rows = sum(self._rows.values())
-        self._context.log.info("%s of %s WARCs done, %s rows so far", self._done, self._total, rows)
-        self._context.log_event(
-            dg.AssetObservation(
-                "raw_news",
-                partition=self._context.partition_key,
-                metadata={
-                    "rows_so_far": rows,
-                    "warcs_done": self._done,
-                    "warcs_to_do": self._total,
-                },
-            )
-        )
+def _cause(report: CollectReport) -> FetchError | InputError:
+    """Return the error of a run: a retry may help while it may help one of its WARCs."""
+    is_hopeless = all(failure.is_final for failure in report.failed)
+    return InputError(_failures(report)) if is_hopeless else FetchError(_failures(report))
 
 
 def _failures(report: CollectReport) -> str:
@@ -196,7 +150,7 @@ def _failure_metadata(report: CollectReport) -> Mapping[str, dg.MetadataValue]:
 
 def _metadata(
     store: ObjectStore, day: date, report: CollectReport, seconds: float
-) -> Mapping[str, dg.MetadataValue | int | float | str]:
+) -> dict[str, dg.MetadataValue | int | float | str]:
     """Describe the stored day and what this run added."""
     markers = read_collected(store, [day])
     added = sum(marker.rows for marker in report.collected)
@@ -208,11 +162,25 @@ def _metadata(
         "warcs": len(markers),
         "warcs_listed": report.listed,
         "rows_added": added,
+        "warcs_redone": report.redone,
         "pages_per_second": round(added / seconds, 1) if seconds else 0.0,
         "languages": _counts("language", (marker.languages for marker in markers)),
         "languages_per_day": _languages_per_day(store),
         "dropped": _counts("reason", (marker.dropped for marker in markers)),
         "preview": _preview(store, day),
+    }
+
+
+def _outdated_metadata(
+    store: ObjectStore, day: date, options: CollectOptions
+) -> Mapping[str, dg.MetadataValue | int | float | str]:
+    """Count what another version, other options or a broken source make different."""
+    units = list_collected_day(store, day)
+    markers = read_collected(store, [day])
+    return {
+        "warcs_outdated": len(outdated_names(without_expired(store, units), options)),
+        "warcs_expired": sum(marker.is_expired for marker in markers),
+        "warcs_truncated": sum(marker.truncated_at is not None for marker in markers),
     }
 
 
@@ -245,73 +213,54 @@ def _preview(store: ObjectStore, day: date) -> dg.MarkdownMetadataValue:
     return markdown_table(columns, rows.iter_rows())
 
 
-def side_tables(store: ObjectStore, day: date) -> Iterator[dg.AssetMaterialization]:
-    """Yield a materialisation for each side table that has files of the day."""
-    for table in (CAPTURES, FEED_CANDIDATES):
-        folder = f"news/{table.name}/year={day:%Y}/month={day:%m}/day={day:%d}"
-        paths = [info.path for info in store.list(folder) if info.path.endswith(".parquet")]
-        if paths:
-            yield dg.AssetMaterialization(
-                table.name,
-                partition=day.isoformat(),
-                metadata={
-                    **_described(scan_table(store, paths, table)),
-                    **column_lineage(table.name),
-                    "dagster/uri": store.uri(folder),
-                },
-            )
-
-
-def _described(rows: pl.LazyFrame) -> Mapping[str, dg.MetadataValue]:
-    preview = rows.head(_PREVIEW_ROWS).collect()
-    return {
-        "dagster/partition_row_count": dg.MetadataValue.int(rows.select(pl.len()).collect().item()),
-        "preview": markdown_table(preview.columns, preview.iter_rows()),
-    }
-
-
 def listing_sensor(*, interval_seconds: int = 60) -> dg.SensorDefinition:
     """Build the sensor that follows the crawl's listing."""
 
     @dg.sensor(
         name="new_warc_paths",
-        description="Requests the days whose listed WARCs are not all collected, newest first.",
-        target=dg.AssetSelection.assets("raw_news"),
+        description="Requests the days whose listed WARCs are not all collected.",
+        target=dg.AssetSelection.assets(*OUTPUTS),
         minimum_interval_seconds=interval_seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
     def follow(
-        context: dg.SensorEvaluationContext,
-        data_root: dg.ResourceParam[DataRoot],
-        crawl: dg.ResourceParam[Crawl],
-        clock: dg.ResourceParam[Clock],
+        context: dg.SensorEvaluationContext, platform: dg.ResourceParam[Resources]
     ) -> dg.SensorResult | dg.SkipReason:
-        """Requests the days whose listed WARCs are not all collected, newest first."""
-        if is_paused(data_root.store):
-            return PAUSED
-        cursor = json.loads(context.cursor or "{}")
-        today = clock.now().date()
-        seen = check_listings(
-            first_answering(crawl.sources, month=today),
-            data_root.store,
-            today=today,
-            state=FollowState(**cursor.get("memory", {})),
-            materialized=context.instance.get_materialized_partitions(dg.AssetKey("raw_news")),
-            max_warcs=data_root.settings.ccnews.max_warcs,
-        )
-        plan = plan_requests(
-            seen.stale,
-            pending=load_cursor(json.dumps(cursor.get("pending", {}))),
-            runs_of=partial(runs_of, context.instance, "raw_news"),
-            now=time.time(),
-            limits=Limits(outstanding=data_root.settings.ccnews.max_days),
-        )
+        """Requests the days whose listed WARCs are not all collected."""
+        memory = memory_in(context.cursor)
+        try:
+            if is_paused(platform.data_root.store):
+                return PAUSED
+            seen = _seen(platform, context.cursor)
+            record_arrivals(platform.data_root.store, seen.changed, now=platform.clock.now())
+            redone = _days_to_redo(platform.data_root)
+            plan = plan_of(
+                NEWS_STALENESS,
+                platform,
+                stale={**redone, **seen.stale},
+                memory=memory,
+                instance=context.instance,
+            )
+            after_plan(context, platform, plan)
+        except NewsPlatformError as error:
+            return cannot_look(
+                context, platform, "raw_news", error, memory=memory, cursor=context.cursor or "{}"
+            )
+        # The keys are those of version 0.1.0: a running sensor keeps its cursor.
+        state = json.dumps({"memory": asdict(seen.state)})
         return dg.SensorResult(
             run_requests=[
-                run_request("raw_news", key, plan.requests[key]) for key in plan.requests
+                one.with_replaced_attrs(
+                    asset_selection=[dg.AssetKey(name) for name in OUTPUTS],
+                    run_config=run_config(
+                        Redo.outdated if one.partition_key in redone else Redo.missing
+                    ),
+                )
+                for one in run_requests(plan)
             ],
+            skip_reason=None if plan.requests else plan.text(),
             asset_events=[_observation(listing) for listing in seen.changed],
-            cursor=_cursor(seen, dump_cursor(plan.pending)),
+            cursor=with_memory(state, plan.memory),
         )
 
     return follow
@@ -320,9 +269,36 @@ def listing_sensor(*, interval_seconds: int = 60) -> dg.SensorDefinition:
 new_warc_paths = listing_sensor()
 
 
-def _cursor(seen: FollowReport, pending: str) -> str:
-    # The keys are those of version 0.1.0: a running sensor keeps its cursor.
-    return json.dumps({"memory": asdict(seen.state), "pending": json.loads(pending)})
+def _days_to_redo(data_root: DataRoot) -> Fingerprints:
+    """Return the outdated days that the settings let a sensor collect again."""
+    settings = data_root.settings.ccnews
+    if settings.redo_newest_days <= 0:
+        return {}
+    options = collect_options(settings)
+    days = outdated_days(data_root.store, options, newest=settings.redo_newest_days)
+    return dict.fromkeys(days, options.recipe)
+
+
+def run_config(redo: Redo) -> dict[str, object]:
+    """Return the run configuration that chooses what a run of raw_news collects."""
+    # A late WARC must not make a sensor collect a whole day again: only a person, or the setting
+    # NEWS_PLATFORM_REDO_NEWEST_DAYS, does.
+    return {"ops": {"raw_news": {"config": {"redo": redo.name}}}}
+
+
+def _seen(resources: Resources, cursor: str | None) -> FollowReport:
+    """Compare the listings with the markers, from where the sensor's last tick ended."""
+    today = resources.clock.now().date()
+    root = resources.data_root.store
+    return check_listings(
+        first_answering(resources.crawl.sources, month=today),
+        root,
+        today=today,
+        state=FollowState(**json.loads(cursor or "{}").get("memory", {})),
+        followed=followed_days(root),
+        republished=[name for names in list_republished(root).values() for name in names],
+        max_warcs=resources.settings.ccnews.max_warcs,
+    )
 
 
 def _observation(listing: Listing) -> dg.AssetObservation:
@@ -348,15 +324,35 @@ def _stale(resources: Resources) -> Fingerprints:
         resources.data_root.store,
         today=now.date(),
         state=FollowState(since=FIRST_DAY.isoformat()),
-        materialized=(),
+        followed=(),
         max_warcs=resources.settings.ccnews.max_warcs,
     )
     return seen.stale
 
 
-STALENESS = (Staleness("raw_news", _stale),)
+def _limits(resources: Resources) -> Limits:
+    given = resources.settings.ccnews
+    # Never longer than it takes to settle: then the last WARCs of a day are collected before.
+    hours = min(given.collect_hours, given.settled_hours)
+    return Limits(runs=given.max_days, spacing_seconds=hours * 3600)
+
+
+NEWS_STALENESS = Staleness(
+    "raw_news",
+    _stale,
+    partitions=DAYS,
+    limits=_limits,
+    sensor="new_warc_paths",
+    stale_after=lambda resources, cursor: {
+        **_days_to_redo(resources.data_root),
+        **_seen(resources, cursor).stale,
+    },
+)
+STALENESS = (NEWS_STALENESS,)
 defs = dg.Definitions(
-    assets=[warc_paths, raw_news, captures, feed_candidates],
-    asset_checks=CHECKS,
+    assets=[warc_paths, raw_news],
+    asset_checks=[one.definition for one in CHECKS],
     sensors=[new_warc_paths],
+    jobs=[look_after_crawl],
+    schedules=[look_after_crawl_every_night],
 )

@@ -3,7 +3,7 @@
 import dagster as dg
 
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.defs.reconcile import PAUSED, observe_changes
+from news_platform.defs.reconcile import PAUSED, Work, observe_changes
 from news_platform.domain_metadata.generated_research import (
     CATALOG_PATH,
     read_catalog,
@@ -91,7 +91,13 @@ def retry_unfinished_domains(
     unfinished = [key for key, counts in states.items() if counts["unfinished"] and key in known]
     newest = sorted(unfinished, key=lambda key: PartitionInfo.parse(key).date, reverse=True)
     day = context.scheduled_execution_time.date()
+    work = Work.read(context.instance)
     return [
-        dg.RunRequest(run_key=f"{key}@{day}", partition_key=key)
+        dg.RunRequest(
+            run_key=f"{key}@{day}",
+            partition_key=key,
+            asset_selection=[dg.AssetKey("domain_metadata")],
+        )
         for key in newest[:_RETRIED_BATCHES]
+        if work.builder("domain_metadata", key, {}) is None
     ]

@@ -1,12 +1,17 @@
 """The Dagster assets of the domain survey: research files, queue, survey results and tables."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 import dagster as dg
 import polars as pl
 
-from news_platform.datasets.domain_metadata_table import AI_POLICY_CHANGES, DOMAIN_METADATA_TABLE
+from news_platform.datasets.domain_metadata_table import (
+    AI_POLICY_CHANGES,
+    DOMAIN_METADATA_TABLE,
+    USAGE_SIGNALS,
+)
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.defs.domain_automation import (
     RESEARCH_BATCHES,
@@ -16,12 +21,14 @@ from news_platform.defs.domain_automation import (
     watch_research_datasets,
 )
 from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
+from news_platform.defs.partition_checks import Check, Reporter, check, evaluate_keys, verdict
 from news_platform.defs.plots import changes_plot, policy_plot
 from news_platform.defs.reconcile import reconciling_sensor
-from news_platform.defs.staleness import Staleness
+from news_platform.defs.staleness import Parent, Staleness, same_partition
 from news_platform.domain_metadata.pipeline import (
     METADATA_DATASET,
     QUEUE_DATASET,
+    failed_files,
     queue_batch,
     queued_inputs,
     survey_over_web,
@@ -35,13 +42,16 @@ from news_platform.domain_metadata.table import (
     TABLE_DATASET,
     build_changes,
     build_table,
+    build_usage_signals,
     policy_counts,
     read_changes,
     read_facts,
+    read_usage_signals,
     surveyed_days,
     tabled_days,
 )
-from news_platform.resources import Clock, DataRoot, Ledger, Web, survey_options
+from news_platform.domain_metadata.usage_table import USAGE_DATASET
+from news_platform.resources import Clock, DataRoot, Ledger, Resources, Web, survey_options
 from news_platform.storage.commit.markers import read_inputs
 from news_platform.storage.objects.store import ObjectStore
 
@@ -68,38 +78,86 @@ research_datasets = dg.AssetSpec(
 )
 
 
+@check(
+    "domain_queue",
+    built=lambda resources: read_inputs(resources.data_root.store, QUEUE_DATASET),
+    partitions_def=RESEARCH_BATCHES,
+)
+def research_files_are_taken(resources: Resources, key: str) -> dg.AssetCheckResult:
+    """Every research file is readable and unchanged since it was accepted.
+
+    If red: the table of failed files lists each with its reason; upload a corrected file under the
+    next number, never over the old one.
+    """
+    queue = DomainQueue(resources.ledger.engine)
+    failed = failed_files(PartitionInfo.parse(key), store=resources.data_root.store, queue=queue)
+    return dg.AssetCheckResult(
+        passed=not failed,
+        metadata={"failed": markdown_table(("file", "reason"), failed.items())},
+    )
+
+
+def _surveyed(resources: Resources) -> Iterable[str]:
+    return read_inputs(resources.data_root.store, METADATA_DATASET)
+
+
+@check("domain_metadata", built=_surveyed, partitions_def=RESEARCH_BATCHES)
+def every_message_has_an_outcome(resources: Resources, key: str) -> dg.AssetCheckResult:
+    """No domain of the batch is still waiting for its survey.
+
+    If red: hosts did not answer; `retry_unfinished_domains` tries them again every night.
+    Materialize the batch to try now; `domains show DOMAIN` shows the last reason.
+    """
+    outcomes = DomainQueue(resources.ledger.engine).outcomes(key)
+    waiting = outcomes.get("waiting", 0)
+    return dg.AssetCheckResult(
+        passed=waiting == 0, metadata={"waiting": waiting, "domains": sum(outcomes.values())}
+    )
+
+
+@check("domain_metadata", built=_surveyed, partitions_def=RESEARCH_BATCHES)
+def success_means_complete(resources: Resources, key: str) -> dg.AssetCheckResult:
+    """Every domain with a .success marker has all its files, with the recorded sha256.
+
+    If red: files under prod/ were changed or deleted while the batch was surveyed; materialize it
+    again: only the listed domains are surveyed again.
+    """
+    return verdict(list(iter_broken(resources.data_root.store, PartitionInfo.parse(key))))
+
+
+QUEUE_CHECKS = (research_files_are_taken,)
+METADATA_CHECKS = (every_message_has_an_outcome, success_means_complete)
+CHECKS = (*QUEUE_CHECKS, *METADATA_CHECKS)
+
+
+def _verdicts(
+    checks: Iterable[Check], context: dg.AssetExecutionContext, platform: Resources
+) -> list[dg.AssetCheckResult]:
+    keys = list(context.partition_keys)
+    reporter = Reporter(context.instance, context.run.run_id)
+    return [evaluate_keys(one, keys, platform, reporter) for one in checks]
+
+
 @dg.asset(
     partitions_def=RESEARCH_BATCHES,
     deps=[research_datasets],
     group_name=GROUP,
     owners=OWNERS,
     kinds={"sql"},
-    check_specs=[
-        dg.AssetCheckSpec(
-            "research_files_are_taken",
-            asset="domain_queue",
-            description="Every research file is readable and unchanged since it was accepted. "
-            "If red: the table of failed files lists each with its reason; upload a corrected "
-            "file under the next number, never over the old one.",
-        )
-    ],
+    check_specs=[one.spec for one in QUEUE_CHECKS],
 )
 def domain_queue(
     context: dg.AssetExecutionContext,
     data_root: dg.ResourceParam[DataRoot],
     ledger: dg.ResourceParam[Ledger],
     clock: dg.ResourceParam[Clock],
+    platform: dg.ResourceParam[Resources],
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster wants it bare beside checks
     """One durable message for every domain in the research files of a batch."""
     batch = PartitionInfo.parse(context.partition_key)
     queue = DomainQueue(ledger.engine)
     report = queue_batch(batch, store=data_root.store, queue=queue, now=clock.now())
     notes = read_raw_metadata(data_root.store, batch)
-    failed = dg.AssetCheckResult(
-        check_name="research_files_are_taken",
-        passed=not report.failed,
-        metadata={"failed": markdown_table(("file", "reason"), report.failed.items())},
-    )
     return dg.MaterializeResult(
         metadata={
             "dagster/partition_row_count": len(queue.messages(batch.key)),
@@ -110,7 +168,7 @@ def domain_queue(
             **column_lineage("domain_queue"),
             **({"raw_metadata": dg.MetadataValue.json(notes)} if notes is not None else {}),
         },
-        check_results=[failed],
+        check_results=_verdicts(QUEUE_CHECKS, context, platform),
     )
 
 
@@ -121,22 +179,7 @@ def domain_queue(
     owners=OWNERS,
     kinds={"json"},
     metadata={"path": "prod/country={country}/category={category}/date={date}/{sanitized_domain}/"},
-    check_specs=[
-        dg.AssetCheckSpec(
-            "every_message_has_an_outcome",
-            asset="domain_metadata",
-            description="No domain of the batch is still waiting for its survey. "
-            "If red: hosts did not answer; `retry_unfinished_domains` tries them again every "
-            "night. Materialize the batch to try now; `domains show DOMAIN` shows the last reason.",
-        ),
-        dg.AssetCheckSpec(
-            "success_means_complete",
-            asset="domain_metadata",
-            description="Every domain with a .success marker has all its files, with the recorded "
-            "sha256. If red: files under prod/ were changed or deleted while the batch was "
-            "surveyed; materialize it again: only the listed domains are surveyed again.",
-        ),
-    ],
+    check_specs=[one.spec for one in METADATA_CHECKS],
 )
 def domain_metadata(
     context: dg.AssetExecutionContext,
@@ -144,6 +187,7 @@ def domain_metadata(
     ledger: dg.ResourceParam[Ledger],
     web: dg.ResourceParam[Web],
     clock: dg.ResourceParam[Clock],
+    platform: dg.ResourceParam[Resources],
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster wants it bare beside checks
     """The robots.txt, sitemap and AI policies of every domain of a batch."""
     batch = PartitionInfo.parse(context.partition_key)
@@ -170,10 +214,7 @@ def domain_metadata(
             **column_lineage("domain_metadata"),
             **{f"outcome_{name}": count for name, count in report.outcomes.items()},
         },
-        check_results=[
-            _outcome_check(report.outcomes),
-            _files_check(list(iter_broken(data_root.store, batch))),
-        ],
+        check_results=_verdicts(METADATA_CHECKS, context, platform),
     )
 
 
@@ -210,7 +251,34 @@ def domain_metadata_table(
 
 @dg.asset(
     partitions_def=SURVEY_DAYS,
-    deps=[domain_metadata_table],
+    deps=[dg.AssetDep(domain_metadata, partition_mapping=dg.AllPartitionMapping())],
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"parquet"},
+    metadata=table_metadata(USAGE_SIGNALS),
+)
+def usage_signals(
+    context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
+) -> dg.MaterializeResult[None]:
+    """What the domains surveyed on a day state about crawling and AI use, beyond access rules."""
+    report = build_usage_signals(context.partition_key, store=data_root.store)
+    rows = read_usage_signals(data_root.store, report.date)
+    counts = rows.group_by("system", "label", "value").agg(domains=pl.col("domain").n_unique())
+    ranked = counts.sort("domains", "system", "label", descending=[True, False, False])
+    return dg.MaterializeResult(
+        metadata={
+            "dagster/partition_row_count": report.rows,
+            "dagster/uri": data_root.store.uri(f"{USAGE_DATASET}/date={report.date}"),
+            "statements": _preview(ranked),
+            "preview": _preview(rows.select("domain", "system", "label", "value", "raw")),
+            **column_lineage("usage_signals"),
+        }
+    )
+
+
+@dg.asset(
+    partitions_def=SURVEY_DAYS,
+    deps=[domain_metadata_table, usage_signals],
     group_name=GROUP,
     owners=OWNERS,
     kinds={"parquet"},
@@ -219,7 +287,7 @@ def domain_metadata_table(
 def ai_policy_changes(
     context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
 ) -> dg.MaterializeResult[None]:
-    """Domains that blocked or opened their site to an AI crawler since their last survey."""
+    """Policies and statements about AI use that changed since each domain's last survey."""
     report = build_changes(context.partition_key, store=data_root.store)
     changes = read_changes(data_root.store, report.date)
     return dg.MaterializeResult(
@@ -243,39 +311,65 @@ def _policy_table(counts: Mapping[str, Mapping[str, int]]) -> dg.MarkdownMetadat
     return markdown_table(("bot", *POLICIES), rows)
 
 
-def _outcome_check(outcomes: Mapping[str, int]) -> dg.AssetCheckResult:
-    waiting = outcomes.get("waiting", 0)
-    return dg.AssetCheckResult(
-        check_name="every_message_has_an_outcome",
-        passed=waiting == 0,
-        metadata={"waiting": waiting, "domains": sum(outcomes.values())},
-    )
-
-
-def _files_check(broken: Sequence[str]) -> dg.AssetCheckResult:
-    shown = [(line,) for line in broken[:_SHOWN_ROWS]]
-    return dg.AssetCheckResult(
-        check_name="success_means_complete",
-        passed=not broken,
-        metadata={"broken": len(broken), "examples": markdown_table(("problem",), shown)},
-    )
+def _is_of_day(batch: str, day: str) -> bool:
+    """Return whether a batch of the survey belongs to a day."""
+    return PartitionInfo.parse(batch).date == day
 
 
 def _staleness(
-    asset: str, wanted: Callable[[ObjectStore], Mapping[str, str]], dataset: str
+    asset: str,
+    wanted: Callable[[ObjectStore], Mapping[str, str]],
+    dataset: str,
+    *,
+    parent: Parent,
+    partitions: dg.DynamicPartitionsDefinition,
 ) -> Staleness:
     return Staleness.by_fingerprint(
-        asset, wanted=wanted, built=lambda store: read_inputs(store, dataset)
+        asset,
+        wanted=wanted,
+        built=lambda store: read_inputs(store, dataset),
+        parents=(parent,),
+        partitions=partitions,
     )
 
 
 STALENESS = (
-    _staleness("domain_queue", raw_batches, QUEUE_DATASET),
-    _staleness("domain_metadata", queued_inputs, METADATA_DATASET),
-    _staleness("domain_metadata_table", surveyed_days, TABLE_DATASET),
-    _staleness("ai_policy_changes", tabled_days, CHANGES_DATASET),
+    _staleness(
+        "domain_queue",
+        raw_batches,
+        QUEUE_DATASET,
+        parent=Parent("research_datasets", same_partition),
+        partitions=RESEARCH_BATCHES,
+    ),
+    _staleness(
+        "domain_metadata",
+        queued_inputs,
+        METADATA_DATASET,
+        parent=Parent("domain_queue", same_partition),
+        partitions=RESEARCH_BATCHES,
+    ),
+    _staleness(
+        "domain_metadata_table",
+        surveyed_days,
+        TABLE_DATASET,
+        parent=Parent("domain_metadata", _is_of_day),
+        partitions=SURVEY_DAYS,
+    ),
+    _staleness(
+        "usage_signals",
+        partial(surveyed_days, dataset=USAGE_DATASET),
+        USAGE_DATASET,
+        parent=Parent("domain_metadata", _is_of_day),
+        partitions=SURVEY_DAYS,
+    ),
+    _staleness(
+        "ai_policy_changes",
+        tabled_days,
+        CHANGES_DATASET,
+        parent=Parent("domain_metadata_table", same_partition),
+        partitions=SURVEY_DAYS,
+    ),
 )
-PARTITIONS = (RESEARCH_BATCHES, RESEARCH_BATCHES, SURVEY_DAYS, SURVEY_DAYS)
 
 defs = dg.Definitions(
     assets=[
@@ -283,6 +377,7 @@ defs = dg.Definitions(
         domain_queue,
         domain_metadata,
         domain_metadata_table,
+        usage_signals,
         ai_policy_changes,
     ],
     jobs=[seed_catalog_domains],
@@ -290,9 +385,6 @@ defs = dg.Definitions(
     sensors=[
         watch_research_datasets,
         survey_catalog_domains,
-        *(
-            reconciling_sensor(staleness, dynamic_partitions=partitions)
-            for staleness, partitions in zip(STALENESS, PARTITIONS, strict=True)
-        ),
+        *(reconciling_sensor(staleness) for staleness in STALENESS),
     ],
 )

@@ -1,23 +1,37 @@
 """The assets of the domain store: staged days, the store by bucket range, and the catalog."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import dagster as dg
+import pydantic
 
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.datasets.domain_store import DOMAIN_CATALOG, DOMAIN_STORE
+from news_platform.defs import ccnews_checks
 from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
+from news_platform.defs.partition_checks import (
+    Reporter,
+    check,
+    evaluate_keys,
+    require_green,
+    verdict,
+)
 from news_platform.defs.partitions import DAYS, FOUR_A_RUN, SEVEN_A_RUN
+from news_platform.defs.planning import Hold
 from news_platform.defs.plots import growth_plot
 from news_platform.defs.reconcile import reconciling_sensor
-from news_platform.defs.staleness import WHOLE, Staleness
+from news_platform.defs.settled import unsettled
+from news_platform.defs.staleness import WHOLE, Fingerprints, Parent, Staleness, same_partition
+from news_platform.domain_store.building.removal import require_allowed, staging_removal
 from news_platform.domain_store.building.verify import (
     iter_count_problems,
     iter_orphan_problems,
     iter_read_problems,
 )
 from news_platform.domain_store.catalog import StoreStats, catalog_inputs, read_stats, write_catalog
+from news_platform.domain_store.commit import read_bucket_count
 from news_platform.domain_store.layout import range_buckets
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import BuildReport, build_range
@@ -29,7 +43,7 @@ from news_platform.domain_store.staging.stage import (
     stage_input,
     wanted_ranges,
 )
-from news_platform.resources import Clock, DataRoot, build_options
+from news_platform.resources import DataRoot, Resources, build_options
 from news_platform.storage.commit.markers import read_inputs, read_markers, read_report
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
@@ -43,8 +57,19 @@ _SHOWN_BUCKETS = 10
 RANGES = dg.DynamicPartitionsDefinition(name="domain_store_ranges")
 
 
-def _options(data_root: DataRoot) -> BuildOptions:
-    return build_options(data_root.settings.domain_store, data_root.store)
+class RemovalConfig(dg.Config):
+    """The run config of the assets that remove what their inputs no longer have."""
+
+    allow_removal: bool = pydantic.Field(
+        default=False,
+        description="Allow this run to remove more than NEWS_PLATFORM_STORE_REMOVAL_SHARE of the "
+        "store's records.",
+    )
+
+
+def _options(data_root: DataRoot, config: RemovalConfig) -> BuildOptions:
+    options = build_options(data_root.settings.domain_store, data_root.store)
+    return replace(options, allow_removal=config.allow_removal)
 
 
 @dg.asset(
@@ -57,14 +82,18 @@ def _options(data_root: DataRoot) -> BuildOptions:
     metadata=table_metadata(DOMAIN_BUCKETS),
 )
 def domain_buckets(
-    context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
+    context: dg.AssetExecutionContext,
+    config: RemovalConfig,
+    data_root: dg.ResourceParam[DataRoot],
 ) -> None:
     """The pages of a day, staged by hash bucket and sorted by domain.
 
     The bucket is xxh64 of the domain modulo the number of buckets. Staging a day again replaces it;
-    a day whose pages are gone is removed.
+    a day whose pages are gone is removed, unless too many days are gone at once.
     """
-    store, options = data_root.store, _options(data_root)
+    require_green(context.instance, ccnews_checks.CHECKS, context.partition_keys)
+    store, options = data_root.store, _options(data_root, config)
+    require_allowed(staging_removal(store, context.partition_keys), options)
     for day in context.partition_keys:
         report = stage_input(day_input(store, day), store=store, batch=day, options=options)
         metadata = {
@@ -93,17 +122,52 @@ def _largest(report: StageReport) -> Sequence[Sequence[object]]:
     return sorted(rows, key=lambda row: (-row[-1], row[0]))[:_SHOWN_BUCKETS]
 
 
-CHECKS = {
-    "counts_equal_stage_1": "Each bucket has as many records of the newest batches as were staged. "
-    "If red: materialize the range again, which also rebuilds missing files; if it stays red, "
-    "`store verify` names the file.",
-    "index_readable": "Every fragment of a sample of domains exists and holds that domain. "
-    "If red: data files were changed or deleted outside the platform; `store verify` lists them. "
-    "Delete the changed ones and run `store repair`, which rebuilds them from the staged batches.",
-    "no_orphans": "No file is older than the grace period without belonging to a generation. "
-    "If red: a builder was killed and left files. Readers are not affected; `store compact` "
-    "deletes the files.",
-}
+def _built_ranges(resources: Resources) -> list[str]:
+    return sorted(built_ranges(resources.data_root.store))
+
+
+def _range(resources: Resources, key: str) -> tuple[ObjectStore, Sequence[int]]:
+    """Return the store and the buckets of a range; none for a range that is not built."""
+    store = resources.data_root.store
+    is_built = key in built_ranges(store)
+    return store, range_buckets(key, read_bucket_count(store)) if is_built else ()
+
+
+@check("domain_store", built=_built_ranges, partitions_def=RANGES)
+def counts_equal_stage_1(resources: Resources, key: str) -> dg.AssetCheckResult:
+    """Each bucket has as many records of the newest batches as were staged.
+
+    If red: materialize the range again, which also rebuilds missing files; if it stays red,
+    `store verify` names the file.
+    """
+    return verdict(list(iter_count_problems(*_range(resources, key))))
+
+
+@check("domain_store", built=_built_ranges, partitions_def=RANGES, blocking=True)
+def index_readable(resources: Resources, key: str) -> dg.AssetCheckResult:
+    """Every fragment of a sample of domains exists and holds that domain.
+
+    If red: data files were changed or deleted outside the platform; `store verify` lists them.
+    Delete the changed ones and run `store repair`, which rebuilds them from the staged batches.
+    """
+    seed = int(resources.clock.now().timestamp())
+    store, buckets = _range(resources, key)
+    return verdict(list(iter_read_problems(store, buckets, seed=seed)) if buckets else [])
+
+
+@check("domain_store", built=_built_ranges, partitions_def=RANGES)
+def no_orphans(resources: Resources, key: str) -> dg.AssetCheckResult:
+    """No file is older than the grace period without belonging to a generation.
+
+    If red: a builder was killed and left files. Readers are not affected; `store compact` deletes
+    the files.
+    """
+    grace = timedelta(days=resources.settings.domain_store.grace_days + 1)
+    oldest = resources.clock.now() - grace
+    return verdict(list(iter_orphan_problems(*_range(resources, key), before=oldest)))
+
+
+CHECKS = (counts_equal_stage_1, index_readable, no_orphans)
 
 
 @dg.asset(
@@ -114,15 +178,12 @@ CHECKS = {
     kinds={"json", "gzip"},
     backfill_policy=FOUR_A_RUN,
     metadata=table_metadata(DOMAIN_STORE),
-    check_specs=[
-        dg.AssetCheckSpec(name, asset="domain_store", description=text)
-        for name, text in CHECKS.items()
-    ],
+    check_specs=[one.spec for one in CHECKS],
 )
 def domain_store(
     context: dg.AssetExecutionContext,
-    data_root: dg.ResourceParam[DataRoot],
-    clock: dg.ResourceParam[Clock],
+    config: RemovalConfig,
+    platform: dg.ResourceParam[Resources],
 ) -> dg.MaterializeResult:  # type: ignore[type-arg] # with checks Dagster knows only the bare name
     """All records by domain, for sixteen buckets; one range read returns a domain.
 
@@ -130,8 +191,8 @@ def domain_store(
     domain. New batches are merged in and changed ones replaced. Readers see either the old or the
     new generation of a bucket.
     """
-    store, options, now = data_root.store, _options(data_root), clock.now()
-    numbers: list[int] = []
+    store, now = platform.data_root.store, platform.clock.now()
+    options = _options(platform.data_root, config)
     for key in context.partition_keys:
         report = build_range(key, store=store, options=options, now=now)
         buckets = range_buckets(key, options.buckets)
@@ -142,20 +203,10 @@ def domain_store(
             "dagster/uri": store.uri(DOMAIN_STORE.name),
         }
         context.add_asset_metadata(metadata, partition_key=key)
-        numbers.extend(buckets)
-    return dg.MaterializeResult(check_results=_checks(store, numbers, options=options, now=now))
-
-
-def _checks(
-    store: ObjectStore, buckets: Sequence[int], *, options: BuildOptions, now: datetime
-) -> list[dg.AssetCheckResult]:
-    seed = int(now.timestamp())
-    oldest = now - options.grace - timedelta(days=1)
-    return [
-        _check("counts_equal_stage_1", iter_count_problems(store, buckets)),
-        _check("index_readable", iter_read_problems(store, buckets, seed=seed)),
-        _check("no_orphans", iter_orphan_problems(store, buckets, before=oldest)),
-    ]
+    keys = list(context.partition_keys)
+    reporter = Reporter(context.instance, context.run.run_id)
+    verdicts = [evaluate_keys(one, keys, platform, reporter) for one in CHECKS]
+    return dg.MaterializeResult(check_results=verdicts)
 
 
 def _range_metadata(report: BuildReport, stats: StoreStats) -> Mapping[str, object]:
@@ -170,16 +221,6 @@ def _range_metadata(report: BuildReport, stats: StoreStats) -> Mapping[str, obje
         "top_domains": markdown_table(["domain", "records", "bytes"], stats.top),
         "records_per_domain": markdown_table(["records", "domains"], stats.histogram),
     }
-
-
-def _check(name: str, problems: Iterable[str]) -> dg.AssetCheckResult:
-    found = list(problems)
-    return dg.AssetCheckResult(
-        check_name=name,
-        asset_key="domain_store",
-        passed=not found,
-        metadata={"problems": len(found), "first": "\n".join(found[:5])},
-    )
 
 
 @dg.asset(
@@ -215,7 +256,7 @@ def _growth(store: ObjectStore) -> dg.MarkdownMetadataValue:
 
 
 def wanted_catalog(store: ObjectStore) -> Mapping[str, str]:
-    """Return the fingerprint to build the catalog from; none while the ranges differ."""
+    """Return the fingerprint to build the catalog from; none before the first range."""
     inputs = catalog_inputs(store)
     return {} if inputs is None else {WHOLE: inputs}
 
@@ -225,16 +266,46 @@ def built_catalog(store: ObjectStore) -> Mapping[str, str]:
     return read_inputs(store, DOMAIN_CATALOG.name)
 
 
-BUCKETS_STALENESS = Staleness.by_fingerprint("domain_buckets", wanted_days, staged_days)
-STORE_STALENESS = Staleness.by_fingerprint("domain_store", wanted_ranges, built_ranges)
-CATALOG_STALENESS = Staleness.by_fingerprint("domain_catalog", wanted_catalog, built_catalog)
+def _unsettled(resources: Resources, stale: Fingerprints, now: datetime) -> Mapping[str, Hold]:
+    return unsettled(resources, stale, staged_days(resources.data_root.store), now)
+
+
+BUCKETS_STALENESS = Staleness.by_fingerprint(
+    "domain_buckets",
+    wanted_days,
+    staged_days,
+    parents=(Parent("raw_news", same_partition),),
+    partitions=DAYS,
+    per_run=7,
+    holds=_unsettled,
+)
+STORE_STALENESS = Staleness.by_fingerprint(
+    "domain_store",
+    wanted_ranges,
+    built_ranges,
+    parents=(Parent("domain_buckets"),),
+    partitions=RANGES,
+    per_run=4,
+)
+
+
+def _is_store_behind(resources: Resources) -> bool:
+    return bool(STORE_STALENESS.stale(resources))
+
+
+CATALOG_STALENESS = Staleness.by_fingerprint(
+    "domain_catalog",
+    wanted_catalog,
+    built_catalog,
+    parents=(Parent("domain_store", is_behind=_is_store_behind),),
+)
 STALENESS = (BUCKETS_STALENESS, STORE_STALENESS, CATALOG_STALENESS)
 
 defs = dg.Definitions(
     assets=[domain_buckets, domain_store, domain_catalog],
     sensors=[
         reconciling_sensor(BUCKETS_STALENESS),
-        reconciling_sensor(STORE_STALENESS, dynamic_partitions=RANGES),
+        reconciling_sensor(STORE_STALENESS),
         reconciling_sensor(CATALOG_STALENESS),
     ],
 )

@@ -5,14 +5,14 @@ automatically; jobs are for backfills, for builds that should not wait, and for 
 of the graph.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
 import dagster as dg
 
 from news_platform.defs import (
     alerts,
     ccnews,
+    ccnews_checks,
     domain_metadata,
     domain_store,
     near_duplicates,
@@ -20,7 +20,10 @@ from news_platform.defs import (
     sheets,
     source_records,
 )
+from news_platform.defs.nightly_checks import nightly_definitions
+from news_platform.defs.partition_checks import Check
 from news_platform.defs.staleness import Staleness
+from news_platform.defs.tasks import TASKS
 from news_platform.resources import Resources
 
 FEATURES = (
@@ -34,44 +37,6 @@ FEATURES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """The purpose of a job and the assets that it builds."""
-
-    purpose: str
-    assets: tuple[str, ...]
-
-
-TASKS: Mapping[str, Task] = {
-    "backfill_crawl_days": Task(
-        "Collect days of the crawl; the sensors then build what depends on them.",
-        ("raw_news",),
-    ),
-    "regroup_crawl_days": Task(
-        "Stage collected days by domain again, and find their near-duplicates again.",
-        ("domain_buckets", "near_duplicates"),
-    ),
-    "merge_days_into_store": Task(
-        "Merge new batches into ranges of the domain store.", ("domain_store",)
-    ),
-    "list_known_domains": Task("Write the catalog of all domains again.", ("domain_catalog",)),
-    "survey_research_batches": Task(
-        "Queue the domains of research batches and fetch their robots.txt and sitemaps.",
-        ("domain_queue", "domain_metadata"),
-    ),
-    "tabulate_surveys": Task(
-        "Write the survey of a day as a table, and the changes of AI policies.",
-        ("domain_metadata_table", "ai_policy_changes"),
-    ),
-    "read_feeds_now": Task(
-        "Discover and poll feeds, fetch articles and update the sheet now.",
-        ("feeds", "pending_articles", "articles", "article_clusters", "article_sheets"),
-    ),
-    "cut_institutions": Task(
-        "Segment the page snapshots of institutions into records.", ("source_records",)
-    ),
-}
-
 VIEWS: Mapping[str, str] = {
     "one feature": 'group:"ccnews"',
     "everything that depends on the crawl": 'key:"warc_paths"+',
@@ -84,46 +49,29 @@ VIEWS: Mapping[str, str] = {
 }
 """Selections for the filter field above the lineage graph and the catalog."""
 
-CHECKING = "check_newest_data"
 
-
-@dg.schedule(
-    job_name=CHECKING,
-    cron_schedule="15 4 * * *",
-    description="Runs all checks on the newest days every night.",
-    default_status=dg.DefaultScheduleStatus.RUNNING,
-)
-def check_every_night() -> dg.RunRequest:
-    """Request one run of all checks."""
-    return dg.RunRequest()
-
-
-def job_definitions(checks: Iterable[dg.AssetChecksDefinition]) -> dg.Definitions:
-    """Build one job per task, and one that runs all checks that can run without their asset."""
-    keys = [key for check in checks for key in check.check_keys]
-    checking = dg.define_asset_job(
-        CHECKING,
-        selection=dg.AssetSelection.checks(*keys),
-        description="Run all checks on the newest days, without building anything.",
-    )
+def job_definitions() -> dg.Definitions:
+    """Build one job per task."""
     building = [
         dg.define_asset_job(
             name, selection=dg.AssetSelection.assets(*task.assets), description=task.purpose
         )
         for name, task in TASKS.items()
     ]
-    return dg.Definitions(jobs=[*building, checking], schedules=[check_every_night])
+    return dg.Definitions(jobs=building)
 
 
-AUTOMATION = (
-    alerts.defs,
-    job_definitions(
-        check
-        for feature in FEATURES
-        for check in feature.asset_checks or ()
-        if isinstance(check, dg.AssetChecksDefinition)
-    ),
+CHECKS: tuple[Check, ...] = (
+    *ccnews_checks.CHECKS,
+    *domain_store.CHECKS,
+    *domain_metadata.CHECKS,
+    *rss.CHECKS,
+    *near_duplicates.CHECKS,
+    *source_records.CHECKS,
 )
+"""Every check, also those that assets evaluate in their own step."""
+
+AUTOMATION = (alerts.defs, job_definitions(), nightly_definitions(CHECKS))
 
 BUILD_ORDER: tuple[Staleness, ...] = (
     *ccnews.STALENESS,

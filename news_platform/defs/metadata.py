@@ -23,15 +23,15 @@ def table_metadata(table: Table) -> Mapping[str, object]:
 
 
 def markdown_table(
-    columns: Sequence[str], rows: Iterable[Sequence[object]]
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, longest: int = 80
 ) -> dg.MarkdownMetadataValue:
-    """Return rows as a Markdown table; each cell is shortened to one line."""
+    """Return rows as a Markdown table; each cell is one line of at most `longest` characters."""
     lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(_cell(value) for value in row) + " |" for row in rows]
+    lines += ["| " + " | ".join(_cell(value, longest) for value in row) + " |" for row in rows]
     return dg.MetadataValue.md("\n".join(lines))
 
 
-def _cell(value: object, longest: int = 80) -> str:
+def _cell(value: object, longest: int) -> str:
     text = " ".join(str("" if value is None else value).split()).replace("|", "\\|")
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
@@ -60,6 +60,8 @@ _SURVEYED = (
     ("ai_list_version", "ai_policy"),
     ("ai_policies", "ai_policy"),
 )
+_SNAPSHOT_BODY = tuple(f"page_snapshots.data.{name}" for name in ("rawHtml", "html", "markdown"))
+_SNAPSHOT_FACTS = ("page_snapshots.data.metadata",)
 
 LINEAGE: Mapping[str, Sources] = {
     "captures": {
@@ -72,6 +74,7 @@ LINEAGE: Mapping[str, Sources] = {
         **{name: ("raw_news.tree",) for name in ("mime_type", "title")},
         "pages": ("raw_news.uri",),
     },
+    "dropped_responses": _same("raw_news", "uri", "year", "month", "day", "filename"),
     "domain_buckets": {
         "domain": ("raw_news.host",),
         "url": ("raw_news.uri",),
@@ -106,8 +109,19 @@ LINEAGE: Mapping[str, Sources] = {
         "source": ("domain_queue.source_file_path", "domain_queue.domain_url"),
     },
     "domain_metadata_table": {column: (f"domain_metadata.{field}",) for column, field in _SURVEYED},
+    "usage_signals": {
+        "domain": ("domain_metadata.registrable_domain",),
+        **_same("domain_metadata", "country", "category", "collected_at", "date"),
+        **{
+            name: ("domain_metadata.usage",)
+            for name in ("system", "source", "label", "value", "agents", "path", "raw", "flags")
+        },
+    },
     "ai_policy_changes": {
         **_same("domain_metadata_table", "domain", "country", "date"),
+        "signal": ("usage_signals.system",),
+        "label": ("usage_signals.label",),
+        "raw_diff": ("usage_signals.raw", "domain_metadata.files"),
         **{name: ("domain_metadata_table.ai_policies",) for name in ("bot", "before", "after")},
         "change": ("domain_metadata_table.ai_policies",),
         "before_date": ("domain_metadata_table.date",),
@@ -119,6 +133,15 @@ LINEAGE: Mapping[str, Sources] = {
         "uri": ("raw_news.uri",),
         "date": _WARC_DAY,
         **{name: ("raw_news.text",) for name in ("cluster_id", "jaccard", "cluster_size")},
+    },
+    "source_records": {
+        **dict.fromkeys(("text", "section", "order", "kind", "hints"), _SNAPSHOT_BODY),
+        **dict.fromkeys(("language", "language_source"), _SNAPSHOT_BODY + _SNAPSHOT_FACTS),
+        "language_probability": _SNAPSHOT_BODY,
+        "charset": _SNAPSHOT_BODY + _SNAPSHOT_FACTS,
+        "url": _SNAPSHOT_FACTS,
+        "fetched_at": _SNAPSHOT_FACTS,
+        "id": _SNAPSHOT_BODY + _SNAPSHOT_FACTS,
     },
     "article_clusters": {
         "url_hash": ("articles.url_hash",),

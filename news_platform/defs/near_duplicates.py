@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import datetime
+from functools import partial
 
 import dagster as dg
 import polars as pl
@@ -11,10 +13,15 @@ from news_platform.datasets.near_duplicates import (
     NEAR_DUPLICATES,
     near_duplicates_path,
 )
+from news_platform.defs import ccnews_checks
 from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
+from news_platform.defs.partition_checks import check, require_green, verdict
 from news_platform.defs.partitions import DAYS, SEVEN_A_RUN
+from news_platform.defs.planning import Hold
 from news_platform.defs.reconcile import reconciling_sensor
-from news_platform.defs.staleness import Staleness
+from news_platform.defs.settled import unsettled
+from news_platform.defs.staleness import Fingerprints, Parent, Staleness, same_partition
+from news_platform.domain_store.reading.batches import iter_warc_frames
 from news_platform.near_duplicates.pipeline import (
     built_articles,
     built_days,
@@ -24,7 +31,7 @@ from news_platform.near_duplicates.pipeline import (
     wanted_articles,
     wanted_days,
 )
-from news_platform.resources import DataRoot, Ledger
+from news_platform.resources import DataRoot, Ledger, Resources
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
 
@@ -52,9 +59,10 @@ def near_duplicates(
     Candidate pairs share MinHash bands. A page belongs to a cluster if it shares at least four
     fifths of its three-word runs with a member.
     """
+    require_green(context.instance, ccnews_checks.CHECKS, context.partition_keys)
     store = data_root.store
     for day in context.partition_keys:
-        report = cluster_day(store, day)
+        report = cluster_day(store, day, expired_rows=partial(iter_warc_frames, store))
         if report is not None:
             metadata = {**_counts(asdict(report)), **_shown(store, day)}
             context.add_asset_metadata(metadata, partition_key=day)
@@ -79,20 +87,22 @@ def _shown(store: ObjectStore, day: str) -> Mapping[str, object]:
     }
 
 
-@dg.asset_check(asset=near_duplicates)
-def every_member_has_a_twin(
-    context: dg.AssetCheckExecutionContext, data_root: dg.ResourceParam[DataRoot]
-) -> dg.AssetCheckResult:
+@check(
+    "near_duplicates",
+    built=lambda resources: built_days(resources.data_root.store),
+    partitions_def=DAYS,
+)
+def every_member_has_a_twin(resources: Resources, key: str) -> dg.AssetCheckResult:
     """Every page is in one cluster, with at least one other page that is near-identical to it.
 
     If red: the file was changed manually or by another version; materialize the day again.
     """
-    store = data_root.store
-    days = context.partition_keys if context.has_partition_key else sorted(built_days(store))[-1:]
-    problems = [text for day in days for text in day_problems(store, day)]
-    return dg.AssetCheckResult(
-        passed=not problems, metadata={"problems": len(problems), "first": "\n".join(problems[:5])}
-    )
+    store = resources.data_root.store
+    # A day whose pages are gone has no clusters, and nothing that could be wrong.
+    return verdict(list(day_problems(store, key)) if key in built_days(store) else [])
+
+
+CHECKS = (every_member_has_a_twin,)
 
 
 @dg.asset(
@@ -134,15 +144,31 @@ def _largest_articles(store: ObjectStore) -> dg.MarkdownMetadataValue:
     return markdown_table(largest.columns, largest.iter_rows())
 
 
-PAGES_STALENESS = Staleness.by_fingerprint("near_duplicates", wanted_days, built_days)
-ARTICLES_STALENESS = Staleness.by_fingerprint("article_clusters", wanted_articles, built_articles)
+def _unsettled(resources: Resources, stale: Fingerprints, now: datetime) -> Mapping[str, Hold]:
+    return unsettled(resources, stale, built_days(resources.data_root.store), now)
+
+
+PAGES_STALENESS = Staleness.by_fingerprint(
+    "near_duplicates",
+    wanted_days,
+    built_days,
+    parents=(Parent("raw_news", same_partition),),
+    partitions=DAYS,
+    per_run=7,
+    holds=_unsettled,
+)
+ARTICLES_STALENESS = Staleness.by_fingerprint(
+    "article_clusters", wanted_articles, built_articles, parents=(Parent("articles"),)
+)
 STALENESS = (PAGES_STALENESS, ARTICLES_STALENESS)
+
+PAGES_SENSOR = reconciling_sensor(PAGES_STALENESS)
 
 defs = dg.Definitions(
     assets=[near_duplicates, article_clusters],
-    asset_checks=[every_member_has_a_twin],
+    asset_checks=[one.definition for one in CHECKS],
     sensors=[
-        reconciling_sensor(PAGES_STALENESS),
+        PAGES_SENSOR,
         reconciling_sensor(ARTICLES_STALENESS, interval_seconds=_ARTICLES_INTERVAL_SECONDS),
     ],
 )

@@ -1,165 +1,157 @@
-"""Sensors that request every partition which differs from its inputs, with retries.
+"""Sensors that request every partition which differs from its inputs, and say what they saw.
 
 A sensor compares what the partitions of an asset were built from with what their inputs are now
 (`Staleness`) and requests a run where they differ. Nothing depends on having seen an event, so
 nothing is lost when a day is built again right after its request, when a parent is newer than its
-follower within one tick, or when history existed before the sensor's first tick.
+follower within one tick, or when history existed before the sensor's first tick. `planning`
+decides; this module reads what a plan needs and carries it out.
 """
 
+import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
 
 import dagster as dg
 
-from news_platform.defs.staleness import WHOLE, Fingerprints, Staleness
+from news_platform.defs.alerts import Alert, send_alert
+from news_platform.defs.asked import forget_served, read_asked
+from news_platform.defs.attempts import LOOK, Memory, dump_memory, load_memory, with_outage
+from news_platform.defs.planning import Plan, Situation, clock, plan_requests
+from news_platform.defs.runs import (
+    REQUEST_TAG,
+    UnfinishedBackfill,
+    UnfinishedRun,
+    outcome_of,
+    partition_order,
+    request_tag,
+    run_requests,
+    unfinished_backfills,
+    unfinished_runs,
+)
+from news_platform.defs.staleness import Fingerprints, Parent, Staleness
+from news_platform.errors import NewsPlatformError
 from news_platform.resources import Resources
+from news_platform.settings import Settings
 from news_platform.storage.commit.root import is_paused
 
-# Marks each run with the partition and fingerprint that it was requested for.
-REQUEST_TAG = "news_platform/request"
+__all__ = ["PAUSED", "REQUEST_TAG", "reconciling_sensor"]
+
 # The answer of every sensor and schedule while the root is paused.
 PAUSED = dg.SkipReason("paused: run `news-platform resume` to start all sensors again")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """How many runs one sensor may have in progress, and how often it retries."""
+class Work:
+    """What is being built now, by anybody."""
 
-    outstanding: int = 8
-    attempts: int = 5
-    backoff_seconds: float = 60.0
-    longest_backoff_seconds: float = 3600.0
+    runs: tuple[UnfinishedRun, ...] = ()
+    backfills: tuple[UnfinishedBackfill, ...] = ()
 
-    def backoff(self, attempts: int) -> float:
-        """Return how many seconds to wait after this many failed attempts."""
-        doubled: float = self.backoff_seconds * 2.0 ** (attempts - 1)
-        return min(doubled, self.longest_backoff_seconds)
+    @classmethod
+    def read(cls, instance: dg.DagsterInstance) -> "Work":
+        """Read the unfinished runs and backfills of an instance."""
+        return cls(tuple(unfinished_runs(instance)), tuple(unfinished_backfills(instance)))
 
+    def builder(self, asset: str, key: str, order: Mapping[str, int]) -> str | None:
+        """Return the run or backfill that builds a partition of an asset."""
+        for run in self.runs:
+            if asset in run.assets and run.builds(key, order):
+                return run.run_id
+        for backfill in self.backfills:
+            if backfill.asset == asset and key in backfill.partitions:
+                return f"of backfill {backfill.backfill_id}"
+        return None
 
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """A partition that was requested and does not match its inputs yet.
+    def is_building(self, asset: str) -> bool:
+        """Return whether a run builds any partition of an asset."""
+        return any(asset in run.assets for run in self.runs)
 
-    `serial` is part of the run key and never repeats for one fingerprint, because Dagster creates
-    only one run per run key, ever. `retry_at` (Unix seconds) is set once an attempt has ended
-    without success; until then a run is expected.
-    """
-
-    fingerprint: str
-    serial: int
-    attempts: int = 1
-    retry_at: float | None = None
-
-    @property
-    def is_awaited(self) -> bool:
-        """Return whether a run is in progress, or should be."""
-        return self.retry_at is None
-
-    def run_key(self, partition: str) -> str:
-        """Return the run key, for which Dagster creates only one run."""
-        return f"{partition}@{self.fingerprint}#{self.serial}"
-
-
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """The runs for one partition and fingerprint: all ever created, and those not finished."""
-
-    total: int = 0
-    unfinished: int = 0
+    def feeds(self, parent: Parent, key: str) -> bool:
+        """Return whether a partition of the parent is being built that this partition follows."""
+        if parent.feeds is None:
+            return False
+        runs = [run for run in self.runs if parent.asset in run.assets and run.first is not None]
+        keys = {end for run in runs for end in (run.first, run.last) if end}
+        # A run of a range of days builds those between its ends, too.
+        keys |= {key} if any(run.builds(key, {}) for run in runs) else set()
+        for backfill in self.backfills:
+            keys |= backfill.partitions if backfill.asset == parent.asset else set()
+        return any(parent.feeds(one, key) for one in keys)
 
 
-@dataclass(frozen=True, slots=True)
-class TickPlan:
-    """The requests of one tick, and the state for the next one."""
-
-    requests: Mapping[str, Pending]
-    pending: Mapping[str, Pending]
-
-
-RunsOf = Callable[[str, str], Runs]
-
-
-def plan_requests(
-    stale: Fingerprints,
+def situation(
+    staleness: Staleness,
+    resources: Resources,
     *,
-    pending: Mapping[str, Pending],
-    runs_of: RunsOf,
-    now: float,
-    limits: Limits,
-) -> TickPlan:
-    """Decide what to request; the partitions of `stale` are served in its order, newest first."""
-    remembered = _observed(stale, pending=pending, runs_of=runs_of, now=now, limits=limits)
-    requests: dict[str, Pending] = {}
-    free = limits.outstanding - sum(state.is_awaited for state in remembered.values())
-    for key, fingerprint in stale.items():
-        if free <= 0:
-            break
-        state = remembered.get(key)
-        if state is not None and not _is_due(state, now=now, limits=limits):
-            continue
-        remembered[key], is_new = _attempt(state, fingerprint, runs_of(key, fingerprint))
-        if is_new:
-            requests[key] = remembered[key]
-        free -= 1
-    return TickPlan(requests=requests, pending=remembered)
-
-
-def _observed(
     stale: Fingerprints,
+    instance: dg.DagsterInstance | None,
+) -> Situation:
+    """Return what a tick sees; without an instance, what can be seen without Dagster."""
+    asset, now = staleness.asset, resources.clock.now()
+    work = Work.read(instance) if instance else Work()
+    order = partition_order(instance, staleness.partitions, stale)
+    places = {key: number for number, key in enumerate(order)}
+    running = {key: work.builder(asset, key, places) for key in stale}
+    return Situation(
+        asset,
+        stale,
+        now.timestamp(),
+        (lambda name: outcome_of(instance, request_tag(asset, name)))
+        if instance
+        else (lambda _: None),
+        running={key: run for key, run in running.items() if run},
+        own=sum(run.asset == asset for run in work.runs),
+        holds=staleness.holds(resources, stale, now) if staleness.holds and stale else {},
+        parents=_parents(staleness, stale, work),
+        busy=_busy(staleness, resources, work) if stale else "",
+        asked=read_asked(resources.data_root.store, asset) if stale else {},
+        order=order,
+        settings=settings_digest(resources.settings),
+    )
+
+
+def _parents(staleness: Staleness, stale: Fingerprints, work: Work) -> Mapping[str, str]:
+    return {
+        key: f"{parent.asset} is being built"
+        for key in stale
+        for parent in staleness.parents
+        if work.feeds(parent, key)
+    }
+
+
+def _busy(staleness: Staleness, resources: Resources, work: Work) -> str:
+    for parent in staleness.parents:
+        if parent.feeds is None and work.is_building(parent.asset):
+            return f"{parent.asset} is being built"
+        if parent.is_behind is not None and parent.is_behind(resources):
+            return f"{parent.asset} is behind"
+    return ""
+
+
+def settings_digest(settings: Settings) -> str:
+    """Return a digest of all settings and of the platform's version: what lifts a stop."""
+    text = f"{version('news-platform')}\n{settings.model_dump_json()}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def plan_of(
+    staleness: Staleness,
+    resources: Resources,
     *,
-    pending: Mapping[str, Pending],
-    runs_of: RunsOf,
-    now: float,
-    limits: Limits,
-) -> dict[str, Pending]:
-    """Return the state of the partitions that are still stale.
-
-    A partition whose inputs changed again, or whose run was deleted, starts from the beginning, but
-    not while a run of it is in progress.
-    """
-    kept: dict[str, Pending] = {}
-    for key in stale.keys() & pending.keys():
-        state = pending[key]
-        runs = runs_of(key, state.fingerprint) if state.is_awaited else Runs(state.serial)
-        if runs.unfinished:
-            kept[key] = state
-        elif stale[key] == state.fingerprint and runs.total >= state.serial:
-            kept[key] = _ended(state, now=now, limits=limits)
-    return kept
-
-
-def _ended(state: Pending, *, now: float, limits: Limits) -> Pending:
-    """Schedule a retry for an attempt that has ended while its partition is still stale."""
-    if not state.is_awaited:
-        return state
-    return replace(state, retry_at=now + limits.backoff(state.attempts))
-
-
-def _is_due(state: Pending, *, now: float, limits: Limits) -> bool:
-    if state.retry_at is None:
-        return False
-    return state.attempts < limits.attempts and state.retry_at <= now
-
-
-def _attempt(state: Pending | None, fingerprint: str, runs: Runs) -> tuple[Pending, bool]:
-    """Return the next attempt, and whether it needs a request.
-
-    It needs none if a run is in progress that a tick requested before it died without saving its
-    cursor.
-    """
-    attempts = 1 if state is None else state.attempts + 1
-    if runs.unfinished:
-        return Pending(fingerprint, serial=runs.total, attempts=attempts), False
-    return Pending(fingerprint, serial=runs.total + 1, attempts=attempts), True
+    stale: Fingerprints,
+    memory: Memory,
+    instance: dg.DagsterInstance | None,
+) -> Plan:
+    """Return the plan of an asset as it is now, for its sensor and for `news-platform status`."""
+    seen = situation(staleness, resources, stale=stale, instance=instance)
+    return plan_requests(seen, memory, staleness.limits_in(resources))
 
 
 def reconciling_sensor(
     staleness: Staleness,
     *,
-    dynamic_partitions: dg.DynamicPartitionsDefinition | None = None,
-    limits: Limits | None = None,
     interval_seconds: int = 60,
     status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.RUNNING,
 ) -> dg.SensorDefinition:
@@ -175,28 +167,77 @@ def reconciling_sensor(
     def follow(
         context: dg.SensorEvaluationContext, platform: dg.ResourceParam[Resources]
     ) -> dg.SensorResult | dg.SkipReason:
-        if is_paused(platform.data_root.store):
-            return PAUSED
-        plan = plan_requests(
-            staleness.stale(platform),
-            pending=load_cursor(context.cursor),
-            runs_of=lambda key, fingerprint: runs_of(
-                context.instance, staleness.asset, key, fingerprint
-            ),
-            now=datetime.now(UTC).timestamp(),
-            limits=limits or Limits(),
-        )
+        memory = load_memory(context.cursor)
+        try:
+            if is_paused(platform.data_root.store):
+                return PAUSED
+            stale = staleness.stale(platform)
+            plan = plan_of(
+                staleness, platform, stale=stale, memory=memory, instance=context.instance
+            )
+            after_plan(context, platform, plan)
+        except NewsPlatformError as error:
+            return cannot_look(context, platform, staleness.asset, error, memory=memory)
         return dg.SensorResult(
-            run_requests=[
-                run_request(staleness.asset, key, plan.requests[key]) for key in plan.requests
-            ],
+            run_requests=run_requests(plan),
+            skip_reason=None if plan.requests else plan.text(),
+            # All of them, in order: a request for several needs an unbroken range.
             dynamic_partitions_requests=new_partitions(
-                context.instance, dynamic_partitions, plan.requests
+                context.instance, staleness.partitions, sorted(plan.verdicts)
             ),
-            cursor=dump_cursor(plan.pending),
+            cursor=dump_memory(plan.memory),
         )
 
     return follow
+
+
+def after_plan(context: dg.SensorEvaluationContext, resources: Resources, plan: Plan) -> None:
+    """Say what the tick saw, report what has healed, and forget what operators asked for."""
+    context.log.info("%s: %s", plan.asset, plan.text())
+    for request in plan.requests:
+        context.log.info("requested %s: %s", request.name, request.reason)
+    for kind in plan.healed:
+        what = f"reading its inputs ({kind.removeprefix(LOOK)})" if LOOK in kind else kind
+        text = f"{plan.asset} has healed: nothing fails with {what} any more"
+        send_alert(context.log, resources.settings, Alert.about(plan.asset, text))
+    store = resources.data_root.store
+    if asked := read_asked(store, plan.asset):
+        forget_served(store, plan.asset, asked, plan.memory.units)
+
+
+def cannot_look(
+    context: dg.SensorEvaluationContext,
+    resources: Resources,
+    asset: str,
+    error: NewsPlatformError,
+    *,
+    memory: Memory,
+    cursor: str | None = None,
+) -> dg.SensorResult:
+    """Answer a tick whose inputs could not be read: say so, alert once, and look again."""
+    now = resources.clock.now().timestamp()
+    kind = type(error).__name__
+    memory, has_begun = with_outage(memory, kind, now=now)
+    text = f"{asset}: cannot read what is stale: {kind}: {' '.join(str(error).split())}"
+    if has_begun:
+        alert = Alert.about(asset, f"{text}; tried again at every tick", error=str(error))
+        send_alert(context.log, resources.settings, alert)
+    since = clock(memory.alarms[f"{LOOK}{kind}"], now)
+    return dg.SensorResult(
+        skip_reason=f"{text} (since {since})",
+        cursor=dump_memory(memory) if cursor is None else with_memory(cursor, memory),
+    )
+
+
+def with_memory(cursor: str | None, memory: Memory) -> str:
+    """Return a cursor that holds the memory under `pending`, beside what else it holds."""
+    return json.dumps({**json.loads(cursor or "{}"), "pending": json.loads(dump_memory(memory))})
+
+
+def memory_in(cursor: str | None) -> Memory:
+    """Return the memory that a cursor holds, on its own or under `pending`."""
+    document = json.loads(cursor or "{}")
+    return load_memory(json.dumps(document.get("pending", document)))
 
 
 def observe_changes(
@@ -212,6 +253,7 @@ def observe_changes(
     known: dict[str, str] = json.loads(context.cursor or "{}")
     changed = [key for key in sorted(found) if known.get(key) != found[key]]
     return dg.SensorResult(
+        skip_reason=f"{len(found)} partitions, {len(changed)} of them new or changed",
         asset_events=[
             dg.AssetObservation(asset, partition=key, metadata={"fingerprint": found[key]})
             for key in changed
@@ -241,33 +283,3 @@ def add_partitions(
     partitions = defs.resolve_asset_graph().get(dg.AssetKey(asset)).partitions_def
     for request in new_partitions(instance, partitions, keys):
         instance.add_dynamic_partitions(request.partitions_def_name, list(request.partition_keys))
-
-
-def run_request(asset: str, partition: str, attempt: Pending) -> dg.RunRequest:
-    """Return the run request of an attempt, with the tag by which `runs_of` finds its run."""
-    return dg.RunRequest(
-        run_key=attempt.run_key(partition),
-        partition_key=None if partition == WHOLE else partition,
-        tags={REQUEST_TAG: _request_tag(asset, partition, attempt.fingerprint)},
-    )
-
-
-def runs_of(instance: dg.DagsterInstance, asset: str, partition: str, fingerprint: str) -> Runs:
-    """Count the runs that were requested for a partition and fingerprint."""
-    tags = {REQUEST_TAG: _request_tag(asset, partition, fingerprint)}
-    records = instance.get_runs(filters=dg.RunsFilter(tags=tags))
-    return Runs(len(records), sum(not run.is_finished for run in records))
-
-
-def _request_tag(asset: str, partition: str, fingerprint: str) -> str:
-    return f"{asset}|{partition}@{fingerprint}"
-
-
-def load_cursor(cursor: str | None) -> dict[str, Pending]:
-    """Parse the state that an earlier tick stored in the cursor."""
-    return {key: Pending(**state) for key, state in json.loads(cursor or "{}").items()}
-
-
-def dump_cursor(pending: Mapping[str, Pending]) -> str:
-    """Return the state for the next tick as cursor text."""
-    return json.dumps({key: asdict(state) for key, state in sorted(pending.items())})

@@ -9,8 +9,10 @@ import dagster as dg
 from news_platform.datasets.articles import ARTICLES
 from news_platform.datasets.feeds import FEEDS, PENDING_ARTICLES
 from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
+from news_platform.defs.partition_checks import check
 from news_platform.defs.plots import hours_plot
 from news_platform.defs.reconcile import PAUSED
+from news_platform.defs.runs import run_under_way, scheduled_run
 from news_platform.defs.staleness import Staleness
 from news_platform.resources import (
     Clock,
@@ -31,6 +33,7 @@ from news_platform.rss.ledger.feed_rows import has_due_feeds, unknown_feeds
 from news_platform.rss.ledger.status import (
     LedgerStatus,
     doubled_main_rows,
+    least_confident_articles,
     ledger_status,
     missing_full_texts,
     overdue_locks,
@@ -196,54 +199,57 @@ def _feed_metadata(ledger: Ledger, status: LedgerStatus) -> dict[str, Any]:
 
 
 def _article_metadata(ledger: Ledger, status: LedgerStatus) -> dict[str, Any]:
-    columns = ("source", "title", "language", "category", "words")
+    columns = ("source", "title", "language", "category", "words", "confidence")
+    uncertain = least_confident_articles(ledger.engine)
     return {
         "articles_by_status": markdown_table(("status", "articles"), status.articles.items()),
         "duplicates": markdown_table(("reason", "URLs"), status.duplicates.items()),
         "errors_by_host": markdown_table(("host", "articles"), status.errors_by_host.items()),
         "articles_per_hour": hours_plot(status.articles_per_hour),
         "newest": markdown_table(columns, recent_articles(ledger.engine)),
+        "least_confident": markdown_table((*columns, "address"), uncertain),
     }
 
 
-@dg.asset_check(asset=articles)
-def no_url_hash_twice_as_main_row(ledger: dg.ResourceParam[Ledger]) -> dg.AssetCheckResult:
+@check("articles")
+def no_url_hash_twice_as_main_row(resources: Resources, _key: str) -> dg.AssetCheckResult:
     """No two main rows have the same url_hash.
 
     If red: the ledger has lost its unique index. Stop the workers (`news-platform pause`) and
     restore the index or a backup of the ledger; then `rss export` writes the tables again.
     """
-    return _check_result(doubled_main_rows(ledger.engine))
+    return _check_result(doubled_main_rows(resources.ledger.engine))
 
 
-@dg.asset_check(asset=articles)
-def every_stored_row_has_its_full_text(
-    data_root: dg.ResourceParam[DataRoot],
-    ledger: dg.ResourceParam[Ledger],
-    clock: dg.ResourceParam[Clock],
-) -> dg.AssetCheckResult:
+@check("articles")
+def every_stored_row_has_its_full_text(resources: Resources, _key: str) -> dg.AssetCheckResult:
     """Every article stored in the last two days has its full text where its row says.
 
     If red: files were deleted by hand, or FULLTEXT_DIR was changed. Restore the setting or the
     files. To fetch articles again, set their status to `pending` in the ledger.
     """
-    since = clock.now() - timedelta(days=_CHECKED_DAYS)
-    return _check_result(missing_full_texts(ledger.engine, open_full_texts(data_root), since=since))
+    since = resources.clock.now() - timedelta(days=_CHECKED_DAYS)
+    texts = open_full_texts(resources.data_root)
+    return _check_result(missing_full_texts(resources.ledger.engine, texts, since=since))
 
 
-@dg.asset_check(asset=articles)
-def no_lock_older_than_its_lease(
-    data_root: dg.ResourceParam[DataRoot],
-    ledger: dg.ResourceParam[Ledger],
-    clock: dg.ResourceParam[Clock],
-) -> dg.AssetCheckResult:
+@check("articles")
+def no_lock_older_than_its_lease(resources: Resources, _key: str) -> dg.AssetCheckResult:
     """No article is still leased by a worker that has died.
 
     If red: no worker has run since one died. Check that the schedule `run_articles` is on and that
     the root is not paused; the next run takes the articles over.
     """
-    lease = work_options(data_root.settings.rss).lease_seconds
-    return _check_result(overdue_locks(ledger.engine, lease_seconds=lease, now=clock.now()))
+    lease = work_options(resources.settings.rss).lease_seconds
+    now, engine = resources.clock.now(), resources.ledger.engine
+    return _check_result(overdue_locks(engine, lease_seconds=lease, now=now))
+
+
+CHECKS = (
+    no_url_hash_twice_as_main_row,
+    every_stored_row_has_its_full_text,
+    no_lock_older_than_its_lease,
+)
 
 
 def _check_result(found: Sequence[str]) -> dg.AssetCheckResult:
@@ -291,28 +297,14 @@ def _scheduled(staleness: Staleness, cron: str, text: str) -> dg.ScheduleDefinit
         if is_paused(platform.data_root.store):
             return PAUSED
         # A long run must not get a queue of further runs behind it.
-        if _is_running(context.instance, asset):
-            return dg.SkipReason("the previous run has not finished")
+        if running := run_under_way(context.instance, asset):
+            return dg.SkipReason(f"run {running} has not finished")
         # Discovery also checks rejected feeds again after 30 days; staleness covers new ones only.
         if staleness is not FEEDS_STALENESS and not staleness.stale(platform):
             return dg.SkipReason("nothing is due")
-        return dg.RunRequest(tags={_TAG: asset})
+        return scheduled_run(asset)
 
     return tick
-
-
-_TAG = "news_platform/clockwork"
-_UNFINISHED = [
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-]
-
-
-def _is_running(instance: dg.DagsterInstance, asset: str) -> bool:
-    unfinished = dg.RunsFilter(tags={_TAG: asset}, statuses=_UNFINISHED)
-    return bool(instance.get_runs(filters=unfinished, limit=1))
 
 
 SCHEDULES = (
@@ -323,10 +315,6 @@ SCHEDULES = (
 
 defs = dg.Definitions(
     assets=[feeds, pending_articles, articles],
-    asset_checks=[
-        no_url_hash_twice_as_main_row,
-        every_stored_row_has_its_full_text,
-        no_lock_older_than_its_lease,
-    ],
+    asset_checks=[one.definition for one in CHECKS],
     schedules=SCHEDULES,
 )

@@ -7,6 +7,7 @@ import dagster as dg
 
 from news_platform.defs.metadata import markdown_table
 from news_platform.defs.reconcile import PAUSED
+from news_platform.defs.runs import run_under_way, scheduled_run
 from news_platform.defs.staleness import Staleness
 from news_platform.resources import (
     Clock,
@@ -120,7 +121,7 @@ STALENESS = (SHEETS_STALENESS,)
     default_status=dg.DefaultScheduleStatus.RUNNING,
 )
 def run_article_sheets(
-    platform: dg.ResourceParam[Resources],
+    context: dg.ScheduleEvaluationContext, platform: dg.ResourceParam[Resources]
 ) -> dg.RunRequest | dg.SkipReason:
     """Request a sync, or skip it if the workbook is up to date.
 
@@ -128,9 +129,11 @@ def run_article_sheets(
     """
     if is_paused(platform.data_root.store):
         return PAUSED
+    if running := run_under_way(context.instance, "article_sheets"):
+        return dg.SkipReason(f"run {running} has not finished")
     if _access(platform.data_root) is None and not SHEETS_STALENESS.stale(platform):
         return dg.SkipReason("the workbook is up to date with the ledger")
-    return dg.RunRequest()
+    return scheduled_run("article_sheets")
 
 
 defs = dg.Definitions(assets=[article_sheets], schedules=[run_article_sheets])

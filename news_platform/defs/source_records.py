@@ -1,28 +1,39 @@
 """The Dagster assets of source_records: stored page snapshots and the records made from them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
 
-from news_platform.datasets.source_records import SNAPSHOTS_FOLDER, SOURCE_RECORDS, records_path
-from news_platform.defs.metadata import markdown_table, table_metadata
+from news_platform.datasets.source_records import (
+    SNAPSHOTS_FOLDER,
+    SOURCE_RECORDS,
+    records_path,
+    samples_path,
+)
+from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
+from news_platform.defs.partition_checks import check, verdict
 from news_platform.defs.reconcile import PAUSED, observe_changes, reconciling_sensor
 from news_platform.defs.staleness import Staleness
-from news_platform.resources import DataRoot, records_options, segment_options
+from news_platform.resources import DataRoot, Resources, records_options, segment_options
 from news_platform.source_records.pipeline import (
     DATASET,
+    SEGMENTER_VERSION,
     RecordsReport,
     build_institution,
     built_institutions,
     declare_options,
+    outdated_institutions,
     record_problems,
     wanted_institutions,
 )
-from news_platform.storage.commit.markers import read_markers, read_report
+from news_platform.storage.commit.markers import read_markers, read_report, stale_partitions
 from news_platform.storage.commit.root import is_paused
 
 GROUP = "source_records"
 OWNERS = [f"team:{GROUP}"]
+# As long as the longest record by default: a sample is there to be read.
+_SAMPLE_CHARS = 2_000
 INSTITUTIONS = dg.DynamicPartitionsDefinition(name="institutions")
 
 page_snapshots = dg.AssetSpec(
@@ -58,9 +69,10 @@ def source_records(
     store, institution = data_root.store, context.partition_key
     options = records_options(data_root.settings.source_records)
     report = build_institution(institution, store=store, options=options)
-    return dg.MaterializeResult(
-        metadata=_shown(report) | {"dagster/uri": store.uri(records_path(institution))}
-    )
+    place = {"dagster/uri": store.uri(records_path(institution))}
+    # Of the whole dataset: institutions that another version of the segmenter made.
+    outdated = {"institutions_outdated": len(outdated_institutions(store))}
+    return dg.MaterializeResult(metadata=_shown(report) | place | outdated)
 
 
 def _shown(report: RecordsReport) -> dict[str, Any]:  # Dagster takes any of its metadata types
@@ -74,53 +86,48 @@ def _shown(report: RecordsReport) -> dict[str, Any]:  # Dagster takes any of its
         "blocks_deduped": report.blocks_deduped,
         "dropped": markdown_table(("reason", "blocks"), report.dropped.items()),
         "languages": markdown_table(("language", "blocks"), report.languages.items()),
-        "samples": markdown_table(("section", "text"), report.samples),
+        "samples": markdown_table(("section", "text"), report.samples, longest=_SAMPLE_CHARS),
+        "samples_path": samples_path(report.institution),
+        **column_lineage(GROUP),
         "failures": markdown_table(("snapshot", "error"), report.failures),
     }
 
 
-@dg.asset_check(asset=source_records)
-def records_are_sound(
-    context: dg.AssetCheckExecutionContext, data_root: dg.ResourceParam[DataRoot]
-) -> dg.AssetCheckResult:
+def _institutions(resources: Resources) -> list[str]:
+    return sorted(built_institutions(resources.data_root.store))
+
+
+@check("source_records", built=_institutions, partitions_def=INSTITUTIONS)
+def records_are_sound(resources: Resources, key: str) -> dg.AssetCheckResult:
     """Every record has text and a complete provenance, and the order increases within a page.
 
     If red: the file was changed manually or by another version; materialize the institution
     again.
     """
-    keys = _institutions(context, data_root)
-    problems = [text for key in keys for text in record_problems(key, store=data_root.store)]
-    return dg.AssetCheckResult(
-        passed=not problems, metadata={"problems": len(problems), "first": "\n".join(problems[:5])}
+    store = resources.data_root.store
+    return verdict(
+        list(record_problems(key, store=store)) if key in _institutions(resources) else []
     )
 
 
-@dg.asset_check(asset=source_records)
-def few_pages_fail(
-    context: dg.AssetCheckExecutionContext, data_root: dg.ResourceParam[DataRoot]
-) -> dg.AssetCheckResult:
+@check("source_records", built=_institutions, partitions_def=INSTITUTIONS)
+def few_pages_fail(resources: Resources, key: str) -> dg.AssetCheckResult:
     """The share of failed pages does not exceed NEWS_PLATFORM_RECORDS_FAILED_SHARE.
 
     If red: the metadata of the last materialization lists failed snapshots with their errors;
     crawl those pages again and add the new files beside the old ones, or increase the setting.
     """
-    markers = read_markers(data_root.store, DATASET)
-    allowed = data_root.settings.source_records.failed_share
-    seen = failed = 0
-    for key in _institutions(context, data_root):
-        report = read_report(data_root.store, markers[key])
-        seen += int(str(report["pages_seen"]))
-        failed += int(str(report["pages_failed"]))
-    share = failed / seen if seen else 0.0
+    store = resources.data_root.store
+    marker = read_markers(store, DATASET).get(key)
+    found = read_report(store, marker) if marker else {"pages_seen": 0, "pages_failed": 0}
+    allowed = resources.settings.source_records.failed_share
+    share = int(str(found["pages_failed"])) / (int(str(found["pages_seen"])) or 1)
     return dg.AssetCheckResult(
         passed=share <= allowed, metadata={"failed_share": share, "allowed": allowed}
     )
 
 
-def _institutions(context: dg.AssetCheckExecutionContext, data_root: DataRoot) -> list[str]:
-    if context.has_partition_key:
-        return list(context.partition_keys)
-    return sorted(built_institutions(data_root.store))
+CHECKS = (records_are_sound, few_pages_fail)
 
 
 @dg.sensor(
@@ -146,16 +153,29 @@ def watch_page_snapshots(
     return observe_changes(context, "page_snapshots", found, INSTITUTIONS)
 
 
-RECORDS_STALENESS = Staleness.by_fingerprint(
-    "source_records", wanted_institutions, built_institutions
+def _stale_institutions(resources: Resources) -> Mapping[str, str]:
+    """Return the institutions whose inputs changed, and outdated ones if the settings say so."""
+    store = resources.data_root.store
+    wanted = wanted_institutions(store)
+    stale = stale_partitions(wanted, built_institutions(store))
+    if resources.settings.source_records.redo_outdated:
+        stale |= {key: SEGMENTER_VERSION for key in outdated_institutions(store) if key in wanted}
+    return stale
+
+
+RECORDS_STALENESS = Staleness(
+    "source_records",
+    _stale_institutions,
+    partitions=INSTITUTIONS,
+    sensor="follow_source_records",
 )
 STALENESS = (RECORDS_STALENESS,)
 
 defs = dg.Definitions(
     assets=[page_snapshots, source_records],
-    asset_checks=[records_are_sound, few_pages_fail],
+    asset_checks=[one.definition for one in CHECKS],
     sensors=[
         watch_page_snapshots,
-        reconciling_sensor(RECORDS_STALENESS, dynamic_partitions=INSTITUTIONS),
+        reconciling_sensor(RECORDS_STALENESS),
     ],
 )

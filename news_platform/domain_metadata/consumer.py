@@ -7,6 +7,7 @@ marker.
 
 import asyncio
 import contextlib
+import logging
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +21,12 @@ from typing import Generic, ParamSpec, TypeVar
 from news_platform.datasets.domain_metadata import sanitized_domain
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.fetchers import SurveyFetchOptions
-from news_platform.domain_metadata.queue import DomainQueue, MessageClaim, SettledClaim
+from news_platform.domain_metadata.queue import (
+    BatchBacklog,
+    DomainQueue,
+    MessageClaim,
+    SettledClaim,
+)
 from news_platform.domain_metadata.results import (
     DomainFiles,
     finished_outcome,
@@ -28,6 +34,8 @@ from news_platform.domain_metadata.results import (
     write_result,
 )
 from news_platform.domain_metadata.survey import SurveyResult, survey_domain
+from news_platform.errors import InputError
+from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, first_cause
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import PoliteFetcher
 from news_platform.web.retry_after import parse_retry_after
@@ -36,6 +44,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _SLOWEST_KEPT = 10
+_log = logging.getLogger(__name__)
+# A shorter wait, such as one before a retry, is not worth a line in the log.
+_LOGGED_WAIT_SECONDS = 2.0
 # Settle this many domains in one transaction. After a crash before it, the next consumer reads the
 # success markers of those domains instead of surveying them again.
 _SETTLED_AT_ONCE = 64
@@ -107,6 +118,7 @@ class Consumer:
         self._context = context
         self._options = options
         self._stored: DomainFiles = {}
+        self._waits_until: float | None = None
         self._claimed: deque[MessageClaim] = deque()
         self._running: set[asyncio.Task[None]] = set()
         self._settled: list[SettledClaim] = []
@@ -123,7 +135,7 @@ class Consumer:
             try:
                 await self._run()
             except ExceptionGroup as group:
-                raise _first_cause(group) from group
+                raise first_cause(group) from group
         self.report.slowest = nlargest(_SLOWEST_KEPT, self.report.slowest, key=itemgetter(1))
         for (bot, policy), count in sorted(self._policies.items()):
             self.report.ai_policies.setdefault(bot, {})[policy] = count
@@ -162,9 +174,23 @@ class Consumer:
             waiting = await self._call_queue(self._context.queue.waiting, self._batch.key)
             if not waiting.messages:
                 return False
+            # A consumer that was killed released nothing: do not wait for its leases to expire.
+            if await self._call_queue(
+                self._context.queue.expire_gone, self._batch.key, now=self._context.seconds()
+            ):
+                continue
+            self._log_wait(waiting)
             pause = (waiting.next_at or 0.0) - self._context.seconds()
             await asyncio.sleep(min(max(pause, _SHORTEST_PAUSE_SECONDS), _POLL_SECONDS))
         return True
+
+    def _log_wait(self, waiting: BatchBacklog) -> None:
+        """Log, once per moment, what the consumer waits for."""
+        pause = (waiting.next_at or 0.0) - self._context.seconds()
+        if waiting.next_at != self._waits_until and pause > _LOGGED_WAIT_SECONDS:
+            self._waits_until = waiting.next_at
+            text = "%s: waiting up to %.0f s for %d domains: leased by another run, or due later"
+            _log.warning(text, self._batch.key, pause, waiting.messages)
 
     async def _call_queue(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a method of the queue on the queue's own thread."""
@@ -172,6 +198,14 @@ class Consumer:
         return await loop.run_in_executor(self._queue_thread, partial(method, *args, **kwargs))
 
     async def _work(self, claim: MessageClaim) -> None:
+        """Survey one domain; whatever its hosts send, the others are not affected."""
+        with boundary("domain", claim.message.registrable_domain) as unit:
+            await self._attempt(claim)
+        if unit.cause:
+            # Not final: the next run tries the domain again.
+            await self._settle(SettledClaim(claim, INTERNAL_ERROR, final=False))
+
+    async def _attempt(self, claim: MessageClaim) -> None:
         # Claims are taken in groups: this one may have expired while it waited for a free slot.
         if not await self._is_held(claim):
             self.report.lost_claims += 1
@@ -209,13 +243,19 @@ class Consumer:
     async def _publish(self, claim: MessageClaim, surveyed: SurveyResult) -> bool:
         """Write the result unless another consumer has claimed the domain in the meantime."""
         held = await self._is_held(claim)
-        if held:
-            await self._writers.store(surveyed)
+        cause = await self._writers.store(surveyed) if held else ""
+        if cause:
+            raise InputError(f"cannot write its files: {cause}")
         return held
 
-    def _write_results(self, results: Sequence[SurveyResult]) -> None:
-        for surveyed in results:
+    def _write_results(self, results: Sequence[SurveyResult]) -> list[str]:
+        """Write a group of results; return for each why it failed, or ''."""
+        return [self._write_result(surveyed) for surveyed in results]
+
+    def _write_result(self, surveyed: SurveyResult) -> str:
+        with boundary("domain", surveyed.metadata.registrable_domain) as unit:
             write_result(self._context.store, surveyed, batch=self._batch, stored=self._stored)
+        return unit.cause
 
     async def _is_held(self, claim: MessageClaim) -> bool:
         """Return whether this consumer still holds a claim."""
@@ -291,35 +331,29 @@ class Consumer:
             self.report.slowest = nlargest(_SLOWEST_KEPT, self.report.slowest, key=itemgetter(1))
 
 
-def _first_cause(error: Exception) -> Exception:
-    """Return the first error of nested groups; the other tasks were only cancelled by it."""
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
 class GroupedWriter(Generic[T]):
     """Write results in groups, on at most `threads` threads of the running loop's executor.
 
     Handing one result to a thread costs more CPU than producing it, and switching between threads
-    costs more again, so results that finish within 20 ms are written together.
+    costs more again, so results that finish within 20 ms are written together. `write` returns for
+    each result why it could not be written, or ''.
     """
 
-    def __init__(self, write: Callable[[Sequence[T]], None], *, threads: int) -> None:
+    def __init__(self, write: Callable[[Sequence[T]], Sequence[str]], *, threads: int) -> None:
         self._write = write
         self._idle = threads
-        self._waiting: list[tuple[T, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[T, asyncio.Future[str]]] = []
         self._gathering = False
 
-    async def store(self, result: T) -> None:
-        """Return once the result is stored; raise the error that its group met."""
+    async def store(self, result: T) -> str:
+        """Return '' once the result is stored, else why it is not; raise an error of its group."""
         loop = asyncio.get_running_loop()
-        stored: asyncio.Future[None] = loop.create_future()
+        stored: asyncio.Future[str] = loop.create_future()
         self._waiting.append((result, stored))
         if not self._gathering:
             self._gathering = True
             loop.call_later(_GATHER_SECONDS, self._start)
-        await stored
+        return await stored
 
     def _start(self) -> None:
         self._gathering = False
@@ -332,14 +366,17 @@ class GroupedWriter(Generic[T]):
             group = loop.run_in_executor(None, self._write, [result for result, _ in taken])
             group.add_done_callback(partial(self._finish, [stored for _, stored in taken]))
 
-    def _finish(self, waiters: Sequence[asyncio.Future[None]], group: asyncio.Future[None]) -> None:
+    def _finish(
+        self, waiters: Sequence[asyncio.Future[str]], group: asyncio.Future[Sequence[str]]
+    ) -> None:
         error = group.exception()
-        for stored in waiters:
+        causes = group.result() if error is None else [""] * len(waiters)
+        for stored, cause in zip(waiters, causes, strict=True):
             if stored.done():
                 continue  # its waiter was cancelled
             if error is not None:
                 stored.set_exception(error)
             else:
-                stored.set_result(None)
+                stored.set_result(cause)
         self._idle += 1
         self._start()

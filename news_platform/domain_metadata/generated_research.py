@@ -76,7 +76,7 @@ def catalog_file(batch: PartitionInfo, domains: Sequence[str]) -> bytes:
         }
         for domain in domains
     ]
-    return _research_file(
+    return research_file(
         batch,
         records,
         dataset_id=f"{batch.category}-{batch.date}",
@@ -115,7 +115,7 @@ def write_resurvey_files(
 def resurvey_file(batch: PartitionInfo, messages: Sequence[DomainQueueMessage]) -> bytes:
     """Return a research file that lists the domains of these messages, sorted by name."""
     ordered = sorted(messages, key=lambda message: message.registrable_domain)
-    return _research_file(
+    return research_file(
         batch,
         [_resurvey_record(message) for message in ordered],
         dataset_id=f"resurvey-{batch.key}",
@@ -134,7 +134,7 @@ def _resurvey_record(message: DomainQueueMessage) -> dict[str, str | None]:
     }
 
 
-def _research_file(
+def research_file(
     batch: PartitionInfo,
     records: Sequence[Mapping[str, str | None]],
     *,
@@ -142,6 +142,7 @@ def _research_file(
     method: str,
     engine: str,
 ) -> bytes:
+    """Return a research file: how its records were found, and the records."""
     meta = {
         "dataset_id": dataset_id,
         "country": batch.country,

@@ -9,6 +9,8 @@ from pydantic import ValidationError
 
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import ResearchRecord, SeedQueueMessage
+from news_platform.isolation.boundary import INTERNAL_ERROR, boundary
+from news_platform.text.normalize import scrub_json
 from news_platform.web.urls import registrable_domain, url_host
 
 UNKNOWN_AUTHORITY = "unknown"
@@ -39,7 +41,10 @@ def iter_messages(
     # The queue keeps one message per batch and domain as well; this saves the later ones the trip.
     seen: set[str] = set()
     for index, record in enumerate(records):
-        found = message_of(record, seed=seed)
+        found: DomainQueueMessage | str = INTERNAL_ERROR
+        with boundary("research record", f"{seed.raw_file_path}#{index}"):
+            record = scrub_json(record)
+            found = message_of(record, seed=seed)
         if isinstance(found, str):
             yield DroppedResearchRecord(index, found, record)
         elif found.registrable_domain not in seen:

@@ -36,16 +36,20 @@ from news_platform.domain_metadata.raw_files import (
 )
 from news_platform.domain_metadata.results import reopen_for_repair
 from news_platform.errors import InputError
+from news_platform.isolation.boundary import boundary
 from news_platform.storage.commit.markers import (
-    content_part,
     current_inputs,
     fingerprint,
     fingerprint_of,
+    name_part,
     read_inputs,
     read_markers,
+    read_report,
+    report_scope,
     write_marker,
 )
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.sql.lease_owners import process_owner
 from news_platform.web.fetch import FetchOptions, WebFetcher
 
 _log = logging.getLogger(__name__)
@@ -85,13 +89,32 @@ def queue_batch(
     report = QueueReport(batch.key)
     for seed in iter_seeds(store, batch):
         report.files += 1
-        try:
+        with boundary("research file", seed.raw_file_path) as unit:
             _queue_file(seed, store=store, queue=queue, now=now, report=report)
-        except InputError as error:
-            report.failed[seed.raw_file_path] = str(error)
+        if unit.cause:
+            report.failed[seed.raw_file_path] = unit.cause
     _log.info("queued %s: %d new domains", batch.key, report.new_domains)
     write_marker(store, QUEUE_DATASET, batch.key, inputs=inputs, report=asdict(report))
     return report
+
+
+def failed_files(batch: PartitionInfo, *, store: ObjectStore, queue: DomainQueue) -> dict[str, str]:
+    """Return why files of a batch are not accepted, or no longer what was accepted; read only."""
+    marker = read_markers(store, QUEUE_DATASET).get(batch.key)
+    refused = read_report(store, marker).get("failed") if marker else None
+    reasons = refused if isinstance(refused, dict) else {}
+    failed: dict[str, str] = {}
+    for seed in iter_seeds(store, batch):
+        path, known = seed.raw_file_path, queue.accepted_file(seed.raw_file_path)
+        if known is None:
+            # Without a reason the file is only new: the sensor will request the batch.
+            failed |= {path: str(reasons[path])} if path in reasons else {}
+            continue
+        try:
+            _check_unchanged(known, sha256(store.read(path)))
+        except InputError as error:
+            failed[path] = str(error)
+    return failed
 
 
 def _queue_file(
@@ -163,7 +186,7 @@ def survey_over_web(
 
     async def go() -> SurveyReport:
         async with WebFetcher(web) as fetcher:
-            context = SurveyContext(queue, store, fetcher, clock, seconds, worker)
+            context = SurveyContext(queue, store, fetcher, clock, seconds, process_owner(worker))
             return await survey_batch(batch, context=context, options=options)
 
     with _infrequent_gc():
@@ -198,14 +221,19 @@ async def survey_batch(
     inputs = queued_inputs(context.store).get(batch.key, fingerprint([]))
     report = await Consumer(batch, context=context, options=options).run()
     _log.info("surveyed %s: %s", batch.key, report.outcomes)
-    write_marker(context.store, METADATA_DATASET, batch.key, inputs=inputs, report=asdict(report))
+    found = asdict(report)
+    # The tables follow the marker's name, and a survey may be repeated with another result.
+    scope = report_scope(found)
+    write_marker(
+        context.store, METADATA_DATASET, batch.key, inputs=inputs, report=found, scope=scope
+    )
     return report
 
 
 def queued_inputs(store: ObjectStore) -> dict[str, str]:
     """Return the fingerprint of each batch's queue marker, the input of its survey."""
-    surveyed, part = read_inputs(store, METADATA_DATASET), content_part(store)
+    surveyed = read_inputs(store, METADATA_DATASET)
     return {
-        key: current_inputs(surveyed.get(key), partial(fingerprint_of, [marker]), part=part)
+        key: current_inputs(surveyed.get(key), partial(fingerprint_of, [marker]), part=name_part)
         for key, marker in read_markers(store, QUEUE_DATASET).items()
     }

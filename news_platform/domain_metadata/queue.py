@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.storage.sql.engine import read_transaction
+from news_platform.storage.sql.lease_owners import is_gone
 from news_platform.storage.sql.leases import (
     LeaseTable,
     LeaseTerm,
@@ -30,6 +31,7 @@ from news_platform.storage.sql.leases import (
     renew,
     upsert,
 )
+from news_platform.storage.sql.text import ScrubbedText
 
 # The migration 0001_domain_queue creates both tables. `attempt` counts all claims of a message and
 # is its fencing token; `tries` counts the claims of the current run and limits its retries.
@@ -38,17 +40,17 @@ QUEUE = sa.Table(
     "domain_queue",
     _TABLES,
     sa.Column("id", sa.BigInteger, primary_key=True),
-    sa.Column("batch", sa.Text),
-    sa.Column("domain", sa.Text),
-    sa.Column("message", sa.Text),
-    sa.Column("state", sa.Text),
+    sa.Column("batch", ScrubbedText),
+    sa.Column("domain", ScrubbedText),
+    sa.Column("message", ScrubbedText),
+    sa.Column("state", ScrubbedText),
     sa.Column("accepted_at", sa.Double),
     sa.Column("due_at", sa.Double),
-    sa.Column("worker", sa.Text),
+    sa.Column("worker", ScrubbedText),
     sa.Column("lease_until", sa.Double),
     sa.Column("attempt", sa.Integer),
     sa.Column("tries", sa.Integer),
-    sa.Column("outcome", sa.Text),
+    sa.Column("outcome", ScrubbedText),
     sa.Column("finished_at", sa.Double),
 )
 _LEASES = LeaseTable(
@@ -62,9 +64,9 @@ _LEASES = LeaseTable(
 FILES = sa.Table(
     "research_files",
     _TABLES,
-    sa.Column("path", sa.Text, primary_key=True),
-    sa.Column("batch", sa.Text),
-    sa.Column("sha256", sa.Text),
+    sa.Column("path", ScrubbedText, primary_key=True),
+    sa.Column("batch", ScrubbedText),
+    sa.Column("sha256", ScrubbedText),
     sa.Column("records", sa.Integer),
     sa.Column("messages", sa.Integer),
     sa.Column("dropped", sa.Integer),
@@ -157,6 +159,17 @@ class DomainQueue:
             MessageClaim(id_, attempt, tries, until, parse(text))
             for id_, attempt, tries, text in rows
         ]
+
+    def expire_gone(self, batch: str, *, now: float) -> int:
+        """End the leases of processes of this machine that were killed; return how many."""
+        held = sa.and_(
+            QUEUE.c.batch == batch, QUEUE.c.state == "claimed", QUEUE.c.lease_until > now
+        )
+        with self._engine.begin() as connection:
+            owners = connection.execute(sa.select(QUEUE.c.worker).where(held).distinct()).scalars()
+            gone = [owner for owner in owners if owner and is_gone(owner)]
+            ended = sa.update(QUEUE).where(held, QUEUE.c.worker.in_(gone)).values(lease_until=now)
+            return connection.execute(ended).rowcount if gone else 0
 
     def renew(self, worker: str, *, now: float, lease_seconds: float) -> None:
         """Extend every lease of a worker that has not expired yet."""

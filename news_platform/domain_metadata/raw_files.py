@@ -26,6 +26,7 @@ from news_platform.storage.commit.markers import (
     read_inputs,
 )
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
+from news_platform.text.normalize import scrub_json
 
 # More would make the asset page unreadable.
 _MAX_SHOWN_BYTES = 64 * 1024
@@ -33,6 +34,15 @@ _MAX_SHOWN_BYTES = 64 * 1024
 
 def raw_batches(store: ObjectStore) -> dict[str, str]:
     """Return the fingerprint of every batch's research files by partition key."""
+    queued = read_inputs(store, QUEUE_DATASET)
+    return {
+        key: research_inputs(store, infos, built=queued.get(key))
+        for key, infos in batch_files(store).items()
+    }
+
+
+def batch_files(store: ObjectStore) -> dict[str, list[ObjectInfo]]:
+    """Return every batch's research files by partition key."""
     found: dict[str, list[ObjectInfo]] = {}
     for info in store.list(RAW_FOLDER):
         try:
@@ -41,8 +51,7 @@ def raw_batches(store: ObjectStore) -> dict[str, str]:
             continue  # not the folder of a batch; `misplaced_files` reports it
         if seed is not None:
             found.setdefault(seed.partition_info.key, []).append(info)
-    queued = read_inputs(store, QUEUE_DATASET)
-    return {key: _inputs(store, infos, built=queued.get(key)) for key, infos in found.items()}
+    return found
 
 
 def misplaced_files(store: ObjectStore) -> dict[str, str]:
@@ -63,10 +72,11 @@ def misplaced_files(store: ObjectStore) -> dict[str, str]:
 def batch_fingerprint(store: ObjectStore, batch: PartitionInfo) -> str:
     """Return the fingerprint of one batch's research files."""
     queued = read_inputs(store, QUEUE_DATASET)
-    return _inputs(store, _infos(store, batch), built=queued.get(batch.key))
+    return research_inputs(store, _infos(store, batch), built=queued.get(batch.key))
 
 
-def _inputs(store: ObjectStore, infos: list[ObjectInfo], *, built: str | None) -> str:
+def research_inputs(store: ObjectStore, infos: list[ObjectInfo], *, built: str | None) -> str:
+    """Return the fingerprint of research files; that of version 0.1 if `built` is current."""
     return current_inputs(built, partial(fingerprint_of, infos), part=content_part(store))
 
 
@@ -77,7 +87,10 @@ def iter_seeds(store: ObjectStore, batch: PartitionInfo) -> Iterator[SeedQueueMe
 
 
 def parse_records(body: bytes, *, path: str) -> list[object]:
-    """Return the records of a research file; raise InputError if it is not one."""
+    """Return the records of a research file; raise InputError if it is not one.
+
+    Their text is as in the file, not yet scrubbed.
+    """
     try:
         # NaN and infinities are not JSON: they stay text, so that dropped records can be written.
         document = json.loads(body, parse_constant=str, parse_float=_number)
@@ -147,7 +160,7 @@ def read_raw_metadata(store: ObjectStore, batch: PartitionInfo) -> dict[str, obj
     if len(body) > _MAX_SHOWN_BYTES:
         return {"problem": f"too large to show: {len(body)} bytes, at most {_MAX_SHOWN_BYTES}"}
     try:
-        found = json.loads(body, parse_constant=str, parse_float=_number)
+        found = scrub_json(json.loads(body, parse_constant=str, parse_float=_number))
     except (ValueError, RecursionError) as error:
         return {"problem": f"invalid JSON: {error}"}
     return found if isinstance(found, dict) else {"content": found}

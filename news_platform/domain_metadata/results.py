@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from news_platform.datasets.domain_metadata import (
     METADATA_FILE,
     PROD_FOLDER,
+    ROBOTS_FILE,
     SUCCESS_FILE,
     DomainMetadata,
     domain_folder,
@@ -76,6 +77,15 @@ def read_metadata(store: ObjectStore, batch: PartitionInfo, domain: str) -> Doma
         return read_facts_file(store, f"{domain_folder(batch, domain)}/{METADATA_FILE}")
     except NotFound:
         return None
+
+
+def read_robots(store: ObjectStore, batch: PartitionInfo, domain: str) -> str:
+    """Return the stored robots.txt of a domain, '' if it has none."""
+    try:
+        body = store.read(f"{domain_folder(batch, domain)}/{ROBOTS_FILE}")
+    except NotFound:
+        return ""
+    return body.decode("utf-8", "replace")
 
 
 def read_facts_file(store: ObjectStore, path: str) -> DomainMetadata:

@@ -1,7 +1,7 @@
 """Survey one domain: fetch its robots.txt and sitemap and return the facts, files and outcome."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
@@ -15,6 +15,7 @@ from news_platform.datasets.domain_metadata import (
     RobotsFacts,
     SitemapFacts,
     SourceFacts,
+    UsageFacts,
     sanitized_domain,
 )
 from news_platform.datasets.domain_queue import DomainQueueMessage
@@ -28,6 +29,9 @@ from news_platform.domain_metadata.fetchers import (
     fetch_sitemap,
 )
 from news_platform.domain_metadata.messages import is_domain
+from news_platform.domain_metadata.signals.robots_signals import parse_robots_signals
+from news_platform.domain_metadata.signals.statements import UseStatement
+from news_platform.domain_metadata.usage_fetch import RequestBudget, UsageFetcher, usage_facts
 from news_platform.web.ai_bots import AI_BOTS_VERSION
 from news_platform.web.fetch import PoliteFetcher
 from news_platform.web.robots import AiStance, policies_of
@@ -83,20 +87,29 @@ async def survey_domain(
     clock: Clock,
     options: SurveyFetchOptions,
     tries: int = 1,
+    deferred: Sequence[str] = (),
 ) -> SurveyResult:
-    """Fetch robots.txt and a sitemap from a domain and from the host it was found under.
+    """Fetch robots.txt, a sitemap and statements about use from a domain.
 
-    `tries` counts this run's tries of the domain, including this one. Fetch errors do not raise;
-    they become the outcome.
+    robots.txt is also fetched from the host that the domain was found under. `tries` counts this
+    run's tries of the domain, including this one; `deferred` names the files that the last survey
+    had no request left for. Fetch errors do not raise; they become the outcome.
     """
     hosts = [
         await fetch_robots(host, fetcher=fetcher, clock=clock, user_agent=options.user_agent)
         for host in _hosts(message)
     ]
-    found = await _sitemap(hosts, fetcher=fetcher, clock=clock, options=options)
+    budget = RequestBudget(sum(2 if host.facts.tls_failed else 1 for host in hosts))
+    usage = _usage_fetcher(hosts, budget, fetcher=fetcher, clock=clock, options=options)
+    if usage is not None:
+        await usage.fetch_home_and_licenses(_robots_statements(hosts))
+    found = await _sitemap(hosts, budget, fetcher=fetcher, clock=clock, options=options)
+    if usage is not None:
+        await usage.fetch_small_files(deferred)
     outcome = outcome_of([host.facts for host in hosts], found.facts, tries=tries)
     files = tuple(_files(hosts, found))
     facts = _metadata(message, hosts, found, outcome=outcome, collected_at=clock())
+    facts.usage = _usage(hosts, usage, requests=budget.used)
     facts.files = {file.name: file.sha256 for file in files}
     waits = (found.retry_after, *(host.retry_after for host in hosts))
     return SurveyResult(facts, outcome, files, next(filter(None, waits), None))
@@ -141,12 +154,56 @@ def _hosts(message: DomainQueueMessage) -> Iterator[str]:
         yield host
 
 
+def _usage_fetcher(
+    hosts: list[HostRobots],
+    budget: RequestBudget,
+    *,
+    fetcher: PoliteFetcher,
+    clock: Clock,
+    options: SurveyFetchOptions,
+) -> UsageFetcher | None:
+    """Return the fetcher of further files, or None if the site cannot or must not be asked."""
+    host = _authoritative_host(hosts)
+    if host is None or not _is_conclusive(host) or _is_refused(host, options.user_agent):
+        return None
+    return UsageFetcher(_origin(host), host.rules, fetcher, clock, options.user_agent, budget)
+
+
+def _is_refused(host: HostRobots, user_agent: str) -> bool:
+    """Return whether a host closes its whole site to us."""
+    return host.rules.policy(user_agent) == "disallow_all"
+
+
+def _robots_statements(hosts: list[HostRobots]) -> Sequence[UseStatement]:
+    host = _authoritative_host(hosts)
+    if host is None or host.body is None:
+        return ()
+    return parse_robots_signals(host.body, source=host.facts.url, rules=host.rules).statements
+
+
+def _usage(
+    hosts: list[HostRobots], fetched: UsageFetcher | None, *, requests: int
+) -> UsageFacts | None:
+    host = _authoritative_host(hosts)
+    if host is None or not _is_conclusive(host):
+        return None
+    source = host.facts.final_url or host.facts.url
+    return usage_facts(host.body, host.rules, source=source, fetched=fetched, requests=requests)
+
+
 async def _sitemap(
-    hosts: list[HostRobots], *, fetcher: PoliteFetcher, clock: Clock, options: SurveyFetchOptions
+    hosts: list[HostRobots],
+    budget: RequestBudget,
+    *,
+    fetcher: PoliteFetcher,
+    clock: Clock,
+    options: SurveyFetchOptions,
 ) -> FoundSitemap:
     """Return the first valid sitemap, or else the most informative failure."""
     others: list[FoundSitemap] = []
     for url, found_by in _candidates(hosts, options):
+        if not budget.spend():
+            break
         found = await fetch_sitemap(
             url, found_by=found_by, fetcher=fetcher, clock=clock, options=options
         )
@@ -160,11 +217,13 @@ async def _sitemap(
 def _candidates(
     hosts: list[HostRobots], options: SurveyFetchOptions
 ) -> Iterator[tuple[str, Literal["robots", "default"]]]:
-    """Yield the sitemaps listed in robots.txt, then the default URL if robots.txt allows it."""
+    """Yield the sitemaps listed in robots.txt, then the default URL, as far as it allows them."""
     named = dict.fromkeys(url for each in hosts for url in each.facts.sitemap_urls)
+    host = _authoritative_host(hosts)
+    if host is not None and _is_refused(host, options.user_agent):
+        return  # a site that refuses us is asked for nothing but robots.txt
     for url in list(named)[: options.max_sitemaps_tried]:
         yield url, "robots"
-    host = _authoritative_host(hosts)
     if host is not None:
         default = f"{_origin(host)}/{SITEMAP_FILE}"
         if default not in named and host.rules.allows(options.user_agent, default):

@@ -1,5 +1,6 @@
-"""Build the daily table of survey facts, and from two such tables the changes of AI policies."""
+"""Build the daily tables of survey facts, and from two of them the changes of AI policies."""
 
+import difflib
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -13,17 +14,24 @@ from news_platform.datasets.domain_metadata import (
     PROD_FOLDER,
     AiPolicyFacts,
     DomainMetadata,
+    UsageFacts,
 )
-from news_platform.datasets.domain_metadata_table import AI_POLICY_CHANGES, DOMAIN_METADATA_TABLE
+from news_platform.datasets.domain_metadata_table import (
+    AI_POLICY_CHANGES,
+    DOMAIN_METADATA_TABLE,
+    USAGE_SIGNALS,
+)
 from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.datasets.table import Table
 from news_platform.domain_metadata.pipeline import METADATA_DATASET
-from news_platform.domain_metadata.results import read_facts_file
+from news_platform.domain_metadata.results import read_facts_file, read_robots
+from news_platform.domain_metadata.usage_table import USAGE_DATASET, usage_changes, usage_frame
 from news_platform.storage.commit.markers import (
     Marker,
-    content_part,
     current_inputs,
     fingerprint,
     fingerprint_of,
+    name_part,
     read_inputs,
     read_markers,
     write_marker,
@@ -39,6 +47,8 @@ POLICIES: tuple[str, ...] = get_args(Policy)
 
 # Threads that read facts files: each mostly waits for one small object.
 _READERS = 16
+# A rewritten robots.txt may differ in thousands of lines; both files are stored whole.
+_MAX_DIFF_CHARS = 4000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +59,17 @@ class TableReport:
     rows: int
 
 
-def surveyed_days(store: ObjectStore) -> dict[str, str]:
-    """Return the fingerprint of each day's surveys, computed from their markers."""
+def surveyed_days(store: ObjectStore, dataset: str = TABLE_DATASET) -> dict[str, str]:
+    """Return the fingerprint of each day's surveys, computed from their markers.
+
+    `dataset` is the table that is built from them: a fingerprint of version 0.1 stays current.
+    """
     days: dict[str, list[Marker]] = {}
     for key, marker in read_markers(store, METADATA_DATASET).items():
         days.setdefault(str(PartitionInfo.parse(key).date), []).append(marker)
-    tabled, part = read_inputs(store, TABLE_DATASET), content_part(store)
+    tabled = read_inputs(store, dataset)
     return {
-        day: current_inputs(tabled.get(day), partial(fingerprint_of, markers), part=part)
+        day: current_inputs(tabled.get(day), partial(fingerprint_of, markers), part=name_part)
         for day, markers in days.items()
     }
 
@@ -69,14 +82,30 @@ def tabled_days(store: ObjectStore) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     before = ""
+    stated = read_markers(store, USAGE_DATASET)
     for day, marker in sorted(read_markers(store, TABLE_DATASET).items()):
-        found[day] = before = fingerprint([before, marker.path])
+        # A day of version 0.1 has no statements about use, and its fingerprint stays the same.
+        usage = [stated[day].path] if day in stated else []
+        found[day] = before = fingerprint([before, marker.path, *usage])
     return found
 
 
 def build_table(day: str, *, store: ObjectStore) -> TableReport:
     """Build and write the table of a day from the facts of all its batches."""
     inputs = surveyed_days(store).get(day, fingerprint([]))
+    frame = facts_frame(read_day_facts(store, day))
+    return _write(store, day, frame, table=DOMAIN_METADATA_TABLE, inputs=inputs)
+
+
+def build_usage_signals(day: str, *, store: ObjectStore) -> TableReport:
+    """Build and write the statements about use of a day from the facts of all its batches."""
+    inputs = surveyed_days(store, USAGE_DATASET).get(day, fingerprint([]))
+    frame = usage_frame(read_day_facts(store, day))
+    return _write(store, day, frame, table=USAGE_SIGNALS, inputs=inputs)
+
+
+def read_day_facts(store: ObjectStore, day: str) -> list[DomainMetadata]:
+    """Return the facts of all batches of a day."""
     keys = read_markers(store, METADATA_DATASET)
     batches = [batch for batch in map(PartitionInfo.parse, sorted(keys)) if str(batch.date) == day]
     paths = [
@@ -86,9 +115,7 @@ def build_table(day: str, *, store: ObjectStore) -> TableReport:
         if info.path.endswith(f"/{METADATA_FILE}")
     ]
     with ThreadPoolExecutor(_READERS) as readers:
-        facts = readers.map(partial(read_facts_file, store), paths)
-        frame = facts_frame(list(facts))
-    return _write(store, day, frame, dataset=TABLE_DATASET, inputs=inputs)
+        return list(readers.map(partial(read_facts_file, store), paths))
 
 
 def build_changes(day: str, *, store: ObjectStore) -> TableReport:
@@ -99,9 +126,58 @@ def build_changes(day: str, *, store: ObjectStore) -> TableReport:
     today = tables.pop(day, facts_frame([]).with_columns(date=pl.lit(day)))
     # The empty frame gives the schema when there is no earlier day.
     earlier = pl.concat([*tables.values(), today.clear()])
-    return _write(
-        store, day, policy_changes(today, earlier), dataset=CHANGES_DATASET, inputs=inputs
+    policies = policy_changes(today, earlier)
+    stated = usage_changes(
+        read_usage_signals(store, day),
+        pl.concat([read_usage_signals(store, one) for one in [*tables, day]]),
+        surveys=today,
+        before=earlier.filter(pl.col("date") != day),
     )
+    frame = pl.concat([_with_robots_diff(store, policies, today, earlier), stated])
+    rows = frame.sort("domain", "signal", "bot", "label", nulls_last=True)
+    return _write(store, day, rows, table=AI_POLICY_CHANGES, inputs=inputs)
+
+
+def read_usage_signals(store: ObjectStore, day: str) -> pl.DataFrame:
+    """Return the statements about use of a day; a day before version 0.2 has none."""
+    path = f"{USAGE_DATASET}/date={day}/part-0.parquet"
+    if not store.exists(path):
+        return usage_frame([]).with_columns(date=pl.lit(day))
+    return read_table(store, path, USAGE_SIGNALS)
+
+
+def _with_robots_diff(
+    store: ObjectStore, changes: pl.DataFrame, today: pl.DataFrame, earlier: pl.DataFrame
+) -> pl.DataFrame:
+    """Add the lines of robots.txt that differ; only changed domains are read."""
+    day_of = {row["domain"]: row["before_date"] for row in changes.iter_rows(named=True)}
+    places = pl.concat([earlier, today]).filter(pl.col("domain").is_in(list(day_of)))
+    batch = {
+        (row["domain"], row["date"]): PartitionInfo.of(row["country"], row["category"], row["date"])
+        for row in places.iter_rows(named=True)
+    }
+    newest = today.get_column("date").first()
+    diffs = {
+        domain: _robots_diff(store, domain, batch.get((domain, day)), batch.get((domain, newest)))
+        for domain, day in day_of.items()
+    }
+    return changes.with_columns(
+        signal=pl.lit("robots"),
+        label=pl.lit(None, dtype=pl.String),
+        raw_diff=pl.col("domain").replace_strict(diffs, default=None, return_dtype=pl.String),
+    )
+
+
+def _robots_diff(
+    store: ObjectStore, domain: str, before: PartitionInfo | None, after: PartitionInfo | None
+) -> str | None:
+    if before is None or after is None:
+        return None
+    old, new = (read_robots(store, batch, domain) for batch in (before, after))
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
+    # The first two lines name the files, and `@@` lines give positions.
+    changed = [line for line in list(lines)[2:] if not line.startswith("@@")]
+    return "\n".join(changed)[:_MAX_DIFF_CHARS] or None
 
 
 def facts_frame(facts: Sequence[DomainMetadata]) -> pl.DataFrame:
@@ -195,6 +271,19 @@ def _row(facts: DomainMetadata) -> dict[str, object]:
         "ai_list_version": facts.ai_policy.list_version if facts.ai_policy else None,
         "ai_policies": _policy_rows(facts.ai_policy),
         "raw_file_path": facts.source.raw_file_path,
+        **_usage_columns(facts.usage),
+    }
+
+
+def _usage_columns(usage: UsageFacts | None) -> dict[str, object]:
+    if usage is None:
+        return {}
+    asked = [file for file in usage.files if file.name == "llms.txt"]
+    return {
+        "usage_statements": len(usage.statements),
+        **{f"usage_{purpose}": verdict for purpose, verdict in usage.verdicts.items()},
+        "llms_txt": asked[0].exists if asked else None,
+        "managed_robots": usage.managed_robots,
     }
 
 
@@ -216,10 +305,9 @@ def read_changes(store: ObjectStore, day: str) -> pl.DataFrame:
 
 
 def _write(
-    store: ObjectStore, day: str, frame: pl.DataFrame, *, dataset: str, inputs: str
+    store: ObjectStore, day: str, frame: pl.DataFrame, *, table: Table, inputs: str
 ) -> TableReport:
-    table = DOMAIN_METADATA_TABLE if dataset == TABLE_DATASET else AI_POLICY_CHANGES
-    write_table(store, f"{dataset}/date={day}/part-0.parquet", frame, table)
+    write_table(store, f"{table.name}/date={day}/part-0.parquet", frame, table)
     report = TableReport(day, frame.height)
-    write_marker(store, dataset, day, inputs=inputs, report=asdict(report))
+    write_marker(store, table.name, day, inputs=inputs, report=asdict(report))
     return report

@@ -22,7 +22,13 @@ from news_platform.domain_store.layout import (
 )
 from news_platform.domain_store.manifest import Manifest, parse_manifest
 from news_platform.domain_store.options import BuildOptions
-from news_platform.errors import ConfigError, Conflict, InputError, StorageError
+from news_platform.errors import (
+    ConfigError,
+    Conflict,
+    InputError,
+    StorageError,
+    require_format,
+)
 from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
 
@@ -74,8 +80,7 @@ def read_bucket_count(store: ObjectStore) -> int:
     """Return the number of buckets; raise NotFound when there is no store."""
     try:
         document = json.loads(store.read(STORE_FILE))
-        if document["format"] != FORMAT:
-            raise InputError(f"format {document['format']!r}, expected {FORMAT}")
+        require_format(document["format"], FORMAT, path=store.uri(STORE_FILE))
         return validated_bucket_count(int(document["buckets"]))
     except NotFound as error:
         message = f"no domain store at {store.url!r}: run `news-platform store build` to create it"
@@ -176,15 +181,27 @@ def find_orphans(
     return [info for info in found if info.path not in known and info.modified_at < before]
 
 
+def find_unneeded(
+    store: ObjectStore, current: Current, *, bucket: int, before: datetime
+) -> list[ObjectInfo]:
+    """Return the files that gc deletes: orphans, and those retired earlier than `before`."""
+    if current.manifest is None:
+        return []
+    _, expired = without_expired(current.manifest, before=int(before.timestamp()))
+    retired = (store.find(path) for path in expired)
+    orphans = find_orphans(store, current, bucket=bucket, before=before)
+    return [*(info for info in retired if info is not None), *orphans]
+
+
 def gc_bucket(store: ObjectStore, bucket: int, *, options: BuildOptions, now: datetime) -> GcReport:
     """Delete the files that have not been needed for longer than the grace period."""
     current = read_current(store, bucket)
     before = now - options.grace
-    orphans = find_orphans(store, current, bucket=bucket, before=before)
+    unneeded = find_unneeded(store, current, bucket=bucket, before=before)
     if current.manifest is None:
         return GcReport(bucket, 0, 0)
     kept, expired = without_expired(current.manifest, before=int(before.timestamp()))
-    if not orphans and not expired:
+    if not unneeded and not expired:
         return GcReport(bucket, 0, 0)
     # Commit first: after that, no slower writer can make these files current.
     try:
@@ -192,9 +209,8 @@ def gc_bucket(store: ObjectStore, bucket: int, *, options: BuildOptions, now: da
     except Conflict:
         # Another writer is at work on the bucket; the next gc deletes what is left.
         return GcReport(bucket, 0, 0)
-    store.delete([*expired, *(info.path for info in orphans)])
-    size = sum(info.size_bytes for info in orphans)
-    return GcReport(bucket, len(orphans) + len(expired), size)
+    store.delete({*expired, *(info.path for info in unneeded)})
+    return GcReport(bucket, len(unneeded), sum(info.size_bytes for info in unneeded))
 
 
 def _commit_again(store: ObjectStore, base: Current, manifest: Manifest, *, at: int) -> None:

@@ -1,5 +1,6 @@
 """Pure: which bucket a domain belongs to, and the path of every file of the domain store."""
 
+from collections.abc import Iterable
 from urllib.parse import quote
 
 import polars as pl
@@ -12,8 +13,11 @@ from news_platform.errors import InputError
 
 # Neighbouring buckets that one run builds: a partition of `domain_store`.
 RANGE_SIZE = 16
-# Of a batch's percent-encoded name: a marker adds a fingerprint, and file names end at 255 bytes.
+# Of a batch's percent-encoded name: a marker adds a fingerprint and a scope, and file names end at
+# 255 bytes.
 BATCH_BYTES = 200
+# The bits of a scope: 24 hex digits. The default number of buckets has 63 ranges.
+SCOPE_BITS = 96
 STORE_FILE = f"{STORE}/store.json"
 
 
@@ -138,3 +142,26 @@ def range_buckets(key: str, buckets: int) -> range:
             f"invalid bucket range {key!r}: the store has buckets 0 to {buckets - 1}", thing=key
         )
     return range(int(first), min(int(last) + 1, buckets))
+
+
+def batch_scope(with_rows: Iterable[int], buckets: int) -> str:
+    """Return a bitmap, in hex digits, of the ranges to which these buckets belong.
+
+    A store with more than SCOPE_BITS ranges has several neighbouring ones in each bit.
+    """
+    bits = {_scope_bit(bucket, buckets) for bucket in with_rows}
+    return f"{sum(1 << bit for bit in bits):x}"
+
+
+def is_in_scope(scope: str, bucket: int, buckets: int) -> bool:
+    """Return whether a batch of this scope may have rows in the range of a bucket.
+
+    Batches staged by version 0.1 have no scope and count in every range.
+    """
+    return not scope or bool(int(scope, 16) >> _scope_bit(bucket, buckets) & 1)
+
+
+def _scope_bit(bucket: int, buckets: int) -> int:
+    ranges = -(-buckets // RANGE_SIZE)
+    number = bucket // RANGE_SIZE
+    return number if ranges <= SCOPE_BITS else number * SCOPE_BITS // ranges

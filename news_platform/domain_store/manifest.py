@@ -8,7 +8,10 @@ from typing import Literal
 from pydantic import TypeAdapter, ValidationError
 
 from news_platform.domain_store.layout import entries_path, records_path
-from news_platform.errors import StorageError
+from news_platform.errors import StorageError, require_format
+
+# Of a manifest; `store.json` has a format number of its own.
+FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,16 +113,18 @@ _JSON = TypeAdapter(Manifest)
 
 
 def parse_manifest(body: bytes, path: str) -> Manifest:
-    """Parse a manifest; raise StorageError when it is damaged or has another format."""
+    """Parse a manifest; raise StorageError when it is damaged or has a later format."""
     try:
         return _JSON.validate_json(body)
     except ValidationError as error:
+        for one in error.errors(include_url=False):
+            if one["loc"] == ("format",):
+                require_format(one["input"], FORMAT, path=path)
         raise StorageError(f"{path!r} is not a manifest: {_cause(error)}", thing=path) from error
 
 
 def _cause(error: ValidationError) -> str:
-    """Return the first error in a few words; another format explains all the others."""
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    first = next((one for one in found if one["loc"] == ("format",)), found[0])
+    """Return the first error in a few words."""
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     place = ".".join(map(str, first["loc"]))
     return f"{place}: {first['msg']}" if place else first["msg"]

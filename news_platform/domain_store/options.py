@@ -9,7 +9,8 @@ class BuildOptions:
     """Limits and sizes of a build.
 
     `buckets` applies to a new store only. `memory_bytes` bounds the whole process. `scratch` is the
-    folder for spilled runs; None is the system's temporary folder.
+    folder for spilled runs; None is the system's temporary folder. A build that would remove more
+    than `removal_share` of the store's records is refused unless `allow_removal` is set.
     """
 
     buckets: int = 1000
@@ -27,3 +28,5 @@ class BuildOptions:
     # Batches added in one generation, so that each source of the merge has a large read buffer.
     batches_per_merge: int = 512
     uploads: int = 8
+    removal_share: float = 0.1
+    allow_removal: bool = False

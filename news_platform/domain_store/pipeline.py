@@ -6,9 +6,9 @@ Readers see either the old or the new generation, never a mix.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from news_platform.datasets.domain_store import ROOT as DATASET
@@ -19,9 +19,10 @@ from news_platform.domain_store.building.builder import (
     plan_batch_change,
     without_batches,
 )
+from news_platform.domain_store.building.removal import building_removal, require_allowed
 from news_platform.domain_store.building.tiers import Merge, plan_merge
 from news_platform.domain_store.building.uploads import open_uploads, scratch_errors
-from news_platform.domain_store.building.verify import without_damaged_segments
+from news_platform.domain_store.building.verify import Damage, find_damage
 from news_platform.domain_store.commit import (
     Current,
     check_bucket_count,
@@ -30,7 +31,7 @@ from news_platform.domain_store.commit import (
     refresh_view,
 )
 from news_platform.domain_store.layout import range_buckets
-from news_platform.domain_store.manifest import Manifest
+from news_platform.domain_store.manifest import Manifest, Segment
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.staging.stage import Staged, read_staged
 from news_platform.errors import Conflict, StorageError
@@ -39,6 +40,13 @@ from news_platform.storage.objects.store import NotFound, ObjectStore
 
 # Other writers, or batches staged again, can interrupt a build this often before it is an error.
 ATTEMPTS = 20
+# Batches that a message names; the rest is counted.
+_SHOWN_BATCHES = 5
+# The cure for a damaged file whose staged files are expired.
+STAGE_AGAIN = (
+    "stage these days again (materialize domain_buckets) as long as raw_news has them, "
+    "or restore the files of the store"
+)
 LOG = logging.getLogger(__name__)
 
 
@@ -51,18 +59,29 @@ class BucketReport:
     batches_removed: int
     bytes_written: int
     manifest: Manifest | None
+    # Batches in damaged segments whose staged files are expired.
+    not_rebuilt: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """The report of each bucket, and the fingerprint of all batches that were staged."""
+    """The report of each bucket, and the batches that were staged."""
 
-    inputs: str
+    staged: Staged
     buckets: tuple[BucketReport, ...]
 
     def total(self, name: str) -> int:
         """Return the sum of a field of `BucketReport` over all buckets."""
         return sum(int(getattr(report, name)) for report in self.buckets)
+
+    @property
+    def not_rebuilt(self) -> dict[str, list[int]]:
+        """Return the buckets in which each batch is damaged and cannot be rebuilt."""
+        found: dict[str, list[int]] = {}
+        for report in self.buckets:
+            for batch in report.not_rebuilt:
+                found.setdefault(batch, []).append(report.bucket)
+        return dict(sorted(found.items()))
 
 
 def build_buckets(
@@ -82,14 +101,19 @@ def build_range(
     if not report.total("batches_added") + report.total("batches_removed"):
         report = repair_buckets(numbers, store=store, options=options, now=now)
     totals = {name: report.total(name) for name in ("batches_added", "bytes_written")}
-    write_marker(store, DATASET, key, inputs=report.inputs, report=totals)
+    inputs = report.staged.range_fingerprint(key)
+    write_marker(store, DATASET, key, inputs=inputs, report=totals)
     return report
 
 
 def repair_buckets(
     buckets: Iterable[int], *, store: ObjectStore, options: BuildOptions, now: datetime
 ) -> BuildReport:
-    """Rebuild, from the staged files, the segments that have lost a file."""
+    """Rebuild, from the staged files, the segments that have lost a file.
+
+    A damaged segment with a batch whose staged files are expired stays as it is: what is left of it
+    can still be read. The report names such batches.
+    """
     return _each_bucket(_repair, buckets, store=store, options=options, now=now)
 
 
@@ -120,13 +144,16 @@ def _each_bucket(
         check_bucket_count(current.manifest, claimed)
     # List after reading the manifests: a batch in a manifest but not in the list was removed.
     staged = read_staged(store, claimed)
+    if step is not _compact:
+        manifests = [current.manifest for current in currents]
+        require_allowed(building_removal(store, manifests, staged), options)
     with scratch_errors(options.scratch), open_uploads(store, options.uploads) as uploads:
         builder = Builder(store, uploads, claimed, options, now)
         reports = [
             _run_until_done(step, builder, bucket=bucket, current=current, staged=staged)
             for bucket, current in zip(numbers, currents, strict=True)
         ]
-    return BuildReport(staged.fingerprint, tuple(reports))
+    return BuildReport(staged, tuple(reports))
 
 
 def _run_until_done(
@@ -142,7 +169,10 @@ def _run_until_done(
                 current = read_current(builder.store, bucket)
             if current.manifest is not None:
                 refresh_view(builder.store, current.manifest)
-            return _sum(done, BucketReport(bucket, 0, 0, 0, current.manifest))
+            lost: tuple[str, ...] = ()
+            if step is _repair and current.manifest is not None:
+                lost = _not_rebuilt(builder.store, current.manifest, staged)
+            return _sum(done, BucketReport(bucket, 0, 0, 0, current.manifest, lost))
         except (Conflict, NotFound) as error:
             failure = error
             LOG.info("bucket %d changed during its build, starting over: %s", bucket, error)
@@ -159,16 +189,64 @@ def _build(builder: Builder, bucket: int, current: Current, staged: Staged) -> B
 
 
 def _repair(builder: Builder, bucket: int, current: Current, staged: Staged) -> BucketReport | None:
-    intact = without_damaged_segments(builder.store, current.manifest) if current.manifest else None
-    return _apply_changes(builder, bucket, current, staged, intact=intact)
+    manifest = current.manifest
+    if manifest is None:
+        return _apply_changes(builder, bucket, current, staged, intact=None)
+    damage = find_damage(builder.store, manifest)
+    stuck = stuck_segments(manifest, damage, staged)
+    if damage.is_indexed:
+        held = replace(manifest, segments=(*damage.intact, *stuck))
+        return _apply_changes(builder, bucket, current, staged, intact=held, stuck=stuck)
+    if not any(has_expired(segment, staged) for segment in manifest.segments):
+        nothing = replace(manifest, segments=(), empty={})
+        return _apply_changes(builder, bucket, current, staged, intact=nothing)
+    if stuck:
+        lost = _expired_batches(stuck, staged)
+        raise StorageError(
+            f"cannot repair bucket {bucket}: its index is missing, and so are files of "
+            f"{shown_batches(lost)}, whose staged files are expired; {STAGE_AGAIN}",
+            thing=manifest.index.path,
+        )
+    # Staged files are expired, but the segments are whole: a new index is made from their entries.
+    plan = GenerationPlan((), Merge(damage.intact, ()), manifest.empty)
+    manifest, written = builder.write_generation(bucket, current, plan)
+    return BucketReport(bucket, len(manifest.batch_inputs), 0, written, manifest)
+
+
+def has_expired(segment: Segment, staged: Staged) -> bool:
+    """Return whether the staged files of a batch of the segment were deleted."""
+    return bool(_expired_batches([segment], staged))
+
+
+def stuck_segments(manifest: Manifest, damage: Damage, staged: Staged) -> tuple[Segment, ...]:
+    """Return the damaged segments that cannot be rebuilt because staged files are expired."""
+    damaged = (segment for segment in manifest.segments if segment not in damage.intact)
+    return tuple(segment for segment in damaged if has_expired(segment, staged))
+
+
+def _not_rebuilt(store: ObjectStore, manifest: Manifest, staged: Staged) -> tuple[str, ...]:
+    stuck = stuck_segments(manifest, find_damage(store, manifest), staged)
+    return tuple(_expired_batches(stuck, staged))
+
+
+def _expired_batches(segments: Iterable[Segment], staged: Staged) -> list[str]:
+    live = {batch for segment in segments for batch in segment.live}
+    return sorted(batch for batch in live if batch in staged.markers and staged.is_expired(batch))
 
 
 def _apply_changes(
-    builder: Builder, bucket: int, current: Current, staged: Staged, *, intact: Manifest | None
+    builder: Builder,
+    bucket: int,
+    current: Current,
+    staged: Staged,
+    *,
+    intact: Manifest | None,
+    stuck: tuple[Segment, ...] = (),
 ) -> BucketReport | None:
     """Build the next generation towards the staged batches; return None when there is no change.
 
-    `intact` is the current manifest without damaged segments.
+    `intact` is the current manifest without damaged segments, but with those that are `stuck`:
+    these are kept as they are.
     """
     change = plan_batch_change(intact, staged.inputs, limit=builder.options.batches_per_merge)
     if not change:
@@ -177,15 +255,37 @@ def _apply_changes(
         NewBatch(batch, inputs, staged.name(batch), staged.files(batch, bucket))
         for batch, inputs in change.added.items()
     )
+    _require_staged_files(new, staged, bucket)
     # Batches without a file in this bucket need no segment, only a note that they were seen.
     held = without_batches(intact, change.dropped)
-    merge = plan_merge(held, sum(batch.files > 0 for batch in new), fan=builder.options.fan)
+    names = {segment.name for segment in stuck}
+    whole = [segment for segment in held if segment.name not in names]
+    merge = plan_merge(whole, sum(batch.files > 0 for batch in new), fan=builder.options.fan)
+    merge = replace(merge, kept=(*merge.kept, *(part for part in held if part.name in names)))
     old = intact.empty if intact else {}
     empty = {name: inputs for name, inputs in old.items() if name not in change.dropped}
     empty |= {batch.batch: batch.inputs for batch in new if not batch.files}
     manifest, written = builder.write_generation(bucket, current, GenerationPlan(new, merge, empty))
     LOG.info("bucket %d: generation %d, %d bytes", bucket, manifest.generation, written)
     return BucketReport(bucket, len(new), len(change.dropped), written, manifest)
+
+
+def _require_staged_files(new: Iterable[NewBatch], staged: Staged, bucket: int) -> None:
+    """Raise StorageError when a batch to add has no staged files any more."""
+    gone = [one.batch for one in new if one.files and staged.is_expired(one.batch)]
+    if gone:
+        raise StorageError(
+            f"cannot rebuild {shown_batches(gone)} in bucket {bucket}: their staged files are "
+            f"expired; {STAGE_AGAIN}",
+            thing=gone[0],
+        )
+
+
+def shown_batches(batches: Sequence[str]) -> str:
+    """Return the first batches by name and the number of the others."""
+    named = ", ".join(repr(batch) for batch in batches[:_SHOWN_BATCHES])
+    more = len(batches) - _SHOWN_BATCHES
+    return f"batches {named}" + (f" and {more} more" if more > 0 else "")
 
 
 def _compact(
@@ -210,4 +310,5 @@ def _sum(one: BucketReport, other: BucketReport) -> BucketReport:
         one.batches_removed + other.batches_removed,
         one.bytes_written + other.bytes_written,
         other.manifest or one.manifest,
+        other.not_rebuilt or one.not_rebuilt,
     )

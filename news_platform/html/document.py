@@ -8,8 +8,6 @@ from news_platform.html.decode import html_text
 
 # lxml rejects a str that declares its own encoding, and after decoding the declaration is wrong.
 _XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
-# Control characters at which libxml2 stops parsing.
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
 def parse_document(page: str | bytes, charset: str | None = None) -> html.HtmlElement | None:
@@ -17,7 +15,7 @@ def parse_document(page: str | bytes, charset: str | None = None) -> html.HtmlEl
 
     `charset` is the charset of the HTTP header; it is used for bytes only.
     """
-    text = _CONTROL.sub("", _XML_DECLARATION.sub("", html_text(page, charset)))
+    text = _XML_DECLARATION.sub("", html_text(page, charset))
     if not text.strip():
         return None
     try:

@@ -1,13 +1,14 @@
 """The JSON-LD of a page in, the object that describes its article out."""
 
 import json
-from collections.abc import Collection, Iterator
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from html import unescape
 from typing import Any
 
 from lxml import html
 
-from news_platform.text.normalize import normalize_spaces
+from news_platform.text.normalize import normalize_spaces, scrub_json
 
 JsonObject = dict[str, Any]
 
@@ -16,6 +17,8 @@ _ARTICLE_ENDINGS = ("Article", "Posting", "Report", "Review")
 # Deeper nesting than any real page has; keeps the recursion short.
 _MAX_DEPTH = 40
 _DECODER = json.JSONDecoder(strict=False)  # raw line breaks inside strings are common
+# Escapes of surrogates, NUL and other controls; the page around the script is scrubbed already.
+_RISKY_ESCAPE = re.compile(r"\\u(?:d[89a-f]|00[0189])", re.IGNORECASE)
 _SCRIPT_TYPE = b"application/ld+json"
 _MAX_SCRIPTS = 8
 # Most blocks describe the site or its breadcrumbs; a search in bytes is cheaper than parsing them.
@@ -26,7 +29,28 @@ _PAGE_FIELDS = ("@graph", "mainEntity", "mainEntityOfPage")
 
 def article_object(root: html.HtmlElement) -> JsonObject:
     """Return the fullest article object of the page, with references resolved; {} without one."""
-    objects = [found for document in _documents(root) for found in iter_objects(document)]
+    return fullest_article(all_objects(root))
+
+
+def all_objects(root: html.HtmlElement) -> list[JsonObject]:
+    """Return every object in the JSON-LD of the page, in the order written."""
+    return [found for document in _documents(root) for found in iter_objects(document)]
+
+
+def page_object(objects: Iterable[JsonObject]) -> JsonObject:
+    """Return the first object that describes the page itself; {} without one."""
+    return next((found for found in objects if "WebPage" in kinds(found)), {})
+
+
+def kinds(thing: JsonObject) -> list[str]:
+    """Return the texts of the object's `@type`."""
+    stated = thing.get("@type")
+    parts = stated if isinstance(stated, list) else [stated]
+    return [kind for kind in parts if isinstance(kind, str)]
+
+
+def fullest_article(objects: Sequence[JsonObject]) -> JsonObject:
+    """Return the article object that states most, with references resolved; {} without one."""
     articles = [found for found in objects if is_article(found)]
     best = max(articles, key=_fullness, default={})
     by_id = {
@@ -67,11 +91,7 @@ def iter_objects(
 
 def is_article(thing: JsonObject) -> bool:
     """Return True if the object's `@type` is a kind of article."""
-    kinds = thing.get("@type")
-    return any(
-        isinstance(kind, str) and kind.endswith(_ARTICLE_ENDINGS)
-        for kind in (kinds if isinstance(kinds, list) else [kinds])
-    )
+    return any(kind.endswith(_ARTICLE_ENDINGS) for kind in kinds(thing))
 
 
 def names(value: object) -> list[str]:
@@ -84,6 +104,15 @@ def names(value: object) -> list[str]:
         )
         return names(whole)
     return [normalize_spaces(unescape(value))] if isinstance(value, str) and value.strip() else []
+
+
+def urls(value: object) -> list[str]:
+    """Return the addresses in an image or link value, in the order written."""
+    if isinstance(value, list):
+        return [url for part in value for url in urls(part)]
+    if isinstance(value, dict):
+        return urls(value.get("url") or value.get("contentUrl") or value.get("@id"))
+    return [value.strip()] if isinstance(value, str) and value.strip() else []
 
 
 def text(thing: JsonObject, key: str) -> str:
@@ -112,7 +141,8 @@ def _iter_article_scripts(page: bytes) -> Iterator[bytes]:
 def _parsed(script: str) -> object:
     """Return the value of a JSON-LD script; a broken one states nothing."""
     try:
-        return _DECODER.decode(script.strip().removeprefix("\ufeff").rstrip(";"))
+        value = _DECODER.decode(script.strip().removeprefix("\ufeff").rstrip(";"))
+        return scrub_json(value) if _RISKY_ESCAPE.search(script) else value
     except (ValueError, RecursionError):
         return None
 

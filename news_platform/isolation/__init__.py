@@ -1,1 +1,1 @@
-"""Run a function in killable worker processes: a hang, crash or memory hog costs one item."""
+"""Contain what foreign input does: killable worker processes, and the boundary of each unit."""

@@ -8,6 +8,7 @@ import struct
 
 HEADER = struct.Struct("<cQ")
 
+VARIABLES = b"V"  # environment variables for the target, sent once before its import
 REQUEST = b"Q"  # an item for the target
 READY = b"R"  # the target is imported; items may be sent
 UNUSABLE = b"U"  # the target cannot be imported

@@ -10,16 +10,18 @@ Workers are plain subprocesses, because the children of a Celery worker may not 
 They start when first needed and end with the pool or its process, even if that is killed.
 """
 
+import os
 import pickle
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 from news_platform.errors import ConfigError, InputError
+from news_platform.isolation.environment import named_variables
 from news_platform.isolation.process import Done, Lost, Outcome, WorkerFailed, WorkerProcess
 
 __all__ = ["Done", "Lost", "Outcome", "Pool"]
@@ -37,7 +39,8 @@ class Pool:
     `deadline_seconds` counts from the start of the item or its last report; `memory_bytes` limits
     the worker's resident memory. `on_report(item, value)` is called from a thread of the pool. A
     target that cannot be imported raises ConfigError from the item's future. At most `max_pending`
-    items are unfinished at any time.
+    items are unfinished at any time. Workers do not inherit our environment: a target that needs
+    more of it than `isolation/environment.py` allows gets the `variables` of these names.
     """
 
     def __init__(
@@ -49,6 +52,7 @@ class Pool:
         memory_bytes: int | None = None,
         on_report: Callable[[Any, Any], None] | None = None,
         max_pending: int = 256,
+        variables: Collection[str] = (),
     ) -> None:
         module, _, function = target.partition(":")
         if not (module and function):
@@ -60,6 +64,7 @@ class Pool:
         self._deadline_seconds = deadline_seconds
         self._memory_bytes = memory_bytes
         self._on_report = on_report
+        self._variables = named_variables(os.environ, variables)
         # One thread per worker starts it: Linux kills a child together with the starting thread.
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="isolation")
         self._pending = threading.BoundedSemaphore(max(max_pending, workers))
@@ -168,7 +173,10 @@ class Pool:
 
     def _fresh_worker(self) -> WorkerProcess:
         worker = WorkerProcess(
-            self._target, deadline_seconds=self._deadline_seconds, memory_bytes=self._memory_bytes
+            self._target,
+            deadline_seconds=self._deadline_seconds,
+            memory_bytes=self._memory_bytes,
+            variables=self._variables,
         )
         with self._lock:
             self._busy.add(worker)

@@ -10,12 +10,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from news_platform.errors import ConfigError
 from news_platform.isolation import frames
+from news_platform.isolation.environment import worker_environment
 
 Reason = Literal["timeout", "memory", "crash", "error"]
 
@@ -70,10 +71,21 @@ class WorkerFailed(Exception):
 
 
 class WorkerProcess:
-    """One worker and its two pipes; used by one thread at a time, except for `kill`."""
+    """One worker and its two pipes; used by one thread at a time, except for `kill`.
 
-    def __init__(self, target: str, *, deadline_seconds: float, memory_bytes: int | None) -> None:
+    `variables` are set in the worker before its target is imported; /proc does not show them.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        *,
+        deadline_seconds: float,
+        memory_bytes: int | None,
+        variables: Mapping[str, str],
+    ) -> None:
         self._target = target
+        self._variables = variables
         self._deadline_seconds = deadline_seconds
         self._memory_bytes = memory_bytes
         limit = memory_bytes + _DATA_SLACK_BYTES if memory_bytes else 0
@@ -82,6 +94,7 @@ class WorkerProcess:
             [sys.executable, "-c", _BOOT, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            env=worker_environment(os.environ),
             bufsize=0,
             process_group=0,  # Ctrl-C reaches only us, and a kill also the target's children
         )
@@ -110,6 +123,7 @@ class WorkerProcess:
 
     def await_ready(self) -> None:
         """Wait until the target is imported; raise ConfigError if it cannot be."""
+        self._send(frames.VARIABLES, json.dumps(dict(self._variables)).encode())
         kind, payload = self._next_frame()
         if kind != frames.READY:
             raise ConfigError(
@@ -137,7 +151,7 @@ class WorkerProcess:
         last_report = b""
         self._renew_deadline(self._deadline_seconds)
         try:
-            self._send(request)
+            self._send(frames.REQUEST, request)
             while (frame := self._next_frame())[0] == frames.REPORT:
                 last_report = frame[1]
                 if on_report is not None:
@@ -165,9 +179,9 @@ class WorkerProcess:
         self._allowed_seconds = seconds
         self._deadline = time.monotonic() + seconds
 
-    def _send(self, request: bytes) -> None:
-        header = frames.HEADER.pack(frames.REQUEST, len(request))
-        parts = [memoryview(header), memoryview(request)]
+    def _send(self, kind: bytes, payload: bytes) -> None:
+        header = frames.HEADER.pack(kind, len(payload))
+        parts = [memoryview(header), memoryview(payload)]
         while parts:
             try:
                 parts = frames.unwritten(parts, os.writev(self._requests, parts))

@@ -1,10 +1,12 @@
 """The worker's side: import one function, call it for each item, send the result, exit at EOF.
 
-The process is started by `process.py`. It imports only this module and the target, to start fast.
+The process is started by `process.py`. It imports only this module, its two neighbours and the
+target, to start fast.
 """
 
 import ctypes
 import importlib
+import json
 import os
 import pickle
 import resource
@@ -15,6 +17,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from news_platform.isolation import frames
+from news_platform.isolation.core_dumps import forbid_core_dumps
 
 _PR_SET_PDEATHSIG = 1
 _PICKLE_PROTOCOL = 5
@@ -47,6 +50,10 @@ def main(target: str, *, parent_pid: int, data_limit_bytes: int | None) -> None:
     requests, channel = _take_pipes()
     _die_with(parent_pid)
     _limit(data_limit_bytes)
+    variables = _read_request(requests)
+    if variables is None:
+        return
+    os.environ.update(json.loads(variables))
     try:
         function = load_target(target)
     except BaseException as error:  # noqa: BLE001 - an import may raise anything; the pool reports it
@@ -102,9 +109,7 @@ def _read_request(requests: BinaryIO) -> bytes | None:
 
 
 def _limit(data_bytes: int | None) -> None:
-    resource.setrlimit(
-        resource.RLIMIT_CORE, (0, 0)
-    )  # a crash costs one item and leaves no core file
+    forbid_core_dumps()
     if data_bytes is not None:
         resource.setrlimit(resource.RLIMIT_DATA, (data_bytes, data_bytes))
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from news_platform.isolation.boundary import boundary
 from news_platform.near_duplicates.sketch import (
     Sketch,
     SketchOptions,
@@ -73,9 +74,17 @@ class Assignment:
     jaccard: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class FailedDocument:
+    """A document that raised an error; it is compared again when its text changes."""
+
+    document_id: str
+    cause: str
+
+
 def assign_clusters(
     documents: Iterable[TextDocument], *, engine: sa.Engine, collection: str, options: SketchOptions
-) -> Iterator[Assignment]:
+) -> Iterator[Assignment | FailedDocument]:
     """Assign each document to a cluster among all documents of the collection, and store it.
 
     A document that arrives again with the same text keeps its cluster; with another text it is
@@ -84,13 +93,30 @@ def assign_clusters(
     """
     arriving = iter(documents)
     while batch := list(islice(arriving, _BATCH_DOCUMENTS)):
-        sketches = ((item.document_id, sketch_of(item.text, options)) for item in batch)
+        sketches = ((item.document_id, _sketch(item, options)) for item in batch)
         sketched = [(document_id, sketch) for document_id, sketch in sketches if sketch is not None]
         with engine.begin() as connection:
             table = BandTable(connection, collection, options)
             table.lock()
-            assigned = [table.assign(document_id, sketch) for document_id, sketch in sketched]
+            assigned = [_assign(table, document_id, sketch) for document_id, sketch in sketched]
         yield from assigned
+
+
+def _sketch(document: TextDocument, options: SketchOptions) -> Sketch | FailedDocument | None:
+    with boundary("article", document.document_id) as unit:
+        return sketch_of(document.text, options)
+    return FailedDocument(document.document_id, unit.cause)
+
+
+def _assign(
+    table: "BandTable", document_id: str, sketch: Sketch | FailedDocument
+) -> Assignment | FailedDocument:
+    if isinstance(sketch, FailedDocument):
+        return sketch
+    # The savepoint keeps the changes for the other documents of the transaction.
+    with boundary("article", document_id) as unit, table.connection.begin_nested():
+        return table.assign(document_id, sketch)
+    return FailedDocument(document_id, unit.cause)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,12 @@ shingles of the few documents that may have a near-duplicate. Its texts never fi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from news_platform.isolation.boundary import boundary
 from news_platform.near_duplicates.sketch import (
     SketchOptions,
     TextDocument,
@@ -42,7 +44,10 @@ class ClusterMember:
 
 @dataclass(frozen=True, slots=True)
 class ClusterReport:
-    """Counts of one batch: documents, distinct texts, compared pairs and clusters."""
+    """Counts of one batch: documents, distinct texts, compared pairs and clusters.
+
+    `failed` documents raised an error, which is in the log; they are compared with no other.
+    """
 
     documents: int
     too_short: int
@@ -51,6 +56,7 @@ class ClusterReport:
     alike_pairs: int
     clusters: int
     members: int
+    failed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,50 +86,55 @@ def cluster_documents(
     """
     import numpy as np
 
-    texts, documents, too_short = _read_texts(read(), options)
+    texts, documents, left_out = _read_texts(read(), options)
     bands = np.array([text.band_keys for text in texts], dtype=np.int64)
     bands = bands.reshape(len(texts), options.bands)
     pairs = list(candidate_pairs(bands, min_shared=options.min_shared_bands))
     # Shingles are kept only for candidates, so that a day of texts does not fill the memory.
     shingles = _read_shingles(read(), {row: texts[row] for pair in pairs for row in pair}, options)
+    left_out["failed"] += len({row for pair in pairs for row in pair} - shingles.keys())
+    pairs = [pair for pair in pairs if shingles.keys() >= set(pair)]
     compared = ((pair, jaccard_of(shingles[pair[0]], shingles[pair[1]])) for pair in pairs)
     alike = {pair: jaccard for pair, jaccard in compared if jaccard >= options.threshold}
     members = _members(texts, alike)
     report = ClusterReport(
         documents=documents,
-        too_short=too_short,
+        too_short=left_out["too_short"],
         distinct_texts=len(texts),
         compared_pairs=len(pairs),
         alike_pairs=len(alike),
         clusters=len({member.cluster_id for member in members}),
         members=len(members),
+        failed=left_out["failed"],
     )
     return Clustering(members, report)
 
 
 def _read_texts(
     documents: Iterable[TextDocument], options: SketchOptions
-) -> tuple[list[_Text], int, int]:
-    """Return the distinct texts by first document id, and the numbers read and too short."""
+) -> tuple[list[_Text], int, Counter[str]]:
+    """Return the distinct texts by first document id, the number read, and those left out."""
     import numpy as np
 
     texts: dict[str, _Text] = {}
     seen: set[str] = set()
-    too_short = 0
+    left_out: Counter[str] = Counter()
     for document in documents:
         if document.document_id in seen:
             continue
         seen.add(document.document_id)
-        sketch = sketch_of(document.text, options)
+        sketch = None
+        with boundary("page", document.document_id) as unit:
+            sketch = sketch_of(document.text, options)
         if sketch is None:
-            too_short += 1
+            left_out["failed" if unit.cause else "too_short"] += 1
             continue
         key = sketch.text_key
         text = texts.setdefault(key, _Text(key, np.array(sketch.band_keys), []))
         text.document_ids.append(document.document_id)
     for text in texts.values():
         text.document_ids.sort()
-    return sorted(texts.values(), key=lambda text: text.document_ids[0]), len(seen), too_short
+    return sorted(texts.values(), key=lambda text: text.document_ids[0]), len(seen), left_out
 
 
 def _read_shingles(
@@ -134,8 +145,11 @@ def _read_shingles(
     shingles: dict[int, ShingleHashes] = {}
     for document in documents:
         row = rows.pop(document.document_id, None)
-        if row is not None and (sketch := sketch_of(document.text, options)) is not None:
-            shingles[row] = sketch.shingle_hashes
+        if row is None:
+            continue
+        with boundary("page", document.document_id):
+            if (sketch := sketch_of(document.text, options)) is not None:
+                shingles[row] = sketch.shingle_hashes
     return shingles
 
 

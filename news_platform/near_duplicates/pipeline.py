@@ -6,7 +6,7 @@ articles are compared with all earlier ones through the band table in the ledger
 
 import hashlib
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from functools import partial
@@ -21,10 +21,12 @@ from news_platform.datasets.near_duplicates import (
     near_duplicates_path,
 )
 from news_platform.datasets.raw_news import RAW_NEWS
-from news_platform.near_duplicates.bands import BandTable, assign_clusters
+from news_platform.errors import StorageError
+from news_platform.near_duplicates.bands import Assignment, BandTable, assign_clusters
 from news_platform.near_duplicates.batch import Clustering, ClusterReport, cluster_documents
 from news_platform.near_duplicates.sketch import SketchOptions, TextDocument
 from news_platform.storage.commit import collected
+from news_platform.storage.commit.collected_months import CollectedUnit
 from news_platform.storage.commit.markers import (
     PartOf,
     content_part,
@@ -44,11 +46,16 @@ from news_platform.storage.sql.engine import read_transaction
 COLLECTION = "articles"
 # article_clusters has no partitions, so its one marker needs a name.
 _WHOLE = "all"
+# From a day, and its expired WARCs with their row counts, to rows of raw_news.
+ExpiredRows = Callable[[str, Mapping[str, int]], Iterator[pl.DataFrame]]
 
 
 @dataclass(frozen=True, slots=True)
 class ArticlesReport:
-    """Counts of one run (`days`, `judged`, `joined`), and of all articles so far."""
+    """Counts of one run (`days`, `judged`, `joined`, `failed`), and of all articles so far.
+
+    `failed` articles raised an error, which is in the log; a changed text is compared again.
+    """
 
     days: int
     judged: int
@@ -56,6 +63,7 @@ class ArticlesReport:
     articles: int
     clusters: int
     largest: int
+    failed: int = 0
 
 
 def wanted_days(store: ObjectStore) -> Mapping[str, str]:
@@ -68,10 +76,13 @@ def built_days(store: ObjectStore) -> Mapping[str, str]:
     return read_inputs(store, NEAR_DUPLICATES.name)
 
 
-def cluster_day(store: ObjectStore, day: str) -> ClusterReport | None:
+def cluster_day(
+    store: ObjectStore, day: str, *, expired_rows: ExpiredRows | None = None
+) -> ClusterReport | None:
     """Cluster the pages of a day and publish the result; return None if the day has no pages.
 
-    A run replaces the result of an earlier one; the marker is written last.
+    A run replaces the result of an earlier one; the marker is written last. `expired_rows` returns
+    the rows of WARCs whose files are expired.
     """
     # Only WARCs with a marker are complete.
     markers = collected.list_collected_day(store, date.fromisoformat(day))
@@ -79,11 +90,9 @@ def cluster_day(store: ObjectStore, day: str) -> ClusterReport | None:
         delete_marker(store, NEAR_DUPLICATES.name, day)
         store.delete([near_duplicates_path(day)])
         return None
-    inputs = collected.day_inputs(
-        store, markers, built=built_days(store).get(day), inputs=_with_options
-    )
+    inputs = collected.day_inputs(markers, built=built_days(store).get(day), inputs=_with_options)
     options = SketchOptions()
-    found = cluster_documents(lambda: _read_pages(store, markers), options=options)
+    found = cluster_documents(lambda: _read_pages(store, markers, expired_rows), options=options)
     write_table(store, near_duplicates_path(day), _frame(found), NEAR_DUPLICATES)
     write_marker(store, NEAR_DUPLICATES.name, day, inputs=inputs, report=asdict(found.report))
     return found.report
@@ -109,9 +118,19 @@ def _with_options(inputs: str) -> str:
     return fingerprint([inputs, options.fingerprint, str(options.threshold)])
 
 
-def _read_pages(store: ObjectStore, markers: Sequence[ObjectInfo]) -> Iterator[TextDocument]:
-    """Yield the pages file by file, in the order of WARCs and languages."""
-    for marker in collected.parse_listed(store, markers):
+def _read_pages(
+    store: ObjectStore, markers: Sequence[CollectedUnit], expired_rows: ExpiredRows | None
+) -> Iterator[TextDocument]:
+    """Yield the pages: those of expired WARCs, then file by file by WARC and language."""
+    found = collected.parse_listed(store, markers)
+    expired = {marker.warc: marker.rows for marker in found if marker.is_expired}
+    if expired and expired_rows is None:
+        raise StorageError(f"raw_news of {found[0].day} is expired", thing=str(found[0].day))
+    if expired and expired_rows is not None:
+        for frame in expired_rows(str(found[0].day), expired):
+            for uri, text in frame.select("uri", "text").iter_rows():
+                yield TextDocument(uri, text or "")
+    for marker in found:
         for _, path in sorted(marker.news_paths().items()):
             rows = scan_table(store, [path], RAW_NEWS).select("uri", "text").collect()
             for uri, text in rows.iter_rows():
@@ -138,14 +157,14 @@ def built_articles(store: ObjectStore) -> Mapping[str, str]:
 def cluster_articles(store: ObjectStore, *, engine: sa.Engine) -> ArticlesReport:
     """Assign the articles of every changed daily file, then write all clusters as Parquet."""
     days, options = _days(store), SketchOptions()
-    inputs = _whole(days) if days else ""
-    known = _known_days(store)
+    known = _known_days(store, "inputs_of_days")
     changed = [day for day, seen in days.items() if known.get(day) != seen]
-    assigned = list(
+    found = list(
         assign_clusters(
             _read_articles(store, changed), engine=engine, collection=COLLECTION, options=options
         )
     )
+    assigned = [one for one in found if isinstance(one, Assignment)]
     frame = read_clusters(engine)
     write_table(store, ARTICLE_CLUSTERS.path, frame, ARTICLE_CLUSTERS)
     report = ArticlesReport(
@@ -155,11 +174,47 @@ def cluster_articles(store: ObjectStore, *, engine: sa.Engine) -> ArticlesReport
         articles=frame.height,
         clusters=frame.filter(pl.col("cluster_size") > 1)["cluster_id"].n_unique(),
         largest=max(frame["cluster_size"].to_list(), default=0),
+        failed=len(found) - len(assigned),
     )
-    # The next run compares these with the current files and reads only the changed days.
-    seen = asdict(report) | {"inputs_of_days": days}
-    write_marker(store, ARTICLE_CLUSTERS.name, _WHOLE, inputs=inputs, report=seen)
+    write_clusters_marker(store, days, asdict(report))
     return report
+
+
+def write_clusters_marker(
+    store: ObjectStore, days: Mapping[str, str], report: Mapping[str, object]
+) -> None:
+    """Write the marker of article_clusters; `days` has the fingerprint of every daily file.
+
+    The next run compares these with the current files and reads only the changed days. The files
+    are also recorded by their bytes, which are all that a root copied to an object store shows.
+    """
+    files = {path_values(one.path)["date"]: one for one in _daily_files(store)}
+    part = content_part(store)
+    known = {day: _day_inputs(files[day], part) for day in days if day in files}
+    seen = {**report, "inputs_of_days": dict(days), "files_of_days": known}
+    inputs = _whole(days) if days else ""
+    write_marker(store, ARTICLE_CLUSTERS.name, _WHOLE, inputs=inputs, report=seen)
+
+
+def adopt_markers(store: ObjectStore) -> None:
+    """Keep current the clusters of version 0.1, which fingerprinted files by ETag.
+
+    For a copied root, whose files have other ETags, the articles are compared with those that have
+    a cluster.
+    """
+    marker = read_markers(store, ARTICLE_CLUSTERS.name).get(_WHOLE)
+    known, paths = _known_days(store, "inputs_of_days"), [one.path for one in _daily_files(store)]
+    if marker is None or known.keys() != {path_values(path)["date"] for path in paths}:
+        return
+    clustered = read_table(store, ARTICLE_CLUSTERS.path, ARTICLE_CLUSTERS)["url_hash"]
+    articles = scan_table(store, paths, ARTICLES).select("url_hash").collect()["url_hash"]
+    is_same = marker.inputs == _whole(_days(store)) or set(clustered) == set(articles)
+    if is_same:
+        part = content_part(store, _text_digest)
+        days = {
+            path_values(one.path)["date"]: _day_inputs(one, part) for one in _daily_files(store)
+        }
+        write_clusters_marker(store, days, read_report(store, marker))
 
 
 def read_clusters(engine: sa.Engine) -> pl.DataFrame:
@@ -174,20 +229,28 @@ def read_clusters(engine: sa.Engine) -> pl.DataFrame:
 
 def _days(store: ObjectStore) -> dict[str, str]:
     """Return the fingerprint of every daily file together with the current options."""
-    options, known = SketchOptions(), _known_days(store)
-    by = f"{options.fingerprint}-{options.threshold}"
+    known, files = (_known_days(store, name) for name in ("inputs_of_days", "files_of_days"))
     found: dict[str, str] = {}
-    # The folder also contains the full texts of articles.
-    for info in store.list("articles", name_prefix="date="):
+    for info in _daily_files(store):
         day = path_values(info.path)["date"]
-        make = partial(_day_inputs, info, by)
+        make = partial(_day_inputs, info)
         part = content_part(store, _text_digest)
         found[day] = current_inputs(str(known.get(day)), make, part=part)
+        # In a root copied from a local disk to an object store, or back.
+        if files.get(day) == make(content_part(store)) and day in known:
+            found[day] = str(known[day])
     return found
 
 
-def _day_inputs(info: ObjectInfo, options: str, part: PartOf) -> str:
-    return fingerprint([fingerprint_of([info], part), options])
+def _daily_files(store: ObjectStore) -> Iterator[ObjectInfo]:
+    # The folder also contains the full texts of articles.
+    return store.list("articles", name_prefix="date=")
+
+
+def _day_inputs(info: ObjectInfo, part: PartOf) -> str:
+    options = SketchOptions()
+    by = f"{options.fingerprint}-{options.threshold}"
+    return fingerprint([fingerprint_of([info], part), by])
 
 
 def _whole(days: Mapping[str, str]) -> str:
@@ -207,9 +270,9 @@ def _text_digest(body: bytes) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
-def _known_days(store: ObjectStore) -> Mapping[str, object]:
+def _known_days(store: ObjectStore, name: str) -> Mapping[str, object]:
     marker = read_markers(store, ARTICLE_CLUSTERS.name).get(_WHOLE)
-    known = read_report(store, marker).get("inputs_of_days") if marker else None
+    known = read_report(store, marker).get(name) if marker else None
     return known if isinstance(known, dict) else {}
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from news_platform.errors import InputError
 from news_platform.html.dates import parse_date
 from news_platform.html.links import join_link
-from news_platform.text.normalize import normalize_spaces
+from news_platform.text.normalize import normalize_spaces, scrub_text
 
 _TAG = re.compile(r"<[a-zA-Z/!][^>]*>")
 # Some summaries hold the whole article; the beginning is enough to detect the language.
@@ -123,7 +123,7 @@ def _feed(parsed: Mapping[str, Any], body: bytes, *, url: str) -> Feed:
     has_valid_dates = _ODD_ZONE.search(body) is None
     return Feed(
         title=plain(about.get("title")),
-        language=str(declared or _declared_language(body)),
+        language=scrub_text(str(declared or _declared_language(body))),
         entries=tuple(_entry(entry, url=url, dated=has_valid_dates) for entry in parsed["entries"]),
     )
 
@@ -157,7 +157,7 @@ def _entry(entry: Mapping[str, Any], *, url: str, dated: bool) -> FeedEntry:
         link=_absolute(_link(entry), url=url),
         title=plain(entry.get("title")),
         published_at=_moment(entry, "published", "updated", "created") if dated else None,
-        id=str(entry.get("id") or ""),
+        id=scrub_text(str(entry.get("id") or "")),
         summary=plain(entry.get("summary") or entry.get("description")),
         updated_at=_moment(entry, "updated") if dated else None,
     )
@@ -192,17 +192,24 @@ def _is_web(link: str) -> bool:
 
 
 def _absolute(link: str, *, url: str) -> str:
-    return join_link(url, link) if link else ""
+    return join_link(url, scrub_text(link)) if link else ""
 
 
 def _moment(entry: Mapping[str, Any], *keys: str) -> datetime | None:
     for key in keys:
         parsed = entry.get(f"{key}_parsed")
         if isinstance(parsed, time.struct_time):
-            return datetime.fromtimestamp(calendar.timegm(parsed), UTC)
+            return _utc(parsed)
         if isinstance(entry.get(key), str) and (moment := parse_date(entry[key])):
             return moment
     return None
+
+
+def _utc(parsed: time.struct_time) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(calendar.timegm(parsed), UTC)
+    except (ValueError, OverflowError, OSError):  # feedparser accepts the years 0 and 12000
+        return None
 
 
 def plain(markup: Any) -> str:
@@ -213,4 +220,5 @@ def plain(markup: Any) -> str:
     text = unescape(markup[:_MAX_MARKUP])
     if "<" in text:
         text = unescape(_TAG.sub(" ", text))
-    return normalize_spaces(text)
+    # JSON feeds can spell lone surrogates and NUL, which no XML parser lets through.
+    return normalize_spaces(scrub_text(text))

@@ -7,7 +7,7 @@ import sqlalchemy as sa
 
 from news_platform.rss.ledger.tables import RAW
 from news_platform.rss.ledger.transactions import write_transaction
-from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 
 # Rows per write transaction; other writers wait while one is open.
@@ -36,14 +36,47 @@ def write_full_text(store: ObjectStore, url_hash: str, text: str) -> str:
     return store.uri(path)
 
 
+def find_expired_full_texts(
+    engine: sa.Engine, store: ObjectStore, *, before: datetime | None
+) -> list[ObjectInfo]:
+    """Return the files fetched earlier than `before`, and those that no row refers to any more.
+
+    A process that died between the two steps of `expire_full_texts` left the latter.
+    """
+    old = [] if before is None else [_is_old(before)]
+    chosen = sa.select(RAW.c.url_hash).where(sa.or_(*old, _IS_LEFT))
+    with read_transaction(engine) as connection:
+        paths = {full_text_path(row.url_hash) for row in connection.execute(chosen)}
+    return [info for info in store.list() if info.path in paths]
+
+
+def delete_left_full_texts(engine: sa.Engine, store: ObjectStore) -> None:
+    """Delete the files of expired full texts that a process left behind when it died."""
+    left = find_expired_full_texts(engine, store, before=None)
+    store.delete(info.path for info in left)
+
+
+# Its row says that the file is gone, and no worker is writing a new one.
+_IS_LEFT = sa.and_(
+    RAW.c.full_text_ref == "",
+    RAW.c.full_text_expired_at.is_not(None),
+    RAW.c.status != "processing",
+)
+
+
+def _is_old(before: datetime) -> sa.ColumnElement[bool]:
+    # A worker may be writing the file of a claimed article.
+    return sa.and_(
+        RAW.c.full_text_ref != "", RAW.c.fetched_at < before, RAW.c.status != "processing"
+    )
+
+
 def expire_full_texts(
     engine: sa.Engine, store: ObjectStore, *, keep_days: int, now: datetime
 ) -> int:
     """Delete full texts fetched more than `keep_days` ago; the rows keep their `clean_text`."""
-    before = now - timedelta(days=keep_days)
-    # A worker may be writing the file of a claimed article.
-    old = RAW.c.full_text_ref != "", RAW.c.fetched_at < before, RAW.c.status != "processing"
-    chosen = sa.select(RAW.c.row_id, RAW.c.url_hash).where(*old).limit(_BATCH)
+    old = _is_old(now - timedelta(days=keep_days))
+    chosen = sa.select(RAW.c.row_id, RAW.c.url_hash).where(old).limit(_BATCH)
     removed = 0
     while True:
         with read_transaction(engine) as connection:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import sqlalchemy as sa
 from pydantic import ValidationError
@@ -70,8 +70,11 @@ class RobotsGate:
         self._rules: dict[str, asyncio.Task[Robots | None]] = {}
 
     async def verdict(self, url: str) -> RobotsVerdict:
-        """Return whether the rules of the URL's site allow us to fetch it."""
-        parts = urlsplit(url)
+        """Return whether the rules of the URL's site allow us to fetch it.
+
+        Raise FetchError (bad_url) for a URL that has no site.
+        """
+        parts = _split(url)
         origin = f"{parts.scheme}://{parts.netloc}"
         if origin not in self._rules:
             self._rules[origin] = asyncio.create_task(
@@ -176,6 +179,13 @@ class SurveyedRobots:
         except NotFound:
             return None
         return Robots.of_answer(facts.status_code, body)
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError as error:  # brackets in the host, or characters that no host may contain
+        raise FetchError(f"invalid URL {url!r}: {error}", thing=url, reason="bad_url") from error
 
 
 def _is_unavailable(status: int) -> bool:

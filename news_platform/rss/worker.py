@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import zip_longest
 from typing import Any
-from urllib.parse import urlsplit
 
 import sqlalchemy as sa
 
+from news_platform.articles.article import Article
 from news_platform.articles.category import guess_category
-from news_platform.articles.extract import Article
 from news_platform.errors import FetchError
 from news_platform.html.decode import content_type_charset
+from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, run_concurrently
 from news_platform.isolation.pool import Done, Pool
 from news_platform.rss.full_text import cut_at_word_end, write_full_text
 from news_platform.rss.ledger.article_queue import (
@@ -40,7 +40,7 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.text.normalize import text_hash
 from news_platform.web.fetch import PoliteFetcher, Response
 from news_platform.web.retry_after import requested_wait_seconds
-from news_platform.web.urls import canonical_url, url_hash
+from news_platform.web.urls import canonical_url, url_hash, url_host
 
 _WORD = re.compile(r"\w+")
 # A retry may help with these, among them Cloudflare's 52x. Any other status from 400 is final.
@@ -107,7 +107,7 @@ async def work_articles(
     # An article may wait longer than its lease for its turn or for a slow site.
     renewal = asyncio.create_task(run.renew_leases())
     try:
-        await asyncio.gather(*(run.consume() for _ in range(options.concurrency)))
+        await run_concurrently(run.consume() for _ in range(options.concurrency))
     finally:
         renewal.cancel()
         with suppress(asyncio.CancelledError):
@@ -129,7 +129,10 @@ def interleave_hosts(claims: Iterable[ArticleClaim]) -> list[ArticleClaim]:
     """
     by_host: dict[str, deque[ArticleClaim]] = {}
     for claim in claims:
-        by_host.setdefault(urlsplit(claim.url_canon).netloc, deque()).append(claim)
+        host = ""
+        with boundary("article", claim.url_canon):
+            host = url_host(claim.url_canon)
+        by_host.setdefault(host, deque()).append(claim)
     turns = zip_longest(*by_host.values())
     return [claim for turn in turns for claim in turn if claim is not None]
 
@@ -199,15 +202,28 @@ class _WorkRun:
             )
 
     async def _work_on(self, claim: ArticleClaim) -> str:
+        """Return the outcome of one article; whatever its page does, the others are not affected.
+
+        A failure of the ledger or the store is raised; the article can then be claimed again.
+        """
+        with boundary("article", claim.url_canon) as unit:
+            try:
+                return await self._attempt(claim)
+            except FetchError as error:
+                soft = error.reason not in _FINAL_REASONS
+                return await self._fail(claim, error.reason, soft=soft)
+        # Retried like a fetch that failed: a later version may cope with the page.
+        with boundary("article", claim.url_canon):
+            await self._fail(claim, f"internal error: {unit.cause}", soft=True)
+        return INTERNAL_ERROR
+
+    async def _attempt(self, claim: ArticleClaim) -> str:
         verdict = await self.robots.verdict(claim.url_canon)
         if verdict == "disallowed":
             return await self._skip(claim, "robots.txt disallows it")
         if verdict == "unknown":
             return await self._defer(claim, "robots.txt is unreachable")
-        try:
-            response = await self._fetch(claim)
-        except FetchError as error:
-            return await self._fail(claim, error.reason, soft=error.reason not in _FINAL_REASONS)
+        response = await self._fetch(claim)
         if response.status != 200:
             wait = requested_wait_seconds(response.headers, now=self.context.clock())
             soft = response.status in _RETRY_STATUSES
@@ -325,6 +341,9 @@ def article_columns(article: Article, *, url: str, options: WorkOptions) -> dict
         "full_text_len": len(article.full_text),
         "word_count": len(_WORD.findall(article.clean_text)),
         "out_links": article.out_links,
+        "extractor_version": article.extractor_version,
+        "confidence": article.confidence,
+        "published_at_source": article.published_at_source,
         "category_guess": guess_category(
             url=url,
             section=article.section,

@@ -13,8 +13,8 @@ from news_platform.sample.dates import DAYS, WORLD_NOW
 from news_platform.sample.server import serve_world
 from news_platform.sample.world import write_world
 from news_platform.settings import Section, Settings
-from news_platform.storage.commit.root import ROOT_FILE
-from news_platform.storage.objects.store import ObjectStore, open_store
+from news_platform.storage.commit.root import ROOT_FILE, read_root
+from news_platform.storage.objects.store import ObjectStore, local_folder, open_store
 from news_platform.web.fetch import FetchOptions
 
 # Where the sample world lies under a sample root.
@@ -44,13 +44,14 @@ def world_folder(settings: Settings) -> Path:
     """Return where the sample world lies, or will be written."""
     if settings.sample_world is not None:
         return Path(settings.sample_world)
-    if "://" in settings.root:
+    root = local_folder(settings.root)
+    if root is None:
         raise ConfigError(
             f"the sample world cannot lie under {settings.root!r}: "
             "set NEWS_PLATFORM_SAMPLE_WORLD to a local folder",
             thing=settings.root,
         )
-    return Path(settings.root) / WORLD_FOLDER
+    return root / WORLD_FOLDER
 
 
 @dataclass(frozen=True)
@@ -118,8 +119,12 @@ class SampleClock(Clock):
 
     @property
     def _age(self) -> timedelta:
-        made_at = self.data_root.store.head(ROOT_FILE).modified_at  # may make the root just now
-        return datetime.now(UTC) - made_at
+        store = self.data_root.store  # may make the root just now
+        root = read_root(store)
+        # An upgrade writes the file again, but the world does not start anew.
+        if root is not None and root.made_at:
+            return datetime.now(UTC) - datetime.fromisoformat(root.made_at)
+        return datetime.now(UTC) - store.head(ROOT_FILE).modified_at
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ User-agent: Bytespider
 Disallow: /
 
 User-agent: *
+Content-Signal: search=yes, ai-train=no
 Disallow: /search
 Disallow: /login
 
@@ -36,6 +37,8 @@ Sitemap: https://www.calderpost.example/sitemap_index.xml
 _HARBOURHILL = """\
 User-agent: *
 Allow: /
+Content-Usage: train-ai=n, search=y
+Content-Usage: /press/ train-ai=y
 
 User-agent: Google-Extended
 Disallow: /
@@ -177,6 +180,27 @@ _TEXTS = {
 
 # This site answers every URL, including robots.txt, with its front page.
 _SOFT_ERROR = b"<!DOCTYPE html>\n<html><body><h1>El Faro de Almazul</h1></body></html>\n"
+
+
+def usage_files(key: str) -> dict[str, SiteResponse]:
+    """Return the files besides robots.txt in which an outlet states how it may be used."""
+    return {
+        path: SiteResponse(body, content_type=kind, etag=True)
+        for path, (body, kind) in _USAGE_FILES.get(key, {}).items()
+    }
+
+
+_USAGE_FILES: dict[str, dict[str, tuple[bytes, str]]] = {
+    "calderpost": {
+        "/.well-known/tdmrep.json": (
+            b'[{"location": "/press/", "tdm-reservation": 0},\n'
+            b' {"location": "/", "tdm-reservation": 1}]\n',
+            "application/json",
+        ),
+        "/llms.txt": (b"# Calder Post\n\n- [Imprint](/imprint): who we are\n", _TEXT),
+    },
+    "northmoor": {"/ai.txt": (b"# Spawning AI\nUser-Agent: *\nDisallow: *.jpg\n", _TEXT)},
+}
 
 
 def robots(key: str) -> SiteResponse:

@@ -22,7 +22,7 @@ from news_platform.sample.pages import (
     script_only_page,
 )
 from news_platform.sample.responses import SiteResponse, gzip_member
-from news_platform.sample.rules import robots
+from news_platform.sample.rules import robots, usage_files
 
 _XML = "application/xml; charset=utf-8"
 _NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
@@ -163,6 +163,7 @@ def _outlet_site(outlet: Outlet, articles: list[SampleArticle]) -> Site:
     site.update(sitemaps(outlet, articles))
     site.update(_feeds(outlet, articles))
     site["/robots.txt"] = robots(outlet.key)
+    site.update(usage_files(outlet.key))
     site["/logo.png"] = SiteResponse(LOGO, content_type="image/png", etag=True)
     return site
 

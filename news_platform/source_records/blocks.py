@@ -20,15 +20,18 @@ CODE = "code"
 class Container:
     """An element with a landmark tag, role or telling class, and the amount of text below it.
 
-    `zone` follows from its tag or role, `widget` from its class or id.
+    `zone` follows from its tag or role, `widget` from its class or id. An element that
+    `is_never_content` is a footer or a consent dialog. `detail` has the numbers behind its zone.
     """
 
     parent: "Container | None" = None
     zone: str | None = None
     widget: str | None = None
     is_main: bool = False
+    is_never_content: bool = False
     chars: int = 0
     link_chars: int = 0
+    detail: str = ""
 
     def add(self, other: "Container") -> None:
         """Add the text below `other` to this container."""
@@ -39,6 +42,25 @@ class Container:
     def plain_chars(self) -> int:
         """Return the number of characters outside links."""
         return self.chars - self.link_chars
+
+
+def content_chars(containers: Sequence[Container]) -> int:
+    """Return the amount of text that may be content, by which the share of a zone is measured.
+
+    Text outside links counts, and so do links outside all zones and widgets: a list of linked
+    departments is content, a menu is not. Footers and consent dialogs count nothing.
+    """
+    found = containers[0].chars
+    # Outer containers come first. The state of each: 0 free, 1 in a zone or widget, 2 in a footer.
+    states: dict[int, int] = {}
+    for container in containers:
+        outer = states[id(container.parent)] if container.parent is not None else 0
+        own = 2 if container.is_never_content else int(bool(container.zone or container.widget))
+        if own > outer:
+            found -= container.plain_chars if outer else container.link_chars
+            found -= container.plain_chars if own == 2 and not outer else 0
+        states[id(container)] = max(own, outer)
+    return found
 
 
 @dataclass(slots=True)
@@ -87,23 +109,33 @@ ATTACHED = "attached"
 class BlockLanguage:
     """The language of a block, its probability, and what it was derived from.
 
-    `source` is block, section, page, declared or assumed.
+    `source` is block, list, section, page, declared or assumed. `target_probability` is that of the
+    target language for a text that was found to be in another one.
     """
 
     code: str | None
     probability: float | None
     source: str
+    target_probability: float | None = None
 
 
 @dataclass(slots=True)
 class BlockDecision:
-    """A block, its position in the page and why it was dropped; `reason` is None if it is kept."""
+    """A block, its position in the page and why it was dropped; `reason` is None if it is kept.
+
+    `detail` has the numbers by which the rule decided.
+    """
 
     block: PageBlock
     order: int
     reason: str | None = None
+    detail: str = ""
     section: str | None = None
     language: BlockLanguage | None = None
+
+    def drop(self, reason: str, detail: str) -> None:
+        """Drop the block by a rule with these numbers."""
+        self.reason, self.detail = reason, detail
 
     @property
     def is_kept(self) -> bool:

@@ -1,82 +1,157 @@
-"""Find the boilerplate of a page by structure and link density: a reason or None per block."""
+"""Find the boilerplate of a page by structure and link density."""
 
 import re
+from collections.abc import Sequence
 
-from news_platform.source_records.blocks import PARAGRAPH, Container, PageBlock, WalkedPage
+from news_platform.source_records.blocks import (
+    PARAGRAPH,
+    BlockDecision,
+    Container,
+    PageBlock,
+    WalkedPage,
+    content_chars,
+)
 from news_platform.source_records.options import BoilerplateRules
 
-_BETWEEN_LINKS = re.compile(r" [|/·•›»>] ")
+_BETWEEN_LINKS = re.compile(r" (?:[|/·•›»>~;]|--|::) ")
 # Lower than BoilerplateRules.link_density: in a row of links the separators are not links.
 _ROW_DENSITY = 0.6
+# Widgets that stand beside the content and never around it.
+_BOXES = frozenset(("account", "share", "subscribe"))
 
 
-def boilerplate_reasons(page: WalkedPage, rules: BoilerplateRules) -> list[str | None]:
-    """Return for every block the reason why it is boilerplate, or None."""
-    _resolve_zones(page.containers, rules)
-    has_main = _has_main(page.blocks, rules)
-    reasons = [_reason(block, has_main, rules) for block in page.blocks]
-    _drop_above_title(page.blocks, reasons, rules)
-    return reasons
+def drop_boilerplate(
+    page: WalkedPage, decisions: Sequence[BlockDecision], rules: BoilerplateRules
+) -> None:
+    """Drop the blocks that are boilerplate."""
+    _resolve_zones(page, rules)
+    main = _main_share(page.blocks)
+    has_main = main > rules.main_share
+    outside = f"main holds {main:.2f} of the text outside zones, more than {rules.main_share}"
+    for decision in decisions:
+        container = decision.block.container
+        if container.zone:
+            decision.drop(container.zone, container.detail)
+        elif has_main and not container.is_main:
+            decision.drop("outside_main", outside)
+    _drop_links(decisions, rules)
+    _drop_above_title(decisions, rules)
 
 
-def _resolve_zones(containers: list[Container], rules: BoilerplateRules) -> None:
-    """Pass zones down to inner containers; ignore zones and widgets with too much plain text."""
-    plain = containers[0].plain_chars
+def _resolve_zones(page: WalkedPage, rules: BoilerplateRules) -> None:
+    """Pass zones down to inner containers; ignore zones and widgets that hold the content."""
+    total, titled = content_chars(page.containers), _titled(page.blocks)
     # Outer containers come before inner ones, so a parent's zone is final here.
-    for container in containers:
+    for container in page.containers:
         outer = container.parent
-        if container.plain_chars > rules.zone_share * plain:
-            container.zone = None
-        if container.widget and container.plain_chars <= rules.widget_share * plain:
-            container.zone = container.zone or container.widget
+        if outer is not None and outer.zone:
+            container.zone, container.detail = outer.zone, outer.detail
+        elif container.zone or container.widget:
+            # Of a short page, a newsletter box may hold half; the box does not have the title.
+            is_box = container.widget in _BOXES and titled and id(container) not in titled
+            most = rules.zone_share if is_box else rules.widget_share
+            _resolve_zone(container, total, rules, most)
         if outer is not None:
-            container.zone = outer.zone or container.zone
             container.is_main = container.is_main or outer.is_main
 
 
-def _has_main(blocks: list[PageBlock], rules: BoilerplateRules) -> bool:
-    """Return whether <main> holds enough of the text outside all zones to be the content."""
+def _titled(blocks: list[PageBlock]) -> set[int]:
+    """Return the identities of the containers around the titles of the page."""
+    found: set[int] = set()
+    for block in blocks:
+        container: Container | None = block.container if block.level == 1 else None
+        while container is not None:
+            found.add(id(container))
+            container = container.parent
+    return found
+
+
+def _resolve_zone(
+    container: Container, total: int, rules: BoilerplateRules, widget_share: float
+) -> None:
+    share = container.plain_chars / total if total else 0.0
+    if container.is_never_content:
+        container.zone = container.widget or container.zone
+        container.detail = "never content"
+        return
+    if container.zone and share > rules.zone_share:
+        container.zone = None
+    most = rules.zone_share
+    if container.zone is None and container.widget and share <= widget_share:
+        container.zone, most = container.widget, widget_share
+    if container.zone:
+        container.detail = f"holds {share:.2f} of the text, at most {most}"
+
+
+def _main_share(blocks: list[PageBlock]) -> float:
+    """Return how much of the text outside all zones is in <main>."""
     free = main = 0
     for block in blocks:
         if not block.container.zone:
             size = len(block.text)
             free += size
             main += size if block.container.is_main else 0
-    return main > rules.main_share * free
+    return main / free if free else 0.0
 
 
-def _reason(block: PageBlock, has_main: bool, rules: BoilerplateRules) -> str | None:
-    if block.container.zone:
-        return block.container.zone
-    if has_main and not block.container.is_main:
-        return "outside_main"
-    if block.kind == PARAGRAPH and _is_link_dense(block, rules):
-        return "link_dense"
-    return None
+def _drop_links(decisions: Sequence[BlockDecision], rules: BoilerplateRules) -> None:
+    """Drop paragraphs that are one short link or a row of links, unless they make up a list."""
+    run: list[BlockDecision] = []
+    for decision in decisions:
+        block = decision.block
+        # Headings do not end a run: directories have a letter between their entries.
+        if decision.reason is not None or block.level:
+            continue
+        if block.kind != PARAGRAPH or not block.link_chars:
+            is_link = False
+        elif block.link_density >= _ROW_DENSITY and len(_BETWEEN_LINKS.findall(block.text)) > 1:
+            decision.drop("link_dense", f"a row of links, density {block.link_density:.2f}")
+            continue
+        else:
+            is_link = block.link_density >= rules.link_density
+        if is_link:
+            run.append(decision)
+        elif run:
+            _drop_run(run, rules)
+            run = []
+    _drop_run(run, rules)
 
 
-def _is_link_dense(block: PageBlock, rules: BoilerplateRules) -> bool:
-    density = block.link_density
-    if density >= rules.link_density and block.text.count(" ") < rules.link_words:
-        return True
-    return density >= _ROW_DENSITY and len(_BETWEEN_LINKS.findall(block.text)) > 1
+def _drop_run(run: Sequence[BlockDecision], rules: BoilerplateRules) -> None:
+    """Drop short links, unless there are enough of them in a row to be a list."""
+    # Departments are often written as one link per <p> or <div>.
+    entries = len({decision.block.text for decision in run})
+    if entries >= rules.link_run:
+        return
+    for decision in run:
+        words = decision.block.text.count(" ") + 1
+        if words <= rules.link_words:
+            density = (
+                f"link density {decision.block.link_density:.2f}, at least {rules.link_density}"
+            )
+            size = f"{words} words, at most {rules.link_words}"
+            row = f"{entries} in a row, fewer than {rules.link_run}"
+            decision.drop("link_dense", f"{density}; {size}; {row}")
 
 
-def _drop_above_title(
-    blocks: list[PageBlock], reasons: list[str | None], rules: BoilerplateRules
-) -> None:
+def _drop_above_title(decisions: Sequence[BlockDecision], rules: BoilerplateRules) -> None:
     """Drop the short texts above the title: dates, badges, contact lines, slogans."""
     # If there are more than `lead_blocks` above the first <h1>, they are content.
-    above: list[int] = []
-    for index, block in enumerate(blocks):
-        if reasons[index]:
+    above: list[BlockDecision] = []
+    for decision in decisions:
+        if decision.reason is not None:
             continue
-        if block.level == 1:
+        if decision.block.level == 1:
             break
-        above.append(index)
+        above.append(decision)
     else:
         return
-    if len(above) <= rules.lead_blocks:
-        for index in above:
-            if len(blocks[index].text) < rules.lead_chars:
-                reasons[index] = "above_title"
+    if len(above) > rules.lead_blocks:
+        return
+    for decision in above:
+        size = len(decision.block.text)
+        if size < rules.lead_chars:
+            numbers = f"{size} characters, fewer than {rules.lead_chars}"
+            decision.drop(
+                "above_title", f"{numbers}; {len(above)} blocks, at most {rules.lead_blocks}"
+            )

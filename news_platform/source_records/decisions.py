@@ -1,13 +1,20 @@
 """Decide for every block of a page whether it is kept, or the reason why it is dropped."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 
 from news_platform.source_records import blocks as kinds
-from news_platform.source_records.blocks import ATTACHED, BlockDecision, WalkedPage, iter_kept
-from news_platform.source_records.boilerplate import boilerplate_reasons
+from news_platform.source_records.blocks import (
+    ATTACHED,
+    BlockDecision,
+    PageBlock,
+    WalkedPage,
+    iter_kept,
+)
+from news_platform.source_records.boilerplate import drop_boilerplate
+from news_platform.source_records.calls import CERTAIN, is_among_names
 from news_platform.source_records.duplicates import SeenTexts
 from news_platform.source_records.languages import detect_languages
 from news_platform.source_records.options import SegmentOptions
@@ -16,7 +23,13 @@ from news_platform.source_records.sections import HeadingPath, compile_section_r
 _DEEPEST = 6
 # A heading dropped for one of these reasons is not a record, but still heads a section.
 _OPEN = (None, "too_short", "too_long", "language", "duplicate")
+# Blocks dropped for one of these reasons are not what a heading heads.
+_NO_TEXT = ("too_short", "call_to_action", "navigation_item", "notice")
 _ROWS = (kinds.ROW, kinds.COLUMNS)
+# A paragraph with more link text is an entry of a list.
+_ALL_LINK = 0.8
+# How much of another block a detail quotes.
+_QUOTED_CHARS = 40
 
 
 def decide_blocks(
@@ -26,38 +39,67 @@ def decide_blocks(
 
     The order matters: a block dropped by one step is not seen by the later ones.
     """
-    reasons = boilerplate_reasons(page, options.boilerplate)
-    decisions = [
-        BlockDecision(block, order, reason)
-        for order, (block, reason) in enumerate(zip(page.blocks, reasons, strict=True))
-    ]
+    decisions = [BlockDecision(block, order) for order, block in enumerate(page.blocks)]
+    drop_boilerplate(page, decisions, options.boilerplate)
     # Before the length bounds: a table's rows may be short, the table is not.
     if options.tables == "structure":
         merge_tables(decisions)
     _apply_sections(decisions, options)
     drop_by_length(decisions, options)
     drop_by_language(decisions, options, declared=declared)
-    drop_repeated(decisions, options)
-    # Last: whether a heading has text below it is known only after all other steps.
+    # Before duplicates: a heading that is context does not make the item of that name a repetition.
     if options.headings == "attach":
         attach_headings(decisions)
+    drop_repeated(decisions, options)
     return decisions
 
 
 def _apply_sections(decisions: list[BlockDecision], options: SegmentOptions) -> None:
     """Set the heading path of every block, and drop navigation, calls to action and notices."""
     rules, path = compile_section_rules(options.sections), HeadingPath()
-    # The level of the heading whose section is being dropped, None outside of one.
-    below: int | None = None
+    # The heading whose section is being dropped, None outside of one.
+    below: PageBlock | None = None
+    calls: dict[int, int] = {}
     # Headings in boilerplate are skipped: they head no section of the content.
     for decision in iter_kept(decisions):
         block = decision.block
         if block.level:
             path.enter(block)
-            if below is None or block.level <= below:
-                below = block.level if rules.drops_section(block) else None
+            if below is None or block.level <= below.level:
+                below = block if rules.drops_section(block) else None
         decision.section = path.section
-        decision.reason = "dropped_section" if below is not None else rules.reason(block)
+        if below is not None:
+            decision.drop("dropped_section", f"below {below.text!r}")
+        elif certainty := rules.judge(decision):
+            calls[decision.order] = certainty
+    for decision in _calls(decisions, calls):
+        rules.drop_call(decision)
+
+
+def _calls(decisions: Sequence[BlockDecision], calls: Mapping[int, int]) -> Iterator[BlockDecision]:
+    """Yield the calls to action; what may be one is a name if its list is one of names."""
+    for order, certainty in calls.items():
+        if certainty == CERTAIN or not is_among_names(
+            [calls.get(other, 0) for other in _list_around(decisions, order)]
+        ):
+            yield decisions[order]
+
+
+def _list_around(decisions: Sequence[BlockDecision], order: int) -> Iterator[int]:
+    """Yield the positions of the list entries, or link-only paragraphs, around a block."""
+    wanted = decisions[order].block
+    for step in (-1, 1):
+        near = order if step == 1 else order - 1
+        while 0 <= near < len(decisions) and _is_sibling(wanted, decisions[near].block):
+            yield near
+            near += step
+
+
+def _is_sibling(block: PageBlock, other: PageBlock) -> bool:
+    is_alike = block.kind == other.kind and block.container is other.container
+    if block.kind == kinds.PARAGRAPH:
+        return is_alike and min(block.link_density, other.link_density) > _ALL_LINK
+    return is_alike
 
 
 def drop_by_length(decisions: Sequence[BlockDecision], options: SegmentOptions) -> None:
@@ -66,7 +108,10 @@ def drop_by_length(decisions: Sequence[BlockDecision], options: SegmentOptions) 
         size = len(decision.block.text)
         if options.min_chars <= size <= options.max_chars or _is_whitelisted(decision, options):
             continue
-        decision.reason = "too_short" if size < options.min_chars else "too_long"
+        if size < options.min_chars:
+            decision.drop("too_short", f"{size} characters, at least {options.min_chars}")
+        else:
+            decision.drop("too_long", f"{size} characters, at most {options.max_chars}")
 
 
 def drop_by_language(
@@ -77,16 +122,21 @@ def drop_by_language(
         decisions, sure=options.min_probability, target=options.language, declared=declared
     )
     for decision in iter_kept(decisions):
-        if decision.language and decision.language.code not in (None, options.language):
-            decision.reason = "language"
+        found = decision.language
+        if found and found.code not in (None, options.language):
+            sure = "" if found.probability is None else f", probability {found.probability:.2f}"
+            if found.target_probability is not None:
+                sure += f", P({options.language}) {found.target_probability:.4f}"
+            decision.drop("language", f"{found.code} by the {found.source}{sure}")
 
 
 def drop_repeated(decisions: Sequence[BlockDecision], options: SegmentOptions) -> None:
     """Drop near-duplicates of earlier blocks of the page."""
     seen = SeenTexts(similarity=options.similarity, shingle_words=options.shingle_words)
     for decision in iter_kept(decisions):
-        if seen.is_repeated(decision.block.text):
-            decision.reason = "duplicate"
+        if found := seen.similar(decision.block.text):
+            numbers = f"similarity {found[1]:.2f}, at least {options.similarity}"
+            decision.drop("duplicate", f"{numbers}, to {found[0][:_QUOTED_CHARS]!r}")
 
 
 def _is_whitelisted(decision: BlockDecision, options: SegmentOptions) -> bool:
@@ -110,7 +160,7 @@ def attach_headings(decisions: Sequence[BlockDecision]) -> None:
     """
     for decision, has_text in _headings(decisions):
         if has_text:
-            decision.reason = ATTACHED
+            decision.drop(ATTACHED, "")
     for decision in decisions:
         if decision.is_kept and decision.block.kind == kinds.COLUMNS:
             decision.reason = ATTACHED
@@ -124,7 +174,7 @@ def _headings(decisions: Sequence[BlockDecision]) -> Iterator[tuple[BlockDecisio
         if level and decision.reason in _OPEN:
             yield decision, has_text[level]
             has_text[level:] = [False] * (_DEEPEST + 1 - level)
-        elif not level and decision.section is not None and decision.reason != "too_short":
+        elif not level and decision.section is not None and decision.reason not in _NO_TEXT:
             has_text = [True] * (_DEEPEST + 1)
 
 

@@ -26,35 +26,36 @@ class SeenTexts:
     def __init__(self, *, similarity: float, shingle_words: int) -> None:
         self._similarity = similarity
         self._size = shingle_words
-        self._by_prefix: dict[int, list[Shingles]] = defaultdict(list)
-        self._short: set[str] = set()
+        self._by_prefix: dict[int, list[int]] = defaultdict(list)
+        self._long: list[tuple[str, Shingles]] = []
+        self._short: dict[str, str] = {}
         # In texts with fewer words, one different word makes the similarity too low: compare them
         # for equality.
         self._few_words = math.ceil(1 / max(1 - similarity, 1e-9)) if similarity < 1 else math.inf
 
-    def is_repeated(self, text: str) -> bool:
-        """Return whether a near-identical text was seen before; remember this one if not."""
+    def similar(self, text: str) -> tuple[str, float] | None:
+        """Return the first near-identical text seen before and its similarity, or remember this."""
         if text.count(" ") < self._few_words:
-            return self._is_repeated_short(" ".join(_words(text)))
-        return self._is_repeated_long(self._shingles(text))
+            return self._similar_short(text, " ".join(_words(text)))
+        return self._similar_long(text, self._shingles(text))
 
-    def _is_repeated_short(self, found: str) -> bool:
-        if found in self._short:
-            return True
-        self._short.add(found)
-        return False
+    def _similar_short(self, text: str, found: str) -> tuple[str, float] | None:
+        earlier = self._short.setdefault(found, text)
+        return None if earlier is text else (earlier, 1.0)
 
-    def _is_repeated_long(self, found: Shingles) -> bool:
+    def _similar_long(self, text: str, found: Shingles) -> tuple[str, float] | None:
         prefix = self._prefix(found)
-        if any(self._is_alike(found, other) for part in prefix for other in self._by_prefix[part]):
-            return True
+        near = {number for part in prefix for number in self._by_prefix[part]}
+        # In the order of the page: sets of hashes are ordered differently in every process.
+        for number in sorted(near):
+            earlier, other = self._long[number]
+            similarity = _jaccard(found, other)
+            if similarity >= self._similarity:
+                return earlier, similarity
         for part in prefix:
-            self._by_prefix[part].append(found)
-        return False
-
-    def _is_alike(self, left: Shingles, right: Shingles) -> bool:
-        common = len(left & right)
-        return common >= self._similarity * (len(left) + len(right) - common)
+            self._by_prefix[part].append(len(self._long))
+        self._long.append((text, found))
+        return None
 
     def _prefix(self, found: Shingles) -> list[int]:
         # 1e-9 guards against rounding: (1 - 0.9) * 10 is slightly less than 1.
@@ -65,6 +66,11 @@ class SeenTexts:
         found = _words(text)
         runs = (found[start:] for start in range(self._size))
         return frozenset(map(hash, zip(*runs, strict=False))) or frozenset([hash(tuple(found))])
+
+
+def _jaccard(left: Shingles, right: Shingles) -> float:
+    common = len(left & right)
+    return common / (len(left) + len(right) - common)
 
 
 def _words(text: str) -> list[str]:

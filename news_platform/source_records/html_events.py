@@ -12,9 +12,12 @@ from functools import lru_cache
 from lxml import etree
 
 from news_platform.errors import InputError
+from news_platform.source_records.consent_names import is_consent_label, is_consent_name
 
 # Represents <br> until the text around it is complete. U+001E never occurs in valid HTML.
 BREAK = "\x1e"
+# Stands between two <span> elements without text between them, which styles may set apart.
+GAP = "\x1f"
 MAX_PAGE_BYTES = 16_000_000
 # Deeper markup is broken or hostile: libxml2 scans all open elements at every end tag.
 MAX_DEPTH = 2_048
@@ -60,11 +63,11 @@ _WIDGET_WORDS = {
     "pager toolbar skip offcanvas drawer dropdown toc",
     "footer": "footer copyright legal colophon",
     "consent": "cookie cookies consent gdpr onetrust",
-    "dialog": "modal popup dialog overlay lightbox",
+    "dialog": "modal popup dialog overlay lightbox tooltip chat",
     "account": "login signin signup account cart minicart basket",
-    "subscribe": "newsletter mailinglist",
+    "subscribe": "newsletter mailinglist subscribe",
     "share": "share sharing social",
-    "related": "related recommended recommendations",
+    "related": "related recommended recommendations trending",
     "control": "filter filters facet facets sort",
     "feedback": "feedback comment comments",
     "advertisement": "ads advert advertisement sponsor sponsored sponsors",
@@ -77,6 +80,15 @@ _WIDGET_NAMES = frozenset(_WIDGETS)
 _PHRASES = tuple(word for word in _WIDGETS if "-" in word)
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _BETWEEN_WORDS = {code: " " for code in range(128) if not chr(code).isalpha()}
+# Widgets that may be certain, see `Start`.
+_CERTAIN = frozenset(("consent", "footer"))
+_SITE_FOOTERS_LIST = """
+footer site-footer page-footer global-footer main-footer footer-main footer-wrapper footer-
+container footer-area footer-inner footer-content footer-bottom colophon l-footer layout-footer
+region-footer university-footer
+"""
+_SITE_FOOTERS = frozenset(_SITE_FOOTERS_LIST.split())
+_WHOLE_PAGE = frozenset(("html", "body", "main"))
 # Tags that classify the content below them.
 LANDMARKS = frozenset((*_ZONE_TAGS, "main"))
 
@@ -84,7 +96,8 @@ LANDMARKS = frozenset((*_ZONE_TAGS, "main"))
 _HEADS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "dt"))
 _EXEMPT = {
     "header": frozenset(("main", "article", "section")),
-    "footer": frozenset(("article", "section", "blockquote")),
+    # The author of a quotation.
+    "footer": frozenset(("blockquote",)),
     "button": _HEADS,
     "label": _HEADS,
 }
@@ -94,13 +107,15 @@ _EXEMPT = {
 class Start:
     """The start of a block element.
 
-    `widget` is the kind of widget that its class or id suggests. `attributes` is filled only for
-    elements whose attributes are read later.
+    `widget` is the kind of widget that its class or id suggests; if `is_certain`, the name is that
+    of a consent dialog or a site's footer, which are never content. `attributes` is filled only
+    for elements whose attributes are read later.
     """
 
     tag: str
     widget: str | None = None
     attributes: Mapping[str, str] = field(default_factory=dict)
+    is_certain: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,8 +136,8 @@ Event = str | Start | End | LinkEdge
 
 _HIDDEN = frozenset(_INVISIBLE_TAGS.split())
 _BLOCK_TAGS = frozenset(_BLOCK_TAG_NAMES.split())
-# Their attributes give the language of the page and the number of a list's first item.
-_READ_ATTRIBUTES = frozenset(("html", "ol"))
+# Their attributes give the language of the page, the number of a list's first item, and spans.
+_READ_ATTRIBUTES = frozenset(("html", "ol", "td", "th"))
 _LINK_START, _LINK_END = LinkEdge(1), LinkEdge(-1)
 _STARTS = {tag: Start(tag) for tag in _BLOCK_TAGS}
 _ENDS: Mapping[str, End | LinkEdge] = {"a": _LINK_END} | {tag: End(tag) for tag in _BLOCK_TAGS}
@@ -169,6 +184,8 @@ class EventList:
         self._depth = 0
         self._hidden = 0
         self._hidden_from = 0
+        # The number of events at the last end of a <span>.
+        self._span_end = -1
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Add the start of an element."""
@@ -177,6 +194,9 @@ class EventList:
             self.data(_start_event(tag, attributes) if attributes else _STARTS[tag])
         elif tag == "a":
             self.events.append(_LINK_START)
+        elif tag == "span":
+            if self._span_end == len(self.events):
+                self.events.append(GAP)
         elif tag in _HIDDEN:
             # Nested invisible elements count, so that only the outermost one ends the gap.
             if not self._hidden:
@@ -184,6 +204,9 @@ class EventList:
             self._hidden += 1
         elif tag == "br":
             self.events.append(BREAK)
+        elif "-" in tag and widget_of(tag):
+            # A custom element such as <usercentrics-root>; any other one is inline.
+            self.events.append(_start_event("div", {**attributes, "id": tag}))
         if self._depth > MAX_DEPTH or len(self.events) > MAX_EVENTS:
             self._check_bounds()
 
@@ -192,10 +215,14 @@ class EventList:
         self._depth -= 1
         if tag in _ENDS:
             self.events.append(_ENDS[tag])
+        elif tag == "span":
+            self._span_end = len(self.events)
         elif tag in _HIDDEN:
             self._hidden -= 1
             if not self._hidden:
                 del self.events[self._hidden_from :]
+        elif "-" in tag and widget_of(tag):
+            self.events.append(_ENDS["div"])
 
     def close(self) -> None:
         """Finish the page."""
@@ -210,11 +237,26 @@ class EventList:
 
 def _start_event(tag: str, attributes: Mapping[str, str]) -> Start:
     """Return the start of an element; those without relevant attributes share one event per tag."""
-    classes, name = attributes.get("class"), attributes.get("id")
+    if "role" not in attributes and "aria-label" not in attributes and tag not in _READ_ATTRIBUTES:
+        return _named_start(tag, attributes.get("class"), attributes.get("id"))
+    if is_consent_label(attributes.get("aria-label", "")) and tag not in _WHOLE_PAGE:
+        return Start(tag, "consent", attributes, is_certain=True)
+    named = _named_start(tag, attributes.get("class"), attributes.get("id"))
+    return Start(tag, named.widget, attributes, named.is_certain)
+
+
+@lru_cache(maxsize=65_536)
+def _named_start(tag: str, classes: str | None, name: str | None) -> Start:
+    """Return the start of an element of which only the names count."""
     widget = (widget_of(classes) if classes else None) or (widget_of(name) if name else None)
-    if widget or "role" in attributes or tag in _READ_ATTRIBUTES:
-        return Start(tag, widget, attributes)
-    return _STARTS[tag]
+    # Scripts mark the whole page: <body class="didomi-popup-open">.
+    if widget is None or tag in _WHOLE_PAGE:
+        return _STARTS[tag]
+    return Start(tag, widget, is_certain=widget in _CERTAIN and _is_certain(classes, name))
+
+
+def _is_certain(*names: str | None) -> bool:
+    return any(name is not None and is_certain_name(name) for name in names)
 
 
 def zone_of(tag: str, role: str | None, path: Sequence[str]) -> str | None:
@@ -224,10 +266,19 @@ def zone_of(tag: str, role: str | None, path: Sequence[str]) -> str | None:
     return _ZONE_TAGS.get(tag) or _ZONE_ROLES.get(role or "")
 
 
+@lru_cache(maxsize=4_096)
+def is_certain_name(names: str) -> bool:
+    """Return whether a class or id is that of a consent dialog or a site's footer."""
+    lower = _CAMEL.sub("-", names).lower().replace("_", "-")
+    return is_consent_name(names) or any(word in _SITE_FOOTERS for word in lower.split())
+
+
 # Pages of one site repeat the same classes.
 @lru_cache(maxsize=65_536)
 def widget_of(names: str) -> str | None:
     """Return the kind of widget that a class or id suggests, or None."""
+    if is_consent_name(names):
+        return "consent"
     # `navBar` and `nav-bar` have the same words.
     if not names.islower():
         names = _CAMEL.sub("-", names).lower()

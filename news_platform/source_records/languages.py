@@ -1,40 +1,31 @@
 """Detect the language of every block, although most blocks are too short for a detector.
 
 A detector needs a sentence or two. Blocks of at least `_LONG` characters are detected on their own;
-shorter ones inherit the language of their section, then of their page, then the declared one. A
-short block that is clearly in another language is still recognised.
+shorter ones take the language of the joined text of their list, then of their section, then of
+their page, then the declared one. Names are not a language: a list that the detector takes for
+another language speaks it only if it has words of one. A short block that is clearly in another
+language is recognised in any context.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 
-from news_platform.source_records.blocks import CODE, BlockDecision, BlockLanguage, iter_kept
-from news_platform.text.language import detect
-
-# Words that hardly any other language has and that occur in most sentences of the language.
-_ENGLISH = """
-about after and any are because been before between but can could did does each every from get had
-has have help here how if into its just know learn like made make many may more must need new now of
-only other our out over people should since some such than that the their them then there these they
-this those through time until up upon use used using very want was well were what when where which
-while who whose why will with within without work would year years you your
-"""
-COMMON_WORDS = {"en": frozenset(_ENGLISH.split())}
-
-# Articles, prepositions and the like of languages in Latin script that are not English words. One
-# of them is a reason to run the detector, not proof: they occur in names too.
-_FOREIGN = """
-aan ako alla als ang au auf aus aux avec bei bij bir bu cette che chez como cu dalam dan dans dari
-das de degli dei del della delle dem den dengan der des det di dla dos du een egy ein eine einer el
-els em en es et ett fra für fuer gan gli het hogy ikke il ile im ini ist itu ja kami kwa la las
-le les lo los med mga na nad nel nella ng nicht nie niet noi nos nostra nostro notre nous nuestra
-nuestro och og op oraz où para på pada pe por prin qui que quel ses sie sind sobre sont sowie
-su sua sur sus sy te tidak till til um un una und une uno unser untuk van ve voor vom von vos votre
-vous wir y ya yang yn yr za zijn zu zum zur
-"""
-FOREIGN_WORDS = frozenset(_FOREIGN.split())
+from news_platform.source_records.blocks import (
+    CODE,
+    HEADING,
+    BlockDecision,
+    BlockLanguage,
+    iter_kept,
+)
+from news_platform.source_records.vocabulary import (
+    COMMON_WORDS,
+    FOREIGN_WORDS,
+    speaks,
+)
+from news_platform.text.language import COMMON_LANGUAGES, Language, detect, rank_languages
 
 _LONG = 200
 # More text does not change the result; the detector takes 0.1 ms plus 1 ms per 1,000 characters.
@@ -43,6 +34,13 @@ _PAGE_CHARS = 500
 # At most this much of each block, so that the first block does not decide alone.
 _BEGINNING_CHARS = 100
 _SECTION_CHARS = 80
+# The joined items of a list are of one kind, so less text is enough.
+_LIST_CHARS = 40
+_LIST_ITEMS = 3
+# A text of which more words are common in the target language is not wholly in another one.
+_MIXED = 0.05
+# Stands for every language but English in the vocabulary.
+_ELSEWHERE = ""
 # The share of a page's text that must be in another language to overrule the declared one.
 _AGAINST_DECLARED = 0.9
 # A text with this share of words known from the target language is not detected on its own.
@@ -84,6 +82,7 @@ class _TargetLanguage:
 
     target: str
     sure: float
+    plausible: frozenset[str] = COMMON_LANGUAGES
     words: set[str] = field(default_factory=set)
 
     def is_target(self, language: BlockLanguage | None) -> bool:
@@ -118,21 +117,28 @@ def detect_languages(
     `sure` is the probability from which a detected language is accepted.
     """
     kept = list(iter_kept(decisions))
-    wanted = _TargetLanguage(target, sure, set(COMMON_WORDS.get(target, ())))
+    stated = declared_code(declared)
+    plausible = COMMON_LANGUAGES | {target, stated or target}
+    wanted = _TargetLanguage(target, sure, plausible, set(COMMON_WORDS.get(target, ())))
     _detect_long(kept, wanted)
-    page = _page_language(kept, sure=sure, declared=declared)
+    page = _page_language(kept, wanted, stated)
+    lists = _list_languages(kept, wanted, page)
     sections = _section_languages(kept, wanted, page)
     detected = 0
     for decision in kept:
         if decision.language is not None:
             continue
         text = decision.block.text
-        around = _in_script(sections.get(decision.section) or page, text)
+        near = lists.get(decision.order) or sections.get(decision.section)
+        around = _in_script(near or page, text)
         is_allowed = detected < _MAX_DETECTED_BLOCKS
         at_least = _threshold(decision, wanted, around) if is_allowed else None
         decision.language = around or _ASSUMED
         if at_least is not None:
-            decision.language = _detected(text, "block", at_least=at_least) or decision.language
+            decision.language = (
+                _block_language(text, wanted, at_least, is_around_target=wanted.is_target(around))
+                or decision.language
+            )
             detected += 1
 
 
@@ -152,7 +158,9 @@ def _detect_long(kept: Iterable[BlockDecision], target: _TargetLanguage) -> None
         if known and target.threshold(text) is None:
             decision.language = known
         else:
-            decision.language = _detected(text, "block", at_least=target.sure)
+            decision.language = _detected(text, target, at_least=target.sure) or _spoken(
+                text, "block", target
+            )
         if decision.language and target.is_target(decision.language):
             known = known or replace(decision.language, source="page")
             target.words.update(text.lower().split())
@@ -178,18 +186,53 @@ def _threshold(
 
 
 def _page_language(
-    kept: Sequence[BlockDecision], *, sure: float, declared: str | None
+    kept: Sequence[BlockDecision], target: _TargetLanguage, stated: str | None
 ) -> BlockLanguage | None:
-    code = declared_code(declared)
-    stated = BlockLanguage(code, None, "declared") if code else None
+    declared = BlockLanguage(stated, None, "declared") if stated else None
     found = _prevailing(kept, "page")
+    # Only nearly all of the long texts overrule the declared language.
+    if found and stated and found.code != stated:
+        return _prevailing(kept, "page", share=_AGAINST_DECLARED) or declared
     if found is None:
-        beginnings = (decision.block.text[:_BEGINNING_CHARS] for decision in kept)
-        found = _detected(_beginning(beginnings), "page", at_least=sure)
-    # Only nearly all of the text overrules the declared language.
-    if found and stated and found.code != code:
-        found = _prevailing(kept, "page", share=_AGAINST_DECLARED)
-    return found or stated
+        beginnings = [decision.block.text[:_BEGINNING_CHARS] for decision in kept]
+        text = _beginning(beginnings)
+        found = _agreed(kept, target, stated, text) or _spoken(text, "page", target)
+    return found or declared
+
+
+def _agreed(
+    kept: Iterable[BlockDecision], target: _TargetLanguage, stated: str | None, text: str
+) -> BlockLanguage | None:
+    """Return the target language if the page declares it and its text confirms it.
+
+    `_spoken` would answer the same or nothing, after the most expensive detection of the page.
+    """
+    if stated != target.target or not _LATIN.search(text):
+        return None
+    long = [found for found in (decision.language for decision in kept) if target.is_target(found)]
+    if not long or speaks(text.lower().split(), _ELSEWHERE):
+        return None
+    surest = max(found.probability or 0.0 for found in long if found)
+    return BlockLanguage(target.target, surest, "page")
+
+
+def _list_languages(
+    kept: Sequence[BlockDecision], target: _TargetLanguage, page: BlockLanguage | None
+) -> Mapping[int, BlockLanguage]:
+    """Return the language of every list that is long enough to detect it, by its blocks."""
+    found: dict[int, BlockLanguage] = {}
+    for _, group in groupby(kept, key=_list_key):
+        members = list(group)
+        if len(members) < _LIST_ITEMS or members[0].block.kind == HEADING:
+            continue
+        if language := _group_language(members, target, page, source="list"):
+            found.update({decision.order: language for decision in members})
+    return found
+
+
+def _list_key(decision: BlockDecision) -> tuple[str | None, str, int]:
+    block = decision.block
+    return decision.section, block.kind, id(block.container)
 
 
 def _section_languages(
@@ -199,21 +242,78 @@ def _section_languages(
     members: dict[str | None, list[BlockDecision]] = defaultdict(list)
     for decision in kept:
         members[decision.section].append(decision)
-    found = {key: _section_language(group, target, page) for key, group in members.items()}
+    found = {
+        key: _group_language(group, target, page, source="section")
+        for key, group in members.items()
+    }
     return {section: language for section, language in found.items() if language}
 
 
-def _section_language(
-    group: Sequence[BlockDecision], target: _TargetLanguage, page: BlockLanguage | None
+def _group_language(
+    group: Sequence[BlockDecision],
+    target: _TargetLanguage,
+    page: BlockLanguage | None,
+    *,
+    source: str,
 ) -> BlockLanguage | None:
-    if prevailing := _prevailing(group, "section"):
+    if prevailing := _prevailing(group, source):
         return prevailing
     text = _beginning(decision.block.text for decision in group)
-    if len(text) < _SECTION_CHARS:
+    if len(text) < (_LIST_CHARS if source == "list" else _SECTION_CHARS):
         return None
-    if target.is_target(page) and target.threshold(text) is None:
+    if target.is_target(page) and not _may_be_foreign(text, target):
         return None
-    return _detected(text, "section", at_least=target.sure)
+    return _spoken(text, source, target)
+
+
+def _may_be_foreign(text: str, target: _TargetLanguage) -> bool:
+    """Return whether a text on a page in the target language is worth the detector's time."""
+    if _LATIN.search(text) and not speaks(text.lower().split(), _ELSEWHERE):
+        return target.target not in COMMON_WORDS
+    return target.threshold(text) is not None
+
+
+def _spoken(text: str, source: str, target: _TargetLanguage) -> BlockLanguage | None:
+    """Return the language of a joined text among the plausible ones, None if it is not sure."""
+    ranked = rank_languages(text[:_PAGE_CHARS], target.plausible)
+    code, probability = ranked[0].code, ranked[0].probability
+    if probability < target.sure:
+        return None
+    if code != target.target and _LATIN.search(text):
+        words = text.lower().split()
+        common = COMMON_WORDS.get(target.target, frozenset())
+        if sum(map(common.__contains__, words)) > _MIXED * len(words):
+            return None
+        if not speaks(words, code):
+            return None
+    return _found(code, probability, source, ranked, target)
+
+
+def _found(
+    code: str, probability: float, source: str, ranked: Iterable[Language], target: _TargetLanguage
+) -> BlockLanguage:
+    """Return a language; if it is another one than the target, with the target's probability."""
+    if code == target.target:
+        return BlockLanguage(code, probability, source)
+    of_target = next((other.probability for other in ranked if other.code == target.target), 0.0)
+    return BlockLanguage(code, probability, source, of_target)
+
+
+def _block_language(
+    text: str, target: _TargetLanguage, at_least: float, *, is_around_target: bool
+) -> BlockLanguage | None:
+    """Return the language of a short block, None if the one around it is as good a guess."""
+    is_short_latin = len(text) < _ODD_CHARS and _LATIN.search(text)
+    is_name = is_short_latin and not speaks(text.lower().split(), _ELSEWHERE)
+    if is_name and is_around_target and target.target in COMMON_WORDS:
+        return None
+    found = _detected(text, target, at_least=at_least)
+    if target.is_target(found) or len(text) >= _ODD_CHARS or not _LATIN.search(text):
+        return found
+    # "Jürgen Schneider" is a name in any language.
+    if found is None or not speaks(text.lower().split(), found.code or ""):
+        return _spoken(text, "block", target)
+    return found
 
 
 def _beginning(texts: Iterable[str]) -> str:
@@ -243,13 +343,20 @@ def _prevailing(
     if code is None or chars[code] <= share * total:
         return None
     judged = (decision.language for decision in group if decision.language)
-    surest = max(found.probability or 0.0 for found in judged if found.code == code)
-    return BlockLanguage(code, surest, source)
+    surest = max(
+        (found for found in judged if found.code == code),
+        key=lambda found: found.probability or 0.0,
+    )
+    return replace(surest, source=source)
 
 
-def _detected(text: str, source: str, *, at_least: float) -> BlockLanguage | None:
-    found = detect(text[: _PAGE_CHARS if source == "page" else _SAMPLE_CHARS])
+def _detected(text: str, target: _TargetLanguage, *, at_least: float) -> BlockLanguage | None:
+    """Return the language of a block among all, None if it is less sure than required."""
+    sample = text[:_SAMPLE_CHARS]
+    found = detect(sample)
     # A code of three letters does not name a single language.
     if found.probability < at_least or len(found.code) != 2:
         return None
-    return BlockLanguage(found.code, found.probability, source)
+    is_target = found.code == target.target
+    ranked = () if is_target else rank_languages(sample, target.plausible)
+    return _found(found.code, found.probability, "block", ranked, target)

@@ -10,6 +10,7 @@ from news_platform.source_records.blocks import (
     WalkedPage,
     collapse_whitespace,
 )
+from news_platform.source_records.lists_and_tables import join_cells
 
 MAX_TEXT_CHARS = 4_000_000
 MAX_LINES = 50_000
@@ -101,11 +102,11 @@ class _MarkdownReader:
         if len(text) < 2 or text[0] != "|" or text[-1] != "|":
             return False
         self.open_run()
-        cells = (_plain(cell)[0] for cell in text.strip("|").split("|"))
+        cells = [_plain(cell)[0] for cell in text[1:-1].split("|")]
         hints = {"table": str(len(self.containers))}
         if self.columns:
             hints["columns"] = self.columns
-        self.add(" | ".join(filter(None, cells)), kind=kinds.ROW, hints=hints)
+        self.add(join_cells(cells), kind=kinds.ROW, hints=hints)
         return True
 
     def name_columns(self) -> None:

@@ -1,13 +1,20 @@
 """The options of the segmentation, with the specification's defaults."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
 
 from news_platform.errors import ConfigError
+from news_platform.text.language import LANGUAGES
 
 HEADINGS = ("attach", "records")
 TABLES = ("rows", "structure")
+
+
+def _require(options: object, name: str, is_valid: bool, expected: str) -> None:
+    if not is_valid:
+        found = getattr(options, name)
+        raise ConfigError(f"invalid {name} {found!r}: expected {expected}", thing=name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,16 @@ class BoilerplateRules:
     lead_blocks: int = 30
     link_density: float = 0.8
     link_words: int = 2
+    link_run: int = 3
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for a share that is not between 0 and 1, or a negative number."""
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            if isinstance(entry.default, float):
+                _require(self, entry.name, 0 <= value <= 1, "0 to 1")
+            else:
+                _require(self, entry.name, value >= 0, "at least 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +74,9 @@ class SectionRules:
         "contact", "continue", "discover", "donate", "download", "email", "enrol", "enroll",
         "explore", "find", "follow", "get", "give", "go to", "inquire", "join", "learn", "load",
         "log in", "login", "make an?", "meet", "open", "order", "pay", "play", "read", "refer",
-        "register", "request", "reserve", "return to", "save", "schedule", "search", "see", "send",
-        "shop", "show", "sign in", "sign out", "sign up", "skip", "speak", "start", "submit",
+        "register", "renew", "report", "request", "reserve", "return to", "save", "schedule",
+        "search", "see", "send", "shop", "show", "sign in", "sign out", "sign up",
+        "skip", "speak", "start", "submit",
         "subscribe", "take", "talk", "tell", "test", "try", "tweet", "unlock", "upgrade", "use",
         "view", "visit", "watch", "write",
     )  # fmt: skip
@@ -73,15 +91,23 @@ class SectionRules:
         r"(was|is|did) this (page |article |content |information )?(help|useful)",
         r"ready to\b", r"still have questions", r"(have|got) (a |any )?questions\?",
         r"need (more )?help\?",
+        r"by (using|continuing|signing|clicking|subscribing|submitting|creating|registering)\b"
+        r".*\byou agree",
+        r"create (an|a free|your( free)?) account", r"(in )?(partnership|association) with$",
+        r"(expand|collapse|show|hide) (all|description|details|more|less)$", r"see all\b",
+        r"(call|text) (us )?(at |now )?\(?\d{3}\)?[-. ]\d{3}",
     )  # fmt: skip
     notice_phrases: tuple[str, ...] = (
         "©", "all rights reserved", "privacy policy", "cookie policy", "terms of use",
         "terms of service", "terms and conditions", "terms & conditions", "use cookies",
         "uses cookies", "using cookies", "accept cookies", "accept all cookies", "your cookie",
         "already have an account", "forgot password", "forgot your password", "enable javascript",
-        "requires javascript", "report a bug", "report an issue", "report a problem",
+        "requires javascript", "report a bug", "report an issue", "report a problem", "your inbox",
+        "our newsletter", "unsubscribe", "protected by recaptcha", "you agree to our",
+        "you agree to the", "best experience on our", "supported browser",
     )  # fmt: skip
-    sections: tuple[str, ...] = ()
+    # What other visitors searched for is no content of an institution.
+    sections: tuple[str, ...] = (r"(related|trending|popular|recent|top) searches",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +133,17 @@ class SegmentOptions:
     sections: SectionRules = SectionRules()
 
     def __post_init__(self) -> None:
-        """Raise ConfigError for an unknown choice or an invalid regular expression."""
+        """Raise ConfigError for a value out of its range or an invalid regular expression."""
+        known = self.language in LANGUAGES
+        _require(self, "language", known, "a two-letter ISO 639-1 code, such as en or es")
         for name, choices in (("headings", HEADINGS), ("tables", TABLES)):
-            if getattr(self, name) not in choices:
-                expected = f"expected one of {', '.join(choices)}"
-                message = f"invalid {name} {getattr(self, name)!r}: {expected}"
-                raise ConfigError(message, thing=name)
+            _require(self, name, getattr(self, name) in choices, f"one of {', '.join(choices)}")
+        for name in ("min_probability", "similarity"):
+            _require(self, name, 0 < getattr(self, name) <= 1, "more than 0 and at most 1")
+        _require(self, "shingle_words", self.shingle_words > 0, "at least 1")
+        _require(self, "min_chars", self.min_chars >= 0, "at least 0")
+        bound = f"at least min_chars, which is {self.min_chars}"
+        _require(self, "max_chars", self.max_chars >= self.min_chars, bound)
         for pattern in self.whitelist:
             try:
                 re.compile(pattern)

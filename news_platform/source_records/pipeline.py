@@ -6,8 +6,10 @@ found to be out of date.
 """
 
 import json
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
 import polars as pl
@@ -21,10 +23,11 @@ from news_platform.datasets.source_records import (
     institution_of,
     quarantine_path,
     records_path,
+    samples_path,
 )
 from news_platform.isolation.pool import Done, Pool
 from news_platform.source_records.options import SegmentOptions
-from news_platform.source_records.rows import quarantine_rows, record_rows
+from news_platform.source_records.rows import quarantine_rows, record_rows, samples_json
 from news_platform.source_records.snapshot import (
     SUFFIXES,
     TARGET,
@@ -34,22 +37,28 @@ from news_platform.source_records.snapshot import (
     failed_snapshot,
 )
 from news_platform.storage.commit.markers import (
+    Marker,
     content_part,
-    current_inputs,
     fingerprint,
     read_inputs,
     read_markers,
+    read_report,
+    rename_marker,
     write_marker,
 )
-from news_platform.storage.objects.store import ObjectInfo, ObjectStore
+from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
 from news_platform.storage.parquet import parquet_bytes, read_table
 
+_log = logging.getLogger(__name__)
+
 DATASET = SOURCE_RECORDS.name
-# Part of every fingerprint: increasing it makes all institutions out of date.
-SEGMENTER_VERSION = "3"
+# In the name of every marker: what another version built is outdated, but no sensor requests it.
+SEGMENTER_VERSION = "4"
 # A marker of its own that records the current options.
 _OPTIONS_DATASET = f"{DATASET}_options"
 _OPTIONS_KEY = "all"
+# How many failed pages a report names.
+_FAILURES = 5
 # Enough for a page of the maximum size and its JSON; larger files are not read at all.
 _MAX_SNAPSHOT_BYTES = 64_000_000
 
@@ -102,16 +111,24 @@ def build_institution(
     """Segment every snapshot of an institution and replace its records, quarantine and marker."""
     declare_options(store, options.segment)
     infos = _snapshots(store, institution_folder(institution))
-    built = built_institutions(store).get(institution)
     # Computed before reading: a snapshot that arrives meanwhile makes the institution stale.
-    inputs = _fingerprint(infos, _options_fingerprint(options.segment), store=store, built=built)
+    inputs = _fingerprint(infos, _options_fingerprint(options.segment), store=store)
     results = list(_iter_results(infos, store=store, options=options))
     records = [record for result in results for record in result.records]
     failures = [result.failure for result in results if result.failure]
-    report = _report(institution, results, records=records, samples=options.samples)
-    store.put(records_path(institution), parquet_bytes(record_rows(records), SOURCE_RECORDS))
+    samples = _samples(records, options.samples)
+    report = _report(institution, results, records=records, samples=samples)
+    _put(store, records_path(institution), parquet_bytes(record_rows(records), SOURCE_RECORDS))
+    _put(store, samples_path(institution), samples_json(samples))
     _put_quarantine(store, institution, failures)
-    write_marker(store, DATASET, institution, inputs=inputs, report=_plain(report))
+    write_marker(
+        store,
+        DATASET,
+        institution,
+        inputs=inputs,
+        report=_plain(report),
+        scope=SEGMENTER_VERSION,
+    )
     return report
 
 
@@ -133,9 +150,8 @@ def wanted_institutions(store: ObjectStore) -> dict[str, str]:
         institution = institution_of(info.path)
         if institution:
             found[institution].append(info)
-    built = built_institutions(store)
     return {
-        institution: _fingerprint(infos, options, store=store, built=built.get(institution))
+        institution: _fingerprint(infos, options, store=store)
         for institution, infos in found.items()
     }
 
@@ -143,6 +159,33 @@ def wanted_institutions(store: ObjectStore) -> dict[str, str]:
 def built_institutions(store: ObjectStore) -> dict[str, str]:
     """Return the fingerprint that every institution's records were built from."""
     return read_inputs(store, DATASET)
+
+
+def outdated_institutions(store: ObjectStore) -> list[str]:
+    """Return the institutions whose records another version of the segmenter made."""
+    markers = read_markers(store, DATASET)
+    return sorted(key for key, marker in markers.items() if marker.scope != SEGMENTER_VERSION)
+
+
+def adopt_markers(store: ObjectStore) -> None:
+    """Keep current the records of version 0.1, which fingerprinted snapshots by ETag.
+
+    An institution has the same snapshots if their number and the pages with records agree. Its
+    records stay outdated, because another version of the segmenter made them.
+    """
+    wanted = wanted_institutions(store)
+    for institution, marker in read_markers(store, DATASET).items():
+        if institution in wanted and not marker.scope and _has_same_pages(store, marker):
+            rename_marker(store, DATASET, marker, inputs=wanted[institution])
+
+
+def _has_same_pages(store: ObjectStore, marker: Marker) -> bool:
+    paths = {info.path for info in _snapshots(store, institution_folder(marker.partition))}
+    with suppress(NotFound):
+        rows = read_table(store, records_path(marker.partition), SOURCE_RECORDS)
+        is_counted = read_report(store, marker).get("pages_seen") == len(paths)
+        return is_counted and set(rows["snapshot"]) <= paths
+    return False
 
 
 def record_problems(institution: str, *, store: ObjectStore) -> list[str]:
@@ -163,17 +206,15 @@ def _snapshots(store: ObjectStore, folder: str) -> list[ObjectInfo]:
     return [info for info in store.list(folder) if info.path.lower().endswith(SUFFIXES)]
 
 
-def _fingerprint(
-    infos: list[ObjectInfo], options: str, *, store: ObjectStore, built: str | None
-) -> str:
-    fixed = (f"segmenter {SEGMENTER_VERSION}", f"options {options}")
-    return current_inputs(
-        built, lambda part: fingerprint([*fixed, *map(part, infos)]), part=content_part(store)
-    )
+def _fingerprint(infos: list[ObjectInfo], options: str, *, store: ObjectStore) -> str:
+    return fingerprint([f"options {options}", *map(content_part(store), infos)])
 
 
 def _options_fingerprint(options: SegmentOptions) -> str:
-    return fingerprint([json.dumps(asdict(options), sort_keys=True)])
+    """Return the fingerprint of the options that differ from the defaults of this version."""
+    default = asdict(SegmentOptions())
+    given = {name: value for name, value in asdict(options).items() if value != default[name]}
+    return fingerprint([json.dumps(given, sort_keys=True)])
 
 
 def _declared_options(store: ObjectStore) -> str:
@@ -200,7 +241,9 @@ def _iter_results(
             if isinstance(outcome, Done):
                 yield outcome.value
             else:
-                yield failed_snapshot(_snapshot(info, b""), f"{outcome.reason}: {outcome.detail}")
+                cause = f"{outcome.reason}: {outcome.detail}"
+                _log.warning("snapshot %r failed: %s", info.path, cause)
+                yield failed_snapshot(_snapshot(info, b""), cause)
 
 
 def _snapshot(info: ObjectInfo, body: bytes) -> Snapshot:
@@ -208,21 +251,35 @@ def _snapshot(info: ObjectInfo, body: bytes) -> Snapshot:
     return Snapshot(info.path, institution, body, modified_at=info.modified_at)
 
 
+def _put(store: ObjectStore, path: str, body: bytes) -> None:
+    """Write a file unless it has these bytes already: what no rule touches keeps its age."""
+    if not (store.exists(path) and store.read(path) == body):
+        store.put(path, body)
+
+
+def _samples(records: list[SourceRecord], count: int) -> list[SourceRecord]:
+    # Every step-th record, rounded up, so that the samples spread over all pages.
+    step = max(1, -(-len(records) // max(1, count)))
+    return records[::step][:count]
+
+
 def _put_quarantine(store: ObjectStore, institution: str, failures: list[SourceRecord]) -> None:
     path = quarantine_path(institution)
     if failures:
-        store.put(path, parquet_bytes(quarantine_rows(failures), SOURCE_RECORDS_QUARANTINE))
+        _put(store, path, parquet_bytes(quarantine_rows(failures), SOURCE_RECORDS_QUARANTINE))
     else:
         store.delete([path])  # an earlier build may have left one
 
 
 def _report(
-    institution: str, results: list[PageResult], *, records: list[SourceRecord], samples: int
+    institution: str,
+    results: list[PageResult],
+    *,
+    records: list[SourceRecord],
+    samples: list[SourceRecord],
 ) -> RecordsReport:
     dropped = sum((result.dropped for result in results), Counter[str]())
     failures = [result.failure for result in results if result.failure]
-    # Every step-th record, rounded up, so that the samples spread over all pages.
-    step = max(1, -(-len(records) // max(1, samples)))
     return RecordsReport(
         institution,
         pages_seen=len(results),
@@ -232,14 +289,14 @@ def _report(
         blocks_deduped=dropped["duplicate"],
         dropped=dict(sorted(dropped.items())),
         languages=dict(sorted(sum((r.languages for r in results), Counter[str]()).items())),
-        samples=tuple((r.provenance.section or "", r.text) for r in records[::step][:samples]),
-        failures=tuple((r.meta.snapshot or "", r.meta.error or "") for r in failures[:samples]),
+        samples=tuple((record.provenance.section or "", record.text) for record in samples),
+        failures=tuple((r.meta.snapshot or "", r.meta.error or "") for r in failures[:_FAILURES]),
     )
 
 
 def _plain(report: RecordsReport) -> dict[str, object]:
     counted = ("pages_seen", "pages_failed", "blocks_total", "blocks_kept", "blocks_deduped")
-    files = [records_path(report.institution)]
+    files = [records_path(report.institution), samples_path(report.institution)]
     if report.pages_failed:
         files.append(quarantine_path(report.institution))
     return {

@@ -18,12 +18,18 @@ def record_document(record: SourceRecord) -> dict[str, object]:
     meta = {key: value for key, value in record.meta.items() if value is not None}
     if "fetched_at" in provenance:
         provenance["fetched_at"] = str(provenance["fetched_at"]).replace(" ", "T")
-    return {"text": record.text, "provenance": provenance, "meta": meta}
+    return {"id": record.id, "text": record.text, "provenance": provenance, "meta": meta}
 
 
 def record_json(record: SourceRecord) -> str:
     """Return a record as one line of JSON."""
     return json.dumps(record_document(record), ensure_ascii=False)
+
+
+def samples_json(samples: Iterable[SourceRecord]) -> bytes:
+    """Return sample records as an indented JSON document, for people who check them."""
+    documents = [record_document(record) for record in samples]
+    return (json.dumps(documents, ensure_ascii=False, indent=1) + "\n").encode()
 
 
 def record_rows(records: Iterable[SourceRecord]) -> pl.DataFrame:
@@ -64,4 +70,5 @@ def _row(record: SourceRecord) -> tuple[object, ...]:
         meta.charset,
         # Sorted, so that the same hints are always the same bytes.
         json.dumps(dict(meta.hints), ensure_ascii=False, sort_keys=True),
+        record.id,
     )

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from news_platform.source_records import blocks as kinds
-from news_platform.source_records.blocks import PageBlock
+from news_platform.source_records.blocks import BlockDecision, PageBlock
+from news_platform.source_records.calls import NONE, call_certainty
 from news_platform.source_records.options import SectionRules
 
 SEPARATOR = " > "
@@ -45,25 +46,38 @@ class CompiledSectionRules:
     section: re.Pattern[str]
     rules: SectionRules
 
-    def reason(self, block: PageBlock) -> str | None:
-        """Return why a block is navigation rather than content, or None."""
-        if len(block.text) > self.rules.notice_chars:
-            return None
+    def judge(self, decision: BlockDecision) -> int:
+        """Drop a block that is navigation rather than content; return how sure it is a call."""
+        block, rules = decision.block, self.rules
+        size = len(block.text)
+        if size > rules.notice_chars:
+            return NONE
         text = block.text.lower()
         # A heading such as "Admissions" names a section of the page.
         if block.kind != kinds.HEADING:
             if _name(text) in self.navigation_items:
-                return "navigation_item"
-            if text.count(" ") < self.rules.call_words and self.call.match(text):
-                return "call_to_action"
-        return "notice" if self.notice.match(text) or self._has_phrase(text) else None
+                decision.drop("navigation_item", f"{_name(text)!r} is in navigation_items")
+                return NONE
+            verb = self.call.match(text) if text.count(" ") < rules.call_words else None
+            certainty = call_certainty(text, verb[0], rules) if verb else NONE
+            if certainty:
+                return certainty
+        found = self.notice.match(text)
+        if phrase := found[0] if found else self._phrase(text):
+            numbers = f"{size} characters, at most {rules.notice_chars}"
+            decision.drop("notice", f"has {phrase!r}; {numbers}")
+        return NONE
 
-    def _has_phrase(self, text: str) -> bool:
-        # Runs for every short block: `any` with a generator takes twice as long.
-        for phrase in self.phrases:  # noqa: SIM110 - see above
+    def drop_call(self, decision: BlockDecision) -> None:
+        """Drop a call to action."""
+        words = decision.block.text.count(" ") + 1
+        decision.drop("call_to_action", f"{words} words, at most {self.rules.call_words}")
+
+    def _phrase(self, text: str) -> str | None:
+        for phrase in self.phrases:
             if phrase in text:
-                return True
-        return False
+                return phrase
+        return None
 
     def drops_section(self, heading: PageBlock) -> bool:
         """Return whether the whole section of a heading is dropped."""

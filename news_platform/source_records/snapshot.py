@@ -16,6 +16,7 @@ from news_platform.html.decode import content_type_charset
 from news_platform.source_records.blocks import ATTACHED
 from news_platform.source_records.options import SegmentOptions
 from news_platform.source_records.segment import SegmentedPage, SourcePage, failed, segment
+from news_platform.text.normalize import scrub_text
 
 _HTML_SUFFIXES = (".html", ".htm", ".xhtml")
 _TEXT_SUFFIXES = (".md", ".markdown", ".txt")
@@ -108,7 +109,8 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 def _text(document: Mapping[str, object], key: str) -> str | None:
     value = document.get(key)
-    return value if isinstance(value, str) and value.strip() else None
+    # JSON escapes can spell characters that neither Parquet nor XML holds.
+    return scrub_text(value) if isinstance(value, str) and value.strip() else None
 
 
 def _instant(text: str | None) -> datetime | None:

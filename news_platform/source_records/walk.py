@@ -13,9 +13,12 @@ from news_platform.source_records.blocks import (
     PageBlock,
     WalkedPage,
     collapse_whitespace,
+    content_chars,
 )
+from news_platform.source_records.consent_dialogs import ACTIONS, mark_consent_dialogs
 from news_platform.source_records.html_events import (
     BREAK,
+    GAP,
     LANDMARKS,
     End,
     Event,
@@ -23,8 +26,11 @@ from news_platform.source_records.html_events import (
     Start,
     zone_of,
 )
+from news_platform.source_records.lists_and_tables import ListState, TableState
 
 BULLET = re.compile(r"^([-*•·▪◦‣–—]|\d{1,3}[.)])\s+(?=\S)")
+# Two styled texts are set apart if the second begins a name or a price: "Nalgene", "Silo", "$20".
+_SET_APART = re.compile(rf"(?<=[a-z\d)]){GAP}(?=[A-Z$€£])")
 _BLANK_LINE = re.compile(r"\n\s*\n")
 # A much longer listing would exceed `max_chars` and be dropped if it stayed one block.
 _LONG_CODE_CHARS = 1_000
@@ -32,6 +38,10 @@ _LONG_CODE_CHARS = 1_000
 # are treated like any other container.
 _LAYOUT = frozenset(("table", "h1", "h2", "h3", "ul", "ol", "form"))
 _LAYOUT_PARAGRAPHS = 3
+# The longest label of a button that is looked up among those of consent dialogs.
+_BUTTON_CHARS = 32
+# The share of link text from which lines are entries of a list.
+_ALL_LINKS = 0.8
 _LEVELS = {f"h{level}": level for level in range(1, 7)}
 _KINDS = {
     "li": kinds.ITEM,
@@ -46,15 +56,18 @@ _SKIMMED = frozenset(("navigation", "header", "footer", "aside", "dialog"))
 _STRUCTURES = frozenset((*_KINDS, *_LISTS, "table", "tr", "td", "th"))
 
 
-def walk(events: Sequence[Event], *, zone_share: float) -> WalkedPage:
+def walk(events: list[Event], *, zone_share: float) -> WalkedPage:
     """Return the blocks of a page in reading order.
 
     In navigation and similar zones only the text is read, not lists and tables. If such a zone
-    holds more than `zone_share` of the page's plain text, it is content: the page is walked again
-    without skimming.
+    holds more than `zone_share` of the page's text, it is content: the page is walked again
+    without skimming. It is also walked again if buttons reveal a consent dialog.
     """
     walker = _Walker(events, skims=_SKIMMED)
     walker.run()
+    if walker.buttons and mark_consent_dialogs(events, walker.buttons):
+        walker = _Walker(events, skims=_SKIMMED)
+        walker.run()
     if walker.has_skimmed(zone_share):
         walker = _Walker(events, skims=frozenset())
         walker.run()
@@ -65,62 +78,6 @@ def _declared_language(events: Sequence[Event]) -> str | None:
     """Return the `lang` attribute of the outermost element."""
     first = events[0] if events else None
     return first.attributes.get("lang") if type(first) is Start else None
-
-
-class ListState:
-    """An open list: its kind and the number of its current item."""
-
-    __slots__ = ("_is_ordered", "_number")
-
-    def __init__(self, tag: str, start: str) -> None:
-        self._is_ordered = tag == "ol"
-        # `start` is untrusted: int() raises for very long numbers.
-        self._number = int(start) - 1 if start.isdecimal() and len(start) < 9 else 0
-
-    def open_item(self) -> None:
-        """Count one more item."""
-        self._number += 1
-
-    def hints(self, depth: int) -> dict[str, str]:
-        """Return the marker of the current item, and its depth if the list is nested."""
-        marker = f"{self._number}." if self._is_ordered else "-"
-        return {"marker": marker} if depth == 1 else {"marker": marker, "depth": str(depth)}
-
-
-class TableState:
-    """An open data table: its column names and the current row."""
-
-    __slots__ = ("_cells", "_hints", "_names", "_rows", "is_in_row", "link_chars")
-
-    def __init__(self, number: int) -> None:
-        self._hints = {"table": str(number)}
-        self._rows = 0
-        self.open_row()
-
-    def open_row(self) -> None:
-        """Start a row."""
-        self._cells: list[str] = []
-        self._names = 0
-        self.link_chars = 0
-        self.is_in_row = True
-
-    def add_cell(self, text: str, *, is_name: bool, link_chars: int) -> None:
-        """Add the text of one cell."""
-        self._cells.append(collapse_whitespace(text.replace(BREAK, " ")))
-        self._names += is_name
-        self.link_chars += link_chars
-
-    def close_row(self) -> tuple[str, str, dict[str, str]]:
-        """Return the row's text, kind and hints; the text of an empty row is empty."""
-        self.is_in_row = False
-        text = " | ".join(cell for cell in self._cells if cell)
-        # Only the first row can hold the column names, and only if all its cells are <th>.
-        if text and self._names == len(self._cells) and not self._rows:
-            hints = self._hints
-            self._hints = {**hints, "columns": " | ".join(self._cells)}
-            return text, kinds.COLUMNS, hints
-        self._rows += 1
-        return text, kinds.ROW, dict(self._hints)
 
 
 class _Walker:
@@ -146,30 +103,33 @@ class _Walker:
         self.lists: list[ListState] = []
         self.tables: list[TableState | None] = []
         self.tables_seen = 0
+        # The start of the cell that is open, for its spans.
+        self.cell: Start | None = None
         self.term = ""
+        # The positions of texts that are buttons of consent dialogs.
+        self.buttons: list[int] = []
 
     def run(self) -> None:
         """Process all events."""
         # This loop runs for every event of every page, hence the type() tests and local names.
-        parts, path = self.parts, self.path
+        parts, path, opened = self.parts, self.path, self.opened
         for index, event in enumerate(self.events):
             if type(event) is str:
+                # U+001E and U+001F are blanks: without a text before them they do nothing.
                 if parts or not event.isspace():
                     parts.append(event)
             elif type(event) is LinkEdge:
                 self.cross_link_edge(event.opens)
             else:
                 if parts:
-                    self.flush()
+                    self.flush(index)
                 if type(event) is Start:
                     if not self.is_skimming:
                         self.start(index, event)
                     path.append(event.tag)
                 elif type(event) is End:
                     path.pop()
-                    # While skimming, only the end of the zone itself matters.
-                    if not self.is_skimming or self.opened[-1] == len(path):
-                        self.end(event.tag)
+                    self.end(event.tag, is_edge=opened[-1] == len(path))
 
     def start(self, index: int, event: Start) -> None:
         """Process the start of a block element."""
@@ -179,11 +139,11 @@ class _Walker:
         if tag in _STRUCTURES:
             self.open_structure(index, event)
 
-    def end(self, tag: str) -> None:
-        """Process the end of a block element."""
-        if tag in _STRUCTURES:
+    def end(self, tag: str, *, is_edge: bool) -> None:
+        """Process the end of a block element; while skimming, only that of the zone matters."""
+        if tag in _STRUCTURES and (is_edge or not self.is_skimming):
             self.close_structure(tag)
-        if self.opened[-1] == len(self.path):
+        if is_edge:
             self.leave()
 
     def enter(self, event: Start) -> None:
@@ -191,10 +151,20 @@ class _Walker:
         role = event.attributes.get("role")
         zone = zone_of(event.tag, role, self.path)
         is_main = event.tag == "main" or role == "main"
-        self.container = Container(self.container, zone, event.widget, is_main)
+        is_never = event.is_certain or (zone == "footer" and not is_main)
+        self.container = Container(self.container, zone, event.widget, is_main, is_never)
+        if is_main:
+            self.allow_content()
         self.containers.append(self.container)
         self.opened.append(len(self.path))
         self.is_skimming = zone in self.skims
+
+    def allow_content(self) -> None:
+        """Note that whatever surrounds <main> holds content."""
+        outer = self.container.parent
+        while outer is not None:
+            outer.is_never_content = False
+            outer = outer.parent
 
     def leave(self) -> None:
         """Close the current container and add its text to the one around it."""
@@ -204,9 +174,13 @@ class _Walker:
         self.container.add(inner)
 
     def has_skimmed(self, share: float) -> bool:
-        """Return whether a skimmed zone holds more than this share of the plain text."""
-        most = share * self.containers[0].plain_chars
-        return any(c.plain_chars > most for c in self.containers if c.zone in self.skims)
+        """Return whether a skimmed zone holds more than this share of the text."""
+        most = share * content_chars(self.containers)
+        return any(
+            c.plain_chars > most
+            for c in self.containers
+            if c.zone in self.skims and not c.is_never_content
+        )
 
     def open_structure(self, index: int, event: Start) -> None:
         tag = event.tag
@@ -222,8 +196,11 @@ class _Walker:
             self.tables_seen += 1
             is_data = is_data_table(self.events, index)
             self.tables.append(TableState(self.tables_seen) if is_data else None)
-        elif tag == "tr" and (table := self.table):
-            table.open_row()
+        elif table := self.table:
+            if tag == "tr" or not table.is_in_row:
+                table.open_row()
+            if tag != "tr":
+                self.cell = event
 
     def close_structure(self, tag: str) -> None:
         if tag in _KINDS:
@@ -231,7 +208,9 @@ class _Walker:
         elif tag in _LISTS:
             self.lists.pop()
         elif tag == "table":
-            self.tables.pop()
+            table = self.tables.pop()
+            if table and table.is_in_row:
+                self.close_row(table)
         elif table := self.table:
             if tag == "tr":
                 self.close_row(table)
@@ -244,7 +223,7 @@ class _Walker:
 
     def close_cell(self, table: TableState, *, is_name: bool) -> None:
         text, link_chars = self.take()
-        table.add_cell(text, is_name=is_name, link_chars=link_chars)
+        table.add_cell(text, self.cell, is_name=is_name, link_chars=link_chars)
 
     def close_row(self, table: TableState) -> None:
         text, kind, hints = table.close_row()
@@ -255,6 +234,9 @@ class _Walker:
         """Enter or leave a link."""
         if self.links:
             self.count_links()
+        elif opens > 0 and self.parts and self.links_from == len(self.parts):
+            # Two links without text between them are two entries, except in code.
+            self.parts.append("" if self.kinds[-1] == kinds.CODE else BREAK)
         self.links += opens
         self.links_from = len(self.parts)
 
@@ -267,11 +249,14 @@ class _Walker:
         if self.links:
             self.count_links()
         text, link_chars = "".join(self.parts), self.link_chars
+        if GAP in text:
+            is_code = self.kinds[-1] == kinds.CODE
+            text = (text if is_code else _SET_APART.sub(" ", text)).replace(GAP, "")
         self.parts.clear()
         self.links_from = self.link_chars = 0
         return text, link_chars
 
-    def flush(self) -> None:
+    def flush(self, index: int) -> None:
         """Turn the collected text into blocks; in a table row, add a blank instead."""
         if self.tables and (table := self.table) and table.is_in_row:
             self.parts.append(" ")
@@ -279,9 +264,12 @@ class _Walker:
         text, links = self.take()
         is_code = self.kinds[-1] == kinds.CODE
         if BREAK not in text and not is_code:
-            self.emit_line(collapse_whitespace(text), links)
+            line = " ".join(text.split())
+            if len(line) < _BUTTON_CHARS and line.lower() in ACTIONS:
+                self.buttons.append(index - 1)
+            self.emit_line(line, links)
             return
-        lines = split_code(text) if is_code else split_lines(text)
+        lines = split_code(text) if is_code else split_lines(text, is_list=_is_all(links, text))
         # Each line gets its proportional share of the link text.
         size = sum(map(len, lines)) or 1
         for line in lines:
@@ -334,12 +322,20 @@ def is_data_table(events: Sequence[Event], start: int) -> bool:
     return True
 
 
-def split_lines(text: str) -> list[str]:
-    """Split a text at <br>: blank lines and bullets start a block, other lines continue one."""
+def _is_all(links: int, text: str) -> bool:
+    """Return whether nearly all of a text is in links: each of its lines is an entry."""
+    return links >= _ALL_LINKS * len(text.strip())
+
+
+def split_lines(text: str, *, is_list: bool = False) -> list[str]:
+    """Split a text at <br>: blank lines and bullets start a block, other lines continue one.
+
+    In a list written with <br> every line starts a block.
+    """
     found: list[list[str]] = []
     is_fresh = True
     for line in map(collapse_whitespace, text.split(BREAK)):
-        if line and (is_fresh or BULLET.match(line)):
+        if line and (is_fresh or is_list or BULLET.match(line)):
             found.append([line])
         elif line:
             found[-1].append(line)

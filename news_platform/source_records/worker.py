@@ -9,10 +9,11 @@ collection, which then runs rarely.
 import gc
 
 from news_platform.source_records.snapshot import segment_job
-from news_platform.text.language import detect
+from news_platform.text.language import COMMON_LANGUAGES, detect
 
 __all__ = ["segment_job"]
 
 detect("ready")
+detect("ready", COMMON_LANGUAGES)
 gc.freeze()
 gc.set_threshold(50_000)

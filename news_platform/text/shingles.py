@@ -6,10 +6,10 @@ from collections.abc import Set
 from news_platform.text.normalize import normalize_text
 
 # Scripts without spaces (Thai, Lao, Khmer, Myanmar, kana, Han): every character is a word.
-_UNSPACED = (
+UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 )
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+_WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+")
 
 
 def words(text: str) -> list[str]:

@@ -1,70 +1,69 @@
-"""The AI crawlers whose robots.txt policy we report: their operators and purposes.
+"""The AI crawlers whose robots.txt policy we report: `ai_bots.txt` in, operators and purposes out.
 
 Each change to the list gets a new version, because policies are comparable only under one list.
-Purposes: `training` collects data for models, `search` builds an index for model answers,
-`assistant` fetches on a user's request, `data` sells or shares what it collects.
 """
 
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from importlib.resources import files
+from typing import NamedTuple
 
-AI_BOTS_VERSION = "2025-11-01"
+from news_platform.errors import InputError
+
+AI_BOTS_VERSION = "2026-11-17"
 
 
 @dataclass(frozen=True, slots=True)
 class AiBot:
-    """One crawler, by its name in robots.txt."""
+    """One crawler, by its name in robots.txt; `source` is a page of its operator, or `list`.
+
+    `training` collects data for models, `search` builds an index for model answers, `assistant`
+    fetches on a user's request, `data` sells or shares what it collects.
+    """
 
     name: str
     operator: str
     purpose: str
+    source: str = "list"
 
 
-AI_BOTS = tuple(
-    AiBot(name, operator, purpose)
-    for name, operator, purpose in (
-        ("AI2Bot", "Ai2", "training"),
-        ("Ai2Bot-Dolma", "Ai2", "training"),
-        ("Amazonbot", "Amazon", "search"),
-        ("Amzn-SearchBot", "Amazon", "search"),
-        ("Amzn-User", "Amazon", "assistant"),
-        ("anthropic-ai", "Anthropic", "training"),
-        ("ClaudeBot", "Anthropic", "training"),
-        ("Claude-SearchBot", "Anthropic", "search"),
-        ("Claude-User", "Anthropic", "assistant"),
-        ("Claude-Web", "Anthropic", "assistant"),
-        ("Applebot", "Apple", "search"),
-        ("Applebot-Extended", "Apple", "training"),
-        ("Bytespider", "ByteDance", "training"),
-        ("TikTokSpider", "ByteDance", "training"),
-        ("CCBot", "Common Crawl", "data"),
-        ("cohere-ai", "Cohere", "assistant"),
-        ("cohere-training-data-crawler", "Cohere", "training"),
-        ("DeepSeekBot", "DeepSeek", "training"),
-        ("Diffbot", "Diffbot", "data"),
-        ("DuckAssistBot", "DuckDuckGo", "assistant"),
-        ("FirecrawlAgent", "Firecrawl", "data"),
-        ("Google-Extended", "Google", "training"),
-        ("GoogleOther", "Google", "training"),
-        ("Google-CloudVertexBot", "Google", "training"),
-        ("Google-NotebookLM", "Google", "assistant"),
-        ("PanguBot", "Huawei", "training"),
-        ("PetalBot", "Huawei", "search"),
-        ("img2dataset", "img2dataset", "data"),
-        ("ImagesiftBot", "ImageSift", "data"),
-        ("FacebookBot", "Meta", "training"),
-        ("meta-externalagent", "Meta", "training"),
-        ("meta-externalfetcher", "Meta", "assistant"),
-        ("MistralAI-User", "Mistral", "assistant"),
-        ("GPTBot", "OpenAI", "training"),
-        ("OAI-SearchBot", "OpenAI", "search"),
-        ("ChatGPT-User", "OpenAI", "assistant"),
-        ("PerplexityBot", "Perplexity", "search"),
-        ("Perplexity-User", "Perplexity", "assistant"),
-        ("Timpibot", "Timpi", "training"),
-        ("omgili", "Webz.io", "data"),
-        ("omgilibot", "Webz.io", "data"),
-        ("Webzio-Extended", "Webz.io", "data"),
-        ("YandexAdditional", "Yandex", "training"),
-        ("YouBot", "You.com", "search"),
+def _read() -> Iterator[AiBot]:
+    text = (files("news_platform.web") / "ai_bots.txt").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if line and not line.startswith("#"):
+            yield AiBot(*line.split("\t"))
+
+
+AI_BOTS = tuple(_read())
+
+
+class BotListDifference(NamedTuple):
+    """The names that a newer list has and ours lacks, and those that only ours has."""
+
+    missing: tuple[str, ...]
+    only_ours: tuple[str, ...]
+
+
+def parse_bot_list(body: bytes, *, name: str) -> list[str]:
+    """Return the names of a list of crawlers: JSON keys, User-agent lines, or one per line."""
+    text = body.decode("utf-8-sig", "replace")
+    if text.lstrip().startswith("{"):
+        try:
+            return list(json.loads(text))
+        except ValueError as error:
+            raise InputError(f"invalid JSON in {name!r}: {error}", thing=name) from error
+    lines = [line.partition("#")[0].strip() for line in text.splitlines()]
+    named = [line for line in lines if line.lower().startswith("user-agent:")]
+    found = [line.partition(":")[2].strip() for line in named] if named else lines
+    return [one for one in found if one and one != "*"]
+
+
+def compare_bots(names: Iterable[str]) -> BotListDifference:
+    """Compare the names of another list of crawlers with ours, ignoring case."""
+    others = {name.lower(): name for name in names}
+    ours = {bot.name.lower(): bot.name for bot in AI_BOTS}
+    return BotListDifference(
+        missing=tuple(sorted(others[key] for key in others.keys() - ours.keys())),
+        only_ours=tuple(sorted(ours[key] for key in ours.keys() - others.keys())),
     )
-)

@@ -28,6 +28,7 @@ from news_platform.web.redirects import REDIRECT_STATUSES, next_url
 from news_platform.web.resolver import CachingResolver, Lookup, ResolverOptions
 
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+_NO_REPEATED_HEADERS: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 # Real sites send policies of 20 KB in one header; aiohttp's default limit is 8 KB.
 _MAX_HEADER_BYTES = 65_536
 
@@ -39,6 +40,7 @@ class Response:
     `headers` have lower-case names. `redirects` are the URLs that led to `final_url`, in order, and
     `redirect_statuses` the status of each of them. `truncated` means that `body` was cut at the
     cap. `elapsed_seconds` does not include the time spent waiting for our own rate limits.
+    `repeated_headers` has the lines of headers that were sent more than once.
     """
 
     url: str
@@ -50,6 +52,16 @@ class Response:
     elapsed_seconds: float = 0.0
     truncated: bool = False
     redirect_statuses: tuple[int, ...] = ()
+    repeated_headers: Mapping[str, tuple[str, ...]] = field(
+        default_factory=lambda: _NO_REPEATED_HEADERS
+    )
+
+    def header_lines(self, name: str) -> tuple[str, ...]:
+        """Return the lines of a header as they were sent."""
+        lines = self.repeated_headers.get(name)
+        if lines is None and name in self.headers:
+            lines = (self.headers[name],)
+        return lines or ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +125,7 @@ class _Received(NamedTuple):
     headers: Mapping[str, str]
     body: bytes
     truncated: bool
+    repeated: Mapping[str, tuple[str, ...]]
 
 
 @dataclass(slots=True)
@@ -220,6 +233,7 @@ class WebFetcher:
                     redirect_statuses=tuple(statuses),
                     elapsed_seconds=self._elapsed_seconds(budget),
                     truncated=received.truncated,
+                    repeated_headers=received.repeated,
                 )
             redirects.append(str(target))
             statuses.append(received.status)
@@ -264,24 +278,34 @@ class WebFetcher:
         mapped = target.raw_host in self.options.host_map
         dialled = target.with_scheme("http") if mapped else target
         async with self._session.get(dialled, headers=headers, allow_redirects=False) as raw:
-            received_headers = _merged_headers(raw)
+            received_headers, repeated = _merged_headers(raw)
             if raw.status in REDIRECT_STATUSES:
-                return _Received(raw.status, received_headers, b"", truncated=False)
+                return _Received(raw.status, received_headers, b"", False, repeated)
             body = ResponseBody(received_headers.get("content-encoding", ""), cap_bytes=cap_bytes)
             while not body.full and (piece := await raw.content.readany()):
                 body.feed(piece)
             if body.full:
                 raw.close()  # the rest is not needed, so the connection is dropped
-            return _Received(raw.status, received_headers, body.finish(), body.full)
+            return _Received(raw.status, received_headers, body.finish(), body.full, repeated)
 
 
-def _merged_headers(raw: aiohttp.ClientResponse) -> dict[str, str]:
-    """Return the headers by lower-case name; repeated ones are joined by commas (RFC 9110)."""
+def _merged_headers(
+    raw: aiohttp.ClientResponse,
+) -> tuple[dict[str, str], Mapping[str, tuple[str, ...]]]:
+    """Return the headers by lower-case name, and the lines of those that were sent repeatedly.
+
+    Repeated ones are joined by commas (RFC 9110).
+    """
     headers: dict[str, str] = {}
+    repeated: dict[str, tuple[str, ...]] = {}
     for name, value in raw.headers.items():
         key = name.lower()
-        headers[key] = f"{headers[key]}, {value}" if key in headers else value
-    return headers
+        if key in headers:
+            repeated[key] = (*repeated.get(key, (headers[key],)), value)
+            headers[key] = f"{headers[key]}, {value}"
+        else:
+            headers[key] = value
+    return headers, repeated or _NO_REPEATED_HEADERS
 
 
 def _as_fetch_error(error: aiohttp.ClientError | OSError | FetchError, url: str) -> FetchError:

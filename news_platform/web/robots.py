@@ -39,7 +39,13 @@ _KEYS = (
     ),
     ("sitemap", ("sitemap", "site-map")),
     ("crawl-delay", ("crawl-delay", "crawldelay", "crawl delay")),
+    # Statements about use; the plural is a frequent typo of sites that mean the same.
+    ("content-signal", ("content-signal",)),
+    ("content-usage", ("content-usage",)),
+    ("license", ("license",)),
 )
+USE_KEYS = frozenset({"content-signal", "content-usage", "license"})
+"""Keys of lines that state how content may be used; they never open or close a group."""
 _AI_BOT_NAMES = {bot.name.lower(): bot.name for bot in AI_BOTS}
 _EVERYTHING = frozenset({"/", "*", "/*"})
 
@@ -61,6 +67,13 @@ class RobotsRule:
         return -1
 
 
+class UseLine(NamedTuple):
+    """One line that states how content may be used: its key in lower case, and its value."""
+
+    key: str
+    value: str
+
+
 @dataclass(slots=True)
 class RobotsGroup:
     """User agents in lower case and the rules they share; `*` means all agents."""
@@ -68,6 +81,7 @@ class RobotsGroup:
     agents: set[str] = field(default_factory=set)
     rules: list[RobotsRule] = field(default_factory=list)
     crawl_delay: float | None = None
+    uses: list[UseLine] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +113,17 @@ def policies_of(stance: AiStance) -> Mapping[str, AiPolicy]:
 class Robots:
     """A parsed robots.txt."""
 
-    __slots__ = ("_everyone", "_named", "groups", "sitemaps")
+    __slots__ = ("_everyone", "_named", "groups", "sitemaps", "uses")
 
-    def __init__(self, groups: Iterable[RobotsGroup], sitemaps: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        groups: Iterable[RobotsGroup],
+        sitemaps: Iterable[str] = (),
+        uses: Iterable[UseLine] = (),
+    ) -> None:
         self.groups = tuple(groups)
         self.sitemaps = tuple(dict.fromkeys(sitemaps))
+        self.uses = tuple(uses)
         self._named: dict[str, list[RobotsGroup]] = {}
         for group in self.groups:
             for agent in group.agents:
@@ -115,6 +135,7 @@ class Robots:
         """Parse a robots.txt; unknown lines and everything past MAX_BYTES are ignored."""
         groups: list[RobotsGroup] = []
         sitemaps: list[str] = []
+        uses: list[UseLine] = []  # before the first group
         open_group = False  # True while further agents join the last group
         for key, value in _lines(body):
             if key == "user-agent":
@@ -129,7 +150,10 @@ class Robots:
             elif groups and key in ("allow", "disallow"):
                 groups[-1].rules.append(RobotsRule(key == "allow", _escaped(value)))
                 open_group = False
-        return cls(groups, filter(None, sitemaps))
+            elif key in USE_KEYS:
+                line = UseLine(key, value.encode("latin-1").decode("utf-8", "replace"))
+                (groups[-1].uses if groups else uses).append(line)
+        return cls(groups, filter(None, sitemaps), uses)
 
     @classmethod
     def of_answer(cls, status: int | None, body: bytes) -> Self:
@@ -149,12 +173,11 @@ class Robots:
 
         Only the product token at the start of a User-Agent is compared: `FooBot/2.1` is FooBot.
         """
-        path = _path(url.encode("utf-8", "surrogatepass").decode("latin-1"))
-        best = {True: 0, False: 0}
-        for group in self._groups_of(user_agent):
-            for rule in group.rules:
-                best[rule.allow] = max(best[rule.allow], rule.priority(path))
-        return best[False] <= best[True]
+        return _allow(self._groups_of(user_agent), url)
+
+    def allows_crawler(self, name: str, url: str) -> bool:
+        """Return True if the crawler of this name may fetch a URL; see `groups_of`."""
+        return _allow(self.groups_of(name), url)
 
     def crawl_delay(self, user_agent: str) -> float | None:
         """Return the requested seconds between two requests of an agent, or None."""
@@ -173,10 +196,34 @@ class Robots:
         )
         return AiStance(_policy(self._everyone), tuple(own))
 
+    def has_own_group(self, name: str) -> bool:
+        """Return whether a group names this crawler."""
+        return name.lower() in self._named
+
+    def groups_of(self, name: str) -> list[RobotsGroup]:
+        """Return the groups that a crawler must obey: those that name it, or else those of `*`.
+
+        Unlike a User-Agent, the name is compared as a whole, so that `AI2Bot` finds its group.
+        """
+        return self._named.get(name.lower()) or self._everyone
+
+    def policy(self, name: str) -> Policy:
+        """Return whether a crawler may fetch everything, nothing, or something in between."""
+        return _policy(self.groups_of(name))
+
     def _groups_of(self, user_agent: str) -> list[RobotsGroup]:
         product = _PRODUCT.match(user_agent)
         own = self._named.get(product.group(1).lower()) if product else None
         return own or self._everyone
+
+
+def _allow(groups: Iterable[RobotsGroup], url: str) -> bool:
+    path = _path(url.encode("utf-8", "surrogatepass").decode("latin-1"))
+    best = {True: 0, False: 0}
+    for group in groups:
+        for rule in group.rules:
+            best[rule.allow] = max(best[rule.allow], rule.priority(path))
+    return best[False] <= best[True]
 
 
 def _lines(body: bytes) -> Iterable[tuple[str, str]]:

@@ -30,9 +30,12 @@ def test_an_article_that_our_rules_miss_is_found(way: str) -> None:
 
 def test_what_our_rules_found_stays() -> None:
     found = "A text of our own. " * 20
-    assert clean_text_of(f"<html><body>{HIDDEN['noscript']}</body></html>", found) == found
+    assert clean_text_of(f"<html><body>{HIDDEN['noscript']}</body></html>", found) == (
+        found,
+        "page",
+    )
 
 
 def test_a_page_without_an_article_stays_empty() -> None:
     page = "<html><body><nav><a href='/a'>News</a></nav><p>Please log in.</p></body></html>"
-    assert clean_text_of(page, "") == ""
+    assert clean_text_of(page, "") == ("", "")

@@ -23,7 +23,7 @@ class World:
         self.root = open_store(str(folder / "root"))
         self.listed = [(day, number) for day in DAYS for number in (1, 2)]
         self.state = FollowState()
-        self.materialized: set[str] = set()
+        self.followed: set[str] = set()
         self.list_now()
 
     def list_now(self) -> None:
@@ -39,7 +39,7 @@ class World:
             self.root,
             today=today,
             state=self.state,
-            materialized=self.materialized,
+            followed=self.followed,
             max_warcs=max_warcs,
         )
         self.state = seen.state
@@ -57,7 +57,7 @@ def test_the_first_tick_asks_for_the_newest_day_alone(world: World) -> None:
 
 def test_an_unlisted_crawl_asks_for_nothing(tmp_path: Path, local_store: ObjectStore) -> None:
     crawl = open_store(str(tmp_path / "nowhere"))
-    seen = check_listings(crawl, local_store, today=TODAY, state=FollowState(), materialized=())
+    seen = check_listings(crawl, local_store, today=TODAY, state=FollowState(), followed=())
     assert seen == FollowReport({}, (), FollowState())
 
 
@@ -89,9 +89,9 @@ def test_days_after_the_first_are_followed_newest_first(world: World) -> None:
     ]
 
 
-def test_an_older_day_is_followed_once_it_was_materialized(world: World) -> None:
+def test_an_older_day_is_followed_once_it_was_followed(world: World) -> None:
     world.tick()
-    world.materialized = {"2025-11-01"}
+    world.followed = {"2025-11-01"}
     assert list(world.tick().stale) == ["2025-11-03", "2025-11-01"]
 
 
@@ -106,7 +106,7 @@ def test_a_change_in_a_month_long_past_is_found_in_turn(world: World) -> None:
     world.listed.append((old, 1))
     world.list_now()
     world.tick()
-    world.materialized = {old.isoformat()}
+    world.followed = {old.isoformat()}
     world.collect(old, 1)
     assert old.isoformat() not in world.tick().stale
     world.listed.append((old, 2))
@@ -127,7 +127,7 @@ def test_a_tick_over_ten_years_takes_seconds(world: World) -> None:
     days = [start + timedelta(days=count) for count in range((TODAY - start).days)]
     world.listed = [(day, 1) for day in days]
     world.list_now()
-    world.materialized = {day.isoformat() for day in days}
+    world.followed = {day.isoformat() for day in days}
     for day in days:
         path = world.folder.parent / "root" / collected_path(day, warc_name(day, 1))
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -15,9 +15,12 @@ from news_platform.ccnews.checks import (
     uncollected,
 )
 from news_platform.ccnews.listing import listed_warcs
-from news_platform.datasets.collected import collected_path, dump_collected
 from news_platform.datasets.raw_news import raw_news_path
-from news_platform.storage.commit.collected import read_collected
+from news_platform.storage.commit.collected import (
+    read_collected,
+    retract_collected,
+    write_collected,
+)
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.ccnews.crawl import (
     DAY,
@@ -77,7 +80,7 @@ def test_footers_are_read_from_any_store(
 def test_an_altered_marker_is_seen(root: ObjectStore) -> None:
     (marker,) = read_collected(root, [DAY])
     altered = replace(marker, languages={**marker.languages, "en": 99})
-    root.put(collected_path(DAY, NAME), dump_collected(altered))
+    write_collected(root, altered)
     assert _row_problems(root) == [f"{ENGLISH}: 3 rows, expected 99 by its marker"]
 
 
@@ -124,7 +127,7 @@ def test_a_page_twice_is_seen_unless_its_source_has_it_twice(root: ObjectStore) 
 
 
 def test_a_listed_warc_may_be_late_for_two_days(root: ObjectStore, crawl: ObjectStore) -> None:
-    root.delete([collected_path(DAY, NAME)])
+    retract_collected(root, day=DAY, warc=NAME)
     listed = {DAY: listed_warcs(crawl, root, day=DAY), date(2025, 11, 2): ()}
     assert uncollected(root, listed, today=DAY + timedelta(days=1)) == []
     assert uncollected(root, listed, today=DAY + timedelta(days=2)) == [NAME]

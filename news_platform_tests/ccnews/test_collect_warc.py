@@ -11,10 +11,14 @@ import pytest
 
 from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.scan import scan_news
-from news_platform.datasets.collected import collected_path, dump_collected, parse_collected
+from news_platform.datasets.collected import collected_path, dump_collected
+from news_platform.datasets.dropped_responses import DROPPED_RESPONSES, dropped_responses_path
 from news_platform.datasets.raw_news import RAW_NEWS_ORDER
 from news_platform.errors import InputError
+from news_platform.storage.commit.collected import list_collected, read_collected
+from news_platform.storage.commit.collected_months import combine_month, find_month
 from news_platform.storage.objects.store import ObjectStore, open_store
+from news_platform.storage.parquet import read_table
 from news_platform_tests.ccnews.archive import Record, gzipped, http
 from news_platform_tests.ccnews.crawl import (
     DAY,
@@ -47,20 +51,27 @@ def test_a_warc_becomes_files_by_language_and_a_marker(
         *(raw % language for language in ("fr", "en", "nl")),
         side % "captures",
         side % "feed_candidates",
-        f"news/collected/2025/11/01/{NAME}.json",
+        side % "dropped",
+        f"news/collected/2025/11/01/{NAME}@{marker.fingerprint}.json",
     }
-    stored = parse_collected(any_store.read(collected_path(DAY, NAME)), path="")
-    assert stored == marker
+    assert read_collected(any_store, [DAY]) == [marker]
     assert marker.rows == 6
     assert marker.languages == {"en": 2, "nl": 2, "fr": 2}
     assert marker.dropped == {"not_html": 1, "revisit_record": 1}
+    assert marker.dropped_responses == 2
+    dropped = read_table(any_store, dropped_responses_path(DAY, NAME), DROPPED_RESPONSES)
+    assert sorted(dropped["reason"]) == ["not_html", "revisit_record"]
+    assert dropped.filter(reason="not_html")["uri"].null_count() == 0
     assert marker.source_bytes == crawl.head(PATH).size_bytes
     assert marker.source_etag == hashlib.sha256(crawl.read(PATH)).hexdigest()
     assert (marker.attempt, marker.collected_at) == ("a-1", NOW.isoformat())
     assert marker.bytes == sum(
-        info.size_bytes for info in any_store.list() if info.path.endswith(".parquet")
+        info.size_bytes
+        for info in any_store.list()
+        if info.path.endswith(".parquet") and "/dropped/" not in info.path
     )
-    assert set(marker.paths()) == {path for path in stored_paths(any_store) if "part-" in path}
+    parts = {path for path in stored_paths(any_store) if "part-" in path}
+    assert set(marker.paths()) == parts - {side % "dropped"}
 
 
 def test_the_same_rows_lie_in_a_folder_in_s3_and_in_gcs(
@@ -159,8 +170,10 @@ def test_a_warc_without_any_day_is_an_input_error(local_store: ObjectStore, tmp_
 def test_a_marker_is_json_that_people_and_other_tools_can_read(
     crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
 ) -> None:
-    collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "s")
-    document = json.loads(local_store.read(collected_path(DAY, NAME)))
+    marker = collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "s")
+    path = collected_path(DAY, NAME, marker.fingerprint)
+    document = json.loads(local_store.read(path))
+    assert document["format"] == 2
     assert document["day"] == "2025-11-01"
     assert document["languages"]["nl"] == 2
 
@@ -192,13 +205,29 @@ def test_a_copy_of_a_warc_has_the_same_tag_and_another_content_another(
     assert tags[0] == tags[1] != tags[2]
 
 
-def test_a_marker_with_the_etag_of_the_local_warc_stays_as_it_is(
-    crawl: ObjectStore, any_store: ObjectStore, tmp_path: Path
+@pytest.mark.parametrize("is_combined", [False, True], ids=["loose", "combined"])
+def test_a_marker_of_0_1_is_replaced_when_its_warc_is_collected_again(
+    crawl: ObjectStore, any_store: ObjectStore, tmp_path: Path, is_combined: bool
 ) -> None:
-    path = collected_path(DAY, NAME)
     marker = collect_here(PATH, source=crawl, root=any_store, scratch=tmp_path / "s")
-    # As version 0.1.0 wrote it.
-    old = dump_collected(replace(marker, source_etag=crawl.head(PATH).etag, attempt="old"))
-    any_store.put(path, old)
+    any_store.delete([collected_path(DAY, NAME, marker.fingerprint)])
+    old = replace(marker, source_etag="inode", source_digest="", extractor_version="1")
+    any_store.put(collected_path(DAY, NAME), dump_collected(old))
+    if is_combined:
+        combine_month(any_store, DAY)
+    assert read_collected(any_store) == [old]
     collect_here(PATH, source=crawl, root=any_store, scratch=tmp_path / "t")
-    assert any_store.read(path) == old
+    assert read_collected(any_store) == [marker]
+    assert len(list_collected(any_store)) == 1
+
+
+def test_a_combined_marker_is_retracted_before_its_files_change(
+    crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
+) -> None:
+    marker = collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "s")
+    combine_month(local_store, DAY)
+    crawl.put(PATH, gzipped(mixed_pages(3)))
+    changed = collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "t")
+    assert changed.fingerprint != marker.fingerprint
+    assert find_month(local_store, DAY).units == ()
+    assert read_collected(local_store) == [changed]

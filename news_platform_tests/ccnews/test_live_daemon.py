@@ -61,6 +61,8 @@ class Daemon:
             "NEWS_PLATFORM_CRAWL_URL": str(self.crawl),
             "NEWS_PLATFORM_CCNEWS_WORKERS": "1",
             "NEWS_PLATFORM_CCNEWS_MAX_DAYS": "60",
+            # A grown day is requested again at once.
+            "NEWS_PLATFORM_SETTLED_HOURS": "0",
         }
         self._command = [
             *(sys.executable, "-m", "dagster._daemon", "run"),

@@ -158,4 +158,6 @@ def test_metadata_and_feeds_can_be_switched_off() -> None:
 def test_a_page_over_the_limit_is_dropped() -> None:
     response = _response(http("x"))
     large = WarcResponse(response.record, None, response.head, b"x" * 9, False)
-    assert read_page(large, CollectOptions()) == DroppedWarcRecord("too_large", 10)
+    assert read_page(large, CollectOptions()) == DroppedWarcRecord(
+        "too_large", 10, response.record.uri
+    )

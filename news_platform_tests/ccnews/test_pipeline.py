@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import outdated, plan_day, version_key
 from news_platform.ccnews.pool import estimate, require_free_space
-from news_platform.datasets.collected import collected_path, dump_collected
 from news_platform.errors import StorageError
-from news_platform.storage.commit.collected import read_collected
+from news_platform.storage.commit.collected import read_collected, write_collected
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.ccnews.crawl import DAY, warc_name, warc_path, write_listings
 from news_platform_tests.collected import MARKER
@@ -29,10 +29,11 @@ def crawl(tmp_path: Path) -> ObjectStore:
 def test_a_day_lacks_what_is_listed_and_has_no_marker(
     crawl: ObjectStore, local_store: ObjectStore
 ) -> None:
-    local_store.put(collected_path(DAY, WARC_MARKER.warc), dump_collected(WARC_MARKER))
-    plan = plan_day(DAY, crawl=crawl, root=local_store)
+    write_collected(local_store, WARC_MARKER)
+    plan = plan_day(DAY, crawl=crawl, root=local_store, options=CollectOptions())
     assert len(plan.listed) == 4
     assert [warc.name for warc in plan.missing] == [warc_name(DAY, number) for number in (2, 3, 4)]
+    assert [warc.name for warc in plan.again] == [warc_name(DAY, 1)]  # of extractor version 1
     assert read_collected(local_store, [DAY]) == [WARC_MARKER]
 
 
@@ -40,8 +41,8 @@ def test_a_day_lacks_what_is_listed_and_has_no_marker(
 def test_a_cap_counts_what_is_collected_already(
     cap: int | None, count: int, crawl: ObjectStore, local_store: ObjectStore
 ) -> None:
-    local_store.put(collected_path(DAY, WARC_MARKER.warc), dump_collected(WARC_MARKER))
-    plan = plan_day(DAY, crawl=crawl, root=local_store, max_warcs=cap)
+    write_collected(local_store, WARC_MARKER)
+    plan = plan_day(DAY, crawl=crawl, root=local_store, options=CollectOptions(max_warcs=cap))
     assert len(plan.missing) == count
 
 
@@ -49,16 +50,19 @@ def test_a_warc_that_lost_a_file_counts_as_not_collected(
     crawl: ObjectStore, local_store: ObjectStore
 ) -> None:
     lost = replace(WARC_MARKER, languages={"en": 1})
-    local_store.put(collected_path(DAY, WARC_MARKER.warc), dump_collected(lost))
-    assert len(plan_day(DAY, crawl=crawl, root=local_store).missing) == 4
+    write_collected(local_store, lost)
+    assert len(plan_day(DAY, crawl=crawl, root=local_store, options=CollectOptions()).missing) == 4
     local_store.put(lost.news_paths()["en"], b"")
-    assert len(plan_day(DAY, crawl=crawl, root=local_store).missing) == 3
+    assert len(plan_day(DAY, crawl=crawl, root=local_store, options=CollectOptions()).missing) == 3
 
 
 def test_a_day_that_is_not_listed_has_nothing_to_do(
     crawl: ObjectStore, local_store: ObjectStore
 ) -> None:
-    assert plan_day(date(2020, 1, 1), crawl=crawl, root=local_store).missing == ()
+    assert (
+        plan_day(date(2020, 1, 1), crawl=crawl, root=local_store, options=CollectOptions()).missing
+        == ()
+    )
 
 
 def test_markers_of_older_extractors_are_outdated() -> None:
@@ -75,7 +79,7 @@ def test_an_estimate_adds_up_and_can_be_read() -> None:
     assert cost.download_bytes == 2_070_000_000
     assert cost.output_bytes == int(2_070_000_000 * 1.1)
     assert cost.seconds == 207
-    assert str(cost) == "2 WARCs, 2.07 GB to read, 2.28 GB to write, about 3 min"
+    assert str(cost) == "2 WARCs, 2.1 GB to read, 2.3 GB to write, about 3 min"
     assert estimate([], workers=4).scratch_bytes == 0
 
 

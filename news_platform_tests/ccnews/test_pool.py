@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -183,7 +184,10 @@ def test_a_second_source_is_read_when_the_first_fails(
 
 
 def test_a_run_that_would_not_fit_is_refused(local_store: ObjectStore) -> None:
-    with scratch_folder() as scratch, pytest.raises(StorageError, match="not enough space"):
+    with (
+        scratch_folder() as scratch,
+        pytest.raises(StorageError, match=r"in '/.*': 1\.1 GB needed, 1\.0 MB free"),
+    ):
         require_free_space(
             estimate([10**9], workers=1),
             scratch=scratch,
@@ -220,6 +224,25 @@ def test_a_source_that_drops_truncates_and_refuses_gives_the_same_rows(
     proxy.inject("slow_down", "GET", times=1, match=".warc.gz")
     proxy.inject("truncate", "GET", times=1, match=".warc.gz")
     report = collect_all(PATHS, source=s3_store, root=local_store)
+    assert report.failed == ()
+    assert _rows(local_store).equals(expected[0])
+
+
+def test_workers_find_credentials_in_the_variables_of_the_cloud_libraries(
+    crawl: ObjectStore,
+    s3_store: ObjectStore,
+    local_store: ObjectStore,
+    monkeypatch: pytest.MonkeyPatch,
+    expected: tuple[pl.DataFrame, set[str]],
+) -> None:
+    for path in PATHS:
+        s3_store.put(path, crawl.read(path))
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test-key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test-secret")
+    keyless = open_store(
+        s3_store.url, options=replace(s3_store.options, access_key=None, secret_key=None)
+    )
+    report = collect_all(PATHS, source=keyless, root=local_store)
     assert report.failed == ()
     assert _rows(local_store).equals(expected[0])
 

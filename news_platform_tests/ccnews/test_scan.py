@@ -9,7 +9,11 @@ import pytest
 from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER, raw_news_path
 from news_platform.errors import InputError, StorageError
-from news_platform.storage.commit.collected import newest_collected_days, read_collected
+from news_platform.storage.commit.collected import (
+    list_collected_day,
+    newest_collected_days,
+    read_collected,
+)
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.ccnews.crawl import (
     DAY,
@@ -117,7 +121,7 @@ def test_a_filter_on_a_path_column_is_by_string(root: ObjectStore) -> None:
 
 
 def test_a_broken_marker_is_named(root: ObjectStore) -> None:
-    path = f"news/collected/2025/11/01/{warc_path(DAY, 1).rpartition('/')[2]}.json"
+    path = list_collected_day(root, DAY)[0].path
     root.put(path, b'{"day": "2025-11-01"}')
     with pytest.raises(StorageError, match="cannot parse collected marker"):
         scan_news(root)

@@ -11,7 +11,13 @@ from news_platform.ccnews import writer as writers
 from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.page import CrawledPage, read_page
 from news_platform.ccnews.warc import WarcResponse, iter_responses
-from news_platform.ccnews.writer import FeedTally, NewsWriter, WarcWriter, arrow_schema
+from news_platform.ccnews.writer import (
+    FeedTally,
+    NewsWriter,
+    WarcWriter,
+    arrow_schema,
+    feed_urls,
+)
 from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform_tests.ccnews.archive import NAME, Record, article, gzipped, http, stream
@@ -103,6 +109,7 @@ def test_the_largest_language_is_written_when_the_budget_is_full(
     writer = NewsWriter(tmp_path, warc_name=NAME)
     for page in _pages(mixed_pages(30)):
         writer.write(page)
+        writer.flush_full()
     files = writer.close()
     footers = {name: pq.read_metadata(file.path) for name, file in files.items()}
     assert sum(footer.num_rows for footer in footers.values()) == 30
@@ -116,6 +123,7 @@ def test_a_language_is_written_when_it_fills_a_row_group(
     writer = NewsWriter(tmp_path, warc_name=NAME)
     for page in _pages(mixed_pages(4)):
         writer.write(page)
+        writer.flush_full()
     assert pq.read_metadata(writer.close()["en"].path).num_row_groups == 2
 
 
@@ -162,7 +170,7 @@ def test_feeds_are_counted_per_host_and_made_absolute(tmp_path: Path) -> None:
     uris = ["https://a.example.com/1", "https://a.example.com/2", "https://www.other.org/"]
     tally = FeedTally()
     for page in _pages([Record(block, uri=uri) for uri in uris]):
-        tally.add(page)
+        tally.add(feed_urls(page))
     rows = pl.read_parquet(tally.write(tmp_path / "feeds", warc_name=NAME).path)
     assert dict(rows.schema) == dict(FEED_CANDIDATES.schema)
     found = {(row["host"], row["feed_url"]): row["pages"] for row in rows.iter_rows(named=True)}
@@ -172,7 +180,7 @@ def test_feeds_are_counted_per_host_and_made_absolute(tmp_path: Path) -> None:
 
 
 def test_datasets_that_are_switched_off_are_not_written(tmp_path: Path) -> None:
-    options = CollectOptions(captures=False, feed_candidates=False)
+    options = CollectOptions(captures=False, feed_candidates=False, dropped_responses=False)
     writer = WarcWriter(tmp_path, warc_name=NAME, options=options)
     writer.write(_pages(mixed_pages(1))[0])
     written = writer.close()

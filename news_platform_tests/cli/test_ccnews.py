@@ -175,3 +175,65 @@ def test_nothing_to_do_is_said_only_when_nothing_was_tried(crawl: Path, tmp_path
     bad = tmp_path / warc_name(DAY, 7)
     bad.write_bytes(gzipped(mixed_pages(2))[:-7])
     assert "nothing to do" not in _run(root, "collect", str(bad)).stdout
+
+
+def test_redo_chooses_what_is_collected_again(
+    crawl: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, days = tmp_path / "root", ("--days", "2025-11-01")
+    monkeypatch.setenv("NEWS_PLATFORM_CCNEWS_LANGUAGES", "nl")
+    assert len(_json(root, "collect", *days)["collected"]) == 2
+    monkeypatch.delenv("NEWS_PLATFORM_CCNEWS_LANGUAGES")
+    status = _json(root, "status")
+    assert (status["outdated_days"], status["outdated_warcs"]) == (1, 2)
+    assert status["days"][0]["outdated"] == 2
+    assert _json(root, "collect", *days, "--redo", "missing")["collected"] == []
+    named = _json(root, "collect", warc_path(DAY, 1), "--redo", "missing")
+    assert (named["collected"], named["skipped"]) == ([], 1)
+    assert len(_json(root, "collect", *days)["collected"]) == 2
+    assert _json(root, "collect", *days)["collected"] == []
+    assert len(_json(root, "collect", *days, "--again")["collected"]) == 2
+    assert _json(root, "status")["outdated_days"] == 0
+
+
+def test_a_wrong_redo_value_is_one_clear_line(crawl: Path, tmp_path: Path) -> None:
+    result = _run(tmp_path / "root", "collect", "--days", "2025-11-01", "--redo", "everything")
+    assert result.exit_code == 2
+    assert "'everything' is not one of 'missing', 'outdated', 'all'" in result.stderr
+    assert not (tmp_path / "root").exists()
+
+
+def test_a_broken_warc_can_be_accepted(crawl: Path, tmp_path: Path) -> None:
+    root, file = tmp_path / "root", crawl / warc_path(DAY, 1)
+    file.write_bytes(file.read_bytes()[:-30])
+    assert _run(root, "collect", "--days", "2025-11-01").exit_code == 1
+    assert (root / "news/wanted/2025-11-01.json").exists()
+    (note,) = _json(root, "accept", warc_name(DAY, 1))["accepted"]
+    assert (note["warc"], note["failures"], note["accepted"]) == (warc_name(DAY, 1), 1, True)
+    (marker,) = _json(root, "collect", "--days", "2025-11-01")["collected"]
+    assert (marker["rows"], marker["truncated_at"] > 0) == (2, True)
+    assert _json(root, "status")["days"][0]["truncated"] == 1
+    assert not (root / "news/wanted/2025-11-01.json").exists()
+
+
+def test_an_unknown_warc_cannot_be_accepted(crawl: Path, tmp_path: Path) -> None:
+    _json(tmp_path / "root", "collect", warc_path(DAY, 1))
+    result = _run(tmp_path / "root", "accept", warc_name(DAY, 9))
+    assert isinstance(result.exception, NewsPlatformError)
+    assert "cannot find WARC" in str(result.exception)
+
+
+def test_a_changed_source_is_listed_and_collected_again(crawl: Path, tmp_path: Path) -> None:
+    root, days = tmp_path / "root", ("--days", "2025-11-01")
+    _json(root, "collect", *days)
+    assert (
+        "no source has changed" in _run(root, "list", "--month", "2025-11", "--check-source").output
+    )
+    (crawl / warc_path(DAY, 2)).write_bytes(gzipped(mixed_pages(6)))
+    assert _json(root, "list", "--month", "2025-11")["changed"] == []
+    listed = _json(root, "list", "--month", "2025-11", "--check-source")
+    assert [one["warc"] for one in listed["changed"]] == [warc_name(DAY, 2)]
+    assert listed["days"]["2025-11-01"] == {"listed": 2, "collected": 1}
+    (marker,) = _json(root, "collect", *days, "--redo", "missing")["collected"]
+    assert (marker["warc"], marker["rows"]) == (warc_name(DAY, 2), 6)
+    assert _json(root, "list", "--month", "2025-11")["days"]["2025-11-01"]["collected"] == 2

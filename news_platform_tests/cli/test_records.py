@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from news_platform.cli.records import records
-from news_platform.errors import InputError
+from news_platform.errors import ConfigError, InputError
 from news_platform_tests.source_records.pages import DEPARTMENTS, FULL_PAGE
 
 
@@ -50,8 +50,8 @@ def test_explain_prints_every_block_with_its_fate(snapshot: Path, tmp_path: Path
         ("attached", "Departments"),
         ("kept", "Computer Science"),
         ("kept", "Electrical & Computer Engineering"),
-        ("navigation_item", "Admissions"),
-        ("footer", "© 2025 University"),
+        ("navigation_item", "Admissions  ['admissions' is in navigation_items]"),
+        ("footer", "© 2025 University  [never content]"),
     ]
 
 
@@ -80,7 +80,9 @@ def test_a_failed_page_is_reported_after_the_others(snapshot: Path, tmp_path: Pa
     done = run("segment", str(failed), str(snapshot), "--institution", "u1", root=tmp_path)
     assert isinstance(done.exception, InputError)
     assert "the crawler failed: blocked" in str(done.exception)
-    assert len(done.stdout.splitlines()) == 2
+    lost, *found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (lost["text"], lost["meta"]["error"]) == ("", "the crawler failed: blocked")
+    assert len(found) == 2
 
 
 def test_wrong_usage_is_reported(tmp_path: Path) -> None:
@@ -102,3 +104,18 @@ def test_build_cuts_what_is_out_of_date(snapshot: Path, tmp_path: Path) -> None:
     again = run("build", "--institution", "u1", "--json", root=root)
     assert json.loads(again.stdout)[0]["blocks_kept"] == 2
     assert isinstance(run("build", "--institution", "u2", root=root).exception, InputError)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--lang", "english"), "invalid language 'english': expected a two-letter ISO 639-1 code"),
+        (("--lang", "qq"), "invalid language 'qq'"),
+    ],
+)
+def test_a_wrong_language_is_refused_in_one_line(
+    words: tuple[str, ...], message: str, snapshot: Path, tmp_path: Path
+) -> None:
+    done = run("segment", str(snapshot), "--institution", "u1", *words, root=tmp_path)
+    assert isinstance(done.exception, ConfigError)
+    assert str(done.exception).startswith(message) and "\n" not in str(done.exception)

@@ -11,12 +11,12 @@ import pytest
 from click.testing import CliRunner, Result
 
 from news_platform.cli.rss import rss
-from news_platform.rss.discovery.candidates import opml_feeds
 from news_platform.rss.ledger.feed_rows import upsert_feed
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.sample.world import place_inputs
 from news_platform.storage.objects.store import open_store
 from news_platform.storage.sql.engine import ledger_url, open_engine
+from news_platform.web.opml import opml_feeds
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 from news_platform.cli.store import store as store_group
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.errors import NewsPlatformError
+from news_platform.storage.commit.root import claim_root
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.domain_store.pages import collect, news_rows, uncollect
 
@@ -58,7 +59,7 @@ def test_a_second_build_stages_and_writes_nothing(built: ObjectStore) -> None:
 
 def test_a_day_whose_input_is_gone_is_removed_by_the_next_build(built: ObjectStore) -> None:
     uncollect(built, "2025-11-02")
-    assert _json(built, "build")["staged"] == ["2025-11-02"]
+    assert _json(built, "build", "--allow-removal")["staged"] == ["2025-11-02"]
     assert DomainStore(built).count("c.com") == 0
     assert DomainStore(built).count("a.org") == 1
 
@@ -174,6 +175,7 @@ def test_a_bucket_that_the_store_has_not_is_wrong_use(
 
 @pytest.mark.parametrize("command", ["compact", "repair", "stats", "verify"])
 def test_looking_after_no_store_begins_none(local_store: ObjectStore, command: str) -> None:
+    claim_root(local_store, sample=False)
     result = _call(local_store, command)
     assert "no domain store at" in str(result.exception)
     assert not local_store.exists("domain_store/store.json")
@@ -201,3 +203,15 @@ def test_reading_where_there_is_no_store_is_a_clear_error(tmp_path: Path) -> Non
     empty = open_store(str(tmp_path / "nothing"))
     result = _call(empty, "get", "a.org")
     assert isinstance(result.exception, NewsPlatformError)
+
+
+def test_a_build_without_its_inputs_is_refused_and_changes_nothing(built: ObjectStore) -> None:
+    built.delete([info.path for info in built.list("news")])
+    before = [(info.path, info.etag) for info in built.list()]
+    result = _call(built, "build")
+    assert isinstance(result.exception, NewsPlatformError)
+    assert "refused to remove 5 of 5 records" in str(result.exception)
+    assert "'2025-11-01'" in str(result.exception)
+    assert [(info.path, info.etag) for info in built.list()] == before
+    assert DomainStore(built).count("a.org") == 2
+    assert _json(built, "build", "--allow-removal")["records"] == 0

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import dagster as dg
+import pytest
 import yaml
 from dagster._core.test_utils import create_run_for_test, create_test_daemon_workspace_context
 from dagster._core.workspace.context import WorkspaceProcessContext
@@ -19,10 +20,12 @@ LOCATION = "scale"
 
 
 @contextmanager
-def _scheduler(folder: Path) -> Iterator[tuple[dg.DagsterInstance, WorkspaceProcessContext]]:
-    """Yield an instance with the cluster's limits, whose runs are launched and never end."""
-    config = yaml.safe_load((DEPLOY / "dagster.yaml").read_text())
-    del config["storage"]
+def _scheduler(
+    folder: Path, config_file: Path
+) -> Iterator[tuple[dg.DagsterInstance, WorkspaceProcessContext]]:
+    """Yield an instance with the limits of a file, whose runs are launched and never end."""
+    config = yaml.safe_load(config_file.read_text())
+    config.pop("storage", None)
     config["run_launcher"] = {
         "module": "dagster._core.test_utils",
         "class": "MockedRunLauncher",
@@ -54,8 +57,9 @@ def _queue(
     return str(run.run_id)
 
 
-def test_a_sensors_run_passes_a_year_of_backfill(tmp_path: Path) -> None:
-    with _scheduler(tmp_path) as (instance, workspace):
+@pytest.mark.parametrize("folder", [DEPLOY, DEPLOY.parent], ids=["cluster", "one machine"])
+def test_a_sensors_run_passes_a_year_of_backfill(tmp_path: Path, folder: Path) -> None:
+    with _scheduler(tmp_path, folder / "dagster.yaml") as (instance, workspace):
         for day in DAYS:
             _queue(instance, workspace, {"dagster/backfill": "year", "dagster/partition": day})
         wanted = _queue(instance, workspace, {"dagster/sensor_name": "follow_domain_store"})
@@ -66,3 +70,10 @@ def test_a_sensors_run_passes_a_year_of_backfill(tmp_path: Path) -> None:
     assert run is not None
     assert run.status != dg.DagsterRunStatus.QUEUED
     assert waiting == len(DAYS) - 1  # the backfill has the other slot
+
+
+@pytest.mark.parametrize("folder", [DEPLOY, DEPLOY.parent], ids=["cluster", "one machine"])
+def test_every_run_has_a_longest_time(folder: Path) -> None:
+    config = yaml.safe_load((folder / "dagster.yaml").read_text())
+    assert config["run_monitoring"]["enabled"]
+    assert 3600 <= config["run_monitoring"]["max_runtime_seconds"] <= 86_400

@@ -11,8 +11,8 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from news_platform.defs.alerts import TRIES, Alert, post_alert, redacted, tell_of_failed_runs
-from news_platform.errors import ConfigError, FetchError
+from news_platform.defs.alerts import TRIES, Alert, post_alert, tell_of_failed_runs
+from news_platform.errors import ConfigError, FetchError, redacted
 from news_platform.resources import DataRoot
 from news_platform.settings import AlertSettings, Settings, StorageSettings
 from news_platform_tests.servers.dagster_ui import free_port

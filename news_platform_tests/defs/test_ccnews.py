@@ -1,21 +1,26 @@
 """The news crawl in Dagster: a day materialises, the sensor follows, the checks see red."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
+from news_platform.ccnews.pipeline import Redo
 from news_platform.ccnews.scan import scan_news
-from news_platform.datasets.collected import collected_path, dump_collected
+from news_platform.ccnews.source_notes import accept_broken
+from news_platform.ccnews.upkeep import keep_up
 from news_platform.datasets.raw_news import raw_news_path
 from news_platform.defs import ccnews
-from news_platform.resources import Crawl, DataRoot
+from news_platform.defs.ccnews_tables import OUTPUTS, warc_paths
+from news_platform.defs.graph import dagster_resources
+from news_platform.resources import Clock, Crawl, DataRoot, Resources
 from news_platform.sample.resources import SampleResources
 from news_platform.settings import CcnewsSettings, Settings
-from news_platform.storage.commit.collected import read_collected
+from news_platform.storage.commit.collected import read_collected, write_collected
 from news_platform.storage.commit.root import pause, resume
 from news_platform_tests.ccnews.crawl import (
     NOW,
@@ -31,13 +36,21 @@ NEWEST = DAYS[-1].isoformat()
 
 
 @dataclass(frozen=True)
-class FixedClock:
+class FixedClock(Clock):
     """A clock that stands still."""
 
     moment: datetime = NOW
 
     def now(self) -> datetime:
         return self.moment
+
+
+class FixedResources(Resources):
+    """Resources whose clock stands still."""
+
+    @cached_property
+    def clock(self) -> Clock:
+        return FixedClock()
 
 
 @dataclass
@@ -47,17 +60,34 @@ class Shell:
     folder: Path
     instance: dg.DagsterInstance
     settings: Settings
+    now: datetime = NOW
     cursor: str | None = None
+    text: str = ""
     observed: list[dg.AssetObservation] = field(default_factory=list)
+
+    def set(self, **given: object) -> None:
+        """Change settings of the crawl."""
+        changed = self.settings.ccnews.model_copy(update=given)
+        self.settings = self.settings.model_copy(update={"ccnews": changed})
+
+    @property
+    def platform(self) -> Resources:
+        resources = FixedResources(self.settings)
+        resources.__dict__["clock"] = FixedClock(self.now)
+        return resources
 
     @property
     def data_root(self) -> DataRoot:
-        return DataRoot(self.settings)
+        return self.platform.data_root
 
     @property
     def resources(self) -> Mapping[str, object]:
-        root = self.data_root
-        return {"data_root": root, "crawl": Crawl(root), "clock": FixedClock()}
+        return dagster_resources(self.platform)
+
+    @property
+    def defs(self) -> dg.Definitions:
+        shared = dg.Definitions(resources=self.resources, executor=dg.in_process_executor)
+        return dg.Definitions.merge(ccnews.defs, shared)
 
     def tick(self) -> list[dg.RunRequest]:
         context = dg.build_sensor_context(
@@ -68,21 +98,27 @@ class Shell:
             return []
         assert isinstance(result, dg.SensorResult)
         self.cursor = result.cursor
+        self.text = str(result.skip_reason.skip_message) if result.skip_reason else ""
         self.observed += [
             event for event in result.asset_events if isinstance(event, dg.AssetObservation)
         ]
         return list(result.run_requests or ())
 
-    def run(self, day: str, tags: Mapping[str, str] | None = None) -> dg.ExecuteInProcessResult:
-        defs = dg.Definitions.merge(
-            ccnews.defs, dg.Definitions(resources=self.resources, executor=dg.in_process_executor)
-        )
-        return defs.resolve_implicit_global_asset_job_def().execute_in_process(
+    def run(
+        self,
+        day: str,
+        tags: Mapping[str, str] | None = None,
+        *,
+        redo: Redo | None = None,
+        assets: Sequence[str] = ("raw_news",),
+    ) -> dg.ExecuteInProcessResult:
+        return self.defs.resolve_implicit_global_asset_job_def().execute_in_process(
             partition_key=day,
             tags=dict(tags or {}),
             instance=self.instance,
             raise_on_error=False,
-            asset_selection=[dg.AssetKey("raw_news")],
+            asset_selection=list(map(dg.AssetKey, assets)),
+            run_config=dict(ccnews.run_config(redo)) if redo else None,
         )
 
 
@@ -145,12 +181,9 @@ def test_an_altered_marker_and_an_altered_file_turn_the_check_red(shell: Shell) 
     shell.run("2025-11-01")
     store, name = shell.data_root.store, warc_name(DAYS[0])
     (marker,) = read_collected(store, [DAYS[0]])
-    store.put(
-        collected_path(DAYS[0], name),
-        dump_collected(replace(marker, languages={"en": 2, "nl": 1, "fr": 1})),
-    )
+    write_collected(store, replace(marker, languages={"en": 2, "nl": 1, "fr": 1}))
     assert _passed(shell.run("2025-11-01")) == {**ALL_GREEN, "rows_equal_markers": False}
-    store.put(collected_path(DAYS[0], name), dump_collected(marker))
+    write_collected(store, marker)
     dutch = raw_news_path(DAYS[0], "nl", filename=name)
     store.put(dutch, store.read(raw_news_path(DAYS[0], "en", filename=name))[:-9])
     red = _passed(shell.run("2025-11-01"))
@@ -177,8 +210,8 @@ def test_the_sensor_starts_with_the_newest_day_and_tells_of_the_listing(shell: S
     assert request.run_key.startswith(f"{NEWEST}@")
     (observation,) = shell.observed
     assert observation.metadata["warcs"].value == 3
-    again = shell.tick()  # no run came of it, so it is requested again under the same key
-    assert [one.run_key for one in again] == [request.run_key]
+    again = shell.tick()  # no run came of it, so it is requested again
+    assert [one.partition_key for one in again] == [NEWEST]
     assert len(shell.observed) == 1
 
 
@@ -198,17 +231,39 @@ def test_the_sensor_asks_once_more_when_a_warc_is_added_to_an_old_day(shell: She
 
 
 def test_a_day_that_failed_comes_back_with_another_run_key(shell: Shell) -> None:
-    (shell.folder / warc_path(DAYS[2])).write_bytes(b"")
+    (shell.folder / warc_path(DAYS[2])).unlink()
     (first,) = shell.tick()
     assert not shell.run(NEWEST, first.tags).success
-    assert shell.tick() == []  # it waits before it tries again
-    assert shell.cursor is not None
-    pending = '"retry_at": '
-    start = shell.cursor.index(pending) + len(pending)
-    shell.cursor = shell.cursor[:start] + "0" + shell.cursor[shell.cursor.index("}", start) :]
+    assert shell.tick() == []
+    assert shell.text.startswith("1 stale: 1 retries at 20:01 (FetchError: 1 WARCs failed")
+    shell.now += timedelta(minutes=2)
     (second,) = shell.tick()
     assert second.partition_key == NEWEST
     assert second.run_key != first.run_key
+
+
+def test_a_crawl_that_does_not_answer_is_said_and_looked_at_again(shell: Shell) -> None:
+    listing = shell.folder / "crawl-data/CC-NEWS/2025/11/warc.paths.gz"
+    good = listing.read_bytes()
+    listing.write_bytes(b"no gzip")
+    assert shell.tick() == []
+    assert "raw_news: cannot read what is stale: InputError" in shell.text
+    assert "(since 20:00)" in shell.text
+    listing.write_bytes(good)
+    assert [request.partition_key for request in shell.tick()] == [NEWEST]
+
+
+def test_a_growing_day_is_requested_again_only_after_four_hours(shell: Shell) -> None:
+    (request,) = shell.tick()
+    assert shell.run(NEWEST, request.tags).success
+    write_crawl(shell.folder, {warc_path(DAYS[2], 2): mixed_pages(1)})
+    write_listings(shell.folder, [*map(warc_path, DAYS), warc_path(DAYS[2], 2)])
+    shell.now += timedelta(hours=1)
+    assert shell.tick() == []
+    until = "until 2025-11-04 00:00"
+    assert shell.text == f"1 stale: 1 waiting {until} (requested a short while ago)"
+    shell.now += timedelta(hours=3)
+    assert len(shell.tick()) == 1
 
 
 def test_a_paused_root_asks_for_nothing(shell: Shell) -> None:
@@ -237,8 +292,138 @@ def test_the_demo_step_lists_every_day_that_lacks_a_warc(
 
 
 def test_every_asset_has_group_owner_and_description() -> None:
-    for spec in (ccnews.warc_paths, *ccnews.raw_news.specs):
+    for spec in (warc_paths, *ccnews.raw_news.specs):
         assert spec.group_name == "ccnews"
         assert spec.owners == ["team:ccnews"]
         assert spec.description
         assert "dagster/column_schema" in spec.metadata
+
+
+def test_the_tables_beside_the_pages_are_outputs_of_the_run(shell: Shell) -> None:
+    graph = shell.defs.resolve_asset_graph()
+    assert {key.to_user_string() for key in graph.materializable_asset_keys} == set(OUTPUTS)
+    for assets in (OUTPUTS, ("raw_news",)):
+        events = shell.run("2025-11-01", assets=assets).get_asset_materialization_events()
+        built = {event.asset_key.to_user_string() for event in events if event.asset_key}
+        assert built == set(OUTPUTS)
+
+
+def test_the_launchpad_shows_redo_with_its_default(shell: Shell) -> None:
+    job = shell.defs.resolve_implicit_global_asset_job_def()
+    op = job.get_node_named("raw_news").definition
+    field = op.config_schema.config_type.fields["redo"]  # type: ignore[union-attr]
+    assert field.default_value == "outdated"
+    values = field.config_type.inner_type.enum_values
+    assert {one.config_value for one in values} == {"missing", "outdated", "all"}
+
+
+def test_a_day_with_other_options_is_outdated_and_redone(shell: Shell) -> None:
+    shell.set(languages=("nl",), main_content=False)
+    assert _metadata(shell.run("2025-11-01"))["dagster/partition_row_count"] == 1
+    shell.set(languages=(), main_content=True)
+    kept = _metadata(shell.run("2025-11-01", redo=Redo.missing))
+    assert (kept["dagster/partition_row_count"], kept["warcs_outdated"]) == (1, 1)
+    redone = _metadata(shell.run("2025-11-01"))
+    assert (redone["dagster/partition_row_count"], redone["warcs_outdated"]) == (3, 0)
+    assert redone["warcs_redone"] == 1
+    assert _metadata(shell.run("2025-11-01"))["warcs_redone"] == 0
+    assert _metadata(shell.run("2025-11-01", redo=Redo.all))["warcs_redone"] == 1
+
+
+def test_a_wrong_redo_value_changes_nothing(shell: Shell) -> None:
+    wrong = {"ops": {"raw_news": {"config": {"redo": "everything"}}}}
+    with pytest.raises(dg.DagsterInvalidConfigError, match="everything"):
+        shell.defs.resolve_implicit_global_asset_job_def().execute_in_process(
+            partition_key="2025-11-01", run_config=wrong
+        )
+    assert list(shell.data_root.store.list("news")) == []
+
+
+def test_no_sensor_redoes_an_outdated_day_unless_the_settings_say_so(shell: Shell) -> None:
+    shell.tick()
+    for day in DAYS:
+        assert shell.run(str(day)).success
+    shell.set(languages=("nl",))
+    assert shell.tick() == []
+    shell.set(redo_newest_days=2)
+    shell.now += timedelta(hours=5)  # a day is requested at most every four hours
+    requests = shell.tick()
+    assert sorted(str(one.partition_key) for one in requests) == ["2025-11-02", NEWEST]
+    assert all(one.run_config == ccnews.run_config(Redo.outdated) for one in requests)
+
+
+def test_a_failed_backfill_day_is_followed_without_dagsters_memory(shell: Shell) -> None:
+    shell.tick()
+    assert shell.run(NEWEST).success
+    (shell.folder / warc_path(DAYS[0])).write_bytes(b"")
+    assert not shell.run("2025-11-01").success
+    shell.instance = dg.DagsterInstance.ephemeral()  # a lost DAGSTER_HOME
+    (request,) = shell.tick()
+    assert request.partition_key == "2025-11-01"
+    assert request.run_config == ccnews.run_config(Redo.missing)
+
+
+def test_a_warc_that_was_published_again_is_redone(shell: Shell) -> None:
+    shell.tick()
+    for day in DAYS:
+        assert shell.run(str(day)).success
+    assert shell.tick() == []
+    write_crawl(
+        shell.folder,
+        {warc_path(day): mixed_pages(3) for day in DAYS[1:]} | {warc_path(DAYS[0]): mixed_pages(6)},
+    )
+    assert shell.tick() == []  # the listing is the same
+    _look_after(shell)
+    (request,) = shell.tick()
+    assert request.partition_key == "2025-11-01"
+    found = _metadata(shell.run("2025-11-01", request.tags, redo=Redo.missing))
+    assert found["dagster/partition_row_count"] == 6
+    assert shell.tick() == []
+    _look_after(shell)
+    assert shell.tick() == []
+
+
+def _look_after(shell: Shell) -> None:
+    job = shell.defs.resolve_job_def("look_after_crawl")
+    assert job.execute_in_process().success
+
+
+def test_a_broken_warc_is_published_after_equal_failures(shell: Shell) -> None:
+    shell.set(accept_after=2)
+    path = shell.folder / warc_path(DAYS[0])
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-30])
+    assert not shell.run("2025-11-01").success
+    path.write_bytes(whole[:-40])  # another version: the count starts anew
+    assert not shell.run("2025-11-01").success
+    assert not shell.run("2025-11-01").success
+    result = shell.run("2025-11-01")
+    assert result.success
+    (marker,) = read_collected(shell.data_root.store, [DAYS[0]])
+    assert marker.rows == 2
+    assert marker.truncated_at is not None
+    assert whole[marker.truncated_at :].startswith(b"\x1f\x8b")
+    assert _metadata(result)["warcs_truncated"] == 1
+    assert _passed(result) == ALL_GREEN
+    path.write_bytes(whole)
+    keep_up(
+        shell.data_root.store,
+        crawl=Crawl(shell.data_root).sources,
+        now=NOW,
+        recheck_days=60,
+        dropped_days=90,
+    )
+    assert shell.run("2025-11-01").success
+    (marker,) = read_collected(shell.data_root.store, [DAYS[0]])
+    assert (marker.rows, marker.truncated_at) == (3, None)
+
+
+def test_an_accepted_warc_is_published_at_once(shell: Shell) -> None:
+    path = shell.folder / warc_path(DAYS[0])
+    path.write_bytes(path.read_bytes()[:-30])
+    assert not shell.run("2025-11-01").success
+    info = Crawl(shell.data_root).store.head(warc_path(DAYS[0]))
+    accept_broken(shell.data_root.store, warc_name(DAYS[0]), info=info)
+    assert shell.run("2025-11-01").success
+    (marker,) = read_collected(shell.data_root.store, [DAYS[0]])
+    assert marker.truncated_at is not None

@@ -20,7 +20,7 @@ from news_platform.defs.domain_automation import (
     survey_catalog_domains,
     watch_research_datasets,
 )
-from news_platform.defs.domain_metadata import PARTITIONS, STALENESS, defs
+from news_platform.defs.domain_metadata import STALENESS, defs
 from news_platform.defs.graph import dagster_resources
 from news_platform.domain_metadata.generated_research import CATALOG_PATH
 from news_platform.domain_metadata.queue import DomainQueue
@@ -66,9 +66,10 @@ class Shell:
     def build_all(self) -> dict[str, list[dg.ExecuteInProcessResult]]:
         """Build whatever is out of date, asset by asset."""
         built: dict[str, list[dg.ExecuteInProcessResult]] = {}
-        for staleness, partitions in zip(STALENESS, PARTITIONS, strict=True):
+        for staleness in STALENESS:
             keys = sorted(staleness.stale(over(self.store)))
-            self.instance.add_dynamic_partitions(str(partitions.name), keys)
+            assert isinstance(staleness.partitions, dg.DynamicPartitionsDefinition)
+            self.instance.add_dynamic_partitions(str(staleness.partitions.name), keys)
             built[staleness.asset] = [self.build(staleness.asset, key) for key in keys]
         return built
 

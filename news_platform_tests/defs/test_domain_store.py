@@ -1,11 +1,13 @@
 """The assets of the domain store on small inputs."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
+from news_platform.defs.attempts import Memory
 from news_platform.defs.domain_store import (
     BUCKETS_STALENESS,
     CATALOG_STALENESS,
@@ -18,7 +20,11 @@ from news_platform.defs.domain_store import (
     domain_store,
 )
 from news_platform.defs.graph import dagster_resources
+from news_platform.defs.partition_checks import Reporter
+from news_platform.defs.planning import Plan
+from news_platform.defs.reconcile import plan_of
 from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.errors import InputError
 from news_platform.resources import Resources
 from news_platform.settings import DomainStoreSettings, Settings
 from news_platform.storage.objects.store import ObjectStore
@@ -40,22 +46,28 @@ class Graph:
         self._resources = dagster_resources(Resources(settings))
 
     def run(
-        self, asset: dg.AssetsDefinition, partition: str | None = None
+        self,
+        asset: dg.AssetsDefinition,
+        partition: str | None = None,
+        *,
+        allow_removal: bool = False,
     ) -> dg.ExecuteInProcessResult:
+        config = {asset.op.name: {"config": {"allow_removal": True}}} if allow_removal else {}
         return dg.materialize(
             [asset],
+            run_config={"ops": config},
             resources=dict(self._resources),
             partition_key=partition,
             instance=self.instance,
             selection=[asset],
         )
 
-    def run_all(self) -> None:
+    def run_all(self, *, allow_removal: bool = False) -> None:
         for day in sorted(BUCKETS_STALENESS.stale(over(self.store))):
-            assert self.run(domain_buckets, day).success
+            assert self.run(domain_buckets, day, allow_removal=allow_removal).success
         self.instance.add_dynamic_partitions(str(RANGES.name), KEYS)
         for key in STORE_STALENESS.stale(over(self.store)):
-            assert self.run(domain_store, key).success
+            assert self.run(domain_store, key, allow_removal=allow_removal).success
         for _ in CATALOG_STALENESS.stale(over(self.store)):
             assert self.run(domain_catalog).success
 
@@ -77,22 +89,35 @@ def test_each_edge_is_stale_until_its_asset_ran_and_then_rests(graph: Graph) -> 
     assert DomainStore(graph.store).count("a.org") == 2
 
 
-def test_the_catalog_waits_until_all_ranges_stand_on_the_same_batches(graph: Graph) -> None:
+def test_the_catalog_waits_an_hour_at_most_until_all_ranges_are_built(graph: Graph) -> None:
     graph.run_all()
-    collect(graph.store, {"2025-11-03": ["org.a"]})
+    # Enough domains that both ranges get rows: a range without rows is not behind.
+    collect(graph.store, {"2025-11-03": [f"org.{letter}" for letter in "abcdefgh"]})
     graph.run(domain_buckets, "2025-11-03")
     assert CATALOG_STALENESS.stale(over(graph.store)) == {}
     graph.run(domain_store, KEYS[0])
-    assert CATALOG_STALENESS.stale(over(graph.store)) == {}
+    seen = _plan(graph, Memory())
+    assert seen.text().startswith("1 stale: 1 waiting until ")
+    assert "domain_store is behind" in seen.text()
+    old = {key: replace(unit, stale_since=0.0) for key, unit in seen.memory.units.items()}
+    assert len(_plan(graph, replace(seen.memory, units=old)).requests) == 1
     graph.run(domain_store, KEYS[1])
-    assert list(CATALOG_STALENESS.stale(over(graph.store))) == ["all"]
+    assert len(_plan(graph, Memory()).requests) == 1
+
+
+def _plan(graph: Graph, memory: Memory) -> Plan:
+    resources = over(graph.store)
+    stale = CATALOG_STALENESS.stale(resources)
+    return plan_of(
+        CATALOG_STALENESS, resources, stale=stale, memory=memory, instance=graph.instance
+    )
 
 
 def test_a_day_that_vanished_is_requested_once_more_and_removed(graph: Graph) -> None:
     graph.run_all()
     uncollect(graph.store, "2025-11-02")
     assert list(BUCKETS_STALENESS.stale(over(graph.store))) == ["2025-11-02"]
-    graph.run_all()
+    graph.run_all(allow_removal=True)
     assert DomainStore(graph.store).count("a.org") == 1
     assert BUCKETS_STALENESS.stale(over(graph.store)) == {}
 
@@ -109,7 +134,7 @@ def test_a_range_reports_what_it_holds_and_passes_its_checks(graph: Graph) -> No
         records += int(str(metadata["dagster/partition_row_count"].value))
         assert {"domains", "bytes", "fragments_per_domain", "top_domains"} <= metadata.keys()
         checks = result.get_asset_check_evaluations()
-        assert {check.check_name for check in checks} == CHECKS.keys()
+        assert {check.check_name for check in checks} == {check.name for check in CHECKS}
         assert all(check.passed for check in checks)
     assert records == 3
 
@@ -170,3 +195,26 @@ def test_several_ranges_in_one_run_report_each_for_itself(graph: Graph) -> None:
     events = result.get_asset_materialization_events()
     assert sorted(event.partition or "" for event in events) == KEYS
     assert all("domains" in event.materialization.metadata for event in events)
+
+
+def test_a_day_whose_pages_are_red_is_not_staged(graph: Graph) -> None:
+    from news_platform.defs.ccnews_checks import rows_equal_markers
+
+    reporter = Reporter(graph.instance, "a-run")
+    reporter.report(rows_equal_markers, "2025-11-01", dg.AssetCheckResult(passed=False))
+    with pytest.raises(InputError, match="raw_news 2025-11-01: its check rows_equal_markers is re"):
+        graph.run(domain_buckets, "2025-11-01")
+    assert graph.run(domain_buckets, "2025-11-02").success
+    reporter.report(rows_equal_markers, "2025-11-01", dg.AssetCheckResult(passed=True))
+    assert graph.run(domain_buckets, "2025-11-01").success
+
+
+def test_a_run_that_would_empty_the_store_needs_its_run_config(graph: Graph) -> None:
+    graph.run_all()
+    uncollect(graph.store, "2025-11-01")
+    uncollect(graph.store, "2025-11-02")
+    with pytest.raises(InputError, match="refused to remove 3 of 3 records"):
+        graph.run(domain_buckets, "2025-11-02")
+    assert DomainStore(graph.store).count("a.org") == 2
+    graph.run_all(allow_removal=True)
+    assert DomainStore(graph.store).count("a.org") == 0

@@ -1,15 +1,19 @@
 """The reconciling sensor against a real Dagster instance, storage and runs."""
 
-import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 import pytest
 
-from news_platform.defs.reconcile import REQUEST_TAG, Limits, reconciling_sensor
-from news_platform.defs.staleness import Staleness
-from news_platform.resources import DataRoot
+from news_platform.defs.asked import ask, read_asked
+from news_platform.defs.planning import Limits
+from news_platform.defs.reconcile import REQUEST_TAG, reconciling_sensor
+from news_platform.defs.runs import RANGE_END_TAG, RANGE_START_TAG, REASON_TAG
+from news_platform.defs.staleness import Parent, Staleness, same_partition
+from news_platform.errors import FetchError, InputError, StorageError, StoreUnavailable
+from news_platform.resources import Clock, DataRoot, Resources
 from news_platform.settings import Settings
 from news_platform.storage.commit.markers import fingerprint_of, read_markers, write_marker
 from news_platform.storage.commit.root import pause
@@ -17,6 +21,23 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.defs.over import over
 
 KEYS = dg.DynamicPartitionsDefinition(name="toy_keys")
+START = datetime(2026, 1, 1, tzinfo=UTC)
+ERRORS = {
+    b"poison": InputError,
+    b"storm": FetchError,
+    b"rot": StorageError,
+    b"gone": StoreUnavailable,
+}
+
+
+@dataclass(frozen=True)
+class HandClock(Clock):
+    """A clock that a test sets."""
+
+    shown: list[datetime] = field(default_factory=lambda: [START])
+
+    def now(self) -> datetime:
+        return self.shown[0]
 
 
 def _wanted(store: ObjectStore) -> Mapping[str, str]:
@@ -27,20 +48,31 @@ def _built(store: ObjectStore) -> Mapping[str, str]:
     return {key: marker.inputs for key, marker in read_markers(store, "toy").items()}
 
 
-@dg.asset(partitions_def=KEYS)
+@dg.asset(partitions_def=KEYS, backfill_policy=dg.BackfillPolicy.multi_run(3))
 def toy(context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]) -> None:
     """A follower that fails where its input says so."""
-    store, key = data_root.store, context.partition_key
-    inputs = _wanted(store)[key]
-    if store.read(f"in/{key}") == b"poison":
-        raise dg.Failure(f"{key} is poisoned", allow_retries=False)
-    write_marker(store, "toy", key, inputs=inputs, report={})
+    store = data_root.store
+    for key in context.partition_keys:
+        inputs, body = _wanted(store)[key], store.read(f"in/{key}")
+        if body in ERRORS:
+            raise ERRORS[body](f"{key} is bad")
+        write_marker(store, "toy", key, inputs=inputs, report={})
 
 
-TOY = Staleness.by_fingerprint("toy", _wanted, _built)
-SENSOR = reconciling_sensor(
-    TOY, dynamic_partitions=KEYS, limits=Limits(outstanding=4, attempts=2, backoff_seconds=0)
+@dg.asset(partitions_def=KEYS)
+def parent() -> None:
+    """The asset that the toy follows."""
+
+
+TOY = Staleness.by_fingerprint(
+    "toy",
+    _wanted,
+    _built,
+    parents=(Parent("parent", same_partition),),
+    partitions=KEYS,
+    limits=lambda _: Limits(runs=2, per_run=3),
 )
+SENSOR = reconciling_sensor(TOY)
 
 
 @dataclass
@@ -49,36 +81,58 @@ class Shell:
 
     data_root: DataRoot
     instance: dg.DagsterInstance
+    clock: HandClock = field(default_factory=HandClock)
     cursor: str | None = None
+    text: str | None = None
 
     @property
-    def job(self) -> dg.JobDefinition:
-        defs = dg.Definitions(assets=[toy], resources={"data_root": self.data_root})
-        return defs.resolve_implicit_global_asset_job_def()
+    def platform(self) -> Resources:
+        resources = over(self.data_root.store)
+        resources.__dict__["clock"] = self.clock
+        return resources
+
+    def wait(self, **span: float) -> None:
+        self.clock.shown[0] += timedelta(**span)
 
     def tick(self) -> list[dg.RunRequest]:
         context = dg.build_sensor_context(
-            instance=self.instance,
-            cursor=self.cursor,
-            resources={"platform": over(self.data_root.store)},
+            instance=self.instance, cursor=self.cursor, resources={"platform": self.platform}
         )
         result = SENSOR(context)
         if isinstance(result, dg.SkipReason):
+            self.text = result.skip_message
             return []
         assert isinstance(result, dg.SensorResult)
         for added in result.dynamic_partitions_requests or ():
             assert isinstance(added, dg.AddDynamicPartitionsRequest)
             self.instance.add_dynamic_partitions("toy_keys", list(added.partition_keys))
         self.cursor = result.cursor
+        self.text = result.skip_reason.skip_message if result.skip_reason else None
         return list(result.run_requests or ())
 
     def run(self, request: dg.RunRequest) -> bool:
-        return self.job.execute_in_process(
-            partition_key=request.partition_key,
-            tags=dict(request.tags),
-            instance=self.instance,
-            raise_on_error=False,
-        ).success
+        defs = dg.Definitions(assets=[toy, parent], resources={"data_root": self.data_root})
+        return (
+            defs.resolve_implicit_global_asset_job_def()
+            .execute_in_process(
+                partition_key=request.partition_key,
+                asset_selection=list(request.asset_selection or ()),
+                tags=dict(request.tags),
+                instance=self.instance,
+                raise_on_error=False,
+            )
+            .success
+        )
+
+    def started(self, asset: str, tags: Mapping[str, str]) -> dg.DagsterRun:
+        """Create a run that has not finished, as a person or a backfill does."""
+        defs = dg.Definitions(assets=[toy, parent], resources={"data_root": self.data_root})
+        return self.instance.create_run_for_job(
+            defs.resolve_implicit_global_asset_job_def(),
+            asset_selection=frozenset({dg.AssetKey(asset)}),
+            tags=dict(tags),
+            status=dg.DagsterRunStatus.STARTING,
+        )
 
 
 @pytest.fixture
@@ -87,16 +141,35 @@ def shell(local_store: ObjectStore) -> Iterator[Shell]:
         yield Shell(DataRoot(Settings(root=local_store.url)), instance)
 
 
-def test_history_is_worked_off_newest_first_until_nothing_is_stale(shell: Shell) -> None:
+def _parts(request: dg.RunRequest) -> str:
+    first = request.tags.get(RANGE_START_TAG)
+    return f"{first}-{request.tags[RANGE_END_TAG]}" if first else str(request.partition_key)
+
+
+def test_history_is_worked_off_in_ranges_until_nothing_is_stale(shell: Shell) -> None:
     store = shell.data_root.store
     for day in range(1, 11):
         store.put(f"in/2025-11-{day:02}", b"x")
     order = []
     while requests := shell.tick():
-        order += [request.partition_key for request in requests]
+        order += [_parts(request) for request in requests]
         assert all(shell.run(request) for request in requests)
-    assert order == [f"2025-11-{day:02}" for day in range(10, 0, -1)]
+    assert order == [
+        "2025-11-08-2025-11-10",
+        "2025-11-05-2025-11-07",
+        "2025-11-02-2025-11-04",
+        "2025-11-01",
+    ]
     assert TOY.stale(over(store)) == {}
+    assert shell.text == "nothing is stale"
+
+
+def test_each_partition_of_a_range_is_materialized(shell: Shell) -> None:
+    for key in "abc":
+        shell.data_root.store.put(f"in/{key}", b"x")
+    (request,) = shell.tick()
+    assert shell.run(request)
+    assert shell.instance.get_materialized_partitions(dg.AssetKey("toy")) == set("abc")
 
 
 def test_an_input_replaced_during_its_run_is_built_again(shell: Shell) -> None:
@@ -112,39 +185,94 @@ def test_an_input_replaced_during_its_run_is_built_again(shell: Shell) -> None:
     assert TOY.stale(over(store)) == {}
 
 
-def test_a_failing_partition_is_tried_twice_and_then_left_alone(shell: Shell) -> None:
-    shell.data_root.store.put("in/bad", b"poison")
-    shell.data_root.store.put("in/good", b"x")
+@pytest.mark.parametrize(
+    ("body", "kind"), [(b"poison", "InputError"), (b"rot", "StorageError")], ids=["input", "stored"]
+)
+def test_what_a_retry_cannot_mend_runs_once_and_says_why(
+    shell: Shell, body: bytes, kind: str
+) -> None:
+    shell.data_root.store.put("in/bad", body)
     made = 0
-    for _ in range(10):
+    for _ in range(100):
         for request in shell.tick():
             shell.run(request)
-            made += request.partition_key == "bad"
-    assert made == 2
-    assert set(TOY.stale(over(shell.data_root.store))) == {"bad"}
+            made += 1
+        shell.wait(hours=1)
+    assert made == 1
+    assert shell.text == f"1 stale: 1 stopped (bad): {kind}: bad is bad"
+    shell.data_root.store.put("in/bad", b"mended")
+    (request,) = shell.tick()
+    assert shell.run(request) and shell.tick() == []
 
 
-def test_a_mended_input_brings_a_given_up_partition_back(shell: Shell) -> None:
+@pytest.mark.parametrize("body", [b"storm", b"gone"], ids=["crawl", "store"])
+def test_what_the_world_broke_is_tried_until_it_heals(shell: Shell, body: bytes) -> None:
     store = shell.data_root.store
-    store.put("in/bad", b"poison")
-    for _ in range(5):
+    store.put("in/a", body)
+    made = 0
+    for _ in range(10 * 24):
         for request in shell.tick():
-            shell.run(request)
-    store.put("in/bad", b"mended")
+            made += not shell.run(request)
+        shell.wait(hours=1)
+    assert 30 < made < 40, "three quick ones, hourly for a day, then daily"
+    store.put("in/a", b"x")
+    shell.wait(hours=1)
     (request,) = shell.tick()
     assert shell.run(request)
-    assert TOY.stale(over(store)) == {}
 
 
-def test_each_run_says_what_it_was_requested_for(shell: Shell) -> None:
+def test_a_person_asks_for_a_stopped_partition(shell: Shell) -> None:
+    store = shell.data_root.store
+    store.put("in/a", b"poison")
+    (request,) = shell.tick()
+    shell.run(request)
+    shell.wait(minutes=1)
+    assert shell.tick() == []
+    shell.wait(minutes=1)
+    ask(store, "toy", "a", now=shell.clock.now())
+    assert [_parts(request) for request in shell.tick()] == ["a"]
+    assert read_asked(store, "toy") == {}
+
+
+def test_runs_of_others_for_a_partition_or_its_parent_are_waited_for(shell: Shell) -> None:
+    store = shell.data_root.store
+    shell.instance.add_dynamic_partitions("toy_keys", list("abcde"))
+    for key in "abcde":
+        store.put(f"in/{key}", b"x")
+    ranged = {RANGE_START_TAG: "a", RANGE_END_TAG: "c", "dagster/backfill": "x"}
+    backfill = shell.started("toy", ranged)
+    shell.started("parent", {"dagster/partition": "d"})
+    assert [_parts(request) for request in shell.tick()] == ["e"]
+    shell.instance.delete_run(backfill.run_id)
+    store.delete(["in/e"])
+    assert [_parts(request) for request in shell.tick()] == ["a-c"]
+
+
+def test_each_run_names_its_asset_its_reason_and_that_the_instance_must_not_retry(
+    shell: Shell,
+) -> None:
     shell.data_root.store.put("in/a", b"x")
     (request,) = shell.tick()
-    assert request.tags[REQUEST_TAG].startswith("toy|a@")
-    assert request.run_key == f"{request.tags[REQUEST_TAG].removeprefix('toy|')}#1"
-    assert json.loads(shell.cursor or "{}").keys() == {"a"}
+    assert list(request.asset_selection or ()) == [dg.AssetKey("toy")]
+    assert request.tags[REQUEST_TAG] == f"toy|{request.run_key}"
+    assert request.tags[REASON_TAG] == "1 stale since 00:00"
+    assert request.tags["dagster/max_retries"] == "0"
+
+
+def test_a_tick_that_cannot_read_the_store_says_so_and_the_next_one_looks_again(
+    shell: Shell,
+) -> None:
+    store = shell.data_root.store
+    store.put("in/a", b"x")
+    store.put("markers/toy/not a marker", b"")
+    assert shell.tick() == []
+    assert "toy: cannot read what is stale: StorageError: not a marker" in str(shell.text)
+    store.delete(["markers/toy/not a marker"])
+    assert [_parts(request) for request in shell.tick()] == ["a"]
 
 
 def test_a_paused_root_requests_nothing(shell: Shell) -> None:
     shell.data_root.store.put("in/a", b"x")
     pause(shell.data_root.store)
     assert shell.tick() == []
+    assert "paused" in str(shell.text)

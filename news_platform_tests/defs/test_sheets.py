@@ -111,8 +111,13 @@ def test_an_admins_address_is_looked_at_by_the_run(
 
 
 def test_the_schedule_runs_when_there_is_something_to_show(resources: Resources) -> None:
-    with dg.build_schedule_context(resources={"platform": resources}) as context:
-        assert isinstance(run_article_sheets(context), dg.RunRequest)
+    with (
+        dg.instance_for_test() as instance,
+        dg.build_schedule_context(instance=instance, resources={"platform": resources}) as context,
+    ):
+        request = run_article_sheets(context)
+        assert isinstance(request, dg.RunRequest)
+        assert request.asset_selection == [dg.AssetKey("article_sheets")]
         build(resources)
         assert isinstance(run_article_sheets(context), dg.SkipReason)
         add_article(resources.ledger.engine)

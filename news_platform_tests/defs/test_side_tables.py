@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from news_platform.datasets.captures import CAPTURES
-from news_platform.defs.ccnews import side_tables
+from news_platform.defs.ccnews_tables import side_tables
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import write_table
 

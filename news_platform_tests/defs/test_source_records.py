@@ -1,5 +1,6 @@
 """The assets of source records on small inputs."""
 
+import json
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -7,21 +8,23 @@ from pathlib import Path
 import dagster as dg
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
+from news_platform.cli.main import main
 from news_platform.datasets.source_records import SOURCE_RECORDS, records_path
 from news_platform.defs.graph import dagster_resources
 from news_platform.defs.source_records import (
+    CHECKS,
     INSTITUTIONS,
     RECORDS_STALENESS,
     defs,
-    few_pages_fail,
-    records_are_sound,
     source_records,
     watch_page_snapshots,
 )
 from news_platform.resources import Resources
 from news_platform.settings import Settings, SourceRecordsSettings
-from news_platform.source_records.pipeline import record_problems
+from news_platform.source_records.pipeline import outdated_institutions, record_problems
+from news_platform.storage.commit.markers import read_markers, rename_marker
 from news_platform.storage.commit.root import pause
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import parquet_bytes, read_table
@@ -42,7 +45,7 @@ def run(
 ) -> dg.ExecuteInProcessResult:
     resources = dagster_resources(Resources(settings(store, rules)))
     return dg.materialize(
-        [source_records, records_are_sound, few_pages_fail],
+        [source_records, *(check.definition for check in CHECKS)],
         resources=dict(resources),
         partition_key="u1",
         instance=instance,
@@ -87,6 +90,39 @@ def test_an_edited_rule_file_makes_the_sensor_ask_for_the_institution_again(
     assert stale_after_a_tick(local_store, instance, rules) == {"u1"}
     assert kept(run(local_store, instance, rules)) == 2
     assert stale_after_a_tick(local_store, instance, rules) == set()
+
+
+def test_what_another_segmenter_made_is_counted_and_made_again_only_if_asked_for(
+    local_store: ObjectStore, instance: dg.DagsterInstance
+) -> None:
+    put_page(local_store, "departments", DEPARTMENTS)
+    run(local_store, instance)
+    [marker] = read_markers(local_store, "source_records").values()
+    rename_marker(local_store, "source_records", marker, inputs=marker.inputs, scope="0")
+    assert outdated_institutions(local_store) == ["u1"]
+    assert RECORDS_STALENESS.stale(over(local_store)) == {}
+    asking = Settings(
+        root=local_store.url, source_records=SourceRecordsSettings(redo_outdated=True)
+    )
+    assert RECORDS_STALENESS.stale(Resources(asking)).keys() == {"u1"}
+    (made,) = run(local_store, instance).asset_materializations_for_node("source_records")
+    assert made.metadata["institutions_outdated"].value == 0
+    assert RECORDS_STALENESS.stale(Resources(asking)) == {}
+
+
+@pytest.mark.parametrize(("redo", "built"), [("missing", 0), ("outdated", 1), ("all", 1)])
+def test_the_command_makes_outdated_records_again(
+    local_store: ObjectStore, instance: dg.DagsterInstance, redo: str, built: int
+) -> None:
+    put_page(local_store, "departments", DEPARTMENTS)
+    run(local_store, instance)
+    [marker] = read_markers(local_store, "source_records").values()
+    rename_marker(local_store, "source_records", marker, inputs=marker.inputs, scope="0")
+    words = ["records", "build", "--redo", redo, "--root", local_store.url, "--json"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    assert len(json.loads(done.stdout)) == built
+    assert len(outdated_institutions(local_store)) == 1 - built
 
 
 def kept(done: dg.ExecuteInProcessResult) -> object:

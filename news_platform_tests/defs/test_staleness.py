@@ -1,5 +1,6 @@
 """One definition of staleness: by fingerprint, or while something is due."""
 
+from news_platform.defs.ccnews_tables import OUTPUTS
 from news_platform.defs.graph import BUILD_ORDER
 from news_platform.defs.staleness import WHOLE, Staleness
 from news_platform.storage.objects.store import ObjectStore
@@ -36,6 +37,7 @@ def test_every_built_asset_comes_once_and_after_its_parents() -> None:
     assert len(set(order)) == len(order)
     graph = defs.resolve_asset_graph()
     built = {key.to_user_string() for key in graph.materializable_asset_keys}
+    built -= set(OUTPUTS) - {"raw_news"}  # its run writes the others, too
     assert set(order) == built
     for at, name in enumerate(order):
         parents = {

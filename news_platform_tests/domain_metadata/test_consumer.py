@@ -22,7 +22,7 @@ class Shelf:
         self._open = 0
         self._lock = threading.Lock()
 
-    def write(self, results: Sequence[int]) -> None:
+    def write(self, results: Sequence[int]) -> list[str]:
         with self._lock:
             self._open += 1
             self.most = max(self.most, self._open)
@@ -30,6 +30,7 @@ class Shelf:
         with self._lock:
             self._open -= 1
             self.turns.append(list(results))
+        return [""] * len(results)
 
 
 async def store_all(count: int, shelf: Shelf, *, threads: int) -> None:
@@ -62,17 +63,19 @@ def test_a_lone_result_does_not_wait_for_company() -> None:
 
 
 def test_a_failure_reaches_whoever_waits_and_the_next_turn_goes_on() -> None:
-    def write(results: Sequence[int]) -> None:
+    def write(results: Sequence[int]) -> list[str]:
         if 0 in results:
             raise StorageError("the disk is full")
+        return ["too odd" if number == 17 else "" for number in results]
 
-    async def go() -> list[BaseException | None]:
+    async def go() -> list[BaseException | str]:
         writers = GroupedWriter(write, threads=1)
         stored = (writers.store(number) for number in range(20))
         return await asyncio.gather(*stored, return_exceptions=True)
 
     found = asyncio.run(go())
-    assert [isinstance(one, StorageError) for one in found] == [True] * 16 + [False] * 4
+    assert [isinstance(one, StorageError) for one in found[:16]] == [True] * 16
+    assert found[16:] == ["", "too odd", "", ""]
 
 
 def test_a_result_is_stored_even_if_its_waiter_was_cancelled() -> None:

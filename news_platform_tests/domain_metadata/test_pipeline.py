@@ -27,7 +27,7 @@ from news_platform.errors import FetchError, InputError, StorageError
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import FetchOptions
-from news_platform_tests.fakes import FakeFetcher, response
+from news_platform_tests.fakes import SurveyedWeb, response
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 QUICK = SurveyOptions(retry_seconds=0.01, lease_seconds=5)
@@ -55,8 +55,8 @@ def survey(
     store: ObjectStore,
     queue: DomainQueue,
     options: SurveyOptions = QUICK,
-) -> tuple[SurveyReport, FakeFetcher]:
-    fetcher = FakeFetcher(web)
+) -> tuple[SurveyReport, SurveyedWeb]:
+    fetcher = SurveyedWeb(web)
     context = SurveyContext(queue, store, fetcher, clock=lambda: NOW, seconds=time.time, worker="w")
     return asyncio.run(survey_batch(batch, context=context, options=options)), fetcher
 

@@ -1,5 +1,7 @@
 """The domain queue on SQLite and on PostgreSQL: leases, fencing, and many consumers at once."""
 
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -17,6 +19,7 @@ from news_platform.domain_metadata.queue import (
     SettledClaim,
 )
 from news_platform.storage.sql.engine import migrate, open_engine
+from news_platform.storage.sql.lease_owners import process_owner
 
 
 def messages(batch: PartitionInfo, *domains: str) -> list[DomainQueueMessage]:
@@ -92,6 +95,30 @@ def test_a_renewed_lease_lasts_and_an_expired_one_cannot_be_renewed(
     assert any_queue.holds(held, now=17.0) and claim(any_queue, batch, now=17.0) == []
     any_queue.renew("w", now=30.0, lease_seconds=10)
     assert not any_queue.holds(held, now=30.0)
+
+
+def test_the_leases_of_a_killed_process_end_at_once_and_those_of_a_living_one_stay(
+    any_queue: DomainQueue, batch: PartitionInfo
+) -> None:
+    fill(any_queue, batch, "a.test", "b.test", "c.test")
+    program = "from news_platform.storage.sql.lease_owners import process_owner as owner;"
+    killed = subprocess.Popen(
+        [sys.executable, "-c", f"{program}print(owner('run'), flush=True);input()"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert killed.stdout is not None
+    owner = killed.stdout.readline().strip()
+    for worker in (owner, process_owner("run"), "a name without a process"):
+        any_queue.claim(batch.key, worker=worker, limit=1, now=0.0, lease_seconds=60)
+    assert any_queue.expire_gone(batch.key, now=1.0) == 0
+    killed.kill()
+    killed.communicate()
+    assert any_queue.expire_gone(batch.key, now=1.0) == 1
+    assert [one.message.registrable_domain for one in claim(any_queue, batch, now=1.0)] == [
+        "a.test"
+    ]
 
 
 def test_a_postponed_message_comes_back_when_it_is_due(

@@ -13,7 +13,7 @@ from news_platform.domain_metadata.fetchers import SurveyFetchOptions
 from news_platform.domain_metadata.survey import SurveyResult, survey_domain
 from news_platform.errors import FetchError
 from news_platform.web.fetch import Response
-from news_platform_tests.fakes import FakeFetcher, response
+from news_platform_tests.fakes import SurveyedWeb, response
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 SITE = "https://a.example"
@@ -33,8 +33,8 @@ def survey(
     url: str = f"{SITE}/",
     tries: int = 1,
     options: SurveyFetchOptions = SurveyFetchOptions(),  # noqa: B008  # frozen
-) -> tuple[SurveyResult, FakeFetcher]:
-    fetcher = FakeFetcher(web)
+) -> tuple[SurveyResult, SurveyedWeb]:
+    fetcher = SurveyedWeb(web)
     message = DomainQueueMessage(
         domain_id="media:de:a.example",
         domain_url=url,
@@ -312,3 +312,79 @@ def test_the_facts_survive_a_round_trip_through_json() -> None:
     text = found.metadata.model_dump_json()
     assert type(found.metadata).model_validate_json(text) == found.metadata
     assert found.metadata.files == {file.name: file.sha256 for file in found.files}
+
+
+def test_a_site_is_asked_for_all_that_it_may_state_in_order() -> None:
+    web = {
+        ROBOTS: b"User-agent: *\nAllow: /\nContent-Signal: ai-train=no\nLicense: https://a.example/l",
+        f"{SITE}/": response(f"{SITE}/", headers={"x-robots-tag": "noai"}, body=b"<p>Hello"),
+        f"{SITE}/l": b'<rsl xmlns="https://rslstandard.org/rsl"><content url="/"><license>'
+        b'<permits type="usage">search</permits></license></content></rsl>',
+        f"{SITE}/.well-known/tdmrep.json": b'[{"location": "/", "tdm-reservation": 1}]',
+        SITEMAP: URLSET,
+        f"{SITE}/llms.txt": b"# Guide",
+        f"{SITE}/.well-known/security.txt": b"Contact: mailto:s@a.example",
+    }
+    found, fetcher = survey(web)
+    assert fetcher.requests == [ROBOTS, f"{SITE}/l", SITEMAP]
+    assert fetcher.usage_requests == [
+        "/",
+        "/.well-known/tdmrep.json",
+        "/ai.txt",
+        "/llms.txt",
+        "/.well-known/security.txt",
+    ]
+    usage = found.metadata.usage
+    assert usage is not None and usage.requests == 8 and usage.deferred == ["trust.txt"]
+    systems = {one.system: one.value for one in usage.statements if one.label != "license"}
+    assert systems == {
+        "content_signal": "no",
+        "robots_tag": "yes",
+        "tdmrep": "1",
+        "rsl": "not_listed",
+    }
+    assert {one.name: one.exists for one in usage.files if one.exists} == {
+        "home": True,
+        "tdmrep": True,
+        "rsl": True,
+        "llms.txt": True,
+        "security.txt": True,
+    }
+
+
+def test_a_deferred_file_is_asked_for_first_in_the_next_survey() -> None:
+    fetcher = SurveyedWeb({ROBOTS: b"", SITEMAP: URLSET})
+    message = DomainQueueMessage(
+        domain_id="media:de:a.example",
+        domain_url=f"{SITE}/",
+        registrable_domain="a.example",
+        authority="media",
+        partition_info=PartitionInfo.of("de", "media", "2025-11-01"),
+    )
+    asyncio.run(
+        survey_domain(
+            message,
+            fetcher=fetcher,
+            clock=lambda: NOW,
+            options=SurveyFetchOptions(),
+            deferred=["trust.txt"],
+        )
+    )
+    assert fetcher.usage_requests[2] == "/trust.txt"
+
+
+def test_a_site_that_refuses_us_is_asked_for_robots_txt_only() -> None:
+    found, fetcher = survey({ROBOTS: f"User-agent: *\nDisallow: /\nSitemap: {SITEMAP}".encode()})
+    assert fetcher.requests == [ROBOTS] and fetcher.usage_requests == []
+    assert found.metadata.usage is not None and found.metadata.usage.requests == 1
+
+
+def test_a_closed_path_is_not_asked_for() -> None:
+    _, fetcher = survey({ROBOTS: b"User-agent: *\nDisallow: /.well-known/", SITEMAP: URLSET})
+    assert fetcher.usage_requests == ["/", "/ai.txt", "/llms.txt", "/trust.txt"]
+
+
+def test_failures_of_the_further_files_leave_the_outcome_alone() -> None:
+    found, _ = survey({ROBOTS: b"", SITEMAP: URLSET, f"{SITE}/": error("timeout")})
+    assert found.outcome.name == "ok" and found.metadata.usage is not None
+    assert [one.error for one in found.metadata.usage.files if one.name == "home"] == ["timeout"]

@@ -8,9 +8,7 @@ import polars as pl
 
 from news_platform.datasets.collected import (
     Collected,
-    collected_path,
     collected_prefix,
-    dump_collected,
 )
 from news_platform.datasets.raw_news import (
     RAW_NEWS,
@@ -22,13 +20,15 @@ from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import BuildReport, build_buckets
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.domain_store.staging.stage import stage_batch, unstage_batch
+from news_platform.storage.commit.collected import write_collected
 from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import write_table
 from news_platform_tests.collected import MARKER
 
 NOW = datetime(2025, 11, 3, 20, tzinfo=UTC)
-SMALL = BuildOptions(buckets=4, memory_bytes=8 << 20, uploads=2)
+# The brake on mass removal has tests of its own.
+SMALL = BuildOptions(buckets=4, memory_bytes=8 << 20, uploads=2, allow_removal=True)
 
 
 def news_rows(
@@ -94,7 +94,7 @@ def collect(store: ObjectStore, days: Mapping[str, Sequence[str]]) -> None:
             write_table(store, path, part, RAW_NEWS)
         languages = {str(language): part.height for (language,), part in parts.items()}
         marker = replace(_marker(name, when, languages), source_etag=fingerprint(hosts))
-        store.put(collected_path(when, name), dump_collected(marker))
+        write_collected(store, marker)
 
 
 def _marker(name: str, day: date, languages: Mapping[str, int]) -> Collected:
@@ -113,3 +113,15 @@ def uncollect(store: ObjectStore, day: str) -> None:
     when = date.fromisoformat(day)
     for folder in (collected_prefix(when), raw_news_day_prefix(when)):
         store.delete([info.path for info in store.list(folder)])
+
+
+def collect_late(store: ObjectStore, day: str, hosts: Sequence[str]) -> str:
+    """Put a second WARC of a day under a root, as if it had arrived late; return its name."""
+    when = date.fromisoformat(day)
+    name = f"CC-NEWS-{when:%Y%m%d}224549-04999.warc.gz"
+    rows = news_rows(hosts, day=day).with_columns(pl.lit("en").alias("main_lang"))
+    rows = rows.with_columns(uri=pl.col("uri") + "/late")
+    write_table(store, raw_news_path(when, "en", filename=name), rows, RAW_NEWS)
+    marker = _marker(name, when, {"en": len(hosts)})
+    write_collected(store, replace(marker, source_etag=fingerprint(hosts)))
+    return name

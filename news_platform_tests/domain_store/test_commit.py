@@ -66,6 +66,14 @@ def test_a_broken_description_of_a_store_is_named(root: ObjectStore, body: bytes
         read_bucket_count(root)
 
 
+def test_a_store_of_a_later_format_is_one_clear_line(root: ObjectStore) -> None:
+    root.put(STORE_FILE, b'{"format": 2, "buckets": 64}')
+    with pytest.raises(
+        StorageError, match=r"json' has format 2, .* up to 1: update News Platform$"
+    ):
+        read_bucket_count(root)
+
+
 def test_the_first_generation_has_number_one(any_store: ObjectStore) -> None:
     assert commit(any_store, NOTHING, _numbered).generation == 1
     current = read_current(any_store, MANIFEST.bucket)

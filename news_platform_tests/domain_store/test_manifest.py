@@ -69,7 +69,7 @@ def test_what_is_no_manifest_is_named(body: bytes) -> None:
 
 def test_a_manifest_of_another_format_is_refused() -> None:
     body = MANIFEST.to_json().replace(b'"format":1', b'"format":2')
-    with pytest.raises(StorageError, match=r"'CURRENT' is not a manifest: format: .* 1$"):
+    with pytest.raises(StorageError, match=r"^'CURRENT' has format 2, .* up to 1: update News"):
         parse_manifest(body, "CURRENT")
 
 

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.datasets.collected import collected_prefix, dump_collected, parse_collected
+from news_platform.datasets.collected import (
+    collected_path,
+    collected_prefix,
+    dump_collected,
+    parse_collected,
+)
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.domain_store.building.verify import verify_bucket
 from news_platform.domain_store.catalog import catalog_inputs, write_catalog
@@ -19,6 +24,7 @@ from news_platform.domain_store.staging.inputs import (
     wanted_days,
 )
 from news_platform.domain_store.staging.stage import built_ranges, stage_input, wanted_ranges
+from news_platform.storage.commit.collected import read_collected, retract_collected
 from news_platform.storage.commit.markers import fingerprint_of, read_inputs
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform_tests.domain_store.pages import NOW, SMALL, collect, news_rows, urls
@@ -111,6 +117,9 @@ def old_root(tmp_path: Path) -> ObjectStore:
     """Return a store as version 0.1.0 wrote it: batches are named after the markers' ETags."""
     store = _open(tmp_path / "old")
     _collect(store, DAYS, attempt="old")
+    for marker in read_collected(store):
+        retract_collected(store, day=marker.day, warc=marker.warc)
+        store.put(collected_path(marker.day, marker.warc), dump_collected(marker))
     for day in DAYS:
         rows = day_input(store, day)
         assert rows is not None

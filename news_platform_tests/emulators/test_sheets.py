@@ -8,7 +8,7 @@ import gspread
 import pytest
 import requests
 from gspread.exceptions import APIError
-from gspread.utils import ValueInputOption, ValueRenderOption
+from gspread.utils import InsertDataOption, ValueInputOption, ValueRenderOption
 
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
 from news_platform.rss.sheets.google import open_spreadsheet
@@ -58,12 +58,21 @@ def test_values_are_written_and_read_in_all_forms(sheet: gspread.Spreadsheet) ->
         ["b", 2.5],
     ]
     tab.batch_update([{"range": "B1", "values": [[7]]}, {"range": "C2", "values": [[True]]}])
-    assert tab.get("A1:C2") == [["a", 7], ["b", 2.5, True]]
-    assert tab.col_values(1) == ["a", "b"] and tab.row_values(1) == ["a", 7]
+    assert tab.get("A1:C2") == [["a", "7"], ["b", "2.5", "TRUE"]]
+    assert tab.col_values(1) == ["a", "b"] and tab.row_values(1) == ["a", "7"]
     tab.batch_clear(["A1:A1"])
-    assert tab.get("A1:C1") == [["", 7]]
+    assert tab.get("A1:C1") == [["", "7"]]
     tab.clear()
     assert tab.get_all_values() == [[]]
+
+
+def test_append_joins_the_last_table_or_inserts_rows(sheet: gspread.Spreadsheet) -> None:
+    tab = sheet.sheet1
+    tab.update([["a", "", "c"], ["", "", ""], ["below"]], "A1")
+    tab.append_row(["d"], table_range="C1")
+    assert tab.get("A1:C3") == [["a", "", "c"], ["", "", "d"], ["below"]]
+    tab.append_row(["e"], table_range="A1", insert_data_option=InsertDataOption.insert_rows)
+    assert tab.get("A1:C4") == [["a", "", "c"], ["e"], ["", "", "d"], ["below"]]
 
 
 def test_append_goes_below_the_table_that_touches_the_range(sheet: gspread.Spreadsheet) -> None:
@@ -75,15 +84,10 @@ def test_append_goes_below_the_table_that_touches_the_range(sheet: gspread.Sprea
     assert tab.col_values(1) == ["head", "one", "two", "", "far below"]
 
 
-@pytest.mark.parametrize(
-    ("option", "cell"),
-    [(ValueInputOption.raw, "=1+1"), (ValueInputOption.user_entered, "#FORMULA =1+1")],
-)
-def test_only_a_typed_text_becomes_a_formula(
-    sheet: gspread.Spreadsheet, option: ValueInputOption, cell: str
-) -> None:
-    sheet.sheet1.update([["=1+1"]], "A1", value_input_option=option)
-    assert sheet.sheet1.acell("A1").value == cell
+def test_null_leaves_a_cell_and_an_empty_text_clears_it(sheet: gspread.Spreadsheet) -> None:
+    sheet.sheet1.update([["a", "b", "c"]], "A1")
+    sheet.sheet1.update([[None, "", "C"]], "A1")
+    assert sheet.sheet1.get("A1:C1") == [["a", "", "C"]]
 
 
 def test_tabs_are_added_renamed_sorted_frozen_and_deleted(sheet: gspread.Spreadsheet) -> None:
@@ -96,7 +100,7 @@ def test_tabs_are_added_renamed_sorted_frozen_and_deleted(sheet: gspread.Spreads
     tab.delete_rows(2)
     tab.add_cols(1)
     tab.insert_row(["top"], 1)
-    assert sheet.worksheet("Renamed").col_values(1) == ["top", "n", 2, 3]
+    assert sheet.worksheet("Renamed").col_values(1) == ["top", "n", "2", "3"]
     sheet.del_worksheet(tab)
     assert [found.title for found in sheet.worksheets()] == ["Sheet1"]
 
@@ -269,3 +273,128 @@ def test_the_walker_refuses_what_the_discovery_document_does_not_know(message: o
 )
 def test_a1_ranges_are_read(text: str, found: a1.Range) -> None:
     assert a1.parse(text) == found
+
+
+def test_rows_are_sorted_by_several_columns_within_their_range(sheet: gspread.Spreadsheet) -> None:
+    tab = sheet.sheet1
+    tab.update([["b", 2, "x"], ["", 5, "y"], ["A", 1, "z"], ["b", 10, "w"]], "A1")
+    tab.sort((1, "asc"), (2, "des"), range="A1:B4")
+    assert tab.get("A1:C4", value_render_option=ValueRenderOption.unformatted) == [
+        ["A", 1, "x"],
+        ["b", 10, "y"],
+        ["b", 2, "z"],
+        ["", 5, "w"],
+    ]
+
+
+def test_tabs_are_hidden_shown_and_moved(sheet: gspread.Spreadsheet) -> None:
+    second = sheet.add_worksheet("Second", 5, 5)
+    third = sheet.add_worksheet("Third", 5, 5)
+    second.hide()
+    assert [tab.isSheetHidden for tab in sheet.worksheets()] == [False, True, False]
+    second.show()
+    assert [tab.isSheetHidden for tab in sheet.worksheets()] == [False, False, False]
+    third.update_index(0)
+    assert [tab.title for tab in sheet.worksheets()] == ["Third", "Sheet1", "Second"]
+    sheet.worksheet("Third").update_index(3)
+    assert [tab.title for tab in sheet.worksheets()] == ["Sheet1", "Second", "Third"]
+
+
+def test_a_basic_filter_is_set_replaced_and_cleared(sheet: gspread.Spreadsheet) -> None:
+    tab = sheet.sheet1
+
+    def found() -> Any:
+        return sheet.fetch_sheet_metadata()["sheets"][0].get("basicFilter")
+
+    tab.set_basic_filter()
+    assert found()["range"] == {
+        "sheetId": 0,
+        "startRowIndex": 0,
+        "endRowIndex": 1000,
+        "startColumnIndex": 0,
+        "endColumnIndex": 26,
+    }
+    tab.set_basic_filter("B2:C9")
+    assert (found()["range"]["startColumnIndex"], found()["range"]["endRowIndex"]) == (1, 9)
+    tab.clear_basic_filter()
+    assert found() is None
+
+
+def test_a_book_that_is_not_shared_with_us_is_refused(
+    emulator: SheetsEmulator, sheet: gspread.Spreadsheet, url: str
+) -> None:
+    bearer = {"Authorization": f"Bearer {_token(url)}"}
+    emulator.books[sheet.id].permissions.clear()
+    answer = requests.get(f"{url}/v4/spreadsheets/{sheet.id}", headers=bearer, timeout=10)
+    assert (answer.status_code, answer.json()["error"]["status"]) == (403, "PERMISSION_DENIED")
+    listed = requests.get(f"{url}/drive/v3/files", headers=bearer, timeout=10)
+    assert listed.json()["files"] == []
+
+
+@pytest.mark.parametrize(
+    ("mask", "found"),
+    [
+        ("spreadsheetId", {"spreadsheetId": "book-1"}),
+        ("sheets.properties.title", {"sheets": [{"properties": {"title": "Sheet1"}}]}),
+        (
+            "sheets(properties(title,index))",
+            {"sheets": [{"properties": {"title": "Sheet1", "index": 0}}]},
+        ),
+        ("namedRanges", {}),
+    ],
+)
+def test_a_field_mask_selects_nested_fields(
+    sheet: gspread.Spreadsheet, mask: str, found: dict[str, Any]
+) -> None:
+    assert sheet.fetch_sheet_metadata({"fields": mask}) == found
+
+
+def test_blocks_are_copied_and_cut(sheet: gspread.Spreadsheet) -> None:
+    tab = sheet.sheet1
+    tab.update([[1, "=A1+1"], [5]], "A1", value_input_option=ValueInputOption.user_entered)
+    tab.copy_range("B1:B1", "B2:B2")
+    assert tab.get("A1:B2", value_render_option=ValueRenderOption.formula) == [
+        [1, "=A1+1"],
+        [5, "=A2+1"],
+    ]
+    tab.cut_range("A1:A2", "D1")
+    assert tab.get("A1:D2") == [["", "1", "", "1"], ["", "1", "", "5"]]
+
+
+def test_a_smaller_grid_loses_what_lay_beyond(sheet: gspread.Spreadsheet) -> None:
+    tab = sheet.sheet1
+    tab.update([["a", "b"], ["c", "d"]], "A1")
+    tab.resize(1, 1)
+    tab.resize(2, 2)
+    assert tab.get("A1:B2") == [["a"]]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"addChart": {"chart": {}}},
+        {"mergeCells": {"range": {"sheetId": 0}, "mergeType": "MERGE_ALL"}},
+        {"sortRange": {"range": {"sheetId": 0}, "sortSpecs": [{"dimensionIndex": 99}]}},
+        {"setBasicFilter": {"filter": {}}},
+        {"deleteDimension": {}},
+        {"moveDimension": {"source": {"sheetId": 7}}},
+        {"updateCells": {"start": {"sheetId": 0}, "rows": [], "fields": "note"}},
+        {"updateSheetProperties": {"properties": {"sheetId": 0}, "fields": "rightToLeft"}},
+        {"updateSheetProperties": {"properties": {"sheetId": 0}, "fields": "a("}},
+        {
+            "copyPaste": {
+                "source": {"sheetId": 0},
+                "destination": {"sheetId": 0, "startRowIndex": 2000},
+            }
+        },
+        {"repeatCell": {"range": {"sheetId": 9}, "cell": {}, "fields": "*"}},
+    ],
+)
+def test_a_change_that_the_emulator_cannot_make_is_a_clean_400(
+    sheet: gspread.Spreadsheet, change: dict[str, Any]
+) -> None:
+    with pytest.raises(APIError) as caught:
+        sheet.batch_update({"requests": [change]})
+    assert caught.value.response.status_code == 400
+    error = caught.value.response.json()["error"]
+    assert (error["code"], error["status"]) == (400, "INVALID_ARGUMENT") and error["message"]

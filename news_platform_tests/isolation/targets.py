@@ -85,6 +85,7 @@ _ACTIONS: dict[str, Callable[..., Any]] = {
     "double": double,
     "echo": lambda value: value,
     "size": len,
+    "environment": lambda: (os.getpid(), dict(os.environ)),
     "pid": lambda *_: os.getpid(),
     "bytes": lambda size: bytes(size),
     "sleep": time.sleep,

@@ -8,8 +8,9 @@ from typing import Any
 import polars as pl
 
 from news_platform.datasets.articles import ARTICLES, articles_path
-from news_platform.datasets.collected import collected_path, dump_collected
 from news_platform.datasets.raw_news import RAW_NEWS, raw_news_path
+from news_platform.storage.commit.collected import write_collected
+from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import write_table
 from news_platform_tests.collected import MARKER
@@ -33,8 +34,9 @@ def collect_warc(
         day=when,
         rows=len(texts),
         languages={language: len(texts)},
+        source_digest=fingerprint(f"{uri} {text}" for uri, text in texts.items()),
     )
-    store.put(collected_path(when, warc), dump_collected(marker))
+    write_collected(store, marker)
 
 
 def export_articles(store: ObjectStore, day: str, texts: Mapping[str, str]) -> None:

@@ -36,7 +36,8 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[sa.Engine
 def assign(
     engine: sa.Engine, found: list[TextDocument], *, collection: str = "articles"
 ) -> list[Assignment]:
-    return list(assign_clusters(found, engine=engine, collection=collection, options=OPTIONS))
+    assigned = assign_clusters(found, engine=engine, collection=collection, options=OPTIONS)
+    return [one for one in assigned if isinstance(one, Assignment)]
 
 
 def clusters(engine: sa.Engine, *, collection: str = "articles") -> dict[str, str]:
@@ -127,6 +128,7 @@ def test_sketches_of_other_options_never_meet(engine: sa.Engine) -> None:
     (found,) = assign_clusters(
         documents(b=story(1)), engine=engine, collection="articles", options=other
     )
+    assert isinstance(found, Assignment)
     assert found.jaccard is None
 
 

@@ -2,8 +2,8 @@
 
     python -m news_platform_tests.roots.make FOLDER
 
-It uses only names that every release has: `news_platform.definitions.defs`, its assets and the
-sample world. The world itself is left out of the archive; see `README.md` beside this file.
+It uses only `news_platform.definitions.defs`, its assets and the sample world; version 0.1 lacked
+`usage_signals`. The world itself is left out of the archive; see `README.md` beside this file.
 """
 
 import os
@@ -30,6 +30,8 @@ BUILT: tuple[tuple[str, tuple[str | None, ...]], ...] = (
     ("domain_queue", ("gr|news|2025-11-01",)),
     ("domain_metadata", ("gr|news|2025-11-01",)),
     ("domain_metadata_table", (DAY,)),
+    ("usage_signals", (DAY,)),
+    ("ai_policy_changes", (DAY,)),
     ("feeds", (None,)),
     ("pending_articles", (None,)),
     ("articles", (None,)),

@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from news_platform.articles.article import EXTRACTOR_VERSION
 from news_platform.errors import FetchError
 from news_platform.isolation.pool import Pool
 from news_platform.rss.feeds import FeedEntry
 from news_platform.rss.ledger.article_queue import claim_articles
 from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
+from news_platform.rss.ledger.status import least_confident_articles
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, LINKS, RAW, REVISIONS
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.rss.worker import WorkerContext, WorkOptions, WorkReport, work_articles
@@ -105,6 +107,10 @@ def test_work_on_pending_stores_the_article_with_its_fields_filled(harness: Work
     assert row.clean_text.startswith("On the bridge, part 1")
     assert (row.clean_text_len, row.retries, row.error_msg) == (len(row.clean_text), 0, "")
     assert row.word_count > 50
+    assert (row.extractor_version, row.published_at_source) == (EXTRACTOR_VERSION, "meta")
+    assert 0.9 <= row.confidence <= 1
+    (shown,) = least_confident_articles(harness.engine)
+    assert (shown.confidence, shown.article_url_canon) == (row.confidence, url)
     assert row.out_links == ("https://other.example/x?utm_source=a",)
     assert (row.lock_owner, row.lock_at, row.fetched_at) == ("", None, NOW)
     assert row.full_text_ref == harness.full_texts.uri(f"{row.url_hash[:2]}/{row.url_hash}.txt.gz")

@@ -17,6 +17,7 @@ import dagster as dg
 
 PROJECT = Path(__file__).parent.parent.parent
 READY_SECONDS = 120
+WEBSERVER = "news_platform.defs.services.webserver"
 _LOCATIONS = """{ workspaceOrError { ... on Workspace {
     locationEntries { locationOrLoadError { __typename } } } } }"""
 
@@ -57,7 +58,7 @@ def running_ui(
 ) -> Iterator[DagsterUi]:
     """Run the webserver, and the daemon beside it, until the block ends.
 
-    Dagster's SQLite storage is made before the two open it, as `dagster dev` does: both would
+    Dagster's SQLite storage is made before the two open it, as `news-platform dev` does: both would
     migrate an empty one, and its version table would have two heads for good.
     """
     prepare_home(home)
@@ -66,7 +67,7 @@ def running_ui(
     env = {**os.environ, **environ, "DAGSTER_HOME": str(home)}
     port = free_port()
     with contextlib.ExitStack() as stack:
-        serve = ["dagster_webserver", "-h", "127.0.0.1", "-p", str(port), "-w", "workspace.yaml"]
+        serve = [WEBSERVER, "-h", "127.0.0.1", "-p", str(port), "-w", "workspace.yaml"]
         stack.enter_context(_running(serve, env, home / "webserver.log"))
         if daemon:
             beside = ["dagster._daemon", "run", "-w", "workspace.yaml"]

@@ -39,7 +39,9 @@ def demo(finished_demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Demo:
     pause(open_store(str(demo.root)))  # the sensors would mend all before a person could look
     make_a_marker_lie(demo)
     verdicts = check_newest_data(demo)
-    assert [name for name, passed in verdicts.items() if not passed] == ["rows_equal_markers"]
+    # One sample institution has pages that fail, and its verdict stays red beside green ones.
+    red = {name for name, passed in verdicts.items() if not passed}
+    assert red == {"rows_equal_markers", "few_pages_fail"}
     for day in BACKFILLED:
         shutil.rmtree(demo.root / "news" / "collected" / day.replace("-", "/"))
     return demo

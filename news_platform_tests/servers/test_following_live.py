@@ -39,9 +39,7 @@ defs = dg.Definitions(
     sensors=[
         ccnews.listing_sensor(interval_seconds=1),
         reconciling_sensor(domain_store.BUCKETS_STALENESS, interval_seconds=1),
-        reconciling_sensor(
-            domain_store.STORE_STALENESS, dynamic_partitions=domain_store.RANGES, interval_seconds=1
-        ),
+        reconciling_sensor(domain_store.STORE_STALENESS, interval_seconds=1),
     ],
     resources=dagster_resources(Resources(load_settings(os.environ))),
     executor=dg.in_process_executor,
@@ -80,6 +78,9 @@ def test_a_new_warc_changes_the_lookup_of_its_domain_without_a_person(
         "NEWS_PLATFORM_CRAWL_URL": str(crawl),
         "NEWS_PLATFORM_BUCKETS": str(BUCKETS),
         "NEWS_PLATFORM_CCNEWS_WORKERS": "1",
+        # Nothing waits for a day to settle.
+        "NEWS_PLATFORM_SETTLED_HOURS": "0",
+        "NEWS_PLATFORM_LATE_HOURS": "0",
     }
     with running_daemon(tmp_path / "home", environ, tmp_path / "definitions.py") as log:
         write_crawl(crawl, {warc_path(day, 2): mixed_pages(5)})

@@ -100,3 +100,93 @@ def test_a_list_of_linked_departments_is_content() -> None:
         f"<li><a href='/{name}'>{name}</a></li>" for name in ("Marine Physics", "Law and Ports")
     )
     assert texts(f"<h2>Departments</h2><ul>{items}</ul>") == ["Marine Physics", "Law and Ports"]
+
+
+ADDRESS = (
+    "Northmoor University, 12 Harbour Road, Port Calder PC1 4XY, telephone 0123 456789, open from "
+    "Monday to Friday between nine and five, closed on public holidays and in the first week of May"
+)
+NAMES = ["Marine Biology", "Maritime Law", "Naval Medicine", "Coastal Engineering"]
+
+
+def linked(tag: str) -> str:
+    return "".join(f"<{tag}><a href='/{name}'>{name}</a></{tag}>" for name in NAMES)
+
+
+@pytest.mark.parametrize("tag", ["li", "p", "div", "dd", "td"])
+@pytest.mark.parametrize(
+    "furniture",
+    [
+        f"<footer>{ADDRESS}</footer>",
+        f"<div role='contentinfo'>{ADDRESS}</div>",
+        f"<div id='footer'><p>{ADDRESS}</p></div>",
+        f"<section><footer><p>{ADDRESS}</p></footer></section>",
+    ],
+    ids=["footer", "contentinfo", "id", "footer of a section"],
+)
+def test_a_page_of_links_does_not_keep_its_footer(furniture: str, tag: str) -> None:
+    page = f"<h2>Departments</h2><div>{linked(tag)}</div>{furniture}"
+    assert texts(page) == NAMES
+
+
+DIALOG = (
+    "<h2>We value your privacy</h2><p>We and our 842 partners store and access information on your "
+    "device, such as unique identifiers and browsing data, to show personalised content and to "
+    "measure how it is used. You may change your mind at any time in the settings.</p>"
+    "<p>Strictly necessary storage</p><button>Accept all</button><button>Reject all</button>"
+)
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        "<div id='onetrust-consent-sdk'>{}</div>",
+        "<div id='CybotCookiebotDialog'>{}</div>",
+        "<div id='didomi-host' class='didomi-host'>{}</div>",
+        "<div id='usercentrics-root'>{}</div>",
+        "<usercentrics-root>{}</usercentrics-root>",
+        "<div id='truste-consent-track'>{}</div>",
+        "<div class='qc-cmp2-container'>{}</div>",
+        "<div id='sp_message_container_1234'>{}</div>",
+        "<div class='cookie-banner'>{}</div>",
+        "<section aria-label='Cookie consent'>{}</section>",
+        "<div role='dialog' aria-label='Privacy preferences'>{}</div>",
+    ],
+)
+@pytest.mark.parametrize("place", ["in", "after"])
+def test_a_consent_dialog_is_never_content(wrapper: str, place: str) -> None:
+    dialog = wrapper.format(DIALOG)
+    inner, after = (dialog, "") if place == "in" else ("", dialog)
+    page = f"<main><h1>Departments</h1><ul>{linked('li')}</ul>{inner}</main>{after}"
+    assert texts(page) == NAMES
+    assert fates(page)["Strictly necessary storage"] == "consent"
+
+
+def test_a_script_that_marks_the_whole_page_does_not_make_it_a_dialog() -> None:
+    page = f"<body class='didomi-popup-open cookie-banner'><main><p>{PROSE}</p></main></body>"
+    assert texts(page) == [PROSE]
+    page = f"<body><div class='cookie-banner'><main><p>{PROSE}</p></main></div></body>"
+    assert texts(page) == [PROSE]
+
+
+@pytest.mark.parametrize(
+    "wrapper", ["<div class='x1'><div>{}</div></div>", "<section>{}</section>"]
+)
+def test_a_dialog_without_a_name_is_found_by_its_wording_and_buttons(wrapper: str) -> None:
+    dialog = wrapper.format(DIALOG.replace("information on", "cookies on"))
+    page = f"<body><h1>Departments</h1><ul>{linked('li')}</ul>{dialog}</body>"
+    assert texts(page) == NAMES
+    assert fates(page)["Strictly necessary storage"] == "consent"
+
+
+def test_a_page_about_cookies_is_content() -> None:
+    text = f"How this university uses cookies, and what for. {PROSE}"
+    page = (
+        f"<body><h1>Cookies</h1><p>{text}</p><p>Choose below.</p><button>Accept all</button></body>"
+    )
+    assert text in texts(page)
+
+
+def test_links_parted_by_line_breaks_are_entries() -> None:
+    page = f"<h2>Units</h2><p>{'<br>'.join(f'<a href=x>{name}</a>' for name in NAMES)}</p>"
+    assert texts(page) == NAMES

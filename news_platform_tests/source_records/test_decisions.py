@@ -5,7 +5,7 @@ import pytest
 from news_platform.errors import ConfigError
 from news_platform.source_records.duplicates import SeenTexts
 from news_platform.source_records.options import SegmentOptions
-from news_platform_tests.source_records.pages import PROSE, fates, texts
+from news_platform_tests.source_records.pages import FULL_PAGE, PROSE, cut, fates, texts
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,22 @@ def test_the_whitelist_matches_sections_and_texts(pattern: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"whitelist": ("(",)}, {"headings": "sometimes"}, {"tables": "never"}]
+    "wrong",
+    [
+        {"whitelist": ("(",)},
+        {"headings": "sometimes"},
+        {"tables": "never"},
+        {"language": "english"},
+        {"language": "EN"},
+        {"min_chars": 3000},
+        {"min_chars": -1},
+        {"max_chars": 11},
+        {"similarity": 5},
+        {"similarity": 0},
+        {"min_probability": 7},
+        {"shingle_words": 0},
+    ],
+    ids=str,
 )
 def test_wrong_options_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
@@ -56,6 +71,25 @@ def test_what_is_seen_before_agrees_with_comparing_all_pairs(similarity: float) 
     for text in [PROSE, *variants, PROSE.upper()]:
         found = shingles(text, 3)
         expected = any(jaccard(found, other) >= similarity for other in first)
-        assert seen.is_repeated(text) == expected
+        assert (seen.similar(text) is not None) == expected
         if not expected:
             first.append(found)
+
+
+def test_a_heading_does_not_make_the_item_of_its_name_a_repetition() -> None:
+    page = "<h3>Computer Science</h3><ul><li>Computer Science</li></ul>"
+    assert texts(page) == ["Computer Science"]
+
+
+def test_the_numbers_of_every_dropped_block_are_told() -> None:
+    page = FULL_PAGE.replace("</main>", f"<p>Law</p><p>{'x ' * 1500}</p><p>{PROSE}</p></main>")
+    decisions = cut(page).decisions
+    dropped = [d for d in decisions if d.reason not in (None, "attached")]
+    assert len({d.reason for d in dropped}) > 7
+    assert [d.block.text for d in dropped if not d.detail] == []
+    details = {d.reason: d.detail for d in dropped}
+    assert details["too_short"] == "3 characters, at least 12"
+    assert details["too_long"] == "2999 characters, at most 2000"
+    assert details["duplicate"].startswith("similarity 1.00, at least 0.95, to 'The faculty")
+    assert details["footer"] == "never content"
+    assert details["aside"].startswith("holds 0.0") and "at most 0.7" in details["aside"]

@@ -139,3 +139,65 @@ def test_code_takes_the_language_around_it() -> None:
 def test_an_english_section_survives_on_a_page_that_is_mostly_foreign() -> None:
     page = f"<h2>English</h2><p>{PROSE[:150]}</p><h2>Deutsch</h2><p>{GERMAN}</p><p>{GERMAN} Ja.</p>"
     assert list(metas(page)) == [PROSE[:150]]
+
+
+SPANISH = """Facultad de Derecho;Facultad de Medicina;Ciencias Sociales;Bellas Artes;
+Ingeniería Civil;Historia Antigua;Trabajo Social;Lenguas Modernas;Escuela de Arquitectura;
+Biblioteca Central;Química Orgánica;Secretaría General;Enfermería;Relaciones Laborales"""
+
+
+def listed(names: str) -> str:
+    return f"<ul>{''.join(f'<li>{name.strip()}</li>' for name in names.split(';'))}</ul>"
+
+
+@pytest.mark.parametrize("declared", ["", "<html lang='en'>", "<html lang='es'>"])
+@pytest.mark.parametrize("around", ["", f"<p>{PROSE}</p>"], ids=["alone", "below English"])
+def test_a_list_in_another_language_is_dropped_whole(declared: str, around: str) -> None:
+    found = cut(f"{declared}{around}<h2>Departamentos</h2>{listed(SPANISH)}")
+    items = [decision for decision in found.decisions if decision.block.kind == "item"]
+    assert {decision.reason for decision in items} <= {"language", "too_short"}
+    told = next(decision for decision in items if decision.block.text == "Ciencias Sociales")
+    assert told.detail.startswith("es by the list, probability ")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "Giulia Rossi;Marco Bianchi;Francesca Esposito;Alessandro Romano;Chiara Colombo",
+        "Juan García López;María Fernández;José Rodríguez;Carmen Martínez Ruiz",
+        "Jürgen Schneider;Katharina Fischer;Wolfgang Weber;Dieter Hoffmann",
+        "Matti Virtanen;Liisa Korhonen;Jukka Nieminen;Päivi Mäkinen",
+        "Frankfurt am Main;Mönchengladbach;Saarbrücken am Fluss;Aix-en-Provence",
+    ],
+    ids=["Italian", "Spanish", "German", "Finnish", "towns"],
+)
+@pytest.mark.parametrize("declared", ["", "<html lang='en'>"])
+def test_names_are_kept_whatever_language_they_come_from(declared: str, names: str) -> None:
+    page = f"{declared}<h1>People and places</h1><p>{PROSE}</p>{listed(names)}"
+    found = cut(page)
+    items = [decision for decision in found.decisions if decision.block.kind == "item"]
+    assert {decision.reason for decision in items} == {None}
+
+
+def test_each_list_of_a_page_in_three_languages_is_judged_by_itself() -> None:
+    english = "School of Law;School of Medicine and Surgery;Social Sciences;Civil Engineering"
+    french = "Sciences humaines;Lettres et langues;Génie civil et urbanisme;Faculté de droit"
+    page = f"{listed(SPANISH)}<h2>English names</h2>{listed(english)}<h2>Noms</h2>{listed(french)}"
+    assert list(metas(page)) == [
+        "School of Law",
+        "School of Medicine and Surgery",
+        "Social Sciences",
+        "Civil Engineering",
+    ]
+
+
+def test_a_language_that_is_dropped_tells_the_probability_of_the_target() -> None:
+    names = ("Facultad de Derecho", "Escuela de Ingeniería", "Departamento de Biología")
+    spanish = f"<ul>{''.join(f'<li>{name}</li>' for name in names)}</ul>"
+    for html in (spanish, f"<p>{GERMAN}</p>"):
+        dropped = [found for found in cut(html).decisions if found.reason == "language"]
+        assert dropped
+        assert all(", P(en) 0.0" in found.detail for found in dropped)
+        assert all(
+            (found.language.target_probability or 0) < 0.1 for found in dropped if found.language
+        )

@@ -23,9 +23,9 @@ from news_platform.source_records.pipeline import (
 )
 from news_platform.source_records.rules import with_rules
 from news_platform.storage.commit.markers import read_markers, read_report
-from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import read_table
-from news_platform_tests.source_records.pages import DEPARTMENTS, FULL_PAGE
+from news_platform_tests.source_records.pages import DEPARTMENTS, FULL_PAGE, PROSE
 
 FOLDER = "snapshots/institution=u1"
 OPTIONS = RecordsOptions(workers=1)
@@ -124,7 +124,10 @@ def test_the_marker_carries_the_counters(local_store: ObjectStore) -> None:
     stored = read_report(local_store, read_markers(local_store, "source_records")["u1"])
     assert stored["blocks_kept"] == report.blocks_kept
     assert stored["languages"] == dict(report.languages)
-    assert stored["files"] == ["source_records/institution=u1/part-0.parquet"]
+    assert stored["files"] == [
+        "source_records/institution=u1/part-0.parquet",
+        "samples/source_records/u1.json",
+    ]
 
 
 def test_samples_are_spread_over_all_records(local_store: ObjectStore) -> None:
@@ -163,3 +166,45 @@ def test_a_path_names_its_institution_or_none() -> None:
     assert institution_of("snapshots/institution=u1/a.json") == "u1"
     assert institution_of("snapshots/institution=/a.json") is None
     assert institution_of("raw/institution=u1/a.json") is None
+
+
+def test_samples_are_kept_whole_under_the_root_beside_the_tables(local_store: ObjectStore) -> None:
+    put_page(local_store, "faculty", FULL_PAGE)
+    build_institution("u1", store=local_store, options=OPTIONS)
+    samples = json.loads(local_store.read("samples/source_records/u1.json"))
+    assert samples[0]["text"] == PROSE and len(PROSE) > 80
+    assert samples[0]["provenance"]["url"] == "https://u1.edu/faculty"
+
+
+def test_a_change_of_rules_changes_exactly_the_institutions_it_touches(
+    local_store: ObjectStore,
+) -> None:
+    for name, item in (
+        ("u1", "Marine Physics"),
+        ("u2", "Port Architecture"),
+        ("u3", "Sea Law School"),
+    ):
+        page = f"<h2>Departments</h2><ul><li>{item}</li><li>Marine Biology</li></ul>"
+        local_store.put(f"snapshots/institution={name}/page.html", page.encode())
+    touched = with_rules(OPTIONS.segment, '[sections]\nnavigation_items = ["port architecture"]')
+    before = {name: built(local_store, name, OPTIONS) for name in ("u1", "u2", "u3")}
+    after = {name: built(local_store, name, replace(OPTIONS, segment=touched)) for name in before}
+    assert [name for name in before if before[name] != after[name]] == ["u2"]
+
+
+def built(store: ObjectStore, institution: str, options: RecordsOptions) -> tuple[object, ...]:
+    build_institution(institution, store=store, options=options)
+    info = store.head(records_path(institution))
+    return info.modified_at, info.etag, store.read(records_path(institution))
+
+
+def test_ids_depend_on_the_snapshot_and_not_on_where_it_lies(tmp_path: Path) -> None:
+    found = []
+    for folder in ("here", "there"):
+        store = open_store(str(tmp_path / folder))
+        put_page(store, "faculty", FULL_PAGE)
+        build_institution("u1", store=store, options=OPTIONS)
+        found.append(read_table(store, records_path("u1"), SOURCE_RECORDS))
+    assert found[0].equals(found[1])
+    assert found[0]["id"].n_unique() == found[0].height > 3
+    assert found[0]["id"].str.len_chars().unique().to_list() == [16]

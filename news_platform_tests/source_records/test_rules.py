@@ -23,6 +23,7 @@ def test_a_rule_file_replaces_what_it_names() -> None:
         ("[sections]\nverbs = []", "unknown rule 'verbs'"),
         ("[sections]\ncall_words = 'six'", "expected an integer"),
         ("[sections]\ncall_verbs = [1]", "expected a list of strings"),
+        ("[boilerplate]\nzone_share = 5", "invalid zone_share 5: expected 0 to 1"),
         ("[sections]\nnotice_openings = ['(']", "invalid regular expression"),
     ],
 )

@@ -56,6 +56,23 @@ def test_a_text_that_only_begins_like_a_call_stays(text: str) -> None:
     assert fates(f"<p>{PROSE}</p><p>{text}</p>")[text] is None
 
 
+NAMES = ["Open University", "Play Therapy Unit", "Search and Rescue Unit", "Order of Physicians"]
+
+
+@pytest.mark.parametrize("text", NAMES)
+@pytest.mark.parametrize("tag", ["p", "li", "div", "td"])
+def test_a_name_that_begins_like_a_call_is_a_name(tag: str, text: str) -> None:
+    assert fates(f"<p>{PROSE}</p><{tag}>{text}</{tag}>")[text] is None
+
+
+def test_what_may_be_a_call_is_a_name_among_names_and_a_call_among_calls() -> None:
+    names = ("Play Therapy Rooms", "Speech and Language", "Occupational Medicine")
+    calls = ("Play Therapy Rooms", "Book appointments", "Download brochures")
+    for items, reason in ((names, None), (calls, "call_to_action")):
+        page = f"<p>{PROSE}</p><ul>{''.join(f'<li>{item}</li>' for item in items)}</ul>"
+        assert fates(page)["Play Therapy Rooms"] == reason
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -141,3 +141,55 @@ def test_a_zone_that_holds_the_page_is_read_like_any_other_element() -> None:
 )
 def test_a_class_suggests_a_widget_by_whole_words(names: str, widget: str | None) -> None:
     assert widget_of(names) == widget
+
+
+def test_an_empty_cell_keeps_its_place() -> None:
+    html = (
+        "<table><caption>Staff of the school</caption>"
+        "<tr><th>Name</th><th>Title</th><th>Room</th></tr>"
+        "<tr><td>Ada Byron</td><td></td><td>Room 101</td></tr>"
+        "<tr><td>Alan Turing</td><td>Reader</td><td></td></tr><tr><td></td><td> </td></tr></table>"
+    )
+    caption, columns, ada, alan = blocks(html)
+    assert (caption.kind, caption.text) == (kinds.PARAGRAPH, "Staff of the school")
+    assert (columns.kind, columns.text) == (kinds.COLUMNS, "Name | Title | Room")
+    assert (ada.text, alan.text) == ("Ada Byron | | Room 101", "Alan Turing | Reader |")
+    assert ada.hints["columns"] == "Name | Title | Room"
+
+
+def test_cells_over_several_rows_and_columns_fill_them() -> None:
+    html = (
+        "<table><tr><th>Name</th><th>Day</th><th>Room</th></tr>"
+        "<tr><td rowspan='2'>Ada Byron</td><td>Monday</td><td>101</td></tr>"
+        "<tr><td>Friday</td><td>102</td></tr><tr><td colspan='2'>Alan Turing</td><td>7</td></tr>"
+        "<tr><td colspan='3'>Emeriti</td></tr></table>"
+    )
+    assert [block.text for block in blocks(html)[1:]] == [
+        "Ada Byron | Monday | 101",
+        "Ada Byron | Friday | 102",
+        "Alan Turing | | 7",
+        "Emeriti",
+    ]
+
+
+def test_links_without_text_between_them_are_entries_of_their_own() -> None:
+    html = "<div><a>Marine Biology</a><a>Port Architecture</a><a>Sea Law</a></div>"
+    assert [text for _, text in found(html)] == ["Marine Biology", "Port Architecture", "Sea Law"]
+    assert [text for _, text in found("<p>See <a>Biology</a><a>Physics</a>, both open.</p>")] == [
+        "See Biology Physics, both open."
+    ]
+    assert [text for _, text in found("<pre><a>Vec</a><a>T</a></pre>")] == ["VecT"]
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p><span>Harbour</span><span>Clinic</span></p>", "Harbour Clinic"),
+        ("<p><span>Fee</span><span><span>$20</span></span></p>", "Fee $20"),
+        ("<p><span>W</span><span>ards</span></p>", "Wards"),
+        ("<p>H<sub>2</sub>O and Java<b>Script</b></p>", "H2O and JavaScript"),
+        ("<pre><span>get</span><span>Name</span></pre>", "getName"),
+    ],
+)
+def test_spans_are_set_apart_where_a_name_or_a_price_begins(html: str, text: str) -> None:
+    assert [block.text for block in blocks(html)] == [text]

@@ -1,5 +1,6 @@
 """Guarantees of local folders: atomic files, locks, removal of unfinished files."""
 
+import errno
 import os
 import random
 import shutil
@@ -16,6 +17,7 @@ import pytest
 
 from news_platform.errors import ConfigError, StorageError
 from news_platform.storage.commit.publish import publish
+from news_platform.storage.objects.error_mapping import mapped_error
 from news_platform.storage.objects.interfaces import INCOMING
 from news_platform.storage.objects.local import gc_incoming
 from news_platform.storage.objects.store import NotFound, ObjectStore, open_store
@@ -261,7 +263,7 @@ def mounted(tmp_path: Path) -> Iterator[list[str]]:
 @pytest.mark.parametrize(
     ("mount", "message"),
     [
-        ("size=256k", "StorageError: cannot write '{file}': the disk is full; free some space"),
+        ("size=256k", "StoreUnavailable: cannot write '{file}': the disk is full; free some space"),
         ("ro", "StorageError: cannot write '{file}': the file system is read-only; choose"),
     ],
     ids=["full disk", "read-only disk"],
@@ -288,3 +290,28 @@ def test_a_folder_without_write_permission_is_named_with_its_cure(tmp_path: Path
     with pytest.raises(StorageError, match="permission denied; make the folder writable"):
         open_store(str(tmp_path)).put("a", b"")
     tmp_path.chmod(0o700)
+
+
+@pytest.mark.parametrize("name", ["Icon\r", "a/new\nline", "latin-\udce9", "bad\x7f/x", "a/\x01"])
+def test_a_file_whose_name_cannot_be_a_path_is_skipped_and_counted(
+    local_store: ObjectStore, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    paths = ["a/b", "a/c/d", "a.x", "z/ü"]
+    for path in paths:
+        local_store.put(path, b"1")
+    before = list(local_store.list())
+    assert local_store.local_folder is not None
+    file = local_store.local_folder / name
+    file.parent.mkdir(exist_ok=True)
+    file.touch()
+    assert list(local_store.list()) == before
+    assert "skipped 1 files" in caplog.text
+    assert local_store.list_folders() == ["a", "z"]
+    assert [info.path for info in local_store.list("a")] == ["a/b", "a/c/d"]
+    assert [info.path for info in local_store.list("a", name_prefix="c")] == ["a/c/d"]
+
+
+def test_a_full_disk_names_the_folder_and_its_free_space() -> None:
+    error = mapped_error(OSError(errno.ENOSPC, "full"), "write", "/proc/root/x.parquet")
+    assert "the disk is full" in str(error)
+    assert "(0 bytes free in '/proc')" in str(error)

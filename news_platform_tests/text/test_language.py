@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from news_platform.text.language import UNKNOWN, Language, detect
+from news_platform.text.language import (
+    COMMON_LANGUAGES,
+    LANGUAGES,
+    UNKNOWN,
+    Language,
+    detect,
+    rank_languages,
+)
 
 SENTENCES = {
     "en": "The council voted on Tuesday to keep the old bridge open for another year.",
@@ -56,3 +63,24 @@ def test_real_articles_are_surely_in_some_language(bench_data: Path) -> None:
         detect(page["articleBody"]) for page in truth.values() if len(page["articleBody"]) > 500
     ]
     assert sum(language.probability >= 0.8 for language in found) >= 0.97 * len(found)
+
+
+def test_among_common_languages_the_detector_is_sure() -> None:
+    text = "Ciencias Sociales Bellas Artes Derecho Civil Historia Antigua Ciencias Naturales"
+    assert detect(text).probability < 0.8
+    assert detect(text, COMMON_LANGUAGES) == rank_languages(text, COMMON_LANGUAGES)[0]
+    assert detect(text, COMMON_LANGUAGES).code == "es"
+    assert detect(text, COMMON_LANGUAGES).probability > 0.9
+
+
+def test_a_restriction_ignores_codes_that_the_detector_does_not_know() -> None:
+    assert detect("The bridge stays open.", ("en", "qq")) == Language("en", 1.0)
+    assert detect("The bridge stays open.", ("qq",)) == Language(UNKNOWN, 0.0)
+
+
+def test_the_known_codes_are_those_of_the_model() -> None:
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    labels = LanguageIdentifier.from_model_file(MODEL_FILE).labels
+    assert {code for code in labels if len(code) == 2} == LANGUAGES
+    assert len(COMMON_LANGUAGES) == 22 and COMMON_LANGUAGES < LANGUAGES

@@ -27,6 +27,7 @@ _OPML = f'<opml version="2.0"><body><outline xmlUrl="{FEED}"/></body></opml>'
 NOT_ON_THE_WAY = (
     "datasets.",
     "errors",
+    "setting_sections",
     "settings",
     "defs.asset_metadata",
     "defs.metadata",
@@ -40,12 +41,19 @@ NOT_ON_THE_WAY = (
 # Modules behind a front module: who follows a record need not look inside.
 FRONT_MODULES = {
     "storage.objects.": "storage.objects.store",
+    "storage.sql.text": "storage.sql.engine",
     "isolation.": "isolation.pool",
+    "defs.asked": "defs.reconcile",
+    "defs.attempts": "defs.reconcile",
+    "defs.planning": "defs.reconcile",
+    "defs.runs": "defs.reconcile",
+    "defs.settled": "defs.reconcile",
     "web.rate_limits": "web.fetch",
     "web.resolver": "web.fetch",
     "web.guard": "web.fetch",
     "web.inflate": "web.fetch",
     "web.redirects": "web.fetch",
+    "web.validators": "web.fetch",
 }
 # The step of a walk, and the modules first called in it.
 Steps = Mapping[str, list[str]]
@@ -60,6 +68,9 @@ def record_crawl_walk(folder: Path) -> Steps:
         "NEWS_PLATFORM_CRAWL_URL": str(folder / "crawl"),
         "NEWS_PLATFORM_BUCKETS": "16",
         "NEWS_PLATFORM_CCNEWS_WORKERS": "1",
+        # The day of the crawl is settled at its end.
+        "NEWS_PLATFORM_LATE_HOURS": "0",
+        "NEWS_PLATFORM_SETTLED_HOURS": "0",
     }
     return _record("crawl", [str(folder / "root"), "example.com"], environ, folder / "walk.log")
 
@@ -95,7 +106,7 @@ def _record(name: str, words: list[str], environ: Mapping[str, str], log: Path) 
     path = os.pathsep.join([str(STARTUP), str(PROJECT)])
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", f"news_platform_tests.walks.{name}", *words],
-        env={**kept, **environ, "PYTHONPATH": path, "WALK_LOG": str(log)},
+        env={**kept, **environ, "PYTHONPATH": path, "PYTHON_WALK_LOG": str(log)},
         capture_output=True,
         text=True,
         check=False,

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 import polars as pl
@@ -185,15 +185,19 @@ def iter_count_problems(store: ObjectStore, buckets: Iterable[int]) -> Iterator[
             continue
         # Listed once for all buckets, and only when there is something to compare.
         staged = staged or read_staged(store, manifest.buckets)
-        held = _records_by_batch(store, manifest)
+        held = records_by_batch(store, manifest)
         for batch in sorted(staged.inputs)[-RECENT_BATCHES:]:
-            if manifest.batch_inputs.get(batch) != staged.inputs[batch]:
+            found, wrote = held.get(batch, 0), staged.records(batch, bucket)
+            # A range is not built for batches without rows in it.
+            is_here = found > 0 or wrote > 0
+            if is_here and manifest.batch_inputs.get(batch) != staged.inputs[batch]:
                 yield f"bucket {bucket} does not have the staged version of batch {batch!r}"
-            elif (found := held.get(batch, 0)) != (wrote := staged.records(batch, bucket)):
+            elif found != wrote:
                 yield f"bucket {bucket} has {found} records of batch {batch!r}, staged: {wrote}"
 
 
-def _records_by_batch(store: ObjectStore, manifest: Manifest) -> dict[str, int]:
+def records_by_batch(store: ObjectStore, manifest: Manifest) -> dict[str, int]:
+    """Return the number of records of each batch in a bucket."""
     held: dict[str, int] = {}
     for segment, part in read_all(read_entries, store, manifest.segments):
         counted = part.group_by("batch").agg(pl.col("records").sum())
@@ -233,20 +237,27 @@ def iter_orphan_problems(
             yield f"{store.uri(info.path)!r} belongs to no generation: `store compact` deletes it"
 
 
-def without_damaged_segments(store: ObjectStore, manifest: Manifest) -> Manifest:
-    """Return the manifest without the segments that miss a file; unchanged when none does.
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """The segments of a bucket whose files are all there, and whether its index is."""
 
-    A data file or index of another size than in the manifest counts as missing. Without the index,
-    the byte ranges of all segments are unknown, so all are left out.
+    intact: tuple[Segment, ...]
+    is_indexed: bool
+
+
+def find_damage(store: ObjectStore, manifest: Manifest) -> Damage:
+    """Compare the files of a bucket with its manifest, by name and size.
+
+    Without the index the byte ranges of all segments are unknown, even of those that are intact.
     """
     folders = bucket_folders(manifest.bucket)
     sizes = {info.path: info.size_bytes for folder in folders for info in store.list(f"{folder}/")}
     own, index = manifest_path(manifest.bucket, manifest.generation), manifest.index
-    is_indexed = sizes.get(index.path) == index.size_bytes
-    if not is_indexed or not {index.ranges_path, own} <= sizes.keys():
-        return replace(manifest, segments=(), empty={})
-    intact = tuple(segment for segment in manifest.segments if _is_intact(segment, sizes))
-    return manifest if intact == manifest.segments else replace(manifest, segments=intact)
+    has_size = sizes.get(index.path) == index.size_bytes
+    return Damage(
+        intact=tuple(segment for segment in manifest.segments if _is_intact(segment, sizes)),
+        is_indexed=has_size and {index.ranges_path, own} <= sizes.keys(),
+    )
 
 
 def _is_intact(segment: Segment, sizes: Mapping[str, int]) -> bool:

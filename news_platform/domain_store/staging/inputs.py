@@ -5,7 +5,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import polars as pl
 
 from news_platform.datasets.domain_buckets import ROOT as STAGED
-from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER
+from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_FIRST, RAW_NEWS_ORDER
 from news_platform.domain_store.layout import validated_batch
 from news_platform.errors import InputError
 from news_platform.storage.commit import collected
@@ -41,11 +41,15 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 @dataclass(frozen=True, slots=True)
 class StagingInput:
-    """Parquet files with the columns of raw_news, and the fingerprint of their content."""
+    """Parquet files with the columns of raw_news, and the fingerprint of their content.
+
+    `expired` has the WARCs of a day whose rows only the domain store holds, with their row counts.
+    """
 
     store: ObjectStore
     paths: tuple[str, ...]
     inputs: str
+    expired: Mapping[str, int] = field(default_factory=dict)
 
 
 def wanted_days(store: ObjectStore) -> Mapping[str, str]:
@@ -66,10 +70,11 @@ def day_input(store: ObjectStore, day: str) -> StagingInput | None:
     if not markers:
         return None
     # Before reading the markers: a change in between then leaves the day stale, not wrong.
-    inputs = collected.day_inputs(store, markers, built=staged_days(store).get(day))
+    inputs = collected.day_inputs(markers, built=staged_days(store).get(day))
     found = collected.parse_listed(store, markers)
     paths = tuple(path for marker in found for path in marker.news_paths().values())
-    return StagingInput(store, paths, inputs)
+    expired = {marker.warc: marker.rows for marker in found if marker.is_expired}
+    return StagingInput(store, paths, inputs, expired)
 
 
 def validated_crawl_name(batch: str) -> str:
@@ -158,15 +163,21 @@ def _has_repeated_pages(group: "pq.RowGroupMetaData") -> bool:
 
 
 def cast_to_raw_news(rows: pl.DataFrame, source: str) -> pl.DataFrame:
-    """Return the columns of raw_news in their types; raise InputError for missing ones."""
-    missing = [name for name in RAW_NEWS_ORDER if name not in rows.columns]
+    """Return the columns of raw_news in their types; raise InputError for missing ones.
+
+    Columns that were added to raw_news later may be missing and become null.
+    """
+    missing = [name for name in RAW_NEWS_FIRST if name not in rows.columns]
     if missing:
         raise InputError(
             f"{source!r} has no columns {', '.join(missing)}: expected those of raw_news",
             thing=source,
         )
     schema = RAW_NEWS.full_schema
-    return rows.select(pl.col(name).cast(schema[name]) for name in RAW_NEWS_ORDER)
+    return rows.select(
+        (pl.col(name) if name in rows.columns else pl.lit(None)).cast(schema[name]).alias(name)
+        for name in RAW_NEWS_ORDER
+    )
 
 
 def path_columns(path: str) -> Mapping[str, str]:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import chain, groupby
 
 import polars as pl
 
@@ -22,13 +22,17 @@ from news_platform.domain_store.commit import claim_bucket_count, read_bucket_co
 from news_platform.domain_store.gzip_members import MemberWriter
 from news_platform.domain_store.layout import (
     STORE_FILE,
+    batch_scope,
     facts_path,
+    is_in_scope,
+    range_buckets,
     range_keys,
     staged_folder,
     staged_path,
     validated_batch,
 )
 from news_platform.domain_store.options import BuildOptions
+from news_platform.domain_store.reading.batches import iter_warc_frames
 from news_platform.domain_store.staging.inputs import StagingInput, iter_rows
 from news_platform.domain_store.staging.sorted_runs import (
     FACT_NAMES,
@@ -53,6 +57,8 @@ from news_platform.storage.parquet import parquet_bytes
 FORMAT = "1"
 # Facts of this many records are Python objects at a time; a Polars column takes far less memory.
 FACTS_PER_FRAME = 5_000
+# In the report of a batch whose files were deleted, see `domain_store/retention.py`.
+EXPIRED_AT = "expired_at"
 # Files, records and bytes of a batch in one bucket.
 Cell = tuple[int, int, int]
 
@@ -93,7 +99,8 @@ def stage_batch(
         with open_uploads(store, options.uploads) as uploads:
             report = _write(runs, uploads, batch=batch, name=name, options=options)
     # Last: until then, readers find the old batch.
-    write_marker(store, DATASET, batch, inputs=inputs, report=_as_json(report))
+    scope = batch_scope(report.cells, options.buckets)
+    write_marker(store, DATASET, batch, inputs=inputs, report=_as_json(report), scope=scope)
     _delete_others(store, batch, keep=uploads.paths, options=options)
     return report
 
@@ -106,6 +113,8 @@ def stage_input(
         unstage_batch(store, batch, options=options)
         return StageReport(batch, 0, 0, 0, 0, {})
     frames = iter_rows(found.store, found.paths, scratch=options.scratch)
+    if found.expired:
+        frames = chain(iter_warc_frames(store, batch, found.expired), frames)
     return stage_batch(frames, store=store, batch=batch, inputs=found.inputs, options=options)
 
 
@@ -265,10 +274,9 @@ class Staged:
         """Return the 12 hex digits in the names of all files of a batch."""
         return staged_name(batch, self.markers[batch].inputs, buckets=self.buckets)
 
-    @property
-    def fingerprint(self) -> str:
-        """Return the fingerprint of all batches."""
-        return staged_fingerprint(self.markers)
+    def range_fingerprint(self, key: str) -> str:
+        """Return the fingerprint of the batches that have rows in a range of buckets."""
+        return _range_fingerprint(self.markers, key, buckets=self.buckets)
 
     def files(self, batch: str, bucket: int) -> int:
         """Return the number of data files of a batch in a bucket."""
@@ -278,22 +286,31 @@ class Staged:
         """Return the number of records of a batch in a bucket."""
         return self._cells(batch).get(str(bucket), (0, 0, 0))[1]
 
+    def filled_buckets(self, batch: str) -> list[int]:
+        """Return the buckets in which a batch has records."""
+        return sorted(map(int, self._cells(batch)))
+
+    def is_expired(self, batch: str) -> bool:
+        """Return whether the files of a batch were deleted because the store holds its records."""
+        return EXPIRED_AT in self._report(batch)
+
     @cached_property
-    def _reports(self) -> dict[str, Mapping[str, tuple[int, int, int]]]:
+    def _reports(self) -> dict[str, Mapping[str, object]]:
         return {}
 
-    def _cells(self, batch: str) -> Mapping[str, tuple[int, int, int]]:
+    def _report(self, batch: str) -> Mapping[str, object]:
         # Read on demand: most builds add one batch of hundreds.
         if batch not in self._reports:
-            marker = self.markers[batch]
-            cells = read_report(self.store, marker).get("buckets")
-            if not isinstance(cells, dict):
-                raise StorageError(
-                    f"marker {marker.path!r} has no buckets: stage the batch again",
-                    thing=marker.path,
-                )
-            self._reports[batch] = cells
+            self._reports[batch] = read_report(self.store, self.markers[batch])
         return self._reports[batch]
+
+    def _cells(self, batch: str) -> Mapping[str, Cell]:
+        cells = self._report(batch).get("buckets")
+        if not isinstance(cells, dict):
+            path = self.markers[batch].path
+            message = f"marker {path!r} has no buckets: stage the batch again"
+            raise StorageError(message, thing=path)
+        return cells
 
 
 def read_staged(store: ObjectStore, buckets: int) -> Staged:
@@ -302,16 +319,31 @@ def read_staged(store: ObjectStore, buckets: int) -> Staged:
 
 
 def staged_fingerprint(markers: Mapping[str, Marker]) -> str:
-    """Return the fingerprint of all staged batches, from the names of their markers."""
+    """Return the fingerprint of staged batches, from the names of their markers."""
     return fingerprint(f"{batch}@{marker.inputs}" for batch, marker in markers.items())
 
 
 def wanted_ranges(store: ObjectStore) -> Mapping[str, str]:
-    """Return the fingerprint that every range of buckets should be built from: all batches."""
+    """Return the fingerprint that every range of buckets should be built from.
+
+    It is that of the batches with rows in the range, so other batches do not make it stale.
+    """
     if not store.exists(STORE_FILE):
         return {}
-    inputs = staged_fingerprint(read_markers(store, DATASET))
-    return dict.fromkeys(range_keys(read_bucket_count(store)), inputs)
+    markers, buckets = read_markers(store, DATASET), read_bucket_count(store)
+    return {key: _range_fingerprint(markers, key, buckets=buckets) for key in range_keys(buckets)}
+
+
+def _range_fingerprint(markers: Mapping[str, Marker], key: str, *, buckets: int) -> str:
+    # All buckets of a range share a bit of the scope.
+    first = range_buckets(key, buckets)[0]
+    return staged_fingerprint(
+        {
+            batch: marker
+            for batch, marker in markers.items()
+            if is_in_scope(marker.scope, first, buckets)
+        }
+    )
 
 
 def built_ranges(store: ObjectStore) -> Mapping[str, str]:

@@ -1,19 +1,21 @@
 """Collect candidate feeds from OPML files and from the pages of the crawl."""
 
-from collections.abc import Iterable, Iterator
-from html import escape
+import logging
+from collections.abc import Iterator
 
 import polars as pl
-from lxml import etree
 
 from news_platform.errors import InputError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import path_values
+from news_platform.web.opml import opml_feeds
+from news_platform.web.xml_damage import xml_damage
 
 OPML_FILE = "feeds.opml"
 CRAWL_FOLDER = "news/feed_candidates"
 # Crawled pages link to tens of thousands of feeds; those on the most pages come first.
 _MAX_FROM_CRAWL = 2_000
+_log = logging.getLogger(__name__)
 
 
 def candidate_feeds(store: ObjectStore, *, days: int = 7) -> tuple[str, ...]:
@@ -22,7 +24,20 @@ def candidate_feeds(store: ObjectStore, *, days: int = 7) -> tuple[str, ...]:
 
 
 def _opml(store: ObjectStore) -> tuple[str, ...]:
-    return opml_feeds(store.read(OPML_FILE)) if store.exists(OPML_FILE) else ()
+    if not store.exists(OPML_FILE):
+        return ()
+    body = store.read(OPML_FILE)
+    try:
+        found = opml_feeds(body)
+    except InputError as error:
+        raise InputError(
+            f"cannot read the root's {OPML_FILE!r}: {error}", thing=OPML_FILE
+        ) from error
+    if damage := xml_damage(body):
+        _log.warning("the root's %r has %s; %s feeds are read", OPML_FILE, damage, len(found))
+    elif not found:
+        _log.warning("the root's %r lists no feeds: expected <outline xmlUrl=…>", OPML_FILE)
+    return found
 
 
 def _crawled(store: ObjectStore, *, days: int) -> list[str]:
@@ -52,51 +67,3 @@ def _newest_files(store: ObjectStore, *, days: int) -> Iterator[str]:
 
 def _read(store: ObjectStore, path: str) -> pl.DataFrame:
     return pl.read_parquet(store.read(path), columns=["feed_url", "pages"])
-
-
-def opml_feeds(body: bytes) -> tuple[str, ...]:
-    """Return the feed URLs of an OPML file in order, each once; raise InputError if it is none."""
-    # Anyone may have written the file: resolve no entities and open no network connection, and
-    # accept the errors that feed readers make in their exports.
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, recover=True)
-    try:
-        root = etree.fromstring(body, parser)
-    except (etree.XMLSyntaxError, ValueError) as error:
-        raise InputError(f"not an OPML file: cannot parse it as XML: {error}") from error
-    name = "" if root is None else etree.QName(root).localname.lower()
-    if name == "opml":
-        urls = [_feed_url(outline.attrib) for outline in root.iter("outline")]
-    elif name == "object":  # the export format of Google Reader
-        urls = [
-            (ident.text or "").removeprefix("feed/")
-            for ident in root.iterfind(".//string[@name='id']")
-        ]
-    else:
-        raise InputError(f"not an OPML file: expected the root element <opml>, found {name!r}")
-    return tuple(dict.fromkeys(url for url in map(_web_address, urls) if url))
-
-
-def opml_document(feeds: Iterable[tuple[str, str]]) -> str:
-    """Return an OPML document of (URL, title) pairs, in the order given."""
-    lines = (
-        f'    <outline type="rss" text="{escape(title or url)}" xmlUrl="{escape(url)}"/>'
-        for url, title in feeds
-    )
-    head = '<?xml version="1.0" encoding="UTF-8"?>\n<opml version="2.0">\n  <head>'
-    return "\n".join(
-        (f"{head}<title>Feeds</title></head>\n  <body>", *lines, "  </body>\n</opml>\n")
-    )
-
-
-def _feed_url(attributes: "etree._Attrib") -> str:
-    """Return the xmlUrl attribute in any capitalisation, or ''."""
-    for name, value in attributes.items():
-        if str(name).lower() == "xmlurl":
-            return str(value)
-    return ""
-
-
-def _web_address(text: str) -> str:
-    # feed:// is how some feed readers write http://.
-    url = text.strip().replace("feed://", "http://", 1)
-    return url if url.startswith(("http://", "https://")) else ""

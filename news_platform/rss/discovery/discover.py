@@ -12,13 +12,15 @@ import sqlalchemy as sa
 from news_platform.errors import FetchError
 from news_platform.html.decode import content_type_charset
 from news_platform.html.feed_autodiscovery import feed_urls, looks_like_html, usual_feed_urls
+from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, run_concurrently
 from news_platform.isolation.pool import Done, Pool
 from news_platform.rss.feeds import Feed
-from news_platform.rss.ledger.feed_rows import known_feeds, upsert_feed
+from news_platform.rss.ledger.feed_rows import MAX_FEED_URL, known_feeds, upsert_feed
 from news_platform.rss.ledger.tables import FEEDS
 from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
 from news_platform.rss.polling import poll_schedule
 from news_platform.text.language import detect
+from news_platform.text.normalize import scrub_text
 from news_platform.web.fetch import Fetcher, Response
 from news_platform.web.redirects import is_permanent_redirect
 from news_platform.web.urls import canonical_url
@@ -90,14 +92,16 @@ async def discover_feeds(
     Candidates that are registered already are skipped unless `recheck` is True.
     """
     # Two spellings of one URL are one candidate.
-    by_canonical = {canonical_url(url): url for url in candidates}
+    by_canonical = {_canonical(url): url for url in map(scrub_text, candidates)}
     since = now - timedelta(days=options.recheck_days)
     known = set() if recheck else known_feeds(engine, checked_after=since)
     fresh = [url for canonical, url in by_canonical.items() if canonical not in known]
     semaphore = asyncio.Semaphore(options.concurrency)
     checks = (_check(semaphore, url, fetcher, pool, options=options, now=now) for url in fresh)
-    verdicts = tuple(await asyncio.gather(*checks))
-    registrations = Counter(await asyncio.to_thread(_register, engine, verdicts, now=now))
+    checked = await run_concurrently(checks)
+    registered = await asyncio.to_thread(_register, engine, checked, now=now)
+    verdicts = tuple(verdict for verdict, _ in registered)
+    registrations = Counter(registration for _, registration in registered)
     return DiscoveryReport(
         candidates=len(by_canonical),
         known=len(by_canonical) - len(fresh),
@@ -106,6 +110,12 @@ async def discover_feeds(
         outcomes=dict(Counter(verdict.outcome for verdict in verdicts)),
         verdicts=verdicts,
     )
+
+
+def _canonical(url: str) -> str:
+    with boundary("candidate", url):
+        return canonical_url(url)
+    return url
 
 
 async def _check(
@@ -118,13 +128,23 @@ async def _check(
     now: datetime,
 ) -> FeedVerdict:
     async with semaphore:
-        try:
-            response = await fetcher.fetch(url)
-            if response.status == 200 and _is_html(response):
-                response = await _site_feed(response, fetcher)
-        except FetchError as error:
-            return FeedVerdict(url, url, "unreachable", f"{error.reason}: {error}")
-        return await _evaluate(url, response, pool, options=options, now=now)
+        with boundary("candidate", url) as unit:
+            try:
+                response = await _fetch(url, fetcher)
+            except FetchError as error:
+                return FeedVerdict(url, url, "unreachable", f"{error.reason}: {error}")
+            return await _evaluate(url, response, pool, options=options, now=now)
+        return FeedVerdict(url, url, INTERNAL_ERROR, unit.cause)
+
+
+async def _fetch(url: str, fetcher: Fetcher) -> Response:
+    """Return the response of the candidate or, if it is a site, of its feed."""
+    if len(url) > MAX_FEED_URL:
+        raise FetchError(f"a URL of {len(url)} characters", thing=url, reason="bad_url")
+    response = await fetcher.fetch(url)
+    if response.status == 200 and _is_html(response):
+        return await _site_feed(response, fetcher)
+    return response
 
 
 def _is_html(response: Response) -> bool:
@@ -192,16 +212,29 @@ def _evaluate_content(
 
 def _register(
     engine: sa.Engine, verdicts: Sequence[FeedVerdict], *, now: datetime
-) -> list[Registration | None]:
-    """Write all verdicts to the ledger; return for each whether its feed was added or revived."""
+) -> list[tuple[FeedVerdict, Registration | None]]:
+    """Write all verdicts to the ledger; return with each whether its feed was added or revived."""
     with write_transaction(engine) as transaction:
-        registrations = [_register_feed(transaction, verdict, now=now) for verdict in verdicts]
-        for verdict in verdicts:
-            if canonical_url(verdict.candidate_url) != canonical_url(verdict.feed_url):
-                _register_site(transaction, verdict, now=now)
-        counts = Counter(f"candidates_{verdict.outcome}" for verdict in verdicts)
+        registered = [_register_unit(transaction, verdict, now=now) for verdict in verdicts]
+        counts = Counter(f"candidates_{verdict.outcome}" for verdict, _ in registered)
         note_metrics(transaction, "discovery", counts, now=now)
-    return registrations
+    return registered
+
+
+def _register_unit(
+    transaction: LedgerTransaction, verdict: FeedVerdict, *, now: datetime
+) -> tuple[FeedVerdict, Registration | None]:
+    """Register one candidate; if that fails, register only the failure."""
+    candidate = verdict.candidate_url
+    with boundary("candidate", candidate) as unit, transaction.savepoint():
+        registration = _register_feed(transaction, verdict, now=now)
+        if canonical_url(candidate) != canonical_url(verdict.feed_url):
+            _register_site(transaction, verdict, now=now)
+        return verdict, registration
+    failure = FeedVerdict(candidate, candidate, INTERNAL_ERROR, unit.cause)
+    with boundary("candidate", candidate), transaction.savepoint():
+        _register_feed(transaction, failure, now=now)
+    return failure, None
 
 
 def _register_feed(

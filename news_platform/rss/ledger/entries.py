@@ -8,14 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlsplit
 
 import sqlalchemy as sa
 
 from news_platform.rss.feeds import FeedEntry
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW
 from news_platform.rss.ledger.transactions import LedgerTransaction
-from news_platform.web.urls import canonical_url, registrable_domain, url_hash
+from news_platform.web.urls import canonical_url, registrable_domain, url_hash, url_host
 
 # SQLite accepts 32,766 parameters per statement, versions before 3.32 only 999.
 _CHUNK = 500
@@ -118,7 +117,7 @@ def _raw_row(
 ) -> dict[str, Any]:
     canonical = canonical_url(entry.link)
     return {
-        "source": registrable_domain(urlsplit(canonical).hostname or ""),
+        "source": registrable_domain(url_host(canonical)),
         "feed_url": feed_url,
         "article_url": entry.link,
         "article_url_canon": canonical,

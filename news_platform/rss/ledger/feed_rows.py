@@ -17,6 +17,8 @@ from news_platform.web.urls import canonical_url
 FeedStatus = Literal["active", "dead", "gone", "rejected", "paused"]
 # Statuses that are polled; the others were rejected, retired, or paused by a person.
 POLLED = ("active", "dead")
+# The URL is a key, and PostgreSQL's indexes hold keys of up to 2,700 bytes.
+MAX_FEED_URL = 2_000
 # The notes of a feed are what a person wrote, then our remark in brackets: `ask Ann [stale]`.
 _REMARK = re.compile(r"\s*\[([^\[\]]*)\]\s*\Z")
 # A remark must not contain the brackets that mark its end.

@@ -48,12 +48,34 @@ def ledger_status(engine: sa.Engine, *, now: datetime) -> LedgerStatus:
         )
 
 
+_SHOWN_COLUMNS = (
+    RAW.c.source,
+    RAW.c.title,
+    RAW.c.language,
+    RAW.c.category_guess,
+    RAW.c.word_count,
+    RAW.c.confidence,
+)
+
+
 def recent_articles(engine: sa.Engine, *, limit: int = _TOP) -> list[sa.Row[Any]]:
-    """Return the last stored articles: source, title, language, category, word count."""
+    """Return the last stored articles: source, title, language, category, words, confidence."""
     chosen = (
-        sa.select(RAW.c.source, RAW.c.title, RAW.c.language, RAW.c.category_guess, RAW.c.word_count)
+        sa.select(*_SHOWN_COLUMNS)
         .where(RAW.c.status == "stored")
         .order_by(RAW.c.processed_at.desc(), RAW.c.row_id.desc())
+        .limit(limit)
+    )
+    with read_transaction(engine) as connection:
+        return list(connection.execute(chosen))
+
+
+def least_confident_articles(engine: sa.Engine, *, limit: int = _TOP) -> list[sa.Row[Any]]:
+    """Return the stored articles whose text is least certain, as `recent_articles`, and URL."""
+    chosen = (
+        sa.select(*_SHOWN_COLUMNS, RAW.c.article_url_canon)
+        .where(RAW.c.status == "stored", RAW.c.confidence.is_not(None))
+        .order_by(RAW.c.confidence, RAW.c.row_id)
         .limit(limit)
     )
     with read_transaction(engine) as connection:

@@ -3,6 +3,7 @@
 Feeds, Raw and ArticlesIndex have the columns of the Google Sheet, then columns of our own.
 `changed_seq` is the number of the write transaction that last changed a row. A reader that copies
 the ledger selects the rows above the last number it saw; claims do not change the number.
+Every text column scrubs what it is given: this is where foreign text enters the ledger.
 """
 
 import json
@@ -12,6 +13,9 @@ from datetime import UTC, datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
+
+from news_platform.storage.sql.text import ScrubbedText
+from news_platform.text.normalize import scrub_text
 
 METADATA = sa.MetaData()
 
@@ -107,7 +111,9 @@ class Texts(TypeDecorator[tuple[str, ...]]):
 
     def process_bind_param(self, value: Sequence[str] | None, dialect: Dialect) -> str | None:
         """Return the list as a JSON array."""
-        return None if value is None else json.dumps(list(value), ensure_ascii=False)
+        if value is None:
+            return None
+        return json.dumps([scrub_text(text) for text in value], ensure_ascii=False)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> tuple[str, ...]:
         """Parse the JSON array; NULL and '' are empty lists."""
@@ -116,7 +122,7 @@ class Texts(TypeDecorator[tuple[str, ...]]):
 
 # An empty text instead of NULL, because a cell of the sheet has no NULL either.
 def _text(name: str) -> sa.Column[str]:
-    return sa.Column(name, sa.Text, nullable=False, server_default="")
+    return sa.Column(name, ScrubbedText, nullable=False, server_default="")
 
 
 def _number(name: str, default: int = 0) -> sa.Column[int]:
@@ -130,10 +136,10 @@ def _changed_seq() -> sa.Column[int]:
 FEEDS = sa.Table(
     "feeds",
     METADATA,
-    sa.Column("feed_url", sa.Text, nullable=False),
-    sa.Column("feed_url_canon", sa.Text, primary_key=True),
+    sa.Column("feed_url", ScrubbedText, nullable=False),
+    sa.Column("feed_url_canon", ScrubbedText, primary_key=True),
     _text("lang"),
-    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("status", ScrubbedText, nullable=False),
     sa.Column("last_entry_date", Moment),
     sa.Column("last_crawled", Moment),
     _number("no_updates_days"),
@@ -160,10 +166,10 @@ RAW = sa.Table(
     METADATA,
     sa.Column("row_id", sa.Integer, primary_key=True, autoincrement=True),
     _text("source"),
-    sa.Column("feed_url", sa.Text, nullable=False),
-    sa.Column("article_url", sa.Text, nullable=False),
-    sa.Column("article_url_canon", sa.Text, nullable=False),
-    sa.Column("url_hash", sa.Text, nullable=False),
+    sa.Column("feed_url", ScrubbedText, nullable=False),
+    sa.Column("article_url", ScrubbedText, nullable=False),
+    sa.Column("article_url_canon", ScrubbedText, nullable=False),
+    sa.Column("url_hash", ScrubbedText, nullable=False),
     _text("text_hash"),
     sa.Column("found_at", Moment, nullable=False),
     sa.Column("fetched_at", Moment),
@@ -182,7 +188,7 @@ RAW = sa.Table(
     _number("word_count"),
     sa.Column("out_links", Texts),
     _text("category_guess"),
-    sa.Column("status", sa.Text, nullable=False),
+    sa.Column("status", ScrubbedText, nullable=False),
     _text("lock_owner"),
     sa.Column("lock_at", Moment),
     sa.Column("processed_at", Moment),
@@ -196,6 +202,10 @@ RAW = sa.Table(
     sa.Column("next_try_at", Moment),
     sa.Column("stored_at", Moment),
     sa.Column("full_text_expired_at", Moment),
+    # How the article was extracted; NULL for articles stored before 0.2.
+    _text("extractor_version"),
+    sa.Column("confidence", sa.Float),
+    _text("published_at_source"),
     _changed_seq(),
     # Serves the claim of due articles.
     sa.Index("raw_claimable", "status", "next_try_at", "row_id"),
@@ -216,9 +226,9 @@ RAW = sa.Table(
 ARTICLES_INDEX = sa.Table(
     "articles_index",
     METADATA,
-    sa.Column("url_hash", sa.Text, primary_key=True),
+    sa.Column("url_hash", ScrubbedText, primary_key=True),
     _text("text_hash"),
-    sa.Column("article_url_canon", sa.Text, nullable=False),
+    sa.Column("article_url_canon", ScrubbedText, nullable=False),
     sa.Column("row_id_raw", sa.Integer, nullable=False, index=True),
     sa.Column("first_seen", Moment, nullable=False),
     sa.Column("last_seen", Moment, nullable=False),
@@ -236,22 +246,22 @@ REVISIONS = sa.Table(
     sa.Column("row_id", sa.Integer, primary_key=True),
     sa.Column("rev_n", sa.Integer, primary_key=True),
     sa.Column("revised_at", Moment, nullable=False),
-    sa.Column("old_text_hash", sa.Text, nullable=False),
-    sa.Column("new_text_hash", sa.Text, nullable=False),
-    sa.Column("delta", sa.Text, nullable=False),
+    sa.Column("old_text_hash", ScrubbedText, nullable=False),
+    sa.Column("new_text_hash", ScrubbedText, nullable=False),
+    sa.Column("delta", ScrubbedText, nullable=False),
 )
 
 LINKS = sa.Table(
     "article_links",
     METADATA,
-    sa.Column("target_url_hash", sa.Text, primary_key=True),
+    sa.Column("target_url_hash", ScrubbedText, primary_key=True),
     sa.Column("row_id", sa.Integer, primary_key=True),
 )
 
 ROBOTS = sa.Table(
     "robots",
     METADATA,
-    sa.Column("origin", sa.Text, primary_key=True),
+    sa.Column("origin", ScrubbedText, primary_key=True),
     sa.Column("fetched_at", Moment, nullable=False),
     sa.Column("status", sa.Integer, nullable=False),
     sa.Column("body", sa.LargeBinary, nullable=False),
@@ -262,8 +272,8 @@ DIAGNOSTICS = sa.Table(
     METADATA,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
     sa.Column("run_at", Moment, nullable=False),
-    sa.Column("stage", sa.Text, nullable=False),
-    sa.Column("metric", sa.Text, nullable=False),
+    sa.Column("stage", ScrubbedText, nullable=False),
+    sa.Column("metric", ScrubbedText, nullable=False),
     sa.Column("value", sa.Float, nullable=False),
     _text("notes"),
     _changed_seq(),
@@ -273,8 +283,8 @@ DIAGNOSTICS = sa.Table(
 CONFIG = sa.Table(
     "config",
     METADATA,
-    sa.Column("key", sa.Text, primary_key=True),
-    sa.Column("value", sa.Text, nullable=False),
+    sa.Column("key", ScrubbedText, primary_key=True),
+    sa.Column("value", ScrubbedText, nullable=False),
     sa.Column("updated_at", Moment, nullable=False),
     _changed_seq(),
 )
@@ -282,6 +292,6 @@ CONFIG = sa.Table(
 SEQUENCE = sa.Table(
     "ledger_sequence",
     METADATA,
-    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("name", ScrubbedText, primary_key=True),
     sa.Column("value", sa.BigInteger, nullable=False),
 )

@@ -23,6 +23,10 @@ class LedgerTransaction:
     connection: sa.Connection
     seq: int
 
+    def savepoint(self) -> sa.NestedTransaction:
+        """Return a context manager whose changes are undone if its block fails; the others stay."""
+        return self.connection.begin_nested()
+
 
 @contextmanager
 def write_transaction(engine: sa.Engine) -> Iterator[LedgerTransaction]:

@@ -8,17 +8,19 @@ import asyncio
 import hashlib
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 
 from news_platform.errors import FetchError
+from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, run_concurrently
 from news_platform.isolation.pool import Done, Pool
 from news_platform.rss.feeds import Feed, FeedEntry
 from news_platform.rss.ledger.entries import AddedEntries, add_entries, entries_by_url_hash
 from news_platform.rss.ledger.feed_rows import (
+    MAX_FEED_URL,
     FeedRow,
     claim_feeds,
     move_feed,
@@ -31,6 +33,7 @@ from news_platform.web.fetch import Fetcher, Response
 from news_platform.web.redirects import is_permanent_redirect
 from news_platform.web.retry_after import requested_wait_seconds
 from news_platform.web.urls import canonical_url
+from news_platform.web.validators import conditional_headers, validator
 
 _NOT_MODIFIED = 304
 _GONE = 410
@@ -61,7 +64,8 @@ class _PollCounts:
     known: int = 0
     left: int = 0
 
-    def add(self, added: AddedEntries) -> None:
+    def add(self, outcome: str, added: AddedEntries) -> None:
+        self.outcomes[outcome] += 1
         self.new += added.new
         self.known += added.known
         self.left += added.left
@@ -89,7 +93,7 @@ async def poll_feeds(
 ) -> PollReport:
     """Poll feeds until none is due; with `only_due` False, also every healthy feed once."""
     run = _PollRun(engine, fetcher, pool, options, now, only_due)
-    await asyncio.gather(*(run.consume() for _ in range(options.concurrency)))
+    await run_concurrently(run.consume() for _ in range(options.concurrency))
     await run.record()
     counts = run.counts
     report = PollReport(
@@ -123,8 +127,8 @@ class _PollRun:
     async def consume(self) -> None:
         """Poll one feed after the other until none is left; write the results in batches."""
         while (feed := await self.next_feed()) is not None:
-            result = await self.poll(feed)
-            self.finished.append(result)
+            if (result := await self.poll(feed)) is not None:
+                self.finished.append(result)
             if len(self.finished) >= self.options.batch_size:
                 await self.record()
 
@@ -144,11 +148,23 @@ class _PollRun:
             only_due=self.only_due,
         )
 
-    async def poll(self, feed: FeedRow) -> PollResult:
+    async def poll(self, feed: FeedRow) -> PollResult | None:
+        """Return what to record of a feed; None if not even its failure can be, which is counted.
+
+        Such a feed is due again when its lease ends.
+        """
+        with boundary("feed", feed.feed_url) as unit:
+            return await self._fetch(feed)
+        with boundary("feed", feed.feed_url):
+            return _internal_error(feed, unit.cause, options=self.options, now=self.now)
+        self.counts.outcomes[INTERNAL_ERROR] += 1
+        return None
+
+    async def _fetch(self, feed: FeedRow) -> PollResult:
         try:
             response = await self.fetcher.fetch(
                 feed.feed_url,
-                headers=_validators(feed),
+                headers=conditional_headers(etag=feed.etag, last_modified=feed.last_modified),
                 max_body_bytes=self.options.max_body_bytes,
             )
         except FetchError as error:
@@ -162,11 +178,6 @@ class _PollRun:
                 await asyncio.to_thread(
                     _record, self.engine, results, self.counts, options=self.options, now=self.now
                 )
-
-
-def _validators(feed: FeedRow) -> dict[str, str]:
-    validators = {"If-None-Match": feed.etag, "If-Modified-Since": feed.last_modified}
-    return {name: value for name, value in validators.items() if value}
 
 
 async def _evaluate(
@@ -218,8 +229,8 @@ def _read(
     changes = {
         **_checked(response, now),
         **_alive(feed, response, newest, interval, now=now),
-        "etag": response.headers.get("etag", ""),
-        "last_modified": response.headers.get("last-modified", ""),
+        "etag": validator(response.headers, "etag"),
+        "last_modified": validator(response.headers, "last-modified"),
         "body_hash": body_hash,
         "title": parsed.title or feed.title,
     }
@@ -268,6 +279,13 @@ def _failed(
     )
 
 
+def _internal_error(
+    feed: FeedRow, cause: str, *, options: PollOptions, now: datetime
+) -> PollResult:
+    result = _failed(feed, INTERNAL_ERROR, options=options, now=now)
+    return replace(result, changes={**result.changes, "remark": f"internal error: {cause}"})
+
+
 def _checked(response: Response | None, now: datetime) -> dict[str, Any]:
     # Status 0 means that there was no response at all.
     status = response.status if response is not None else 0
@@ -298,10 +316,9 @@ def _next_poll_at(feed: FeedRow, wait_seconds: int, *, now: datetime) -> datetim
 
 def _moved_to(feed: FeedRow, response: Response) -> str:
     """Return the new URL if every redirect to it was permanent, else ''."""
-    moved = (
-        is_permanent_redirect(response.redirect_statuses) and response.final_url != feed.feed_url
-    )
-    return response.final_url if moved else ""
+    new = response.final_url
+    is_new = new != feed.feed_url and len(new) <= MAX_FEED_URL
+    return new if is_new and is_permanent_redirect(response.redirect_statuses) else ""
 
 
 def _record(
@@ -312,16 +329,32 @@ def _record(
     options: PollOptions,
     now: datetime,
 ) -> None:
-    counts.outcomes.update(result.outcome for result in results)
+    plain = [result for result in results if not result.has_articles]
+    others = [result for result in results if result.has_articles]
     with write_transaction(engine) as transaction:
         # Most feeds have nothing new: together they take a few statements, not one each.
-        update_feeds(
-            transaction, [(p.feed.feed_url_canon, p.changes) for p in results if not p.has_articles]
-        )
+        with boundary("batch", f"{len(plain)} feeds") as batch, transaction.savepoint():
+            update_feeds(transaction, [(p.feed.feed_url_canon, p.changes) for p in plain])
+        if batch.cause:
+            others += plain
+        else:
+            counts.outcomes.update(result.outcome for result in plain)
         # In order of URL, not of arrival: the same responses give the same row_ids.
-        for result in sorted(results, key=lambda result: result.feed.feed_url_canon):
-            if result.has_articles:
-                counts.add(_record_one(transaction, result, options=options, now=now))
+        for result in sorted(others, key=lambda result: result.feed.feed_url_canon):
+            counts.add(*_record_unit(transaction, result, options=options, now=now))
+
+
+def _record_unit(
+    transaction: LedgerTransaction, result: PollResult, *, options: PollOptions, now: datetime
+) -> tuple[str, AddedEntries]:
+    """Write one feed and return its outcome; if that fails, write only the failure."""
+    feed = result.feed
+    with boundary("feed", feed.feed_url) as unit, transaction.savepoint():
+        return result.outcome, _record_one(transaction, result, options=options, now=now)
+    with boundary("feed", feed.feed_url), transaction.savepoint():
+        failure = _internal_error(feed, unit.cause, options=options, now=now)
+        update_feeds(transaction, [(feed.feed_url_canon, failure.changes)])
+    return INTERNAL_ERROR, AddedEntries()
 
 
 def _record_one(

@@ -9,7 +9,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,14 +27,13 @@ from news_platform.errors import ConfigError
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
 from news_platform.rss.sheets.calls import ApiCaller, OutcomeUnknown, backoff_seconds
 from news_platform.rss.sheets.tabs import Cell, Request
+from news_platform.storage.objects.service_account import read_service_account_key
 
 # Developer metadata with this key marks the batches that a spreadsheet holds (see update.py).
 FENCE_KEY = "news_platform_batch"
 _SHEETS_SCOPE = "https://www.googleapis.com/auth/spreadsheets"
 # The narrowest Drive scope: it finds and creates our own files, and no one else's.
 _DRIVE_SCOPE = "https://www.googleapis.com/auth/drive.file"
-# A longer value is not a path, so it may be a key in some encoding and must not be shown.
-_MAX_PATH_CHARACTERS = 1_000
 _STATE_FIELDS = "spreadsheetId,properties,developerMetadata,sheets.properties"
 
 
@@ -192,27 +190,25 @@ def _session(access: SheetAccess) -> AuthorizedSession:
     session = make(credentials, auth_request=make_request(tokens))
     if access.endpoint:
         # google-auth also calls Google for tokens; with an endpoint set, nothing goes there.
-        session.mount("https://", _EndpointAdapter(access.endpoint))
-        tokens.mount("https://", _EndpointAdapter(access.endpoint))
+        session.mount("https://", EndpointAdapter(access.endpoint))
+        tokens.mount("https://", EndpointAdapter(access.endpoint))
     return session
 
 
 def _credentials(key: str, scopes: Sequence[str]) -> Credentials:
     """Read the service account key from its file or from the text itself."""
-    expected = "GOOGLE_SERVICE_ACCOUNT_JSON: expected the path or the text of a service account key"
+    text = read_service_account_key(key, setting="GOOGLE_SERVICE_ACCOUNT_JSON")
+    make: Callable[..., Credentials] = Credentials.from_service_account_info
     try:
-        text = key if key.lstrip().startswith("{") else Path(key).read_text("utf-8")
-        make: Callable[..., Credentials] = Credentials.from_service_account_info
         return make(json.loads(text), scopes=scopes)
-    except OSError as error:
-        shown = f"{key!r}: " if len(key) < _MAX_PATH_CHARACTERS else ""
-        # `from None`: the chained error would show the whole value, which may be the key itself.
-        raise ConfigError(f"{expected}: {shown}{error.strerror}") from None
     except ValueError as error:
-        raise ConfigError(f"{expected}: {error}") from error
+        raise ConfigError(
+            "GOOGLE_SERVICE_ACCOUNT_JSON: expected the path or the text of a service account key: "
+            f"{error}"
+        ) from error
 
 
-class _EndpointAdapter(HTTPAdapter):
+class EndpointAdapter(HTTPAdapter):
     """Send requests meant for Google to another endpoint."""
 
     def __init__(self, endpoint: str) -> None:

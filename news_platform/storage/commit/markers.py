@@ -1,7 +1,8 @@
 """Write and read markers: which inputs each partition of a dataset was built from.
 
-A marker is `markers/<dataset>/<partition>@<fingerprint of the inputs>.json`. A sensor compares only
-the names, which one LIST returns; the body is the report of the run.
+A marker is `markers/<dataset>/<partition>@<fingerprint of the inputs>.json`, or with a scope
+`<partition>@<fingerprint>.<scope>.json`. A sensor compares only the names, which one LIST returns;
+the body is the report of the run.
 """
 
 import hashlib
@@ -47,13 +48,18 @@ Digest = Callable[[bytes], str]
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """The marker of one partition; `inputs` is the fingerprint of the inputs it was built from."""
+    """The marker of one partition; `inputs` is the fingerprint of the inputs it was built from.
+
+    `scope` tells those who follow the dataset which part of it the partition touches, in the form
+    that the dataset chose; empty if it was not recorded.
+    """
 
     partition: str
     inputs: str
     path: str
     etag: str
     size_bytes: int
+    scope: str = ""
 
 
 def fingerprint(parts: Iterable[str]) -> str:
@@ -80,11 +86,20 @@ def content_part(store: ObjectStore, digest: Digest | None = None) -> PartOf:
 
     An object store derives ETags from content, so they are used as they are. The ETag of a local
     file is its inode and time of change, which differ in every copy of a root: local files are read
-    instead. `digest` may leave out of a file what does not matter to those who follow it.
+    instead, and get the ETag that S3 gives to the same bytes in one PUT. `digest` may leave out of
+    a file what does not matter to those who follow it.
     """
-    if store.local_folder is None:
+    folder = store.local_folder
+    if folder is None:
         return etag_part
-    return lambda stored: f"{stored.path}\n{content_tag(store, stored.path, stored.etag, digest)}"
+    if digest is not None:
+        return lambda it: f"{it.path}\n{content_tag(store, it.path, it.etag, digest)}"
+    return lambda it: f"{it.path}\n{_file_md5(folder / it.path, it.etag)}\n{it.size_bytes}"
+
+
+def name_part(marker: StoredObject) -> str:
+    """Return what a marker adds to a fingerprint by its name, which every copy of a root keeps."""
+    return marker.path
 
 
 def content_tag(store: ObjectStore, path: str, etag: str, digest: Digest | None = None) -> str:
@@ -104,6 +119,17 @@ def _file_digest(path: Path, etag: str, digest: Digest | None) -> str:
     except FileNotFoundError:
         # Deleted since it was listed. Nothing was built from its ETag, so the caller looks again.
         return etag
+
+
+@lru_cache(_REMEMBERED_DIGESTS)
+def _file_md5(path: Path, etag: str) -> str:
+    """Return the ETag that S3 would give to a file, which is read once for each of its ETags."""
+    try:
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False))
+    except FileNotFoundError:
+        return etag  # as in `_file_digest`
+    return f'"{found.hexdigest()}"'
 
 
 def stale_partitions(wanted: Mapping[str, str], built: Mapping[str, str]) -> dict[str, str]:
@@ -133,14 +159,42 @@ def write_marker(
     *,
     inputs: str,
     report: Mapping[str, object],
+    scope: str = "",
 ) -> None:
     """Record that the partition was built from `inputs`, then delete its older markers.
 
     In this order a crash leaves an extra marker, never a missing one.
     """
-    path = f"{_stem(dataset, partition)}{inputs}.json"
-    store.put(path, json.dumps(report, ensure_ascii=False, indent=1, sort_keys=True).encode())
+    path = f"{_stem(dataset, partition)}{inputs}{f'.{scope}' if scope else ''}.json"
+    store.put(path, _report_bytes(report))
     store.delete([old.path for old in _of_partition(store, dataset, partition) if old.path != path])
+
+
+def amend_report(store: ObjectStore, marker: Marker, fields: Mapping[str, object]) -> None:
+    """Add fields to the report in a marker; raise Conflict if the partition was built meanwhile.
+
+    The name stays, so nothing that follows the partition becomes stale.
+    """
+    body, info = store.read_with_info(marker.path)
+    report = _parse_report(body, marker) | dict(fields)
+    store.compare_and_set(marker.path, _report_bytes(report), etag=info.etag)
+
+
+def report_scope(report: Mapping[str, object]) -> str:
+    """Return a scope that changes with the report.
+
+    It is for a dataset that is built again from the same inputs with another result.
+    """
+    return fingerprint([json.dumps(report, sort_keys=True)])
+
+
+def rename_marker(
+    store: ObjectStore, dataset: str, marker: Marker, *, inputs: str, scope: str = ""
+) -> None:
+    """Give a marker the fingerprint that its inputs have by another rule, or another scope."""
+    if (marker.inputs, marker.scope) != (inputs, scope):
+        report = read_report(store, marker)
+        write_marker(store, dataset, marker.partition, inputs=inputs, report=report, scope=scope)
 
 
 def read_markers(store: ObjectStore, dataset: str) -> dict[str, Marker]:
@@ -160,12 +214,19 @@ def read_inputs(store: ObjectStore, dataset: str) -> dict[str, str]:
 
 def read_report(store: ObjectStore, marker: Marker) -> dict[str, object]:
     """Return the report in the marker."""
+    return _parse_report(store.read(marker.path), marker)
+
+
+def _report_bytes(report: Mapping[str, object]) -> bytes:
+    return json.dumps(report, ensure_ascii=False, indent=1, sort_keys=True).encode()
+
+
+def _parse_report(body: bytes, marker: Marker) -> dict[str, object]:
     try:
-        report = json.loads(store.read(marker.path))
+        return dict(json.loads(body))
     except ValueError as error:
         message = f"cannot parse marker {marker.path!r}: expected JSON; delete it to rebuild"
         raise StorageError(message, thing=marker.path) from error
-    return dict(report)
 
 
 def delete_marker(store: ObjectStore, dataset: str, partition: str) -> None:
@@ -191,5 +252,5 @@ def _marker(info: ObjectInfo) -> Marker:
     if not at or not rest.endswith(".json"):
         expected = "expected PARTITION@FINGERPRINT.json; remove it"
         raise StorageError(f"not a marker: {info.path!r}: {expected}", thing=info.path)
-    inputs = rest.removesuffix(".json")
-    return Marker(unquote(encoded), inputs, info.path, info.etag, info.size_bytes)
+    inputs, _, scope = rest.removesuffix(".json").partition(".")
+    return Marker(unquote(encoded), inputs, info.path, info.etag, info.size_bytes, scope)

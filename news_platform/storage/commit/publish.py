@@ -1,7 +1,8 @@
 """Publish files as one unit: write what changed, delete stray files, write the marker last."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
@@ -18,6 +19,7 @@ def publish(
     marker: str,
     marker_body: bytes,
     replaces: Iterable[str] = (),
+    retract: Callable[[], None] | None = None,
 ) -> None:
     """Make the stored unit equal to `files` and commit it by writing its marker.
 
@@ -25,14 +27,15 @@ def publish(
     has these bytes is not written, so a repeated publish changes neither tags nor times. If a
     stored file must change or be deleted, the marker of an earlier publish is deleted first: a
     reader that checks markers never sees a mix of old and new files as a finished unit. Writing a
-    lost file again keeps the marker, and therefore everything built from it.
+    lost file again keeps the marker, and therefore everything built from it. `retract` deletes the
+    earlier marker if that has another place than the new one.
     """
     # Sizes from one LIST per folder spare a HEAD per file.
     stored = {info.path: info for folder in replaces for info in store.list(folder)}
     strays = stored.keys() - files.keys() - {marker}
     changed = [path for path, body in files.items() if not _holds(store, path, body, stored)]
     if strays or any(path in stored or store.exists(path) for path in changed):
-        store.delete([marker])
+        (retract or partial(store.delete, [marker]))()
     with ThreadPoolExecutor(_CONCURRENT_PUTS) as pool:
         for _ in pool.map(lambda path: store.put(path, files[path]), changed):
             pass

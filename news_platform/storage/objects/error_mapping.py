@@ -2,16 +2,36 @@
 
 import errno
 import re
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 
-from news_platform.errors import ConfigError, NewsPlatformError, StorageError
+from news_platform.errors import (
+    ConfigError,
+    NewsPlatformError,
+    StorageError,
+    StoreUnavailable,
+    hide_credentials,
+)
+from news_platform.text.sizes import bytes_text
 
 # A store responds 404 for a missing object and for a missing bucket; only the text differs.
 _MISSING_BUCKET = re.compile(r"NoSuchBucket|bucket does not exist", re.IGNORECASE)
 _UNREACHABLE = re.compile(r"error sending request|error trying to connect|dns error|timed out")
+# Answers of a store that is overloaded or down, after the client's own retries.
+_OVERLOADED = re.compile(r"\b(?:429|50[0234])\b|SlowDown|ServiceUnavailable|InternalError")
+# What ends by itself, or when somebody frees space: the disk, the network file system, the network.
+_PASSING = frozenset(
+    {
+        *(errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.ESTALE, errno.EAGAIN, errno.EBUSY),
+        *(errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOTCONN, errno.ETIMEDOUT),
+        *(errno.ECONNREFUSED, errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE),
+        *(errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH),
+    }
+)
 _ADDRESS = re.compile(r"https?://[^/\s]+")
 _USER_INFO = re.compile(r"(?<=://)[^/@\s]+@")
 _CURES = {
@@ -38,7 +58,8 @@ def map_errors(action: str, thing: str) -> Iterator[None]:
     try:
         yield
     except (BaseError, OSError, ValueError) as error:
-        raise mapped_error(error, action, without_secrets(thing)) from error
+        mapped = mapped_error(error, action, without_secrets(thing))
+        raise mapped from hide_credentials(error)
 
 
 def mapped_error(error: Exception, action: str, thing: str) -> NewsPlatformError:
@@ -55,10 +76,13 @@ def mapped_error(error: Exception, action: str, thing: str) -> NewsPlatformError
     if isinstance(error, PermissionDeniedError | UnauthenticatedError):
         return ConfigError(f"{start}the store refused our credentials; check the keys", thing=thing)
     if isinstance(error, OSError):
-        return StorageError(start + _system_cause(error), thing=thing)
+        kind = StoreUnavailable if error.errno in _PASSING else StorageError
+        return kind(start + _system_cause(error) + _space(error, thing), thing=thing)
     if _UNREACHABLE.search(message):
         cause = f"{_host(message)} is unreachable; check the address and the network"
-        return StorageError(start + cause, thing=thing)
+        return StoreUnavailable(start + cause, thing=thing)
+    if _OVERLOADED.search(message):
+        return StoreUnavailable(start + message, thing=thing)
     return StorageError(start + message, thing=thing)
 
 
@@ -74,6 +98,14 @@ def _is_below_a_file(error: Exception, action: str) -> bool:
 
 def _system_cause(error: OSError) -> str:
     return _CURES.get(error.errno or 0) or (error.strerror or str(error)).lower()
+
+
+def _space(error: OSError, thing: str) -> str:
+    """Return the folder and its free space if the disk is full: a disk may be full of inodes."""
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return ""
+    folder = next((path for path in Path(thing).parents if path.is_dir()), Path("/"))
+    return f" ({bytes_text(shutil.disk_usage(folder).free)} free in {str(folder)!r})"
 
 
 def _host(message: str) -> str:

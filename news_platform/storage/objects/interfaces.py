@@ -20,6 +20,7 @@ Body = bytes | Path | BinaryIO
 INCOMING = ".incoming"
 _FORBIDDEN_SEGMENTS = {"", ".", "..", INCOMING}
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 # obstore uses such names for its own unfinished files and cannot read them back.
 _RESERVED_END = re.compile(r"#\d+$")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -30,12 +31,15 @@ class StoreOptions:
     """Settings of one store; the defaults suit a local folder and a signed-in cloud account.
 
     Without keys, boto3 or google-auth find the credentials (environment, profile, workload
-    identity). `service_account_key` is the JSON text. `backoff_seconds` is the shortest wait before
-    a retry; None means 0.1 s, or 1 s for https, since public archives ask for at most one retry per
-    second. The repr omits the secrets.
+    identity). `endpoint_url` is that of S3, `gcs_base_url` Google's: one process may use both.
+    `service_account_key` is the JSON text or the path of its file, read for a gs:// store only.
+    `backoff_seconds` is the shortest wait before a retry; None means 0.1 s, or 1 s for https, since
+    public archives ask for at most one retry per second.
+    The repr omits the secrets.
     """
 
     endpoint_url: str | None = field(default=None, repr=False)
+    gcs_base_url: str | None = field(default=None, repr=False)
     region: str | None = None
     access_key: str | None = field(default=None, repr=False)
     secret_key: str | None = field(default=None, repr=False)
@@ -80,12 +84,35 @@ class ObjectInfo:
         return ObjectInfo(path, self.size_bytes, self.etag, self.modified_at)
 
 
+def valid_text(name: str) -> str:
+    """Return a name that every file system and object store accepts, or raise ValueError."""
+    if not name:
+        raise ValueError("the name is empty")
+    if _CONTROL.search(name):
+        raise ValueError("the name has a control character")
+    # Arguments and file names that are not UTF-8 arrive as surrogates.
+    if not is_text(name):
+        raise ValueError("the name is not valid UTF-8")
+    return name
+
+
+def is_text(name: str) -> bool:
+    """Return whether the name can be written as UTF-8."""
+    return not _SURROGATE.search(name)
+
+
+def is_listable(name: str) -> bool:
+    """Return whether a file of this name, which anyone may have placed, can have a path here."""
+    return not (_CONTROL.search(name) or _SURROGATE.search(name) or _RESERVED_END.search(name))
+
+
 def join_path(prefix: str, path: str) -> str:
     """Return `path` under `prefix`; raise InputError for a path that some backend cannot store.
 
     The rules are the same on every backend, so that data can move between them.
     """
-    if not _FORBIDDEN_SEGMENTS.isdisjoint(path.split("/")) or _CONTROL.search(path):
+    has_odd_text = _CONTROL.search(path) or _SURROGATE.search(path)
+    if not _FORBIDDEN_SEGMENTS.isdisjoint(path.split("/")) or has_odd_text:
         raise InputError(f"invalid path in a store: {path!r}", thing=path)
     if _RESERVED_END.search(path):
         raise InputError(f"a stored name may not end in '#' and digits: {path!r}", thing=path)

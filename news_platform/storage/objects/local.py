@@ -12,7 +12,9 @@ holds between threads and processes of one machine and ends with its holder. Fol
 has emptied are removed under the same lock.
 """
 
+import errno
 import fcntl
+import logging
 import os
 import shutil
 import stat
@@ -21,19 +23,28 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from io import BytesIO
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
 import obstore
-from obstore.exceptions import PreconditionError
+from obstore.exceptions import InvalidPathError, PreconditionError
 from obstore.store import LocalStore
 
-from news_platform.storage.objects.interfaces import INCOMING, Body, ObjectInfo, is_unfinished
+from news_platform.storage.objects.interfaces import (
+    INCOMING,
+    Body,
+    ObjectInfo,
+    is_listable,
+    is_unfinished,
+)
 
+_log = logging.getLogger(__name__)
 _LIST_CHUNK = 10_000
 _COPY_BYTES = 1024 * 1024
+# Other processes remove an empty folder a few times at most; /proc refuses new folders for ever.
+_MKDIR_TRIES = 1_000
 
 
 class LocalDownload:
@@ -103,22 +114,63 @@ class LocalReader:
     def iter_objects(self, folder: str, *, start: str = "") -> Iterator[ObjectInfo]:
         """Yield the files under `folder`, sorted; the whole folder is listed before the first."""
         pages = obstore.list(self._client, folder or None, chunk_size=_LIST_CHUNK)
+        try:
+            found = [m for page in pages for m in page if m["path"].startswith(start)]
+        except InvalidPathError:
+            # macOS leaves files named "Icon\r", at which obstore ends the whole listing.
+            return self._iter_valid(folder, start=start)
         # obstore does not sort local listings.
-        found = [m for page in pages for m in page if m["path"].startswith(start)]
         found.sort(key=itemgetter("path"))
         return (ObjectInfo.of_meta(meta) for meta in found if not is_unfinished(meta["path"]))
+
+    def _iter_valid(self, folder: str, *, start: str) -> Iterator[ObjectInfo]:
+        """Yield the files whose names can be paths, sorted; log how many were skipped."""
+        skipped: list[str] = []
+        prefix = f"{folder}/" if folder else ""
+        found = [
+            ObjectInfo.of_file(prefix + path, facts)
+            for path, facts in _walk(self._folder / folder, skipped)
+            if (prefix + path).startswith(start)
+        ]
+        if skipped:
+            place = str(self._folder / folder)
+            text = (
+                "skipped %d files in %r, first %r: a name has a control character or is not UTF-8"
+            )
+            _log.warning(text, len(skipped), place, skipped[0])
+        return iter(sorted(found, key=attrgetter("path")))
 
     def folders(self, folder: str) -> list[str]:
         """Return the folders directly under `folder`, sorted."""
         prefix = f"{folder}/" if folder else ""
         with os.scandir(self._folder / folder) as entries:
-            found = [prefix + entry.name for entry in entries if entry.is_dir()]
+            named = (entry for entry in entries if is_listable(entry.name))
+            found = [prefix + entry.name for entry in named if entry.is_dir()]
         return sorted(path for path in found if not is_unfinished(path))
 
     @cached_property
     def _client(self) -> LocalStore:
         self._folder.stat()  # obstore raises an untyped error for a missing folder
         return LocalStore(self._folder)
+
+
+def _walk(
+    folder: Path, skipped: list[str], above: frozenset[tuple[int, int]] = frozenset()
+) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield every file below a folder with its relative path; links are followed, but no loops."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            # A file may be deleted while the folder is read, and a link may lead nowhere.
+            with suppress(OSError):
+                facts = entry.stat()
+                place = (facts.st_dev, facts.st_ino)
+                if not is_listable(entry.name):
+                    skipped.append(entry.name)
+                elif stat.S_ISREG(facts.st_mode):
+                    yield entry.name, facts
+                elif stat.S_ISDIR(facts.st_mode) and entry.name != INCOMING and place not in above:
+                    below = _walk(Path(entry.path), skipped, above | {place})
+                    yield from ((f"{entry.name}/{path}", info) for path, info in below)
 
 
 def _open(path: Path) -> int:
@@ -276,16 +328,17 @@ def locked_folder(folder: Path) -> Iterator[int]:
 
 def create_folder(folder: Path) -> None:
     """Create the folder with its parents, even while others remove empty folders."""
-    while True:
+    for _ in range(_MKDIR_TRIES):
         try:
             folder.mkdir(parents=True, exist_ok=True)
             return
         except FileNotFoundError:
             continue  # a parent was removed after it was created
         except FileExistsError:
-            if folder.is_file():
+            # A file or a dangling link; else the folder was removed meanwhile: try again.
+            if folder.is_file() or folder.is_symlink():
                 raise
-            # The folder existed but was removed before `is_file`: try again.
+    raise OSError(errno.ENOTSUP, f"{str(folder)!r} cannot be created; choose another root")
 
 
 def remove_if_empty(folder: Path) -> bool:

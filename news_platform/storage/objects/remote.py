@@ -11,7 +11,7 @@ inside functions, because importing them takes seconds.
 import errno
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from itertools import chain, dropwhile, takewhile
@@ -20,11 +20,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import obstore
-from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
+from obstore.exceptions import AlreadyExistsError, BaseError, GenericError, PreconditionError
 from obstore.store import GCSStore, HTTPStore, S3Store
 
 from news_platform.errors import ConfigError, StorageError
 from news_platform.storage.objects.interfaces import Body, ObjectInfo, StoreOptions
+from news_platform.storage.objects.service_account import read_service_account_key
 
 if TYPE_CHECKING:
     from obstore import GetOptions, GetResult, ObjectMeta, PutMode, UpdateVersion
@@ -34,6 +35,16 @@ if TYPE_CHECKING:
 
 Bucket = S3Store | GCSStore
 
+# The variables by which boto3, google-auth and obstore's HTTP client find credentials and proxies.
+CREDENTIAL_VARIABLES = (
+    "AWS_*",
+    "GOOGLE_*",
+    "CLOUDSDK_*",
+    "NO_GCE_CHECK",
+    "GCE_METADATA_*",
+    "*_PROXY",
+    "*_proxy",
+)
 # A 1 GB body on a slow line may take hours; a stalled one is caught by the read timeout.
 _WHOLE_REQUEST = timedelta(hours=24)
 _CONNECT = timedelta(seconds=10)
@@ -55,17 +66,30 @@ def connect_bucket(url: str, options: StoreOptions) -> tuple[Bucket, Bucket]:
     else:
         google = None if google_keys(options) else google_provider(url)
         client = partial(GCSStore, name, config=_gcs_config(options), credential_provider=google)
-    with_retries, without = (
-        client(client_options=_client(options), retry_config=_retry(retries, backoff))
-        for retries in (options.retries, 0)
-    )
+    with _opening(url):
+        with_retries, without = (
+            client(client_options=_client(options), retry_config=_retry(retries, backoff))
+            for retries in (options.retries, 0)
+        )
     return with_retries, without
 
 
 def connect_web(url: str, options: StoreOptions) -> HTTPStore:
     """Return a client for the host of an https:// URL."""
     retry = _retry(options.retries, backoff_seconds(url, options))
-    return HTTPStore(url, client_options=_client(options), retry_config=retry)
+    with _opening(url):
+        return HTTPStore(url, client_options=_client(options), retry_config=retry)
+
+
+@contextmanager
+def _opening(url: str) -> Iterator[None]:
+    try:
+        yield
+    except (BaseError, ValueError) as error:
+        # `from None`, and one line: obstore's further lines may repeat what it could not read.
+        cause = str(error).partition("\n")[0]
+        message = f"cannot open {url!r}: {cause}; check the URL and the keys"
+        raise ConfigError(message, thing=url) from None
 
 
 def backoff_seconds(url: str, options: StoreOptions) -> float:
@@ -80,6 +104,9 @@ def s3_keys(options: StoreOptions) -> "S3Config | None":
     if options.anonymous:
         return {"skip_signature": True}
     if options.access_key and options.secret_key:
+        # obstore panics on a key that does not fit into a header.
+        if not f"{options.access_key}{options.secret_key}".isprintable():
+            raise ConfigError("an S3 key holds a line break or control character; set it again")
         return {"access_key_id": options.access_key, "secret_access_key": options.secret_key}
     return None
 
@@ -88,9 +115,14 @@ def google_keys(options: StoreOptions) -> "GCSConfig | None":
     """Return the Google credentials in the options, or None to use google-auth."""
     if options.anonymous:
         return {"skip_signature": True}
-    if options.service_account_key:
-        return {"service_account_key": options.service_account_key}
-    return None
+    key = _google_key(options)
+    return {"service_account_key": key} if key else None
+
+
+def _google_key(options: StoreOptions) -> str | None:
+    """Read the key only here: a broken one must not stop the commands of other stores."""
+    given = options.service_account_key
+    return read_service_account_key(given) if given else None
 
 
 def polars_options(url: str, options: StoreOptions) -> dict[str, str]:
@@ -105,8 +137,8 @@ def polars_options(url: str, options: StoreOptions) -> dict[str, str]:
         }
     elif url.startswith("gs://"):
         named = {
-            "google_base_url": options.endpoint_url,
-            "google_service_account_key": options.service_account_key,
+            "google_base_url": options.gcs_base_url,
+            "google_service_account_key": _google_key(options),
             "google_skip_signature": "true" if options.anonymous else None,
         }
     else:
@@ -316,7 +348,7 @@ class ReadOnlyWriter:
 def _s3_config(options: StoreOptions) -> "S3Config":
     config: S3Config = {**(s3_keys(options) or {})}
     if options.endpoint_url:
-        config["endpoint"] = options.endpoint_url
+        config["endpoint"] = _address(options.endpoint_url)
     if options.region:
         config["region"] = options.region
     return config
@@ -324,9 +356,22 @@ def _s3_config(options: StoreOptions) -> "S3Config":
 
 def _gcs_config(options: StoreOptions) -> "GCSConfig":
     config: GCSConfig = {**(google_keys(options) or {})}
-    if options.endpoint_url:
-        config["base_url"] = options.endpoint_url
+    if options.gcs_base_url:
+        config["base_url"] = _address(options.gcs_base_url)
     return config
+
+
+def _address(url: str) -> str:
+    """Return the address of a store; obstore panics on one that is not a web address."""
+    try:
+        parts = urlsplit(url)
+        is_valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # the port or a bracket is wrong
+        is_valid = False
+    if not is_valid or any(not "!" <= letter <= "~" for letter in url):
+        expected = "expected one such as http://host:9000"
+        raise ConfigError(f"invalid address of an object store: {url!r}: {expected}", thing=url)
+    return url
 
 
 def _client(options: StoreOptions) -> "ClientConfig":

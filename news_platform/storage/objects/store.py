@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from news_platform.errors import ConfigError, Conflict, StorageError
+from news_platform.errors import ConfigError, Conflict, StorageError, StoreUnavailable
 from news_platform.storage.objects.error_mapping import NotFound, map_errors, without_secrets
 from news_platform.storage.objects.interfaces import (
     DEFAULT_OPTIONS,
@@ -22,6 +22,7 @@ from news_platform.storage.objects.interfaces import (
     StoreOptions,
     join_folder,
     join_path,
+    valid_text,
 )
 from news_platform.storage.objects.local import LocalReader, LocalWriter
 from news_platform.storage.objects.remote import (
@@ -40,7 +41,7 @@ __all__ = ["ByteStream", "NotFound", "ObjectInfo", "ObjectStore", "StoreOptions"
 
 def open_store(url: str, *, options: StoreOptions = DEFAULT_OPTIONS) -> "ObjectStore":
     """Open a local path, file://, s3://bucket/prefix, gs://bucket/prefix or https://host/prefix."""
-    folder = _folder(url)
+    folder = local_folder(url)
     if folder is not None:
         return ObjectStore(_local(folder, options))
     parts = urlsplit(url)
@@ -241,20 +242,43 @@ class ObjectStore:
         if found != expected:
             thing = self._thing(path)
             cause = f"expected {expected} bytes, received {found}; try again"
-            raise StorageError(f"cannot read {thing!r}: {cause}", thing=thing)
+            # A short local file is damage; a short answer is most likely one of the network.
+            kind = StoreUnavailable if self.local_folder is None else StorageError
+            raise kind(f"cannot read {thing!r}: {cause}", thing=thing)
 
 
-def _folder(url: str) -> Path | None:
-    if url.startswith("file://"):
-        return Path(unquote(urlsplit(url).path)).absolute()
-    return None if "://" in url else Path(url).expanduser().absolute()
+def local_folder(url: str) -> Path | None:
+    """Return the absolute folder of a path or file:// URL, or None for any other URL."""
+    if "://" in url and not url.startswith("file://"):
+        return None
+    try:
+        path = _file_path(url) if url.startswith("file://") else url
+        return Path(valid_text(path)).expanduser().absolute()
+    except (ValueError, RuntimeError) as error:  # RuntimeError: the home of an unknown user
+        cause = str(error).lower().removesuffix(".")
+        raise ConfigError(f"cannot open {url!r}: {cause}; choose another folder") from error
+
+
+def _file_path(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.netloc not in ("", "localhost") or not parts.path:
+        raise ValueError("expected file:///PATH")
+    return unquote(parts.path)
 
 
 def _local(folder: Path, options: StoreOptions) -> Backend:
-    if folder.exists() and not folder.is_dir():
-        cause = "it is a file, not a folder; choose another root"
-        raise ConfigError(f"cannot open {str(folder)!r}: {cause}", thing=str(folder))
+    with map_errors("open", str(folder)):
+        is_there, is_link = folder.exists(), folder.is_symlink()
+    if is_there and not folder.is_dir():
+        raise _unusable(folder, "it is a file, not a folder; choose another root")
+    if is_link and not is_there:
+        cause = f"it is a link to {str(folder.readlink())!r}, which does not exist"
+        raise _unusable(folder, f"{cause}; create that folder or choose another root")
     return Backend(str(folder), LocalReader(folder), LocalWriter(folder), options, folder)
+
+
+def _unusable(folder: Path, cause: str) -> ConfigError:
+    return ConfigError(f"cannot open {str(folder)!r}: {cause}", thing=str(folder))
 
 
 def _bucket(root: str, options: StoreOptions) -> Backend:

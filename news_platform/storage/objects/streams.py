@@ -1,6 +1,6 @@
 """Read an object as a byte stream that resumes after a dropped connection.
 
-The stream raises StorageError instead of ending early.
+The stream raises StoreUnavailable instead of ending early.
 """
 
 import time
@@ -10,7 +10,7 @@ from typing import Protocol, Self
 
 from obstore.exceptions import BaseError, PreconditionError
 
-from news_platform.errors import StorageError
+from news_platform.errors import StoreUnavailable
 from news_platform.storage.objects.interfaces import Download
 
 # Large enough that Python's share of a download is negligible, small enough for flat memory.
@@ -130,5 +130,5 @@ class ByteStream:
         if size > self.size_bytes:
             raise self._broken(f"it has {size} bytes, expected {self.size_bytes}")
 
-    def _broken(self, cause: str) -> StorageError:
-        return StorageError(f"cannot read {self._thing!r}: {cause}", thing=self._thing)
+    def _broken(self, cause: str) -> StoreUnavailable:
+        return StoreUnavailable(f"cannot read {self._thing!r}: {cause}", thing=self._thing)

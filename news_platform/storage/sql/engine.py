@@ -1,17 +1,19 @@
 """Open the SQL ledger, SQLite under a local root or PostgreSQL by URL, and migrate its schema."""
 
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import unquote
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.engine.interfaces import DBAPIConnection, ExceptionContext
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from news_platform.errors import ConfigError, StorageError
 from news_platform.storage.objects.error_mapping import map_errors
+from news_platform.storage.objects.store import local_folder
+from news_platform.storage.sql.sqlite_file import check_file, is_new, sqlite_error
 
 # Writers in other processes hold the lock for milliseconds; after a minute one must be hanging.
 _BUSY_TIMEOUT_MS = 60_000
@@ -25,11 +27,13 @@ def ledger_url(root: str, configured: str | None) -> str:
     """Return the configured URL, or the URL of `ledger.sqlite` under a local root."""
     if configured:
         return configured
-    if "://" in root and not root.startswith("file://"):
+    folder = local_folder(root)
+    if folder is None:
         cause = "a remote root needs a PostgreSQL or SQLite ledger elsewhere; set the ledger URL"
         raise ConfigError(f"no ledger for root {root!r}: {cause}", thing=root)
-    folder = Path(unquote(root.removeprefix("file://")) if "://" in root else root).expanduser()
-    return f"sqlite:///{folder.absolute() / 'ledger.sqlite'}"
+    # SQLAlchemy decodes `%` in a URL and cuts it at `?`; a folder may have both in its name.
+    url = sa.URL.create("sqlite", database=str(folder / "ledger.sqlite"))
+    return url.render_as_string(hide_password=False)
 
 
 def open_engine(url: str) -> sa.Engine:
@@ -38,6 +42,9 @@ def open_engine(url: str) -> sa.Engine:
     Open a write transaction with `engine.begin()`, and one that only reads with
     `read_transaction(engine)`. On SQLite a write transaction takes the write lock at once (`BEGIN
     IMMEDIATE`), so that two writers wait for each other instead of failing half-way.
+
+    A damaged SQLite file raises StorageError here, or later when a query meets the damage; so does
+    every failure of the disk or the server.
     """
     try:
         # The ping replaces connections that a restarted PostgreSQL server has dropped.
@@ -47,7 +54,21 @@ def open_engine(url: str) -> sa.Engine:
         raise ConfigError(f"the ledger's driver {error.name!r} is missing; {cure}") from error
     if engine.dialect.name == "sqlite":
         _tune_sqlite(engine)
+    event.listen(engine, "handle_error", _as_our_error)
     return engine
+
+
+def shown_url(url: sa.URL) -> str:
+    """Return the URL for people: without its password, and without options, which may hold one."""
+    return url.set(query={}).render_as_string(hide_password=True)
+
+
+def has_table(engine: sa.Engine, name: str) -> bool:
+    """Return whether the ledger has this table; a SQLite file that is new is not created."""
+    if (file := _sqlite_path(engine.url)) is not None and is_new(file):
+        return False
+    with read_transaction(engine) as connection:
+        return sa.inspect(connection).has_table(name)
 
 
 @contextmanager
@@ -58,26 +79,34 @@ def read_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
 
 
 def migrate(engine: sa.Engine) -> None:
-    """Upgrade the schema to the newest revision; safe if several processes do it at once."""
-    thing = engine.url.render_as_string(hide_password=True)
-    try:
-        with engine.begin() as connection:
-            _upgrade(connection)
-    except sa.exc.OperationalError as error:
-        cause = f"{_first_line(error)}; check the address and the server"
-        raise StorageError(f"cannot open ledger {thing!r}: {cause}", thing=thing) from error
+    """Upgrade the schema to the newest revision; safe if several processes do it at once.
+
+    Raise StorageError for a ledger that a newer version has upgraded; nothing is written to it.
+    """
+    with engine.begin() as connection:
+        _upgrade(connection)
 
 
 def _upgrade(connection: sa.Connection) -> None:
     # Alembic takes 0.2 s to import, and only a process that opens a ledger needs it.
     from alembic import command
     from alembic.config import Config
+    from alembic.runtime.migration import MigrationContext
+    from alembic.script import ScriptDirectory
 
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
     if connection.dialect.name == "postgresql":
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
+    known = {it.revision for it in ScriptDirectory.from_config(config).walk_revisions()}
+    found = set(MigrationContext.configure(connection).get_current_heads())
+    if unknown := sorted(found - known):
+        thing = shown_url(connection.engine.url)
+        cause = f"a newer version of news-platform has upgraded it to revision {unknown[0]!r}"
+        raise StorageError(
+            f"cannot open ledger {thing!r}: {cause}; update news-platform", thing=thing
+        )
     command.upgrade(config, "head")
 
 
@@ -100,20 +129,51 @@ def _not_a_ledger() -> ConfigError:
     return ConfigError(f"invalid ledger URL: expected {expected}")
 
 
-def _first_line(error: sa.exc.DBAPIError) -> str:
-    return str(error.orig).strip().partition("\n")[0]
+def _as_our_error(context: ExceptionContext) -> BaseException | None:
+    """Return our error for a failure of the ledger itself; None keeps an error of our SQL."""
+    error = context.original_exception
+    url = context.engine.url if context.engine is not None else None
+    if url is None:
+        return None
+    if isinstance(error, sqlite3.Error):
+        return sqlite_error(error, url.database or "")
+    # By name, because the driver is installed only on clusters.
+    if type(error).__module__.startswith("psycopg2") and isinstance(
+        context.sqlalchemy_exception, sa.exc.OperationalError
+    ):
+        thing, cause = shown_url(url), str(error).strip().partition("\n")[0]
+        message = f"cannot use ledger {thing!r}: {cause}; check the address and the server"
+        return StorageError(message, thing=thing)
+    return None
+
+
+def _sqlite_path(url: sa.URL) -> Path | None:
+    is_file = url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
+    return Path(url.database or "") if is_file else None
 
 
 def _tune_sqlite(engine: sa.Engine) -> None:
-    database = engine.url.database
-    if database and database != ":memory:":
-        with map_errors("open", database):
-            Path(database).parent.mkdir(parents=True, exist_ok=True)
-    event.listen(engine, "connect", _prepare)
+    if (file := _sqlite_path(engine.url)) is not None:
+        check_file(file)
+        with map_errors("open", str(file)):
+            file.parent.mkdir(parents=True, exist_ok=True)
+    event.listen(engine, "connect", _preparer(engine.url.database or ":memory:"))
     event.listen(engine, "begin", _begin)
 
 
-def _prepare(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
+def _preparer(path: str) -> Callable[[DBAPIConnection, ConnectionPoolEntry], None]:
+    def prepare(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
+        try:
+            _prepare(connection)
+        except sqlite3.Error as error:  # raised by a listener, so `handle_error` does not see it
+            if (ours := sqlite_error(error, path)) is not None:
+                raise ours from error
+            raise
+
+    return prepare
+
+
+def _prepare(connection: DBAPIConnection) -> None:
     # `_begin` opens transactions, so the driver must not do it.
     connection.isolation_level = None
     cursor = connection.cursor()

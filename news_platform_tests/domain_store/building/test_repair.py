@@ -2,7 +2,7 @@
 
 import pytest
 
-from news_platform.domain_store.building.verify import verify_bucket, without_damaged_segments
+from news_platform.domain_store.building.verify import find_damage, verify_bucket
 from news_platform.domain_store.commit import read_current
 from news_platform.domain_store.layout import current_path, range_keys
 from news_platform.domain_store.pipeline import build_range, repair_buckets
@@ -56,7 +56,7 @@ def test_a_file_that_was_cut_short_is_lost_too(root: ObjectStore, kind: str) -> 
         _assert_whole(root)
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b'{"format": 2}'])
+@pytest.mark.parametrize("body", [b"", b"{", b'{"format": 1}'])
 def test_a_bucket_whose_manifest_is_damaged_is_rebuilt_when_it_is_deleted(
     root: ObjectStore, body: bytes
 ) -> None:
@@ -75,8 +75,8 @@ def test_only_the_segment_that_lost_a_file_is_written_again(root: ObjectStore) -
     assert manifest is not None and len(manifest.segments) > 1
     lost, *kept = manifest.segments
     root.delete([lost.files[0].path])
-    sound = without_damaged_segments(root, manifest)
-    assert sound.segments == tuple(kept)
+    sound = find_damage(root, manifest)
+    assert sound.intact == tuple(kept)
     report = repair_buckets([0], store=root, options=SMALL, now=NOW)
     assert report.total("batches_added") == len(lost.live)
     _assert_whole(root)

@@ -53,6 +53,8 @@ def _block(title: str | None, text: str) -> Range:
     first, mark, last = text.partition(":")
     left, top = _corner(first)
     right, bottom = _corner(last) if mark else (left, top)
+    left, right = _in_order(left, right)
+    top, bottom = _in_order(top, bottom)
     return Range(
         title,
         top=top or 0,
@@ -60,6 +62,13 @@ def _block(title: str | None, text: str) -> Range:
         bottom=None if bottom is None else bottom + 1,
         right=None if right is None else right + 1,
     )
+
+
+def _in_order(first: int | None, last: int | None) -> tuple[int | None, int | None]:
+    """Turn around a range that was written from its end, as Sheets does."""
+    if first is not None and last is not None and first > last:
+        return last, first
+    return first, last
 
 
 def _corner(text: str) -> tuple[int | None, int | None]:

@@ -1,10 +1,16 @@
 """The requests of batchUpdate: each function applies one to a spreadsheet and returns its reply."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from news_platform_tests.emulators.sheets.grid import Invalid, Sheet, Value
+from news_platform_tests.emulators.sheets import blocks
+from news_platform_tests.emulators.sheets.calculation import Calculation
+from news_platform_tests.emulators.sheets.cells import Formula, Value
+from news_platform_tests.emulators.sheets.field_mask import mask_leaves
+from news_platform_tests.emulators.sheets.grid import Invalid, Sheet
+from news_platform_tests.emulators.sheets.references import after_deletion, after_insertion
+from news_platform_tests.emulators.sheets.tab_properties import set_tab_properties
 
 Body = dict[str, Any]
 MAX_CELLS = 10_000_000
@@ -21,11 +27,14 @@ class Book:
     sheets: list[Sheet] = field(default_factory=lambda: [Sheet(0, "Sheet1")])
     metadata: dict[int, Body] = field(default_factory=dict)
     permissions: dict[str, Body] = field(default_factory=dict)
+    locale: str = "en_US"
+    time_zone: str = "Etc/UTC"
+    revision: int = 0
 
     def copy(self) -> "Book":
         """Return an independent copy."""
         sheets = [sheet.copy() for sheet in self.sheets]
-        return Book(self.id, self.title, sheets, dict(self.metadata), self.permissions)
+        return replace(self, sheets=sheets, metadata=dict(self.metadata))
 
     def sheet(self, sheet_id: int) -> Sheet:
         """Return a tab by its id."""
@@ -47,6 +56,8 @@ class Book:
         replies = [_apply_one(changed, number, body) for number, body in enumerate(requests)]
         changed.refuse_too_large()
         self.sheets, self.metadata = changed.sheets, changed.metadata
+        self.title, self.locale, self.time_zone = changed.title, changed.locale, changed.time_zone
+        self.revision += 1
         return replies
 
     def refuse_too_large(self) -> None:
@@ -60,7 +71,11 @@ class Book:
         return {
             "spreadsheetId": self.id,
             "spreadsheetUrl": f"https://docs.google.com/spreadsheets/d/{self.id}/edit",
-            "properties": {"title": self.title, "locale": "en_US", "timeZone": "Etc/UTC"},
+            "properties": {
+                "title": self.title,
+                "locale": self.locale,
+                "timeZone": self.time_zone,
+            },
             "sheets": [_sheet_document(sheet, index) for index, sheet in enumerate(self.sheets)],
             **({"developerMetadata": list(self.metadata.values())} if self.metadata else {}),
         }
@@ -79,6 +94,8 @@ def _apply_one(book: Book, number: int, body: Body) -> Body:
         return _CHANGES[name](book, inner) or {}
     except Invalid as error:
         raise Invalid(f"Invalid requests[{number}].{name}: {error}") from error
+    except (LookupError, TypeError, ValueError) as error:  # a field is missing or of a wrong kind
+        raise Invalid(f"Invalid requests[{number}].{name}: {error!r}") from error
 
 
 def _add_sheet(book: Book, body: Body) -> Body:
@@ -89,9 +106,9 @@ def _add_sheet(book: Book, body: Body) -> Body:
         raise Invalid(f"A sheet with id {sheet.sheet_id} already exists")
     if given["title"] in [other.title for other in book.sheets]:
         raise Invalid(f'A sheet with the name "{given["title"]}" already exists')
-    _set_grid(sheet, given.get("gridProperties", {}))
-    book.sheets.append(sheet)
-    return {"addSheet": {"properties": sheet.properties(len(book.sheets) - 1)}}
+    set_tab_properties(sheet, given, mask_leaves("*", given))
+    book.sheets.insert(given.get("index", len(book.sheets)), sheet)
+    return {"addSheet": {"properties": sheet.properties(book.sheets.index(sheet))}}
 
 
 def _delete_sheet(book: Book, body: Body) -> None:
@@ -102,17 +119,26 @@ def _delete_sheet(book: Book, body: Body) -> None:
 
 def _update_sheet(book: Book, body: Body) -> None:
     given = body["properties"]
-    sheet = book.sheet(given["sheetId"])
-    sheet.title = given.get("title", sheet.title)
-    _set_grid(sheet, given.get("gridProperties", {}))
+    sheet, leaves = book.sheet(given["sheetId"]), mask_leaves(body["fields"], given)
+    set_tab_properties(sheet, given, leaves - {"index"})
+    if any(other.title == sheet.title for other in book.sheets if other is not sheet):
+        raise Invalid(f'A sheet with the name "{sheet.title}" already exists')
+    if all(other.is_hidden for other in book.sheets):
+        raise Invalid("You can't hide all the sheets in a document.")
+    if "index" in leaves:
+        # The index counts the tabs before the move.
+        old, new = book.sheets.index(sheet), given.get("index", 0)
+        book.sheets.remove(sheet)
+        book.sheets.insert(new - 1 if new > old else new, sheet)
 
 
-def _set_grid(sheet: Sheet, grid: Body) -> None:
-    sheet.row_count = grid.get("rowCount", sheet.row_count)
-    sheet.column_count = grid.get("columnCount", sheet.column_count)
-    sheet.frozen_rows = grid.get("frozenRowCount", sheet.frozen_rows)
-    if sheet.frozen_rows >= sheet.row_count:
-        raise Invalid("You can't freeze all visible rows on the sheet.")
+def _update_book(book: Book, body: Body) -> None:
+    given, leaves = body["properties"], mask_leaves(body["fields"], body["properties"])
+    if not leaves <= {"title", "locale", "timeZone"}:
+        raise Invalid(f"the emulator keeps title, locale and timeZone, not {sorted(leaves)}")
+    book.title = given["title"] if "title" in leaves else book.title
+    book.locale = given["locale"] if "locale" in leaves else book.locale
+    book.time_zone = given["timeZone"] if "timeZone" in leaves else book.time_zone
 
 
 def _append_dimension(book: Book, body: Body) -> None:
@@ -129,26 +155,29 @@ def _span(body: Body, size: int) -> tuple[int, int]:
 
 def _delete_dimension(book: Book, body: Body) -> None:
     sheet, span = book.sheet(body["range"]["sheetId"]), body["range"]
-    if span["dimension"] == "ROWS":
-        start, end = _span(span, sheet.row_count)
+    is_rows = span["dimension"] == "ROWS"
+    start, end = _span(span, sheet.row_count if is_rows else sheet.column_count)
+    if is_rows:
         del sheet.rows[start:end]
         sheet.row_count -= end - start
     else:
-        start, end = _span(span, sheet.column_count)
         sheet.rows = [(*row[:start], *row[end:]) for row in sheet.rows]
         sheet.column_count -= end - start
+    after_deletion(book.sheets, sheet, is_rows=is_rows, start=start, end=end)
 
 
 def _insert_dimension(book: Book, body: Body) -> None:
     sheet, span = book.sheet(body["range"]["sheetId"]), body["range"]
     start, end = _span(span, 0)
-    count = end - start
-    if span["dimension"] == "ROWS":
-        sheet.rows[start:start] = [()] * count
+    count, is_rows = end - start, span["dimension"] == "ROWS"
+    if is_rows:
+        if start < len(sheet.rows):
+            sheet.rows[start:start] = [()] * count
         sheet.row_count += count
     else:
         sheet.rows = [_widened(row, start, count) for row in sheet.rows]
         sheet.column_count += count
+    after_insertion(book.sheets, sheet, is_rows=is_rows, start=start, count=count)
 
 
 def _widened(row: tuple[Value, ...], start: int, count: int) -> tuple[Value, ...]:
@@ -174,20 +203,33 @@ def _moved(
 
 
 def _sort_range(book: Book, body: Body) -> None:
-    area, [spec] = body["range"], body["sortSpecs"]
-    place = spec["dimensionIndex"]
+    sheet = book.sheet(body["range"]["sheetId"])
+    area = blocks.area_of(sheet, body["range"])
+    blocks.sort(sheet, area, body.get("sortSpecs", []), Calculation(book.sheets))
 
-    def key(row: tuple[Value, ...]) -> tuple[bool, str]:
-        value = row[place] if place < len(row) else None
-        is_text = not isinstance(value, int | float)
-        return is_text, str(value) if is_text else f"{value:030.6f}"
 
-    sheet = book.sheet(area["sheetId"])
-    sheet.sort(area.get("startRowIndex", 0), area.get("endRowIndex"), key)
-    if spec.get("sortOrder") == "DESCENDING":
-        start = area.get("startRowIndex", 0)
-        full = sheet.last_row()
-        sheet.rows[start:full] = sheet.rows[start:full][::-1]
+def _copy_paste(book: Book, body: Body) -> None:
+    if body.get("pasteType", "PASTE_NORMAL") not in ("PASTE_NORMAL", "PASTE_VALUES"):
+        raise Invalid(f"the emulator does not paste {body['pasteType']!r}")
+    if body.get("pasteOrientation", "NORMAL") != "NORMAL":
+        raise Invalid("the emulator does not transpose")
+    source = book.sheet(body["source"]["sheetId"])
+    target = book.sheet(body["destination"]["sheetId"])
+    area = blocks.area_of(source, body["source"])
+    into = blocks.area_of(target, body["destination"])
+    computed = Calculation(book.sheets) if body.get("pasteType") == "PASTE_VALUES" else None
+    blocks.copy(source, area, target, into, computed)
+
+
+def _cut_paste(book: Book, body: Body) -> None:
+    source = book.sheet(body["source"]["sheetId"])
+    target = book.sheet(body["destination"]["sheetId"])
+    blocks.move(
+        source,
+        blocks.area_of(source, body["source"]),
+        target,
+        (body["destination"].get("rowIndex", 0), body["destination"].get("columnIndex", 0)),
+    )
 
 
 def _values(rows: list[Body]) -> list[list[Value]]:
@@ -197,8 +239,16 @@ def _values(rows: list[Body]) -> list[list[Value]]:
 def _value(cell: Body) -> Value:
     entered = cell.get("userEnteredValue", {})
     if "formulaValue" in entered:
-        return f"#FORMULA {entered['formulaValue']}"
+        return Formula(entered["formulaValue"])
     return next(iter(entered.values()), None)
+
+
+def _writes_values(fields: str) -> bool:
+    """Return whether a mask names values; formats are accepted and not kept, notes are neither."""
+    names = {name.partition(".")[0].strip() for name in fields.split(",")}
+    if not names <= {"userEnteredValue", "userEnteredFormat", "*"}:
+        raise Invalid(f"the emulator keeps no {fields!r}")
+    return bool(names & {"userEnteredValue", "*"})
 
 
 def _append_cells(book: Book, body: Body) -> None:
@@ -211,11 +261,22 @@ def _append_cells(book: Book, body: Body) -> None:
 def _update_cells(book: Book, body: Body) -> None:
     start = body["start"]
     sheet = book.sheet(start["sheetId"])
-    sheet.put(start.get("rowIndex", 0), start.get("columnIndex", 0), _values(body["rows"]))
+    if _writes_values(body["fields"]):
+        sheet.put(start.get("rowIndex", 0), start.get("columnIndex", 0), _values(body["rows"]))
+
+
+def _repeat_cell(book: Book, body: Body) -> None:
+    sheet = book.sheet(body["range"]["sheetId"])
+    if _writes_values(body["fields"]):
+        area = blocks.area_of(sheet, body["range"])
+        row = [_value(body["cell"])] * (area.right - area.left)
+        sheet.put(area.top, area.left, [row] * (area.bottom - area.top))
 
 
 def _set_filter(book: Book, body: Body) -> None:
-    book.sheet(body["filter"]["range"]["sheetId"]).filter = body["filter"]
+    sheet = book.sheet(body["filter"]["range"]["sheetId"])
+    area = blocks.area_of(sheet, body["filter"]["range"])
+    sheet.filter = {**body["filter"], "range": area.grid_range(sheet.sheet_id)}
 
 
 def _clear_filter(book: Book, body: Body) -> None:
@@ -244,7 +305,7 @@ def _delete_metadata(book: Book, body: Body) -> Body:
 
 
 def _set_size(book: Book, body: Body) -> None:
-    """Store the widths of columns at their current positions; heights are not stored."""
+    """Store the widths of columns where they are now; heights and hidden ones are not stored."""
     span, size = body["range"], body["properties"].get("pixelSize")
     sheet = book.sheet(span["sheetId"])
     if span["dimension"] == "COLUMNS" and size:
@@ -252,20 +313,19 @@ def _set_size(book: Book, body: Body) -> None:
         sheet.widths = {**sheet.widths, **dict.fromkeys(range(start, end), size)}
 
 
-def _nothing(_book: Book, _body: Body) -> None:
-    """Ignore formats."""
-
-
 _CHANGES: dict[str, Callable[[Book, Body], Body | None]] = {
     "addSheet": _add_sheet,
     "deleteSheet": _delete_sheet,
     "updateSheetProperties": _update_sheet,
+    "updateSpreadsheetProperties": _update_book,
     "appendDimension": _append_dimension,
     "deleteDimension": _delete_dimension,
     "insertDimension": _insert_dimension,
     "moveDimension": _move_dimension,
     "updateDimensionProperties": _set_size,
-    "repeatCell": _nothing,
+    "repeatCell": _repeat_cell,
+    "copyPaste": _copy_paste,
+    "cutPaste": _cut_paste,
     "sortRange": _sort_range,
     "appendCells": _append_cells,
     "updateCells": _update_cells,

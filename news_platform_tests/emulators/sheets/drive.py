@@ -1,7 +1,8 @@
 """Drive v3: spreadsheets as files, and their permissions."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, MutableMapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from zlib import crc32
 
@@ -17,6 +18,7 @@ _FILE = re.compile(r"/drive/v3/files(?:/([^/]+)(?:/(permissions)(?:/([^/]+))?)?)
 _TITLE = re.compile(r'name = "((?:[^"\\]|\\.)*)"')
 # The fields of a permission that Drive returns by default.
 _BRIEF = ("kind", "id", "type", "role")
+_CREATED = datetime(2025, 11, 3, 20, tzinfo=UTC)
 _NEEDS = {"user": "emailAddress", "group": "emailAddress", "domain": "domain"}
 
 
@@ -29,7 +31,11 @@ Answered = tuple[str | None, Body]
 
 
 def answer_drive(
-    books: Mapping[str, Book], request: Request, body: Body, *, new_book: Callable[[str], Book]
+    books: MutableMapping[str, Book],
+    request: Request,
+    body: Body,
+    *,
+    new_book: Callable[[str], Book],
 ) -> Answered:
     """Answer a call to Drive; raise KeyError, Invalid or Forbidden."""
     found = _FILE.match(request.path)
@@ -41,13 +47,23 @@ def answer_drive(
     if request.method == "POST":
         check(DRIVE, "File", body)
         return "File", _file(new_book(body["name"]))
+    if request.method == "DELETE":
+        del books[file_id]
+        return None, {}
     if file_id:
         return "File", _file(books[file_id])
     wanted = _TITLE.search(request.query.get("q", [""])[0])
     shown = [
-        _file(book) for book in books.values() if wanted is None or book.title == wanted.group(1)
+        _file(book)
+        for book in books.values()
+        if is_shared_with_us(book) and (wanted is None or book.title == wanted.group(1))
     ]
     return "FileList", {"kind": "drive#fileList", "files": shown}
+
+
+def is_shared_with_us(book: Book) -> bool:
+    """Return whether our account may open a spreadsheet."""
+    return any(given.get("emailAddress") == ACCOUNT for given in book.permissions.values())
 
 
 def grant(book: Book, given: Body) -> Body:
@@ -92,5 +108,6 @@ def _file(book: Book) -> dict[str, Any]:
         "name": book.title,
         "mimeType": "application/vnd.google-apps.spreadsheet",
         "createdTime": "2025-11-03T20:00:00.000Z",
-        "modifiedTime": "2025-11-03T20:00:00.000Z",
+        # One second per change, so that a client sees that something changed.
+        "modifiedTime": f"{_CREATED + timedelta(seconds=book.revision):%Y-%m-%dT%H:%M:%S.000Z}",
     }

@@ -1,12 +1,12 @@
 """The cells of one sheet. Rows are never changed in place, so copying a sheet copies one list."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from news_platform_tests.emulators.sheets.a1 import Range
+from news_platform_tests.emulators.sheets.cells import Formula, Value
 
-Value = str | int | float | bool | None
 CELL_CHARACTERS = 50_000
 
 
@@ -27,42 +27,63 @@ class Sheet:
     rows: list[tuple[Value, ...]] = field(default_factory=list)
     # Widths in pixels, by column, where they were set.
     widths: dict[int, int] = field(default_factory=dict)
+    is_hidden: bool = False
+    frozen_columns: int = 0
+    hides_gridlines: bool = False
+    tab_color: dict[str, Any] | None = None
+    # Whether a cell ever held a formula; most sheets of ours are large and hold none.
+    has_formulas: bool = False
 
     def copy(self) -> "Sheet":
         """Return an independent copy."""
-        return Sheet(
-            self.sheet_id,
-            self.title,
-            self.row_count,
-            self.column_count,
-            self.frozen_rows,
-            self.filter,
-            list(self.rows),
-            self.widths,
-        )
+        return replace(self, rows=list(self.rows))
 
     def properties(self, index: int) -> dict[str, Any]:
         """Return the tab as SheetProperties."""
         grid = {"rowCount": self.row_count, "columnCount": self.column_count}
-        if self.frozen_rows:
-            grid["frozenRowCount"] = self.frozen_rows
-        return {
+        # Google leaves out fields that have their default value.
+        optional = {
+            "frozenRowCount": self.frozen_rows,
+            "frozenColumnCount": self.frozen_columns,
+            "hideGridlines": self.hides_gridlines,
+        }
+        shown = {
             "sheetId": self.sheet_id,
             "title": self.title,
             "index": index,
             "sheetType": "GRID",
-            "gridProperties": grid,
+            "gridProperties": {**grid, **{key: value for key, value in optional.items() if value}},
         }
+        if self.tab_color is not None:
+            shown |= {"tabColor": self.tab_color, "tabColorStyle": {"rgbColor": self.tab_color}}
+        return {**shown, **({"hidden": True} if self.is_hidden else {})}
 
-    def get(self, found: Range) -> list[list[Any]]:
-        """Return values without the empty ends of rows and of the block."""
+    def cell(self, row: int, column: int) -> Value:
+        """Return what one cell holds."""
+        cells = self.rows[row] if row < len(self.rows) else ()
+        return cells[column] if column < len(cells) else None
+
+    def get(self, found: Range, shown: Callable[[Value, int, int], Any]) -> list[list[Any]]:
+        """Return cells as `shown`, without the empty ends of rows and of the block."""
         block = [
-            _without_end([self._shown(value) for value in row[found.left : found.right]])
-            for row in self.rows[found.top : found.bottom]
+            _without_end(
+                [
+                    shown(value, place, column)
+                    for column, value in enumerate(row[found.left : found.right], found.left)
+                ]
+            )
+            for place, row in enumerate(self.rows[found.top : found.bottom], found.top)
         ]
         while block and not block[-1]:
             block.pop()
         return block
+
+    def resize(self, *, rows: int, columns: int) -> None:
+        """Set the size of the grid; what lies beyond is lost."""
+        if columns < self.column_count:
+            self.rows = [row[:columns] for row in self.rows]
+        del self.rows[rows:]
+        self.row_count, self.column_count = rows, columns
 
     def put(self, top: int, left: int, values: Sequence[Sequence[Value]]) -> None:
         """Write a block; the grid must be large enough."""
@@ -72,6 +93,7 @@ class Sheet:
         while len(self.rows) < top + height:
             self.rows.append(())
         for offset, new in enumerate(values):
+            self.has_formulas = self.has_formulas or any(type(value) is Formula for value in new)
             self.rows[top + offset] = _overwritten(self.rows[top + offset], left, new)
 
     def append(self, values: Sequence[Sequence[Value]]) -> int:
@@ -87,17 +109,6 @@ class Sheet:
         while last and not any(value not in (None, "") for value in self.rows[last - 1]):
             last -= 1
         return last
-
-    def sort(self, start: int, end: int | None, key: Callable[[tuple[Value, ...]], Any]) -> None:
-        """Sort some rows, empty ones last."""
-        block = self.rows[start:end]
-        full = [row for row in block if any(value not in (None, "") for value in row)]
-        empty = [row for row in block if not any(value not in (None, "") for value in row)]
-        self.rows[start:end] = sorted(full, key=key) + empty
-
-    @staticmethod
-    def _shown(value: Value) -> Any:
-        return "" if value is None else value
 
 
 def _overwritten(row: tuple[Value, ...], left: int, new: Sequence[Value]) -> tuple[Value, ...]:

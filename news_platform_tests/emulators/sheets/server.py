@@ -6,7 +6,7 @@ import time
 from base64 import urlsafe_b64decode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from threading import RLock
 from typing import Any
 from urllib.parse import parse_qs, unquote
@@ -30,8 +30,10 @@ from news_platform_tests.emulators.sheets.drive import (
     Forbidden,
     answer_drive,
     grant,
+    is_shared_with_us,
 )
 from news_platform_tests.emulators.sheets.faults import Fault, Faults, Quota
+from news_platform_tests.emulators.sheets.field_mask import masked
 from news_platform_tests.emulators.sheets.grid import Invalid
 
 _SHEETS = "sheets.v4"
@@ -59,6 +61,7 @@ class SheetsEmulator:
     largest_request_bytes: int = 0
     # The scopes of the last token request.
     scopes: tuple[str, ...] = ()
+    _made: int = 0
     _ahead_seconds: float = 0.0
     _late: list[tuple[int, Callable[[], object]]] = field(default_factory=list)
     _lock: RLock = field(default_factory=RLock)
@@ -108,7 +111,8 @@ class SheetsEmulator:
 
     def new_book(self, title: str) -> Book:
         """Add an empty spreadsheet."""
-        book = Book(f"book-{len(self.books) + 1}", title)
+        self._made += 1
+        book = Book(f"book-{self._made}", title)
         grant(book, {"type": "user", "role": "owner", "emailAddress": ACCOUNT})
         self.books[book.id] = book
         return book
@@ -157,7 +161,7 @@ class SheetsEmulator:
             return Answer(204, {}, b"", 0)
         name = DRIVE if request.path.startswith("/drive/") else _SHEETS
         check(name, schema, document)
-        return _json(200, _masked(document, request))
+        return _json(200, masked(document, request.query.get("fields", ["*"])[0]))
 
     def _route(self, request: Request, body: Body) -> Answered:
         path = unquote(request.path)
@@ -171,6 +175,8 @@ class SheetsEmulator:
             raise KeyError(path)
         book_id, verb, batch, span, act = found.groups()
         book = self.books[book_id]
+        if not is_shared_with_us(book):
+            raise Forbidden("The caller does not have permission")
         if verb == "batchUpdate":
             check(_SHEETS, "BatchUpdateSpreadsheetRequest", body)
             replies = book.apply(body["requests"])
@@ -182,7 +188,8 @@ class SheetsEmulator:
 
 def _batch_values(book: Book, verb: str, request: Request, body: Body) -> tuple[str, Body]:
     if verb == "batchGet":
-        return "BatchGetValuesResponse", values.batch_get(book, request.query["ranges"])
+        ranges = request.query["ranges"]
+        return "BatchGetValuesResponse", values.batch_get(book, ranges, _reading(request))
     if verb == "batchClear":
         check(_SHEETS, "BatchClearValuesRequest", body)
         return "BatchClearValuesResponse", values.batch_clear(book, body["ranges"])
@@ -196,13 +203,21 @@ def _values(
     if act == "clear":
         return "ClearValuesResponse", values.clear_values(book, span)
     if request.method == "GET":
-        major = request.query.get("majorDimension", ["ROWS"])[0]
-        return "ValueRange", values.get_values(book, span, major=major)
+        return "ValueRange", values.get_values(book, span, _reading(request))
     check(_SHEETS, "ValueRange", body)
-    option = request.query["valueInputOption"][0]
+    option = request.query.get("valueInputOption", [""])[0]
+    if option not in ("RAW", "USER_ENTERED"):
+        raise Invalid("'valueInputOption' is required but not specified")
     if act == "append":
-        return "AppendValuesResponse", values.append_values(book, span, body, option=option)
+        inserts = request.query.get("insertDataOption") == ["INSERT_ROWS"]
+        appended = values.append_values(book, span, body, option=option, inserts=inserts)
+        return "AppendValuesResponse", appended
     return "UpdateValuesResponse", values.update_values(book, span, body, option=option)
+
+
+def _reading(request: Request) -> values.Reading:
+    names = [field.name for field in fields(values.Reading)]
+    return values.Reading(**{key: request.query[key][0] for key in names if key in request.query})
 
 
 def _asked_scopes(request: Request) -> tuple[str, ...]:
@@ -219,15 +234,6 @@ def _without_nulls(message: Any) -> Any:
     if isinstance(message, dict):
         return {key: _without_nulls(value) for key, value in message.items() if value is not None}
     return [_without_nulls(item) for item in message] if isinstance(message, list) else message
-
-
-def _masked(document: Body, request: Request) -> Body:
-    """Keep the requested fields, by their first path component."""
-    asked = request.query.get("fields", [""])[0]
-    if asked in ("", "*"):
-        return document
-    names = {re.split(r"[.(/]", part)[0] for part in re.sub(r"\([^)]*\)", "", asked).split(",")}
-    return {name: value for name, value in document.items() if name in names}
 
 
 def _json(status: int, document: Any) -> Answer:

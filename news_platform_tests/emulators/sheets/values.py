@@ -1,34 +1,83 @@
 """The values methods: get, update, append and clear, and their batch forms."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any
 
 from news_platform_tests.emulators.sheets.a1 import Range, parse, written
+from news_platform_tests.emulators.sheets.blocks import table_of
+from news_platform_tests.emulators.sheets.calculation import Calculation
+from news_platform_tests.emulators.sheets.cells import Formula, Value, display, typed, unformatted
 from news_platform_tests.emulators.sheets.changes import Body, Book
-from news_platform_tests.emulators.sheets.grid import Sheet, Value
+from news_platform_tests.emulators.sheets.grid import Invalid, Sheet
 
 
-def get_values(book: Book, text: str, *, major: str = "ROWS") -> Body:
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How values are returned, by the names of the API's query parameters."""
+
+    majorDimension: str = "ROWS"
+    valueRenderOption: str = "FORMATTED_VALUE"
+    dateTimeRenderOption: str = "SERIAL_NUMBER"
+
+    def __post_init__(self) -> None:
+        for name, known in _READING.items():
+            if getattr(self, name) not in known:
+                raise Invalid(f"Invalid value at '{name}': {getattr(self, name)!r}")
+
+    def shown(self, value: Value) -> Value:
+        """Return a computed value as the options ask."""
+        if self.valueRenderOption == "FORMATTED_VALUE":
+            return display(value)
+        return unformatted(value, dates_as_text=self.dateTimeRenderOption == "FORMATTED_STRING")
+
+
+_READING = {
+    "majorDimension": ("ROWS", "COLUMNS"),
+    "valueRenderOption": ("FORMATTED_VALUE", "UNFORMATTED_VALUE", "FORMULA"),
+    "dateTimeRenderOption": ("SERIAL_NUMBER", "FORMATTED_STRING"),
+}
+
+
+def get_values(book: Book, text: str, reading: Reading) -> Body:
     """Answer values.get."""
     found = parse(text)
     sheet = book.titled(found.title)
-    values = sheet.get(found) if major == "ROWS" else _columns(sheet.get(found))
-    shown: Body = {"range": written(sheet.title, _closed(sheet, found)), "majorDimension": major}
-    return {**shown, "values": values} if values else shown
+    computed = Calculation(book.sheets)
+
+    def shown(value: Value, row: int, column: int) -> Value:
+        if not isinstance(value, Formula):
+            return reading.shown(value)
+        if reading.valueRenderOption == "FORMULA":
+            return value
+        return reading.shown(computed.value(sheet, row, column))
+
+    rows = sheet.get(found, shown)
+    values = rows if reading.majorDimension == "ROWS" else _columns(rows)
+    area = written(sheet.title, _closed(sheet, found))
+    answer: Body = {"range": area, "majorDimension": reading.majorDimension}
+    return {**answer, "values": values} if values else answer
 
 
-def batch_get(book: Book, ranges: list[str]) -> Body:
+def batch_get(book: Book, ranges: list[str], reading: Reading) -> Body:
     """Answer values.batchGet."""
-    return {"spreadsheetId": book.id, "valueRanges": [get_values(book, text) for text in ranges]}
+    found = [get_values(book, text, reading) for text in ranges]
+    return {"spreadsheetId": book.id, "valueRanges": found}
 
 
 def update_values(book: Book, text: str, body: Body, *, option: str) -> Body:
-    """Answer values.update; the grid must be large enough."""
+    """Answer values.update; the grid must be large enough, and null leaves a cell as it is."""
     found = parse(text)
     sheet = book.titled(found.title)
     values = _entered(body, option)
-    sheet.put(found.top, found.left, values)
+    kept = [
+        [
+            sheet.cell(row, column) if value is None else value
+            for column, value in enumerate(new, found.left)
+        ]
+        for row, new in enumerate(values, found.top)
+    ]
+    sheet.put(found.top, found.left, kept)
     return _updated(book, sheet, replace(found, title=None), values)
 
 
@@ -43,25 +92,30 @@ def batch_update_values(book: Book, body: Body) -> Body:
     }
 
 
-def append_values(book: Book, text: str, body: Body, *, option: str) -> Body:
-    """Answer values.append: write below the table that touches the range.
+def append_values(book: Book, text: str, body: Body, *, option: str, inserts: bool) -> Body:
+    """Answer values.append: write below the last table that the range touches.
 
-    The table ends at the first empty row at or below the range's start.
+    With `inserts` new rows are inserted; without, cells below the table are overwritten.
     """
     found = parse(text)
     sheet = book.titled(found.title)
     values = _entered(body, option)
-    bottom = found.top
-    while bottom < len(sheet.rows) and any(cell not in (None, "") for cell in sheet.rows[bottom]):
-        bottom += 1
-    sheet.row_count = max(sheet.row_count, bottom + len(values))
-    sheet.put(bottom, found.left, values)
-    table = Range(None, found.top, found.left, bottom, _width(sheet))
+    table = table_of(sheet, found)
+    bottom, left = (table.bottom or 0, table.left) if table else (found.top, found.left)
+    if inserts:
+        place = {"sheetId": sheet.sheet_id, "dimension": "ROWS"}
+        span = {**place, "startIndex": bottom, "endIndex": bottom + len(values)}
+        book.apply([{"insertDimension": {"range": span}}])
+        sheet = book.sheet(sheet.sheet_id)
+    width = left + max(map(len, values), default=0)
+    sheet.resize(
+        rows=max(sheet.row_count, bottom + len(values)), columns=max(sheet.column_count, width)
+    )
+    sheet.put(bottom, left, values)
     answer: Body = {"spreadsheetId": book.id}
-    if bottom > found.top:
+    if table:
         answer["tableRange"] = written(sheet.title, table)
-    updates = _updated(book, sheet, Range(None, bottom, found.left), values)
-    return {**answer, "updates": updates}
+    return {**answer, "updates": _updated(book, sheet, Range(None, bottom, left), values)}
 
 
 def clear_values(book: Book, text: str) -> Body:
@@ -99,12 +153,11 @@ def _closed(sheet: Sheet, found: Range) -> Range:
     )
 
 
-def _width(sheet: Sheet) -> int:
-    return max((len(row) for row in sheet.rows), default=1) or 1
-
-
 def _entered(body: Body, option: str) -> list[list[Value]]:
-    return [[_value(value, option) for value in row] for row in body.get("values", [])]
+    rows = body.get("values", [])
+    if body.get("majorDimension") == "COLUMNS":
+        rows = _columns(rows)
+    return [[_value(value, option) for value in row] for row in rows]
 
 
 def _value(value: Any, option: str) -> Value:
@@ -112,12 +165,7 @@ def _value(value: Any, option: str) -> Value:
     if option == "RAW" or not isinstance(value, str):
         kept: Value = value
         return kept
-    if value.startswith(("=", "+")):
-        return f"#FORMULA {value}"
-    try:
-        return float(value)
-    except ValueError:
-        return value
+    return typed(value)
 
 
 def _updated(book: Book, sheet: Sheet, at: Range, values: list[list[Value]]) -> Body:

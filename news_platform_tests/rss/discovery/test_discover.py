@@ -14,12 +14,13 @@ from news_platform.errors import FetchError, InputError
 from news_platform.html.feed_autodiscovery import feed_urls as linked_feeds
 from news_platform.html.feed_autodiscovery import looks_like_html
 from news_platform.isolation.pool import Pool
-from news_platform.rss.discovery.candidates import candidate_feeds, opml_document, opml_feeds
+from news_platform.rss.discovery.candidates import candidate_feeds
 from news_platform.rss.discovery.discover import DiscoveryOptions, DiscoveryReport, discover_feeds
 from news_platform.rss.ledger.feed_rows import feed_urls, read_feed, unknown_feeds, upsert_feed
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import Response
+from news_platform.web.opml import opml_document, opml_feeds
 from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.rss.web import items, rss
 
@@ -244,6 +245,20 @@ def test_opml_of_other_readers_is_read(bench_data: Path) -> None:
 def test_a_file_that_is_not_opml_is_rejected(body: bytes) -> None:
     with pytest.raises(InputError, match="not an OPML file"):
         opml_feeds(body)
+
+
+def test_a_damaged_opml_of_the_root_is_said(
+    local_store: ObjectStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    local_store.put("feeds.opml", opml_document([(FEED, "")]).encode()[:-20])
+    assert candidate_feeds(local_store) == (FEED,)
+    assert "'feeds.opml' has" in caplog.text and "line 5, column" in caplog.text
+    local_store.put("feeds.opml", b"<opml/>")
+    assert candidate_feeds(local_store) == ()
+    assert "'feeds.opml' lists no feeds" in caplog.text
+    local_store.put("feeds.opml", b"<html/>")
+    with pytest.raises(InputError, match=r"the root's 'feeds\.opml': not an OPML file"):
+        candidate_feeds(local_store)
 
 
 def test_candidates_come_from_the_roots_opml_and_from_the_crawl(local_store: ObjectStore) -> None:

@@ -1,31 +1,31 @@
 """Markers of collected WARCs: found by name, read in order, foreign files ignored."""
 
 from dataclasses import replace
-from datetime import date
-from pathlib import Path
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from news_platform.datasets.collected import (
-    collected_digest,
-    collected_path,
-    dump_collected,
-)
+from news_platform.datasets.collected import collected_path, collected_prefix, dump_collected
 from news_platform.errors import StorageError
 from news_platform.storage.commit.collected import (
     REMOVED,
     collected_names,
     collected_names_of_month,
     day_inputs,
+    followed_days,
     list_collected,
     list_collected_day,
+    mark_wanted,
     newest_collected_days,
     parse_listed,
     read_collected,
+    unmark_wanted,
     wanted_days,
+    write_collected,
 )
+from news_platform.storage.commit.collected_months import combine_month
 from news_platform.storage.commit.markers import fingerprint, fingerprint_of
-from news_platform.storage.objects.store import ObjectStore, open_store
+from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.collected import MARKER
 
 DAY = date(2025, 11, 1)
@@ -37,7 +37,7 @@ STRAYS = (".DS_Store", "2025/11/01/.DS_Store", "2025/11/notes/read.me", "2025/13
 def root(any_store: ObjectStore) -> ObjectStore:
     for day, warc in ((DAY, "c.warc.gz"), (LATER, "d.warc.gz"), (DAY, "a b.warc.gz")):
         marker = replace(MARKER, day=day, warc=warc)
-        any_store.put(collected_path(day, warc), dump_collected(marker))
+        write_collected(any_store, marker)
     for stray in (
         ".DS_Store",
         "2025/11/01/.DS_Store",
@@ -73,62 +73,106 @@ def test_markers_come_in_the_order_of_days_and_names(root: ObjectStore) -> None:
     assert parse_listed(root, list_collected_day(root, DAY)) == read_collected(root, [DAY])
 
 
+def _by_etags(store: ObjectStore, day: date) -> str:
+    """Return the fingerprint that version 0.1 gave to a day."""
+    return fingerprint_of(store.list(collected_prefix(day)))
+
+
 def test_a_day_is_wanted_by_the_fingerprint_of_its_markers(root: ObjectStore) -> None:
-    old = fingerprint_of(list_collected_day(root, DAY))
-    wanted = wanted_days(root, built={"2025-11-01": old, "2024-02-29": "f" * 16})
+    wanted = wanted_days(root, built={"2024-02-29": "f" * 16})
     assert wanted == {
-        "2025-11-01": old,
-        "2025-11-09": day_inputs(root, list_collected_day(root, LATER), built=None),
+        "2025-11-01": day_inputs(list_collected_day(root, DAY), built=None),
+        "2025-11-09": day_inputs(list_collected_day(root, LATER), built=None),
         "2024-02-29": REMOVED,
     }
 
 
-def test_a_day_is_wanted_the_same_in_every_folder(tmp_path: Path) -> None:
-    roots = [open_store(str(tmp_path / name)) for name in ("one", "another-one")]
-    for number, store in enumerate(roots):
-        store.put(
-            collected_path(DAY, "c.warc.gz"),
-            dump_collected(
-                replace(
-                    MARKER,
-                    warc="c.warc.gz",
-                    source=f"{store.url}/crawl/c.warc.gz",
-                    attempt=str(number),
-                    collected_at=f"2025-11-0{number + 1}T20:00:00+00:00",
-                )
-            ),
+def test_the_fingerprint_stands_in_the_name_of_the_marker(any_store: ObjectStore) -> None:
+    write_collected(any_store, MARKER)
+    (unit,) = list_collected(any_store)
+    assert unit.fingerprint == MARKER.fingerprint
+    assert unit.path == f"news/collected/2025/11/01/a%20b.warc.gz@{MARKER.fingerprint}.json"
+
+
+def test_a_day_is_wanted_the_same_in_every_copy(
+    any_store: ObjectStore, local_store: ObjectStore
+) -> None:
+    for number, store in enumerate((any_store, local_store.child("copy"))):
+        marker = replace(
+            MARKER,
+            source=f"{store.url}/crawl/c.warc.gz",
+            attempt=str(number),
+            collected_at=f"2025-11-0{number + 1}T20:00:00+00:00",
         )
-    one, another = (wanted_days(store, built={}) for store in roots)
-    assert one == another
-    # Version 0.1.0 made another fingerprint, which no copy of a root could keep.
-    assert one["2025-11-01"] != fingerprint_of(list_collected_day(roots[0], DAY))
+        write_collected(store, marker)
+    copied = wanted_days(local_store.child("copy"), built={})
+    assert wanted_days(any_store, built={}) == copied
 
 
 @pytest.mark.parametrize(
-    "change", [{"rows": 1}, {"bytes": 1}, {"source_etag": "u"}, {"extractor_version": "2"}]
+    "change",
+    [
+        {"source_digest": "u"},
+        {"source_bytes": 2},
+        {"extractor_version": "2"},
+        {"options": {"languages": ["de"]}},
+    ],
 )
-def test_a_day_changes_with_what_was_collected(
+def test_a_day_changes_with_what_it_was_collected_from(
     any_store: ObjectStore, change: dict[str, int | str]
 ) -> None:
-    path = collected_path(DAY, "c.warc.gz")
-    any_store.put(path, dump_collected(MARKER))
+    write_collected(any_store, MARKER)
     before = wanted_days(any_store, built={})
-    any_store.put(path, dump_collected(replace(MARKER, **change)))  # type: ignore[arg-type]
+    write_collected(any_store, replace(MARKER, **change))  # type: ignore[arg-type]
     assert wanted_days(any_store, built={}) != before
+    assert len(list(any_store.list())) == 1
 
 
-def test_a_day_built_by_etags_changes_with_its_markers(local_store: ObjectStore) -> None:
-    path = collected_path(DAY, "c.warc.gz")
-    local_store.put(path, dump_collected(MARKER))
-    built = {"2025-11-01": fingerprint_of(list_collected_day(local_store, DAY))}
-    assert wanted_days(local_store, built=built) == built
-    local_store.put(path, dump_collected(replace(MARKER, rows=1)))
-    assert wanted_days(local_store, built=built) != built
+@pytest.mark.parametrize("change", [{"rows": 1}, {"bytes": 1}, {"languages": {"en": 1}}])
+def test_a_rewrite_that_removes_rows_leaves_followers_current(
+    any_store: ObjectStore, change: dict[str, int]
+) -> None:
+    write_collected(any_store, MARKER)
+    before = wanted_days(any_store, built={})
+    write_collected(any_store, replace(MARKER, **change))  # type: ignore[arg-type]
+    assert wanted_days(any_store, built={}) == before
+    assert read_collected(any_store) == [replace(MARKER, **change)]  # type: ignore[arg-type]
 
 
-def test_the_digest_of_a_broken_marker_is_that_of_its_bytes() -> None:
-    assert collected_digest(b"{") != collected_digest(b"[]") != collected_digest(b"[1]")
-    assert collected_digest(b'{"rows": 1}') == collected_digest(b'{"attempt": "a", "rows": 1}')
+def test_what_0_1_built_stays_current_until_a_warc_changes(any_store: ObjectStore) -> None:
+    any_store.put(collected_path(DAY, MARKER.warc), dump_collected(MARKER))
+    built = {"2025-11-01": _by_etags(any_store, DAY)}
+    assert wanted_days(any_store, built=built) == built
+    combine_month(any_store, DAY)
+    assert wanted_days(any_store, built=built) == built
+    write_collected(any_store, replace(MARKER, source_digest="changed"))
+    changed = wanted_days(any_store, built=built)
+    assert changed != built
+    combine_month(any_store, DAY)
+    assert wanted_days(any_store, built=built) == changed
+
+
+def test_of_two_markers_that_a_crash_left_the_younger_counts(local_store: ObjectStore) -> None:
+    for digest in ("one", "two", "three", "four"):
+        marker = replace(MARKER, source_digest=digest)
+        path = collected_path(DAY, marker.warc, marker.fingerprint)
+        local_store.put(path, dump_collected(marker))
+    assert [unit.fingerprint for unit in list_collected(local_store)] == [marker.fingerprint]
+    combine_month(local_store, DAY)
+    assert read_collected(local_store) == [marker]
+
+
+def test_a_wanted_day_is_followed_before_its_first_warc(any_store: ObjectStore) -> None:
+    now = datetime(2025, 11, 3, 8, tzinfo=UTC)
+    mark_wanted(any_store, LATER, now=now)
+    before = any_store.head("news/wanted/2025-11-09.json")
+    mark_wanted(any_store, LATER, now=now + timedelta(days=1))
+    assert any_store.head("news/wanted/2025-11-09.json") == before
+    write_collected(any_store, MARKER)
+    any_store.put("news/wanted/.DS_Store", b"")
+    assert followed_days(any_store) == {"2025-11-01", "2025-11-09"}
+    unmark_wanted(any_store, LATER)
+    assert followed_days(any_store) == {"2025-11-01"}
 
 
 def test_a_reader_may_add_its_options_to_the_fingerprint(root: ObjectStore) -> None:

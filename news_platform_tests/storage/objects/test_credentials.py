@@ -97,7 +97,7 @@ def test_google_takes_what_google_auth_finds(
     no_credentials.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(_key_file(tmp_path, token_url)))
     no_credentials.setenv("GOOGLE_CLOUD_PROJECT", "project")
     proxy, url = gs_faults
-    store = open_store(f"gs://{bucket}", options=StoreOptions(endpoint_url=url, allow_http=True))
+    store = open_store(f"gs://{bucket}", options=StoreOptions(gcs_base_url=url, allow_http=True))
     store.put("a", b"1")
     assert store.read("a") == b"1"
     assert {r.headers["authorization"] for r in proxy.seen} == {"Bearer a-token"}

@@ -10,7 +10,8 @@ import threading
 from pathlib import Path
 from types import CodeType, FrameType
 
-_LOG = os.environ.get("WALK_LOG")
+# Workers inherit only the variables they need, and Python's own are among them.
+_LOG = os.environ.get("PYTHON_WALK_LOG")
 _seen: set[CodeType] = set()
 _logged: set[str] = set()
 

@@ -1,0 +1,279 @@
+"""A page in, the date on which its article was published out, and where the page states it.
+
+Nothing is guessed. The first source that states a date decides: JSON-LD, meta elements, microdata,
+a `<time>` near the headline, the day in the URL, a line near the headline that shows a date.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from lxml import html
+
+from news_platform.articles.blocks import TextBlocks, visible_text
+from news_platform.articles.body import BodyPlace
+from news_platform.articles.meta_tags import MetaTags
+from news_platform.html import jsonld
+from news_platform.html.dates import DayOrder, StatedDate, find_shown_date, parse_stated_date
+from news_platform.html.jsonld import JsonObject
+
+_PUBLISHED_META = (
+    "article:published_time",
+    "og:article:published_time",
+    "article:published",
+    "og:published_time",
+    "datepublished",
+    "date",
+    "publish-date",
+    "publishdate",
+    "publish_date",
+    "published_time",
+    "pubdate",
+    "publication_date",
+    "parsely-pub-date",
+    "sailthru.date",
+    "dc.date",
+    "dc.date.issued",
+    "dcterms.date",
+    "dcterms.issued",
+    "dcterms.created",
+    "citation_publication_date",
+    "citation_online_date",
+    "cxenseparse:recs:publishtime",
+    "bt:pubdate",
+    "article.published",
+    "article_date_original",
+    "originalpublicationdate",
+)
+_MODIFIED_META = (
+    "article:modified_time",
+    "og:updated_time",
+    "datemodified",
+    "last-modified",
+    "lastmod",
+    "dcterms.modified",
+    "dc.date.modified",
+)
+_URL_DAY = re.compile(
+    r"(?<![\d])((?:19|20)\d\d)([/_-]?)(0?[1-9]|1[0-2])\2([12]\d|3[01]|0?[1-9])(?!\d)"
+)
+# A longer text contains a date, it does not show one.
+_MAX_SHOWN_DATE = 140
+# Of a line among the article's text that is only a date.
+_MAX_DATE_LINE = 40
+# More than a publication, a change, and today.
+_LISTED_DAYS = 4
+_LEVELS_ABOVE = 4
+# How many blocks a date line may stand before the headline, after it, or after the text.
+_BEFORE_HEADLINE = 12
+_AFTER_HEADLINE = 12
+_AFTER_TEXT = 4
+_MODIFIED_WORDS = re.compile(
+    r"\b(?:updated?|modified|last (?:change|review)\w*|zuletzt|aktualisiert|geändert|actualizado"
+    r"|mis à jour|aggiornato|обновлен)",
+    re.IGNORECASE,
+)
+_OTHER_DATE = re.compile(
+    r"©|\(c\)|copyright|gültig|bis zum"
+    r"|\b(?:born|joined|founded|release(?:d| date)|until|deadline|valid)\b",
+    re.IGNORECASE,
+)
+_DATE_CLASS = re.compile(
+    r"(?:^|[\s_-])(?:date|datum|fecha|data|time|published|posted|pub-?date|post-?date|entry-?date"
+    r"|created|timestamp)(?:$|[\s_-])",
+    re.IGNORECASE,
+)
+# Languages that write the day before the month; English does both, by country.
+_MONTH_FIRST = frozenset(("en-us", "en_us"))
+_ENGLISH_DAY_FIRST = re.compile(r"en[-_](?:gb|au|nz|ie|in|za|uk|sg|ng|ke|pk|my)")
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedDate:
+    """When an article was published, and the source that states it."""
+
+    date: StatedDate
+    source: str
+
+
+def stated_date(
+    root: html.HtmlElement, objects: Iterable[JsonObject], meta: MetaTags
+) -> PublishedDate | None:
+    """Return the date that JSON-LD, meta elements or microdata state."""
+    sources = (
+        ("json-ld", (jsonld.text(thing, "datePublished") for thing in objects)),
+        ("meta", meta.all(*_PUBLISHED_META)),
+        ("microdata", _microdata(root)),
+        ("json-ld", (jsonld.text(thing, "dateCreated") for thing in objects)),
+    )
+    for source, values in sources:
+        for value in values:
+            if value and (date := parse_stated_date(value) or find_shown_date(value)) is not None:
+                return PublishedDate(date, source)
+    return None
+
+
+def modified_date(objects: Iterable[JsonObject], meta: MetaTags) -> StatedDate | None:
+    """Return when the page says that it was last changed."""
+    values = (
+        *(jsonld.text(thing, "dateModified") for thing in objects),
+        *meta.all(*_MODIFIED_META),
+    )
+    return next((date for value in values if value and (date := parse_stated_date(value))), None)
+
+
+def shown_date(
+    root: html.HtmlElement, place: BodyPlace, *, url: str, language: str
+) -> PublishedDate | None:
+    """Return the date that the page shows near its headline or in its address."""
+    order = day_order(language)
+    window = _window(place)
+    if date := _nearest_time(root, place, window, order):
+        return PublishedDate(date, "time")
+    if date := url_day(url):
+        return PublishedDate(date, "url")
+    if date := _shown_line(place, window, order):
+        return PublishedDate(date, "visible")
+    return None
+
+
+def day_order(language: str) -> DayOrder:
+    """Return how a page in this language (`en-US`, `de`) writes 3/4/2020."""
+    tag = language.lower()
+    if tag in _MONTH_FIRST:
+        return "month first"
+    if not tag or (tag.startswith("en") and not _ENGLISH_DAY_FIRST.match(tag)):
+        return "unknown"
+    return "day first"
+
+
+def url_day(url: str) -> StatedDate | None:
+    """Return the day in the path of an address, as in /2020/02/19/ or /2020-02-19-title."""
+    try:
+        path = urlsplit(url).path
+    except ValueError:
+        return None
+    for found in _URL_DAY.finditer(path):
+        year, mark, month, day = found.groups()
+        # Eight digits in a row may be any number, unless they stand alone.
+        alone = mark or len(found[0]) == 8
+        if alone and (date := parse_stated_date(f"{year}-{int(month):02}-{int(day):02}")):
+            return date
+    return None
+
+
+def _microdata(root: html.HtmlElement) -> Iterator[str]:
+    for element in root.iter("time", "span", "abbr", "div", "p", "meta"):
+        if element.get("itemprop") == "datePublished" or element.get("pubdate") is not None:
+            yield (
+                element.get("datetime")
+                or element.get("content")
+                or element.get("title")
+                or visible_text(element)[:_MAX_SHOWN_DATE]
+            )
+
+
+def _window(place: BodyPlace) -> range:
+    """Return the blocks beside the headline in which a date is the article's.
+
+    Before the headline only its own surroundings count: the head of a page shows today's date.
+    """
+    first = place.kept[0] if place.kept else 0
+    anchor = place.headline if place.headline >= 0 else first
+    start = min(_surroundings(place.blocks, anchor), anchor)
+    end = max(anchor, min(first, anchor + _AFTER_HEADLINE)) + _AFTER_HEADLINE
+    return range(max(start, anchor - _BEFORE_HEADLINE), min(end, len(place.blocks.texts)))
+
+
+def _surroundings(blocks: TextBlocks, number: int) -> int:
+    """Return the first block of the element four levels above a block, below the root."""
+    if number >= len(blocks.texts):
+        return number
+    around = blocks.holders[number]
+    for _ in range(_LEVELS_ABOVE):
+        around = blocks.parents[around] or around
+    return blocks.starts[around] if around else number
+
+
+def _nearest_time(
+    root: html.HtmlElement, place: BodyPlace, window: range, order: DayOrder
+) -> StatedDate | None:
+    """Return the date of the `<time>` that stands closest to the headline."""
+    numbers = {element: number for number, element in enumerate(place.blocks.elements)}
+    anchor = place.headline if place.headline >= 0 else window.start
+    best: tuple[int, StatedDate] | None = None
+    for element in root.iter("time"):
+        at = _place(element, numbers, place.blocks)
+        if at not in window:
+            continue
+        text = visible_text(element)
+        date = parse_stated_date(element.get("datetime") or "") or find_shown_date(text, order)
+        distance = abs(at - anchor)
+        if date and not _MODIFIED_WORDS.search(text) and (best is None or distance < best[0]):
+            best = distance, date
+    return best[1] if best else None
+
+
+def _place(
+    element: html.HtmlElement, numbers: dict[html.HtmlElement, int], blocks: TextBlocks
+) -> int:
+    """Return the first block of the element, or of the closest block element around it."""
+    for around in (element, *element.iterancestors()):
+        if around in numbers:
+            return blocks.starts[numbers[around]]
+    return -1
+
+
+def _is_list(place: BodyPlace, window: range, order: DayOrder) -> bool:
+    """Return True if the lines show several days: those of the articles that a page lists."""
+    lines = (place.blocks.texts[at] for at in window)
+    short = (text for text in lines if len(text) <= _MAX_DATE_LINE)
+    days = {date.at.date() for text in short if (date := find_shown_date(text, order))}
+    return len(days) >= _LISTED_DAYS
+
+
+def _shown_line(place: BodyPlace, window: range, order: DayOrder) -> StatedDate | None:
+    """Return the date of the line closest to the headline, else of one right after the text."""
+    anchor = place.headline if place.headline >= 0 else window.start
+    near = sorted(window, key=lambda at: (at < anchor, abs(at - anchor)))
+    if _is_list(place, window, order):
+        return None
+    last = place.kept[-1] if place.kept else window.stop
+    after = range(last, min(last + _AFTER_TEXT + 1, len(place.blocks.texts)))
+    shown = [*_date_lines(place, near, order), *_marked_lines(place, after.stop, order)]
+    # Beside the headline, the day of the last change is the only day that some pages give.
+    changed = [date for date, is_changed in shown if is_changed]
+    later = _date_lines(place, after, order)
+    stated = [date for date, is_changed in (*shown, *later) if not is_changed]
+    return next(iter((*stated, *changed)), None)
+
+
+def _date_lines(
+    place: BodyPlace, numbers: Iterable[int], order: DayOrder
+) -> Iterator[tuple[StatedDate, bool]]:
+    """Yield the dates of short lines, and whether a line is about the last change."""
+    kept = frozenset(place.kept)
+    for at in numbers:
+        text = place.blocks.texts[at]
+        is_sentence = at in kept and len(text) > _MAX_DATE_LINE
+        if is_sentence or len(text) > _MAX_SHOWN_DATE or _OTHER_DATE.search(text):
+            continue
+        if date := find_shown_date(text, order):
+            yield date, _MODIFIED_WORDS.search(text) is not None
+
+
+def _marked_lines(place: BodyPlace, end: int, order: DayOrder) -> Iterator[tuple[StatedDate, bool]]:
+    """Yield the day of lines marked as dates up to the end of the text, if it is only one."""
+    blocks = place.blocks
+    marked = [
+        at
+        for at in range(end)
+        if any(
+            _DATE_CLASS.search(blocks.elements[element].get("class") or "")
+            for element in (blocks.holders[at], blocks.parents[blocks.holders[at]])
+        )
+    ]
+    found = list(_date_lines(place, marked, order))
+    if len({date.at.date() for date, _ in found}) == 1:
+        yield found[0]

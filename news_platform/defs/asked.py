@@ -1,0 +1,56 @@
+"""Requests of operators to build a stale partition now, kept in the root until they are served.
+
+`news-platform retry` writes them and the sensors read them, so neither needs the other's process.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from urllib.parse import quote, unquote
+
+from news_platform.defs.attempts import StaleUnit
+from news_platform.defs.planning import EVERY
+from news_platform.errors import StorageError
+from news_platform.storage.objects.store import ObjectStore
+
+_FOLDER = "automation/asked"
+
+
+def ask(store: ObjectStore, asset: str, partition: str | None, *, now: datetime) -> None:
+    """Ask for a partition, or for all stale partitions of an asset."""
+    body = json.dumps({"asked_at": now.timestamp()}).encode()
+    store.put(_path(asset, partition or EVERY), body)
+
+
+def read_asked(store: ObjectStore, asset: str) -> Mapping[str, float]:
+    """Return when an operator asked for each partition of an asset."""
+    return {
+        unquote(info.path.removeprefix(f"{_FOLDER}/{asset}/").removesuffix(".json")): _asked_at(
+            store, info.path
+        )
+        for info in store.list(f"{_FOLDER}/{asset}")
+    }
+
+
+def forget_served(
+    store: ObjectStore, asset: str, asked: Mapping[str, float], units: Mapping[str, StaleUnit]
+) -> None:
+    """Delete what was requested since it was asked for, or is not stale any more."""
+    served = [key for key, moment in asked.items() if _is_served(key, moment, units)]
+    store.delete([_path(asset, key) for key in served])
+
+
+def _is_served(key: str, moment: float, units: Mapping[str, StaleUnit]) -> bool:
+    wanted = units.values() if key == EVERY else [units[key]] if key in units else []
+    return all(unit.requested_at >= moment for unit in wanted)
+
+
+def _asked_at(store: ObjectStore, path: str) -> float:
+    try:
+        return float(json.loads(store.read(path))["asked_at"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise StorageError(f"cannot parse {path!r}: delete it and ask again", thing=path) from error
+
+
+def _path(asset: str, key: str) -> str:
+    return f"{_FOLDER}/{asset}/{quote(key, safe='')}.json"

@@ -1,0 +1,63 @@
+"""The nightly upkeep of the crawl in Dagster: one job and its schedule."""
+
+import dagster as dg
+
+from news_platform.ccnews.upkeep import keep_up
+from news_platform.defs.metadata import markdown_table
+from news_platform.resources import Clock, Crawl, DataRoot
+from news_platform.storage.commit.root import is_paused
+
+
+@dg.op(
+    out=dg.Out(dg.Nothing),
+    description="Finds WARCs of the newest days that were published again, which the sensor then "
+    "collects again; combines the markers of old months; deletes expired dropped_responses.",
+)
+def keep_crawl_up(
+    context: dg.OpExecutionContext,
+    data_root: dg.ResourceParam[DataRoot],
+    crawl: dg.ResourceParam[Crawl],
+    clock: dg.ResourceParam[Clock],
+) -> None:
+    """Run the upkeep once."""
+    settings = data_root.settings.ccnews
+    report = keep_up(
+        data_root.store,
+        crawl=crawl.sources,
+        now=clock.now(),
+        recheck_days=settings.recheck_days,
+        dropped_days=settings.dropped_days,
+    )
+    rows = [(one.day, one.warc, one.collected_bytes, one.source_bytes) for one in report.changed]
+    context.add_output_metadata(
+        {
+            "days_checked": report.checked_days,
+            "changed": markdown_table(["day", "WARC", "bytes before", "bytes now"], rows),
+            "markers_combined": report.markers_combined,
+            "dropped_files_deleted": report.dropped_files_deleted,
+        }
+    )
+
+
+@dg.job(
+    description="Look for WARCs that were published again, and tidy up the crawl's markers.",
+    executor_def=dg.in_process_executor,
+)
+def look_after_crawl() -> None:
+    """Run the nightly upkeep of the crawl."""
+    keep_crawl_up()
+
+
+@dg.schedule(
+    job=look_after_crawl,
+    cron_schedule="30 2 * * *",
+    description="Looks every night for WARCs of the newest days that were published again.",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+)
+def look_after_crawl_every_night(
+    data_root: dg.ResourceParam[DataRoot],
+) -> dg.RunRequest | dg.SkipReason:
+    """Request one run of the upkeep."""
+    if is_paused(data_root.store):
+        return dg.SkipReason("paused: run `news-platform resume` to start all sensors again")
+    return dg.RunRequest()

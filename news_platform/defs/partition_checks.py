@@ -1,0 +1,198 @@
+"""Asset checks that keep one verdict per partition, in runs and in the nightly evaluation.
+
+A check is a plain function of the resources and one partition key. A run of its asset evaluates it
+for the partitions of the run; `nightly_checks.py` evaluates it for all of them. Without a verdict
+per partition, the green one of today would hide the red one of yesterday.
+"""
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import dagster as dg
+
+from news_platform.defs.metadata import markdown_table
+from news_platform.defs.staleness import WHOLE
+from news_platform.errors import InputError
+from news_platform.resources import Resources
+
+# Dagster marks this parameter as a preview; tests pin its behaviour, so users need no warning.
+warnings.filterwarnings("ignore", message="Specifying a partitions_def on an AssetCheckSpec")
+_SHOWN_PROBLEMS = 20
+
+Evaluate = Callable[[Resources, str], dg.AssetCheckResult]
+Keys = Callable[[Resources], Iterable[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What must hold for a partition of an asset; `built` returns the partitions that exist.
+
+    A `blocking` check fails its run, and the sensors do not follow a partition while it is red:
+    what it finds would be copied into everything that is built from the partition.
+    """
+
+    asset: str
+    name: str
+    description: str
+    evaluate: Evaluate
+    built: Keys
+    partitions_def: dg.PartitionsDefinition[str] | None = None
+    blocking: bool = False
+
+    @property
+    def key(self) -> dg.AssetCheckKey:
+        """Return Dagster's key of the check."""
+        return dg.AssetCheckKey(dg.AssetKey(self.asset), self.name)
+
+    @property
+    def spec(self) -> dg.AssetCheckSpec:
+        """Return the spec, for an asset that evaluates the check in its own step."""
+        return dg.AssetCheckSpec(
+            self.name,
+            asset=self.asset,
+            description=self.description,
+            blocking=self.blocking,
+            partitions_def=self.partitions_def,
+        )
+
+    @property
+    def definition(self) -> dg.AssetChecksDefinition:
+        """Return the check as a step of its own, which also runs without its asset."""
+
+        @dg.asset_check(
+            asset=self.asset,
+            name=self.name,
+            description=self.description,
+            blocking=self.blocking,
+            partitions_def=self.partitions_def,
+        )
+        def evaluated(
+            context: dg.AssetCheckExecutionContext, platform: dg.ResourceParam[Resources]
+        ) -> dg.AssetCheckResult:
+            keys = [WHOLE] if self.partitions_def is None else list(context.partition_keys)
+            return evaluate_keys(
+                self, keys, platform, Reporter(context.instance, context.run.run_id)
+            )
+
+        return evaluated
+
+
+def check(
+    asset: str,
+    *,
+    built: Keys | None = None,
+    partitions_def: dg.PartitionsDefinition[str] | None = None,
+    blocking: bool = False,
+) -> Callable[[Evaluate], Check]:
+    """Make a function a check of its name; its docstring says what to do when it is red."""
+
+    def decorate(evaluate: Evaluate) -> Check:
+        return Check(
+            asset,
+            evaluate.__name__,
+            inspect.getdoc(evaluate) or "",
+            evaluate,
+            built or (lambda _resources: [WHOLE]),
+            partitions_def,
+            blocking,
+        )
+
+    return decorate
+
+
+def evaluate_keys(
+    check: Check, keys: Sequence[str], resources: Resources, reporter: "Reporter"
+) -> dg.AssetCheckResult:
+    """Evaluate a check for the partitions of a run; return the result of the step.
+
+    Dagster records the partition of a step that has one. With several it records none, so each
+    verdict is reported by itself.
+    """
+    results = {key: check.evaluate(resources, key) for key in keys}
+    if len(results) == 1:
+        (result,) = results.values()
+        return result._replace(check_name=check.name, asset_key=dg.AssetKey(check.asset))
+    for key, result in results.items():
+        reporter.report(check, key, result)
+    red = [key for key, result in results.items() if not result.passed]
+    return dg.AssetCheckResult(
+        check_name=check.name,
+        asset_key=check.asset,
+        passed=not red,
+        metadata={"partitions": len(results), "red": ", ".join(red)},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Reporter:
+    """Records verdicts of single partitions as events of a run.
+
+    Without a run, Dagster accepts one verdict per check and partition, ever: its index of the runs
+    of a check has no run id to tell two of them apart.
+    """
+
+    instance: dg.DagsterInstance
+    run_id: str
+
+    def report(self, check: Check, key: str, result: dg.AssetCheckResult) -> None:
+        """Record the verdict for one partition."""
+        evaluation = dg.AssetCheckEvaluation(
+            asset_key=dg.AssetKey(check.asset),
+            check_name=check.name,
+            passed=result.passed,
+            metadata=result.metadata or {},
+            blocking=check.blocking,
+            partition=None if check.partitions_def is None else key,
+        )
+        event = dg.DagsterEvent(
+            dg.DagsterEventType.ASSET_CHECK_EVALUATION.value,
+            job_name="",
+            event_specific_data=evaluation,
+        )
+        self.instance.report_dagster_event(event, run_id=self.run_id)
+
+
+def verdict(problems: Sequence[str]) -> dg.AssetCheckResult:
+    """Return a result that is red when there are problems, and shows the first of them."""
+    shown = markdown_table(["problem"], [(text,) for text in problems[:_SHOWN_PROBLEMS]])
+    return dg.AssetCheckResult(
+        passed=not problems, metadata={"problems": len(problems), "first": shown}
+    )
+
+
+def require_green(
+    instance: dg.DagsterInstance, checks: Iterable[Check], keys: Iterable[str]
+) -> None:
+    """Raise InputError when a blocking check of a parent is red for one of these partitions.
+
+    Dagster itself only keeps a run from going on; followers run in runs of their own.
+    """
+    blocking = [one for one in checks if one.blocking]
+    red = red_partitions(instance, blocking)
+    found = [(key, one) for key in keys for one in blocking if key in red[one.key]]
+    if found:
+        key, one = found[0]
+        raise InputError(
+            f"refused to build from {one.asset} {key}: its check {one.name} is red, and the damage "
+            "would spread; mend the partition and run the check again",
+            thing=key,
+        )
+
+
+def red_partitions(
+    instance: dg.DagsterInstance, checks: Iterable[Check]
+) -> Mapping[dg.AssetCheckKey, frozenset[str]]:
+    """Return the partitions for which each of these checks was red when it last ended."""
+    from dagster._core.storage.asset_check_execution_record import (
+        AssetCheckExecutionRecordStatus as Status,
+    )
+
+    keys = {one.key: one for one in checks}
+    red: dict[dg.AssetCheckKey, set[str]] = {key: set() for key in keys}
+    for info in instance.event_log_storage.get_asset_check_partition_info(list(keys)):
+        is_whole = keys[info.check_key].partitions_def is None
+        if info.latest_execution_status == Status.FAILED and (is_whole or info.partition_key):
+            red[info.check_key].add(info.partition_key or WHOLE)
+    return {key: frozenset(found) for key, found in red.items()}

@@ -1,0 +1,108 @@
+"""Run one code server, the UI and the daemon until interrupted or until one of them ends.
+
+`python -m news_platform.defs.services.dev` does what `dagster dev` does, with our webserver:
+`dagster dev` starts Dagster's own, which answers every Host header.
+"""
+
+import contextlib
+import json
+import logging
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+import click
+from dagster import DagsterInstance
+from dagster._cli.proxy_server_manager import ProxyServerManager
+from dagster._core.workspace.load_target import WorkspaceFileTarget
+from dagster._utils.interrupts import setup_interrupt_handlers
+from dagster._utils.log import configure_loggers
+from dagster_shared.ipc import get_ipc_shutdown_pipe, send_ipc_shutdown_message
+
+_STOP_SECONDS = 60.0
+_LOOK_SECONDS = 1.0
+_WEBSERVER = "news_platform.defs.services.webserver"
+_LOG = logging.getLogger("dagster")
+_Processes: TypeAlias = "dict[str, subprocess.Popen[bytes]]"
+
+
+@click.command(context_settings={"help_option_names": ["--help"]})
+@click.option("--host", "-h", default="127.0.0.1", show_default=True, help="Address of the UI.")
+@click.option("--port", "-p", default=3000, show_default=True, help="Port of the UI.")
+@click.option("--workspace", "-w", required=True, help="Workspace file.")
+def run_services(host: str, port: int, workspace: str) -> None:
+    """Start all services, and stop them on Ctrl-C or TERM; exit with 1 if one ends by itself."""
+    configure_loggers(formatter="colored", log_level="INFO")
+    setup_interrupt_handlers()  # TERM ends it as Ctrl-C does
+    ended: str | None = None
+    with contextlib.suppress(KeyboardInterrupt), _code_server(workspace) as served:
+        commands = {
+            "webserver": [_WEBSERVER, "-h", host, "-p", str(port), "-w", served],
+            "daemon": ["dagster._daemon", "run", "-w", served],
+        }
+        with _running(commands) as processes:
+            ended = _first_to_end(processes)
+    if ended:
+        raise click.ClickException(ended)
+
+
+@contextlib.contextmanager
+def _code_server(workspace: str) -> Iterator[str]:
+    """Load the definitions once, in a process that is restarted if it dies; give its workspace."""
+    with (
+        DagsterInstance.get() as instance,
+        ProxyServerManager(
+            instance,
+            workspace_load_target=WorkspaceFileTarget([workspace]),
+            code_server_log_level="warning",
+        ) as servers,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        file = Path(folder) / "workspace.yaml"
+        specs = {"load_from": servers.get_code_server_specs()}
+        file.write_text(json.dumps(specs), encoding="utf-8")  # JSON is YAML too
+        yield str(file)
+
+
+@contextlib.contextmanager
+def _running(commands: dict[str, list[str]]) -> Iterator[_Processes]:
+    """Start Python modules that are told to end by a pipe, as Dagster's own services are."""
+    processes: _Processes = {}
+    pipes: list[int] = []
+    try:
+        for name, words in commands.items():
+            read_end, write_end = get_ipc_shutdown_pipe()
+            command = [sys.executable, "-m", *words, "--shutdown-pipe", str(read_end)]
+            processes[name] = subprocess.Popen(command, pass_fds=[read_end])
+            pipes.append(write_end)
+        yield processes
+    finally:
+        _LOG.info("Stopping the Dagster services ...")
+        for write_end in pipes:
+            send_ipc_shutdown_message(write_end)
+        for name, process in processes.items():
+            _wait(name, process)
+
+
+def _wait(name: str, process: "subprocess.Popen[bytes]") -> None:
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        _LOG.warning("The %s did not end within %.0f s: killing it", name, _STOP_SECONDS)
+        process.kill()
+
+
+def _first_to_end(processes: _Processes) -> str:
+    while True:
+        for name, process in processes.items():
+            if (code := process.poll()) is not None:
+                return f"the {name} ended by itself with exit code {code}"
+        time.sleep(_LOOK_SECONDS)
+
+
+if __name__ == "__main__":
+    run_services()

@@ -1,0 +1,94 @@
+"""The state of every asset: what is behind, running, waiting or stopped, and why.
+
+It is the plan that each sensor would make now, read without changing anything.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import dagster as dg
+from dagster._core.scheduler.instigation import InstigatorType, SensorInstigatorData
+
+from news_platform.defs.planning import Plan, State, Verdict
+from news_platform.defs.reconcile import memory_in, plan_of
+from news_platform.defs.staleness import Staleness
+from news_platform.errors import NewsPlatformError
+from news_platform.resources import Resources
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatus:
+    """A partition that differs from its inputs: its state, the reason, and its next attempt."""
+
+    partition: str
+    state: str
+    reason: str
+    next_attempt: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AssetStatus:
+    """The stale partitions of an asset; `error` says why they could not be found."""
+
+    asset: str
+    text: str
+    partitions: tuple[PartitionStatus, ...] = ()
+    error: str = ""
+
+    def count(self, state: State) -> int:
+        """Return how many partitions are in a state."""
+        return sum(one.state == state for one in self.partitions)
+
+    @property
+    def next_attempt(self) -> str | None:
+        """Return the earliest time at which something is tried again."""
+        return min((one.next_attempt for one in self.partitions if one.next_attempt), default=None)
+
+
+def iter_statuses(
+    order: Iterable[Staleness], resources: Resources, instance: dg.DagsterInstance | None
+) -> Iterator[AssetStatus]:
+    """Yield the status of every asset; without an instance runs and attempts are not known."""
+    cursors = read_cursors(instance) if instance else {}
+    for staleness in order:
+        try:
+            yield _status(asset_plan(staleness, resources, cursors, instance))
+        except NewsPlatformError as error:
+            text = " ".join(str(error).split())
+            yield AssetStatus(staleness.asset, f"unknown: {text}", error=text)
+
+
+def asset_plan(
+    staleness: Staleness,
+    resources: Resources,
+    cursors: Mapping[str, str | None],
+    instance: dg.DagsterInstance | None,
+) -> Plan:
+    """Return the plan that the asset's sensor would make now."""
+    cursor = cursors.get(staleness.sensor)
+    look = staleness.stale_after
+    stale = look(resources, cursor) if look and cursor else staleness.stale(resources)
+    return plan_of(staleness, resources, stale=stale, memory=memory_in(cursor), instance=instance)
+
+
+def read_cursors(instance: dg.DagsterInstance) -> Mapping[str, str | None]:
+    """Return the cursor of every sensor by its name."""
+    states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
+    return {
+        state.name: state.instigator_data.cursor
+        for state in states
+        if isinstance(state.instigator_data, SensorInstigatorData)
+    }
+
+
+def _status(plan: Plan) -> AssetStatus:
+    partitions = tuple(_partition(key, plan.verdicts[key]) for key in sorted(plan.verdicts))
+    return AssetStatus(plan.asset, plan.text().replace(State.REQUESTED, State.BEHIND), partitions)
+
+
+def _partition(key: str, verdict: Verdict) -> PartitionStatus:
+    # What the sensor would request now is behind until it does.
+    state = State.BEHIND if verdict.state is State.REQUESTED else verdict.state
+    at = None if verdict.at is None else datetime.fromtimestamp(verdict.at, UTC).isoformat()
+    return PartitionStatus(key, str(state), verdict.reason, at)

@@ -1,0 +1,45 @@
+"""The jobs for backfills and builds that should not wait: their purposes and assets."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from news_platform.defs.ccnews_tables import OUTPUTS
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """The purpose of a job and the assets that it builds."""
+
+    purpose: str
+    assets: tuple[str, ...]
+
+
+TASKS: Mapping[str, Task] = {
+    "backfill_crawl_days": Task(
+        "Collect days of the crawl; the sensors then build what depends on them.",
+        OUTPUTS,
+    ),
+    "regroup_crawl_days": Task(
+        "Stage collected days by domain again, and find their near-duplicates again.",
+        ("domain_buckets", "near_duplicates"),
+    ),
+    "merge_days_into_store": Task(
+        "Merge new batches into ranges of the domain store.", ("domain_store",)
+    ),
+    "list_known_domains": Task("Write the catalog of all domains again.", ("domain_catalog",)),
+    "survey_research_batches": Task(
+        "Queue the domains of research batches and fetch their robots.txt and sitemaps.",
+        ("domain_queue", "domain_metadata"),
+    ),
+    "tabulate_surveys": Task(
+        "Write the survey of a day as tables, and the changes of AI policies.",
+        ("domain_metadata_table", "usage_signals", "ai_policy_changes"),
+    ),
+    "read_feeds_now": Task(
+        "Discover and poll feeds, fetch articles and update the sheet now.",
+        ("feeds", "pending_articles", "articles", "article_clusters", "article_sheets"),
+    ),
+    "cut_institutions": Task(
+        "Segment the page snapshots of institutions into records.", ("source_records",)
+    ),
+}

@@ -1,0 +1,207 @@
+"""A parsed robots.txt in, its statements about use out: Content-Signal, Content-Usage, License."""
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from news_platform.domain_metadata.signals.statements import (
+    EVERYWHERE,
+    UseStatement,
+    raw_text,
+)
+from news_platform.domain_metadata.signals.structured_fields import parse_dictionary
+from news_platform.web.robots import Robots, UseLine
+
+_MANAGED = re.compile(rb"#[ \t]*BEGIN Cloudflare Managed content", re.IGNORECASE)
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_SIGNALS = frozenset({"search", "ai-input", "ai-train"})
+_USE_VALUES = frozenset({"immediate", "reference", "full"})
+# Not values of the policy, but sites write them: a refusal is understood, a grant is not.
+_REFUSALS = frozenset({"no", "disallow", "disallowed", "deny", "false", "0", "n"})
+_USAGE_LABELS = frozenset({"search", "ai-use", "train-ai"})
+_USAGE_VALUES = frozenset({"y", "n"})
+_PATH_END = re.compile(r"[ \t]")
+
+
+class RobotsSignals(NamedTuple):
+    """The statements of a robots.txt, the licence URLs it names, and what is unusual about it."""
+
+    statements: tuple[UseStatement, ...]
+    managed: bool = False
+    utf_16: bool = False
+
+
+def parse_robots_signals(body: bytes, *, source: str, rules: Robots | None = None) -> RobotsSignals:
+    """Return the statements about use of a robots.txt; `rules` is its parsed form, if known."""
+    utf_16 = body.startswith(_UTF_16)
+    if utf_16:
+        # Crawlers read such a file as noise, so its access rules do not count; its wishes do.
+        body, rules = body.decode("utf-16", "replace").encode(), None
+    parsed = Robots.parse(body) if rules is None else rules
+    if not parsed.uses and not any(group.uses for group in parsed.groups):
+        return RobotsSignals((), _is_managed(body), utf_16)
+    extra = ("utf_16",) if utf_16 else ()
+    found = list(_outside_groups(parsed.uses, source=source, extra=extra))
+    for group in parsed.groups:
+        agents = tuple(sorted(group.agents))
+        for line in group.uses:
+            found += _line(line, source=source, agents=agents, extra=extra)
+    return RobotsSignals(tuple(found), _is_managed(body), utf_16)
+
+
+def parse_content_signal(
+    text: str, *, source: str, agents: tuple[str, ...] = (), path: str = EVERYWHERE
+) -> list[UseStatement]:
+    """Return the statements of one Content-Signal value; keys and values ignore case."""
+    values: dict[str, list[str]] = {}
+    for part in text.lower().split(","):
+        label, _, value = part.partition("=")
+        if label.strip():
+            values.setdefault(label.strip(), []).append(value.strip())
+    return [
+        _signal(label, given, raw=text, source=source, agents=agents, path=path)
+        for label, given in values.items()
+    ]
+
+
+def parse_content_usage(
+    text: str, *, source: str, agents: tuple[str, ...] = (), path: str = EVERYWHERE
+) -> list[UseStatement]:
+    """Return the statements of one Content-Usage Dictionary (AIPREF)."""
+    members = parse_dictionary(text)
+    raw = raw_text(text)
+    if members is None:
+        return [
+            UseStatement(
+                "content_usage", source, raw, "", None, agents, path, flags=("syntax_error",)
+            )
+        ]
+    return [
+        UseStatement(
+            "content_usage",
+            source,
+            raw,
+            label,
+            value if label in _USAGE_LABELS and value in _USAGE_VALUES else None,
+            agents,
+            path,
+            flags=() if label in _USAGE_LABELS else ("unknown_label",),
+        )
+        for label, value in members.items()
+    ]
+
+
+def license_urls(statements: Iterable[UseStatement], agent: str) -> list[str]:
+    """Return the licence URLs for an agent; those of its group replace the global ones."""
+    links = [one for one in statements if one.system == "rsl" and one.label == "license"]
+    named = [one for one in links if agent.lower() in one.agents]
+    everyone = [one for one in links if "*" in one.agents]
+    chosen = named or everyone or [one for one in links if not one.agents]
+    return list(dict.fromkeys(one.value for one in chosen if one.value))
+
+
+def _is_managed(body: bytes) -> bool:
+    return _MANAGED.search(body) is not None
+
+
+def _outside_groups(
+    lines: Iterable[UseLine], *, source: str, extra: tuple[str, ...]
+) -> Iterator[UseStatement]:
+    for line in lines:
+        if line.key == "content-usage":
+            # AIPREF defines the line only inside a group.
+            raw = raw_text(line.value)
+            flags = ("outside_group", *extra)
+            yield UseStatement("content_usage", source, raw, "", None, flags=flags)
+        else:
+            flags = extra if line.key == "license" else ("outside_group", *extra)
+            yield from _line(line, source=source, agents=(), extra=flags)
+
+
+def _line(
+    line: UseLine, *, source: str, agents: tuple[str, ...], extra: tuple[str, ...]
+) -> list[UseStatement]:
+    if line.key == "content-signal":
+        found = parse_content_signal(line.value, source=source, agents=agents)
+    elif line.key == "content-usage":
+        found = _usage_rule(line.value, source=source, agents=agents)
+    else:
+        found = [_license(line.value, source=source, agents=agents)]
+    return [_flagged(one, extra) for one in found] if extra else found
+
+
+def _flagged(one: UseStatement, extra: tuple[str, ...]) -> UseStatement:
+    return UseStatement(
+        one.system,
+        one.source,
+        one.raw,
+        one.label,
+        one.value,
+        one.agents,
+        one.path,
+        (*one.flags, *extra),
+    )
+
+
+def _usage_rule(text: str, *, source: str, agents: tuple[str, ...]) -> list[UseStatement]:
+    """Return the statements of a Content-Usage line, which may begin with a path."""
+    if not text.startswith("/"):
+        return parse_content_usage(text, source=source, agents=agents)
+    path, *rest = _PATH_END.split(text, maxsplit=1)
+    if not rest:
+        raw = raw_text(text)
+        flags = ("path_without_statement",)
+        return [UseStatement("content_usage", source, raw, "", None, agents, path, flags)]
+    return parse_content_usage(rest[0].strip(" \t"), source=source, agents=agents, path=path)
+
+
+def _license(text: str, *, source: str, agents: tuple[str, ...]) -> UseStatement:
+    absolute = text.lower().startswith(("https://", "http://")) and not re.search(r"\s", text)
+    flags = () if absolute else ("not_an_absolute_url",)
+    value = text if absolute else None
+    return UseStatement("rsl", source, raw_text(text), "license", value, agents, flags=flags)
+
+
+def _signal(
+    label: str,
+    given: list[str],
+    *,
+    raw: str,
+    source: str,
+    agents: tuple[str, ...],
+    path: str,
+) -> UseStatement:
+    read = [_signal_value(label, value) for value in given]
+    values = {value for value, _ in read if value is not None}
+    flags = {flag for _, flag in read if flag}
+    if len(values) > 1:
+        flags.add("conflict")
+    return UseStatement(
+        "content_signal",
+        source,
+        raw_text(raw),
+        label,
+        _strictest(values),
+        agents,
+        path,
+        tuple(sorted(flags)),
+    )
+
+
+def _signal_value(label: str, value: str) -> tuple[str | None, str]:
+    """Return the meaning of a value and a flag if it is not one that the policy defines."""
+    if label == "use":
+        return (value, "") if value in _USE_VALUES else (None, "unknown_value")
+    if label not in _SIGNALS:
+        return None, "unknown_label"
+    if value in ("yes", "no"):
+        return value, ""
+    return ("no" if value in _REFUSALS else None), "unknown_value"
+
+
+def _strictest(values: set[str]) -> str | None:
+    for value in ("no", "immediate", "reference", "full", "yes"):
+        if value in values:
+            return value
+    return None

@@ -1,0 +1,147 @@
+"""The boundary of one unit of foreign work: a feed, article, candidate, domain, page or file.
+
+    with boundary("feed", url) as unit:
+        return await poll(url)
+    return failed(url, unit.cause)
+
+Whatever the unit raises ends here: it is logged in one line, and `unit.cause` says why, so that the
+caller counts an outcome and goes on with the next unit. Passed on are the failures that are not the
+unit's: our store, ledger, settings and machine, a lack of memory, and cancellation. They end the
+batch, and its unfinished units can be claimed again.
+"""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Coroutine, Iterable, Iterator
+from concurrent.futures import CancelledError
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from traceback import extract_tb
+from typing import Any, TypeVar, cast
+
+from news_platform.errors import ConfigError, NewsPlatformError, StorageError
+from news_platform.text.normalize import normalize_spaces, scrub_text
+
+T = TypeVar("T")
+_log = logging.getLogger(__name__)
+
+INTERNAL_ERROR = "internal_error"
+"""The outcome of a unit whose work raised an exception that nothing else handles."""
+
+# A cause is stored in a cell of the sheet and printed on one line.
+_MAX_CAUSE = 300
+_PACKAGE = Path(__file__).parents[1]
+# PostgreSQL's classes of errors that come from the values of a row: data exceptions, violated
+# constraints, and limits such as the longest key of an index. All others concern the server.
+_VALUE_ERRORS = ("22", "23", "54")
+# Errors of a connection to a site; every other error of the operating system is our machine's.
+_SITE_ERRORS = (ConnectionError, TimeoutError, socket.gaierror, ssl.SSLError)
+
+
+@dataclass(slots=True)
+class Unit:
+    """One unit of foreign work; `cause` is why it failed, '' if it did not."""
+
+    kind: str
+    name: str
+    cause: str = ""
+
+    def fail(self, error: BaseException) -> None:
+        """Keep and log the cause of the failure."""
+        self.cause = describe_cause(error)
+        # The name by repr: it is foreign text, and a line break in it would forge a log line.
+        _log.warning("%s %r failed: %s", self.kind, self.name, self.cause)
+
+
+def boundary(kind: str, name: str) -> AbstractContextManager[Unit, bool]:
+    """End any failure of the unit inside the block; pass on failures that are not the unit's."""
+    # The type says that the block may end early, so that a checker sees what follows a return.
+    return cast("AbstractContextManager[Unit, bool]", _contained(Unit(kind, name)))
+
+
+@contextmanager
+def _contained(unit: Unit) -> Iterator[Unit]:
+    try:
+        yield unit
+    except Exception as error:  # foreign input may raise anything, in any library
+        if is_our_failure(error):
+            raise
+        unit.fail(error)
+    except BaseException as error:
+        # Native code in Rust raises its panics as BaseException, one class per library.
+        if type(error).__name__ != "PanicException":
+            raise
+        unit.fail(error)
+
+
+def is_our_failure(error: BaseException) -> bool:
+    """Return whether an error would also meet the next unit: store, ledger, settings, machine."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(is_our_failure, error.exceptions))
+    # Unlike asyncio's, the CancelledError of a thread pool is an Exception.
+    if isinstance(error, StorageError | ConfigError | MemoryError | CancelledError):
+        return True
+    if isinstance(error, OSError):
+        # Libraries raise OSError without a number for damaged bytes.
+        return error.errno is not None and not isinstance(error, _SITE_ERRORS)
+    return _is_ledger_failure(error)
+
+
+def describe_cause(error: BaseException) -> str:
+    """Return an error as one short line; for errors that are not ours, with type and place."""
+    if isinstance(error, NewsPlatformError):
+        return _one_line(str(error))
+    places = [frame for frame in extract_tb(error.__traceback__) if _is_ours(frame.filename)]
+    place = ""
+    if places:
+        path = Path(places[-1].filename).relative_to(_PACKAGE).as_posix()
+        place = f" ({path}:{places[-1].lineno})"
+    return f"{_one_line(f'{type(error).__name__}: {error}')}{place}"
+
+
+async def run_concurrently(tasks: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Return the results of all tasks; when one fails, cancel the others and raise its error.
+
+    With `asyncio.gather` the others would go on while the fetcher they use is being closed, and
+    would take that for failures of their units.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            running = [group.create_task(task) for task in tasks]
+    except BaseExceptionGroup as error:
+        raise first_cause(error) from error
+    return [task.result() for task in running]
+
+
+def first_cause(error: BaseException) -> BaseException:
+    """Return the first error of nested groups; the other tasks were only cancelled by it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _is_ledger_failure(error: BaseException) -> bool:
+    # Here, because worker processes that know no ledger need not load SQLAlchemy.
+    from sqlalchemy import exc
+
+    if not isinstance(error, exc.SQLAlchemyError):
+        return False
+    if isinstance(error, exc.DataError | exc.IntegrityError):
+        return False
+    code = getattr(getattr(error, "orig", None), "pgcode", None)
+    if code is not None:
+        return not str(code).startswith(_VALUE_ERRORS)
+    # A value that cannot be bound to its column fails before the statement is sent.
+    return isinstance(error, exc.DBAPIError) or not isinstance(error, exc.StatementError)
+
+
+def _is_ours(filename: str) -> bool:
+    return Path(filename).is_relative_to(_PACKAGE) and filename != __file__
+
+
+def _one_line(text: str) -> str:
+    line = normalize_spaces(scrub_text(text))
+    return line if len(line) <= _MAX_CAUSE else f"{line[: _MAX_CAUSE - 1]}…"

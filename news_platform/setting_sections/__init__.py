@@ -1,0 +1,1 @@
+"""The sections of settings, each a class with typed fields."""

@@ -1,0 +1,142 @@
+"""Settings that belong to no single feature: stores, the web, alerts, the cluster, the root."""
+
+from news_platform.setting_sections.fields import Names, Section, Switch, env, secret
+
+ROOT_VARIABLE = "NEWS_PLATFORM_ROOT"
+
+
+class StorageSettings(Section):
+    """Access to object stores; unset values use the defaults of the cloud libraries."""
+
+    s3_endpoint: str | None = env(
+        "NEWS_PLATFORM_S3_ENDPOINT", "endpoint of an S3-compatible store (R2, MinIO, ...)"
+    )
+    s3_region: str | None = env("NEWS_PLATFORM_S3_REGION", "region of the bucket")
+    s3_access_key: str | None = secret(
+        "NEWS_PLATFORM_S3_ACCESS_KEY", "access key; unset: boto3's own chain"
+    )
+    s3_secret_key: str | None = secret(
+        "NEWS_PLATFORM_S3_SECRET_KEY", "secret key; unset: boto3's own chain"
+    )
+    gcs_base_url: str | None = env(
+        "NEWS_PLATFORM_GCS_BASE_URL", "URL to use instead of Google's for gs:// (emulators)"
+    )
+    gcs_service_account: str | None = secret(
+        "NEWS_PLATFORM_GCS_SERVICE_ACCOUNT",
+        "path or text of a key for gs://; unset: google-auth's own chain",
+    )
+    allow_http: Switch = env(
+        "NEWS_PLATFORM_ALLOW_HTTP", "allow plain HTTP to object stores (emulators)", False
+    )
+
+
+class CrawlStorageSettings(Section):
+    """Access to the crawl's store; if one is set, none of the root's applies to the crawl."""
+
+    s3_endpoint: str | None = env(
+        "NEWS_PLATFORM_CRAWL_S3_ENDPOINT", "endpoint of the crawl; unset: AWS, or the root's"
+    )
+    s3_region: str | None = env(
+        "NEWS_PLATFORM_CRAWL_S3_REGION", "region of the crawl's bucket (commoncrawl: us-east-1)"
+    )
+    s3_access_key: str | None = secret(
+        "NEWS_PLATFORM_CRAWL_S3_ACCESS_KEY", "access key for the crawl; unset: boto3's own chain"
+    )
+    s3_secret_key: str | None = secret(
+        "NEWS_PLATFORM_CRAWL_S3_SECRET_KEY", "secret key for the crawl; unset: boto3's own chain"
+    )
+    gcs_base_url: str | None = env(
+        "NEWS_PLATFORM_CRAWL_GCS_BASE_URL", "URL to use instead of Google's for the crawl"
+    )
+    gcs_service_account: str | None = secret(
+        "NEWS_PLATFORM_CRAWL_GCS_SERVICE_ACCOUNT", "path or text of a key for a crawl in gs://"
+    )
+
+    @property
+    def is_set(self) -> bool:
+        """Return whether the crawl has an access of its own."""
+        return any(value is not None for _, value in self)
+
+
+class WebSettings(Section):
+    """The identity and the limits of requests to the web."""
+
+    user_agent: str = env(
+        "NEWS_PLATFORM_USER_AGENT", "product token sent with every request", "NewsPlatformBot/0.1"
+    )
+    contact: str = env(
+        "NEWS_PLATFORM_CONTACT", "address or page added to the User-Agent for questions", ""
+    )
+    total_timeout_seconds: float = env(
+        "NEWS_PLATFORM_FETCH_TIMEOUT", "longest time for one request, redirects included", 30.0
+    )
+    per_host: int = env("NEWS_PLATFORM_PER_HOST", "concurrent requests to one host", 2)
+
+
+class AlertSettings(Section):
+    """Where failed runs are reported."""
+
+    webhook_url: str | None = secret(
+        "NEWS_PLATFORM_ALERT_WEBHOOK", "URL that receives a POST for each failed run"
+    )
+
+
+class UiSettings(Section):
+    """Who may use the Dagster UI."""
+
+    allowed_hosts: Names = env(
+        "NEWS_PLATFORM_ALLOWED_HOSTS",
+        "names besides localhost, 127.0.0.1 and [::1] under which the Dagster UI answers, "
+        "separated by commas",
+        (),
+    )
+
+
+class CheckSettings(Section):
+    """The nightly evaluation of all checks."""
+
+    max_hours: float = env(
+        "NEWS_PLATFORM_CHECKS_MAX_HOURS",
+        "longest time of one nightly evaluation; the rest is first in the next",
+        3.0,
+    )
+
+
+class ClusterSettings(Section):
+    """The servers of a cluster; not used on one machine."""
+
+    broker_url: str | None = secret("NEWS_PLATFORM_BROKER_URL", "redis:// URL of the Celery broker")
+    dagster_postgres_url: str | None = secret(
+        "NEWS_PLATFORM_DAGSTER_POSTGRES_URL",
+        "postgresql+psycopg2:// URL of Dagster's own storage, read by deploy/dagster.yaml",
+    )
+    redelivery_seconds: int = env(
+        "NEWS_PLATFORM_REDELIVERY_SECONDS",
+        "seconds until another worker gets the task of one that died before its run began",
+        60,
+    )
+
+
+class GeneralSettings(Section):
+    """The location of the data, and settings that belong to no single feature."""
+
+    root: str = env(ROOT_VARIABLE, "folder, s3:// or gs:// URL of all data", "data")
+    sample: Switch | None = env(
+        "NEWS_PLATFORM_SAMPLE", "1: the fictional sample world; unset: what the root already holds"
+    )
+    sample_world: str | None = env(
+        "NEWS_PLATFORM_SAMPLE_WORLD", "local folder of the sample world; unset: under the root"
+    )
+    ledger_url: str | None = secret(
+        "NEWS_PLATFORM_LEDGER_URL", "SQLAlchemy URL of the ledger; unset: SQLite under a local root"
+    )
+    bench_data: str | None = env(
+        "NEWS_PLATFORM_BENCH_DATA", "folder of real inputs for tests and benchmarks"
+    )
+    chromium: str | None = env("NEWS_PLATFORM_CHROMIUM", "path of the browser for browser tests")
+    docs_url: str | None = env(
+        "NEWS_PLATFORM_DOCS_URL", "where docs/ is published; asset pages link to it"
+    )
+    dagster_home: str | None = env(
+        "DAGSTER_HOME", "absolute folder of Dagster's own state; `make` sets it"
+    )

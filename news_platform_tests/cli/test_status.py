@@ -1,0 +1,108 @@
+"""`news-platform status` and `retry` over a root and the cursors of real sensors."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from news_platform.cli.main import main
+from news_platform.definitions import build_definitions
+from news_platform.defs.asked import read_asked
+from news_platform.defs.attempts import Failure, dump_memory, load_memory
+from news_platform.defs.domain_store import BUCKETS_STALENESS
+from news_platform.defs.status import asset_plan
+from news_platform.errors import ConfigError, InputError
+from news_platform.resources import open_resources
+from news_platform.settings import Settings
+from news_platform.storage.commit.collected import write_collected
+from news_platform.storage.commit.root import claim_root
+from news_platform.storage.objects.store import ObjectStore, open_store
+from news_platform_tests.collected import MARKER
+
+DAY = MARKER.day
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStore]:
+    """Return a root with one collected day, a crawl without listings, and a Dagster home."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (tmp_path / "crawl").mkdir()
+    (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    monkeypatch.setenv("DAGSTER_HOME", str(home))
+    monkeypatch.setenv("NEWS_PLATFORM_CRAWL_URL", str(tmp_path / "crawl"))
+    store = open_store(str(tmp_path / "root"))
+    claim_root(store, sample=False)
+    write_collected(store, MARKER)
+    yield store
+
+
+def _status(root: ObjectStore, capsys: pytest.CaptureFixture[str]) -> dict[str, dict[str, object]]:
+    main(["status", "--root", root.url, "--json"], standalone_mode=False)
+    document = json.loads(capsys.readouterr().out)
+    return {one["asset"]: one for one in document["assets"]}
+
+
+def test_status_shows_every_asset_with_its_state(
+    root: ObjectStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = _status(root, capsys)
+    assert {"raw_news", "domain_buckets", "articles", "source_records"} <= found.keys()
+    assert found["domain_buckets"]["behind"] == 1
+    assert found["domain_buckets"]["text"] == "1 stale: 1 behind"
+    assert found["raw_news"]["text"] == "nothing is stale"
+
+
+def test_status_as_text_has_one_line_per_asset(
+    root: ObjectStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["status", "--root", root.url], standalone_mode=False)
+    lines = capsys.readouterr().out.splitlines()
+    assert "domain_buckets         1 stale: 1 behind" in lines
+
+
+def test_a_look_at_what_is_not_a_root_changes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no data at"):
+        main(["status", "--root", str(tmp_path / "nothing")], standalone_mode=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_retry_is_asked_for_in_the_root(
+    root: ObjectStore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["retry", "domain_buckets", DAY.isoformat(), "--root", root.url], standalone_mode=False)
+    assert "follow_domain_buckets requests it at its next tick" in capsys.readouterr().out
+    assert list(read_asked(root, "domain_buckets")) == [DAY.isoformat()]
+
+
+def test_a_retry_of_what_is_not_stale_or_not_followed_is_refused(root: ObjectStore) -> None:
+    with pytest.raises(InputError, match="nothing to retry: domain_buckets 2020-01-01"):
+        main(["retry", "domain_buckets", "2020-01-01", "--root", root.url], standalone_mode=False)
+    with pytest.raises(ConfigError, match="no sensor follows 'nonsense': expected one of"):
+        main(["retry", "nonsense", "--root", root.url], standalone_mode=False)
+    assert not list(root.list("automation"))
+
+
+def test_a_stop_is_shown_with_its_reason_as_the_sensor_remembers_it(
+    root: ObjectStore,
+) -> None:
+    resources = open_resources(Settings(root=root.url))
+    repository = build_definitions(resources).get_repository_def()
+    sensor = repository.get_sensor_def("follow_domain_buckets")
+    with dg.DagsterInstance.get() as instance:
+        context = dg.build_sensor_context(instance=instance, resources={"platform": resources})
+        tick = sensor(context)
+        assert isinstance(tick, dg.SensorResult)
+        (request,) = tick.run_requests or ()
+        assert request.partition_key == DAY.isoformat()
+        assert [key.to_user_string() for key in request.asset_selection or ()] == ["domain_buckets"]
+        memory = load_memory(tick.cursor)
+        failure = Failure("InputError", "not a page", 1, 0.0, is_final=True)
+        unit = replace(memory.units[DAY.isoformat()], request="", failure=failure)
+        cursor = dump_memory(replace(memory, units={DAY.isoformat(): unit}))
+        cursors = {"follow_domain_buckets": cursor}
+        plan = asset_plan(BUCKETS_STALENESS, resources, cursors, instance)
+    assert plan.text() == f"1 stale: 1 stopped ({DAY}): InputError: not a page"

@@ -1,0 +1,59 @@
+"""Lists of domains become research files."""
+
+import json
+
+import pytest
+
+from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.domain_metadata.domain_lists import (
+    is_research_json,
+    list_as_research,
+    parse_domain_list,
+)
+from news_platform.errors import InputError
+
+BATCH = PartitionInfo.of("de", "media", "2025-11-01")
+OPML = (
+    b'<opml version="2.0"><body><outline text="Group">'
+    b'<outline text="A" xmlUrl="https://a.example/feed" htmlUrl="https://a.example/"/>'
+    b'<outline text="B" xmlUrl="https://b.example/feed"/></outline></body></opml>'
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b"a.example\nb.example\n", ["a.example", "b.example"]),
+        (b"\xef\xbb\xbfa.example\r\n\r\n# a comment\r\nb.example", ["a.example", "b.example"]),
+        (b"https://www.a.example/x", ["https://www.a.example/x"]),
+        (b"domain,rank\na.example,1\nb.example,2\n", ["a.example", "b.example"]),
+        (b'name;x,"url"\n"A, the first",https://a.example/\n', ["https://a.example/"]),
+        (b"Rank\tDomain\n1\ta.example\n", ["a.example"]),
+        (b"1,a.example\n2,b.example\n", ["a.example", "b.example"]),
+        (b"a.example,x\nb.example,y\n", ["a.example", "b.example"]),
+        (OPML, ["https://a.example/", "https://b.example/feed"]),
+    ],
+)
+def test_a_list_is_read_by_its_shape(body: bytes, expected: list[str]) -> None:
+    assert parse_domain_list(body, name="list") == expected
+
+
+def test_a_column_can_be_chosen() -> None:
+    body = b"domain,owner\na.example,c.example\n"
+    assert parse_domain_list(body, name="list", column="Owner") == ["c.example"]
+    with pytest.raises(InputError, match="no column 'site' in 'list': it has domain, owner"):
+        parse_domain_list(body, name="list", column="site")
+
+
+def test_a_list_becomes_a_research_file() -> None:
+    body = list_as_research(b"www.a.example\nhttps://b.example/news\n", BATCH, name="list.txt")
+    document = json.loads(body)
+    assert [one["normalized_domain"] for one in document["records"]] == ["a.example", "b.example"]
+    assert document["meta"]["country"] == "de" and document["meta"]["record_count"] == 2
+    assert is_research_json(body) and not is_research_json(b"a.example")
+
+
+@pytest.mark.parametrize("body", [b"", b"hello\nworld", b"\x00\x01", b"<opml/>"])
+def test_a_file_without_domains_is_refused(body: bytes) -> None:
+    with pytest.raises(InputError, match="no domain in 'x'"):
+        list_as_research(body, BATCH, name="x")

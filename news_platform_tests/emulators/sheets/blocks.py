@@ -1,0 +1,136 @@
+"""Blocks of cells: sort, copy and move them, and find the table that a range touches."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from news_platform_tests.emulators.sheets.a1 import Range
+from news_platform_tests.emulators.sheets.calculation import Calculation
+from news_platform_tests.emulators.sheets.cells import Value
+from news_platform_tests.emulators.sheets.formulas import order
+from news_platform_tests.emulators.sheets.grid import Invalid, Sheet
+from news_platform_tests.emulators.sheets.references import copied
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """A closed block of cells by index, ends excluded."""
+
+    top: int
+    left: int
+    bottom: int
+    right: int
+
+    def grid_range(self, sheet_id: int) -> dict[str, int]:
+        """Return the area as a GridRange."""
+        return {
+            "sheetId": sheet_id,
+            "startRowIndex": self.top,
+            "endRowIndex": self.bottom,
+            "startColumnIndex": self.left,
+            "endColumnIndex": self.right,
+        }
+
+
+def area_of(sheet: Sheet, grid_range: dict[str, int]) -> Area:
+    """Close a GridRange at the ends of the grid; raise Invalid if it lies outside."""
+    area = Area(
+        grid_range.get("startRowIndex", 0),
+        grid_range.get("startColumnIndex", 0),
+        grid_range.get("endRowIndex", sheet.row_count),
+        grid_range.get("endColumnIndex", sheet.column_count),
+    )
+    is_inside = area.bottom <= sheet.row_count and area.right <= sheet.column_count
+    if not is_inside or not (0 <= area.top < area.bottom and 0 <= area.left < area.right):
+        raise Invalid(f"the range {grid_range} does not lie within the grid")
+    return area
+
+
+def sort(sheet: Sheet, area: Area, specs: Sequence[dict[str, Any]], computed: Calculation) -> None:
+    """Sort the rows of an area; formulas sort by their values and keep their references."""
+    rows = list(range(area.top, min(area.bottom, len(sheet.rows))))
+    # Python's sort is stable: sorting by the last key first orders by all of them.
+    for spec in reversed(specs):
+        column = spec.get("dimensionIndex", 0)
+        if not area.left <= column < area.right:
+            raise Invalid("a sort spec lies outside the range")
+        rows = _sorted(
+            {row: computed.value(sheet, row, column) for row in rows},
+            is_descending=spec.get("sortOrder") == "DESCENDING",
+        )
+    sheet.put(area.top, area.left, [_cells(sheet, row, area) for row in rows])
+
+
+def _sorted(values: dict[int, Value], *, is_descending: bool) -> list[int]:
+    """Return the keys of the values in order; empty values come last in both orders."""
+    full = [key for key, value in values.items() if value not in (None, "")]
+    full.sort(key=lambda key: order(values[key]), reverse=is_descending)
+    return [*full, *(key for key, value in values.items() if value in (None, ""))]
+
+
+def copy(
+    source: Sheet, area: Area, target: Sheet, into: Area, computed: Calculation | None
+) -> None:
+    """Copy an area over another, repeatedly if that is larger; `computed`: values, no formulas."""
+    height, width = area.bottom - area.top, area.right - area.left
+    rows = max(height, (into.bottom - into.top) // height * height)
+    columns = max(width, (into.right - into.left) // width * width)
+
+    def content(row: int, column: int) -> Value:
+        place = area.top + row % height, area.left + column % width
+        if computed is not None:
+            return computed.value(source, *place)
+        far = into.top + row - place[0], into.left + column - place[1]
+        return copied(source.cell(*place), rows=far[0], columns=far[1])
+
+    block = [[content(row, column) for column in range(columns)] for row in range(rows)]
+    target.put(into.top, into.left, block)
+
+
+def move(source: Sheet, area: Area, target: Sheet, corner: tuple[int, int]) -> None:
+    """Move an area; formulas keep their references."""
+    block = [_cells(source, row, area) for row in range(area.top, area.bottom)]
+    source.put(area.top, area.left, [[None] * (area.right - area.left)] * len(block))
+    target.put(*corner, block)
+
+
+def table_of(sheet: Sheet, found: Range) -> Range | None:
+    """Return the last table in a range: cells around which nothing is written."""
+    seed = _last_full_cell(sheet, found)
+    if seed is None:
+        return None
+    top, left, bottom, right = seed[0], seed[1], seed[0] + 1, seed[1] + 1
+    while True:
+        grown = (
+            top - 1 if top and _is_full(sheet, top - 1, left - 1, right + 1) else top,
+            left - 1 if left and _has_column(sheet, left - 1, top - 1, bottom + 1) else left,
+            bottom + 1 if _is_full(sheet, bottom, left - 1, right + 1) else bottom,
+            right + 1 if _has_column(sheet, right, top - 1, bottom + 1) else right,
+        )
+        if grown == (top, left, bottom, right):
+            return Range(None, top, left, bottom, right)
+        top, left, bottom, right = grown
+
+
+def _last_full_cell(sheet: Sheet, found: Range) -> tuple[int, int] | None:
+    bottom = len(sheet.rows) if found.bottom is None else min(found.bottom, len(sheet.rows))
+    for row in reversed(range(found.top, bottom)):
+        right = len(sheet.rows[row]) if found.right is None else found.right
+        for column in reversed(range(found.left, right)):
+            if sheet.cell(row, column) not in (None, ""):
+                return row, column
+    return None
+
+
+def _is_full(sheet: Sheet, row: int, left: int, right: int) -> bool:
+    cells = sheet.rows[row] if row < len(sheet.rows) else ()
+    return any(value not in (None, "") for value in cells[max(left, 0) : right])
+
+
+def _has_column(sheet: Sheet, column: int, top: int, bottom: int) -> bool:
+    rows = range(max(top, 0), bottom)
+    return any(sheet.cell(row, column) not in (None, "") for row in rows)
+
+
+def _cells(sheet: Sheet, row: int, area: Area) -> list[Value]:
+    return [sheet.cell(row, column) for column in range(area.left, area.right)]

@@ -1,0 +1,277 @@
+"""One bad feed, article or candidate among good ones, over HTTP, on both databases.
+
+Each trigger was seen to stop a whole poll, worker or discovery.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+import pytest
+import sqlalchemy as sa
+
+from news_platform.isolation.pool import Pool
+from news_platform.rss.discovery.discover import (
+    DiscoveryOptions,
+    DiscoveryReport,
+    discover_feeds,
+)
+from news_platform.rss.ledger.tables import FEEDS
+from news_platform.rss.polling.poll_schedule import PollOptions
+from news_platform.rss.polling.poller import PollReport, poll_feeds
+from news_platform.rss.worker import WorkerContext, WorkOptions, WorkReport, work_articles
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.web.fetch import FetchOptions, WebFetcher
+from news_platform_tests.fakes import FakeFetcher
+from news_platform_tests.rss.polling.test_poller import feed_row, register, rows
+from news_platform_tests.rss.test_worker import add_pending
+from news_platform_tests.rss.web import items, page, rss
+from news_platform_tests.web.site import Answer, body, raw, serve
+
+NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
+DIGITS = b"9" * 5_000
+JSON_TYPE = b"Content-Type: application/feed+json"
+T = TypeVar("T")
+
+
+def answer(content: bytes, *headers: bytes, status: bytes = b"200 OK") -> Answer:
+    """Answer with headers given as bytes."""
+    length = b"Content-Length: " + str(len(content)).encode()
+    return raw(b"\r\n".join((b"HTTP/1.1 " + status, length, *headers, b"", content)))
+
+
+def json_feed(text: str) -> bytes:
+    """Return a JSON feed with this text, an escape, in every field."""
+    item = {"id": f"1{text}", "url": f"https://bad.example/{text}", "title": f"A{text}b"}
+    feed = {
+        "version": "https://jsonfeed.org/version/1.1",
+        "title": f"T{text}",
+        "language": f"en{text}",
+        "items": [item | {"date_published": NOW.isoformat(), "summary": f"S{text}"}],
+    }
+    return json.dumps(feed).encode()
+
+
+def dated(date: str) -> bytes:
+    """Return a feed with this date, which feedparser alone can read."""
+    return rss([("https://bad.example/x", "x", NOW)]).replace(
+        b"<pubDate>Mon, 03 Nov 2025 12:00:00 +0000", f"<pubDate>{date}".encode()
+    )
+
+
+PLAIN = rss([("https://bad.example/x", "A story", NOW)])
+BAD_FEEDS: dict[str, Answer] = {
+    "retry-after-superscript": answer(b"", b"Retry-After: \xc2\xb2", status=b"503 x"),
+    "retry-after-digits": answer(b"", b"Retry-After: " + DIGITS, status=b"503 x"),
+    "max-age-digits": answer(PLAIN, b"Cache-Control: max-age=" + DIGITS),
+    "etag-byte": answer(PLAIN, b'ETag: "\xff"'),
+    "last-modified-byte": answer(PLAIN, b"Last-Modified: \xff\xfe"),
+    "etag-control": answer(PLAIN, b'ETag: "a\x01b"'),
+    "etag-long": answer(PLAIN, b'ETag: "' + b"x" * 50_000 + b'"'),
+    "json-surrogate": answer(json_feed("\ud800"), JSON_TYPE),
+    "json-nul": answer(json_feed("\x00"), JSON_TYPE),
+    "json-control": answer(json_feed("\x07"), JSON_TYPE),
+    "content-type": answer(PLAIN, b"Content-Type: \xff\xfe/\xff"),
+    "nul-in-title": answer(PLAIN.replace(b"A story", b"A\x00story")),
+    "nul-reference": answer(PLAIN.replace(b"A story", b"A&amp;#0;&#xD800;&amp;#xD800;story")),
+    "bracket-host": answer(rss([("http://a[b]c/x", "x", NOW), ("http://[x", "y", NOW)])),
+    "odd-host": answer(rss([("http://a\u2100b/x", "x", NOW)])),
+    "year-zero": answer(dated("0000-00-00")),
+    "year-many": answer(dated("Mon, 01 Jan 12025 00:00:00 GMT")),
+    "long-move": answer(b"", b"Location: /" + b"x" * 5_000, status=b"301 x"),
+}
+MOVED_FEED = "/" + "x" * 5_000
+
+
+def json_ld(text: str) -> bytes:
+    """Return an article whose JSON-LD holds this text, as an escape, in every field."""
+    fields = {
+        "@type": "NewsArticle",
+        "headline": f"A{text}b",
+        "author": {"name": f"Ann{text}"},
+        "keywords": [f"k{text}"],
+        "articleSection": f"s{text}",
+        "alternativeHeadline": f"sub{text}",
+        "datePublished": f"2025-11-03{text}",
+    }
+    script = f'<script type="application/ld+json">{json.dumps(fields)}</script>'
+    return page(f"the harbour of {text!r}", extra=script)
+
+
+BAD_PAGES: dict[str, Answer] = {
+    "retry-after-superscript": answer(b"", b"Retry-After: \xc2\xb2", status=b"503 x"),
+    "retry-after-digits": answer(b"", b"Retry-After: " + DIGITS, status=b"429 x"),
+    "json-ld-surrogate": answer(json_ld("\ud800"), b"Content-Type: text/html"),
+    "json-ld-nul": answer(json_ld("\x00"), b"Content-Type: text/html"),
+    "content-type": answer(page("a"), b"Content-Type: \xff\xfe/\xff"),
+    "charset": answer(page("the mill"), b"Content-Type: text/html; charset=\xff\x01"),
+    "nul-in-title": answer(page("the\x00mill and a bell")),
+    "base": answer(page("the base", extra='<base href="http://[x"><a href="http://[y">z</a>')),
+    "link": answer(page("the link", extra='<p><a href="http://a[b]c/">There</a> it is.</p>')),
+    "odd-redirect": answer(b"", b"Location: http://a[b]c/\xff", status=b"302 x"),
+}
+BAD_URLS = ("http://a[b]c/x", "http://a\u2100b/x", "http://a]b/")
+SITE = b'<html><head><base href="%s"><link rel="alternate" type="application/rss+xml" href="%s">'
+BAD_CANDIDATES: dict[str, Answer] = {
+    **BAD_FEEDS,
+    "base": answer(SITE % (b"http://[x", b"http://[y/feed"), b"Content-Type: text/html"),
+    "base-control": answer(SITE % (b"\x00\x01//", b"\xff\x00feed"), b"Content-Type: text/html"),
+}
+
+
+def fetch_all(sites: Mapping[str, Answer], work: Callable[[WebFetcher], Awaitable[T]]) -> T:
+    """Run work against a server of these sites (`host/path`), by the fetcher of production."""
+
+    async def go() -> T:
+        async with serve(sites) as site:
+            hosts = {key.partition("/")[0] for key in sites}
+            options = FetchOptions(host_map={host: ("127.0.0.1", site.port) for host in hosts})
+            async with WebFetcher(replace(options, per_host=32)) as fetcher:
+                return await work(fetcher)
+
+    return asyncio.run(go())
+
+
+GOOD = [f"good{number}.example" for number in range(4)]
+
+
+def good_feeds() -> dict[str, Answer]:
+    return {f"{host}/rss": body(rss(items(["a", "b"], host=host, newest=NOW))) for host in GOOD}
+
+
+def poll(
+    ledger: sa.Engine, pool: Pool, sites: Mapping[str, Answer], *, now: datetime = NOW
+) -> PollReport:
+    def run(fetcher: WebFetcher) -> Awaitable[PollReport]:
+        return poll_feeds(ledger, fetcher=fetcher, pool=pool, options=PollOptions(), now=now)
+
+    return fetch_all(sites, run)
+
+
+def test_a_bad_feed_stops_no_other_feed_today_or_the_next_day(
+    ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    bad = {f"{name}.example/rss": one for name, one in BAD_FEEDS.items()}
+    sites = {**good_feeds(), **bad, f"long-move.example{MOVED_FEED}": answer(PLAIN)}
+    register(ledger, *(f"https://{place}" for place in (*good_feeds(), *bad)))
+    report = poll(ledger, parse_pool, sites)
+    assert report.feeds == len(GOOD) + len(bad)
+    assert "internal_error" not in report.outcomes
+    check_good_feeds(ledger, status=200)
+    for name in ("etag-byte", "last-modified-byte", "etag-control", "etag-long"):
+        row = feed_row(ledger, f"https://{name}.example/rss")
+        assert (row.etag, row.last_modified) == ("", "")
+    titles = {row.title for row in rows(ledger) if "bad.example" in row.article_url}
+    assert {"A\ufffdb", "Ab", "A story"} <= titles
+    tomorrow = poll(ledger, parse_pool, sites, now=NOW + timedelta(days=1))
+    assert tomorrow.feeds == report.feeds
+    assert "internal_error" not in tomorrow.outcomes
+    check_good_feeds(ledger, status=200)
+
+
+def check_good_feeds(ledger: sa.Engine, *, status: int) -> None:
+    found = rows(ledger)
+    for host in GOOD:
+        row = feed_row(ledger, f"https://{host}/rss")
+        assert (row.status, row.errors_in_row, row.last_status) == ("active", 0, status)
+        assert sum(one.feed_url == f"https://{host}/rss" for one in found) == 2
+
+
+def test_a_validator_of_an_old_ledger_that_cannot_be_sent_is_left_out(
+    ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    url = "https://old.example/rss"
+    register(ledger, url)
+    with ledger.begin() as connection:
+        # As text, past the column's type: version 0.1 stored what a server sent.
+        values = {"etag": '"a\x01b\r\nX: y"', "modified": "x" * 60_000, "url": url}
+        statement = "update feeds set etag = :etag, last_modified = :modified"
+        connection.execute(sa.text(f"{statement} where feed_url_canon = :url"), values)
+    sites = {**good_feeds(), "old.example/rss": answer(PLAIN)}
+    register(ledger, *(f"https://{place}" for place in good_feeds()))
+    assert poll(ledger, parse_pool, sites).outcomes == {"read": 5}
+    assert feed_row(ledger, url).etag == ""
+
+
+def work(
+    ledger: sa.Engine, pool: Pool, store: ObjectStore, sites: Mapping[str, Answer]
+) -> WorkReport:
+    def run(fetcher: WebFetcher) -> Awaitable[WorkReport]:
+        context = WorkerContext(
+            engine=ledger,
+            fetcher=fetcher,
+            pool=pool,
+            full_texts=store,
+            user_agent="NewsPlatformBot/0.1",
+            known_robots=lambda host: None,
+            clock=lambda: NOW,
+        )
+        return work_articles(context, worker_id="w1", options=WorkOptions())
+
+    return fetch_all(sites, run)
+
+
+def test_a_bad_article_stops_no_other_article(
+    ledger: sa.Engine, extract_pool: Pool, local_store: ObjectStore
+) -> None:
+    good = {f"{host}/story": body(page(f"the town of {host}")) for host in GOOD}
+    bad = {f"{name}.example/story": one for name, one in BAD_PAGES.items()}
+    add_pending(ledger, *(f"https://{place}" for place in (*good, *bad)), *BAD_URLS)
+    report = work(ledger, extract_pool, local_store, {**good, **bad})
+    assert sum(report.outcomes.values()) == len(good) + len(bad) + len(BAD_URLS)
+    assert "internal_error" not in report.outcomes
+    found = {row.article_url: row for row in rows(ledger)}
+    assert {found[f"https://{place}"].status for place in good} == {"stored"}
+    assert "processing" not in {row.status for row in found.values()}
+    assert found["https://json-ld-surrogate.example/story"].tags == ("k\ufffd",)
+    assert found["https://json-ld-nul.example/story"].tags == ("k",)
+
+
+@pytest.mark.parametrize("url", BAD_URLS)
+def test_an_article_url_without_a_site_is_a_final_error(
+    sqlite_ledger: sa.Engine, extract_pool: Pool, local_store: ObjectStore, url: str
+) -> None:
+    add_pending(sqlite_ledger, url)
+    report = work(sqlite_ledger, extract_pool, local_store, {"good0.example/": answer(b"")})
+    assert report.outcomes == {"error": 1}
+    assert rows(sqlite_ledger)[0].error_msg == "bad_url"
+
+
+def test_a_bad_candidate_loses_no_other_candidate(ledger: sa.Engine, parse_pool: Pool) -> None:
+    bad = {f"{name}.example/rss": one for name, one in BAD_CANDIDATES.items()}
+    sites = {**good_feeds(), **bad, f"long-move.example{MOVED_FEED}": answer(PLAIN)}
+    candidates = [f"https://{place}" for place in sites]
+    candidates += ["https://a\udcff\x00.example/rss", "http://[x", "http://a[b]c/rss"]
+
+    def run(fetcher: WebFetcher) -> Awaitable[DiscoveryReport]:
+        options = DiscoveryOptions(languages=())
+        return discover_feeds(
+            ledger, candidates, fetcher=fetcher, pool=parse_pool, options=options, now=NOW
+        )
+
+    report = fetch_all(sites, run)
+    assert report.candidates == len(candidates) == sum(report.outcomes.values())
+    assert "internal_error" not in report.outcomes
+    known = {row.feed_url: row.status for row in rows(ledger, FEEDS)}
+    assert {known[f"https://{place}"] for place in good_feeds()} == {"active"}
+
+
+def test_both_databases_store_the_same_text(ledger: sa.Engine, parse_pool: Pool) -> None:
+    register(ledger, "https://a.example/rss")
+    title = "a\x00b\x07c\ud800d\x0be\tf\ng"
+    feed = json.loads(json_feed("x"))
+    feed["items"][0]["title"] = title
+    answers = {"https://a.example/rss": json.dumps(feed).encode()}
+    fetcher = FakeFetcher(answers)
+    asyncio.run(
+        poll_feeds(ledger, fetcher=fetcher, pool=parse_pool, options=PollOptions(), now=NOW)
+    )
+    assert [row.title for row in rows(ledger)] == ["abc\ufffdd e f g"]
+    with ledger.begin() as connection:
+        changed = sa.update(FEEDS).values(notes=title, title=title).returning(FEEDS.c.notes)
+        assert connection.execute(changed).scalar_one() == "abc\ufffdd e\tf\ng"
+        same = sa.select(FEEDS.c.feed_url).where(FEEDS.c.title == title)
+        assert connection.execute(same).scalar_one() == "https://a.example/rss"

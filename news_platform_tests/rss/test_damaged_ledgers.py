@@ -1,0 +1,203 @@
+"""A damaged, lost or newer ledger is one line with its cure, and nothing is written."""
+
+import hashlib
+import random
+import shutil
+import sqlite3
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner, Result
+
+from news_platform.cli.main import main
+from news_platform.errors import StorageError
+from news_platform.resources import Resources
+from news_platform.settings import load_settings
+from news_platform.storage.sql.engine import ledger_url, migrate, open_engine
+
+OLD_ROOT = Path(__file__).parents[1] / "roots" / "root-0.1.tar.xz"
+# Reads, writes the workbook, writes the ledger.
+COMMANDS = (["rss", "status"], ["rss", "sync"], ["rss", "poll"])
+PAGE = 4096
+
+Damage = Callable[[bytearray, random.Random], bytes]
+
+
+def _overwrite(start: int, length: int) -> Damage:
+    """Return a damage that writes random bytes at a place; a negative one counts from the end."""
+
+    def damage(body: bytearray, chance: random.Random) -> bytes:
+        at = start % len(body)
+        body[at : at + length] = chance.randbytes(min(length, len(body) - at))
+        return bytes(body)
+
+    return damage
+
+
+def _cut(share: float, more: int = 0) -> Damage:
+    return lambda body, _: bytes(body[: int(len(body) * share) + more])
+
+
+def _replace(text: bytes) -> Damage:
+    return lambda _body, _chance: text
+
+
+def _pages(share: float) -> Damage:
+    """Return a damage that overwrites this share of all pages after the first."""
+
+    def damage(body: bytearray, chance: random.Random) -> bytes:
+        count = len(body) // PAGE
+        for page in chance.sample(range(1, count), max(1, int((count - 1) * share))):
+            body[page * PAGE : (page + 1) * PAGE] = chance.randbytes(PAGE)
+        return bytes(body)
+
+    return damage
+
+
+DAMAGES: dict[str, Damage] = {
+    "empty": _replace(b""),
+    "text": _replace(b"this is not a database\n" * 100),
+    "short text": _replace(b"x"),
+    "html": _replace(b"<!doctype html><title>Sign in</title>" + b" " * 5000),
+    "zeros": lambda body, _: bytes(len(body)),
+    "only the magic": _replace(b"SQLite format 3\x00"),
+    "magic and noise": lambda body, chance: bytes(body[:16]) + chance.randbytes(len(body) - 16),
+    "a gzip file": _replace(b"\x1f\x8b\x08\x00" + b"\x00" * 5000),
+    "magic overwritten": _overwrite(0, 16),
+    "header overwritten": _overwrite(0, 100),
+    "first page overwritten": _overwrite(0, PAGE),
+    "schema overwritten": _overwrite(100, PAGE - 100),
+    "page type overwritten": _overwrite(100, 8),
+    "page size overwritten": _overwrite(16, 2),
+    "cut to one byte": _cut(0, 1),
+    "cut in the header": _cut(0, 50),
+    "cut to the header": _cut(0, 100),
+    "cut to one page": _cut(0, PAGE),
+    "cut to a half": _cut(0.5),
+    "cut to nine tenths": _cut(0.9),
+    "cut by a page": _cut(1, -PAGE),
+    "cut by a byte": _cut(1, -1),
+    "a tenth of the pages": _pages(0.1),
+    "half of the pages": _pages(0.5),
+    "all later pages": _pages(1.0),
+    "one page": _pages(0.0),
+}
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a root with articles, its ledger upgraded to the schema of today."""
+    folder = tmp_path_factory.mktemp("original")
+    with tarfile.open(OLD_ROOT) as archive:
+        archive.extractall(folder, filter="data")
+    resources = Resources(load_settings({"NEWS_PLATFORM_ROOT": str(folder / "root")}))
+    settings = resources.settings.model_copy(update={"sample": True})
+    ledger = Resources(settings).ledger
+    assert ledger.engine is not None
+    ledger.close()
+    return folder / "root"
+
+
+@pytest.fixture
+def root(original: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(original, tmp_path / "root"))
+
+
+def _hashes(root: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in root.rglob("*")
+        if path.is_file()
+    }
+
+
+def _run(words: list[str], root: Path) -> Result:
+    return CliRunner().invoke(main, [*words, "--root", str(root)])
+
+
+def _assert_refused(root: Path, match: str) -> None:
+    before = _hashes(root)
+    for words in COMMANDS:
+        result = _run(words, root)
+        assert isinstance(result.exception, StorageError), (words, result.exception)
+        message = str(result.exception)
+        assert match in message, message
+        assert "ledger" in message
+        assert "backup" in message or "update" in message
+        assert _hashes(root) == before, words
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_damaged_ledger_is_refused_and_nothing_is_written(name: str, root: Path) -> None:
+    file = root / "ledger.sqlite"
+    file.write_bytes(DAMAGES[name](bytearray(file.read_bytes()), random.Random(name)))
+    _assert_refused(root, "holds no articles" if name == "empty" else "is damaged (")
+
+
+def test_at_least_24_damages_are_tried() -> None:
+    assert len(DAMAGES) >= 24
+
+
+def test_a_ledger_that_is_gone_is_not_begun_anew(root: Path) -> None:
+    (root / "ledger.sqlite").unlink()
+    _assert_refused(root, "holds no articles, but the root does")
+
+
+def test_an_empty_ledger_with_all_tables_is_not_the_truth(root: Path) -> None:
+    (root / "ledger.sqlite").unlink()
+    engine = open_engine(ledger_url(str(root), None))
+    migrate(engine)
+    engine.dispose()
+    _assert_refused(root, "holds no articles, but the root does")
+
+
+def test_an_empty_file_with_a_log_of_changes_keeps_its_log(root: Path) -> None:
+    (root / "ledger.sqlite").write_bytes(b"")
+    (root / "ledger.sqlite-wal").write_bytes(b"\x37\x7f\x06\x82" + bytes(60))
+    _assert_refused(root, "is damaged (the file is empty, but its write-ahead log is not)")
+
+
+def test_a_new_root_gets_a_new_ledger(tmp_path: Path) -> None:
+    (tmp_path / "ledger.sqlite").write_bytes(b"")
+    assert _run(["rss", "ensure"], tmp_path).exit_code == 0
+
+
+def test_the_articles_moved_away_allow_a_new_ledger(root: Path, tmp_path: Path) -> None:
+    (root / "ledger.sqlite").unlink()
+    (root / "articles").rename(tmp_path / "articles")
+    assert _run(["rss", "status"], root).exit_code == 0
+
+
+def test_a_ledger_of_a_newer_version_is_refused(root: Path) -> None:
+    with closing(sqlite3.connect(root / "ledger.sqlite")) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    _assert_refused(root, "has upgraded it to revision '9999'; update news-platform")
+
+
+def test_an_empty_postgres_database_is_not_the_ledger_of_a_root_with_articles(
+    root: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEWS_PLATFORM_LEDGER_URL", postgres_url)
+    _assert_refused(root, "holds no articles, but the root does")
+    assert sa.inspect(sa.create_engine(postgres_url)).get_table_names() == []
+
+
+@pytest.fixture
+def failing(root: Path) -> Iterator[sa.Engine]:
+    """Return an engine whose file is damaged while it is open."""
+    engine = open_engine(ledger_url(str(root), None))
+    yield engine
+    engine.dispose()
+
+
+def test_damage_that_a_query_meets_is_one_line(failing: sa.Engine, root: Path) -> None:
+    file = root / "ledger.sqlite"
+    body = file.read_bytes()
+    file.write_bytes(body[:PAGE] + random.Random(1).randbytes(len(body) - PAGE))
+    with pytest.raises(StorageError, match=r"is damaged \(.*: restore it") as caught:
+        migrate(failing)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,193 @@
+"""`news-platform dev` as a process: how soon it answers, whom it answers, and how it ends."""
+
+import asyncio
+import contextlib
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+from websockets.typing import Subprotocol
+
+from news_platform_tests.servers.dagster_ui import (
+    PROJECT,
+    DagsterUi,
+    free_port,
+    prepare_home,
+    stop_group,
+)
+
+# On an idle machine; the tests' own neighbours may take two thirds of ours.
+READY_SECONDS = 30.0
+UNDER_LOAD = 3
+STOP_SECONDS = 60.0
+_LOCATIONS = "{ workspaceOrError { ... on Workspace { locationEntries { name } } } }"
+_FOREIGN = ("evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example")
+
+
+@dataclass(frozen=True, slots=True)
+class Dev:
+    """A running `news-platform dev`."""
+
+    process: "subprocess.Popen[bytes]"
+    port: int
+    folder: Path
+    seconds_until_ready: float
+
+    def get(self, path: str, **headers: str) -> tuple[int, str]:
+        """Send a GET to 127.0.0.1 with these headers; return the status and the body."""
+        return self._ask("GET", path, headers)
+
+    def post(self, path: str, **headers: str) -> tuple[int, str]:
+        """Send a POST without a body."""
+        return self._ask("POST", path, headers)
+
+    def _ask(self, method: str, path: str, headers: dict[str, str]) -> tuple[int, str]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        with contextlib.closing(connection):
+            connection.putrequest(method, path, skip_host=True)
+            for name, value in headers.items():
+                connection.putheader(name.replace("_", "-"), value)
+            connection.endheaders()
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+
+
+@pytest.fixture(scope="module")
+def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
+    """Start `news-platform dev` on a new sample root, with one configured host."""
+    folder = tmp_path_factory.mktemp("dev")
+    prepare_home(folder / "home")
+    port = free_port()
+    environ = {
+        "DAGSTER_HOME": str(folder / "home"),
+        "NEWS_PLATFORM_ROOT": str(folder / "root"),
+        "NEWS_PLATFORM_SAMPLE": "1",
+        "NEWS_PLATFORM_ALLOWED_HOSTS": "news.example.org",
+    }
+    started = time.monotonic()
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "news_platform.cli", "dev", "--port", str(port)],
+            cwd=PROJECT,
+            env={**os.environ, **environ},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        while not _answers(f"http://127.0.0.1:{port}/server_info"):
+            log_text = (folder / "log").read_text(errors="replace")
+            assert process.poll() is None, log_text
+            assert time.monotonic() - started < READY_SECONDS * UNDER_LOAD, log_text
+            time.sleep(0.2)
+        yield Dev(process, port, folder, time.monotonic() - started)
+    finally:
+        stop_group(process)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=10):
+            return True
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def test_dev_answers_within_half_a_minute(dev: Dev) -> None:
+    assert dev.seconds_until_ready < READY_SECONDS * UNDER_LOAD
+    ui = DagsterUi(f"http://127.0.0.1:{dev.port}", dev.folder / "home")
+    assert ui.query(_LOCATIONS) == {
+        "workspaceOrError": {"locationEntries": [{"name": "news_platform"}]}
+    }
+
+
+def test_loopback_names_and_configured_hosts_are_answered(dev: Dev) -> None:
+    for host in (f"localhost:{dev.port}", "127.0.0.1", "[::1]:1", "news.example.org"):
+        assert dev.get("/server_info", Host=host)[0] == 200, host
+
+
+def test_a_foreign_host_gets_400_with_one_line(dev: Dev) -> None:
+    for host in _FOREIGN:
+        for path in ("/server_info", "/", "/graphql?query={version}", "/dagit/notebook"):
+            status, body = dev.get(path, Host=host)
+            assert status == 400
+            assert body.count("\n") == 1 and repr(host) in body, body
+            assert "NEWS_PLATFORM_ALLOWED_HOSTS" in body
+
+
+def test_a_page_of_another_site_runs_no_query(dev: Dev) -> None:
+    local = f"127.0.0.1:{dev.port}"
+    query = "/graphql?query={version}"
+    assert dev.post(query, Host=local, Content_Length="0")[0] == 200
+    origin = "http://evil.example"
+    assert dev.post(query, Host=local, Origin=origin, Content_Length="0")[0] == 400
+    image = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "no-cors"}
+    assert dev.get(query, Host=local, **image)[0] == 400
+    link = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate", "Accept": "text/html"}
+    assert dev.get("/", Host=local, **link)[0] == 200
+
+
+def test_graphql_over_a_websocket_answers_allowed_hosts_only(dev: Dev) -> None:
+    assert asyncio.run(_acknowledged(dev.port, f"localhost:{dev.port}")) == "connection_ack"
+    for host in _FOREIGN:
+        with pytest.raises(InvalidStatus) as refused:
+            asyncio.run(_acknowledged(dev.port, host))
+        assert refused.value.response.status_code == 400
+    with pytest.raises(InvalidStatus):
+        asyncio.run(_acknowledged(dev.port, "localhost", origin="http://evil.example"))
+
+
+async def _acknowledged(port: int, host: str, origin: str = "") -> str:
+    """Open the websocket of GraphQL under a Host header; return the type of the first answer."""
+    async with connect(
+        # The address in the URI becomes the Host header, so the socket is opened apart from it.
+        f"ws://{host}/graphql",
+        host="127.0.0.1",
+        port=port,
+        subprotocols=[Subprotocol("graphql-ws")],
+        additional_headers={"Origin": origin} if origin else {},
+        proxy=None,
+    ) as socket:
+        await socket.send(json.dumps({"type": "connection_init"}))
+        kind = json.loads(await socket.recv())["type"]
+    assert isinstance(kind, str)
+    return kind
+
+
+def test_term_ends_the_webserver_the_daemon_and_the_code_server(dev: Dev) -> None:
+    """The last test of this file: it stops what the others use."""
+    ours = _session(dev.process.pid)
+    names = " ".join(ours.values())
+    for module in ("services.webserver", "dagster._daemon", "code-server start"):
+        assert module in names, names
+    dev.process.send_signal(signal.SIGTERM)
+    assert dev.process.wait(STOP_SECONDS) == 0
+    deadline = time.monotonic() + STOP_SECONDS
+    while left := _session(dev.process.pid):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.2)
+    assert not _answers(f"http://127.0.0.1:{dev.port}/server_info")
+
+
+def _session(leader: int) -> dict[int, str]:
+    """Return the command lines of the live processes of a session."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            state, _, _, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
+            if int(session) == leader and state != "Z":
+                words = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
+                found[int(folder.name)] = words.decode(errors="replace")
+    return found

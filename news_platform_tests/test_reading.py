@@ -1,0 +1,71 @@
+"""The snippets of docs/reading.md, run as they stand, and the traps that it warns of."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pytest
+
+from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.storage.objects.store import ObjectStore
+from news_platform_tests.domain_store.pages import build, collect, stage
+
+PAGE = Path(__file__).parent.parent / "docs" / "reading.md"
+DAYS = {"2025-11-01": ["org.a", "org.b", "org.a"], "2025-11-02": ["org.a"]}
+COLUMNS = ["uri", "day", "main_lang", "filename"]
+
+
+@pytest.fixture
+def root(local_store: ObjectStore) -> ObjectStore:
+    collect(local_store, DAYS)
+    stage(local_store, DAYS)
+    build(local_store)
+    return local_store
+
+
+def _found(name: str, root: ObjectStore) -> Any:
+    (code,) = re.findall(rf"```python {name}\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    names: dict[str, Any] = {"root": root.url}
+    exec(code.replace("{root}", root.url), names)
+    return names["found"]
+
+
+@pytest.mark.parametrize("tool", ["polars", "duckdb", "pyarrow", "spark"])
+def test_each_tool_reads_a_day_with_its_partition_columns_as_strings(
+    tool: str, root: ObjectStore
+) -> None:
+    if tool == "spark":
+        pytest.importorskip("pyspark", reason="docs/reading.md labels this snippet as untested")
+    found = _found(tool, root)
+    rows = pl.DataFrame(pl.from_arrow(found) if tool in ("pyarrow", "spark") else found)
+    assert rows.columns == COLUMNS
+    assert set(rows.schema.values()) == {pl.String()}
+    assert rows.height == len(DAYS["2025-11-01"])
+    assert set(rows["day"]) == {"01"}
+    assert set(rows["main_lang"]) == {"en", "de", "fr"}
+
+
+def test_the_records_of_a_domain_are_found_by_the_index_alone(root: ObjectStore) -> None:
+    expected = [row["uri"] for row in DomainStore(root).records("a.org")]
+    assert sorted(_found("store", root)) == sorted(map(str, expected))
+    assert len(expected) == 3
+
+
+def test_the_traps_are_still_there(root: ObjectStore) -> None:
+    globbed = pl.scan_parquet(f"{root.url}/news/raw/**/*.parquet").collect_schema()
+    assert not {"year", "month", "day", "main_lang", "filename"} & set(globbed)
+    with duckdb.connect() as connection, pytest.raises(duckdb.BinderException):
+        connection.execute(
+            f"from read_parquet('{root.url}/news/raw/**/*.parquet', filename=true)"
+        ).fetchall()
+
+
+def test_a_glob_over_the_stores_data_reads_what_was_replaced(root: ObjectStore) -> None:
+    stage(root, {"2025-11-02": ["org.a", "org.a"]})
+    build(root)
+    files = f"{root.url}/domain_store/data/**/*.jsonl.gz"
+    with duckdb.connect() as connection:
+        ((lines,),) = connection.execute(f"select count(*) from read_json('{files}')").fetchall()
+    assert lines > sum(DomainStore(root).count(name) for name in ("a.org", "b.org"))

@@ -364,12 +364,16 @@ def _lock(folder: Path) -> int | None:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:
         return None
-    fcntl.flock(handle, fcntl.LOCK_EX)
-    # While we waited, the folder may have been removed and created again as another inode.
-    if _is_same(folder, handle):
-        return handle
-    os.close(handle)
-    return None
+    is_current = False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        # While we waited, the folder may have been removed and created again as another inode.
+        is_current = _is_same(folder, handle)
+    finally:
+        # Also after an error: an open handle would keep the lock until the process ends.
+        if not is_current:
+            os.close(handle)
+    return handle if is_current else None
 
 
 def _is_same(folder: Path, handle: int) -> bool:

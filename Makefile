@@ -47,7 +47,7 @@ test: check ## run all checks and tests
 	@env -u DAGSTER_HOME $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 soak: $(STAMP) ## run the long fault tests
-	@env -u DAGSTER_HOME $(BIN)/python -m pytest -m soak
+	@env -u DAGSTER_HOME $(BIN)/python -m pytest -m soak --timeout=7200
 
 bench: $(STAMP) ## run all benchmarks
 	@$(BIN)/python -m benchmarks

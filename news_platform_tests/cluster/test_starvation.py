@@ -30,6 +30,8 @@ def _scheduler(
         "module": "dagster._core.test_utils",
         "class": "MockedRunLauncher",
     }
+    # Else the code server's process is still running when its object is collected.
+    config["code_servers"] = {"wait_for_local_processes_on_shutdown": True}
     (folder / "dagster.yaml").write_text(yaml.safe_dump(config))
     target = ModuleTarget(
         scale_location.__name__, attribute=None, working_directory=None, location_name=LOCATION

@@ -119,6 +119,8 @@ class Consumer:
         self._claimed: deque[MessageClaim] = deque()
         self._running: set[asyncio.Task[None]] = set()
         self._settled: list[SettledClaim] = []
+        # Messages that could not be settled: this run does not wait for their leases to expire.
+        self._left: set[int] = set()
         self._policies: Counter[tuple[str, str]] = Counter()
         is_remote = context.store.local_folder is None
         threads = options.remote_writers if is_remote else options.local_writers
@@ -169,7 +171,7 @@ class Consumer:
                 continue
             await self._flush()
             waiting = await self._call_queue(self._context.queue.waiting, self._batch.key)
-            if not waiting.messages:
+            if waiting.messages <= len(self._left):
                 return False
             # A consumer that was killed released nothing: do not wait for its leases to expire.
             if await self._call_queue(
@@ -311,10 +313,29 @@ class Consumer:
 
     async def _flush(self) -> None:
         settled, self._settled = self._settled, []
-        if settled:
-            at = self._context.seconds()
-            stood = await self._call_queue(self._context.queue.settle, settled, at=at)
-            self.report.lost_claims += len(settled) - stood
+        if not settled:
+            return
+        with boundary("group of domains", f"{len(settled)} of {self._batch.key}") as group:
+            await self._settle_together(settled)
+        if group.cause:
+            # One of them cannot be settled; alone, each fails for itself only.
+            for one in settled:
+                await self._settle_alone(one)
+
+    async def _settle_together(self, settled: Sequence[SettledClaim]) -> None:
+        at = self._context.seconds()
+        stood = await self._call_queue(self._context.queue.settle, settled, at=at)
+        self.report.lost_claims += len(settled) - stood
+
+    async def _settle_alone(self, settled: SettledClaim) -> None:
+        """Settle one domain, else as an internal error, else leave it to the next run."""
+        claim = settled.claim
+        for one in (settled, SettledClaim(claim, INTERNAL_ERROR, final=False)):
+            with boundary("domain", claim.message.registrable_domain) as unit:
+                await self._settle_together([one])
+            if not unit.cause:
+                return
+        self._left.add(claim.id)
 
     def _count(self, surveyed: SurveyResult) -> None:
         facts = surveyed.metadata

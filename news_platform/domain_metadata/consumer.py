@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,6 +22,7 @@ from news_platform.datasets.domain_metadata import sanitized_domain
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.fetchers import SurveyFetchOptions
 from news_platform.domain_metadata.grouped_writer import GroupedWriter
+from news_platform.domain_metadata.previous import PreviousSurvey
 from news_platform.domain_metadata.queue import (
     BatchBacklog,
     DomainQueue,
@@ -32,9 +33,11 @@ from news_platform.domain_metadata.results import (
     DomainFiles,
     finished_outcome,
     read_domain_files,
+    read_previous,
     write_result,
 )
 from news_platform.domain_metadata.survey import SurveyResult, survey_domain
+from news_platform.domain_metadata.survey_times import earlier_batches
 from news_platform.errors import InputError
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, first_cause
 from news_platform.storage.objects.store import ObjectStore
@@ -115,6 +118,8 @@ class Consumer:
         self._context = context
         self._options = options
         self._stored: DomainFiles = {}
+        # The batch of the previous survey by domain.
+        self._earlier: Mapping[str, str] = {}
         self._waits_until: float | None = None
         self._claimed: deque[MessageClaim] = deque()
         self._running: set[asyncio.Task[None]] = set()
@@ -143,6 +148,7 @@ class Consumer:
     async def _run(self) -> None:
         queue = self._context.queue
         self._stored = await asyncio.to_thread(read_domain_files, self._context.store, self._batch)
+        self._earlier = await self._call_queue(earlier_batches, queue.engine, self._batch.key)
         # Messages that an earlier run gave up get new tries in this one.
         await self._call_queue(queue.reopen, self._batch.key, now=self._context.seconds())
         slots = asyncio.Semaphore(self._options.concurrency)
@@ -236,8 +242,17 @@ class Consumer:
                     clock=self._context.clock,
                     options=self._options.fetch,
                     tries=claim.tries,
+                    previous=await self._previous(claim.message.registrable_domain),
                 )
         return None
+
+    async def _previous(self, domain: str) -> PreviousSurvey | None:
+        """Return the previous survey of a domain, which spares its hosts what has not changed."""
+        key = self._earlier.get(domain)
+        if key is None:
+            return None
+        batch = PartitionInfo.parse(key)
+        return await asyncio.to_thread(read_previous, self._context.store, batch, domain)
 
     async def _publish(self, claim: MessageClaim, surveyed: SurveyResult) -> bool:
         """Write the result unless another consumer has claimed the domain in the meantime."""

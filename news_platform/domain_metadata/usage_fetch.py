@@ -26,8 +26,8 @@ from news_platform.domain_metadata.signals.robots_signals import (
     parse_robots_signals,
 )
 from news_platform.domain_metadata.signals.rsl import parse_rsl
-from news_platform.domain_metadata.signals.statements import PURPOSES, UseStatement
-from news_platform.domain_metadata.signals.verdict import EVERYBODY, decide
+from news_platform.domain_metadata.signals.statements import UseStatement
+from news_platform.domain_metadata.signals.verdict import verdicts_for_everybody
 from news_platform.domain_metadata.signals.well_known import (
     FileSummary,
     parse_ai_txt,
@@ -194,12 +194,7 @@ def usage_facts(
         requests=requests,
         deferred=fetched.deferred if fetched else [],
         managed_robots=signals.managed,
-        verdicts={
-            purpose: decide(
-                statements, rules=rules, bot=EVERYBODY, purpose=purpose, source=source
-            ).verdict
-            for purpose in PURPOSES
-        },
+        verdicts=dict(verdicts_for_everybody(statements, rules=rules, source=source)),
     )
 
 

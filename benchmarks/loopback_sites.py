@@ -24,6 +24,14 @@ SITEMAP = (
     + b"\n".join(_ENTRY % number for number in range(20))
     + b"\n</urlset>\n"
 )
+# The head of a small home page; a survey reads its elements.
+HOME = (
+    b"<!DOCTYPE html><html><head><title>News</title>"
+    b'<meta name="robots" content="max-snippet:-1"><link rel="canonical" href="https://HOST/">'
+    b"</head><body>" + b'<a href="/story">Story</a>\n' * 40 + b"</body></html>"
+)
+FILES = {b"/robots.txt": ROBOTS, b"/sitemap.xml": SITEMAP, b"/": HOME}
+MISSING = b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nNot Found"
 
 
 class Site(asyncio.Protocol):
@@ -47,10 +55,13 @@ class Site(asyncio.Protocol):
         asyncio.get_running_loop().call_later(0.002, self.answer, path)
 
     def answer(self, path: bytes) -> None:
-        """Answer with the site's file."""
+        """Answer with the site's file, or that there is none."""
         Site.open[self.host] -= 1
-        files = {b"/robots.txt": ROBOTS, b"/sitemap.xml": SITEMAP}
-        body = files.get(path, b"%d" % Site.most).replace(b"HOST", self.host)
+        body = b"%d" % Site.most if path == b"/most" else FILES.get(path)
+        if body is None:
+            self.transport.write(MISSING)
+            return
+        body = body.replace(b"HOST", self.host)
         self.transport.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
 
 

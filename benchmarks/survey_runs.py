@@ -27,6 +27,17 @@ from news_platform.storage.sql.engine import migrate, open_engine
 from news_platform.web.fetch import FetchOptions
 
 CONCURRENCY = 64
+# The requests that a survey makes to each of the loopback sites, in its order.
+PATHS = (
+    "robots.txt",
+    "",
+    ".well-known/tdmrep.json",
+    "sitemap.xml",
+    "ai.txt",
+    "llms.txt",
+    ".well-known/security.txt",
+    "trust.txt",
+)
 
 
 class OnePlace(AbstractResolver):
@@ -48,7 +59,7 @@ class OnePlace(AbstractResolver):
 
 
 async def bare(hosts: list[str], port: int) -> float:
-    """Fetch both files of every host and discard them."""
+    """Fetch the same files of every host and discard them."""
     started = time.process_time()
     slots = asyncio.Semaphore(CONCURRENCY)
     connector = aiohttp.TCPConnector(resolver=OnePlace(port), limit=0)
@@ -56,7 +67,7 @@ async def bare(hosts: list[str], port: int) -> float:
 
         async def ask(host: str) -> None:
             async with slots:
-                for path in ("robots.txt", "sitemap.xml"):
+                for path in PATHS:
                     async with session.get(f"http://{host}/{path}") as answer:
                         await answer.read()
 

@@ -2,13 +2,14 @@
 
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 
 import click
 
+from news_platform.cli.domain_policies import bots, history, policy
 from news_platform.cli.options import InputFile, emit, json_option, resources_for, root_option
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo
@@ -16,9 +17,7 @@ from news_platform.domain_metadata.consumer import SurveyReport
 from news_platform.domain_metadata.domain_lists import is_research_json, list_as_research
 from news_platform.domain_metadata.generated_research import write_resurvey_files
 from news_platform.domain_metadata.history import (
-    DomainHistory,
     build_stale_tables,
-    read_history,
 )
 from news_platform.domain_metadata.pipeline import (
     QUEUE_DATASET,
@@ -29,10 +28,9 @@ from news_platform.domain_metadata.pipeline import (
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import import_file, misplaced_files, raw_batches
 from news_platform.domain_metadata.results import read_metadata
-from news_platform.domain_metadata.signals.statements import PURPOSES
-from news_platform.domain_metadata.usage import UsagePolicy, usage_policy
+from news_platform.domain_metadata.resurvey import ResurveyPlan, plan_resurvey, write_plan
 from news_platform.errors import InputError
-from news_platform.resources import Resources, survey_options
+from news_platform.resources import Resources, resurvey_options, survey_options
 from news_platform.storage.commit.markers import (
     read_inputs,
     read_markers,
@@ -41,7 +39,6 @@ from news_platform.storage.commit.markers import (
 )
 from news_platform.storage.commit.root import RootAccess
 from news_platform.text.days import as_day
-from news_platform.web.ai_bots import AI_BOTS, compare_bots, parse_bot_list
 from news_platform.web.urls import registrable_domain
 from news_platform.web.xml_damage import xml_damage
 
@@ -49,6 +46,10 @@ from news_platform.web.xml_damage import xml_damage
 @click.group()
 def domains() -> None:
     """Survey researched domains: robots.txt, sitemaps, AI crawler policies."""
+
+
+for _command in (history, policy, bots):
+    domains.add_command(_command)
 
 
 @domains.command("import")
@@ -126,20 +127,31 @@ def fetch(keys: tuple[str, ...], root: str, as_json: bool) -> None:
 @domains.command()
 @click.argument("names", nargs=-1, metavar="[DOMAIN]...")
 @click.option("--batch", "keys", multiple=True, help="All of a batch, `cc|category|YYYY-MM-DD`.")
+@click.option("--due", is_flag=True, help="All domains whose next survey is due.")
 @click.option("--date", "day", help="Day of the new survey, YYYY-MM-DD; today by default.")
 @root_option
 @json_option
 def resurvey(
-    names: tuple[str, ...], keys: tuple[str, ...], day: str | None, root: str, as_json: bool
+    names: tuple[str, ...],
+    keys: tuple[str, ...],
+    due: bool,
+    day: str | None,
+    root: str,
+    as_json: bool,
 ) -> None:
-    """Survey DOMAINs, or all domains of a batch, again.
+    """Survey DOMAINs, all domains of a batch, or all that are due, again.
 
     The results are stored in a batch of today. Earlier results stay unchanged, so that the days can
     be compared.
     """
-    if not names and not keys:
-        raise click.UsageError("give a DOMAIN or a --batch")
+    if not names and not keys and not due:
+        raise click.UsageError("give a DOMAIN, a --batch or --due")
+    if due and (names or keys or day):
+        raise click.UsageError("--due goes with no DOMAIN, --batch or --date")
     resources = resources_for(root, RootAccess.WRITE)
+    if due:
+        _resurvey_due(resources, as_json=as_json)
+        return
     on = as_day(day) if day else resources.clock.now().date()
     messages = [*_messages_of(resources, names, before=on), *_messages_in(resources, keys)]
     offered = write_resurvey_files(messages, day=on, store=resources.data_root.store)
@@ -161,65 +173,6 @@ def show(domain: str, root: str, as_json: bool) -> None:
             return
     cure = "see `news-platform domains status`"
     raise InputError(f"domain {name!r} was not surveyed yet: {cure}", thing=name)
-
-
-@domains.command()
-@click.argument("domain")
-@root_option
-@json_option
-def history(domain: str, root: str, as_json: bool) -> None:
-    """Show every survey of DOMAIN and what changed in between."""
-    store = resources_for(root).data_root.store
-    name = registrable_domain(domain)
-    found = read_history(store, name)
-    if not found.surveys:
-        cure = "see `news-platform domains status`, or add it with `domains import`"
-        raise InputError(f"domain {name!r} has no survey in a daily table: {cure}", thing=name)
-    emit(asdict(found), as_json=as_json, text="\n".join(_history_lines(found)))
-
-
-@domains.command()
-@click.argument("domain")
-@click.option("--bot", default="*", show_default=True, help="Crawler, as robots.txt names it.")
-@click.option("--purpose", "purposes", multiple=True, help=f"One of {', '.join(PURPOSES)}.")
-@click.option("--at", help="Day of the question, YYYY-MM-DD; default: now.")
-@click.option("--path", default="/", show_default=True, help="Path of the site.")
-@root_option
-@json_option
-def policy(
-    domain: str,
-    bot: str,
-    purposes: tuple[str, ...],
-    at: str | None,
-    path: str,
-    root: str,
-    as_json: bool,
-) -> None:
-    """Show whether a crawler may use DOMAIN, and why."""
-    store = resources_for(root).data_root.store
-    found = [
-        usage_policy(domain, bot, purpose, root=store, at=at, path=path)
-        for purpose in purposes or PURPOSES
-    ]
-    emit([asdict(one) for one in found], as_json=as_json, text="\n".join(_policy_lines(found)))
-
-
-@domains.command()
-@click.option("--compare", type=InputFile(), help="A newer list.")
-@json_option
-def bots(compare: Path | None, as_json: bool) -> None:
-    """List the known AI crawlers, or compare with a newer list.
-
-    The newer list is JSON with the names as keys, a robots.txt, or text with one name per line.
-    """
-    if compare is None:
-        lines = [f"{bot.name}  {bot.operator}  {bot.purpose}" for bot in AI_BOTS]
-        emit([asdict(bot) for bot in AI_BOTS], as_json=as_json, text="\n".join(lines))
-        return
-    found = compare_bots(parse_bot_list(compare.read_bytes(), name=str(compare)))
-    lines = [f"missing here: {name}" for name in found.missing]
-    lines += [f"only here: {name}" for name in found.only_ours]
-    emit(found._asdict(), as_json=as_json, text="\n".join(lines) or "both lists are the same")
 
 
 @domains.command()
@@ -246,6 +199,49 @@ def status(root: str, as_json: bool) -> None:
         as_json=as_json,
         text="\n".join(lines) or "no batches yet: start with `news-platform domains import`",
     )
+
+
+@domains.command("due")
+@root_option
+@json_option
+def due_(root: str, as_json: bool) -> None:
+    """Count the domains whose next survey is due."""
+    plan = _plan(resources_for(root, RootAccess.WRITE))
+    document = {
+        "domains": plan.domains,
+        "due": plan.due,
+        "late": plan.late,
+        "planned_today": plan.planned_before,
+        "next": plan.by_country,
+        "next_due_at": plan.next_due_at.isoformat() if plan.next_due_at else None,
+    }
+    lines = [
+        f"{plan.due} of {plan.domains} domains are due, {plan.late} of them late",
+        f"planned today: {plan.planned_before}; next: {_counted(plan.by_country) or 'none'}",
+    ]
+    emit(document, as_json=as_json, text="\n".join(lines))
+
+
+def _plan(resources: Resources) -> ResurveyPlan:
+    return plan_resurvey(
+        store=resources.data_root.store,
+        queue=DomainQueue(resources.ledger.engine),
+        now=resources.clock.now(),
+        options=resurvey_options(resources.settings.domain_metadata),
+    )
+
+
+def _resurvey_due(resources: Resources, *, as_json: bool) -> None:
+    """Survey what is due within the budget of the day, and what an earlier plan left open."""
+    queue = DomainQueue(resources.ledger.engine)
+    offered = write_plan(_plan(resources), store=resources.data_root.store, queue=queue)
+    today = str(resources.clock.now().date())
+    waiting = (key for key in raw_batches(resources.data_root.store) if key.endswith(f"|{today}"))
+    chosen = tuple(dict.fromkeys([*offered, *waiting]))
+    if chosen:
+        _fetch(resources, chosen, as_json=as_json)
+    else:
+        emit({"queued": [], "surveyed": []}, as_json=as_json, text="no domain is due")
 
 
 def _fetch(
@@ -349,25 +345,6 @@ def _failed_files(resources: Resources) -> dict[str, str]:
         found = read_report(store, marker).get("failed")
         failed.update(found if isinstance(found, dict) else {})
     return failed
-
-
-def _history_lines(found: DomainHistory) -> Iterable[str]:
-    for row in found.surveys:
-        verdicts = ", ".join(f"{one} {row[f'usage_{one}'] or 'unknown'}" for one in PURPOSES)
-        yield f"{row['date']}: {row['outcome']}; {verdicts}"
-        for change in found.changes:
-            if change["date"] == row["date"]:
-                what = change["label"] or change["bot"]
-                yield f"  {change['signal']} {what}: {change['before']} -> {change['after']}"
-
-
-def _policy_lines(found: Sequence[UsagePolicy]) -> Iterable[str]:
-    for one in found:
-        when = one.surveyed_at.date() if one.surveyed_at else "never"
-        yield f"{one.purpose}: {one.verdict} (surveyed: {when})"
-        for finding in one.statements:
-            statement = finding.statement
-            yield f"  {finding.effect}: {statement.raw} ({statement.source})"
 
 
 def _counted(counts: object) -> str:

@@ -45,6 +45,11 @@ class RobotsFacts(BaseModel):
     elapsed_seconds: float = 0.0
     crawl_delay_seconds: float | None = Field(default=None, description="Crawl-delay for our agent")
     sitemap_urls: list[str] = Field(default_factory=list)
+    etag: str = Field(default="", description="sent back by the next survey; '' if there is none")
+    last_modified: str = Field(default="", description="the same")
+    not_modified: bool = Field(
+        default=False, description="the host confirmed what the previous survey stored"
+    )
 
 
 class SitemapFacts(BaseModel):
@@ -68,6 +73,11 @@ class SitemapFacts(BaseModel):
     child_count: int = Field(default=0, description="child sitemaps listed in an index")
     children_fetched: int = 0
     problems: list[str] = Field(default_factory=list)
+    etag: str = Field(default="", description="sent back by the next survey; '' if there is none")
+    last_modified: str = Field(default="", description="the same")
+    not_modified: bool = Field(
+        default=False, description="the host confirmed what the previous survey stored"
+    )
 
 
 class AiPolicyFacts(BaseModel):
@@ -105,6 +115,11 @@ class UsageFileFacts(BaseModel):
     sha256: str | None = None
     values: list[str] = Field(default_factory=list, description="contacts of security.txt")
     fetched_at: datetime
+    etag: str = Field(default="", description="sent back by the next survey; '' if there is none")
+    last_modified: str = Field(default="", description="the same")
+    not_modified: bool = Field(
+        default=False, description="the host confirmed what the previous survey stored"
+    )
 
 
 class UsageFacts(BaseModel):

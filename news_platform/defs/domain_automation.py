@@ -1,4 +1,4 @@
-"""Sensors and schedules of the domain survey: new research files, new catalogs, nightly retries."""
+"""Sensors and schedules of the survey: new files, new catalogs, nightly retries, resurveys."""
 
 import dagster as dg
 
@@ -11,7 +11,8 @@ from news_platform.domain_metadata.generated_research import (
 )
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import raw_batches
-from news_platform.resources import DataRoot, Ledger
+from news_platform.domain_metadata.resurvey import ResurveyPlan, plan_resurvey, write_plan
+from news_platform.resources import Clock, DataRoot, Ledger, resurvey_options
 from news_platform.storage.commit.root import is_paused
 
 RESEARCH_BATCHES = dg.DynamicPartitionsDefinition(name="research_batches")
@@ -101,3 +102,63 @@ def retry_unfinished_domains(
         for key in newest[:_RETRIED_BATCHES]
         if work.builder("domain_metadata", key, {}) is None
     ]
+
+
+@dg.op
+def write_resurvey_plan(
+    context: dg.OpExecutionContext,
+    data_root: dg.ResourceParam[DataRoot],
+    ledger: dg.ResourceParam[Ledger],
+    clock: dg.ResourceParam[Clock],
+) -> None:
+    """Write research files for the domains whose next survey is due."""
+    plan = _plan(data_root, ledger, clock)
+    files = write_plan(plan, store=data_root.store, queue=DomainQueue(ledger.engine))
+    context.log.info("planned %d of %d due domains", len(plan.chosen), plan.due)
+    context.add_output_metadata(
+        {"due": plan.due, "planned": len(plan.chosen), "late": plan.late, "files": len(files)}
+    )
+
+
+@dg.job(executor_def=dg.in_process_executor)
+def plan_domain_resurveys() -> None:
+    """Write research files for the domains whose next survey is due."""
+    write_resurvey_plan()
+
+
+@dg.schedule(
+    job=plan_domain_resurveys,
+    # Every six hours: a domain is surveyed at most so much later than its interval.
+    cron_schedule="40 */6 * * *",
+    description="Surveys domains again: weekly, sooner after a change, fair across countries.",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+)
+def resurvey_due_domains(
+    data_root: dg.ResourceParam[DataRoot],
+    ledger: dg.ResourceParam[Ledger],
+    clock: dg.ResourceParam[Clock],
+) -> dg.RunRequest | dg.SkipReason:
+    """Request a plan if domains are due and the budget of the day is not used up."""
+    if is_paused(data_root.store):
+        return PAUSED
+    if data_root.settings.domain_metadata.resurvey_days <= 0:
+        return dg.SkipReason("disabled: NEWS_PLATFORM_RESURVEY_DAYS is 0")
+    plan = _plan(data_root, ledger, clock)
+    if plan.chosen:
+        return dg.RunRequest(tags={"due": str(plan.due), "planned": str(len(plan.chosen))})
+    if plan.due:
+        return dg.SkipReason(
+            f"{plan.due} domains are due, but {plan.planned_before} were planned today already: "
+            "NEWS_PLATFORM_RESURVEYS_PER_DAY"
+        )
+    upcoming = f"the next one on {plan.next_due_at:%Y-%m-%d %H:%M}" if plan.next_due_at else "none"
+    return dg.SkipReason(f"none of {plan.domains} domains is due; {upcoming}")
+
+
+def _plan(data_root: DataRoot, ledger: Ledger, clock: Clock) -> ResurveyPlan:
+    return plan_resurvey(
+        store=data_root.store,
+        queue=DomainQueue(ledger.engine),
+        now=clock.now(),
+        options=resurvey_options(data_root.settings.domain_metadata),
+    )

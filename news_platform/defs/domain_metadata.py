@@ -15,6 +15,8 @@ from news_platform.datasets.domain_metadata_table import (
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.defs.domain_automation import (
     RESEARCH_BATCHES,
+    plan_domain_resurveys,
+    resurvey_due_domains,
     retry_unfinished_domains,
     seed_catalog_domains,
     survey_catalog_domains,
@@ -380,8 +382,8 @@ defs = dg.Definitions(
         usage_signals,
         ai_policy_changes,
     ],
-    jobs=[seed_catalog_domains],
-    schedules=[retry_unfinished_domains],
+    jobs=[seed_catalog_domains, plan_domain_resurveys],
+    schedules=[retry_unfinished_domains, resurvey_due_domains],
     sensors=[
         watch_research_datasets,
         survey_catalog_domains,

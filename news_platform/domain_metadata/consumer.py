@@ -9,18 +9,20 @@ import asyncio
 import contextlib
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from heapq import nlargest
 from operator import itemgetter
-from typing import Generic, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from news_platform.datasets.domain_metadata import sanitized_domain
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.fetchers import SurveyFetchOptions
+from news_platform.domain_metadata.grouped_writer import GroupedWriter
+from news_platform.domain_metadata.previous import PreviousSurvey
 from news_platform.domain_metadata.queue import (
     BatchBacklog,
     DomainQueue,
@@ -31,9 +33,11 @@ from news_platform.domain_metadata.results import (
     DomainFiles,
     finished_outcome,
     read_domain_files,
+    read_previous,
     write_result,
 )
 from news_platform.domain_metadata.survey import SurveyResult, survey_domain
+from news_platform.domain_metadata.survey_times import earlier_batches
 from news_platform.errors import InputError
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, first_cause
 from news_platform.storage.objects.store import ObjectStore
@@ -53,10 +57,6 @@ _SETTLED_AT_ONCE = 64
 # How often an idle consumer looks for messages that others gave back or let expire.
 _POLL_SECONDS = 1.0
 _SHORTEST_PAUSE_SECONDS = 0.02
-# Results that finish within this time are written by one thread.
-_GATHER_SECONDS = 0.02
-# One group must take far less time than a lease, even if every write waits for the disk.
-_MAX_GROUP = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,10 +118,14 @@ class Consumer:
         self._context = context
         self._options = options
         self._stored: DomainFiles = {}
+        # The batch of the previous survey by domain.
+        self._earlier: Mapping[str, str] = {}
         self._waits_until: float | None = None
         self._claimed: deque[MessageClaim] = deque()
         self._running: set[asyncio.Task[None]] = set()
         self._settled: list[SettledClaim] = []
+        # Messages that could not be settled: this run does not wait for their leases to expire.
+        self._left: set[int] = set()
         self._policies: Counter[tuple[str, str]] = Counter()
         is_remote = context.store.local_folder is None
         threads = options.remote_writers if is_remote else options.local_writers
@@ -144,6 +148,7 @@ class Consumer:
     async def _run(self) -> None:
         queue = self._context.queue
         self._stored = await asyncio.to_thread(read_domain_files, self._context.store, self._batch)
+        self._earlier = await self._call_queue(earlier_batches, queue.engine, self._batch.key)
         # Messages that an earlier run gave up get new tries in this one.
         await self._call_queue(queue.reopen, self._batch.key, now=self._context.seconds())
         slots = asyncio.Semaphore(self._options.concurrency)
@@ -172,7 +177,7 @@ class Consumer:
                 continue
             await self._flush()
             waiting = await self._call_queue(self._context.queue.waiting, self._batch.key)
-            if not waiting.messages:
+            if waiting.messages <= len(self._left):
                 return False
             # A consumer that was killed released nothing: do not wait for its leases to expire.
             if await self._call_queue(
@@ -237,8 +242,17 @@ class Consumer:
                     clock=self._context.clock,
                     options=self._options.fetch,
                     tries=claim.tries,
+                    previous=await self._previous(claim.message.registrable_domain),
                 )
         return None
+
+    async def _previous(self, domain: str) -> PreviousSurvey | None:
+        """Return the previous survey of a domain, which spares its hosts what has not changed."""
+        key = self._earlier.get(domain)
+        if key is None:
+            return None
+        batch = PartitionInfo.parse(key)
+        return await asyncio.to_thread(read_previous, self._context.store, batch, domain)
 
     async def _publish(self, claim: MessageClaim, surveyed: SurveyResult) -> bool:
         """Write the result unless another consumer has claimed the domain in the meantime."""
@@ -314,10 +328,29 @@ class Consumer:
 
     async def _flush(self) -> None:
         settled, self._settled = self._settled, []
-        if settled:
-            at = self._context.seconds()
-            stood = await self._call_queue(self._context.queue.settle, settled, at=at)
-            self.report.lost_claims += len(settled) - stood
+        if not settled:
+            return
+        with boundary("group of domains", f"{len(settled)} of {self._batch.key}") as group:
+            await self._settle_together(settled)
+        if group.cause:
+            # One of them cannot be settled; alone, each fails for itself only.
+            for one in settled:
+                await self._settle_alone(one)
+
+    async def _settle_together(self, settled: Sequence[SettledClaim]) -> None:
+        at = self._context.seconds()
+        stood = await self._call_queue(self._context.queue.settle, settled, at=at)
+        self.report.lost_claims += len(settled) - stood
+
+    async def _settle_alone(self, settled: SettledClaim) -> None:
+        """Settle one domain, else as an internal error, else leave it to the next run."""
+        claim = settled.claim
+        for one in (settled, SettledClaim(claim, INTERNAL_ERROR, final=False)):
+            with boundary("domain", claim.message.registrable_domain) as unit:
+                await self._settle_together([one])
+            if not unit.cause:
+                return
+        self._left.add(claim.id)
 
     def _count(self, surveyed: SurveyResult) -> None:
         facts = surveyed.metadata
@@ -329,54 +362,3 @@ class Consumer:
         # Keeps the list short without sorting it for every domain.
         if len(self.report.slowest) > 10 * _SLOWEST_KEPT:
             self.report.slowest = nlargest(_SLOWEST_KEPT, self.report.slowest, key=itemgetter(1))
-
-
-class GroupedWriter(Generic[T]):
-    """Write results in groups, on at most `threads` threads of the running loop's executor.
-
-    Handing one result to a thread costs more CPU than producing it, and switching between threads
-    costs more again, so results that finish within 20 ms are written together. `write` returns for
-    each result why it could not be written, or ''.
-    """
-
-    def __init__(self, write: Callable[[Sequence[T]], Sequence[str]], *, threads: int) -> None:
-        self._write = write
-        self._idle = threads
-        self._waiting: list[tuple[T, asyncio.Future[str]]] = []
-        self._gathering = False
-
-    async def store(self, result: T) -> str:
-        """Return '' once the result is stored, else why it is not; raise an error of its group."""
-        loop = asyncio.get_running_loop()
-        stored: asyncio.Future[str] = loop.create_future()
-        self._waiting.append((result, stored))
-        if not self._gathering:
-            self._gathering = True
-            loop.call_later(_GATHER_SECONDS, self._start)
-        return await stored
-
-    def _start(self) -> None:
-        self._gathering = False
-        loop = asyncio.get_running_loop()
-        while self._idle and self._waiting:
-            # An equal share for every idle thread, rounded up.
-            share = min(-(-len(self._waiting) // self._idle), _MAX_GROUP)
-            taken, self._waiting = self._waiting[:share], self._waiting[share:]
-            self._idle -= 1
-            group = loop.run_in_executor(None, self._write, [result for result, _ in taken])
-            group.add_done_callback(partial(self._finish, [stored for _, stored in taken]))
-
-    def _finish(
-        self, waiters: Sequence[asyncio.Future[str]], group: asyncio.Future[Sequence[str]]
-    ) -> None:
-        error = group.exception()
-        causes = group.result() if error is None else [""] * len(waiters)
-        for stored, cause in zip(waiters, causes, strict=True):
-            if stored.done():
-                continue  # its waiter was cancelled
-            if error is not None:
-                stored.set_exception(error)
-            else:
-                stored.set_result(cause)
-        self._idle += 1
-        self._start()

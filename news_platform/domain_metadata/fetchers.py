@@ -10,12 +10,19 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from news_platform.datasets.domain_metadata import RobotsFacts, SitemapFacts
+from news_platform.domain_metadata.previous import (
+    KnownFile,
+    PreviousSurvey,
+    fetch_if_changed,
+    new_validator,
+)
 from news_platform.domain_metadata.sitemap_text import BadGzip, TooLarge, inflated
 from news_platform.domain_metadata.sitemaps import Sitemap, parse_sitemap
 from news_platform.errors import FetchError
 from news_platform.html.links import join_link
 from news_platform.web.fetch import PoliteFetcher, Response
 from news_platform.web.robots import MAX_BYTES, Robots
+from news_platform.web.validators import validator
 
 Clock = Callable[[], datetime]
 
@@ -63,14 +70,22 @@ class FoundSitemap:
 
 
 async def fetch_robots(
-    host: str, *, fetcher: PoliteFetcher, clock: Clock, user_agent: str
+    host: str,
+    *,
+    fetcher: PoliteFetcher,
+    clock: Clock,
+    user_agent: str,
+    previous: PreviousSurvey | None = None,
 ) -> HostRobots:
-    """Fetch the robots.txt of a host, over HTTP if HTTPS is not available."""
+    """Fetch the robots.txt of a host if it changed, over HTTP if HTTPS is not available."""
     site = f"[{host}]" if ":" in host else host
-    answer = await _robots_at(f"https://{site}/robots.txt", host=host, fetcher=fetcher, clock=clock)
+    known = previous.robots(host) if previous else None
+    answer = await _robots_at(
+        f"https://{site}/robots.txt", host=host, fetcher=fetcher, clock=clock, known=known
+    )
     if answer.facts.error in _NO_TLS:
         plain = await _robots_at(
-            f"http://{site}/robots.txt", host=host, fetcher=fetcher, clock=clock
+            f"http://{site}/robots.txt", host=host, fetcher=fetcher, clock=clock, known=known
         )
         plain.facts.tls_failed = True
         answer = plain
@@ -82,11 +97,15 @@ async def fetch_robots(
     return answer
 
 
-async def _robots_at(url: str, *, host: str, fetcher: PoliteFetcher, clock: Clock) -> HostRobots:
+async def _robots_at(
+    url: str, *, host: str, fetcher: PoliteFetcher, clock: Clock, known: KnownFile | None
+) -> HostRobots:
     fetched_at = clock()
+    # A file that was found at another address may differ from the one at this address.
+    asked = known if known is not None and known.facts.url == url else None
     try:
         # RFC 9309 lets a crawler ignore what follows the first 500 KiB.
-        response = await fetcher.fetch(url, max_body_bytes=MAX_BYTES)
+        response, is_known = await fetch_if_changed(fetcher, url, asked, max_body_bytes=MAX_BYTES)
     except FetchError as error:
         facts = RobotsFacts(host=host, url=url, fetched_at=fetched_at, error=error.reason)
         return HostRobots(facts, Robots.of_answer(None, b""))
@@ -102,14 +121,21 @@ async def _robots_at(url: str, *, host: str, fetcher: PoliteFetcher, clock: Cloc
         exists=exists,
         content_length=len(body) if body is not None else None,
         sha256=hashlib.sha256(body).hexdigest() if body is not None else None,
-        truncated=exists and response.truncated,
+        truncated=exists and (response.truncated or (is_known and _was_truncated(asked))),
         is_html=body is not None and _is_markup(body),
         redirects=len(response.redirects),
         fetched_at=fetched_at,
         elapsed_seconds=round(response.elapsed_seconds, 3),
         sitemap_urls=list(_web_urls(rules.sitemaps, base=response.final_url)) if exists else [],
+        not_modified=is_known,
+        etag=new_validator(response, "etag", asked, is_known),
+        last_modified=new_validator(response, "last-modified", asked, is_known),
     )
     return HostRobots(facts, rules, body, response.headers.get("retry-after"))
+
+
+def _was_truncated(known: KnownFile | None) -> bool:
+    return known is not None and isinstance(known.facts, RobotsFacts) and known.facts.truncated
 
 
 def _is_markup(body: bytes) -> bool:
@@ -130,19 +156,37 @@ async def fetch_sitemap(
     fetcher: PoliteFetcher,
     clock: Clock,
     options: SurveyFetchOptions,
+    previous: PreviousSurvey | None = None,
 ) -> FoundSitemap:
-    """Fetch one sitemap and parse it."""
+    """Fetch one sitemap if it changed, and parse it."""
     facts = SitemapFacts(url=url, found_by=found_by, fetched_at=clock())
+    known, limit = previous.sitemap(url) if previous else None, options.max_sitemap_bytes
     try:
-        response = await fetcher.fetch(url, max_body_bytes=options.max_sitemap_bytes)
+        response, is_known = await fetch_if_changed(fetcher, url, known, max_body_bytes=limit)
     except FetchError as error:
         facts.error = error.reason
         return FoundSitemap(facts)
+    if known is not None and is_known:
+        return _confirmed_sitemap(facts, response, known)
     if 200 <= response.status < 300:
         return await _read_sitemap(facts, response)
     facts.status_code, facts.final_url = response.status, response.final_url
     facts.elapsed_seconds = round(response.elapsed_seconds, 3)
     return FoundSitemap(facts, retry_after=response.headers.get("retry-after"))
+
+
+def _confirmed_sitemap(
+    requested: SitemapFacts, response: Response, known: KnownFile
+) -> FoundSitemap:
+    """Return the sitemap of the previous survey; the children of an index are not asked again."""
+    changed = {
+        "found_by": requested.found_by,
+        "fetched_at": requested.fetched_at,
+        "elapsed_seconds": round(response.elapsed_seconds, 3),
+        "not_modified": True,
+    }
+    assert isinstance(known.facts, SitemapFacts)
+    return FoundSitemap(known.facts.model_copy(update=changed), known.body)
 
 
 async def _read_sitemap(requested: SitemapFacts, response: Response) -> FoundSitemap:
@@ -170,6 +214,8 @@ async def _read_sitemap(requested: SitemapFacts, response: Response) -> FoundSit
         url_count=len(sitemap.urls),
         child_count=len(sitemap.children),
         problems=list(sitemap.problems),
+        etag=validator(response.headers, "etag"),
+        last_modified=validator(response.headers, "last-modified"),
     )
     return FoundSitemap(facts, stored, sitemap.children)
 

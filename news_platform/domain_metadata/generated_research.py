@@ -93,8 +93,8 @@ def write_resurvey_files(
     Return the paths by batch key. Calling it twice writes one file. Raise InputError if a domain
     was researched on that day or later, because a survey must not be dated back.
     """
-    batches: dict[PartitionInfo, dict[str, DomainQueueMessage]] = {}
-    for message in messages:
+    asked = list(messages)
+    for message in asked:
         earlier = message.partition_info
         if earlier.date >= day:
             raise InputError(
@@ -102,6 +102,19 @@ def write_resurvey_files(
                 f"it is in a batch of {earlier.date}; choose a later day",
                 thing=message.registrable_domain,
             )
+    return write_due_files(asked, day=day, store=store)
+
+
+def write_due_files(
+    messages: Iterable[DomainQueueMessage], *, day: date, store: ObjectStore
+) -> dict[str, str]:
+    """Write one research file per batch of `day`, whatever the days of the earlier surveys.
+
+    A clock that was wrong may have dated an earlier survey into the future.
+    """
+    batches: dict[PartitionInfo, dict[str, DomainQueueMessage]] = {}
+    for message in messages:
+        earlier = message.partition_info
         batch = PartitionInfo.of(earlier.country, earlier.category, day)
         batches.setdefault(batch, {}).setdefault(message.registrable_domain, message)
     return {
@@ -156,12 +169,14 @@ def research_file(
 
 
 def _known_domains(store: ObjectStore, batch: PartitionInfo) -> set[str]:
-    return {
-        str(record["normalized_domain"])
-        for seed in iter_seeds(store, batch)
-        for record in _records(store, seed.raw_file_path)
-        if isinstance(record, dict) and "normalized_domain" in record
-    }
+    seeds = iter_seeds(store, batch)
+    return {one for seed in seeds for one in domains_of_file(store, seed.raw_file_path)}
+
+
+def domains_of_file(store: ObjectStore, path: str) -> set[str]:
+    """Return the domains that a research file of ours names."""
+    records = (one for one in _records(store, path) if isinstance(one, dict))
+    return {str(one["normalized_domain"]) for one in records if "normalized_domain" in one}
 
 
 def _records(store: ObjectStore, path: str) -> list[object]:

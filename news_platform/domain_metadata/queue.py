@@ -33,6 +33,9 @@ from news_platform.storage.sql.leases import (
 )
 from news_platform.storage.sql.text import ScrubbedText
 
+# SQLite accepts 32,766 parameters per statement, versions before 3.32 only 999.
+_IDS_PER_QUERY = 500
+
 # The migration 0001_domain_queue creates both tables. `attempt` counts all claims of a message and
 # is its fencing token; `tries` counts the claims of the current run and limits its retries.
 _TABLES = sa.MetaData()
@@ -119,6 +122,11 @@ class DomainQueue:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine
+
+    @property
+    def engine(self) -> sa.Engine:
+        """Return the engine of the ledger, for modules that only read the queue."""
+        return self._engine
 
     def accept(
         self, file: AcceptedFile, messages: Sequence[DomainQueueMessage], *, at: float
@@ -208,8 +216,13 @@ class DomainQueue:
             return release(connection, _LEASES, _is(claim), values=values) == 1
 
     def reopen(self, batch: str, *, now: float) -> int:
-        """Make the unfinished messages of earlier runs ready again; return how many."""
-        reopened = sa.update(QUEUE).where(QUEUE.c.batch == batch, QUEUE.c.state == "unfinished")
+        """Make the unfinished messages of earlier runs ready again; return how many.
+
+        A retry that a wrong clock put off by more than a day is due now.
+        """
+        put_off = sa.and_(QUEUE.c.state == "ready", QUEUE.c.due_at > now + 86_400)
+        is_left = sa.or_(QUEUE.c.state == "unfinished", put_off)
+        reopened = sa.update(QUEUE).where(QUEUE.c.batch == batch, is_left)
         with self._engine.begin() as connection:
             return connection.execute(reopened.values(state="ready", tries=0, due_at=now)).rowcount
 
@@ -274,6 +287,19 @@ class DomainQueue:
         # A batch of an earlier day may have been accepted after one of a later day.
         found = self._parsed(rows.order_by(QUEUE.c.id.desc()))
         return sorted(found, key=lambda message: message.partition_info.date, reverse=True)
+
+    def messages_by_id(self, ids: Sequence[int]) -> list[DomainQueueMessage]:
+        """Return the messages with these ids, in the order they were accepted."""
+        found: list[DomainQueueMessage] = []
+        for start in range(0, len(ids), _IDS_PER_QUERY):
+            part = QUEUE.c.id.in_(ids[start : start + _IDS_PER_QUERY])
+            found += self._parsed(sa.select(QUEUE.c.message).where(part).order_by(QUEUE.c.id))
+        return found
+
+    def accepted_paths(self) -> frozenset[str]:
+        """Return the paths of all accepted research files."""
+        with read_transaction(self._engine) as connection:
+            return frozenset(connection.execute(sa.select(FILES.c.path)).scalars())
 
     def _parsed(self, rows: sa.Select[str]) -> list[DomainQueueMessage]:
         with read_transaction(self._engine) as connection:

@@ -12,12 +12,16 @@ from news_platform.datasets.domain_metadata import (
     METADATA_FILE,
     PROD_FOLDER,
     ROBOTS_FILE,
+    SITEMAP_FILE,
     SUCCESS_FILE,
     DomainMetadata,
+    RobotsFacts,
+    SitemapFacts,
     domain_folder,
     sanitized_domain,
 )
 from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.domain_metadata.previous import KnownFile, PreviousSurvey
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.survey import SurveyResult
 from news_platform.errors import StorageError
@@ -96,6 +100,37 @@ def read_facts_file(store: ObjectStore, path: str) -> DomainMetadata:
         cause = f"{error.errors()[0]['msg']}; materialize its batch of domain_metadata again"
         message = f"invalid domain metadata in {store.uri(path)!r}: {cause}"
         raise StorageError(message, thing=path) from error
+
+
+def read_previous(store: ObjectStore, batch: PartitionInfo, domain: str) -> PreviousSurvey | None:
+    """Return the stored survey of a domain, or None if its facts are missing or damaged."""
+    folder = domain_folder(batch, domain)
+    try:
+        facts = DomainMetadata.model_validate_json(store.read(f"{folder}/{METADATA_FILE}"))
+    except (NotFound, ValidationError):
+        return None  # an earlier result that is damaged does not stop today's survey
+    hosts = {
+        f"robots.{sanitized_domain(one.host)}.txt" if place else ROBOTS_FILE: one
+        for place, one in enumerate((facts.robots, *facts.other_hosts))
+    }
+    named: dict[str, RobotsFacts | SitemapFacts] = {**hosts, SITEMAP_FILE: facts.sitemap}
+    files = {
+        name: _read_unchanged(store, f"{folder}/{name}", one)
+        for name, one in named.items()
+        if KnownFile(one).headers
+    }
+    return PreviousSurvey(facts, {name: body for name, body in files.items() if body is not None})
+
+
+def _read_unchanged(
+    store: ObjectStore, path: str, facts: RobotsFacts | SitemapFacts
+) -> bytes | None:
+    """Return a stored file; None if it is missing or not what the survey received."""
+    try:
+        body = store.read(path)
+    except NotFound:
+        return None
+    return body if hashlib.sha256(body).hexdigest() == facts.sha256 else None
 
 
 def complete_folders(

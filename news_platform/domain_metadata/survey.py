@@ -29,6 +29,7 @@ from news_platform.domain_metadata.fetchers import (
     fetch_sitemap,
 )
 from news_platform.domain_metadata.messages import is_domain
+from news_platform.domain_metadata.previous import PreviousSurvey
 from news_platform.domain_metadata.signals.robots_signals import parse_robots_signals
 from news_platform.domain_metadata.signals.statements import UseStatement
 from news_platform.domain_metadata.usage_fetch import RequestBudget, UsageFetcher, usage_facts
@@ -87,25 +88,28 @@ async def survey_domain(
     clock: Clock,
     options: SurveyFetchOptions,
     tries: int = 1,
-    deferred: Sequence[str] = (),
+    previous: PreviousSurvey | None = None,
 ) -> SurveyResult:
     """Fetch robots.txt, a sitemap and statements about use from a domain.
 
     robots.txt is also fetched from the host that the domain was found under. `tries` counts this
-    run's tries of the domain, including this one; `deferred` names the files that the last survey
-    had no request left for. Fetch errors do not raise; they become the outcome.
+    run's tries of the domain, including this one; `previous` is the survey whose files need not be
+    sent again, and whose deferred files come first. Fetch errors do not raise; they become the
+    outcome.
     """
+    agent = options.user_agent
     hosts = [
-        await fetch_robots(host, fetcher=fetcher, clock=clock, user_agent=options.user_agent)
+        await fetch_robots(host, fetcher=fetcher, clock=clock, user_agent=agent, previous=previous)
         for host in _hosts(message)
     ]
     budget = RequestBudget(sum(2 if host.facts.tls_failed else 1 for host in hosts))
-    usage = _usage_fetcher(hosts, budget, fetcher=fetcher, clock=clock, options=options)
+    edge = _Edge(fetcher, clock, options, previous)
+    usage = _usage_fetcher(hosts, budget, edge=edge)
     if usage is not None:
         await usage.fetch_home_and_licenses(_robots_statements(hosts))
-    found = await _sitemap(hosts, budget, fetcher=fetcher, clock=clock, options=options)
+    found = await _sitemap(hosts, budget, edge=edge)
     if usage is not None:
-        await usage.fetch_small_files(deferred)
+        await usage.fetch_small_files(previous.deferred if previous else ())
     outcome = outcome_of([host.facts for host in hosts], found.facts, tries=tries)
     files = tuple(_files(hosts, found))
     facts = _metadata(message, hosts, found, outcome=outcome, collected_at=clock())
@@ -155,18 +159,15 @@ def _hosts(message: DomainQueueMessage) -> Iterator[str]:
 
 
 def _usage_fetcher(
-    hosts: list[HostRobots],
-    budget: RequestBudget,
-    *,
-    fetcher: PoliteFetcher,
-    clock: Clock,
-    options: SurveyFetchOptions,
+    hosts: list[HostRobots], budget: RequestBudget, *, edge: "_Edge"
 ) -> UsageFetcher | None:
     """Return the fetcher of further files, or None if the site cannot or must not be asked."""
-    host = _authoritative_host(hosts)
-    if host is None or not _is_conclusive(host) or _is_refused(host, options.user_agent):
+    host, agent = _authoritative_host(hosts), edge.options.user_agent
+    if host is None or not _is_conclusive(host) or _is_refused(host, agent):
         return None
-    return UsageFetcher(_origin(host), host.rules, fetcher, clock, options.user_agent, budget)
+    return UsageFetcher(
+        _origin(host), host.rules, edge.fetcher, edge.clock, agent, budget, edge.previous
+    )
 
 
 def _is_refused(host: HostRobots, user_agent: str) -> bool:
@@ -191,27 +192,35 @@ def _usage(
     return usage_facts(host.body, host.rules, source=source, fetched=fetched, requests=requests)
 
 
-async def _sitemap(
-    hosts: list[HostRobots],
-    budget: RequestBudget,
-    *,
-    fetcher: PoliteFetcher,
-    clock: Clock,
-    options: SurveyFetchOptions,
-) -> FoundSitemap:
+@dataclass(frozen=True, slots=True)
+class _Edge:
+    """What a survey meets the web with."""
+
+    fetcher: PoliteFetcher
+    clock: Clock
+    options: SurveyFetchOptions
+    previous: PreviousSurvey | None
+
+
+async def _sitemap(hosts: list[HostRobots], budget: RequestBudget, *, edge: _Edge) -> FoundSitemap:
     """Return the first valid sitemap, or else the most informative failure."""
     others: list[FoundSitemap] = []
-    for url, found_by in _candidates(hosts, options):
+    for url, found_by in _candidates(hosts, edge.options):
         if not budget.spend():
             break
         found = await fetch_sitemap(
-            url, found_by=found_by, fetcher=fetcher, clock=clock, options=options
+            url,
+            found_by=found_by,
+            fetcher=edge.fetcher,
+            clock=edge.clock,
+            options=edge.options,
+            previous=edge.previous,
         )
         if found.facts.exists and found.facts.kind != "invalid":
-            await count_children(found, fetcher=fetcher, options=options)
+            await count_children(found, fetcher=edge.fetcher, options=edge.options)
             return found
         others.append(found)
-    return min(others, key=_rank, default=FoundSitemap(SitemapFacts(fetched_at=clock())))
+    return min(others, key=_rank, default=FoundSitemap(SitemapFacts(fetched_at=edge.clock())))
 
 
 def _candidates(

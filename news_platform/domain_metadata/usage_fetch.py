@@ -12,6 +12,11 @@ from datetime import datetime
 from resiliparse.parse.html import HTMLTree
 
 from news_platform.datasets.domain_metadata import UsageFacts, UsageFileFacts, UseStatementFacts
+from news_platform.domain_metadata.previous import (
+    KnownFile,
+    PreviousSurvey,
+    fetch_if_changed,
+)
 from news_platform.domain_metadata.signals.page_signals import (
     parse_header_signals,
     parse_html_signals,
@@ -21,8 +26,8 @@ from news_platform.domain_metadata.signals.robots_signals import (
     parse_robots_signals,
 )
 from news_platform.domain_metadata.signals.rsl import parse_rsl
-from news_platform.domain_metadata.signals.statements import PURPOSES, UseStatement
-from news_platform.domain_metadata.signals.verdict import EVERYBODY, decide
+from news_platform.domain_metadata.signals.statements import UseStatement
+from news_platform.domain_metadata.signals.verdict import verdicts_for_everybody
 from news_platform.domain_metadata.signals.well_known import (
     FileSummary,
     parse_ai_txt,
@@ -34,6 +39,7 @@ from news_platform.domain_metadata.signals.well_known import (
 from news_platform.errors import FetchError
 from news_platform.web.fetch import Fetcher, Response
 from news_platform.web.robots import Robots
+from news_platform.web.validators import validator
 
 MAX_REQUESTS = 8
 """Requests per domain and survey; redirects and the children of a sitemap index count apart."""
@@ -89,6 +95,7 @@ class UsageFetcher:
     clock: Callable[[], datetime]
     user_agent: str
     budget: RequestBudget
+    previous: PreviousSurvey | None = None
     statements: list[UseStatement] = field(default_factory=list)
     files: list[UsageFileFacts] = field(default_factory=list)
     deferred: list[str] = field(default_factory=list)
@@ -124,7 +131,10 @@ class UsageFetcher:
     async def _fetch(
         self, name: str, url: str, *, max_bytes: int = _MAX_FILE_BYTES
     ) -> Response | None:
-        """Return a 2xx response, or None; record what happened."""
+        """Return a 2xx response with new bytes, or None; record what happened.
+
+        Of a file that its host confirms, the statements of the previous survey count.
+        """
         # A licence may lie on another host, whose rules are not these.
         if url.startswith(f"{self.origin}/") and not self.rules.allows(self.user_agent, url):
             return None
@@ -133,10 +143,16 @@ class UsageFetcher:
             return None
         facts = UsageFileFacts(name=name, url=url, fetched_at=self.clock())
         self.files.append(facts)
+        known = self.previous.usage_file(url) if self.previous else None
         try:
-            response = await self.fetcher.fetch(url, max_body_bytes=max_bytes)
+            response, is_known = await fetch_if_changed(
+                self.fetcher, url, known, max_body_bytes=max_bytes
+            )
         except FetchError as error:
             facts.error = error.reason
+            return None
+        if known is not None and is_known and self.previous is not None:
+            self._confirm(known, fetched_at=facts.fetched_at)
             return None
         facts.status_code = response.status
         if not 200 <= response.status < 300:
@@ -144,7 +160,17 @@ class UsageFetcher:
         facts.exists = True
         facts.size_bytes = len(response.body)
         facts.sha256 = hashlib.sha256(response.body).hexdigest()
+        facts.etag = validator(response.headers, "etag")
+        facts.last_modified = validator(response.headers, "last-modified")
         return response
+
+    def _confirm(self, known: KnownFile, *, fetched_at: datetime) -> None:
+        """Count a file of the previous survey as received again."""
+        assert self.previous is not None and isinstance(known.facts, UsageFileFacts)
+        changed = {"fetched_at": fetched_at, "not_modified": True}
+        self.files[-1] = known.facts.model_copy(update=changed)
+        confirmed = self.previous.statements_from(known.facts.url)
+        self.statements.extend(statements_of(UsageFacts(statements=confirmed)))
 
 
 def parse_page(response: Response) -> list[UseStatement]:
@@ -168,12 +194,7 @@ def usage_facts(
         requests=requests,
         deferred=fetched.deferred if fetched else [],
         managed_robots=signals.managed,
-        verdicts={
-            purpose: decide(
-                statements, rules=rules, bot=EVERYBODY, purpose=purpose, source=source
-            ).verdict
-            for purpose in PURPOSES
-        },
+        verdicts=dict(verdicts_for_everybody(statements, rules=rules, source=source)),
     )
 
 

@@ -110,6 +110,15 @@ class DomainMetadataSettings(Section):
     catalog_domains_per_day: int = env(
         "NEWS_PLATFORM_CATALOG_DOMAINS_PER_DAY", "new domains of the crawl to survey; 0: none", 0
     )
+    resurvey_days: float = env(
+        "NEWS_PLATFORM_RESURVEY_DAYS", "days between two surveys of a domain; 0: no resurveys", 7.0
+    )
+    resurvey_changed_days: float = env(
+        "NEWS_PLATFORM_RESURVEY_CHANGED_DAYS", "the same after a survey that found a change", 2.0
+    )
+    resurveys_per_day: int = env(
+        "NEWS_PLATFORM_RESURVEYS_PER_DAY", "domains surveyed again per day at most", 5_000
+    )
 
 
 class RssSettings(Section):

@@ -59,11 +59,14 @@ class RobotsRule:
 
     def priority(self, path: str) -> int:
         """Return the length of the pattern if it matches the path, else -1."""
-        if _matches(path, self.pattern):
-            return len(self.pattern)
-        folder, slash, page = self.pattern.rpartition("/")
-        if self.allow and slash and page.startswith("index.htm"):
-            return RobotsRule(True, f"{folder}/$").priority(path)
+        pattern = self.pattern
+        if _matches(path, pattern):
+            return len(pattern)
+        # Only the few rules with this text need to be taken apart.
+        if self.allow and "/index.htm" in pattern:
+            folder, _, page = pattern.rpartition("/")
+            if page.startswith("index.htm"):
+                return RobotsRule(True, f"{folder}/$").priority(path)
         return -1
 
 
@@ -219,11 +222,15 @@ class Robots:
 
 def _allow(groups: Iterable[RobotsGroup], url: str) -> bool:
     path = _path(url.encode("utf-8", "surrogatepass").decode("latin-1"))
-    best = {True: 0, False: 0}
+    allowed = refused = 0
     for group in groups:
         for rule in group.rules:
-            best[rule.allow] = max(best[rule.allow], rule.priority(path))
-    return best[False] <= best[True]
+            priority = rule.priority(path)
+            if priority > refused and not rule.allow:
+                refused = priority
+            elif priority > allowed and rule.allow:
+                allowed = priority
+    return refused <= allowed
 
 
 def _lines(body: bytes) -> Iterable[tuple[str, str]]:
@@ -311,6 +318,8 @@ def _first_of(url: str, start: int) -> int:
 
 def _matches(path: str, pattern: str) -> bool:
     """Match from the start; `*` is any run of characters, a final `$` is the end of the path."""
+    if "*" not in pattern and "$" not in pattern:
+        return path.startswith(pattern)
     anchored = pattern.endswith("$")
     first, *rest = pattern.removesuffix("$").split("*")
     if not path.startswith(first):

@@ -1,16 +1,20 @@
 """`news-platform domains`: import, fetch, show and status over the sample's sites."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
 from news_platform.cli.domains import domains
+from news_platform.domain_metadata.queue import QUEUE
 from news_platform.errors import ConfigError, InputError
 from news_platform.storage.commit.root import SAMPLE, claim_root
 from news_platform.storage.objects.store import open_store
+from news_platform.storage.sql.engine import open_engine
 
 WHERE = ("--country", "gb", "--category", "news", "--date", "2025-11-01")
 
@@ -222,3 +226,32 @@ def test_only_what_was_researched_can_be_surveyed_again(
 
 def test_a_survey_again_must_name_something(root: str) -> None:
     assert run("resurvey", root=root).exit_code == 2
+
+
+def test_what_is_due_is_surveyed_again_once_and_its_tables_are_built(
+    root: str, research: Path
+) -> None:
+    document("import", str(research), *WHERE, root=root)
+    document("fetch", root=root)
+    count = document("due", root=root)
+    assert count["due"] == 0 and count["domains"] > 1
+    old = datetime(2025, 10, 1, tzinfo=UTC).timestamp()
+    engine = open_engine(f"sqlite:///{root}/ledger.sqlite")
+    with engine.begin() as connection:
+        values = {"accepted_at": old, "finished_at": old}
+        connection.execute(sa.update(QUEUE).values(**values))
+    engine.dispose()
+    assert document("due", root=root)["next"] == {"gb": count["domains"]}
+    surveyed = document("resurvey", "--due", root=root)["surveyed"]
+    assert [report["batch"] for report in surveyed] == ["gb|news|2025-11-03"]
+    assert document("resurvey", "--due", root=root) == {"queued": [], "surveyed": []}
+    store = open_store(root)
+    for table in ("domain_metadata_table", "usage_signals", "ai_policy_changes"):
+        assert store.exists(f"{table}/date=2025-11-03/part-0.parquet"), table
+    domain = json.loads(research.read_text())["records"][0]["normalized_domain"]
+    days = [row["date"] for row in document("history", domain, root=root)["surveys"]]
+    assert days == ["2025-11-01", "2025-11-03"]
+
+
+def test_what_is_due_cannot_be_mixed_with_names(root: str) -> None:
+    assert run("resurvey", "--due", "a.example", root=root).exit_code == 2

@@ -15,6 +15,8 @@ from dagster._core.test_utils import instance_for_test
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.defs.domain_automation import (
     RESEARCH_BATCHES,
+    plan_domain_resurveys,
+    resurvey_due_domains,
     retry_unfinished_domains,
     seed_catalog_domains,
     survey_catalog_domains,
@@ -23,9 +25,10 @@ from news_platform.defs.domain_automation import (
 from news_platform.defs.domain_metadata import STALENESS, defs
 from news_platform.defs.graph import dagster_resources
 from news_platform.domain_metadata.generated_research import CATALOG_PATH
-from news_platform.domain_metadata.queue import DomainQueue
-from news_platform.domain_metadata.raw_files import raw_batches
-from news_platform.resources import DataRoot, Ledger
+from news_platform.domain_metadata.pipeline import queue_batch
+from news_platform.domain_metadata.queue import DomainQueue, SettledClaim
+from news_platform.domain_metadata.raw_files import import_file, raw_batches
+from news_platform.resources import Clock, DataRoot, Ledger
 from news_platform.sample.resources import SampleResources
 from news_platform.sample.world import place_inputs
 from news_platform.settings import Settings, load_settings
@@ -209,7 +212,8 @@ def test_unfinished_batches_are_requested_again_once_a_day(
 @pytest.fixture
 def real_root(tmp_path: Path) -> DataRoot:
     """Return an empty root without the sample, with catalog domains to survey."""
-    settings = load_settings({"NEWS_PLATFORM_CATALOG_DOMAINS_PER_DAY": "2"})
+    limits = ("NEWS_PLATFORM_CATALOG_DOMAINS_PER_DAY", "NEWS_PLATFORM_RESURVEYS_PER_DAY")
+    settings = load_settings(dict.fromkeys(limits, "2"))
     return DataRoot(settings.model_copy(update={"root": str(tmp_path / "real"), "sample": False}))
 
 
@@ -249,3 +253,34 @@ def test_paused_sensors_and_schedules_do_nothing(real_root: DataRoot, tmp_path: 
         context = dg.build_sensor_context(instance=instance, resources={"data_root": real_root})
         assert isinstance(watch_research_datasets(context), dg.SkipReason)
         assert isinstance(survey_catalog_domains(context), dg.SkipReason)
+
+
+def test_due_domains_are_planned_within_the_budget_and_the_tick_says_what_it_saw(
+    real_root: DataRoot,
+) -> None:
+    ledger, clock = Ledger(real_root), Clock()
+    store, queue = real_root.store, DomainQueue(ledger.engine)
+    batch = PartitionInfo.of("de", "media", "2025-11-01")
+    records = [{"normalized_domain": f"{name}.example"} for name in "abc"]
+    import_file(store, batch, name="x", body=json.dumps({"records": records}).encode())
+    old = datetime(2025, 11, 1, tzinfo=UTC)
+    queue_batch(batch, store=store, queue=queue, now=old)
+    resources = {"data_root": real_root, "ledger": ledger, "clock": clock}
+
+    def tick() -> dg.RunRequest | dg.SkipReason:
+        with dg.build_schedule_context(resources=resources) as context:
+            found = resurvey_due_domains(context)
+        assert isinstance(found, dg.RunRequest | dg.SkipReason)
+        return found
+
+    assert "none of 3 domains is due" in str(tick())  # they still wait in the queue
+    claims = queue.claim(batch.key, worker="w", limit=9, now=9e9, lease_seconds=1)
+    queue.settle([SettledClaim(one, "ok", final=True) for one in claims], at=old.timestamp())
+    assert isinstance(tick(), dg.RunRequest)
+    assert plan_domain_resurveys.execute_in_process(resources=resources).success
+    today = PartitionInfo.of("de", "media", clock.now().date())
+    queue_batch(today, store=store, queue=queue, now=clock.now())
+    assert len(queue.messages(today.key)) == 2  # the budget of this root
+    assert "1 domains are due, but 2 were planned today already" in str(tick())
+    pause(store)
+    assert "paused" in str(tick())

@@ -1,91 +1,56 @@
-"""Results written in groups: each is stored once, and an error reaches only its own group."""
+"""A domain whose outcome cannot be recorded does not stop the others."""
 
-import asyncio
-import threading
-import time
-from collections.abc import Sequence
-from itertools import chain
+from collections.abc import Iterable
 
 import pytest
+import sqlalchemy as sa
 
-from news_platform.domain_metadata.consumer import GroupedWriter
-from news_platform.errors import StorageError
-
-
-class Shelf:
-    """The written results by group, and how many groups were written at the same time."""
-
-    def __init__(self, seconds: float = 0.0) -> None:
-        self.turns: list[list[int]] = []
-        self.most = 0
-        self._seconds = seconds
-        self._open = 0
-        self._lock = threading.Lock()
-
-    def write(self, results: Sequence[int]) -> list[str]:
-        with self._lock:
-            self._open += 1
-            self.most = max(self.most, self._open)
-        time.sleep(self._seconds)
-        with self._lock:
-            self._open -= 1
-            self.turns.append(list(results))
-        return [""] * len(results)
+from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.domain_metadata.pipeline import queue_batch
+from news_platform.domain_metadata.queue import QUEUE, DomainQueue, SettledClaim
+from news_platform.domain_metadata.raw_files import import_file
+from news_platform.storage.objects.store import ObjectStore
+from news_platform_tests.domain_metadata.test_pipeline import NOW, research, site, survey
 
 
-async def store_all(count: int, shelf: Shelf, *, threads: int) -> None:
-    writers = GroupedWriter(shelf.write, threads=threads)
-    await asyncio.gather(*(writers.store(number) for number in range(count)))
+class PickyQueue(DomainQueue):
+    """A queue that cannot record one domain, or cannot record a final outcome of it."""
+
+    def __init__(self, engine: sa.Engine, *, refuses: str, only_final: bool) -> None:
+        super().__init__(engine)
+        self._refuses = refuses
+        self._only_final = only_final
+
+    def settle(self, settled: Iterable[SettledClaim], *, at: float) -> int:
+        settled = list(settled)
+        for one in settled:
+            is_refused = one.final or not self._only_final
+            if is_refused and one.claim.message.registrable_domain == self._refuses:
+                raise ValueError("cannot be recorded")
+        return super().settle(settled, at=at)
 
 
-def test_every_result_is_stored_once() -> None:
-    shelf = Shelf()
-    asyncio.run(store_all(1000, shelf, threads=4))
-    assert sorted(chain.from_iterable(shelf.turns)) == list(range(1000))
-
-
-def test_results_that_finish_together_share_turns_and_threads_share_results() -> None:
-    shelf = Shelf(seconds=0.05)
-    asyncio.run(store_all(12, shelf, threads=4))
-    assert sorted(map(len, shelf.turns)) == [3, 3, 3, 3]
-
-
-def test_there_are_never_more_turns_at_once_than_threads() -> None:
-    shelf = Shelf(seconds=0.01)
-    asyncio.run(store_all(200, shelf, threads=2))
-    assert shelf.most <= 2 and max(map(len, shelf.turns)) <= 16
-
-
-def test_a_lone_result_does_not_wait_for_company() -> None:
-    shelf = Shelf()
-    asyncio.run(asyncio.wait_for(store_all(1, shelf, threads=32), timeout=10))
-    assert shelf.turns == [[0]]
-
-
-def test_a_failure_reaches_whoever_waits_and_the_next_turn_goes_on() -> None:
-    def write(results: Sequence[int]) -> list[str]:
-        if 0 in results:
-            raise StorageError("the disk is full")
-        return ["too odd" if number == 17 else "" for number in results]
-
-    async def go() -> list[BaseException | str]:
-        writers = GroupedWriter(write, threads=1)
-        stored = (writers.store(number) for number in range(20))
-        return await asyncio.gather(*stored, return_exceptions=True)
-
-    found = asyncio.run(go())
-    assert [isinstance(one, StorageError) for one in found[:16]] == [True] * 16
-    assert found[16:] == ["", "too odd", "", ""]
-
-
-def test_a_result_is_stored_even_if_its_waiter_was_cancelled() -> None:
-    shelf = Shelf(seconds=0.05)
-
-    async def go() -> None:
-        writers = GroupedWriter(shelf.write, threads=1)
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(writers.store(1), timeout=0.03)
-        await writers.store(2)
-
-    asyncio.run(go())
-    assert shelf.turns == [[1], [2]]
+@pytest.mark.parametrize(
+    ("only_final", "outcomes"),
+    [(True, {"internal_error": 1, "ok": 2}), (False, {"ok": 2, "waiting": 1})],
+)
+def test_a_domain_that_cannot_be_settled_is_left_to_the_next_run(
+    only_final: bool,
+    outcomes: dict[str, int],
+    local_store: ObjectStore,
+    engine: sa.Engine,
+    queue: DomainQueue,
+    batch: PartitionInfo,
+) -> None:
+    domains = ("a.example", "b.example", "c.example")
+    web = site(domains[0]) | site(domains[1]) | site(domains[2])
+    import_file(local_store, batch, name="x", body=research(*domains))
+    queue_batch(batch, store=local_store, queue=queue, now=NOW)
+    picky = PickyQueue(engine, refuses="b.example", only_final=only_final)
+    report, _ = survey(batch, web, store=local_store, queue=picky)
+    assert report.outcomes == outcomes
+    # Its files are complete, so the next run settles it without asking the host again.
+    with engine.begin() as connection:
+        connection.execute(sa.update(QUEUE).values(lease_until=0.0))
+    _, again = survey(batch, web, store=local_store, queue=queue)
+    assert queue.outcomes(batch.key) == {"ok": 3} and not again.requests

@@ -127,7 +127,6 @@ def test_an_exception_at_every_step_of_a_domain_leaves_the_others(
     fail_at_steps(partial(surveyed, tmp_path, url, batch), Victim(victim, GOOD), caplog)
 
 
-@pytest.mark.xfail(reason="a step of retrying a domain lies outside its boundary", strict=False)
 @pytest.mark.parametrize(
     ("victim", "most", "database"),
     [(*one, "sqlite") for one in zip(VICTIMS, (6, 4, 3), strict=True)]

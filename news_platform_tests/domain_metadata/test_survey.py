@@ -352,27 +352,6 @@ def test_a_site_is_asked_for_all_that_it_may_state_in_order() -> None:
     }
 
 
-def test_a_deferred_file_is_asked_for_first_in_the_next_survey() -> None:
-    fetcher = SurveyedWeb({ROBOTS: b"", SITEMAP: URLSET})
-    message = DomainQueueMessage(
-        domain_id="media:de:a.example",
-        domain_url=f"{SITE}/",
-        registrable_domain="a.example",
-        authority="media",
-        partition_info=PartitionInfo.of("de", "media", "2025-11-01"),
-    )
-    asyncio.run(
-        survey_domain(
-            message,
-            fetcher=fetcher,
-            clock=lambda: NOW,
-            options=SurveyFetchOptions(),
-            deferred=["trust.txt"],
-        )
-    )
-    assert fetcher.usage_requests[2] == "/trust.txt"
-
-
 def test_a_site_that_refuses_us_is_asked_for_robots_txt_only() -> None:
     found, fetcher = survey({ROBOTS: f"User-agent: *\nDisallow: /\nSitemap: {SITEMAP}".encode()})
     assert fetcher.requests == [ROBOTS] and fetcher.usage_requests == []

@@ -17,6 +17,7 @@ from typing import Literal
 from news_platform.domain_metadata.signals.statements import (
     EVERYWHERE,
     HOME_PAGE,
+    PURPOSES,
     Effect,
     Purpose,
     UseStatement,
@@ -66,12 +67,44 @@ def decide(
 ) -> Decision:
     """Return the verdict for a crawler and a purpose on a path; `/` stands for the whole site."""
     access = _access(rules, bot=bot, purpose=purpose, path=path, source=source)
+    bound = [one for one in statements if _binds(one, bot=bot, rules=rules)]
+    return _combine(access, bound, own=_has_own_group(rules, bot), purpose=purpose, path=path)
+
+
+def verdicts_for_everybody(
+    statements: Sequence[UseStatement], *, rules: Robots, source: str
+) -> dict[Purpose, Verdict]:
+    """Return the verdict on every purpose for a crawler without a group of its own."""
+    # The access of everybody is a statement about indexing alone, or else a refusal of everything.
+    access = _access(rules, bot=EVERYBODY, purpose="index", path=EVERYWHERE, source=source)
+    is_refused = access is not None and access.effect == "refuse"
+    bound = [one for one in statements if _binds(one, bot=EVERYBODY, rules=rules)]
+    return {
+        purpose: _combine(
+            access if is_refused or purpose == "index" else None,
+            bound,
+            own=False,
+            purpose=purpose,
+            path=EVERYWHERE,
+        ).verdict
+        for purpose in PURPOSES
+    }
+
+
+def _combine(
+    access: Finding | None,
+    bound: Sequence[UseStatement],
+    *,
+    own: bool,
+    purpose: Purpose,
+    path: str,
+) -> Decision:
+    """Return the verdict that follows from access and from the statements that bind the crawler."""
     if access is not None and access.effect == "refuse":
         return Decision("refuse", (access,))
-    bound = [one for one in statements if _binds(one, bot=bot, rules=rules)]
     findings = list(_findings(bound, purpose=purpose, path=path))
     # Access that everybody has is the weakest statement: any other about the purpose replaces it.
-    if access is not None and (not findings or _has_own_group(rules, bot)):
+    if access is not None and (not findings or own):
         findings.insert(0, access)
     return Decision(_verdict(findings), tuple(findings))
 
@@ -95,12 +128,10 @@ def _access(rules: Robots, *, bot: str, purpose: Purpose, path: str, source: str
         return _robots_finding("refuse", raw, agent=agent, source=source)
     # Rules for everybody grant access; about AI they say nothing.
     speaks = purpose in _PURPOSES_BY_BOT.get(bot.lower(), ()) if own else purpose == "index"
-    policy = rules.policy(bot)
     if not speaks or not any(group.rules for group in rules.groups_of(bot)):
         return None
-    effect: Literal["allow", "partial"] = (
-        "partial" if policy == "partial" and path == EVERYWHERE else "allow"
-    )
+    is_partial = path == EVERYWHERE and rules.policy(bot) == "partial"
+    effect: Literal["allow", "partial"] = "partial" if is_partial else "allow"
     raw = _deciding_rule(rules, bot=bot, path=path) or f"group of {agent}"
     return _robots_finding(effect, raw, agent=agent, source=source)
 

@@ -33,7 +33,7 @@ from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
 from news_platform.rss.ledger.feed_rows import upsert_feed
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.rss.polling.poll_schedule import PollOptions
-from news_platform.rss.worker import WorkOptions
+from news_platform.rss.work_context import WorkOptions, WorkPlaces
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import open_store
 from news_platform.storage.sql.engine import migrate, open_engine
@@ -185,7 +185,7 @@ def measure_work(folder: Path) -> list[Measurement]:
         report = pipeline.run_work(
             engine,
             fetch=FetchOptions(host_map=hosts, per_host=8),
-            full_texts=open_store(f"{place}/full_text"),
+            places=WorkPlaces(open_store(f"{place}/full_text"), pages=open_store(f"{place}/pages")),
             known_robots=lambda _: None,
             worker_id="bench",
             options=WorkOptions(),

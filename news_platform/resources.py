@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from news_platform.rss.discovery.discover import DiscoveryOptions
     from news_platform.rss.polling.poll_schedule import PollOptions
     from news_platform.rss.sheets.access import SheetAccess
-    from news_platform.rss.worker import WorkOptions
+    from news_platform.rss.work_context import WorkOptions
     from news_platform.source_records.options import SegmentOptions
     from news_platform.source_records.pipeline import RecordsOptions
 
@@ -355,11 +355,10 @@ def poll_options(given: RssSettings) -> "PollOptions":
 
 def work_options(given: RssSettings, *, max_articles: int | None = None) -> "WorkOptions":
     """Return how articles are fetched and stored; `max_articles` None: until none is due."""
-    from news_platform.rss.worker import WorkOptions
+    from news_platform.rss.work_context import WorkOptions
 
     return WorkOptions(
         pending_batch_size=given.pending_batch_size,
-        clean_text_limit=given.clean_text_limit,
         concurrency=given.article_concurrency,
         extractors=given.extractors,
         max_articles=max_articles,

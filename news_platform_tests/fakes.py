@@ -25,11 +25,12 @@ class FakeFetcher:
         url: str,
         *,
         headers: Mapping[str, str] | None = None,
+        private_headers: Mapping[str, str] | None = None,
         max_body_bytes: int | None = None,
     ) -> Response:
         """Return what the dict holds for the URL, cut at `max_body_bytes`."""
         self.requests.append(url)
-        self.headers.append(dict(headers or {}))
+        self.headers.append({**(headers or {}), **(private_headers or {})})
         if url not in self.answers:
             raise AssertionError(f"the test's web has no {url!r}")
         answer = self.answers[url]
@@ -54,6 +55,7 @@ class SurveyedWeb(FakeFetcher):
         url: str,
         *,
         headers: Mapping[str, str] | None = None,
+        private_headers: Mapping[str, str] | None = None,
         max_body_bytes: int | None = None,
     ) -> Response:
         """Answer 404 for a file about use that the test does not list."""

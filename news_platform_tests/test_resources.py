@@ -29,7 +29,7 @@ from news_platform.resources import (
 from news_platform.rss.discovery.discover import DiscoveryOptions
 from news_platform.rss.polling.poll_schedule import PollOptions
 from news_platform.rss.sheets.access import SheetAccess
-from news_platform.rss.worker import WorkOptions
+from news_platform.rss.work_context import WorkOptions
 from news_platform.sample.resources import SampleResources, world_folder
 from news_platform.sample.world import WORLD_NOW, place_inputs
 from news_platform.settings import (

@@ -1,6 +1,7 @@
 """An article in, a first guess of its topic out: politics, sports or other.
 
-The section, tags and URL decide if they name one topic. Otherwise the words decide: a topic needs
+The section, else the tags, else the folders of the URL decide if they name one topic; the slug of a
+URL is a headline and names none. Otherwise the words decide: a topic needs
 three different words of its list in the title and the first 1,500 characters, and more of them than
 the other topic.
 """
@@ -49,14 +50,24 @@ _WORDS: dict[Category, frozenset[str]] = {
 }
 
 
+def _folders(url: str) -> str:
+    """Return the path without the slug of the article, whose words are those of a headline."""
+    folders, _, last = urlsplit(url).path.rstrip("/").rpartition("/")
+    return f"{folders} {last}" if last.isalpha() else folders
+
+
 def guess_category(
     *, url: str, section: str, tags: Iterable[str], title: str, text: str
 ) -> Category:
-    """Return the topic named by the section, tags and URL, else the topic of the words."""
-    labels = _words(f"{section} {' '.join(tags)} {urlsplit(url).path}")
-    named: list[Category] = [topic for topic, signs in _LABELS.items() if labels & signs]
-    if len(named) == 1:
-        return named[0]
+    """Return the topic that the section, the tags or the folders of the URL name first.
+
+    If each of them names none or several, the words of the text decide.
+    """
+    for labels in (section, " ".join(tags), _folders(url)):
+        words = _words(labels)
+        named: list[Category] = [topic for topic, signs in _LABELS.items() if words & signs]
+        if len(named) == 1:
+            return named[0]
     words = _words(f"{title} {text[:_LEAD_CHARS]}")
     counts = sorted(((len(words & signs), topic) for topic, signs in _WORDS.items()), reverse=True)
     (most, topic), (second, _) = counts[0], counts[1]

@@ -43,11 +43,13 @@ from news_platform.rss.export import (
     export_days,
     select_articles,
 )
+from news_platform.rss.feed_settings import feed_secrets
 from news_platform.rss.ledger.feed_rows import feed_urls
 from news_platform.rss.ledger.status import ledger_status
 from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.rss.sheets import workbook
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
+from news_platform.rss.work_context import WorkPlaces, work_places
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.sql.engine import shown_url
 from news_platform.web.opml import opml_document, opml_feeds
@@ -234,10 +236,12 @@ def poll(due: bool, root: str, as_json: bool) -> None:
         options=poll_options(resources.settings.rss),
         now=resources.clock.now(),
         only_due=due,
+        secrets=feed_secrets(os.environ),
     )
     text = (
         f"{report.feeds} feeds: {report.new_articles} new articles, "
-        f"{report.known_articles} known, {report.left_for_next_poll} left for the next poll\n"
+        f"{report.known_articles} known, {report.updated_articles} updated, "
+        f"{report.skipped_articles} skipped by the limit\n"
         f"{_counts(report.outcomes)}"
     )
     emit(asdict(report), as_json=as_json, text=text.rstrip())
@@ -256,14 +260,25 @@ def work(worker_id: str, max_articles: int | None, root: str, as_json: bool) -> 
     report = pipeline.run_work(
         resources.ledger.engine,
         fetch=resources.web.fetch_options,
-        full_texts=open_full_texts(resources.data_root),
+        places=_places(resources),
         known_robots=SurveyedRobots(resources.data_root.store, now=resources.clock.now()),
         worker_id=worker_id,
         options=work_options(resources.settings.rss, max_articles=max_articles),
         clock=resources.clock.now,
+        secrets=feed_secrets(os.environ),
     )
     text = f"{report.claimed} articles: {_counts(report.outcomes)}"
     emit({**asdict(report), "stored": report.stored}, as_json=as_json, text=text)
+
+
+def _places(resources: Resources) -> WorkPlaces:
+    given = resources.settings.rss
+    return work_places(
+        resources.data_root.store,
+        open_full_texts(resources.data_root),
+        fulltext_dir=given.fulltext_dir,
+        keeps_pages=given.pages_keep_days > 0,
+    )
 
 
 @rss.command()

@@ -1,5 +1,6 @@
 """The assets feeds, pending_articles and articles, with their checks and schedules."""
 
+import os
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
@@ -28,7 +29,8 @@ from news_platform.resources import (
 from news_platform.rss import pipeline
 from news_platform.rss.discovery.candidates import candidate_feeds
 from news_platform.rss.export import changed_days
-from news_platform.rss.ledger.article_queue import has_due_articles
+from news_platform.rss.feed_settings import feed_secrets
+from news_platform.rss.ledger.article_claims import has_due_articles
 from news_platform.rss.ledger.feed_rows import has_due_feeds, unknown_feeds
 from news_platform.rss.ledger.status import (
     LedgerStatus,
@@ -40,7 +42,9 @@ from news_platform.rss.ledger.status import (
     recent_articles,
     worst_feeds,
 )
+from news_platform.rss.page_store import PAGES_FOLDER
 from news_platform.rss.robots_gate import SurveyedRobots
+from news_platform.rss.work_context import work_places
 from news_platform.storage.commit.root import is_paused
 
 FEATURE = "rss"
@@ -115,6 +119,7 @@ def pending_articles(
         fetch=web.fetch_options,
         options=poll_options(data_root.settings.rss),
         now=now,
+        secrets=feed_secrets(os.environ),
     )
     status = ledger_status(ledger.engine, now=now)
     return dg.MaterializeResult(
@@ -123,7 +128,9 @@ def pending_articles(
             "feeds_polled": report.feeds,
             "new_articles": report.new_articles,
             "known_articles": report.known_articles,
-            "left_for_next_poll": report.left_for_next_poll,
+            "updated_articles": report.updated_articles,
+            "skipped_by_limit": report.skipped_articles,
+            "feeds_turned_over": report.turned_over,
             "not_modified": report.outcomes.get("not_modified", 0),
             "outcomes": markdown_table(("outcome", "feeds"), report.outcomes.items()),
             **column_lineage("pending_articles"),
@@ -152,24 +159,32 @@ def articles(
     The robots.txt rules of the domain survey decide which pages may be fetched. Changed days are
     written to `articles/date=…`, and expired full texts are deleted.
     """
-    full_texts = open_full_texts(data_root)
+    full_texts, given = open_full_texts(data_root), data_root.settings.rss
     report = pipeline.run_work(
         ledger.engine,
         fetch=web.fetch_options,
-        full_texts=full_texts,
+        places=work_places(
+            data_root.store,
+            full_texts,
+            fulltext_dir=given.fulltext_dir,
+            keeps_pages=given.pages_keep_days > 0,
+        ),
         known_robots=SurveyedRobots(data_root.store, now=clock.now()),
         # A retried run has another id, so it cannot use the claims of the run that died.
         worker_id=context.run.run_id,
         options=work_options(data_root.settings.rss),
         clock=clock.now,
+        secrets=feed_secrets(os.environ),
     )
     now = clock.now()
     exported = pipeline.run_export(
         ledger.engine,
         data_root.store,
         full_texts=full_texts,
-        keep_days=data_root.settings.rss.fulltext_keep_days,
+        keep_days=given.fulltext_keep_days,
         now=now,
+        pages=data_root.store.child(PAGES_FOLDER),
+        pages_keep_days=given.pages_keep_days,
     )
     status = ledger_status(ledger.engine, now=now)
     return dg.MaterializeResult(

@@ -6,10 +6,11 @@ production code parses in a worker process (`parse_fetched`).
 """
 
 import calendar
+import hashlib
 import re
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from html import unescape
 from typing import Any
@@ -17,13 +18,12 @@ from typing import Any
 from news_platform.errors import InputError
 from news_platform.html.dates import parse_date
 from news_platform.html.links import join_link
+from news_platform.rss.feed_content import FeedContent, parse_content
 from news_platform.text.normalize import normalize_spaces, scrub_text
 
 _TAG = re.compile(r"<[a-zA-Z/!][^>]*>")
 # Some summaries hold the whole article; the beginning is enough to detect the language.
 _MAX_MARKUP = 2_000
-# Parts of a feed that fastfeedparser need not read for us.
-_UNUSED_PARTS = {f"include_{part}": False for part in ("content", "tags", "media", "enclosures")}
 _ITEM = re.compile(rb"<(?:\w+:)?(?:item|entry)\b", re.IGNORECASE)
 _LAST_ITEM = re.compile(rb".*</(?:\w+:)?(?:item|entry)>", re.IGNORECASE | re.DOTALL)
 # A time followed by `GMT+9` or the like.
@@ -37,7 +37,7 @@ _LANGUAGE = re.compile(
 _HEAD_BYTES = 65_536
 _WEB = ("http://", "https://")
 # A longer feed is the dump of an archive; feeds list their newest entries first.
-_MAX_ENTRIES = 1_000
+_MAX_ENTRIES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +50,32 @@ class FeedEntry:
     id: str
     summary: str
     updated_at: datetime | None = None
+    content: FeedContent = field(default_factory=FeedContent)
+
+    @property
+    def newest_date(self) -> datetime | None:
+        """Return the later one of the two dates."""
+        dates = [date for date in (self.published_at, self.updated_at) if date is not None]
+        return max(dates, default=None)
+
+    @property
+    def item_hash(self) -> str:
+        """Return a hash of title and text; another one means that the publisher changed them."""
+        said = "\n".join((self.title, self.content.text or self.summary))
+        return hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """A parsed feed; `language` is the one it declares, or ''."""
+    """A parsed feed; `language` is the one it declares, or ''.
+
+    `left_out` counts entries beyond the most that are read of one feed.
+    """
 
     title: str
     language: str
     entries: tuple[FeedEntry, ...]
+    left_out: int = 0
 
 
 def parse_feed(body: bytes, content_type: str = "", url: str = "") -> Feed:
@@ -75,19 +92,20 @@ def parse_feed(body: bytes, content_type: str = "", url: str = "") -> Feed:
 
 
 def parse_fetched(fetched: tuple[bytes, str, str]) -> Feed:
-    """Parse a feed from (body, Content-Type header, URL); keep its first 1,000 entries.
+    """Parse a feed from (body, Content-Type header, URL); keep its first 10,000 entries.
 
     This is what the processes of the parse pool run.
     """
     feed = parse_feed(*fetched)
-    return replace(feed, entries=feed.entries[:_MAX_ENTRIES])
+    kept = feed.entries[:_MAX_ENTRIES]
+    return replace(feed, entries=kept, left_out=len(feed.entries) - len(kept))
 
 
 def _parse_fast(body: bytes) -> Mapping[str, Any] | None:
     import fastfeedparser  # here, so that only a process that parses feeds loads it
 
     try:
-        found: Mapping[str, Any] = fastfeedparser.parse(body, **_UNUSED_PARTS)
+        found: Mapping[str, Any] = fastfeedparser.parse(body)
     except (ValueError, TypeError, LookupError, AttributeError):
         # All of these occur with malformed feeds, which feedparser often still reads.
         return None
@@ -160,6 +178,7 @@ def _entry(entry: Mapping[str, Any], *, url: str, dated: bool) -> FeedEntry:
         id=scrub_text(str(entry.get("id") or "")),
         summary=plain(entry.get("summary") or entry.get("description")),
         updated_at=_moment(entry, "updated") if dated else None,
+        content=parse_content(entry, url=url),
     )
 
 

@@ -10,6 +10,9 @@ from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 
+# In the root, unless FULLTEXT_DIR names another place. References begin with it and not with the
+# place of the root, so that a root can be copied.
+FULL_TEXT_FOLDER = "articles/full_text"
 # Rows per write transaction; other writers wait while one is open.
 _BATCH = 500
 
@@ -28,12 +31,17 @@ def full_text_path(url_hash: str) -> str:
     return f"{url_hash[:2]}/{url_hash}.txt.gz"
 
 
-def write_full_text(store: ObjectStore, url_hash: str, text: str) -> str:
-    """Write the text and return its full path or URL; equal texts give equal bytes."""
+def write_full_text(
+    store: ObjectStore, url_hash: str, text: str, *, folder: str = FULL_TEXT_FOLDER
+) -> str:
+    """Write the text and return its path in `folder`, as the row refers to it.
+
+    Equal texts give equal bytes.
+    """
     path = full_text_path(url_hash)
     # Broken pages contain lone surrogates, which UTF-8 cannot encode. No time in the gzip header.
     store.put(path, gzip.compress(text.encode("utf-8", "replace"), compresslevel=6, mtime=0))
-    return store.uri(path)
+    return f"{folder.rstrip('/')}/{path}"
 
 
 def find_expired_full_texts(

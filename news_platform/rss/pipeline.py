@@ -10,9 +10,10 @@ Each stage opens the web and the process pool that it needs, and returns a repor
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from types import MappingProxyType
 
 import sqlalchemy as sa
 
@@ -21,15 +22,18 @@ from news_platform.rss.discovery.discover import DiscoveryOptions, DiscoveryRepo
 from news_platform.rss.export import ExportReport, export_days
 from news_platform.rss.full_text import expire_full_texts
 from news_platform.rss.ledger.transactions import write_config, write_transaction
+from news_platform.rss.page_store import expire_pages
 from news_platform.rss.polling.poll_schedule import PollOptions
 from news_platform.rss.polling.poller import PollReport, poll_feeds
 from news_platform.rss.robots_gate import KnownRobots
-from news_platform.rss.worker import WorkerContext, WorkOptions, WorkReport, work_articles
+from news_platform.rss.work_context import WorkerContext, WorkOptions, WorkPlaces, WorkReport
+from news_platform.rss.worker import work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import FetchOptions, WebFetcher
 
+_NO_SECRETS: Mapping[str, str] = MappingProxyType({})
 # Increases when the ledger's columns change; programs that copy the ledger can check it.
-LEDGER_VERSION = "1"
+LEDGER_VERSION = "2"
 
 
 def ensure(engine: sa.Engine, *, now: datetime) -> None:
@@ -72,13 +76,20 @@ def run_poll(
     options: PollOptions,
     now: datetime,
     only_due: bool = True,
+    secrets: Mapping[str, str] = _NO_SECRETS,
 ) -> PollReport:
     """Poll the feeds that are due, or all healthy ones, and add their new articles as pending."""
 
     async def run(pool: Pool) -> PollReport:
         async with WebFetcher(fetch) as fetcher:
             return await poll_feeds(
-                engine, fetcher=fetcher, pool=pool, options=options, now=now, only_due=only_due
+                engine,
+                fetcher=fetcher,
+                pool=pool,
+                options=options,
+                now=now,
+                only_due=only_due,
+                secrets=secrets,
             )
 
     with parse_pool(options.parsers) as pool:
@@ -89,11 +100,12 @@ def run_work(
     engine: sa.Engine,
     *,
     fetch: FetchOptions,
-    full_texts: ObjectStore,
+    places: WorkPlaces,
     known_robots: KnownRobots,
     worker_id: str,
     options: WorkOptions,
     clock: Callable[[], datetime],
+    secrets: Mapping[str, str] = _NO_SECRETS,
 ) -> WorkReport:
     """Fetch pending articles, extract and store them, until none is due."""
 
@@ -103,10 +115,11 @@ def run_work(
                 engine=engine,
                 fetcher=fetcher,
                 pool=pool,
-                full_texts=full_texts,
+                places=places,
                 user_agent=fetch.user_agent,
                 known_robots=known_robots,
                 clock=clock,
+                secrets=secrets,
             )
             return await work_articles(context, worker_id=worker_id, options=options)
 
@@ -121,11 +134,18 @@ def run_export(
     full_texts: ObjectStore,
     keep_days: int | None,
     now: datetime,
+    pages: ObjectStore | None = None,
+    pages_keep_days: int | None = None,
 ) -> ExportReport:
-    """Delete full texts older than `keep_days`, if set, and write the files of changed days."""
+    """Delete what is older than its days, if these are set, and write the files of changed days.
+
+    `keep_days` are those of full texts, `pages_keep_days` those of fetched pages.
+    """
     expired = 0
     if keep_days is not None:
         expired = expire_full_texts(engine, full_texts, keep_days=keep_days, now=now)
+    if pages is not None and pages_keep_days is not None:
+        expire_pages(engine, pages, keep_days=pages_keep_days, now=now)
     return replace(export_days(engine, store, now=now), full_texts_expired=expired)
 
 
@@ -144,7 +164,7 @@ def extract_pool(workers: int) -> Pool:
     """Return a pool of processes that extract articles from pages."""
     # Enough for the largest page that is fetched, 10 MB.
     return Pool(
-        "news_platform.articles.extract:extract_page",
+        "news_platform.rss.page_extraction:extract_feed_page",
         workers=workers,
         deadline_seconds=20.0,
         memory_bytes=768 * 1024 * 1024,

@@ -1,7 +1,8 @@
 """Decide whether robots.txt allows a worker to fetch an article.
 
-The rules come from the domain survey, else from the copy in the ledger, else from the site. A
-disallow is final. While robots.txt is unreachable the verdict is "unknown" and the article waits.
+The rules come from the domain survey, else from the copy in the ledger, else from the site. None of
+them is trusted for longer than a day (RFC 9309). A disallow is final. While robots.txt is
+unreachable the verdict is "unknown" and the article waits.
 """
 
 import asyncio
@@ -32,23 +33,45 @@ from news_platform.web.robots import MAX_BYTES, Robots
 from news_platform.web.urls import registrable_domain
 
 RobotsVerdict = Literal["allowed", "disallowed", "unknown"]
-KnownRobots = Callable[[str], Robots | None]
-"""Return the robots.txt rules that the domain survey stored for a host, or None."""
 
 # A site may have changed since an older survey; the worker then fetches its robots.txt.
-_MAX_AGE = timedelta(days=30)
+_MAX_AGE = timedelta(hours=24)
 # Every batch costs one storage request per new domain.
 _MAX_BATCHES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsFile:
+    """The rules of one robots.txt: where they were read, and when the site sent them."""
+
+    rules: Robots
+    file: str
+    read_at: datetime
+
+
+KnownRobots = Callable[[str], RobotsFile | None]
+"""Return the robots.txt that the domain survey stored for a host, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsDecision:
+    """The verdict about a URL, the line that decided ('': none applies), and the file it is in."""
+
+    verdict: RobotsVerdict
+    rule: str = ""
+    file: str = ""
+    read_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _RobotsResponse:
     status: int | None
     body: bytes
+    read_at: datetime
 
 
 class RobotsGate:
-    """Robots verdicts for the articles of one worker; each origin is resolved at most once."""
+    """Robots verdicts for the articles of one worker; each origin is resolved once per day."""
 
     def __init__(
         self,
@@ -58,67 +81,91 @@ class RobotsGate:
         user_agent: str,
         known: KnownRobots,
         cache_seconds: int,
-        now: datetime,
+        clock: Callable[[], datetime],
     ) -> None:
         self._engine = engine
         self._fetcher = fetcher
         self._user_agent = user_agent
         self._known = known
-        self._oldest = now - timedelta(seconds=cache_seconds)
-        self._now = now
+        self._max_age = timedelta(seconds=cache_seconds)
+        self._clock = clock
         # Tasks, not rules: articles of one origin that arrive at once share one request.
-        self._rules: dict[str, asyncio.Task[Robots | None]] = {}
+        self._files: dict[str, asyncio.Task[RobotsFile | None]] = {}
 
-    async def verdict(self, url: str) -> RobotsVerdict:
-        """Return whether the rules of the URL's site allow us to fetch it.
+    async def decide(self, url: str, *, user_agent: str = "") -> RobotsDecision:
+        """Return whether the rules of the URL's site allow us to fetch it, and which rule decided.
+
+        `user_agent` is the one that a feed has of its own; '' means the worker's.
 
         Raise FetchError (bad_url) for a URL that has no site.
         """
         parts = _split(url)
-        origin = f"{parts.scheme}://{parts.netloc}"
-        if origin not in self._rules:
-            self._rules[origin] = asyncio.create_task(
-                self._read_rules(origin, parts.hostname or "")
-            )
-        rules = await self._rules[origin]
-        if rules is None:
-            return "unknown"
-        return "allowed" if rules.allows(self._user_agent, url) else "disallowed"
+        found = await self._file_of(f"{parts.scheme}://{parts.netloc}", parts.hostname or "")
+        if found is None:
+            return RobotsDecision("unknown")
+        agent = user_agent or self._user_agent
+        is_allowed = found.rules.allows(agent, url)
+        rule = found.rules.deciding_rule(agent, url)
+        return RobotsDecision(
+            "allowed" if is_allowed else "disallowed",
+            str(rule) if rule else "",
+            found.file,
+            found.read_at,
+        )
 
-    async def _read_rules(self, origin: str, host: str) -> Robots | None:
-        rules = self._known(host) or await self._read_robots(origin)
-        delay = rules.crawl_delay(self._user_agent) if rules else None
+    async def _file_of(self, origin: str, host: str) -> RobotsFile | None:
+        task = self._files.get(origin)
+        if task is not None and task.done() and self._is_outdated(task):
+            task = None
+        if task is None:
+            task = self._files[origin] = asyncio.create_task(self._read(origin, host))
+        return await task
+
+    def _is_outdated(self, task: "asyncio.Task[RobotsFile | None]") -> bool:
+        """Return whether a worker that runs for days has to read the file again."""
+        if task.cancelled() or task.exception() is not None:
+            return False
+        found = task.result()
+        return found is not None and self._clock() - found.read_at >= self._max_age
+
+    async def _read(self, origin: str, host: str) -> RobotsFile | None:
+        found = self._known(host)
+        if found is None or self._clock() - found.read_at >= self._max_age:
+            found = await self._read_robots(origin)
+        delay = found.rules.crawl_delay(self._user_agent) if found else None
         if delay:
             self._fetcher.set_crawl_delay(host, delay)
-        return rules
+        return found
 
-    async def _read_robots(self, origin: str) -> Robots | None:
+    async def _read_robots(self, origin: str) -> RobotsFile | None:
         response = await asyncio.to_thread(self._read_copy, origin)
         if response is None:
             response = await self._fetch(origin)
             # Not stored either, so that the next worker tries the site again.
-            if response.status is None or _is_unavailable(response.status):
+            if response.status is None or is_unavailable(response.status):
                 return None
             await asyncio.to_thread(self._write_copy, origin, response)
-        return Robots.of_answer(response.status, response.body)
+        rules = Robots.of_answer(response.status, response.body)
+        return RobotsFile(rules, f"{origin}/robots.txt", response.read_at)
 
     async def _fetch(self, origin: str) -> _RobotsResponse:
+        now = self._clock()
         try:
             response = await self._fetcher.fetch(f"{origin}/robots.txt", max_body_bytes=MAX_BYTES)
         except FetchError:
-            return _RobotsResponse(None, b"")
-        return _RobotsResponse(response.status, response.body)
+            return _RobotsResponse(None, b"", now)
+        return _RobotsResponse(response.status, response.body, now)
 
     def _read_copy(self, origin: str) -> _RobotsResponse | None:
-        chosen = sa.select(ROBOTS.c.status, ROBOTS.c.body).where(
-            ROBOTS.c.origin == origin, ROBOTS.c.fetched_at > self._oldest
+        chosen = sa.select(ROBOTS.c.status, ROBOTS.c.body, ROBOTS.c.fetched_at).where(
+            ROBOTS.c.origin == origin, ROBOTS.c.fetched_at > self._clock() - self._max_age
         )
         with read_transaction(self._engine) as connection:
             row = connection.execute(chosen).one_or_none()
-        return _RobotsResponse(row.status, row.body) if row else None
+        return _RobotsResponse(*row) if row else None
 
     def _write_copy(self, origin: str, response: _RobotsResponse) -> None:
-        row = {"fetched_at": self._now, "status": response.status, "body": response.body}
+        row = {"fetched_at": response.read_at, "status": response.status, "body": response.body}
         with self._engine.begin() as connection:
             connection.execute(sa.delete(ROBOTS).where(ROBOTS.c.origin == origin))
             connection.execute(sa.insert(ROBOTS).values(origin=origin, **row))
@@ -131,18 +178,18 @@ class SurveyedRobots:
         self._store = store
         self._oldest = now - _MAX_AGE
         self._batches: list[str] | None = None
-        self._known: dict[str, Robots | None] = {}
+        self._known: dict[str, RobotsFile | None] = {}
 
-    def __call__(self, host: str) -> Robots | None:
-        """Return the rules that the survey stored for a host, or None."""
+    def __call__(self, host: str) -> RobotsFile | None:
+        """Return the file that the survey stored for a host in the last 24 hours, or None."""
         if host not in self._known:
             self._known[host] = self._find(host)
         return self._known[host]
 
-    def _find(self, host: str) -> Robots | None:
+    def _find(self, host: str) -> RobotsFile | None:
         for folder in self._folders(registrable_domain(host)):
             metadata = self._read(folder)
-            if metadata is not None and metadata.collected_at >= self._oldest:
+            if metadata is not None and metadata.collected_at > self._oldest:
                 return self._rules(folder, metadata, host)
         return None
 
@@ -162,23 +209,25 @@ class SurveyedRobots:
         except (NotFound, ValidationError):
             return None
 
-    def _rules(self, folder: str, metadata: DomainMetadata, host: str) -> Robots | None:
+    def _rules(self, folder: str, metadata: DomainMetadata, host: str) -> RobotsFile | None:
+        asked_at = metadata.collected_at
         if metadata.robots.host == host:
-            return self._read_file(metadata.robots, f"{folder}/{ROBOTS_FILE}")
+            return self._read_file(metadata.robots, f"{folder}/{ROBOTS_FILE}", asked_at)
         for facts in metadata.other_hosts:
             if facts.host == host:
-                return self._read_file(facts, f"{folder}/robots.{sanitized_domain(host)}.txt")
+                path = f"{folder}/robots.{sanitized_domain(host)}.txt"
+                return self._read_file(facts, path, asked_at)
         return None
 
-    def _read_file(self, facts: RobotsFacts, path: str) -> Robots | None:
+    def _read_file(self, facts: RobotsFacts, path: str, asked_at: datetime) -> RobotsFile | None:
         # The survey could not read robots.txt; the worker fetches it from the site.
-        if facts.status_code is None or _is_unavailable(facts.status_code):
+        if facts.status_code is None or is_unavailable(facts.status_code):
             return None
         try:
             body = self._store.read(path) if facts.exists else b""
         except NotFound:
             return None
-        return Robots.of_answer(facts.status_code, body)
+        return RobotsFile(Robots.of_answer(facts.status_code, body), path, asked_at)
 
 
 def _split(url: str) -> SplitResult:
@@ -188,7 +237,7 @@ def _split(url: str) -> SplitResult:
         raise FetchError(f"invalid URL {url!r}: {error}", thing=url, reason="bad_url") from error
 
 
-def _is_unavailable(status: int) -> bool:
+def is_unavailable(status: int) -> bool:
     """Return whether the rules are unknown; any other error status means that there are none."""
     return status == 429 or status >= 500
 

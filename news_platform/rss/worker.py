@@ -5,98 +5,53 @@ results are written to the ledger one by one.
 """
 
 import asyncio
-import re
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import zip_longest
 from typing import Any
 
-import sqlalchemy as sa
-
 from news_platform.articles.article import Article
-from news_platform.articles.category import guess_category
 from news_platform.errors import FetchError
 from news_platform.html.decode import content_type_charset
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, run_concurrently
-from news_platform.isolation.pool import Done, Pool
-from news_platform.rss.full_text import cut_at_word_end, write_full_text
+from news_platform.isolation.pool import Done
+from news_platform.rss.article_columns import (
+    FEED,
+    article_columns,
+    feed_article,
+    has_text,
+    merge_article,
+)
+from news_platform.rss.feed_settings import FeedSettings, page_headers
+from news_platform.rss.full_text import write_full_text
+from news_platform.rss.ledger.article_claims import ArticleClaim, claim_articles, renew_claims
 from news_platform.rss.ledger.article_queue import (
-    ArticleClaim,
-    claim_articles,
     defer_article,
     fail_article,
-    renew_claims,
     retry_time,
     skip_article,
     store_article,
 )
+from news_platform.rss.ledger.feed_items import FeedItem, read_item
+from news_platform.rss.ledger.feed_rows import read_own_settings
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
-from news_platform.rss.robots_gate import KnownRobots, RobotsGate
-from news_platform.storage.objects.store import ObjectStore
-from news_platform.text.normalize import text_hash
-from news_platform.web.fetch import PoliteFetcher, Response
+from news_platform.rss.page_store import write_page
+from news_platform.rss.robots_gate import RobotsDecision, RobotsGate
+from news_platform.rss.work_context import WorkerContext, WorkOptions, WorkReport
+from news_platform.storage.sql.engine import read_transaction
+from news_platform.web.fetch import Response
 from news_platform.web.retry_after import requested_wait_seconds
 from news_platform.web.urls import canonical_url, url_hash, url_host
 
-_WORD = re.compile(r"\w+")
 # A retry may help with these, among them Cloudflare's 52x. Any other status from 400 is final.
 _RETRY_STATUSES = frozenset((408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524))
 # Reasons of a FetchError that a retry does not change.
 _FINAL_REASONS = frozenset(("blocked_address", "blocked_port", "bad_url", "nxdomain"))
 _HTML_TYPES = ("html", "xml")
-
-
-@dataclass(frozen=True, slots=True)
-class WorkOptions:
-    """How articles are claimed, fetched and stored."""
-
-    pending_batch_size: int = 100
-    # Rows are copied to a Google Sheet, whose cells hold at most 50,000 characters.
-    clean_text_limit: int = 20_000
-    lease_seconds: int = 600
-    max_retries: int = 5
-    # The wait after the first failure; it doubles with each further one, up to a day.
-    retry_seconds: int = 600
-    concurrency: int = 32
-    robots_cache_seconds: int = 24 * 3600
-    extractors: int = 2
-    # None means no limit: work until nothing is due.
-    max_articles: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerContext:
-    """What a worker uses: the ledger, the web, the process pool, the full-text store, the clock."""
-
-    engine: sa.Engine
-    fetcher: PoliteFetcher
-    pool: Pool
-    full_texts: ObjectStore
-    user_agent: str
-    known_robots: KnownRobots
-    clock: Callable[[], datetime]
-
-
-@dataclass(frozen=True, slots=True)
-class WorkReport:
-    """How many articles a worker claimed, and the number of articles by outcome."""
-
-    claimed: int
-    outcomes: Mapping[str, int]
-
-    @property
-    def stored(self) -> int:
-        """Return how many articles were stored or revised."""
-        return self.outcomes.get("stored", 0) + self.outcomes.get("revised", 0)
-
-    @property
-    def duplicates(self) -> int:
-        """Return how many articles were duplicates, by URL or by text."""
-        return sum(n for outcome, n in self.outcomes.items() if outcome.startswith("duplicate"))
+_DEFAULT = FeedSettings()
 
 
 async def work_articles(
@@ -104,6 +59,7 @@ async def work_articles(
 ) -> WorkReport:
     """Work on articles until none is due or `options.max_articles` were claimed."""
     run = _WorkRun(context, worker_id, options)
+    run.own_settings = await asyncio.to_thread(read_own_settings, context.engine)
     # An article may wait longer than its lease for its turn or for a slow site.
     renewal = asyncio.create_task(run.renew_leases())
     try:
@@ -157,8 +113,9 @@ class _WorkRun:
             user_agent=context.user_agent,
             known=context.known_robots,
             cache_seconds=options.robots_cache_seconds,
-            now=context.clock(),
+            clock=context.clock,
         )
+        self.own_settings: Mapping[str, FeedSettings] = {}
 
     async def consume(self) -> None:
         """Work on one article after the other until none is due."""
@@ -218,90 +175,168 @@ class _WorkRun:
         return INTERNAL_ERROR
 
     async def _attempt(self, claim: ArticleClaim) -> str:
-        verdict = await self.robots.verdict(claim.url_canon)
-        if verdict == "disallowed":
-            return await self._skip(claim, "robots.txt disallows it")
-        if verdict == "unknown":
+        own = self.own_settings.get(claim.feed_url, _DEFAULT)
+        if own.feed_text_is_enough and has_text(item := await self._item(claim)):
+            return await self._store_feed_text(claim, item)
+        decision = await self.robots.decide(claim.url_canon, user_agent=own.user_agent)
+        if decision.verdict == "disallowed":
+            return await self._skip(claim, "robots.txt disallows it", _robots_columns(decision))
+        if decision.verdict == "unknown":
             return await self._defer(claim, "robots.txt is unreachable")
-        response = await self._fetch(claim)
+        response = await self._fetch(claim, own)
         if response.status != 200:
             wait = requested_wait_seconds(response.headers, now=self.context.clock())
             soft = response.status in _RETRY_STATUSES
             return await self._fail(claim, f"status {response.status}", soft=soft, wait=wait)
-        return await self._extract(claim, response)
+        return await self._extract(claim, response, own)
 
-    async def _fetch(self, claim: ArticleClaim) -> Response:
+    async def _fetch(self, claim: ArticleClaim, own: FeedSettings) -> Response:
         """Fetch the canonical URL, which has no trackers; if refused, the URL of the feed."""
-        response = await self.context.fetcher.fetch(claim.url_canon)
+        response = await self._get(claim.url_canon, claim, own)
         refused = response.status >= 400 and response.status not in _RETRY_STATUSES
         if refused and claim.url != claim.url_canon:
-            return await self.context.fetcher.fetch(claim.url)
+            return await self._get(claim.url, claim, own)
         return response
 
-    async def _extract(self, claim: ArticleClaim, response: Response) -> str:
+    async def _get(self, url: str, claim: ArticleClaim, own: FeedSettings) -> Response:
+        headers = page_headers(own, self.context.secrets, feed_url=claim.feed_url, url=url)
+        return await self.context.fetcher.fetch(url, private_headers=headers)
+
+    async def _extract(self, claim: ArticleClaim, response: Response, own: FeedSettings) -> str:
         content_type = response.headers.get("content-type", "")
         kind = content_type.partition(";")[0].strip().lower()
         # A page without a Content-Type is tried as HTML.
         if kind and not any(part in kind for part in _HTML_TYPES):
             return await self._skip(claim, f"content type {kind}")
         # A redirect may lead to another site, which has rules of its own.
-        final = await self.robots.verdict(response.final_url)
-        if final == "disallowed":
-            return await self._skip(claim, "robots.txt of the final address disallows it")
-        if final == "unknown":
+        final = await self.robots.decide(response.final_url, user_agent=own.user_agent)
+        if final.verdict == "disallowed":
+            reason = "robots.txt of the final address disallows it"
+            return await self._skip(claim, reason, _robots_columns(final))
+        if final.verdict == "unknown":
             return await self._defer(claim, "robots.txt of the final address is unreachable")
-        page = (response.body, response.final_url, content_type_charset(content_type))
+        charset = content_type_charset(content_type)
+        page = (response.body, response.final_url, charset, own.body_selector)
         extracted = await asyncio.wrap_future(self.context.pool.submit(page))
         if not isinstance(extracted, Done):
             # An exception comes from the page itself; a timeout may come from a busy machine.
             soft = extracted.reason != "error"
             return await self._fail(claim, f"extraction {extracted.reason}", soft=soft)
-        # Not retried: the page was fetched in full, and its text needs scripts or a login.
-        if not extracted.value.clean_text.strip():
-            return await self._fail(claim, "no article text found", soft=False)
-        return await self._store(claim, response, extracted.value)
+        return await self._store_page(claim, response, extracted.value, final)
 
-    async def _store(self, claim: ArticleClaim, response: Response, article: Article) -> str:
-        now = self.context.clock()
+    async def _store_page(
+        self, claim: ArticleClaim, response: Response, found: Article, decision: RobotsDecision
+    ) -> str:
+        item = await self._item(claim)
+        article = merge_article(found, item)
+        # Not retried: the page was fetched in full, and its text needs scripts or a login.
+        if not article.clean_text.strip():
+            reason = "paywall: no text" if article.is_paywalled else "no article text found"
+            facts = {"is_paywalled": article.is_paywalled, **_robots_columns(decision)}
+            return await self._fail(claim, reason, soft=False, facts=facts)
+        facts = {
+            **_robots_columns(decision),
+            "page_ref": await self._keep_page(response.body),
+            "page_url": response.final_url,
+            "page_charset": content_type_charset(response.headers.get("content-type", "")) or "",
+        }
         url = canonical_url(response.final_url)
+        return await self._store(claim, article, item, url=url, facts=facts)
+
+    async def _keep_page(self, body: bytes) -> str:
+        if self.context.places.pages is None:
+            return ""
+        return await asyncio.to_thread(write_page, self.context.places.pages, body)
+
+    async def _store_feed_text(self, claim: ArticleClaim, item: FeedItem) -> str:
+        article = await asyncio.to_thread(feed_article, item)
+        return await self._store(claim, article, item, url=claim.url_canon, facts={})
+
+    async def _item(self, claim: ArticleClaim) -> FeedItem:
+        def read() -> FeedItem:
+            with read_transaction(self.context.engine) as connection:
+                return read_item(connection, claim.row_id, prefer=claim.feed_url)
+
+        return await asyncio.to_thread(read)
+
+    async def _store(
+        self,
+        claim: ArticleClaim,
+        article: Article,
+        item: FeedItem,
+        *,
+        url: str,
+        facts: Mapping[str, Any],
+    ) -> str:
+        now, context = self.context.clock(), self.context
         # The file first, then the row: a row must never refer to a missing file.
         reference = await asyncio.to_thread(
-            write_full_text, self.context.full_texts, url_hash(url), article.full_text
+            write_full_text,
+            context.places.full_texts,
+            url_hash(url),
+            article.full_text,
+            folder=context.places.full_text_folder,
         )
         # Computed before the transaction: on PostgreSQL other workers wait while it is open.
-        columns = article_columns(article, url=url, options=self.options)
+        columns = article_columns(article, item, url=url)
         link_hashes = tuple(url_hash(link) for link in article.out_links)
 
         def write() -> str:
-            stored = {**columns, "full_text_ref": reference, "fetched_at": now}
-            with write_transaction(self.context.engine) as transaction:
+            stored = {**columns, **facts, "full_text_ref": reference, "fetched_at": now}
+            with write_transaction(context.engine) as transaction:
                 return store_article(transaction, claim, stored, link_hashes=link_hashes, now=now)
 
         return await self._write(write)
 
-    async def _skip(self, claim: ArticleClaim, reason: str) -> str:
+    async def _skip(
+        self, claim: ArticleClaim, reason: str, facts: Mapping[str, Any] | None = None
+    ) -> str:
         def write() -> str:
+            now = self.context.clock()
             with write_transaction(self.context.engine) as transaction:
-                held = skip_article(transaction, claim, reason, now=self.context.clock())
+                held = skip_article(transaction, claim, reason, now=now, facts=facts)
             return "skipped" if held else "lost"
 
         return await self._write(write)
 
     async def _defer(self, claim: ArticleClaim, reason: str) -> str:
+        """Wait as long again as the article has waited, up to a day; at last give it up."""
+        now = self.context.clock()
+        waited = (now - (claim.deferred_since or now)).total_seconds()
+        if waited >= self.options.robots_patience_seconds:
+            return await self._skip(claim, f"{reason} for {int(waited // 86_400)} days")
+
         def write() -> str:
-            retry_at = self.context.clock() + timedelta(seconds=self.options.retry_seconds)
+            wait = min(max(waited, self.options.retry_seconds), 86_400)
+            retry_at = now + timedelta(seconds=wait)
             with write_transaction(self.context.engine) as transaction:
-                held = defer_article(transaction, claim, reason, retry_at=retry_at)
+                held = defer_article(transaction, claim, reason, retry_at=retry_at, now=now)
             return "deferred" if held else "lost"
 
         return await self._write(write)
 
-    async def _fail(self, claim: ArticleClaim, reason: str, *, soft: bool, wait: int = 0) -> str:
+    async def _fail(
+        self,
+        claim: ArticleClaim,
+        reason: str,
+        *,
+        soft: bool,
+        wait: int = 0,
+        facts: Mapping[str, Any] | None = None,
+    ) -> str:
+        """Record a failure; if it is final and the feed carries the text, store that instead."""
+        now = self.context.clock()
+        retry_at = self._retry_at(claim, now, wait) if soft else None
+        # An article that was stored from its page keeps that text.
+        is_open = not claim.text_hash or claim.text_source == FEED
+        if retry_at is None and is_open and has_text(item := await self._item(claim)):
+            return await self._store_feed_text(claim, item)
+
         def write() -> str:
-            now = self.context.clock()
-            retry_at = self._retry_at(claim, now, wait) if soft else None
             with write_transaction(self.context.engine) as transaction:
-                held = fail_article(transaction, claim, reason, retry_at=retry_at, now=now)
+                held = fail_article(
+                    transaction, claim, reason, retry_at=retry_at, now=now, facts=facts
+                )
             return ("error" if retry_at is None else "retry") if held else "lost"
 
         return await self._write(write)
@@ -318,37 +353,9 @@ class _WorkRun:
             return await asyncio.to_thread(write)
 
 
-def article_columns(article: Article, *, url: str, options: WorkOptions) -> dict[str, Any]:
-    """Return the columns of Raw that an article fills; `url` is its canonical final URL.
-
-    Only `clean_text` is cut to the limit: the lengths and the hash are those of the whole text.
-    """
+def _robots_columns(decision: RobotsDecision) -> dict[str, Any]:
     return {
-        # The final URL: two feed URLs that redirect to one article get the same hash.
-        "article_url_canon": url,
-        "url_hash": url_hash(url),
-        "text_hash": text_hash(article.clean_text),
-        "published_at": article.published_at,
-        "language": article.language,
-        "title": article.title,
-        "subtitle": article.subtitle,
-        "authors": article.authors,
-        "section": article.section,
-        "tags": article.tags,
-        "article_type": article.article_type,
-        "clean_text": cut_at_word_end(article.clean_text, options.clean_text_limit),
-        "clean_text_len": len(article.clean_text),
-        "full_text_len": len(article.full_text),
-        "word_count": len(_WORD.findall(article.clean_text)),
-        "out_links": article.out_links,
-        "extractor_version": article.extractor_version,
-        "confidence": article.confidence,
-        "published_at_source": article.published_at_source,
-        "category_guess": guess_category(
-            url=url,
-            section=article.section,
-            tags=article.tags,
-            title=article.title,
-            text=article.clean_text,
-        ),
+        "robots_rule": decision.rule,
+        "robots_file": decision.file,
+        "robots_at": decision.read_at,
     }

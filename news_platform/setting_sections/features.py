@@ -130,6 +130,11 @@ class RssSettings(Section):
     fulltext_keep_days: int | None = env(
         "NEWS_PLATFORM_FULLTEXT_KEEP_DAYS", "days a full text is kept; unset: for ever"
     )
+    pages_keep_days: int = env(
+        "NEWS_PLATFORM_PAGES_KEEP_DAYS",
+        "days the bytes of a fetched page are kept for `rss reextract`; 0: they are not kept",
+        30,
+    )
     fresh_days_limit: int = env(
         "FRESH_DAYS_LIMIT", "age limit, in days, of the newest entry of a new feed", 7
     )
@@ -137,7 +142,9 @@ class RssSettings(Section):
         "NEWS_PLATFORM_FEED_LANGUAGES", "languages of accepted feeds, as en,de; empty: any", "en"
     )
     max_items_per_feed: int = env(
-        "MAX_ITEMS_PER_FEED_PER_POLL", "new articles per feed and poll", 20
+        "MAX_ITEMS_PER_FEED_PER_POLL",
+        "new articles per feed and poll; further ones become rows with status skipped",
+        2_000,
     )
     poll_min_seconds: int = env(
         "NEWS_PLATFORM_POLL_MIN_SECONDS", "shortest interval between polls of a feed", 3 * 3600
@@ -149,7 +156,7 @@ class RssSettings(Section):
         "PENDING_BATCH_SIZE", "articles that a worker claims at once", 100
     )
     clean_text_limit: int = env(
-        "CLEAN_TEXT_SHEETS_LIMIT", "characters of clean_text kept per row", 20_000
+        "CLEAN_TEXT_SHEETS_LIMIT", "characters of clean_text shown in a row of the sheet", 20_000
     )
     article_concurrency: int = env(
         "NEWS_PLATFORM_ARTICLE_CONCURRENCY", "articles that a worker fetches at once", 32

@@ -104,9 +104,13 @@ class Fetcher(Protocol):
         url: str,
         *,
         headers: Mapping[str, str] = _NO_HEADERS,
+        private_headers: Mapping[str, str] = _NO_HEADERS,
         max_body_bytes: int | None = None,
     ) -> Response:
-        """GET a URL, following redirects; raise FetchError if there is no response."""
+        """GET a URL, following redirects; raise FetchError if there is no response.
+
+        `private_headers`, such as a login, are sent only to the origin of this URL.
+        """
         ...
 
 
@@ -210,16 +214,25 @@ class WebFetcher:
         url: str,
         *,
         headers: Mapping[str, str] = _NO_HEADERS,
+        private_headers: Mapping[str, str] = _NO_HEADERS,
         max_body_bytes: int | None = None,
     ) -> Response:
-        """GET a URL, following redirects; raise FetchError if there is no response."""
+        """GET a URL, following redirects; raise FetchError if there is no response.
+
+        `private_headers`, such as a login, are sent only to the origin of this URL.
+        """
         cap = self.options.max_body_bytes if max_body_bytes is None else max_body_bytes
         budget = _Budget(self.options.total_timeout_seconds)
         target = checked_url(url, mapped=self.options.host_map)
+        own_origin = target.origin()
         redirects: list[str] = []
         statuses: list[int] = []
         while True:
-            received = await self._request(target, headers=headers, cap_bytes=cap, budget=budget)
+            # Another site must not learn the login, not even by a redirect of the first one.
+            private = private_headers if target.origin() == own_origin else _NO_HEADERS
+            received = await self._request(
+                target, headers={**headers, **private}, cap_bytes=cap, budget=budget
+            )
             is_redirect = received.status in REDIRECT_STATUSES
             location = received.headers.get("location") if is_redirect else None
             if location is None:

@@ -57,6 +57,10 @@ class RobotsRule:
     allow: bool
     pattern: str
 
+    def __str__(self) -> str:
+        """Return the line as robots.txt has it."""
+        return f"{'Allow' if self.allow else 'Disallow'}: {self.pattern}"
+
     def priority(self, path: str) -> int:
         """Return the length of the pattern if it matches the path, else -1."""
         pattern = self.pattern
@@ -177,6 +181,14 @@ class Robots:
         Only the product token at the start of a User-Agent is compared: `FooBot/2.1` is FooBot.
         """
         return _allow(self._groups_of(user_agent), url)
+
+    def deciding_rule(self, user_agent: str, url: str) -> RobotsRule | None:
+        """Return the line that decides about a URL, as `allows` does; None if none applies."""
+        path = _path(url.encode("utf-8", "surrogatepass").decode("latin-1"))
+        rules = [rule for group in self._groups_of(user_agent) for rule in group.rules]
+        # The longest pattern decides; of two equally long ones, the one that allows.
+        best = max(rules, key=lambda rule: (rule.priority(path), rule.allow), default=None)
+        return best if best is not None and best.priority(path) > 0 else None
 
     def allows_crawler(self, name: str, url: str) -> bool:
         """Return True if the crawler of this name may fetch a URL; see `groups_of`."""

@@ -22,7 +22,8 @@ from news_platform.rss.discovery.discover import (
 from news_platform.rss.ledger.tables import FEEDS
 from news_platform.rss.polling.poll_schedule import PollOptions
 from news_platform.rss.polling.poller import PollReport, poll_feeds
-from news_platform.rss.worker import WorkerContext, WorkOptions, WorkReport, work_articles
+from news_platform.rss.work_context import WorkerContext, WorkOptions, WorkPlaces, WorkReport
+from news_platform.rss.worker import work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import FetchOptions, WebFetcher
 from news_platform_tests.fakes import FakeFetcher
@@ -204,7 +205,7 @@ def work(
             engine=ledger,
             fetcher=fetcher,
             pool=pool,
-            full_texts=store,
+            places=WorkPlaces(store),
             user_agent="NewsPlatformBot/0.1",
             known_robots=lambda host: None,
             clock=lambda: NOW,

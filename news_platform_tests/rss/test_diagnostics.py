@@ -10,7 +10,8 @@ from news_platform.isolation.pool import Pool
 from news_platform.rss.discovery.discover import DiscoveryOptions, discover_feeds
 from news_platform.rss.polling.poll_schedule import PollOptions
 from news_platform.rss.polling.poller import poll_feeds
-from news_platform.rss.worker import WorkerContext, WorkOptions, work_articles
+from news_platform.rss.work_context import WorkerContext, WorkOptions, WorkPlaces
+from news_platform.rss.worker import work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.rss.ledger_rows import NOW
@@ -51,7 +52,7 @@ def run_once(engine: sa.Engine, parse_pool: Pool, extract_pool: Pool, store: Obj
         engine=engine,
         fetcher=web,
         pool=extract_pool,
-        full_texts=store,
+        places=WorkPlaces(store),
         user_agent="Bot",
         known_robots=lambda _: None,
         clock=lambda: NOW,

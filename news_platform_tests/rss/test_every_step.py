@@ -21,7 +21,8 @@ from news_platform.rss.discovery.discover import DiscoveryOptions, discover_feed
 from news_platform.rss.ledger.tables import FEEDS, METADATA, RAW
 from news_platform.rss.polling.poll_schedule import PollOptions
 from news_platform.rss.polling.poller import poll_feeds
-from news_platform.rss.worker import WorkerContext, WorkOptions, work_articles
+from news_platform.rss.work_context import WorkerContext, WorkOptions, WorkPlaces
+from news_platform.rss.worker import work_articles
 from news_platform.storage.objects.store import open_store
 from news_platform.storage.sql.engine import migrate, open_engine
 from news_platform.web.fetch import WebFetcher
@@ -102,7 +103,7 @@ async def run_work(engine: sa.Engine, fetcher: WebFetcher, pool: Pool, folder: P
         engine=engine,
         fetcher=fetcher,
         pool=pool,
-        full_texts=full_texts,
+        places=WorkPlaces(full_texts),
         user_agent="NewsPlatformBot/0.1",
         known_robots=lambda host: None,
         clock=lambda: NOW,

@@ -19,11 +19,8 @@ from news_platform.rss.full_text import (
     expire_full_texts,
     write_full_text,
 )
-from news_platform.rss.ledger.article_queue import (
-    claim_articles,
-    store_article,
-    text_delta,
-)
+from news_platform.rss.ledger.article_claims import claim_articles
+from news_platform.rss.ledger.article_queue import store_article, text_delta
 from news_platform.rss.ledger.feed_rows import upsert_feed
 from news_platform.rss.ledger.status import (
     doubled_main_rows,

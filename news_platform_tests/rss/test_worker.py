@@ -12,12 +12,14 @@ from news_platform.articles.article import EXTRACTOR_VERSION
 from news_platform.errors import FetchError
 from news_platform.isolation.pool import Pool
 from news_platform.rss.feeds import FeedEntry
-from news_platform.rss.ledger.article_queue import claim_articles
+from news_platform.rss.ledger.article_claims import claim_articles
 from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
 from news_platform.rss.ledger.status import least_confident_articles
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, LINKS, RAW, REVISIONS
 from news_platform.rss.ledger.transactions import write_transaction
-from news_platform.rss.worker import WorkerContext, WorkOptions, WorkReport, work_articles
+from news_platform.rss.robots_gate import RobotsFile
+from news_platform.rss.work_context import WorkerContext, WorkOptions, WorkPlaces, WorkReport
+from news_platform.rss.worker import work_articles
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.web.fetch import Response
@@ -51,6 +53,11 @@ def rows(engine: sa.Engine, table: sa.Table = RAW) -> list[sa.Row[Any]]:
         return list(connection.execute(sa.select(table).order_by(*table.primary_key)))
 
 
+def surveyed(body: bytes, *, read_at: datetime = NOW) -> RobotsFile:
+    """Return a robots.txt as the survey stored it."""
+    return RobotsFile(Robots.parse(body), "prod/post.example/robots.txt", read_at)
+
+
 class WorkerHarness:
     """A worker with its context, and a web of given responses."""
 
@@ -59,8 +66,10 @@ class WorkerHarness:
         self.pool = pool
         self.full_texts = full_texts
         self.now = NOW
+        self.pages: ObjectStore | None = None
+        self.secrets: dict[str, str] = {}
         self.web = FakeFetcher({})
-        self.surveyed: dict[str, Robots] = {}
+        self.surveyed: dict[str, RobotsFile] = {}
 
     def work(
         self, answers: Mapping[str, object], *, options: WorkOptions | None = None
@@ -70,10 +79,11 @@ class WorkerHarness:
             engine=self.engine,
             fetcher=self.web,
             pool=self.pool,
-            full_texts=self.full_texts,
+            places=WorkPlaces(self.full_texts, pages=self.pages),
             user_agent="NewsPlatformBot/0.1",
             known_robots=self.surveyed.get,
             clock=lambda: self.now,
+            secrets=self.secrets,
         )
         return asyncio.run(work_articles(context, worker_id="w1", options=options or WorkOptions()))
 
@@ -113,7 +123,8 @@ def test_work_on_pending_stores_the_article_with_its_fields_filled(harness: Work
     assert (shown.confidence, shown.article_url_canon) == (row.confidence, url)
     assert row.out_links == ("https://other.example/x?utm_source=a",)
     assert (row.lock_owner, row.lock_at, row.fetched_at) == ("", None, NOW)
-    assert row.full_text_ref == harness.full_texts.uri(f"{row.url_hash[:2]}/{row.url_hash}.txt.gz")
+    path = f"{row.url_hash[:2]}/{row.url_hash}.txt.gz"
+    assert row.full_text_ref == f"articles/full_text/{path}"
     text = read_full_text(harness.full_texts, row.url_hash)
     assert (len(text), text.splitlines()[0]) == (row.full_text_len, "News of the bridge")
     (index,) = rows(harness.engine, ARTICLES_INDEX)
@@ -266,7 +277,7 @@ def test_a_disallowed_article_is_skipped_with_its_reason(sqlite_harness: WorkerH
 def test_the_rules_of_the_survey_are_used_without_a_request(sqlite_harness: WorkerHarness) -> None:
     url = f"{SITE}/private/x"
     add_pending(sqlite_harness.engine, url)
-    sqlite_harness.surveyed["post.example"] = Robots.parse(b"User-agent: *\nDisallow: /private/")
+    sqlite_harness.surveyed["post.example"] = surveyed(b"User-agent: *\nDisallow: /private/")
     assert sqlite_harness.work({}).outcomes == {"skipped": 1}
     assert sqlite_harness.web.requests == []
 
@@ -381,15 +392,14 @@ def test_a_hostile_wait_header_leaves_the_other_articles_alone(
     assert timedelta(0) < retried.next_try_at - NOW <= timedelta(days=1)
 
 
-def test_clean_text_is_cut_at_a_word_end_but_hash_and_length_are_of_all(
-    sqlite_harness: WorkerHarness,
-) -> None:
+def test_the_ledger_keeps_a_long_text_uncut(sqlite_harness: WorkerHarness) -> None:
     url = f"{SITE}/bridge"
     add_pending(sqlite_harness.engine, url)
-    sqlite_harness.work({url: page("the bridge")}, options=WorkOptions(clean_text_limit=100))
+    sentence = "The council of the old town met again to talk about the river and its bridges. "
+    extra = "".join(f"<p>Part {n} of it. {sentence * 5}</p>" for n in range(80))
+    sqlite_harness.work({url: page("the bridge", extra=extra)})
     (row,) = rows(sqlite_harness.engine)
-    assert len(row.clean_text) <= 100 < row.clean_text_len
-    assert read_full_text(sqlite_harness.full_texts, row.url_hash).find(row.clean_text[-30:]) > 0
+    assert len(row.clean_text) == row.clean_text_len > 30_000
 
 
 def test_a_worker_whose_lease_was_taken_over_changes_nothing(harness: WorkerHarness) -> None:
@@ -413,7 +423,7 @@ def test_a_worker_stops_after_the_given_number_of_articles(sqlite_harness: Worke
         engine=sqlite_harness.engine,
         fetcher=FakeFetcher({**OPEN, **{url: page(url) for url in urls}}),
         pool=sqlite_harness.pool,
-        full_texts=sqlite_harness.full_texts,
+        places=WorkPlaces(sqlite_harness.full_texts),
         user_agent="x",
         known_robots=lambda _: None,
         clock=lambda: NOW,

@@ -1,115 +1,25 @@
-"""Claim pending articles for a worker and record in the ledger what became of each of them.
+"""Record in the ledger what became of the articles that a worker has claimed.
 
 An article is stored, a duplicate, skipped, deferred, or failed. Each result is written in one
 ledger transaction, and only while the worker's claim still holds the row.
 """
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
+from news_platform.rss.ledger.article_claims import ArticleClaim, held_by
 from news_platform.rss.ledger.entries import with_text
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, LINKS, RAW, REVISIONS
 from news_platform.rss.ledger.transactions import LedgerTransaction
-from news_platform.storage.sql.engine import read_transaction
-from news_platform.storage.sql.leases import (
-    LeaseTable,
-    LeaseTerm,
-    claim_rows,
-    is_expired,
-    is_held,
-    renew,
-)
 
 StoreResult = Literal["stored", "revised", "unchanged", "duplicate_url", "duplicate_text", "lost"]
 
 # A closed row belongs to no worker.
-_UNLOCKED: dict[str, Any] = {"lock_owner": "", "lock_at": None}
-_LEASES = LeaseTable(
-    key=RAW.c.row_id,
-    time=RAW.c.lock_at,
-    stores="start",
-    owner=RAW.c.lock_owner,
-    attempt=RAW.c.attempt,
-    state=RAW.c.status,
-    held_state="processing",
-)
-_CLAIM_COLUMNS = (
-    RAW.c.row_id,
-    RAW.c.attempt,
-    RAW.c.lock_owner,
-    RAW.c.article_url,
-    RAW.c.article_url_canon,
-    RAW.c.url_hash,
-    RAW.c.feed_url,
-    RAW.c.retries,
-    RAW.c.text_hash,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ArticleClaim:
-    """One article that a worker has leased; `text_hash` is '' until it was stored once."""
-
-    row_id: int
-    attempt: int
-    owner: str
-    url: str
-    url_canon: str
-    url_hash: str
-    feed_url: str
-    retries: int
-    text_hash: str
-
-
-def claim_articles(
-    engine: sa.Engine, owner: str, *, limit: int, lease_seconds: int, now: datetime
-) -> list[ArticleClaim]:
-    """Lease up to `limit` articles that are pending and due, or whose lease has expired."""
-    due = sa.select(RAW.c.row_id).where(_is_due(lease_seconds=lease_seconds, now=now))
-    newest = due.order_by(RAW.c.row_id.desc()).limit(limit)
-    term = LeaseTerm(now, lease_seconds, owner)
-    with engine.begin() as connection:
-        rows = claim_rows(connection, _LEASES, newest, term=term, returning=_CLAIM_COLUMNS)
-    claims = [ArticleClaim(*row) for row in rows]
-    # UPDATE … RETURNING gives rows in no defined order; the newest articles come first.
-    return sorted(claims, key=lambda claim: claim.row_id, reverse=True)
-
-
-def has_due_articles(engine: sa.Engine, *, lease_seconds: int, now: datetime) -> bool:
-    """Return whether any article can be claimed now."""
-    is_due = _is_due(lease_seconds=lease_seconds, now=now)
-    with read_transaction(engine) as connection:
-        return (
-            connection.execute(sa.select(RAW.c.row_id).where(is_due).limit(1)).first() is not None
-        )
-
-
-def renew_claims(engine: sa.Engine, claims: Iterable[ArticleClaim], *, now: datetime) -> None:
-    """Restart the leases of these claims; a claim that another worker took over is not renewed."""
-    with engine.begin() as connection:
-        for claim in claims:
-            # The table stores the start of a lease, so the length does not matter here.
-            renew(connection, _LEASES, held_by(claim), term=LeaseTerm(now, 0))
-
-
-def held_by(claim: ArticleClaim) -> sa.ColumnElement[bool]:
-    """Return the condition under which the claim still holds its row."""
-    return is_held(_LEASES, claim.row_id, attempt=claim.attempt, owner=claim.owner)
-
-
-def _is_due(*, lease_seconds: int, now: datetime) -> sa.ColumnElement[bool]:
-    return sa.or_(
-        sa.and_(
-            RAW.c.status == "pending",
-            sa.or_(RAW.c.next_try_at.is_(None), RAW.c.next_try_at <= now),
-        ),
-        is_expired(_LEASES, now=now, seconds=lease_seconds),
-    )
+_UNLOCKED: dict[str, Any] = {"lock_owner": "", "lock_at": None, "deferred_since": None}
 
 
 def store_article(
@@ -137,9 +47,14 @@ def store_article(
         _mark_duplicate(transaction, row, main=main, reason="url", now=now)
         return "duplicate_url"
     twin = _row_of_text(transaction, columns["text_hash"], other_than=claim.row_id)
-    if twin is not None:
-        _mark_duplicate(transaction, row, main=twin, reason="text", now=now)
+    if twin is not None and (twin.found_at, twin.row_id) < (row.found_at, row.row_id):
+        _mark_duplicate(transaction, row, main=twin.row_id, reason="text", now=now)
         return "duplicate_text"
+    if twin is not None:
+        # The other one was found later and only finished first.
+        _mark_duplicate(transaction, twin, main=row.row_id, reason="text", now=now)
+        _write_links(transaction, twin.row_id, ())
+        row = transaction.connection.execute(sa.select(RAW).where(held_by(claim))).one()
     result = _add_revision(transaction, row, columns, now=now) if row.text_hash else "stored"
     _write_article(transaction, row, columns, now=now)
     _write_index(transaction, row, columns, revised=result == "revised", now=now)
@@ -154,6 +69,7 @@ def fail_article(
     *,
     retry_at: datetime | None,
     now: datetime,
+    facts: Mapping[str, Any] | None = None,
 ) -> bool:
     """Record a failure: the article is tried again at `retry_at`, or never when that is None.
 
@@ -164,6 +80,7 @@ def fail_article(
     return _close(
         transaction,
         claim,
+        **(facts or {}),
         status=given_up if retry_at is None else "pending",
         next_try_at=retry_at,
         retries=claim.retries + 1,
@@ -173,18 +90,39 @@ def fail_article(
 
 
 def skip_article(
-    transaction: LedgerTransaction, claim: ArticleClaim, reason: str, *, now: datetime
+    transaction: LedgerTransaction,
+    claim: ArticleClaim,
+    reason: str,
+    *,
+    now: datetime,
+    facts: Mapping[str, Any] | None = None,
 ) -> bool:
-    """Record that policy forbids the article; return False if the claim was lost."""
+    """Record that policy forbids the article; return False if the claim was lost.
+
+    `facts` are further columns, such as the rule that decided.
+    """
     status = "stored" if claim.text_hash else "skipped"
-    return _close(transaction, claim, status=status, error_msg=reason, processed_at=now)
+    values = {**(facts or {}), "status": status, "error_msg": reason, "processed_at": now}
+    return _close(transaction, claim, **values)
 
 
 def defer_article(
-    transaction: LedgerTransaction, claim: ArticleClaim, reason: str, *, retry_at: datetime
+    transaction: LedgerTransaction,
+    claim: ArticleClaim,
+    reason: str,
+    *,
+    retry_at: datetime,
+    now: datetime,
 ) -> bool:
     """Return the article to the queue without counting a retry; False if the claim was lost."""
-    return _close(transaction, claim, status="pending", next_try_at=retry_at, error_msg=reason)
+    return _close(
+        transaction,
+        claim,
+        status="pending",
+        next_try_at=retry_at,
+        error_msg=reason,
+        deferred_since=claim.deferred_since or now,
+    )
 
 
 def retry_time(now: datetime, *, retries: int, retry_seconds: int) -> datetime:
@@ -203,7 +141,7 @@ def _close(transaction: LedgerTransaction, claim: ArticleClaim, **values: Any) -
     closed = transaction.connection.execute(
         sa.update(RAW)
         .where(held_by(claim))
-        .values(**_UNLOCKED, changed_seq=transaction.seq, **values)
+        .values({**_UNLOCKED, "changed_seq": transaction.seq, **values})
         .returning(RAW.c.row_id)
     )
     return closed.one_or_none() is not None
@@ -215,11 +153,13 @@ def _row_of_url(transaction: LedgerTransaction, url_hash: str) -> int | None:
     return transaction.connection.execute(chosen).scalar_one_or_none()
 
 
-def _row_of_text(transaction: LedgerTransaction, text_hash: str, *, other_than: int) -> int | None:
-    chosen = sa.select(RAW.c.row_id).where(
+def _row_of_text(
+    transaction: LedgerTransaction, text_hash: str, *, other_than: int
+) -> sa.Row[Any] | None:
+    chosen = sa.select(RAW).where(
         RAW.c.text_hash == text_hash, RAW.c.status == "stored", RAW.c.row_id != other_than
     )
-    return transaction.connection.execute(chosen.limit(1)).scalar_one_or_none()
+    return transaction.connection.execute(chosen.limit(1)).one_or_none()
 
 
 def _mark_duplicate(

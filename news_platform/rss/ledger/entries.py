@@ -1,32 +1,52 @@
 """Write the entries of a polled feed to the ledger.
 
-An article URL that is not in ArticlesIndex yet becomes a pending row in Raw. A known URL gets a new
-`last_seen`, and its Raw row gets the facts that it lacked until now.
+An article URL that is not in ArticlesIndex yet becomes a pending row in Raw; beyond the limit of a
+poll it becomes a skipped one, so that nothing is lost without a trace. A known URL gets a new
+`last_seen`, and its Raw row gets the facts that it lacked until now. What the feed says about each
+article is kept in `feed_items`: a difference means that the publisher changed the article.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from news_platform.rss.feeds import FeedEntry
+from news_platform.rss.ledger import feed_items
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW
 from news_platform.rss.ledger.transactions import LedgerTransaction
 from news_platform.web.urls import canonical_url, registrable_domain, url_hash, url_host
 
+# Why a row was skipped that the limit of a poll left out; a later poll takes it if it still can.
+LIMIT = "limit"
 # SQLite accepts 32,766 parameters per statement, versions before 3.32 only 999.
 _CHUNK = 500
+_SEEN_COLUMNS = (
+    RAW.c.row_id,
+    RAW.c.title,
+    RAW.c.published_at,
+    RAW.c.sources_list,
+    RAW.c.status,
+    RAW.c.error_msg,
+    RAW.c.fetched_at,
+    RAW.c.stored_at,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class AddedEntries:
-    """How many entries of a feed were new or known; `left` are new ones for the next poll."""
+    """How many entries of a feed were new, known, updated by the publisher, or skipped.
+
+    `turned_over` means that the feed listed articles before, and none of them is left.
+    """
 
     new: int = 0
     known: int = 0
-    left: int = 0
+    updated: int = 0
+    skipped: int = 0
+    turned_over: bool = False
 
 
 def entries_by_url_hash(entries: Iterable[FeedEntry]) -> dict[str, FeedEntry]:
@@ -35,8 +55,7 @@ def entries_by_url_hash(entries: Iterable[FeedEntry]) -> dict[str, FeedEntry]:
     for entry in entries:
         canonical = canonical_url(entry.link) if entry.link else ""
         if canonical.startswith(("http://", "https://")):
-            # Without summaries, which only discovery reads, a batch of 200 feeds stays small.
-            found.setdefault(url_hash(canonical), replace(entry, summary=""))
+            found.setdefault(url_hash(canonical), entry)
     # The sort is stable: entries without a date keep their order, after the dated ones.
     return dict(sorted(found.items(), key=lambda item: _age(item[1])))
 
@@ -49,19 +68,29 @@ def add_entries(
     max_new: int,
     now: datetime,
 ) -> AddedEntries:
-    """Add at most `max_new` new articles of a feed and mark all known ones as seen.
+    """Add the new articles of a feed, at most `max_new` as pending, and mark known ones as seen.
 
     The entries are keyed by URL hash, as `entries_by_url_hash` returns them.
     """
     # ArticlesIndex also holds the aliases of an article, which Raw has in one row.
     known = _known_rows(transaction.connection, list(entries))
+    # Several URLs may belong to one row; the first, which is the newest, wins.
+    seen = {known[key]: entries[key] for key in reversed(list(entries)) if key in known}
+    said = feed_items.read_items(transaction.connection, feed_url, list(seen))
+    had_items = said or feed_items.has_items(transaction.connection, feed_url)
     new = [key for key in entries if key not in known]
-    added = {key: entries[key] for key in new[:max_new]}
-    if added:
-        _insert(transaction, feed_url, added, now=now)
-    seen_again = {key: entry for key, entry in entries.items() if key in known}
-    _update_known(transaction, feed_url, seen_again, known, now=now)
-    return AddedEntries(new=len(added), known=len(known), left=len(new) - len(added))
+    pending, skipped = new[:max_new], new[max_new:]
+    _insert(transaction, feed_url, {key: entries[key] for key in pending}, now=now)
+    _insert(transaction, feed_url, {key: entries[key] for key in skipped}, now=now, status=LIMIT)
+    sighting = _Sighting(transaction, feed_url, now, room=max_new - len(pending))
+    sighting.see(known, seen, said)
+    return AddedEntries(
+        new=len(pending) + sighting.taken,
+        known=len(known),
+        updated=sighting.updated,
+        skipped=len(skipped) + sighting.still_skipped,
+        turned_over=bool(new and had_items and not said),
+    )
 
 
 def with_text(values: Sequence[str], added: str) -> tuple[str, ...]:
@@ -90,8 +119,12 @@ def _insert(
     added: Mapping[str, FeedEntry],
     *,
     now: datetime,
+    status: str = "",
 ) -> None:
-    rows = [_raw_row(transaction, feed_url, key, added[key], now=now) for key in added]
+    if not added:
+        return
+    state = {"status": "skipped", "error_msg": status} if status else {"status": "pending"}
+    rows = [{**_raw_row(transaction, feed_url, key, added[key], now=now), **state} for key in added]
     inserted = transaction.connection.execute(
         sa.insert(RAW).returning(RAW.c.row_id, RAW.c.url_hash, sort_by_parameter_order=True), rows
     )
@@ -106,10 +139,13 @@ def _insert(
                 "first_seen": now,
                 "last_seen": now,
                 "changed_seq": transaction.seq,
+                "seen_seq": transaction.seq,
             }
             for row in rows
         ],
     )
+    items = {ids[key]: entry for key, entry in added.items()}
+    feed_items.insert_items(transaction.connection, feed_url, items, now=now)
 
 
 def _raw_row(
@@ -125,68 +161,123 @@ def _raw_row(
         "found_at": now,
         "published_at": entry.published_at,
         "title": entry.title,
-        "status": "pending",
+        "summary": entry.summary,
+        "image_url": entry.content.image_url,
         "sources_list": (feed_url,),
         "aliases": (),
         "last_seen_rss": now,
         "changed_seq": transaction.seq,
+        "seen_seq": transaction.seq,
     }
 
 
-def _update_known(
-    transaction: LedgerTransaction,
-    feed_url: str,
-    entries: Mapping[str, FeedEntry],
-    known: Mapping[str, int],
-    *,
-    now: datetime,
-) -> None:
-    """Set when the entries were last seen, and what they add to their rows."""
-    hashes = list(entries)
-    # Several URLs may belong to one row; the first, which is the newest, wins.
-    by_row = {known[key]: entries[key] for key in reversed(hashes)}
-    seq = {"changed_seq": transaction.seq}
-    for start in range(0, len(hashes), _CHUNK):
-        part = hashes[start : start + _CHUNK]
-        transaction.connection.execute(
+class _Sighting:
+    """The known entries of one poll: what they add to their rows, and which are updates."""
+
+    def __init__(
+        self, transaction: LedgerTransaction, feed_url: str, now: datetime, *, room: int
+    ) -> None:
+        self.transaction = transaction
+        self.feed_url = feed_url
+        self.now = now
+        # How many more articles the limit of the poll allows.
+        self.room = room
+        self.taken = self.still_skipped = self.updated = 0
+
+    def see(
+        self,
+        known: Mapping[str, int],
+        seen: Mapping[int, FeedEntry],
+        said: Mapping[int, feed_items.SaidBefore],
+    ) -> None:
+        """Set when the entries were last seen, and write what is new about them."""
+        hashes, changed = list(known), {}
+        for start in range(0, len(hashes), _CHUNK):
+            for row in self._mark_seen(hashes[start : start + _CHUNK], known):
+                entry = seen[row.row_id]
+                before = said.get(row.row_id)
+                facts = self._new_facts(row, entry, before)
+                if facts:
+                    self._update(row.row_id, facts)
+                if before is None or self._is_accepted(row, entry, before):
+                    changed[row.row_id] = entry
+        feed_items.replace_items(self.transaction.connection, self.feed_url, changed, now=self.now)
+
+    def _mark_seen(self, part: Sequence[str], known: Mapping[str, int]) -> list[sa.Row[Any]]:
+        """Note the sighting; it has a number of its own because it changes no content."""
+        connection, seq = self.transaction.connection, self.transaction.seq
+        connection.execute(
             sa.update(ARTICLES_INDEX)
             .where(ARTICLES_INDEX.c.url_hash.in_(part))
-            .values(last_seen=now, **seq)
+            .values(last_seen=self.now, seen_seq=seq)
         )
-        rows = transaction.connection.execute(
+        rows = connection.execute(
             sa.update(RAW)
             .where(RAW.c.row_id.in_({known[key] for key in part}))
-            .values(last_seen_rss=now, **seq)
-            .returning(
-                RAW.c.row_id,
-                RAW.c.title,
-                RAW.c.published_at,
-                RAW.c.sources_list,
-                RAW.c.status,
-                RAW.c.fetched_at,
-            )
-        ).all()
-        for row in rows:
-            facts = _new_facts(row, by_row[row.row_id], feed_url)
-            if facts:
-                which = RAW.c.row_id == row.row_id
-                transaction.connection.execute(sa.update(RAW).where(which).values(**facts))
+            .values(last_seen_rss=self.now, seen_seq=seq)
+            .returning(*_SEEN_COLUMNS)
+        )
+        return list(rows)
+
+    def _update(self, row_id: int, facts: Mapping[str, Any]) -> None:
+        self.transaction.connection.execute(
+            sa.update(RAW)
+            .where(RAW.c.row_id == row_id)
+            .values(changed_seq=self.transaction.seq, **facts)
+        )
+
+    def _new_facts(
+        self, row: sa.Row[Any], entry: FeedEntry, before: "feed_items.SaidBefore | None"
+    ) -> dict[str, Any]:
+        """Return the columns of a known row that a further entry fills or changes."""
+        facts: dict[str, Any] = {}
+        if entry.title and not row.title:
+            facts["title"] = entry.title
+        if row.published_at is None and entry.published_at is not None:
+            facts["published_at"] = entry.published_at
+        if self.feed_url not in row.sources_list:
+            facts["sources_list"] = with_text(row.sources_list, self.feed_url)
+        if row.status == "skipped" and row.error_msg == LIMIT:
+            facts |= self._take_if_room()
+        elif self._is_update(row, entry, before):
+            self.updated += 1
+            # The worker fetches it again and compares the texts.
+            facts |= {"status": "pending", "next_try_at": None, "retries": 0}
+        return facts
+
+    def _take_if_room(self) -> dict[str, Any]:
+        if self.taken >= self.room:
+            self.still_skipped += 1
+            return {}
+        self.taken += 1
+        return {"status": "pending", "error_msg": ""}
+
+    def _is_update(
+        self, row: sa.Row[Any], entry: FeedEntry, before: "feed_items.SaidBefore | None"
+    ) -> bool:
+        """Return whether the publisher changed an article that was worked on."""
+        if row.status not in ("stored", "error"):
+            return False
+        if before is None:
+            return _is_later(entry.updated_at, row.fetched_at) and row.status == "stored"
+        return self._is_accepted(row, entry, before)
+
+    def _is_accepted(
+        self, row: sa.Row[Any], entry: FeedEntry, before: "feed_items.SaidBefore"
+    ) -> bool:
+        """Return whether the entry differs from what the feed said, and this is to be followed.
+
+        A new date alone is followed ever more rarely: some feeds date all entries anew at every
+        poll. Until then what the feed said before is kept, so that no change is forgotten.
+        """
+        if before.item_hash != entry.item_hash:
+            return True
+        if not _is_later(entry.newest_date, before.newest_date):
+            return False
+        if row.fetched_at is None or row.stored_at is None:
+            return True
+        return bool(self.now - row.fetched_at >= row.fetched_at - row.stored_at)
 
 
-def _new_facts(row: sa.Row[Any], entry: FeedEntry, feed_url: str) -> dict[str, Any]:
-    """Return the columns of a known row that a further entry fills or changes."""
-    facts: dict[str, Any] = {}
-    if not row.title and entry.title:
-        facts["title"] = entry.title
-    if row.published_at is None and entry.published_at is not None:
-        facts["published_at"] = entry.published_at
-    if feed_url not in row.sources_list:
-        facts["sources_list"] = with_text(row.sources_list, feed_url)
-    if row.status == "stored" and _is_revised(entry.updated_at, row.fetched_at):
-        # The feed says the article changed. The worker fetches it again and compares the texts.
-        facts["status"] = "pending"
-    return facts
-
-
-def _is_revised(updated_at: datetime | None, fetched_at: datetime | None) -> bool:
-    return updated_at is not None and fetched_at is not None and updated_at > fetched_at
+def _is_later(moment: datetime | None, than: datetime | None) -> bool:
+    return moment is not None and than is not None and moment > than

@@ -2,21 +2,27 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
+from news_platform.errors import InputError
+from news_platform.rss.feed_settings import FeedSettings, parse_settings
+from news_platform.rss.ledger.feed_items import move_items
 from news_platform.rss.ledger.tables import FEEDS
 from news_platform.rss.ledger.transactions import LedgerTransaction
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.storage.sql.leases import LeaseTable, LeaseTerm, claim_rows, is_expired
 from news_platform.web.urls import canonical_url
 
-FeedStatus = Literal["active", "dead", "gone", "rejected", "paused"]
-# Statuses that are polled; the others were rejected, retired, or paused by a person.
+FeedStatus = Literal["active", "dead", "gone", "rejected", "unreachable", "paused", "retired"]
+# Statuses that are polled; the others were not accepted, or were paused or retired by a person.
 POLLED = ("active", "dead")
+# Statuses that only a person sets and ends.
+BY_PERSON = ("paused", "retired")
 # The URL is a key, and PostgreSQL's indexes hold keys of up to 2,700 bytes.
 MAX_FEED_URL = 2_000
 # The notes of a feed are what a person wrote, then our remark in brackets: `ask Ann [stale]`.
@@ -40,6 +46,11 @@ class FeedRow:
     interval_seconds: int
     errors_in_row: int
     body_hash: str
+    own_settings: str = ""
+    failing_since: datetime | None = None
+    may_miss_items: bool = False
+    turned_over_at: datetime | None = None
+    skipped_items: int = 0
 
 
 _ROW_COLUMNS = tuple(FEEDS.c[name] for name in FeedRow.__slots__)
@@ -86,6 +97,19 @@ def read_feed(engine: sa.Engine, feed_url_canon: str) -> sa.Row[Any] | None:
     with read_transaction(engine) as connection:
         chosen = sa.select(FEEDS).where(FEEDS.c.feed_url_canon == feed_url_canon)
         return connection.execute(chosen).one_or_none()
+
+
+def read_own_settings(engine: sa.Engine) -> dict[str, FeedSettings]:
+    """Return the feeds that have settings of their own; unreadable settings are left out."""
+    chosen = sa.select(FEEDS.c.feed_url_canon, FEEDS.c.own_settings)
+    with read_transaction(engine) as connection:
+        rows = connection.execute(chosen.where(FEEDS.c.own_settings != "")).all()
+    found = {}
+    for feed_url, text in rows:
+        # The poll of the feed tells what is wrong with its settings.
+        with suppress(InputError):
+            found[feed_url] = parse_settings(text)
+    return found
 
 
 def upsert_feed(
@@ -160,8 +184,8 @@ def _new_value(name: str) -> sa.ColumnElement[Any]:
     value = sa.bindparam(f"new_{name}", type_=FEEDS.c[name].type)
     if name != "status":
         return value
-    # A person may have paused the feed while it was being polled.
-    return sa.case((FEEDS.c.status == "paused", "paused"), else_=value)
+    # A person may have paused or retired the feed while it was being polled.
+    return sa.case((FEEDS.c.status.in_(BY_PERSON), FEEDS.c.status), else_=value)
 
 
 def known_feeds(engine: sa.Engine, *, checked_after: datetime) -> set[str]:
@@ -206,6 +230,7 @@ def move_feed(
             .where(where)
             .values(feed_url=feed_url, feed_url_canon=feed_url_canon, changed_seq=transaction.seq)
         )
+        move_items(transaction.connection, old.feed_url_canon, feed_url_canon)
     upsert_feed(
         transaction,
         old.feed_url_canon,

@@ -2,10 +2,12 @@
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
+
+from news_platform.rss.feed_settings import parse_settings
 
 _HOUR = 3600
 _DAY = 24 * _HOUR
@@ -19,9 +21,12 @@ _RECENT_ENTRIES = 20
 class PollOptions:
     """How often feeds are polled and how much is taken from one response."""
 
-    max_items_per_feed: int = 20
+    # New articles of one poll that are taken; further ones become skipped rows.
+    max_items_per_feed: int = 2_000
     min_interval_seconds: int = 3 * _HOUR
     max_interval_seconds: int = 6 * _HOUR
+    # The shortest interval of a feed that turned over between two polls.
+    turnover_interval_seconds: int = _HOUR // 4
     # Dead feeds are still polled, this rarely, because some come back.
     probe_interval_seconds: int = 7 * _DAY
     errors_until_dead: int = 10
@@ -32,6 +37,23 @@ class PollOptions:
     # Feeds per write transaction.
     batch_size: int = 200
     parsers: int = 1
+    polls_kept_days: int = 30
+
+
+def feed_options(options: PollOptions, own_settings: str) -> PollOptions:
+    """Return the options for a feed with settings of its own; raise InputError if these are bad."""
+    own = parse_settings(own_settings)
+    if own.max_items:
+        options = replace(options, max_items_per_feed=own.max_items)
+    if own.interval_seconds:
+        seconds = own.interval_seconds
+        options = replace(
+            options,
+            min_interval_seconds=seconds,
+            max_interval_seconds=seconds,
+            turnover_interval_seconds=seconds,
+        )
+    return options
 
 
 def interval_seconds(
@@ -47,11 +69,25 @@ def interval_seconds(
     After new entries it is half the usual gap between them; otherwise 1.5 times the previous wait.
     """
     if found_new:
-        gap = _usual_gap_seconds(dates, now=now) or options.min_interval_seconds
+        gap = usual_gap_seconds(dates, now=now) or options.min_interval_seconds
         wanted = gap / 2
     else:
         wanted = max(previous, options.min_interval_seconds) * 1.5
     return int(min(max(wanted, options.min_interval_seconds), options.max_interval_seconds))
+
+
+def turnover_interval_seconds(
+    dates: Iterable[datetime], *, previous: int, turned_over: bool, options: PollOptions
+) -> int:
+    """Return the wait for a feed that may miss items: half of the time that its entries span.
+
+    If it has just turned over, the wait is also at most half of the previous one.
+    """
+    known = list(dates)
+    wanted = float(previous) / 2 if turned_over else float(previous)
+    if len(known) > 1:
+        wanted = min(wanted, (max(known) - min(known)).total_seconds() / 2)
+    return int(max(wanted, options.turnover_interval_seconds))
 
 
 def jittered(seconds: int, *, key: str) -> int:
@@ -74,9 +110,22 @@ def days_without_update(last_entry: datetime | None, *, now: datetime) -> int:
     return max((now - last_entry).days, 0) if last_entry else 0
 
 
-def health_score(*, errors_in_row: int, no_updates_days: int) -> int:
-    """Return 0 to 100: minus 10 per failure in a row, minus 2 per silent day (at most 60)."""
-    return max(100 - 10 * errors_in_row - min(2 * no_updates_days, 60), 0)
+def health_score(
+    *,
+    errors_in_row: int,
+    no_updates_days: int,
+    may_miss_items: bool = False,
+    skipped_items: int = 0,
+    has_no_links: bool = False,
+) -> int:
+    """Return 0 to 100: minus 10 per failure in a row, minus 2 per silent day (at most 60).
+
+    A feed that may miss items loses 20, one with items beyond the limit 20, and one without any
+    link 50.
+    """
+    lost = 10 * errors_in_row + min(2 * no_updates_days, 60)
+    lost += 20 * may_miss_items + 20 * bool(skipped_items) + 50 * has_no_links
+    return max(100 - lost, 0)
 
 
 def newest(dates: Iterable[datetime | None], *, now: datetime) -> datetime | None:
@@ -85,8 +134,8 @@ def newest(dates: Iterable[datetime | None], *, now: datetime) -> datetime | Non
     return max((date for date in dates if date is not None and date <= limit), default=None)
 
 
-def _usual_gap_seconds(dates: Iterable[datetime], *, now: datetime) -> float | None:
-    """Return the median gap between the newest entries."""
+def usual_gap_seconds(dates: Iterable[datetime], *, now: datetime) -> float | None:
+    """Return the median gap between the newest entries; None with fewer than two dates."""
     latest = sorted((date for date in dates if date <= now), reverse=True)
     latest = latest[:_RECENT_ENTRIES]
     gaps = [(a - b).total_seconds() for a, b in pairwise(latest)]

@@ -172,10 +172,11 @@ def test_a_poll_adds_a_limited_number_of_items_and_the_next_one_the_rest(
     web = FakeFetcher({FEED: response(FEED, body=feed, headers={"etag": '"x"'})})
     options = PollOptions(max_items_per_feed=3)
     first = poll(sqlite_ledger, parse_pool, web, options=options)
-    assert (first.new_articles, first.left_for_next_poll) == (3, 2)
-    assert [r.article_url[-2:] for r in rows(sqlite_ledger)] == ["n0", "n1", "n2"]
+    assert (first.new_articles, first.skipped_articles) == (3, 2)
+    pending = [r for r in rows(sqlite_ledger) if r.status == "pending"]
+    assert [r.article_url[-2:] for r in pending] == ["n0", "n1", "n2"]
     second = poll(sqlite_ledger, parse_pool, web, options=options, now=NOW + timedelta(hours=7))
-    assert (second.new_articles, second.left_for_next_poll) == (2, 0)
+    assert (second.new_articles, second.skipped_articles) == (2, 0)
     assert web.headers[1] == {}, "the validators must not hide what is still waiting"
 
 
@@ -322,6 +323,7 @@ class _PausingFetcher(FakeFetcher):
         url: str,
         *,
         headers: Mapping[str, str] | None = None,
+        private_headers: Mapping[str, str] | None = None,
         max_body_bytes: int | None = None,
     ) -> Response:
         with write_transaction(self.engine) as transaction:

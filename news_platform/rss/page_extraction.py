@@ -1,0 +1,57 @@
+"""The bytes of a page in, its article out, with the text that the feed's own selector names."""
+
+from dataclasses import replace
+
+from news_platform.articles.article import Article
+from news_platform.articles.extract import extract_page
+from news_platform.errors import InputError
+from news_platform.html.decode import html_text
+from news_platform.rss.feed_content import text_of_markup
+from news_platform.text.language import detect
+
+FeedPage = tuple[bytes, str, str | None, str]
+"""The body of a page, its URL, the charset of its HTTP header, and the selector or ''."""
+
+
+def extract_feed_page(page: FeedPage) -> Article:
+    """Extract the article of a page in a worker process."""
+    body, url, charset, selector = page
+    article = extract_page((body, url, charset))
+    if not selector:
+        return article
+    text = selected_text(html_text(body, charset), selector)
+    if not text:  # the template has changed: what the extractor finds is better than nothing
+        return article
+    language = detect(text)
+    return replace(
+        article,
+        clean_text=text,
+        full_text=text,
+        language=language.code,
+        language_probability=round(language.probability, 3),
+        text_source="page",
+        confidence=1.0,
+    )
+
+
+def selected_text(html: str, selector: str) -> str:
+    """Return the text of the elements that a CSS selector matches; raise InputError if it is none.
+
+    An element inside another one that matches is part of it and does not count twice.
+    """
+    from resiliparse.parse.html import HTMLTree  # here, so that the poller need not load it
+
+    tree = HTMLTree.parse(html)
+    if tree.document is None:
+        return ""
+    try:
+        found = tree.document.query_selector_all(selector)
+    except (ValueError, RuntimeError) as error:
+        message = f"invalid CSS selector {selector!r}: {error}"
+        raise InputError(message, thing=selector) from error
+    texts: list[str] = []
+    for element in found:
+        text = text_of_markup(element.html)
+        if text and not any(text in other for other in texts):
+            texts.append(text)
+    return "\n".join(texts)

@@ -1,0 +1,296 @@
+"""Polling: every item of a feed is stored, skipped with a reason, or named as possibly missed."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from news_platform.isolation.pool import Pool
+from news_platform.rss.export import changed_days, delta_since, export_days
+from news_platform.rss.feed_settings import FeedSettings, settings_text
+from news_platform.rss.ledger.newsroom_tables import FEED_ITEMS, FEED_POLLS
+from news_platform.rss.ledger.tables import DIAGNOSTICS, RAW
+from news_platform.rss.polling.poll_schedule import PollOptions
+from news_platform.storage.objects.store import ObjectStore
+from news_platform_tests.fakes import FakeFetcher, response
+from news_platform_tests.rss.ledger_rows import change_articles
+from news_platform_tests.rss.polling.test_poller import FEED, NOW, feed_row, poll, register, rows
+from news_platform_tests.rss.web import items, rss
+
+LATER = NOW + timedelta(hours=7)
+
+
+def names(prefix: str, count: int) -> list[str]:
+    return [f"{prefix}{number}" for number in range(count)]
+
+
+def by_status(engine: sa.Engine) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for row in rows(engine):
+        found[row.status] = found.get(row.status, 0) + 1
+    return found
+
+
+def metrics(engine: sa.Engine) -> dict[str, float]:
+    return {row.metric: row.value for row in rows(engine, DIAGNOSTICS)}
+
+
+def test_sixty_items_are_all_taken_at_once(ledger: sa.Engine, parse_pool: Pool) -> None:
+    register(ledger, FEED)
+    poll(ledger, parse_pool, {FEED: rss(items(names("a", 60), newest=NOW))})
+    poll(ledger, parse_pool, {FEED: rss(items(names("b", 60), newest=LATER))}, now=LATER)
+    assert by_status(ledger) == {"pending": 120}
+
+
+def test_what_the_limit_leaves_out_becomes_skipped_rows_that_are_counted(
+    ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    register(ledger, FEED)
+    options = PollOptions(max_items_per_feed=20)
+    feed = rss(items(names("a", 60), newest=NOW))
+    report = poll(ledger, parse_pool, {FEED: feed}, options=options)
+    assert (report.new_articles, report.skipped_articles) == (20, 40)
+    assert by_status(ledger) == {"pending": 20, "skipped": 40}
+    assert {row.error_msg for row in rows(ledger) if row.status == "skipped"} == {"limit"}
+    assert metrics(ledger)["articles_skipped_by_limit"] == 40
+    row = feed_row(ledger)
+    assert (row.health_score, row.skipped_items) == (80, 40)
+    assert row.notes == "[40 items skipped by the limit]"
+
+
+def test_skipped_items_are_taken_while_the_feed_still_lists_them(
+    ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    register(ledger, FEED)
+    options = PollOptions(max_items_per_feed=20)
+    feed = rss(items(names("a", 60), newest=NOW))
+    for hours in (0, 4, 8):
+        moment = NOW + timedelta(hours=hours)
+        poll(ledger, parse_pool, {FEED: feed}, options=options, now=moment)
+    assert by_status(ledger) == {"pending": 60}
+    row = feed_row(ledger)
+    assert (row.skipped_items, row.notes, row.health_score) == (0, "", 100)
+
+
+def test_a_feed_that_turned_over_is_polled_more_often_and_says_so(
+    ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    register(ledger, FEED)
+    minutes = [
+        (f"https://post.example/{n}", f"About {n}", NOW - timedelta(minutes=2 * n))
+        for n in range(30)
+    ]
+    poll(ledger, parse_pool, {FEED: rss(minutes)})
+    assert not feed_row(ledger).may_miss_items
+    others = [(f"{url}-b", title, at and at + timedelta(hours=7)) for url, title, at in minutes]
+    report = poll(ledger, parse_pool, {FEED: rss(others)}, now=LATER)
+    assert report.turned_over == 1
+    row = feed_row(ledger)
+    assert row.may_miss_items
+    assert row.turned_over_at == LATER
+    assert "may miss items" in row.notes
+    assert row.health_score == 80
+    # Its items span 58 minutes: it is polled after half of that.
+    assert row.interval_seconds == 29 * 60
+    assert metrics(ledger)["feeds_turned_over"] == 1
+
+
+def test_one_known_item_left_means_that_nothing_was_missed(
+    sqlite_ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    register(sqlite_ledger, FEED)
+    poll(sqlite_ledger, parse_pool, {FEED: rss(items(["a", "b"], newest=NOW))})
+    feed = rss(items(["d", "c", "b"], newest=LATER))
+    assert poll(sqlite_ledger, parse_pool, {FEED: feed}, now=LATER).turned_over == 0
+    assert not feed_row(sqlite_ledger).may_miss_items
+
+
+def test_an_article_known_from_another_feed_does_not_hide_that_a_feed_turned_over(
+    sqlite_ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    other = "https://post.example/all"
+    register(sqlite_ledger, FEED, other)
+    web = {FEED: rss(items(["a"], newest=NOW)), other: rss(items(["b"], newest=NOW))}
+    poll(sqlite_ledger, parse_pool, web)
+    web = {FEED: rss(items(["b", "c"], newest=LATER)), other: rss(items(["b"], newest=NOW))}
+    assert poll(sqlite_ledger, parse_pool, web, now=LATER).turned_over == 1
+    assert feed_row(sqlite_ledger).may_miss_items
+    assert not feed_row(sqlite_ledger, other).may_miss_items
+
+
+def test_a_feed_that_is_cut_at_the_size_limit_may_miss_items(
+    sqlite_ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    register(sqlite_ledger, FEED)
+    feed = rss(items(names("a", 50), newest=NOW))
+    options = PollOptions(max_body_bytes=len(feed) // 2)
+    poll(sqlite_ledger, parse_pool, {FEED: feed}, options=options)
+    assert "longer than what is read" in feed_row(sqlite_ledger).notes
+    assert feed_row(sqlite_ledger).may_miss_items
+
+
+def test_a_feed_whose_items_have_no_link_is_told(ledger: sa.Engine, parse_pool: Pool) -> None:
+    register(ledger, FEED)
+    feed = (
+        b"<rss version='2.0'><channel><title>T</title><item><title>A</title></item>"
+        b"<item><title>B</title></item></channel></rss>"
+    )
+    for moment in (NOW, LATER):
+        report = poll(ledger, parse_pool, {FEED: feed}, now=moment)
+        assert report.outcomes == {"no_links": 1}
+        row = feed_row(ledger)
+        assert row.notes == "[none of its 2 items links to a page]"
+        assert row.health_score == 50
+    assert [one.items_without_link for one in rows(ledger, FEED_POLLS)] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_update"),
+    [
+        pytest.param(("T", NOW, "text"), ("T", LATER, "text"), True, id="newer date"),
+        pytest.param(("T", NOW, "text"), ("U", NOW, "text"), True, id="new title"),
+        pytest.param(("T", NOW, "text"), ("T", NOW, "other"), True, id="new text"),
+        pytest.param(("T", NOW, "text"), ("T", NOW, "text"), False, id="the same"),
+        pytest.param(("T", LATER, "text"), ("T", NOW, "text"), False, id="older date"),
+        pytest.param(("T", None, "text"), ("T", None, "other"), True, id="no date, new text"),
+    ],
+)
+def test_an_update_in_rss_2_is_noticed(
+    ledger: sa.Engine,
+    parse_pool: Pool,
+    old: tuple[str, datetime | None, str],
+    new: tuple[str, datetime | None, str],
+    is_update: bool,
+) -> None:
+    register(ledger, FEED)
+    poll(ledger, parse_pool, {FEED: one_item(*old)})
+    (row,) = rows(ledger)
+    stored = {"status": "stored", "stored_at": NOW, "fetched_at": NOW}
+    change_articles(ledger, [row.row_id], **stored)
+    report = poll(ledger, parse_pool, {FEED: one_item(*new) + b"<!-- 2 -->"}, now=LATER)
+    assert report.updated_articles == int(is_update)
+    assert [one.status for one in rows(ledger)] == ["pending" if is_update else "stored"]
+    # The update is followed once, not at every poll.
+    change_articles(ledger, [row.row_id], **stored)
+    again = poll(
+        ledger, parse_pool, {FEED: one_item(*new) + b"<!-- 3 -->"}, now=LATER + timedelta(hours=7)
+    )
+    assert again.updated_articles == 0
+
+
+def one_item(title: str, published: datetime | None, text: str) -> bytes:
+    link = ("https://post.example/a", title, published)
+    return rss([link]).replace(b"<description>", f"<description>{text} ".encode())
+
+
+def test_a_feed_that_dates_everything_anew_is_followed_ever_more_rarely(
+    sqlite_ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    register(sqlite_ledger, FEED)
+    followed = []
+    for hour in range(0, 24 * 8, 7):
+        moment = NOW + timedelta(hours=hour)
+        feed = one_item("T", moment, "text")
+        if poll(sqlite_ledger, parse_pool, {FEED: feed}, now=moment).updated_articles:
+            followed.append(hour)
+        change_articles(sqlite_ledger, [1], status="stored", stored_at=NOW)
+        if not followed or followed[-1] == hour:
+            change_articles(sqlite_ledger, [1], fetched_at=moment)
+    assert followed == [7, 14, 28, 56, 112]
+
+
+def test_a_mere_sighting_changes_neither_the_delta_nor_the_daily_file(
+    ledger: sa.Engine, parse_pool: Pool, local_store: ObjectStore
+) -> None:
+    register(ledger, FEED)
+    feed = rss(items(names("a", 46), newest=NOW))
+    poll(ledger, parse_pool, {FEED: feed})
+    for row in rows(ledger):
+        change_articles(
+            ledger, [row.row_id], status="stored", stored_at=NOW, text_hash=row.url_hash
+        )
+    export_days(ledger, local_store, now=NOW)
+    cursor = delta_since(ledger, 0).cursor
+    seen = max(row.seen_seq for row in rows(ledger))
+    poll(ledger, parse_pool, {FEED: feed + b"<!-- again -->"}, now=LATER)
+    assert delta_since(ledger, cursor).rows == ()
+    assert changed_days(ledger) == []
+    assert {row.last_seen_rss for row in rows(ledger)} == {LATER}
+    assert min(row.seen_seq for row in rows(ledger)) > seen
+
+
+CARRIED = b"""<?xml version="1.0"?><rss version="2.0"
+ xmlns:content="http://purl.org/rss/1.0/modules/content/"
+ xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:media="http://search.yahoo.com/mrss/">
+<channel><title>T</title><item><title>A</title><link>https://post.example/a</link>
+<dc:creator>Ann Writer</dc:creator><category>Politics</category><category>EU</category>
+<description>A short summary.</description>
+<content:encoded><![CDATA[<p>The <b>first</b> paragraph.</p><script>no()</script>
+<p>The second.<br>A line.</p><p>Subscribe to continue reading.</p>]]></content:encoded>
+<comments>https://post.example/a#comments</comments>
+<enclosure url="https://post.example/a.mp3" type="audio/mpeg" length="12"/>
+<media:content url="https://post.example/a.jpg" medium="image" type="image/jpeg"/>
+</item></channel></rss>"""
+
+
+def test_what_the_feed_carries_is_kept(ledger: sa.Engine, parse_pool: Pool) -> None:
+    register(ledger, FEED)
+    poll(ledger, parse_pool, {FEED: CARRIED})
+    (item,) = rows(ledger, FEED_ITEMS)
+    assert item.authors == ("Ann Writer",)
+    assert item.tags == ("Politics", "EU")
+    assert item.content == "The first paragraph.\nThe second.\nA line."
+    assert item.is_paywalled is True
+    assert item.comments_url == "https://post.example/a#comments"
+    assert item.enclosures == (
+        "https://post.example/a.mp3 audio/mpeg 12",
+        "https://post.example/a.jpg image/jpeg",
+    )
+    (row,) = rows(ledger)
+    assert (row.summary, row.image_url) == ("A short summary.", "https://post.example/a.jpg")
+
+
+def test_every_poll_is_kept_for_a_month(sqlite_ledger: sa.Engine, parse_pool: Pool) -> None:
+    register(sqlite_ledger, FEED)
+    answers: list[tuple[datetime, Any]] = [
+        (NOW, rss(items(["a"], newest=NOW))),
+        (LATER, response(FEED, status=304)),
+        (NOW + timedelta(days=1), response(FEED, status=503)),
+        (NOW + timedelta(days=30, hours=1), rss(items(["a", "b"], newest=NOW))),
+    ]
+    for moment, answer in answers:
+        poll(sqlite_ledger, parse_pool, {FEED: answer}, now=moment)
+    polls = rows(sqlite_ledger, FEED_POLLS)
+    assert [(one.outcome, one.status_code, one.items, one.new_items) for one in polls] == [
+        ("not_modified", 304, 0, 0),
+        ("status_503", 503, 0, 0),
+        ("read", 200, 2, 1),
+    ]
+
+
+def test_a_feed_has_its_own_interval_limit_and_headers(
+    sqlite_ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    own = FeedSettings(
+        interval_seconds=600, max_items=2, user_agent="OurReader/1", headers={"X-Key": "1"}
+    )
+    register(sqlite_ledger, FEED, own_settings=settings_text(own))
+    web = FakeFetcher({FEED: rss(items(names("a", 5), newest=NOW))})
+    report = poll(sqlite_ledger, parse_pool, web)
+    assert (report.new_articles, report.skipped_articles) == (2, 3)
+    assert feed_row(sqlite_ledger).interval_seconds == 600
+    assert web.headers == [{"User-Agent": "OurReader/1", "X-Key": "1"}]
+
+
+def test_a_secret_that_is_not_set_is_told_and_hurts_no_other_feed(
+    sqlite_ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    good = "https://post.example/good"
+    own = settings_text(FeedSettings(token="FEED_SECRET_PAID"))
+    register(sqlite_ledger, FEED, own_settings=own)
+    register(sqlite_ledger, good)
+    report = poll(sqlite_ledger, parse_pool, {good: rss(items(["a"], newest=NOW))})
+    assert report.new_articles == 1
+    assert "FEED_SECRET_PAID is not set" in feed_row(sqlite_ledger).notes
+    assert sum(row.status == "pending" for row in rows(sqlite_ledger, RAW)) == 1

@@ -9,16 +9,21 @@ import json
 import os
 import random
 import signal
+import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
+from dataclasses import asdict
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from news_platform_tests.year.simulated import FOLDER_VARIABLE, Place
 
 _TICKS_EVERY = timedelta(days=1)
-_DRAIN_MINUTES = 120
+# How often runs end and are launched; sensors tick less often, as the options say.
+_RUN_MINUTES = 30
 # The kill comes within so many seconds, wherever the daemon then is.
 _KILL_SECONDS = 1.5
 
@@ -27,24 +32,31 @@ def main(folder: str) -> int:
     """Run until a life ends by itself; return its exit code."""
     os.environ[FOLDER_VARIABLE] = folder
     place = Place(Path(folder).resolve())
+    # Bound here and served by each life, so that the address never changes.
+    listener = socket.create_server(("127.0.0.1", 0))
+    place.write_webhook(listener.getsockname()[1])
     # Imported once, before the forks: each life then starts at once.
     from news_platform_tests.year import daemon, definitions, launcher  # noqa: F401
 
-    while True:
-        code = _one_life(place)
-        if code != -signal.SIGKILL:
-            return code
+    while (code := _one_life(place, listener, _live)) == -signal.SIGKILL:
+        pass
+    return code or _one_life(place, listener, _judge)
 
 
-def _one_life(place: Place) -> int:
-    """Fork a process that lives on from the last step; kill it when it says so."""
+def _one_life(
+    place: Place,
+    listener: socket.socket,
+    task: Callable[[Place, Callable[[float], object]], None],
+) -> int:
+    """Fork a process that goes on from the last step; kill it when it says so."""
     orders, order = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(orders)
         code = 1
         try:
-            _live(place, lambda delay: os.write(order, f"{delay}\n".encode()))
+            _serve_webhook(place, listener)
+            task(place, lambda delay: os.write(order, f"{delay}\n".encode()))
             code = 0
         finally:
             sys.stderr.flush()
@@ -57,6 +69,47 @@ def _one_life(place: Place) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
+def _serve_webhook(place: Place, listener: socket.socket) -> None:
+    """Write every alert to the log of alerts."""
+
+    class Webhook(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            with place.alerts.open("ab") as log:
+                log.write(body + b"\n")
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Stay silent."""
+
+    server = HTTPServer(("127.0.0.1", 0), Webhook, bind_and_activate=False)
+    server.socket.close()
+    server.socket = listener
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+
+
+def _judge(place: Place, _: Callable[[float], object]) -> None:
+    """Write all figures of the finished simulation."""
+    import dagster as dg
+
+    from news_platform_tests.year.daemon import frozen
+    from news_platform_tests.year.definitions import RESOURCES, STALENESS
+    from news_platform_tests.year.figures import build_undisturbed, differences, read_figures
+
+    with frozen(place.plan.end), dg.DagsterInstance.from_config(str(place.home)) as instance:
+        figures = read_figures(place, instance)
+        figures.stale = {one.asset: dict(one.stale(RESOURCES)) for one in STALENESS}
+        undisturbed = build_undisturbed(place)
+        figures.different = differences(RESOURCES.data_root.store, undisturbed.data_root.store)
+    document = asdict(figures) | {
+        "run_ratio": figures.run_ratio,
+        "byte_ratio": figures.byte_ratio,
+        "longest_wait": figures.longest_wait.total_seconds(),
+    }
+    (place.folder / "figures.json").write_text(json.dumps(document, indent=1))
+
+
 def _live(place: Place, ask_for_kill: Callable[[float], object]) -> None:
     import dagster as dg
 
@@ -66,6 +119,7 @@ def _live(place: Place, ask_for_kill: Callable[[float], object]) -> None:
     state = _read_state(place)
     plan = place.plan
     since: datetime | None = None
+    tick = timedelta(minutes=plan.options.step_minutes)
     started = time.monotonic()
     with frozen(state.now), dg.DagsterInstance.from_config(str(place.home)) as instance:
         with SimulatedDaemon(place, instance, defs) as daemon:
@@ -82,13 +136,13 @@ def _live(place: Place, ask_for_kill: Callable[[float], object]) -> None:
                         ask_for_kill(rng.uniform(0, _KILL_SECONDS))
                     if now >= plan.start + timedelta(days=plan.options.backfill_on):
                         daemon.begin_backfill(now)
-                    daemon.step(now)
+                    daemon.step(now, is_tick=(now - plan.start) % tick == timedelta())
                     if now - state.ticks_at >= _TICKS_EVERY:
                         daemon.log_ticks(state.ticks_at - timedelta(minutes=1))
                         state.ticks_at = now
                         _tell(f"{now:%Y-%m-%d} {time.monotonic() - started:.0f} s")
                 is_drain = now > plan.arrivals[-1].at and daemon.is_idle
-                minutes = _DRAIN_MINUTES if is_drain else plan.options.step_minutes
+                minutes = 2 * plan.options.step_minutes if is_drain else _RUN_MINUTES
                 since, state.now = now, now + timedelta(minutes=minutes)
             with frozen(state.now):
                 daemon.log_ticks(state.ticks_at - timedelta(minutes=1))

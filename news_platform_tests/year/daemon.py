@@ -32,6 +32,7 @@ from news_platform_tests.year.simulated import Place
 
 _INSTANCE = Path(__file__).parents[2] / "dagster.yaml"
 _DEFINITIONS = "news_platform_tests.year.definitions"
+_STORAGE = "news_platform_tests.year.storage"
 _ENDED = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE]
 _LOG = logging.getLogger("simulated daemon")
 
@@ -42,17 +43,13 @@ def write_home(place: Place) -> None:
     config = yaml.safe_load(_INSTANCE.read_text())
     storage = {"base_dir": str(place.home)}
     kinds = {
-        "run_storage": ("dagster._core.storage.runs", "SqliteRunStorage"),
-        # One file instead of one per run, whose creation would take most of the time.
-        "event_log_storage": (
-            "dagster._core.storage.event_log",
-            "ConsolidatedSqliteEventLogStorage",
-        ),
-        "schedule_storage": ("dagster._core.storage.schedules", "SqliteScheduleStorage"),
+        "run_storage": "SharedRunStorage",
+        "event_log_storage": "SharedEventLogStorage",
+        "schedule_storage": "SharedScheduleStorage",
     }
     config |= {
-        name: {"module": module, "class": kind, "config": storage}
-        for name, (module, kind) in kinds.items()
+        name: {"module": _STORAGE, "class": kind, "config": storage}
+        for name, kind in kinds.items()
     }
     config["run_launcher"] = {
         "module": "news_platform_tests.year.launcher",
@@ -104,21 +101,22 @@ class SimulatedDaemon:
         for run in self._instance.get_runs(filters=waiting):
             host(run)
 
-    def step(self, now: datetime) -> None:
-        """Do what the daemons do at one moment."""
+    def step(self, now: datetime, *, is_tick: bool) -> None:
+        """Do what the daemons do at one moment; sensors and schedules only at their ticks."""
         ended = self._instance.get_runs_count(dg.RunsFilter(statuses=_ENDED))
         while execute_due(self._instance, self._defs, trouble=self._place.plan.fails(ended)):
             ended += 1
-        for daemon in self._iterations(now):
+        for daemon in self._iterations(now, is_tick=is_tick):
             for error in daemon:
                 assert error is None or not hasattr(error, "message"), error
 
-    def _iterations(self, now: datetime) -> Iterator[Iterable[object]]:
+    def _iterations(self, now: datetime, *, is_tick: bool) -> Iterator[Iterable[object]]:
         yield execute_run_monitoring_iteration(self.workspace, _LOG)
         yield execute_concurrency_slots_iteration(self.workspace, _LOG)
         yield self._retries.run_iteration(self.workspace)
-        yield execute_sensor_iteration(self.workspace, _LOG, None, None)
-        yield launch_scheduled_runs(self.workspace, _LOG, now, self._schedules)
+        if is_tick:
+            yield execute_sensor_iteration(self.workspace, _LOG, None, None)
+            yield launch_scheduled_runs(self.workspace, _LOG, now, self._schedules)
         yield execute_backfill_iteration(self.workspace, _LOG)
         yield self._queue.run_iteration(self.workspace)
 

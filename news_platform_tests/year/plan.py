@@ -77,7 +77,7 @@ class YearOptions:
     backfill_days: int = 90
     backfill_on: int = 30
     backfill_warcs: int = 18
-    step_minutes: int = 30
+    step_minutes: int = 60
     trouble: Trouble = field(default_factory=Trouble)
 
 

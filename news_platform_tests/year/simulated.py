@@ -162,11 +162,21 @@ class Place:
                 "NEWS_PLATFORM_CRAWL_URL": str(self.crawl),
                 "NEWS_PLATFORM_CCNEWS_WORKERS": "0",
                 "NEWS_PLATFORM_BUCKETS": "64",
+                "NEWS_PLATFORM_ALERT_WEBHOOK": self._webhook,
                 # A second of real time: the simulated clock stands still in a run.
                 "NEWS_PLATFORM_CHECKS_MAX_HOURS": "0.0003",
             }
         )
         return SimulatedResources(settings, plan=self.plan if is_disturbed else None)
+
+    def write_webhook(self, port: int) -> None:
+        """Keep the address of the webhook that takes alerts."""
+        (self.folder / "webhook").write_text(f"http://127.0.0.1:{port}/")
+
+    @property
+    def _webhook(self) -> str:
+        file = self.folder / "webhook"
+        return file.read_text() if file.exists() else ""
 
     def deliver(self, now: datetime, *, since: datetime | None) -> None:
         """Publish what has arrived since the last step, and the listings that name it."""

@@ -13,6 +13,7 @@ import socket
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -23,7 +24,7 @@ from news_platform_tests.year.simulated import FOLDER_VARIABLE, Place
 
 _TICKS_EVERY = timedelta(days=1)
 # How often runs end and are launched; sensors tick less often, as the options say.
-_RUN_MINUTES = 30
+_RUNS_EVERY = timedelta(minutes=30)
 # The kill comes within so many seconds, wherever the daemon then is.
 _KILL_SECONDS = 1.5
 
@@ -58,6 +59,9 @@ def _one_life(
             _serve_webhook(place, listener)
             task(place, lambda delay: os.write(order, f"{delay}\n".encode()))
             code = 0
+        except BaseException:
+            traceback.print_exc()
+            raise
         finally:
             sys.stderr.flush()
             os._exit(code)
@@ -119,7 +123,6 @@ def _live(place: Place, ask_for_kill: Callable[[float], object]) -> None:
     state = _read_state(place)
     plan = place.plan
     since: datetime | None = None
-    tick = timedelta(minutes=plan.options.step_minutes)
     started = time.monotonic()
     with frozen(state.now), dg.DagsterInstance.from_config(str(place.home)) as instance:
         with SimulatedDaemon(place, instance, defs) as daemon:
@@ -136,14 +139,13 @@ def _live(place: Place, ask_for_kill: Callable[[float], object]) -> None:
                         ask_for_kill(rng.uniform(0, _KILL_SECONDS))
                     if now >= plan.start + timedelta(days=plan.options.backfill_on):
                         daemon.begin_backfill(now)
-                    daemon.step(now, is_tick=(now - plan.start) % tick == timedelta())
+                    daemon.step(now, is_tick=plan.is_tick(now))
                     if now - state.ticks_at >= _TICKS_EVERY:
                         daemon.log_ticks(state.ticks_at - timedelta(minutes=1))
                         state.ticks_at = now
                         _tell(f"{now:%Y-%m-%d} {time.monotonic() - started:.0f} s")
                 is_drain = now > plan.arrivals[-1].at and daemon.is_idle
-                minutes = 2 * plan.options.step_minutes if is_drain else _RUN_MINUTES
-                since, state.now = now, now + timedelta(minutes=minutes)
+                since, state.now = now, plan.next_tick(now) if is_drain else now + _RUNS_EVERY
             with frozen(state.now):
                 daemon.log_ticks(state.ticks_at - timedelta(minutes=1))
     _write_state(place, state)

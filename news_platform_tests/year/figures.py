@@ -78,18 +78,17 @@ class YearFigures:
 
 def read_figures(place: Place, instance: dg.DagsterInstance) -> YearFigures:
     """Read all figures of a finished simulation."""
-    step = timedelta(minutes=place.plan.options.step_minutes)
     runs = list(_runs(instance))
     ours = [run for run in runs if run.asset in ASSETS]
-    waits = list(_waits(place, ours, groups(place.plan, step=step)))
+    waits = list(_waits(place, ours, groups(place.plan)))
     staged, merged = (
         _metadata_sum(instance, "domain_buckets", "bytes"),
         _metadata_sum(instance, "domain_store", "bytes_added"),
     )
     ticks = read_ticks(place)
     return YearFigures(
-        runs=Counter(run.asset for run in ours),
-        ideal=ideal_runs(place.plan, step=step),
+        runs=dict(Counter(run.asset for run in ours)),
+        ideal=ideal_runs(place.plan),
         failed=sum(run.status != "SUCCESS" for run in ours),
         bytes_staged=staged,
         bytes_merged=merged,

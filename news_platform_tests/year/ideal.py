@@ -32,11 +32,11 @@ def collecting_runs(arrivals: Sequence[Arrival]) -> int:
     return runs
 
 
-def groups(plan: YearPlan, *, step: timedelta) -> list[DayGroup]:
+def groups(plan: YearPlan) -> list[DayGroup]:
     """Return when the WARCs of each day are to be followed, by what a tick can have seen."""
     by_day = _by_day(plan)
     seen = {
-        day: sorted(_seen(plan, one, step) for one in found if one.day in plan.days)
+        day: sorted(_seen(plan, one) for one in found if one.day in plan.days)
         for day, found in by_day.items()
     }
     firsts = {day: moments[0] for day, moments in seen.items() if moments}
@@ -46,15 +46,14 @@ def groups(plan: YearPlan, *, step: timedelta) -> list[DayGroup]:
     return found
 
 
-def _seen(plan: YearPlan, one: Arrival, step: timedelta) -> datetime:
+def _seen(plan: YearPlan, one: Arrival) -> datetime:
     """Return the first tick after an arrival at which the crawl answers."""
     # A republication is found by the look at sources at half past two.
     night = one.version and timedelta(days=1)
     moment = one.at + (night or timedelta())
-    ticks = -((plan.start - moment) // step)
-    tick = plan.start + ticks * step
+    tick = moment if plan.is_tick(moment) else plan.next_tick(moment)
     while plan.is_down("crawl", tick) or plan.is_down("root", tick):
-        tick += step
+        tick += plan.tick
     return tick
 
 
@@ -76,12 +75,12 @@ def _day_groups(
         yield DayGroup(day, moment)
 
 
-def ideal_runs(plan: YearPlan, *, step: timedelta) -> Mapping[str, int]:
+def ideal_runs(plan: YearPlan) -> Mapping[str, int]:
     """Return the runs that each asset needs: also one of each per day of the backfill."""
     collecting = sum(
         collecting_runs(found) for day, found in _by_day(plan).items() if day in plan.days
     )
-    followed = len(groups(plan, step=step)) + len(plan.history)
+    followed = len(groups(plan)) + len(plan.history)
     return {
         "raw_news": collecting + len(plan.history),
         **dict.fromkeys(

@@ -97,6 +97,19 @@ class YearPlan:
         """Return the moment after which nothing more can happen."""
         return self.start + timedelta(days=self.options.days) + _DRAIN
 
+    @property
+    def tick(self) -> timedelta:
+        """Return the time between two ticks of the sensors."""
+        return timedelta(minutes=self.options.step_minutes)
+
+    def is_tick(self, now: datetime) -> bool:
+        """Return whether the sensors tick at this moment."""
+        return (now - self.start) % self.tick == timedelta()
+
+    def next_tick(self, now: datetime) -> datetime:
+        """Return the first tick after a moment."""
+        return now + self.tick - (now - self.start) % self.tick
+
     @cached_property
     def days(self) -> Sequence[date]:
         """Return the days that the crawl publishes in the simulation."""
@@ -176,9 +189,9 @@ def _records(one: Arrival) -> list[Record]:
     own = article(f"Council {rng.randrange(10**6)} met in town {town} at {one.name}.")
     agency = article(f"The agency reports from the capital on {one.day}, item {one.number // 2}.")
     return [
-        Record(http(own), uri=f"https://town{town}.example.com/{one.name}/{one.version}"),
-        Record(http(agency), uri=f"https://town{other}.example.org/agency/{one.name}"),
-        Record(http("{}", mime="application/json"), uri=f"https://api{town}.example.com/x"),
+        Record(http(own), uri=f"https://town{town}.example/{one.name}/{one.version}"),
+        Record(http(agency), uri=f"https://town{other}.example/agency/{one.name}"),
+        Record(http("{}", mime="application/json"), uri=f"https://api{town}.example/x"),
     ]
 
 

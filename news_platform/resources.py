@@ -276,7 +276,7 @@ def collect_options(given: CcnewsSettings) -> "CollectOptions":
             thing=wrong[0],
         )
     return CollectOptions(
-        workers=max(1, given.workers),
+        workers=max(0, given.workers),
         page_seconds=given.page_seconds,
         memory_mb=given.memory_mb,
         max_warcs=given.max_warcs,

@@ -186,7 +186,7 @@ def run_tasks(
             variables=_variables(tasks),
             on_report=lambda task, progress: listener.advance(task.warc_name, progress),
         ) as pool,
-        ThreadPoolExecutor(workers, thread_name_prefix="ccnews") as threads,
+        ThreadPoolExecutor(max(1, workers), thread_name_prefix="ccnews") as threads,
     ):
         return list(threads.map(partial(_run_task, pool, listener), tasks))
 

@@ -216,6 +216,7 @@ def _range_metadata(report: BuildReport, stats: StoreStats) -> Mapping[str, obje
         "bytes": stats.bytes,
         "fragments_per_domain": stats.fragments_per_domain,
         "bytes_written": report.total("bytes_written"),
+        "bytes_added": report.total("bytes_added"),
         "batches_added": report.total("batches_added"),
         "batches_removed": report.total("batches_removed"),
         "top_domains": markdown_table(["domain", "records", "bytes"], stats.top),

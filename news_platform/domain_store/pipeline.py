@@ -61,6 +61,8 @@ class BucketReport:
     manifest: Manifest | None
     # Batches in damaged segments whose staged files are expired.
     not_rebuilt: tuple[str, ...] = ()
+    # Bytes of the added batches as they were staged; `bytes_written` also has what was merged.
+    bytes_added: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +269,10 @@ def _apply_changes(
     empty |= {batch.batch: batch.inputs for batch in new if not batch.files}
     manifest, written = builder.write_generation(bucket, current, GenerationPlan(new, merge, empty))
     LOG.info("bucket %d: generation %d, %d bytes", bucket, manifest.generation, written)
-    return BucketReport(bucket, len(new), len(change.dropped), written, manifest)
+    added = sum(staged.size_bytes(batch.batch, bucket) for batch in new)
+    return BucketReport(
+        bucket, len(new), len(change.dropped), written, manifest, bytes_added=added
+    )
 
 
 def _require_staged_files(new: Iterable[NewBatch], staged: Staged, bucket: int) -> None:
@@ -311,4 +316,5 @@ def _sum(one: BucketReport, other: BucketReport) -> BucketReport:
         one.bytes_written + other.bytes_written,
         other.manifest or one.manifest,
         other.not_rebuilt or one.not_rebuilt,
+        one.bytes_added + other.bytes_added,
     )

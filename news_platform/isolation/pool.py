@@ -23,6 +23,7 @@ from typing import Any, Self
 from news_platform.errors import ConfigError, InputError
 from news_platform.isolation.environment import named_variables
 from news_platform.isolation.process import Done, Lost, Outcome, WorkerFailed, WorkerProcess
+from news_platform.isolation.worker import load_target
 
 __all__ = ["Done", "Lost", "Outcome", "Pool"]
 
@@ -33,6 +34,14 @@ _LOOK_AHEAD = 4
 _START_ATTEMPTS = 3
 
 
+def run_here(target: str, item: object) -> Outcome:
+    """Call the target in this process; an exception becomes the outcome that a worker gives."""
+    try:
+        return Done(load_target(target)(item))
+    except Exception as error:  # noqa: BLE001 - as in a worker, the item's failure is its outcome
+        return Lost("error", f"{type(error).__name__}: {error}")
+
+
 class Pool:
     """Run `target`, a "package.module:function" with one picklable argument, on each item.
 
@@ -41,6 +50,9 @@ class Pool:
     target that cannot be imported raises ConfigError from the item's future. At most `max_pending`
     items are unfinished at any time. Workers do not inherit our environment: a target that needs
     more of it than `isolation/environment.py` allows gets the `variables` of these names.
+
+    With `workers=0` items run in this process, one at a time and without protection: for debuggers,
+    and for tests in which starting processes would take most of the time.
     """
 
     def __init__(
@@ -66,8 +78,8 @@ class Pool:
         self._on_report = on_report
         self._variables = named_variables(os.environ, variables)
         # One thread per worker starts it: Linux kills a child together with the starting thread.
-        self._threads = ThreadPoolExecutor(workers, thread_name_prefix="isolation")
-        self._pending = threading.BoundedSemaphore(max(max_pending, workers))
+        self._threads = ThreadPoolExecutor(max(1, workers), thread_name_prefix="isolation")
+        self._pending = threading.BoundedSemaphore(max(max_pending, workers, 1))
         self._lock = threading.Lock()
         self._idle: list[WorkerProcess] = []
         self._busy: set[WorkerProcess] = set()
@@ -107,7 +119,7 @@ class Pool:
         try:
             for item in items:
                 ahead.append(self.submit(item))
-                if len(ahead) >= _LOOK_AHEAD * self._workers:
+                if len(ahead) >= _LOOK_AHEAD * max(1, self._workers):
                     yield ahead.popleft().result()
             while ahead:
                 yield ahead.popleft().result()
@@ -130,6 +142,8 @@ class Pool:
         self._pending.release()
 
     def _run(self, item: object) -> Outcome:
+        if not self._workers:
+            return run_here(self._target, item)
         request = pickle.dumps(item, pickle.HIGHEST_PROTOCOL)
         worker = self._idle_worker() or self._started_worker()
         is_reusable = False

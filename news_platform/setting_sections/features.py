@@ -14,7 +14,11 @@ class CcnewsSettings(Section):
     fallback: str | None = env(
         "NEWS_PLATFORM_CRAWL_FALLBACK_URL", "same layout, read on errors (S3 first, HTTPS second)"
     )
-    workers: int = env("NEWS_PLATFORM_CCNEWS_WORKERS", "worker processes for the WARCs of a day", 2)
+    workers: int = env(
+        "NEWS_PLATFORM_CCNEWS_WORKERS",
+        "worker processes for the WARCs of a day; 0: the run's own process, for debugging",
+        2,
+    )
     max_warcs: int | None = env("NEWS_PLATFORM_CCNEWS_MAX_WARCS", "most WARCs per day; unset: all")
     max_days: int = env(
         "NEWS_PLATFORM_CCNEWS_MAX_DAYS", "most days that the sensor has in progress", 4

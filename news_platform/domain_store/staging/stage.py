@@ -286,6 +286,10 @@ class Staged:
         """Return the number of records of a batch in a bucket."""
         return self._cells(batch).get(str(bucket), (0, 0, 0))[1]
 
+    def size_bytes(self, batch: str, bucket: int) -> int:
+        """Return the bytes of the data files of a batch in a bucket."""
+        return self._cells(batch).get(str(bucket), (0, 0, 0))[2]
+
     def filled_buckets(self, batch: str) -> list[int]:
         """Return the buckets in which a batch has records."""
         return sorted(map(int, self._cells(batch)))

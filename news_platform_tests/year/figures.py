@@ -1,0 +1,255 @@
+"""Read what a simulation did: runs, bytes, waits, ticks and datasets, for its judgement."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+
+import dagster as dg
+
+from news_platform.ccnews.pipeline import collect_day
+from news_platform.ccnews.source_notes import accept_broken
+from news_platform.defs.runs import RANGE_END_TAG, RANGE_START_TAG, REASON_TAG, run_assets
+from news_platform.domain_store.catalog import catalog_inputs, write_catalog
+from news_platform.domain_store.layout import range_keys
+from news_platform.domain_store.pipeline import build_range
+from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.staging.inputs import day_input
+from news_platform.domain_store.staging.stage import stage_input
+from news_platform.near_duplicates.pipeline import cluster_day
+from news_platform.resources import Resources, build_options, collect_options
+from news_platform.storage.objects.store import ObjectStore
+from news_platform_tests.year.ideal import DayGroup, groups, ideal_runs
+from news_platform_tests.year.simulated import Place
+
+ASSETS = ("raw_news", "domain_buckets", "near_duplicates", "domain_store", "domain_catalog")
+_PARTITION = "dagster/partition"
+_SAME_FILES = ("news/raw", "news/captures", "news/feed_candidates", "news/dropped")
+
+
+@dataclass(frozen=True, slots=True)
+class MadeRun:
+    """One run: what it built, why, when, and how it ended."""
+
+    run_id: str
+    asset: str
+    first: str
+    last: str
+    status: str
+    made_by: str
+    reason: str
+    at: datetime
+
+    def builds(self, day: str) -> bool:
+        """Return whether a day is among its partitions."""
+        return self.first <= day <= self.last
+
+
+@dataclass
+class YearFigures:
+    """What a simulation took, beside what it had to take."""
+
+    runs: Mapping[str, int] = field(default_factory=dict)
+    ideal: Mapping[str, int] = field(default_factory=dict)
+    failed: int = 0
+    bytes_staged: int = 0
+    bytes_merged: int = 0
+    bytes_held: int = 0
+    longest_wait: timedelta = timedelta()
+    waits: Sequence[str] = ()
+    unexplained: Sequence[str] = ()
+    broken_ticks: Sequence[str] = ()
+    stale: Mapping[str, object] = field(default_factory=dict)
+    different: Sequence[str] = ()
+    alerts: Sequence[str] = ()
+
+    @property
+    def run_ratio(self) -> float:
+        """Return runs per ideal run."""
+        return sum(self.runs.values()) / sum(self.ideal.values())
+
+    @property
+    def byte_ratio(self) -> float:
+        """Return bytes written to stage 1 and store per byte that they have to hold."""
+        return (self.bytes_staged + self.bytes_merged) / (2 * self.bytes_held)
+
+
+def read_figures(place: Place, instance: dg.DagsterInstance) -> YearFigures:
+    """Read all figures of a finished simulation."""
+    runs = list(_runs(instance))
+    ours = [run for run in runs if run.asset in ASSETS]
+    waits = list(_waits(place, ours, groups(place.plan)))
+    staged, merged = (
+        _metadata_sum(instance, "domain_buckets", "bytes"),
+        _metadata_sum(instance, "domain_store", "bytes_added"),
+    )
+    ticks = read_ticks(place)
+    return YearFigures(
+        runs=dict(Counter(run.asset for run in ours)),
+        ideal=ideal_runs(place.plan),
+        failed=sum(run.status != "SUCCESS" for run in ours),
+        bytes_staged=staged,
+        bytes_merged=merged,
+        bytes_held=_held_bytes(instance),
+        longest_wait=max((wait for _, wait in waits), default=timedelta()),
+        waits=[f"{group.day} from {group.settled_at}: {wait}" for group, wait in waits],
+        unexplained=[f"{run}" for run in runs if not _is_explained(run, ticks)],
+        broken_ticks=[f"{one['name']}: {one['error']}" for one in ticks if one["error"]],
+        alerts=_alerts(place),
+    )
+
+
+def _runs(instance: dg.DagsterInstance) -> Iterator[MadeRun]:
+    for record in instance.get_run_records(ascending=True):
+        run, tags = record.dagster_run, record.dagster_run.tags
+        assets = run_assets(run)
+        single = tags.get(_PARTITION, "")
+        yield MadeRun(
+            run.run_id,
+            next((one for one in ASSETS if one in assets), run.job_name),
+            tags.get(RANGE_START_TAG, single),
+            tags.get(RANGE_END_TAG, single),
+            run.status.value,
+            _made_by(tags),
+            tags.get(REASON_TAG, ""),
+            record.create_timestamp.replace(tzinfo=UTC),
+        )
+
+
+def _made_by(tags: Mapping[str, str]) -> str:
+    for tag in ("dagster/sensor_name", "dagster/schedule_name", "dagster/backfill"):
+        if tag in tags:
+            return f"{tag.partition('/')[2]} {tags[tag]}"
+    return ""
+
+
+def _is_explained(run: MadeRun, ticks: Sequence[Mapping[str, object]]) -> bool:
+    """Return whether a tick names the run, and a run of a sensor says why it was requested."""
+    kind, _, name = run.made_by.partition(" ")
+    if kind == "backfill":
+        return True
+    named = any(tick["name"] == name and run.run_id in str(tick["runs"]) for tick in ticks)
+    return named and (kind == "schedule_name" or "stale since" in run.reason)
+
+
+def read_ticks(place: Place) -> list[dict[str, object]]:
+    """Return the log of ticks, each once, as it was when it was last seen."""
+    rows = (json.loads(line) for line in place.ticks.read_text().splitlines())
+    return list({(row["name"], row["id"]): row for row in rows}.values())
+
+
+def _waits(
+    place: Place, runs: Sequence[MadeRun], found: Sequence[DayGroup]
+) -> Iterator[tuple[DayGroup, timedelta]]:
+    """Yield how long each group of WARCs waited for its followers, outages apart."""
+    for group in found:
+        for asset in ("domain_buckets", "near_duplicates"):
+            begun = [
+                run.at
+                for run in runs
+                if run.asset == asset
+                and run.builds(str(group.day))
+                and run.at >= group.settled_at - timedelta(hours=2)
+            ]
+            until = min(begun, default=place.plan.end)
+            wait = max(timedelta(), until - group.settled_at)
+            yield group, wait - _outage(place, group.settled_at, until)
+
+
+def _outage(place: Place, start: datetime, end: datetime) -> timedelta:
+    """Return how long the crawl or the root was down between two moments."""
+    parts = (min(one.end, end) - max(one.start, start) for one in place.plan.outages)
+    return sum((part for part in parts if part > timedelta()), timedelta())
+
+
+def _metadata_sum(instance: dg.DagsterInstance, asset: str, name: str) -> int:
+    return sum(value for _, value in _metadata(instance, asset, name))
+
+
+def _metadata(instance: dg.DagsterInstance, asset: str, name: str) -> Iterator[tuple[str, int]]:
+    """Yield a figure of every materialization of an asset, oldest first."""
+    cursor: str | None = None
+    while True:
+        found = instance.fetch_materializations(
+            dg.AssetKey(asset), limit=500, cursor=cursor, ascending=True
+        )
+        for record in found.records:
+            event = record.asset_materialization
+            if event is not None and name in event.metadata:
+                yield str(event.partition), int(str(event.metadata[name].value))
+        cursor = found.cursor
+        if not found.has_more:
+            return
+
+
+def _held_bytes(instance: dg.DagsterInstance) -> int:
+    """Return the staged bytes of the last version of every day."""
+    return sum(dict(_metadata(instance, "domain_buckets", "bytes")).values())
+
+
+def _alerts(place: Place) -> list[str]:
+    if not place.alerts.exists():
+        return []
+    return [json.loads(line)["text"] for line in place.alerts.read_text().splitlines()]
+
+
+def build_undisturbed(place: Place) -> Resources:
+    """Build all datasets from the final crawl at once, without Dagster and without trouble."""
+    resources, plan = place.resources(is_disturbed=False), place.plan
+    store, now = resources.data_root.store, plan.end
+    if plan.broken is not None:
+        info = resources.crawl.store.head(plan.broken.path)
+        accept_broken(store, plan.broken.name, info=info)
+    options = build_options(resources.settings.domain_store, store)
+    for day in (*plan.history, *plan.days):
+        report = collect_day(
+            day,
+            crawl=resources.crawl.sources,
+            root=store,
+            options=collect_options(resources.settings.ccnews),
+            now=now,
+            attempt="undisturbed",
+        )
+        assert not report.failed, report.failed
+        batch = str(day)
+        stage_input(day_input(store, batch), store=store, batch=batch, options=options)
+        cluster_day(store, batch)
+    for key in range_keys(options.buckets):
+        build_range(key, store=store, options=options, now=now)
+    write_catalog(store, inputs=catalog_inputs(store) or "")
+    return resources
+
+
+def differences(ours: ObjectStore, undisturbed: ObjectStore) -> list[str]:
+    """Return where the datasets of two roots differ."""
+    folders = (*_SAME_FILES, "domain_buckets", "near_duplicates", "domain_catalog")
+    found = []
+    for folder in folders:
+        left, right = _digests(ours, folder), _digests(undisturbed, folder)
+        names = sorted({*left, *right})
+        found += [name for name in names if left.get(name) != right.get(name)]
+    return found + _different_domains(ours, undisturbed)
+
+
+def _digests(store: ObjectStore, folder: str) -> Mapping[str, str]:
+    return {
+        info.path: hashlib.sha256(store.read(info.path)).hexdigest() for info in store.list(folder)
+    }
+
+
+def _different_domains(ours: ObjectStore, undisturbed: ObjectStore) -> list[str]:
+    """Compare the store by what it returns: its files depend on the order of the batches."""
+    left, right = DomainStore(ours), DomainStore(undisturbed)
+    names = {*map(str, left.domains()), *map(str, right.domains())}
+    return sorted(name for name in names if _records(left, name) != _records(right, name))
+
+
+def _records(store: DomainStore, domain: str) -> list[str]:
+    return sorted(json.dumps(dict(row), sort_keys=True) for row in store.records(domain))
+
+
+def day_of(text: str) -> date:
+    """Return a partition's day."""
+    return date.fromisoformat(text)

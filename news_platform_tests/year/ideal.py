@@ -1,0 +1,96 @@
+"""What a simulation would need without trouble: runs per asset, and when each day settles.
+
+Written from the rules of the documentation, not from the code that follows the crawl.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+
+from news_platform_tests.year.plan import Arrival, YearPlan
+
+_COLLECT = timedelta(hours=4)
+_QUIET = timedelta(hours=5)
+_LATE = timedelta(hours=72)
+
+
+@dataclass(frozen=True, slots=True)
+class DayGroup:
+    """WARCs of a day that are followed together, and from when on."""
+
+    day: date
+    settled_at: datetime
+
+
+def collecting_runs(arrivals: Sequence[Arrival]) -> int:
+    """Return how many runs collect the WARCs of one day, at most one every four hours."""
+    runs, last = 0, None
+    for one in sorted(arrivals, key=lambda one: one.at):
+        if last is None or one.at > last:
+            runs += 1
+            last = one.at if last is None else max(one.at, last + _COLLECT)
+    return runs
+
+
+def groups(plan: YearPlan) -> list[DayGroup]:
+    """Return when the WARCs of each day are to be followed, by what a tick can have seen."""
+    by_day = _by_day(plan)
+    seen = {
+        day: sorted(_seen(plan, one) for one in found if one.day in plan.days)
+        for day, found in by_day.items()
+    }
+    firsts = {day: moments[0] for day, moments in seen.items() if moments}
+    found = []
+    for day in plan.days:
+        found += list(_day_groups(day, seen[day], firsts))
+    return found
+
+
+def _seen(plan: YearPlan, one: Arrival) -> datetime:
+    """Return the first tick after an arrival at which the crawl answers."""
+    # A republication is found by the look at sources at half past two.
+    night = one.version and timedelta(days=1)
+    moment = one.at + (night or timedelta())
+    tick = moment if plan.is_tick(moment) else plan.next_tick(moment)
+    while plan.is_down("crawl", tick) or plan.is_down("root", tick):
+        tick += plan.tick
+    return tick
+
+
+def _day_groups(
+    day: date, seen: Sequence[datetime], firsts: Mapping[date, datetime]
+) -> Iterator[DayGroup]:
+    end = datetime.combine(day + timedelta(days=1), time(), UTC)
+    later = [moment for other, moment in firsts.items() if other > day]
+    is_after = min(later, default=end + _LATE)
+    settled = seen[0] + _QUIET
+    for moment in seen:
+        if moment >= max(settled, is_after):
+            break
+        settled = moment + _QUIET
+    settled = max(settled, is_after)
+    yield DayGroup(day, settled)
+    late = {end + _LATE * (int((one - end) / _LATE) + 1) for one in seen if one > settled}
+    for moment in sorted(late):
+        yield DayGroup(day, moment)
+
+
+def ideal_runs(plan: YearPlan) -> Mapping[str, int]:
+    """Return the runs that each asset needs: also one of each per day of the backfill."""
+    collecting = sum(
+        collecting_runs(found) for day, found in _by_day(plan).items() if day in plan.days
+    )
+    followed = len(groups(plan)) + len(plan.history)
+    return {
+        "raw_news": collecting + len(plan.history),
+        **dict.fromkeys(
+            ("domain_buckets", "near_duplicates", "domain_store", "domain_catalog"), followed
+        ),
+    }
+
+
+def _by_day(plan: YearPlan) -> Mapping[date, list[Arrival]]:
+    days: dict[date, list[Arrival]] = {}
+    for one in plan.arrivals:
+        days.setdefault(one.day, []).append(one)
+    return days

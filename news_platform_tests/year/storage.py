@@ -1,0 +1,99 @@
+"""Dagster's SQLite storages with one engine per process instead of one per statement.
+
+Dagster opens its storages anew for every evaluation of a sensor, and an engine for every statement:
+in a simulation that is nearly all of the time. What they store, and how, is unchanged.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, ClassVar, Self
+
+import dagster as dg
+import sqlalchemy as sa
+from dagster._core.storage.event_log import ConsolidatedSqliteEventLogStorage
+from dagster._core.storage.runs import SqliteRunStorage
+from dagster._core.storage.schedules import SqliteScheduleStorage
+from dagster._core.storage.sqlite import SQLITE_BUSY_TIMEOUT_SECONDS
+from dagster._serdes import ConfigurableClassData
+
+
+class _Shared:
+    """One object and one engine per class and process."""
+
+    _opened: ClassVar[dict[type, Any]] = {}
+    _conn_string: str
+
+    @contextmanager
+    def connect(self) -> Iterator[sa.Connection]:
+        """Begin a transaction."""
+        with self._engine.begin() as connection:
+            yield connection
+
+    @property
+    def _engine(self) -> sa.Engine:
+        found: sa.Engine | None = self.__dict__.get("_shared_engine")
+        if found is None:
+            timeout = {"timeout": SQLITE_BUSY_TIMEOUT_SECONDS}
+            found = self.__dict__["_shared_engine"] = sa.create_engine(
+                self._conn_string, connect_args=timeout
+            )
+            # Killed processes lose nothing by it, only killed machines do.
+            sa.event.listen(found, "connect", lambda raw, _: raw.execute("PRAGMA synchronous=OFF"))
+        return found
+
+    def register_instance(self, instance: dg.DagsterInstance) -> None:
+        """Belong to the first instance, which lives as long as the process."""
+        if self.__dict__.get("_instance_weakref") is None:
+            super().register_instance(instance)  # type: ignore[misc] # the other base has it
+
+    def dispose(self) -> None:
+        """Stay open for the next instance."""
+
+
+def _shared(kind: type, made: Any) -> Any:
+    return _Shared._opened.setdefault(kind, made)
+
+
+class SharedRunStorage(_Shared, SqliteRunStorage):
+    """Runs."""
+
+    @classmethod
+    def from_config_value(
+        cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]
+    ) -> Self:
+        """Return the one storage of this process."""
+        if cls not in cls._opened:
+            _shared(cls, cls.from_local(inst_data=inst_data, **config_value))
+        found: Self = cls._opened[cls]
+        return found
+
+
+class SharedScheduleStorage(_Shared, SqliteScheduleStorage):
+    """Ticks and cursors."""
+
+    @classmethod
+    def from_config_value(
+        cls, inst_data: ConfigurableClassData | None, config_value: Mapping[str, Any]
+    ) -> "SharedScheduleStorage":
+        """Return the one storage of this process."""
+        if cls not in cls._opened:
+            _shared(cls, cls.from_local(inst_data=inst_data, **config_value))
+        found: SharedScheduleStorage = cls._opened[cls]
+        return found
+
+
+class SharedEventLogStorage(_Shared, ConsolidatedSqliteEventLogStorage):
+    """Events, all in one file: creating a file per run would take most of a run's time."""
+
+    @classmethod
+    def from_config_value(
+        cls, inst_data: ConfigurableClassData, config_value: Mapping[str, Any]
+    ) -> Self:
+        """Return the one storage of this process."""
+        if cls not in cls._opened:
+            _shared(cls, cls(inst_data=inst_data, **config_value))
+        found: Self = cls._opened[cls]
+        return found
+
+    def _connect(self) -> Any:
+        return self.connect()

@@ -19,12 +19,12 @@ import lightgbm
 import numpy as np
 
 import news_platform.articles
-from benchmarks.article_labels import LabelledBlocks, label_blocks
+from benchmarks.article_cache import read_labelled_blocks
+from benchmarks.article_labels import LabelledBlocks
 from benchmarks.article_pages import (
     NEWS_SETS,
     Extracted,
     harmonic_mean,
-    iter_labelled_pages,
     mean_scores,
     page_scores,
 )
@@ -36,7 +36,6 @@ from news_platform.articles.block_model import (
     word_matrix,
 )
 from news_platform.articles.body import expected_f1, kept_blocks
-from news_platform.articles.names import name_words
 from news_platform.settings import load_settings
 
 WEIGHTS = Path(news_platform.articles.__file__).parent / "weights.json"
@@ -87,13 +86,13 @@ def main() -> None:
     """Score the folds, learn from all pages, and write the weights."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--no-folds", action="store_true", help="do not score the folds")
+    arguments.add_argument("--cache", type=Path, help="folder for the blocks of the pages")
     options = arguments.parse_args()
     data = load_settings(os.environ).bench_data
     if not data:
         print("train_articles: set NEWS_PLATFORM_BENCH_DATA to the folder of real inputs")
         return
-    labelled = map(label_blocks, iter_labelled_pages(Path(data) / "articles"))
-    pages = [page for page in labelled if page is not None]
+    pages = read_labelled_blocks(Path(data) / "articles", options.cache)
     unseen = {} if options.no_folds else unseen_scores(pages)
     weights = learn(pages)
     if unseen:
@@ -183,12 +182,11 @@ def _count_words(page: LabelledBlocks) -> _Counts:
     far: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     texts: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     blocks = page.blocks
-    names = [name_words(e, tag) for e, tag in zip(blocks.elements, blocks.tags, strict=True)]
     for number, holder in enumerate(blocks.holders):
         label, weight = float(page.labels[number]), float(page.weights[number])
         if label < 0:
             continue
-        close, distant = _names_around(holder, blocks.parents, names)
+        close, distant = _names_around(holder, blocks.parents, blocks.names)
         short = (
             blocks.texts[number].lower().split()[:12] if len(blocks.texts[number]) <= 100 else ()
         )

@@ -6,15 +6,16 @@ first. Dates, roles and degrees are not names; an organisation counts only if no
 
 import re
 from collections.abc import Iterable, Iterator, Set
+from functools import lru_cache
 
 from lxml import html
 
-from news_platform.articles.blocks import visible_text
+from news_platform.articles.blocks import INLINE
 from news_platform.articles.body import BodyPlace
 from news_platform.articles.meta_tags import MetaTags
 from news_platform.html import jsonld
 from news_platform.html.jsonld import JsonObject
-from news_platform.text.normalize import normalize_letters
+from news_platform.text.normalize import normalize_letters, normalize_spaces
 
 _AUTHOR_META = (
     "author",
@@ -51,39 +52,69 @@ _ROLE = re.compile(
     r"|founder|director|manager|specialist|analyst|columnist|photographer|university|magazine"
     r"|twitter|facebook|instagram|linkedin|email|january|february|march|april|june|july|august"
     r"|september|october|november|december|januar|februar|märz|mai|juni|juli|oktober|dezember"
-    r"|hinterlasse\w*|in uncategorized|biography|bio|contact|subscribe|the|this|all|verlag)\b",
+    r"|hinterlasse\w*|in uncategorized|biography|bio|contact|subscribe|the|this|all|verlag"
+    r"|login|logout|settings|marketing|coordinator|producer|attorney|consultant|certified|senior"
+    r"|chief|officer|head|professor|security|privacy|lesezeit|articles|reviewed)\b",
     re.IGNORECASE,
 )
 _WRITTEN_BY = re.compile(
     r"written|verfasst|geschrieben|écrit|escrit|posted|by$|von$", re.IGNORECASE
 )
-_BYLINE_CLASS = re.compile(
-    r"(?:^|[\s_-])(?:authors?|by-?lines?|autor\w*|auteur|writer|vcard|fn|creator|contributors?"
-    r"|post-?author|entry-?author|article-?author)"
-    r"(?:[_-]+(?:name|link|title|info|text|meta|by))*(?:$|[\s_-])",
-    re.IGNORECASE,
+# Words of a class that marks who wrote the article: `author`, `story-byline`, `metaInfoAuthorList`.
+_BYLINE_WORDS = frozenset(
+    re.findall(
+        r"\S+",
+        "author authors authorname authored byline bylines autor autoren autorin auteur writer vcard "
+        "fn creator contributor contributors",
+    )
 )
+# Such a class with one of these words marks a picture, a biography or a box about the author.
+_NOT_BYLINE_WORDS = frozenset(
+    re.findall(
+        r"\S+",
+        "bio biography box image img avatar photo picture title role job position description desc "
+        "social twitter follow more posts articles related archive comment comments label heading "
+        "footer count icon email wrapper authority",
+    )
+)
+_NAME_WORDS = frozenset(("name", "link", "fn"))
+_CLASS_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _AUTHOR_LINK = re.compile(
     r"/(?:authors?|autor(?:en)?|auteurs?|people|staff|by|profiles?|contributors?|journalists?"
-    r"|redaktion|team|writers?)/[^/?#]+",
+    r"|redaktion|team|writers?|reporters?)/[^/?#]+",
     re.IGNORECASE,
 )
 _OTHER_PLACE = re.compile(
     r"comment|kommentar|related|sidebar|footer|widget|recommend|teaser|card|list|reply|popular",
     re.IGNORECASE,
 )
+_LIST_OF_AUTHORS = re.compile(r"author|byline|autor", re.IGNORECASE)
 _BYLINE = re.compile(
     r"^\W*(?:(?:written|posted|published|words|story|text|geschrieben|verfasst)\s+)?"
     r"(?:by|von|par|por|di|door|av|af|text|autor(?:in)?|author|автор|作者|记者|記者|文)"
     r"(?:\s*[:：]\s*|\s+)(.{2,80})",
     re.IGNORECASE,
 )
+# What stands before a name: "Posted on September 21, 2020 by".
+_DATE_HEAD = re.compile(r"^[^,;|]{0,40}\d.{0,40}?\b(?:by|von|par|por)\s+", re.IGNORECASE)
 # What follows a name in a byline: a date, a time, a separator.
 _DATE_TAIL = re.compile(r"\s*(?:\bon\b|\bam\b|[|•·]|\d).*$")
 _PERSON = re.compile(
     r"(?:[^\W\d_a-zß-ÿа-я][\w.'’-]*)(?:\s+(?:van|von|de|der|den|la|le|da|di|al|bin|el|zu|ter))*"
     r"(?:\s+[^\W\d_a-zß-ÿа-я][\w.'’-]*){1,3}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,5}"
 )
+# Chinese names have two to four characters, and spaces stand between them.
+_CHINESE_NAMES = r"([\u4e00-\u9fff]{2,4}(?:[\s、]+[\u4e00-\u9fff]{2,4}){0,5})"
+_CHINESE_BYLINE = re.compile(
+    rf"(?:作者|记者|記者|执笔人?|撰稿|撰文)\s*[:：]?\s*{_CHINESE_NAMES}(?=$|[\s)）\]】/|,，发報报摄])"
+)
+# The last words of an article: "(Reporter Zhang Qian)", or only the name.
+_CHINESE_END = re.compile(
+    rf"[(（][^()（）]{{0,8}}?(?:作者|记者|記者|文|撰稿)?\s*[:：/]?\s*{_CHINESE_NAMES}[)）]\s*$"
+)
+_CHINESE_NAME = re.compile(r"[\u4e00-\u9fff]{2,4}")
+# A Chinese byline further from the headline is about something else.
+_CHINESE_LINES = 12
 _MAX_NAME_LENGTH = 60
 _MAX_NAME_WORDS = 6
 # A longer text with an author's class is a biography.
@@ -94,14 +125,52 @@ def article_authors(
     root: html.HtmlElement, article: JsonObject, meta: MetaTags, *, site_names: Set[str]
 ) -> tuple[str, ...]:
     """Return the authors; `site_names` are the normalized names of the site, which do not count."""
-    fallback: tuple[str, ...] = ()
+    site = site_names | _publishers(meta)
+    signed = jsonld.organisations(article.get("author"))
+    fallback: tuple[str, ...] = tuple(dict.fromkeys(jsonld.names(signed)))
     for values in _sources(root, article, meta):
-        names = tuple(dict.fromkeys(name for value in values for name in split_names(value)))
-        people = tuple(name for name in names if normalize_letters(name) not in site_names)
-        if people and not all(map(_is_organisation, people)):
+        names = tuple(
+            dict.fromkeys(name for value in values for name in _names_before_site(value, site))
+        )
+        people = tuple(name for name in names if normalize_letters(name) not in site)
+        # Where an organisation signs, only what is clearly a person's name says more.
+        is_clear = not signed or all(map(_PERSON.fullmatch, people))
+        if people and is_clear and not all(map(_is_organisation, people)):
             return tuple(name for name in people if not _is_organisation(name))
         fallback = fallback or people or names
     return fallback
+
+
+def _publishers(meta: MetaTags) -> frozenset[str]:
+    """Return the normalized names of those who hold the copyright: they publish the page."""
+    stated = meta.all("copyright", "publisher", "dc.publisher", "dcterms.publisher", "dc.rights")
+    return frozenset(
+        normalize_letters(name) for value in stated for name in split_names(_YEARS.sub(" ", value))
+    )
+
+
+_YEARS = re.compile(r"©|\(c\)|copyright|\b(?:19|20)\d\d\b|all rights reserved", re.IGNORECASE)
+
+
+def _names_before_site(written: str, site: Set[str]) -> Iterator[str]:
+    """Yield the names in a byline; what follows the name of the site is its address."""
+    names = list(split_names(written))
+    for name in names:
+        if normalize_letters(name) in site:
+            # A byline of the site alone is still a name.
+            if name is names[0]:
+                yield name
+            return
+        yield _without_site(name, site)
+
+
+def _without_site(name: str, site: Set[str]) -> str:
+    """Return a name without the site's name at its end, as in "Ada Writer THE POST"."""
+    words = name.split()
+    for size in range(2, len(words)):
+        if normalize_letters(" ".join(words[size:])) in site:
+            return " ".join(words[:size])
+    return name
 
 
 def shown_authors(place: BodyPlace) -> tuple[str, ...]:
@@ -114,15 +183,30 @@ def shown_authors(place: BodyPlace) -> tuple[str, ...]:
         people = tuple(name for name in names if _PERSON.fullmatch(name))
         if people and not any(map(_is_organisation, people)):
             return people
+    return _chinese_authors(place, anchor, first)
+
+
+def _chinese_authors(place: BodyPlace, anchor: int, first: int) -> tuple[str, ...]:
+    """Return the people of a Chinese byline near the headline, or at the end of the text."""
+    texts = place.blocks.texts
+    near = texts[max(anchor - 3, 0) : max(anchor, first) + _CHINESE_LINES]
+    last = [texts[number] for number in place.kept[-2:]]
+    for pattern, lines in ((_CHINESE_BYLINE, near), (_CHINESE_END, last)):
+        for text in lines:
+            is_line = pattern is _CHINESE_END or len(text) <= _MAX_BYLINE
+            if not text.isascii() and is_line and (found := pattern.search(text)):
+                return tuple(_CHINESE_NAME.findall(found[1]))
     return ()
 
 
 def _sources(
     root: html.HtmlElement, article: JsonObject, meta: MetaTags
 ) -> Iterator[Iterable[str]]:
-    yield jsonld.names(article.get("author"))
-    yield jsonld.names(article.get("creator"))
-    yield (value for value in meta.all(*_AUTHOR_META) if not value.startswith("http"))
+    """Yield what the page says about its authors, source by source."""
+    stated = (article.get("author"), article.get("creator"))
+    yield from (jsonld.names(jsonld.people(value)) for value in stated)
+    for name in _AUTHOR_META:
+        yield (value for value in meta.all(name) if not value.startswith("http"))
     if _WRITTEN_BY.search(meta.first("twitter:label1")):
         yield meta.all("twitter:data1")
     yield from _bylines(root)
@@ -130,7 +214,7 @@ def _sources(
 
 def split_names(written: str) -> Iterator[str]:
     """Yield the names in a byline, without prefixes, roles, degrees and dates."""
-    text = _IN_BRACKETS.sub(" ", written)
+    text = _DATE_HEAD.sub("", _IN_BRACKETS.sub(" ", written), count=1)
     for _ in range(2):  # "Written by Autor: ..." has two prefixes
         text = _PREFIX.sub("", text, count=1)
     for part in _SEPARATOR.split(text):
@@ -153,11 +237,11 @@ def _is_organisation(name: str) -> bool:
 
 def _bylines(root: html.HtmlElement) -> Iterator[Iterable[str]]:
     """Yield the names of bylines, surest first; those of comments and teasers do not count."""
-    marked: list[list[tuple[html.HtmlElement, str]]] = [[], [], []]
+    marked: list[list[tuple[html.HtmlElement, str]]] = [[], [], [], []]
     for element in root.iter(*_BYLINE_TAGS):
         rank = _byline_rank(element)
-        if rank is not None and not _is_elsewhere(element):
-            text = visible_text(element)
+        if rank is not None and not _is_elsewhere(element, is_marked=rank == 0):
+            text = _byline_text(element)
             if text and len(text) <= _MAX_BYLINE:
                 marked[rank].append((element, text))
     for found in marked:
@@ -181,23 +265,64 @@ _BYLINE_TAGS = (
 
 
 def _byline_rank(element: html.HtmlElement) -> int | None:
-    """Return 0 for elements marked as author, 1 for such a class, 2 for a link to a profile."""
+    """Return 0 for elements marked as author, 1 for a class for names, 2 for bylines, 3 for links.
+
+    Links count if they lead to somebody's profile.
+    """
     if "author" in (element.get("rel") or "") or element.get("itemprop") in ("author", "creator"):
         return 0
-    if _BYLINE_CLASS.search(element.get("class") or ""):
-        return 1
-    if element.tag == "a" and _AUTHOR_LINK.search(element.get("href") or ""):
-        return 2
-    return None
+    rank = _class_rank(element.get("class") or "")
+    if rank is None and element.tag == "a" and _AUTHOR_LINK.search(element.get("href") or ""):
+        return 3
+    return rank
 
 
-def _is_elsewhere(element: html.HtmlElement) -> bool:
+@lru_cache(maxsize=20_000)
+def _class_rank(names: str) -> int | None:
+    ranks = []
+    for name in names.split():
+        words = {word.lower() for word in _CLASS_WORD.findall(name)}
+        if words & _BYLINE_WORDS and not words & _NOT_BYLINE_WORDS:
+            ranks.append(1 if words & _NAME_WORDS else 2)
+    return min(ranks, default=None)
+
+
+def _byline_text(element: html.HtmlElement) -> str:
+    """Return the text of a byline, with a bar between parts that a page shows apart."""
+    return normalize_spaces("".join(_byline_parts(element)))
+
+
+def _byline_parts(element: html.HtmlElement) -> Iterator[str]:
+    yield element.text or ""
+    before: html.HtmlElement | None = None
+    for child in element:
+        if isinstance(child.tag, str) and child.tag not in _UNREAD:
+            # Inline elements without a space between them are apart too: a name and a role.
+            touches = before is not None and not before.tail
+            bar = " | " if child.tag not in INLINE or touches else ""
+            yield bar
+            yield from _byline_parts(child)
+            yield bar
+            before = child
+        yield child.tail or ""
+
+
+_UNREAD = frozenset(("script", "style", "svg", "noscript", "template", "button"))
+
+
+def _is_elsewhere(element: html.HtmlElement, *, is_marked: bool) -> bool:
+    """Return True for the names of comments, teasers and menus.
+
+    Some articles have their byline in a `<footer>` or `<aside>`; there only `rel="author"` counts.
+    """
     for around in element.iterancestors():
-        if around.tag in ("aside", "footer", "nav"):
+        if around.tag == "nav" or (around.tag in ("aside", "footer") and not is_marked):
             return True
         if around.tag in ("body", "article", "main"):
             return False
-        if _OTHER_PLACE.search(f"{around.get('class') or ''} {around.get('id') or ''}"):
+        names = f"{around.get('class') or ''} {around.get('id') or ''}"
+        # A list of authors is no list of articles.
+        if _OTHER_PLACE.search(names) and not _LIST_OF_AUTHORS.search(names):
             return True
     return False
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from news_platform.articles.block_features import BlockTable, Ints
 from news_platform.articles.blocks import HEADINGS, TextBlocks
-from news_platform.articles.names import name_words
 
 # Leaf values and scores are log-odds in units of a ten-thousandth.
 SCORE_UNIT = 10_000
@@ -126,11 +125,8 @@ WORD_COLUMNS = (
 
 def word_matrix(blocks: TextBlocks, odds: WordOdds) -> Ints:
     """Return the odds of the names around each block and of its words, by WORD_COLUMNS."""
-    names = [
-        name_words(element, tag) for element, tag in zip(blocks.elements, blocks.tags, strict=True)
-    ]
-    near, near_least, near_most = _own_odds(names, odds.near)
-    far, far_least, far_most = _odds_from_root(names, blocks.parents, odds.far)
+    near, near_least, near_most = _own_odds(blocks.names, odds.near)
+    far, far_least, far_most = _odds_from_root(blocks.names, blocks.parents, odds.far)
     parents = np.array(blocks.parents, dtype=np.intp)
     own = np.array(blocks.holders, dtype=np.intp)
     one = parents[own]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from lxml import html
 
+from news_platform.articles.names import name_words
 from news_platform.text.normalize import normalize_spaces
 
 HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
@@ -46,6 +47,8 @@ class TextBlocks:
     is_after_br: list[bool] = field(default_factory=list)
     elements: list[html.HtmlElement] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
+    # The words of each element's class, id and other names.
+    names: list[tuple[str, ...]] = field(default_factory=list)
     parents: list[int] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
@@ -96,6 +99,7 @@ class _BlockWalk:
         blocks, number = self.blocks, len(self.blocks.tags)
         blocks.elements.append(element)
         blocks.tags.append(tag)
+        blocks.names.append(name_words(element, tag))
         blocks.parents.append(parent)
         blocks.starts.append(len(blocks.texts))
         blocks.ends.append(0)

@@ -8,6 +8,7 @@ something else, and of several whole articles on one page the first is meant.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 from lxml import html
@@ -21,7 +22,6 @@ from news_platform.articles.block_features import (
 )
 from news_platform.articles.block_model import SCORE_UNIT, BlockModel, load_model
 from news_platform.articles.blocks import HEADINGS, TextBlocks, text_blocks
-from news_platform.articles.names import name_words
 
 # Blocks from these odds on are kept: a probability of 0.5.
 _KEPT = 0
@@ -94,8 +94,8 @@ def page_blocks(root: html.HtmlElement) -> TextBlocks:
     blocks = text_blocks(area)
     comments = [
         number
-        for number, (element, tag) in enumerate(zip(blocks.elements, blocks.tags, strict=True))
-        if number and tag not in _ARTICLE_TAGS and _COMMENT_WORDS & set(name_words(element, tag))
+        for number, (words, tag) in enumerate(zip(blocks.names, blocks.tags, strict=True))
+        if number and tag not in _ARTICLE_TAGS and not _COMMENT_WORDS.isdisjoint(words)
     ]
     if not comments:
         return blocks
@@ -155,7 +155,10 @@ def _first_article(blocks: TextBlocks, size: Ints, kept: list[int]) -> list[int]
 
 
 def _has_h1(blocks: TextBlocks, element: int) -> bool:
-    return next(blocks.elements[element].iter("h1"), None) is not None
+    inside = takewhile(
+        lambda number: blocks.parents[number] >= element, range(element + 1, len(blocks.tags))
+    )
+    return any(blocks.tags[number] == "h1" for number in inside)
 
 
 def confidence(model: BlockModel, table: BlockTable, scores: Ints, kept: Sequence[int]) -> float:

@@ -106,6 +106,24 @@ def names(value: object) -> list[str]:
     return [normalize_spaces(unescape(value))] if isinstance(value, str) and value.strip() else []
 
 
+def people(value: object) -> list[object]:
+    """Return the parts of an author value that are not stated to be organisations."""
+    return [part for part in _parts(value) if not _is_organisation(part)]
+
+
+def organisations(value: object) -> list[object]:
+    """Return the parts of an author value that are stated to be organisations."""
+    return [part for part in _parts(value) if _is_organisation(part)]
+
+
+def _parts(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value]
+
+
+def _is_organisation(thing: object) -> bool:
+    return isinstance(thing, dict) and any(kind.endswith("Organization") for kind in kinds(thing))
+
+
 def urls(value: object) -> list[str]:
     """Return the addresses in an image or link value, in the order written."""
     if isinstance(value, list):

@@ -2,7 +2,8 @@
 
 Feeds, Raw and ArticlesIndex have the columns of the Google Sheet, then columns of our own.
 `changed_seq` is the number of the write transaction that last changed a row. A reader that copies
-the ledger selects the rows above the last number it saw; claims do not change the number.
+the ledger selects the rows above the last number it saw; claims do not change the number. A feed
+that lists an article again changes only `seen_seq`, which counts in the same numbers.
 Every text column scrubs what it is given: this is where foreign text enters the ledger.
 """
 
@@ -121,16 +122,28 @@ class Texts(TypeDecorator[tuple[str, ...]]):
 
 
 # An empty text instead of NULL, because a cell of the sheet has no NULL either.
-def _text(name: str) -> sa.Column[str]:
+def text_column(name: str) -> sa.Column[str]:
+    """Return a column of text that is never NULL."""
     return sa.Column(name, ScrubbedText, nullable=False, server_default="")
 
 
-def _number(name: str, default: int = 0) -> sa.Column[int]:
+def number_column(name: str, default: int = 0) -> sa.Column[int]:
+    """Return a column of whole numbers that is never NULL."""
     return sa.Column(name, sa.Integer, nullable=False, server_default=str(default))
 
 
-def _changed_seq() -> sa.Column[int]:
+def flag_column(name: str) -> sa.Column[bool]:
+    """Return a column that is False unless it is set."""
+    return sa.Column(name, sa.Boolean, nullable=False, server_default=sa.false())
+
+
+def changed_seq_column() -> sa.Column[int]:
+    """Return the column for the number of the last change."""
     return sa.Column("changed_seq", sa.BigInteger, nullable=False, index=True)
+
+
+def _seen_seq() -> sa.Column[int]:
+    return sa.Column("seen_seq", sa.BigInteger, nullable=False, server_default="0")
 
 
 FEEDS = sa.Table(
@@ -138,25 +151,42 @@ FEEDS = sa.Table(
     METADATA,
     sa.Column("feed_url", ScrubbedText, nullable=False),
     sa.Column("feed_url_canon", ScrubbedText, primary_key=True),
-    _text("lang"),
+    text_column("lang"),
     sa.Column("status", ScrubbedText, nullable=False),
     sa.Column("last_entry_date", Moment),
     sa.Column("last_crawled", Moment),
-    _number("no_updates_days"),
-    _text("etag"),
-    _text("last_modified"),
-    _number("health_score", 100),
-    _text("notes"),
+    number_column("no_updates_days"),
+    text_column("etag"),
+    text_column("last_modified"),
+    number_column("health_score", 100),
+    text_column("notes"),
     sa.Column("checked_at", Moment),
     # Not in the sheet: the state of the poller.
-    _text("title"),
+    text_column("title"),
     sa.Column("next_poll_at", Moment),
     sa.Column("claimed_until", Moment),
-    _number("interval_seconds"),
-    _number("errors_in_row"),
-    _number("last_status"),
-    _text("body_hash"),
-    _changed_seq(),
+    number_column("interval_seconds"),
+    number_column("errors_in_row"),
+    number_column("last_status"),
+    text_column("body_hash"),
+    # Who named the feed (opml, crawl, person, sheet), the folder it is in, and its own settings as
+    # the JSON of FeedSettings.
+    text_column("origin"),
+    text_column("feed_group"),
+    text_column("own_settings"),
+    # What discovery decided, how often in a row, and when it looks again; NULL means at once.
+    text_column("verdict"),
+    number_column("verdict_tries"),
+    sa.Column("next_check_at", Moment),
+    # The rhythm of the entries in seconds (0: unknown), and what went wrong with the polls.
+    number_column("usual_gap_seconds"),
+    sa.Column("last_success_at", Moment),
+    sa.Column("failing_since", Moment),
+    flag_column("may_miss_items"),
+    sa.Column("turned_over_at", Moment),
+    number_column("skipped_items"),
+    _seen_seq(),
+    changed_seq_column(),
     # Serves the claim of due feeds.
     sa.Index("feeds_due", "status", "next_poll_at"),
 )
@@ -165,52 +195,74 @@ RAW = sa.Table(
     "raw",
     METADATA,
     sa.Column("row_id", sa.Integer, primary_key=True, autoincrement=True),
-    _text("source"),
+    text_column("source"),
     sa.Column("feed_url", ScrubbedText, nullable=False),
     sa.Column("article_url", ScrubbedText, nullable=False),
     sa.Column("article_url_canon", ScrubbedText, nullable=False),
     sa.Column("url_hash", ScrubbedText, nullable=False),
-    _text("text_hash"),
+    text_column("text_hash"),
     sa.Column("found_at", Moment, nullable=False),
     sa.Column("fetched_at", Moment),
     sa.Column("published_at", Moment),
-    _text("language"),
-    _text("title"),
-    _text("subtitle"),
+    text_column("language"),
+    text_column("title"),
+    text_column("subtitle"),
     sa.Column("authors", Texts),
-    _text("section"),
+    text_column("section"),
     sa.Column("tags", Texts),
-    _text("article_type"),
-    _text("clean_text"),
-    _number("clean_text_len"),
-    _text("full_text_ref"),
-    _number("full_text_len"),
-    _number("word_count"),
+    text_column("article_type"),
+    text_column("clean_text"),
+    number_column("clean_text_len"),
+    text_column("full_text_ref"),
+    number_column("full_text_len"),
+    number_column("word_count"),
     sa.Column("out_links", Texts),
-    _text("category_guess"),
+    text_column("category_guess"),
     sa.Column("status", ScrubbedText, nullable=False),
-    _text("lock_owner"),
+    text_column("lock_owner"),
     sa.Column("lock_at", Moment),
     sa.Column("processed_at", Moment),
-    _number("retries"),
-    _text("error_msg"),
+    number_column("retries"),
+    text_column("error_msg"),
     sa.Column("sources_list", Texts),
     sa.Column("aliases", Texts),
     sa.Column("last_seen_rss", Moment),
     # Not in the sheet: the fencing number of claims, the backoff, the day of the export.
-    _number("attempt"),
+    number_column("attempt"),
     sa.Column("next_try_at", Moment),
     sa.Column("stored_at", Moment),
     sa.Column("full_text_expired_at", Moment),
     # How the article was extracted; NULL for articles stored before 0.2.
-    _text("extractor_version"),
+    text_column("extractor_version"),
     sa.Column("confidence", sa.Float),
-    _text("published_at_source"),
-    _changed_seq(),
+    text_column("published_at_source"),
+    # Where the text comes from: page, json_ld, trafilatura or feed.
+    text_column("text_source"),
+    text_column("summary"),
+    text_column("image_url"),
+    # NULL: neither the page nor the feed says so.
+    sa.Column("is_paywalled", sa.Boolean),
+    # The stored bytes of the page, its final URL and HTTP charset; '' without or after expiry.
+    text_column("page_ref"),
+    text_column("page_url"),
+    text_column("page_charset"),
+    sa.Column("reextracted_at", Moment),
+    # The line of the robots.txt that decided ('': no line applies), the file, and its age.
+    text_column("robots_rule"),
+    text_column("robots_file"),
+    sa.Column("robots_at", Moment),
+    # Since when the article waits for a robots.txt that cannot be read.
+    sa.Column("deferred_since", Moment),
+    _seen_seq(),
+    changed_seq_column(),
     # Serves the claim of due articles.
     sa.Index("raw_claimable", "status", "next_try_at", "row_id"),
     sa.Index("raw_url_hash", "url_hash"),
     sa.Index("raw_stored_at", "stored_at"),
+    sa.Index("raw_feed_url", "feed_url", "found_at"),
+    sa.Index("raw_page_ref", "page_ref"),
+    # Serves exports that begin with the newest article.
+    sa.Index("raw_newest", sa.text("coalesce(published_at, found_at)"), "row_id"),
     # Two workers that read the same text at once cannot both store it.
     sa.Index(
         "raw_main_text",
@@ -227,17 +279,18 @@ ARTICLES_INDEX = sa.Table(
     "articles_index",
     METADATA,
     sa.Column("url_hash", ScrubbedText, primary_key=True),
-    _text("text_hash"),
+    text_column("text_hash"),
     sa.Column("article_url_canon", ScrubbedText, nullable=False),
     sa.Column("row_id_raw", sa.Integer, nullable=False, index=True),
     sa.Column("first_seen", Moment, nullable=False),
     sa.Column("last_seen", Moment, nullable=False),
     sa.Column("is_duplicate", sa.Boolean, nullable=False, server_default=sa.false()),
-    _text("reason"),
-    _text("language"),
-    _text("category_guess"),
-    _number("rev_n"),
-    _changed_seq(),
+    text_column("reason"),
+    text_column("language"),
+    text_column("category_guess"),
+    number_column("rev_n"),
+    _seen_seq(),
+    changed_seq_column(),
 )
 
 REVISIONS = sa.Table(
@@ -275,8 +328,8 @@ DIAGNOSTICS = sa.Table(
     sa.Column("stage", ScrubbedText, nullable=False),
     sa.Column("metric", ScrubbedText, nullable=False),
     sa.Column("value", sa.Float, nullable=False),
-    _text("notes"),
-    _changed_seq(),
+    text_column("notes"),
+    changed_seq_column(),
     sqlite_autoincrement=True,
 )
 
@@ -286,7 +339,7 @@ CONFIG = sa.Table(
     sa.Column("key", ScrubbedText, primary_key=True),
     sa.Column("value", ScrubbedText, nullable=False),
     sa.Column("updated_at", Moment, nullable=False),
-    _changed_seq(),
+    changed_seq_column(),
 )
 
 SEQUENCE = sa.Table(

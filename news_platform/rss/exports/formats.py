@@ -15,26 +15,21 @@ from xml.sax.saxutils import escape, quoteattr
 import polars as pl
 import sqlalchemy as sa
 
-from news_platform.datasets.articles import ARTICLES
 from news_platform.rss.exports.selection import (
     COLUMNS,
+    SCHEMA,
     Selection,
     iter_articles,
     iter_stored_values,
 )
-from news_platform.rss.ledger.tables import RAW, Moment
 
 TextFormat = Literal["csv", "jsonl", "json", "jsonfeed", "rss"]
 
 # Enough rows for a row group that compresses well, few enough to stay small in memory.
 _ROW_GROUP = 5_000
 _SUMMARY_CHARACTERS = 300
-_MOMENTS = tuple(
-    place for place, name in enumerate(ARTICLES.schema) if isinstance(RAW.c[name].type, Moment)
-)
-_BOOLEANS = tuple(
-    place for place, name in enumerate(ARTICLES.schema) if isinstance(RAW.c[name].type, sa.Boolean)
-)
+_MOMENTS = tuple(n for n, kind in enumerate(SCHEMA.values()) if kind.is_temporal())
+_BOOLEANS = tuple(n for n, kind in enumerate(SCHEMA.values()) if kind == pl.Boolean)
 _BOOLEAN_TEXT = {None: "", 0: "false", 1: "true"}
 
 
@@ -166,7 +161,7 @@ def feed_item(row: sa.Row[Any]) -> dict[str, Any]:
         "title": row.title,
         "content_text": row.clean_text,
         "summary": article_summary(row),
-        "image": _column(row, "image_url"),
+        "image": row.image_url,
         "date_published": _utc(row.published_at or row.found_at),
         "authors": [{"name": name} for name in row.authors],
         "tags": list(row.tags),
@@ -178,9 +173,9 @@ def feed_item(row: sa.Row[Any]) -> dict[str, Any]:
         "feed_url": row.feed_url,
         "section": row.section,
         "article_type": row.article_type,
-        "popularity": _column(row, "popularity"),
-        "text_source": _column(row, "text_source"),
-        "is_paywalled": _column(row, "is_paywalled"),
+        "popularity": row.popularity,
+        "text_source": row.text_source,
+        "is_paywalled": row.is_paywalled,
     }
     # An item must have content, so an article without a text has an empty one.
     return {"content_text": "", **_without_empty(item), "_news_platform": _without_empty(own)}
@@ -188,15 +183,11 @@ def feed_item(row: sa.Row[Any]) -> dict[str, Any]:
 
 def article_summary(row: sa.Row[Any]) -> str:
     """Return the stated summary, else the subtitle, else the beginning of the text."""
-    stated = str(_column(row, "summary") or row.subtitle)
+    stated: str = row.summary or row.subtitle
     if stated or len(row.clean_text) <= _SUMMARY_CHARACTERS:
         return stated or row.clean_text
     start: str = row.clean_text[:_SUMMARY_CHARACTERS]
     return (start.rpartition(" ")[0] or start) + " …"
-
-
-def _column(row: sa.Row[Any], name: str) -> Any:
-    return row._mapping.get(name)
 
 
 def _without_empty(item: dict[str, Any]) -> dict[str, Any]:
@@ -238,7 +229,7 @@ def _rss_item(row: sa.Row[Any]) -> Iterator[str]:
     for tag in row.tags:
         yield _element("category", tag)
     yield _element("description", article_summary(row))
-    if image := _column(row, "image_url"):
+    if image := row.image_url:
         yield f'<media:content medium="image" url={quoteattr(image)}/>\n'
     yield f"<source url={quoteattr(row.feed_url)}>{escape(row.source)}</source>\n"
     if row.clean_text:
@@ -272,12 +263,11 @@ def write_parquet(path: Path, engine: sa.Engine, selection: Selection) -> int:
     """Write the chosen articles as one Parquet file, a row group at a time."""
     import pyarrow.parquet as pq  # slow to import, and only this format needs it
 
-    schema = {**ARTICLES.schema, "popularity": pl.Int64()}
     count = 0
-    with pq.ParquetWriter(path, pl.DataFrame(schema=schema).to_arrow().schema) as writer:
+    with pq.ParquetWriter(path, pl.DataFrame(schema=SCHEMA).to_arrow().schema) as writer:
         for rows in _batches(iter_articles(engine, selection)):
-            columns = dict(zip(schema, (_values(c) for c in zip(*rows, strict=True)), strict=True))
-            writer.write_table(pl.DataFrame(columns, schema=schema).to_arrow())
+            columns = dict(zip(SCHEMA, (_values(c) for c in zip(*rows, strict=True)), strict=True))
+            writer.write_table(pl.DataFrame(columns, schema=SCHEMA).to_arrow())
             count += len(rows)
     return count
 

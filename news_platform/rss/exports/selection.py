@@ -12,19 +12,29 @@ from datetime import datetime
 from itertools import islice
 from typing import Any, Literal
 
+import polars as pl
 import sqlalchemy as sa
 
 from news_platform.datasets.articles import ARTICLES
-from news_platform.rss.ledger.tables import LINKS, RAW
+from news_platform.rss.ledger.tables import FEEDS, LINKS, RAW
 from news_platform.rss.text_query import TextQuery
 from news_platform.storage.sql.engine import read_transaction
 
 Order = Literal["newest", "sources", "stored"]
 
-COLUMNS = (*ARTICLES.schema, "popularity")
-# Not `status == "stored"`: an article that is fetched again is pending and still stored. The
-# literal is the same as in the index `raw_newest`, which no bound parameter would match.
-IS_ARTICLE = (RAW.c.stored_at.is_not(None), RAW.c.status != sa.literal_column("'duplicate'"))
+# The dataset's columns, and what feeds and pages say beside them.
+SCHEMA: dict[str, pl.DataType] = {
+    **ARTICLES.schema,
+    "text_source": pl.String(),
+    "summary": pl.String(),
+    "image_url": pl.String(),
+    "is_paywalled": pl.Boolean(),
+    "popularity": pl.Int64(),
+}
+COLUMNS = tuple(SCHEMA)
+_LEDGER_COLUMNS = tuple(RAW.c[name] for name in COLUMNS if name != "popularity")
+# Not `status == "stored"`: an article that is fetched again is pending and still stored.
+IS_ARTICLE = (RAW.c.stored_at.is_not(None), RAW.c.status != "duplicate")
 # An article without a stated date counts by the time it was found.
 NEWS_TIME = sa.func.coalesce(RAW.c.published_at, RAW.c.found_at)
 # Rows fetched at once: few enough for the largest texts, enough to hide the cost of a call.
@@ -78,14 +88,14 @@ def _iter_rows(
 
 
 def _chosen(selection: Selection, dialect: str, *, as_stored: bool) -> sa.Select[Any]:
-    columns = [_stored(RAW.c[n]) if as_stored else RAW.c[n] for n in ARTICLES.schema]
+    columns = [_stored(column) if as_stored else column for column in _LEDGER_COLUMNS]
     popularity = _popularity(dialect)
     chosen = sa.select(*columns, popularity.label("popularity")).where(
         *IS_ARTICLE, *_conditions(selection)
     )
     if selection.order == "stored":
         return chosen.order_by(RAW.c.row_id)
-    newest = (NEWS_TIME.desc(), RAW.c.row_id)
+    newest = (NEWS_TIME.desc(), RAW.c.row_id.desc())
     if selection.order == "newest":
         return chosen.order_by(*newest)
     return chosen.order_by(popularity.desc(), *newest)
@@ -108,8 +118,12 @@ def _conditions(selection: Selection) -> Iterator[sa.ColumnElement[bool]]:
     ):
         if wanted:
             yield column.in_(wanted)
+    if selection.is_paywalled is not None:
+        # An article is free unless its page or feed says otherwise.
+        is_paywalled = RAW.c.is_paywalled.is_(sa.true())
+        yield is_paywalled if selection.is_paywalled else sa.not_(is_paywalled)
     if selection.has_text is not None:
-        yield (RAW.c.clean_text_len > 0) == selection.has_text
+        yield RAW.c.clean_text_len > 0 if selection.has_text else RAW.c.clean_text_len == 0
     if selection.since:
         yield selection.since <= NEWS_TIME
 
@@ -134,7 +148,13 @@ def _list(value: str | Sequence[str] | None) -> Sequence[str]:
 
 
 def _feeds_of_groups(engine: sa.Engine, groups: Sequence[str]) -> frozenset[str]:
-    return frozenset()
+    """Return the addresses of the feeds in these groups."""
+    if not groups:
+        return frozenset()
+    chosen = sa.select(FEEDS.c.feed_url, FEEDS.c.feed_url_canon)
+    with read_transaction(engine) as connection:
+        rows = connection.execute(chosen.where(FEEDS.c.feed_group.in_(groups)))
+        return frozenset(url for row in rows for url in row)
 
 
 def _popularity(dialect: str) -> sa.ColumnElement[int]:

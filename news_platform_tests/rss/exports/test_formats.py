@@ -12,9 +12,8 @@ import pytest
 import sqlalchemy as sa
 from lxml import etree
 
-from news_platform.datasets.articles import ARTICLES
 from news_platform.rss.exports.formats import FeedChannel, TextFormat, write_parquet, write_text
-from news_platform.rss.exports.selection import COLUMNS, Selection
+from news_platform.rss.exports.selection import COLUMNS, SCHEMA, Selection
 from news_platform.rss.feeds import parse_feed
 from news_platform_tests.rss.ledger_rows import NOW, add_article
 
@@ -36,6 +35,9 @@ def filled(ledger: sa.Engine) -> sa.Engine:
         tags=("a&b",),
         language="en",
         published_at=NOW,
+        image_url="https://outlet.example/1.jpg?a=1&b=2",
+        is_paywalled=True,
+        text_source="feed",
         sources_list=("https://outlet.example/feed", "https://other.example/feed"),
     )
     add_article(ledger, stored_at=NOW, found_at=NOW - timedelta(days=1))
@@ -56,6 +58,7 @@ def test_csv_has_a_header_and_every_value_comes_back(filled: sa.Engine) -> None:
     assert json.loads(first["authors"]) == ["Ann", "Bo"]
     assert (first["published_at"], first["fetched_at"]) == ("2025-11-03T20:00:00Z", "")
     assert (first["popularity"], second["popularity"]) == ("2", "0")
+    assert (first["is_paywalled"], second["is_paywalled"]) == ("true", "")
 
 
 def test_json_lines_and_json_hold_the_same_articles(filled: sa.Engine) -> None:
@@ -74,7 +77,8 @@ def test_a_json_feed_has_what_version_1_1_requires(filled: sa.Engine) -> None:
     assert first["authors"] == [{"name": "Ann"}, {"name": "Bo"}]
     assert first["date_published"] == "2025-11-03T20:00:00Z"
     assert (first["content_text"], second["content_text"]) == (AWKWARD, "")
-    assert first["_news_platform"]["popularity"] == 2
+    own = first["_news_platform"]
+    assert (own["popularity"], own["text_source"], own["is_paywalled"]) == (2, "feed", True)
     # Our own parser is a reader like others.
     body = written(filled, "jsonfeed").encode()
     assert [entry.link for entry in parse_feed(body).entries] == [first["url"], second["url"]]
@@ -125,6 +129,6 @@ def test_a_parquet_file_has_the_columns_of_the_dataset(filled: sa.Engine, tmp_pa
     path = tmp_path / "articles.parquet"
     assert write_parquet(path, filled, Selection()) == 2
     frame = pl.read_parquet(path)
-    assert dict(frame.schema) == {**ARTICLES.schema, "popularity": pl.Int64()}
+    assert dict(frame.schema) == SCHEMA
     assert frame["authors"].to_list() == [["Ann", "Bo"], []]
     assert frame["published_at"].to_list() == [datetime(2025, 11, 3, 20, tzinfo=UTC), None]

@@ -11,7 +11,7 @@ from news_platform.rss.exports.selection import Selection, iter_articles, iter_s
 from news_platform.rss.ledger.tables import RAW
 from news_platform.rss.text_query import parse_query
 from news_platform.storage.sql.engine import read_transaction
-from news_platform_tests.rss.ledger_rows import NOW, add_article, add_articles
+from news_platform_tests.rss.ledger_rows import NOW, add_article, add_articles, add_feed
 
 FEED, OTHER = "https://outlet.example/feed", "https://other.example/feed"
 
@@ -29,27 +29,33 @@ def titles(engine: sa.Engine, **chosen: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("chosen", "expected"),
     [
-        ({}, ["a", "b", "c"]),
+        ({}, ["c", "b", "a"]),
         ({"sources": ("one.example",)}, ["a"]),
-        ({"sources": ("one.example", "two.example")}, ["a", "b"]),
-        ({"languages": ("de", "fr")}, ["b", "c"]),
+        ({"sources": ("one.example", "two.example")}, ["b", "a"]),
+        ({"languages": ("de", "fr")}, ["c", "b"]),
         ({"types": ("opinion",)}, ["c"]),
-        ({"feeds": (OTHER,)}, ["b", "c"]),
-        ({"feeds": (OTHER,), "limit": 1}, ["b"]),
+        ({"feeds": (OTHER,)}, ["c", "b"]),
+        ({"feeds": (OTHER,), "limit": 1}, ["c"]),
+        ({"groups": ("desk",)}, ["b", "a"]),
+        ({"groups": ("nobody",)}, []),
+        ({"is_paywalled": True}, ["b"]),
+        ({"is_paywalled": False}, ["c", "a"]),
         ({"has_text": True}, ["a"]),
-        ({"has_text": False}, ["b", "c"]),
+        ({"has_text": False}, ["c", "b"]),
         ({"query": parse_query("Climate")}, ["a"]),
-        ({"query": parse_query("-climate")}, ["b", "c"]),
+        ({"query": parse_query("-climate")}, ["c", "b"]),
         ({"query": parse_query('"net zero"'), "languages": ("de",)}, []),
     ],
 )
 def test_filters_choose_articles_on_both_databases(
     ledger: sa.Engine, chosen: dict[str, Any], expected: list[str]
 ) -> None:
+    add_feed(ledger, FEED, feed_group="desk")
     text = "The climate law: net\nzero"
     values: dict[str, Any] = {"clean_text": text, "clean_text_len": len(text)}
     add(ledger, "a", source="one.example", language="en", sources_list=(FEED,), **values)
-    add(ledger, "b", source="two.example", language="de", sources_list=(FEED, OTHER))
+    add(ledger, "b", source="two.example", language="de", is_paywalled=True,
+        sources_list=(FEED, OTHER))  # fmt: skip
     add(ledger, "c", source="x.example", language="fr", article_type="opinion",
         sources_list=(OTHER,))  # fmt: skip
     add_article(ledger, title="copy", stored_at=NOW, status="duplicate")
@@ -86,7 +92,7 @@ def test_the_newest_come_from_an_index_and_are_not_sorted(sqlite_ledger: sa.Engi
 def test_a_stream_that_is_left_early_frees_its_connection(sqlite_ledger: sa.Engine) -> None:
     add_articles(sqlite_ledger, [{"stored_at": NOW} for _ in range(1_000)])
     rows = iter_articles(sqlite_ledger, Selection())
-    assert next(rows).row_id == 1
+    assert next(rows).row_id == 1_000
     rows.close()  # type: ignore[attr-defined]
     assert sqlite_ledger.pool.checkedout() == 0  # type: ignore[attr-defined]
 

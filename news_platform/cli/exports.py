@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, get_args
+from typing import Any, TextIO, get_args
 
 import click
 import sqlalchemy as sa
@@ -196,12 +196,11 @@ def _text_format(kind: str) -> TextFormat:
 
 
 @contextmanager
-def _standard_output() -> Iterator[IO[str]]:
+def _standard_output() -> Iterator[TextIO]:
     """Yield standard output; end quietly if its reader, such as `head`, has read enough."""
-    file: IO[str] = click.get_text_stream("stdout", encoding="utf-8")
     try:
-        yield file
-        file.flush()
+        yield sys.stdout
+        sys.stdout.flush()
     except BrokenPipeError:
         # Python would flush the rest at its end and complain; nobody reads it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

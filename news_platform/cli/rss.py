@@ -29,6 +29,7 @@ from news_platform.resources import (
     poll_options,
     sheets_access,
     work_options,
+    workbook_options,
 )
 from news_platform.rss import pipeline
 from news_platform.rss.discovery.candidates import candidate_feeds
@@ -104,9 +105,9 @@ def sync(root: str, as_json: bool) -> None:
         emit(asdict(done), as_json=as_json, text=_sync_text(done))
         return
     place = store.uri(workbook.WORKBOOK_PATH)
-    rows = 0
-    if is_stale := workbook.is_stale(engine, store):
-        rows = sum(workbook.write_workbook(engine, store).rows.values())
+    rows, options = 0, workbook_options(resources.settings)
+    if is_stale := workbook.is_stale(engine, store, options):
+        rows = sum(workbook.write_workbook(engine, store, options).rows.values())
     text = f"wrote {_rows(rows)}: {place}" if is_stale else f"nothing to write: {place}"
     emit({"workbook": place, "written": is_stale, "rows": rows}, as_json=as_json, text=text)
 

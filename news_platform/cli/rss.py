@@ -1,6 +1,5 @@
 """`news-platform rss …`: run the stages of the rss pipeline and query the ledger."""
 
-import json
 import os
 import socket
 import sys
@@ -8,15 +7,14 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from news_platform.cli.exports import export
 from news_platform.cli.options import (
     InputFile,
-    OutputFile,
     count_type,
     emit,
     json_option,
@@ -31,20 +29,12 @@ from news_platform.resources import (
     poll_options,
     sheets_access,
     work_options,
+    workbook_options,
 )
 from news_platform.rss import pipeline
 from news_platform.rss.discovery.candidates import candidate_feeds
 from news_platform.rss.discovery.discover import DiscoveryReport
-from news_platform.rss.export import (
-    Order,
-    Selection,
-    article_frame,
-    delta_since,
-    export_days,
-    select_articles,
-)
 from news_platform.rss.feed_settings import feed_secrets
-from news_platform.rss.ledger.feed_rows import feed_urls
 from news_platform.rss.ledger.status import ledger_status
 from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.rss.sheets import workbook
@@ -52,7 +42,7 @@ from news_platform.rss.sheets.access import CallTiming, SheetAccess
 from news_platform.rss.work_context import WorkPlaces, work_places
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.sql.engine import shown_url
-from news_platform.web.opml import opml_document, opml_feeds
+from news_platform.web.opml import opml_feeds
 from news_platform.web.xml_damage import XmlDamage, xml_damage
 
 if TYPE_CHECKING:
@@ -62,6 +52,9 @@ if TYPE_CHECKING:
 @click.group()
 def rss() -> None:
     """Discover and poll feeds, fetch articles, export them."""
+
+
+rss.add_command(export)
 
 
 @rss.command()
@@ -114,9 +107,9 @@ def sync(root: str, as_json: bool) -> None:
         emit(asdict(done), as_json=as_json, text=_sync_text(done))
         return
     place = store.uri(workbook.WORKBOOK_PATH)
-    rows = 0
-    if is_stale := workbook.is_stale(engine, store):
-        rows = sum(workbook.write_workbook(engine, store).rows.values())
+    rows, options = 0, workbook_options(resources.settings)
+    if is_stale := workbook.is_stale(engine, store, options):
+        rows = sum(workbook.write_workbook(engine, store, options).rows.values())
     text = f"wrote {_rows(rows)}: {place}" if is_stale else f"nothing to write: {place}"
     emit({"workbook": place, "written": is_stale, "rows": rows}, as_json=as_json, text=text)
 
@@ -293,105 +286,6 @@ def status(root: str, as_json: bool) -> None:
         for name, value in found.items()
     ]
     emit(found, as_json=as_json, text="\n".join(lines))
-
-
-@rss.command()
-@click.option(
-    "--category", type=click.Choice(["politics", "sports", "other"]), help="Guessed category."
-)
-@click.option("--lang", help="ISO 639-1 code, such as en.")
-@click.option("--since", help="Published, or else found, at or after this ISO 8601 date.")
-@click.option(
-    "--order",
-    type=click.Choice(["newest", "sources"]),
-    default="newest",
-    help="Newest first, or most popular first.",
-)
-@click.option("--limit", type=count_type(1), help="Export at most N articles.")
-@click.option("--delta", type=count_type(0), help="Export what changed after this cursor.")
-@click.option("--daily", is_flag=True, help="Write the files articles/date=… under the root.")
-@click.option("--opml", is_flag=True, help="Export the polled feeds as OPML.")
-@click.option(
-    "--output",
-    type=OutputFile(),
-    help="Write a .parquet or .jsonl file.",
-)
-@root_option
-@json_option
-def export(root: str, as_json: bool, **choice: Any) -> None:
-    """Export articles, a delta, the daily files, or the feeds."""
-    if choice["output"] and (choice["daily"] or choice["opml"] or choice["delta"] is not None):
-        raise click.UsageError("--output is for articles: not with --daily, --opml or --delta")
-    _parse_since(choice["since"])  # a wrong date is an error also where it is not used
-    resources = resources_for(root, RootAccess.WRITE if choice["daily"] else RootAccess.READ)
-    engine = resources.ledger.engine
-    if choice["daily"]:
-        report = export_days(engine, resources.data_root.store, now=resources.clock.now())
-        text = f"{len(report.days)} days written, {report.rows} articles"
-        document = {"days": report.days, "rows": report.rows}
-        emit(document, as_json=as_json, text=text)
-    elif choice["opml"]:
-        feeds = feed_urls(engine)
-        emit([url for url, _ in feeds], as_json=as_json, text=opml_document(feeds).rstrip())
-    elif choice["delta"] is not None:
-        delta = delta_since(engine, choice["delta"], limit=choice["limit"] or 1_000)
-        document = {"cursor": delta.cursor, "articles": _json_rows(delta.rows)}
-        emit(document, as_json=as_json, text=_json_lines([*delta.rows, {"cursor": delta.cursor}]))
-    else:
-        rows = select_articles(engine, _selection(**choice))
-        _write_articles(rows, choice["output"], as_json=as_json)
-
-
-def _selection(
-    *,
-    category: str | None,
-    lang: str | None,
-    since: str | None,
-    order: Order,
-    limit: int | None,
-    **_: object,
-) -> Selection:
-    return Selection(
-        category=category, language=lang, since=_parse_since(since), order=order, limit=limit
-    )
-
-
-def _parse_since(since: str | None) -> datetime | None:
-    if since is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(since)
-    except ValueError as error:
-        message = f"invalid date {since!r}: expected ISO 8601, such as 2025-11-01"
-        raise click.BadParameter(message, param_hint="--since") from error
-    # The ledger is in UTC, and so is a date without a time zone.
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-def _write_articles(rows: list[dict[str, Any]], output: Path | None, *, as_json: bool) -> None:
-    if output is None:
-        emit(_json_rows(rows), as_json=as_json, text=_json_lines(rows))
-        return
-    if output.suffix == ".parquet":
-        article_frame(rows).write_parquet(output)
-    elif output.suffix == ".jsonl":
-        output.write_text(_json_lines(rows) + "\n" if rows else "", encoding="utf-8")
-    else:
-        raise InputError(f"cannot write {str(output)!r}: expected .parquet or .jsonl")
-    document = {"articles": len(rows), "output": str(output)}
-    emit(document, as_json=as_json, text=f"{len(rows)} articles in {output}")
-
-
-def _json_rows(rows: Any) -> list[dict[str, Any]]:
-    return [{key: list(v) if isinstance(v, tuple) else v for key, v in row.items()} for row in rows]
-
-
-def _json_lines(rows: Any) -> str:
-    return "\n".join(json.dumps(row, ensure_ascii=False, default=_text) for row in rows)
-
-
-def _text(value: object) -> str:
-    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def _counts(counts: Mapping[str, int]) -> str:

@@ -17,6 +17,7 @@ from news_platform.resources import (
     Web,
     discovery_options,
     sheets_access,
+    workbook_options,
 )
 from news_platform.rss import pipeline
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
@@ -51,7 +52,9 @@ def article_sheets(
     """
     access = _access(data_root)
     if access is None:
-        report = write_workbook(ledger.engine, data_root.store)
+        report = write_workbook(
+            ledger.engine, data_root.store, workbook_options(data_root.settings)
+        )
         return dg.MaterializeResult(metadata=_workbook_metadata(data_root, report))
     # Imported here because gspread costs every process 0.2 s, and only this run needs it.
     from news_platform.rss.sheets.sync import run_sync
@@ -84,6 +87,8 @@ def _workbook_metadata(data_root: DataRoot, report: WorkbookReport) -> dict[str,
         "dagster/uri": data_root.store.uri(report.path),
         "rows": markdown_table(("tab", "rows"), report.rows.items()),
         "rows_left_out": sum(report.left_out.values()),
+        "monthly_books_written": len(report.books),
+        "monthly_books_left": report.books_left,
     }
 
 
@@ -107,7 +112,8 @@ def _lacks_rows(resources: Resources) -> bool:
     access = _access(resources.data_root)
     if access is not None:
         return is_behind(resources.ledger.engine, access)
-    return is_stale(resources.ledger.engine, resources.data_root.store)
+    options = workbook_options(resources.settings)
+    return is_stale(resources.ledger.engine, resources.data_root.store, options)
 
 
 SHEETS_STALENESS = Staleness.when("article_sheets", _lacks_rows)

@@ -1,15 +1,16 @@
-"""Export articles from the ledger: one Parquet file per day, a delta, or a selection."""
+"""Export articles from the ledger: one Parquet file per day, or a delta."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 import sqlalchemy as sa
 
 from news_platform.datasets.articles import ARTICLES, articles_path
-from news_platform.rss.ledger.tables import LINKS, RAW
+from news_platform.rss.exports.selection import IS_ARTICLE, Selection, iter_articles
+from news_platform.rss.ledger.tables import RAW
 from news_platform.rss.ledger.transactions import (
     newest_seq,
     read_config,
@@ -20,13 +21,9 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import write_table
 from news_platform.storage.sql.engine import read_transaction
 
-Order = Literal["newest", "sources"]
-
 # The Config key of the `changed_seq` up to which the daily files are complete.
 _CURSOR = "articles_export_seq"
 _COLUMNS = tuple(RAW.c[name] for name in ARTICLES.schema)
-# Not `status == "stored"`: an article that is fetched again is pending and still stored.
-_IS_ARTICLE = (RAW.c.stored_at.is_not(None), RAW.c.status != "duplicate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +41,6 @@ class Delta:
 
     rows: tuple[dict[str, Any], ...]
     cursor: int
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Which articles to export; None means any."""
-
-    category: str | None = None
-    language: str | None = None
-    since: datetime | None = None
-    order: Order = "newest"
-    limit: int | None = None
 
 
 def export_days(engine: sa.Engine, store: ObjectStore, *, now: datetime) -> ExportReport:
@@ -114,44 +100,8 @@ def _rest_of_change(
 
 
 def select_articles(engine: sa.Engine, selection: Selection) -> list[dict[str, Any]]:
-    """Return stored articles with `popularity`: their feeds plus links from other articles."""
-    chosen = sa.select(*_COLUMNS, _links_here().label("links_here")).where(*_IS_ARTICLE)
-    if selection.category:
-        chosen = chosen.where(RAW.c.category_guess == selection.category)
-    if selection.language:
-        chosen = chosen.where(RAW.c.language == selection.language)
-    # An article without a stated date counts by the time it was found.
-    if selection.since:
-        chosen = chosen.where(
-            sa.func.coalesce(RAW.c.published_at, RAW.c.found_at) >= selection.since
-        )
-    with read_transaction(engine) as connection:
-        rows = [dict(row._mapping) for row in connection.execute(chosen)]
-    # Sorted in Python: sources_list is a JSON array, which the two databases count differently.
-    ordered = sorted((_with_popularity(row) for row in rows), key=_sort_key(selection.order))
-    return ordered[: selection.limit]
-
-
-def _links_here() -> sa.ScalarSelect[int]:
-    return (
-        sa.select(sa.func.count())
-        .where(LINKS.c.target_url_hash == RAW.c.url_hash)
-        .correlate(RAW)
-        .scalar_subquery()
-    )
-
-
-def _with_popularity(row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "popularity": len(row["sources_list"]) + row.pop("links_here")}
-
-
-def _sort_key(order: Order) -> Any:
-    def newest(row: dict[str, Any]) -> float:
-        return -float((row["published_at"] or row["found_at"]).timestamp())
-
-    if order == "newest":
-        return lambda row: (newest(row), row["row_id"])
-    return lambda row: (-row["popularity"], newest(row), row["row_id"])
+    """Return the chosen articles as a list; `iter_articles` streams them."""
+    return [dict(row._mapping) for row in iter_articles(engine, selection)]
 
 
 def _write_day(engine: sa.Engine, store: ObjectStore, day: date) -> int:
@@ -159,7 +109,7 @@ def _write_day(engine: sa.Engine, store: ObjectStore, day: date) -> int:
     start = datetime(day.year, day.month, day.day, tzinfo=UTC)
     chosen = (
         sa.select(*_COLUMNS)
-        .where(*_IS_ARTICLE, RAW.c.stored_at >= start, RAW.c.stored_at < start + timedelta(days=1))
+        .where(*IS_ARTICLE, RAW.c.stored_at >= start, RAW.c.stored_at < start + timedelta(days=1))
         .order_by(RAW.c.row_id)  # the same rows give the same bytes
     )
     with read_transaction(engine) as connection:

@@ -184,6 +184,11 @@ class SheetsSettings(Section):
     calls_per_minute: int = env(
         "NEWS_PLATFORM_SHEETS_CALLS_PER_MINUTE", "Google's quota, for reads and for writes", 60
     )
+    workbook_rows: int = env(
+        "NEWS_PLATFORM_WORKBOOK_ROWS",
+        "newest rows per tab of the workbook, and articles per monthly book",
+        20_000,
+    )
 
 
 class SourceRecordsSettings(Section):

@@ -7,6 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from news_platform.rss.full_text import full_text_path
+from news_platform.rss.ledger.newsroom_tables import ANALYSES
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, RAW
 from news_platform.rss.ledger.transactions import note_metrics, write_config, write_transaction
 from news_platform.storage.objects.store import ObjectStore
@@ -82,6 +83,14 @@ def add_feed(engine: sa.Engine, url: str, **values: Any) -> None:
     row = {"feed_url": url, "feed_url_canon": url, "status": "active", "lang": "en", **values}
     with write_transaction(engine) as transaction:
         transaction.connection.execute(sa.insert(FEEDS).values(changed_seq=transaction.seq, **row))
+
+
+def add_analysis(engine: sa.Engine, row_id: int, **values: Any) -> None:
+    """Add the analysis of one article."""
+    row = {"row_id": row_id, "summary": "In short.", "analysed_at": NOW, **values}
+    with write_transaction(engine) as transaction:
+        seq = transaction.seq
+        transaction.connection.execute(sa.insert(ANALYSES).values(changed_seq=seq, **row))
 
 
 def add_metric(engine: sa.Engine, metric: str, value: float) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from news_platform.rss.sheets.access import SheetAccess
-from news_platform.rss.sheets.tabs import TABS, Cell, Tab, to_cell
+from news_platform.rss.sheets.tabs import TABS, Cell, CellLimits, Tab, to_cells
 from news_platform.rss.sheets.tracking import (
     INTENTS,
     SHEET_ROWS,
@@ -52,6 +52,15 @@ class OutboxRow:
     cells: tuple[Cell, ...]
     last_written: Mapping[str, Cell]
     is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """How many rows and bytes one batch holds, and how many characters of an article's text."""
+
+    max_rows: int
+    max_bytes: int
+    clean_text: int = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +108,14 @@ def is_behind(engine: sa.Engine, access: SheetAccess) -> bool:
 
 
 def next_intent(
-    engine: sa.Engine, spreadsheet_id: str, *, max_rows: int, max_bytes: int, now: datetime
+    engine: sa.Engine, spreadsheet_id: str, *, limits: BatchLimits, now: datetime
 ) -> Intent | None:
     """Return the batch whose outcome is unknown, else a new one, None if nothing is pending."""
     with engine.begin() as connection:
         is_open = (INTENTS.c.book == spreadsheet_id, INTENTS.c.applied_at.is_(None))
         left = connection.execute(sa.select(INTENTS.c.id, INTENTS.c.token).where(*is_open)).first()
         found = (left.id, left.token) if left else None
-        found = found or _new_intent(
-            connection, spreadsheet_id, max_rows=max_rows, max_bytes=max_bytes, now=now
-        )
+        found = found or _new_intent(connection, spreadsheet_id, limits=limits, now=now)
         if found is None:
             return None
         intent_id, token = found
@@ -165,9 +172,9 @@ def has_pending(engine: sa.Engine, spreadsheet_id: str) -> bool:
 
 
 def _new_intent(
-    connection: sa.Connection, spreadsheet_id: str, *, max_rows: int, max_bytes: int, now: datetime
+    connection: sa.Connection, spreadsheet_id: str, *, limits: BatchLimits, now: datetime
 ) -> tuple[int, str] | None:
-    chosen = _chosen_rows(connection, spreadsheet_id, max_rows=max_rows, max_bytes=max_bytes)
+    chosen = _chosen_rows(connection, spreadsheet_id, limits)
     if not chosen:
         return None
     row = {"book": spreadsheet_id, "token": "", "made_at": now}
@@ -208,7 +215,7 @@ def _key(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _chosen_rows(
-    connection: sa.Connection, spreadsheet_id: str, *, max_rows: int, max_bytes: int
+    connection: sa.Connection, spreadsheet_id: str, limits: BatchLimits
 ) -> list[dict[str, Any]]:
     """Return rows of all tabs until the batch is full; a single row may exceed the size."""
     chosen: list[dict[str, Any]] = []
@@ -217,10 +224,10 @@ def _chosen_rows(
     for tab in TABS:
         columns = [tab.table.c[name] for name in tab.columns]
         pending = _pending(spreadsheet_id, tab, *columns, first_rows=first_rows)
-        for key, seq, *values in connection.execute(pending.limit(max_rows - len(chosen))):
-            cells = [to_cell(value, limit=CELL_LIMIT) for value in values]
+        for key, seq, *values in connection.execute(pending.limit(limits.max_rows - len(chosen))):
+            cells = to_cells(tab, values, CellLimits(CELL_LIMIT, limits.clean_text))
             size_bytes += _request_bytes(cells)
-            if chosen and size_bytes > max_bytes:
+            if chosen and size_bytes > limits.max_bytes:
                 return chosen
             row = {"book": spreadsheet_id, "tab": tab.name, "key": str(key), "seq": seq}
             chosen.append({**row, "sending": json.dumps(cells, ensure_ascii=False)})

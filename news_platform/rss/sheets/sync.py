@@ -34,6 +34,8 @@ class SyncOptions:
     max_rows: int = 1_000
     # Google recommends at most 2 MB per request.
     max_bytes: int = 2_000_000
+    # Characters of an article's text that are shown; the ledger holds all of it.
+    clean_text_limit: int = 20_000
     # Google's limit is 10 million cells per spreadsheet.
     max_cells: int = 9_500_000
     # How long a writer that died keeps others out; the lease is extended before every batch.
@@ -89,10 +91,12 @@ def run_sync(
     timing: CallTiming,
     clock: Callable[[], datetime],
     discover: Discover,
+    options: SyncOptions | None = None,
 ) -> SyncReport:
     """Open the spreadsheet of the settings and bring it up to date."""
     spreadsheet = open_known_spreadsheet(engine, access, owner=owner, timing=timing, now=clock())
-    return sync(SheetWriter(engine, spreadsheet, owner, clock, timing.sleep, discover))
+    chosen = options or SyncOptions()
+    return sync(SheetWriter(engine, spreadsheet, owner, clock, timing.sleep, discover, chosen))
 
 
 def open_known_spreadsheet(
@@ -161,8 +165,9 @@ def _next_intent(writer: SheetWriter) -> Intent | None:
     return outbox.next_intent(
         writer.engine,
         writer.spreadsheet.id,
-        max_rows=writer.options.max_rows,
-        max_bytes=writer.options.max_bytes,
+        limits=outbox.BatchLimits(
+            writer.options.max_rows, writer.options.max_bytes, writer.options.clean_text_limit
+        ),
         now=writer.clock(),
     )
 

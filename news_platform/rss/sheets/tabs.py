@@ -1,4 +1,4 @@
-"""The five tabs that show the ledger: their columns, their cells, and where the columns are."""
+"""The six tabs that show the ledger: their columns, their cells, and where the columns are."""
 
 import json
 import re
@@ -10,6 +10,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from news_platform.errors import InputError
+from news_platform.rss.full_text import cut_at_word_end
+from news_platform.rss.ledger.newsroom_tables import ANALYSES
 from news_platform.rss.ledger.tables import (
     ARTICLES_INDEX,
     CONFIG,
@@ -85,7 +87,40 @@ TABS = (
         key="key",
         key_column="key",
     ),
+    Tab(
+        "Analyses",
+        ANALYSES,
+        ("row_id", "summary", "keywords", "sentiment", "topics", "model", "analysed_at"),
+        key="row_id",
+        key_column="row_id",
+        order="row_id",
+    ),
 )
+# The tabs with a row per article, whose `order` is the article's row_id.
+ARTICLE_TABS = tuple(tab for tab in TABS if tab.name in ("Raw", "ArticlesIndex", "Analyses"))
+
+
+@dataclass(frozen=True, slots=True)
+class CellLimits:
+    """How many characters a cell may have, and how many of an article's text are shown."""
+
+    cell: int
+    clean_text: int = 20_000
+
+
+def to_cells(tab: Tab, values: Sequence[object], limits: CellLimits) -> list[Cell]:
+    """Return a ledger row as the cells of a tab; the ledger itself holds the whole text."""
+    return [
+        to_cell(shown_value(name, value, limits), limit=limits.cell)
+        for name, value in zip(tab.columns, values, strict=True)
+    ]
+
+
+def shown_value(name: str, value: object, limits: CellLimits) -> object:
+    """Return the value of a column as far as it is shown."""
+    if name == "clean_text" and isinstance(value, str):
+        return cut_at_word_end(value, limits.clean_text)
+    return value
 
 
 def to_cell(value: object, *, limit: int) -> Cell:

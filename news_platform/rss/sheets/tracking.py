@@ -13,16 +13,14 @@ import sqlalchemy as sa
 from news_platform.rss.ledger.tables import (
     CONFIG,
     DIAGNOSTICS,
-    INDEX_COLUMNS,
     METADATA,
     RAW,
-    RAW_COLUMNS,
     Moment,
     Texts,
 )
 from news_platform.rss.ledger.transactions import read_config, write_config, write_transaction
 from news_platform.rss.sheets.access import SheetAccess
-from news_platform.rss.sheets.tabs import TABS, Cell, Tab
+from news_platform.rss.sheets.tabs import ARTICLE_TABS, TABS, Cell, Tab
 from news_platform.storage.sql.engine import read_transaction
 
 # One row for each ledger row that a spreadsheet shows or is about to show. `book` is the id of the
@@ -76,7 +74,7 @@ WRITERS = sa.Table(
 FirstRows = Mapping[str, int]
 """The first value of `Tab.order` that each tab shows, by tab name; other tabs show all rows."""
 
-_CELLS_PER_ARTICLE = len(RAW_COLUMNS) + len(INDEX_COLUMNS)
+_CELLS_PER_ARTICLE = sum(len(tab.columns) for tab in ARTICLE_TABS)
 
 
 def known_spreadsheet_id(engine: sa.Engine, access: SheetAccess) -> str | None:
@@ -147,11 +145,8 @@ def _first_rows(connection: sa.Connection, *, max_cells: int) -> FirstRows:
     # Diagnostics start when the first of these articles was found.
     before = DIAGNOSTICS.c.run_at < oldest.found_at
     last = connection.execute(sa.select(sa.func.max(DIAGNOSTICS.c.id)).where(before)).scalar_one()
-    return {
-        "Raw": oldest.row_id,
-        "ArticlesIndex": oldest.row_id,
-        "Diagnostics": (last or 0) + 1,
-    }
+    of_articles = {tab.name: int(oldest.row_id) for tab in ARTICLE_TABS}
+    return {**of_articles, "Diagnostics": (last or 0) + 1}
 
 
 def _count(connection: sa.Connection, table: sa.Table, *where: sa.ColumnElement[bool]) -> int:

@@ -1,64 +1,86 @@
-"""Write the ledger to one .xlsx file under the root, for editors without a Google Sheet.
+"""Write the ledger to .xlsx files under the root, for editors without a Google Sheet.
 
-The same ledger gives the same bytes. The marker records the state of the ledger that the file was
-written from, so an unchanged ledger writes nothing.
+The main book shows the feeds and the newest rows; monthly books hold all articles. Each has a
+bounded number of rows, so a change costs a bounded time: the main book is written again, and those
+monthly books of which a row changed. The same ledger gives the same bytes, and an unchanged ledger
+writes nothing.
 """
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
-from news_platform.rss.sheets.tabs import TABS, Cell, Tab, to_cell
-from news_platform.storage.commit.markers import fingerprint, read_markers, write_marker
+from news_platform.rss.ledger.transactions import newest_seq
+from news_platform.rss.sheets.monthly_books import (
+    FOLDER,
+    MonthlyBook,
+    complete_books,
+    is_monthly_book,
+)
+from news_platform.rss.sheets.tabs import ARTICLE_TABS, TABS, Tab
+from news_platform.rss.sheets.xlsx import ROW_LIMIT, TabRows, write_xlsx
+from news_platform.storage.commit.markers import (
+    Marker,
+    delete_marker,
+    fingerprint,
+    read_markers,
+    write_marker,
+)
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 
-WORKBOOK_PATH = "article_sheets/articles.xlsx"
+WORKBOOK_PATH = f"{FOLDER}/articles.xlsx"
 DATASET = "article_sheets"
 PARTITION = "all"
-# Excel's limits: characters per cell, and rows per sheet without the header.
-CELL_LIMIT = 32_767
-ROW_LIMIT = 1_048_575
 
 # Increase it when the same ledger would give different bytes, so that workbooks are rewritten.
-_FORMAT = "2"
-# Any fixed time: the bytes must not depend on when the file was written.
-_CREATED = datetime(2025, 1, 1, tzinfo=UTC).replace(tzinfo=None)
-# In characters, as Excel measures columns.
-_WIDTHS = {
-    **dict.fromkeys(("title", "clean_text"), 60),
-    **dict.fromkeys(("feed_url", "article_url", "subtitle", "notes", "key"), 40),
-    **dict.fromkeys(("value", "metric"), 24),
-}
-_DEFAULT_WIDTH = 18
+_FORMAT = "3"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkbookOptions:
+    """Rows of a tab in one book, characters of a text, and monthly books written by one run."""
+
+    rows_per_book: int = 20_000
+    clean_text_limit: int = 20_000
+    # The rest follows with the next run: none takes longer than a few minutes.
+    books_per_run: int = 3
 
 
 @dataclass(frozen=True, slots=True)
 class WorkbookReport:
-    """The path of the workbook, and how many rows each tab shows and leaves out."""
+    """The path of the main book, how many rows each of its tabs shows and leaves out.
+
+    `books` are the monthly books that were written, `books_left` those that the next run writes.
+    """
 
     path: str
     rows: dict[str, int]
     left_out: dict[str, int]
+    books: tuple[str, ...] = ()
+    books_left: int = 0
 
 
-def is_stale(engine: sa.Engine, store: ObjectStore) -> bool:
-    """Return whether the ledger changed since the workbook was written, or the file is missing."""
+_DEFAULTS = WorkbookOptions()
+
+
+def is_stale(engine: sa.Engine, store: ObjectStore, options: WorkbookOptions = _DEFAULTS) -> bool:
+    """Return whether the ledger changed since the books were written, or the main one is gone."""
     marker = read_markers(store, DATASET).get(PARTITION)
-    if marker is None or marker.inputs != ledger_fingerprint(engine):
+    if marker is None or marker.inputs != ledger_fingerprint(engine, options):
         return True
     return not store.exists(WORKBOOK_PATH)
 
 
-def ledger_fingerprint(engine: sa.Engine) -> str:
-    """Return a fingerprint of everything that the tabs show."""
+def ledger_fingerprint(engine: sa.Engine, options: WorkbookOptions = _DEFAULTS) -> str:
+    """Return a fingerprint of everything that the books show."""
+    shape = f"{_FORMAT}:{options.rows_per_book}:{options.clean_text_limit}"
     with read_transaction(engine) as connection:
-        return fingerprint([_FORMAT, *(_table_state(connection, tab) for tab in TABS)])
+        return fingerprint([shape, *(_table_state(connection, tab) for tab in TABS)])
 
 
 def _table_state(connection: sa.Connection, tab: Tab) -> str:
@@ -67,71 +89,167 @@ def _table_state(connection: sa.Connection, tab: Tab) -> str:
     return f"{tab.name}:{newest}:{rows}"
 
 
-def write_workbook(engine: sa.Engine, store: ObjectStore) -> WorkbookReport:
-    """Write all tabs to the workbook and publish it with one PUT."""
-    # Taken before the rows are read: a change in between makes the workbook stale, never wrong.
-    inputs = ledger_fingerprint(engine)
+def write_workbook(
+    engine: sa.Engine, store: ObjectStore, options: WorkbookOptions = _DEFAULTS
+) -> WorkbookReport:
+    """Write the main book and the monthly books that lack a change, each with one PUT."""
+    # Taken before the rows are read: a change in between makes the books stale, never wrong.
+    inputs, seq = ledger_fingerprint(engine, options), newest_seq(engine)
+    markers = read_markers(store, DATASET)
+    with read_transaction(engine) as connection:
+        books = complete_books(connection, rows_per_book=options.rows_per_book)
+        left = _outdated(connection, store, books, markers, shape=_shape(options))
+        written = left[: options.books_per_run]
+        for book in written:
+            _write_month(connection, store, book, options, seq=seq)
+        _delete_others(store, books, markers)
+        rows, left_out = _write_main(connection, store, options)
+    done = WorkbookReport(
+        WORKBOOK_PATH,
+        rows,
+        left_out,
+        tuple(book.path for book in written),
+        len(left) - len(written),
+    )
+    # Without its marker the workbook stays stale, and the next run goes on.
+    if not done.books_left:
+        contents = {"files": [WORKBOOK_PATH], "rows": rows, "left_out": left_out}
+        write_marker(
+            store, DATASET, PARTITION, inputs=inputs, report=contents, scope=_scope(seq, options)
+        )
+    return done
+
+
+def _shape(options: WorkbookOptions) -> str:
+    return f"{_FORMAT}-{options.clean_text_limit}"
+
+
+def _scope(seq: int, options: WorkbookOptions) -> str:
+    return f"{seq}-{_shape(options)}"
+
+
+def _write_main(
+    connection: sa.Connection, store: ObjectStore, options: WorkbookOptions
+) -> tuple[dict[str, int], dict[str, int]]:
+    firsts = {
+        tab.name: _first_of_newest(connection, tab, options.rows_per_book)
+        for tab in TABS
+        if tab.order
+    }
+    tabs = [TabRows(tab, _iter_rows(connection, tab, first=firsts.get(tab.name))) for tab in TABS]
+    rows = _put_book(store, WORKBOOK_PATH, tabs, options)
+    totals = {tab.name: _count(connection, tab) for tab in TABS}
+    return rows, {name: total - rows[name] for name, total in totals.items()}
+
+
+def _put_book(
+    store: ObjectStore, path: str, tabs: Iterable[TabRows], options: WorkbookOptions
+) -> dict[str, int]:
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "workbook.xlsx"
-        with read_transaction(engine) as connection:
-            report = _fill(path, connection, scratch=folder)
-        store.put(WORKBOOK_PATH, path)
-    contents = {"files": [WORKBOOK_PATH], "rows": report.rows, "left_out": report.left_out}
-    write_marker(store, DATASET, PARTITION, inputs=inputs, report=contents)
-    return report
+        file = Path(folder) / "workbook.xlsx"
+        rows = write_xlsx(file, tabs, clean_text=options.clean_text_limit)
+        store.put(path, file)
+    return rows
 
 
-def _fill(path: Path, connection: sa.Connection, *, scratch: str) -> WorkbookReport:
-    # Imported here because only this function needs it, and every process imports this module.
-    import xlsxwriter
+def _write_month(
+    connection: sa.Connection,
+    store: ObjectStore,
+    book: MonthlyBook,
+    options: WorkbookOptions,
+    *,
+    seq: int,
+) -> None:
+    tabs = [
+        TabRows(tab, _iter_rows(connection, tab, first=book.first, last=book.last))
+        for tab in ARTICLE_TABS
+    ]
+    rows = _put_book(store, book.path, tabs, options)
+    report = {"files": [book.path], "rows": rows}
+    write_marker(
+        store,
+        DATASET,
+        book.partition,
+        inputs=f"{seq:016d}",
+        report=report,
+        scope=_shape(options),
+    )
 
-    # Rows go to a scratch file as they come, because all of them may not fit into memory.
-    options = {"constant_memory": True, "tmpdir": scratch}
-    rows, left_out = {}, {}
-    with xlsxwriter.Workbook(str(path), options) as book:
-        book.set_properties({"title": "News Platform", "created": _CREATED})
-        heading = book.add_format({"bold": True, "bottom": 1})
-        for tab in TABS:
-            total = _count(connection, tab)
-            left_out[tab.name] = max(0, total - ROW_LIMIT)
-            cells = _iter_rows(connection, tab, skip=left_out[tab.name])
-            rows[tab.name] = _write_tab(book, tab, cells, heading=heading)
-    return WorkbookReport(WORKBOOK_PATH, rows, left_out)
+
+def _outdated(
+    connection: sa.Connection,
+    store: ObjectStore,
+    books: list[MonthlyBook],
+    markers: Mapping[str, Marker],
+    *,
+    shape: str,
+) -> list[MonthlyBook]:
+    """Return the books that were never written, or whose rows changed since, newest first."""
+    # The books as a whole were complete at the number in the scope of the main book's marker.
+    main = markers.get(PARTITION)
+    complete, _, written_shape = main.scope.partition("-") if main else ("0", "", "")
+    known = {
+        book.partition: int(marker.inputs)
+        for book in books
+        if (marker := markers.get(book.partition)) and marker.scope == shape
+    }
+    since = int(complete) if written_shape == shape else min(known.values(), default=0)
+    changes = _changed_rows(connection, since) if known else []
+    existing = {info.path for info in store.list(FOLDER)}
+    return [
+        book
+        for book in books
+        if book.partition not in known
+        or book.path not in existing
+        or any(
+            book.first <= row_id <= book.last and seq > known[book.partition]
+            for row_id, seq in changes
+        )
+    ]
+
+
+def _changed_rows(connection: sa.Connection, since: int) -> list[tuple[int, int]]:
+    """Return the articles that changed after this number, and the number of their change."""
+    found: dict[int, int] = {}
+    for tab in ARTICLE_TABS:
+        row_id, seq = tab.table.c[tab.order or tab.key], tab.table.c.changed_seq
+        for key, changed in connection.execute(sa.select(row_id, seq).where(seq > since)):
+            found[key] = max(changed, found.get(key, 0))
+    return list(found.items())
+
+
+def _delete_others(
+    store: ObjectStore, books: list[MonthlyBook], markers: Mapping[str, Marker]
+) -> None:
+    """Delete the books of another number of rows per book; their rows are in the new ones."""
+    wanted = {PARTITION, *(book.partition for book in books)}
+    for partition in set(markers) - wanted:
+        delete_marker(store, DATASET, partition)
+    paths = {book.path for book in books}
+    found = (info.path for info in store.list(FOLDER))
+    store.delete([path for path in found if is_monthly_book(path) and path not in paths])
+
+
+def _first_of_newest(connection: sa.Connection, tab: Tab, rows: int) -> int | None:
+    """Return where the newest rows of a tab begin; None if it shows all."""
+    order = tab.table.c[tab.order or tab.key]
+    chosen = sa.select(order).order_by(order.desc()).offset(min(rows, ROW_LIMIT) - 1).limit(1)
+    return connection.execute(chosen).scalar_one_or_none()
 
 
 def _count(connection: sa.Connection, tab: Tab) -> int:
     return int(connection.execute(sa.select(sa.func.count()).select_from(tab.table)).scalar_one())
 
 
-def _iter_rows(connection: sa.Connection, tab: Tab, *, skip: int) -> Iterator[list[Cell]]:
-    """Yield the cells of each row, oldest first, without the `skip` oldest rows."""
+def _iter_rows(
+    connection: sa.Connection, tab: Tab, *, first: int | None, last: int | None = None
+) -> Iterator[sa.Row[Any]]:
+    """Yield the rows of a tab from `first` to `last`, oldest first."""
     columns = [tab.table.c[name] for name in tab.columns]
-    order = [tab.table.c[name] for name in dict.fromkeys((tab.order or tab.key, tab.key))]
-    chosen = sa.select(*columns).order_by(*order).offset(skip)
-    for row in connection.execute(chosen.execution_options(yield_per=500)):
-        yield [to_cell(value, limit=CELL_LIMIT) for value in row]
-
-
-def _write_tab(book: Any, tab: Tab, rows: Iterator[list[Cell]], *, heading: Any) -> int:
-    sheet = book.add_worksheet(tab.name)
-    sheet.freeze_panes(1, 0)
-    for index, name in enumerate(tab.columns):
-        sheet.set_column(index, index, _WIDTHS.get(name, _DEFAULT_WIDTH))
-        sheet.write_string(0, index, name, heading)
-    count = 0
-    for count, cells in enumerate(rows, 1):
-        for index, cell in enumerate(cells):
-            _write_cell(sheet, count, index, cell)
-    sheet.autofilter(0, 0, count, len(tab.columns) - 1)
-    return count
-
-
-def _write_cell(sheet: Any, row: int, column: int, cell: Cell) -> None:
-    """Write a cell by its type, so that a text never becomes a formula or a link."""
-    if isinstance(cell, bool):
-        sheet.write_boolean(row, column, cell)
-    elif isinstance(cell, str):
-        if cell:
-            sheet.write_string(row, column, cell)
-    else:
-        sheet.write_number(row, column, cell)
+    ordering = tab.table.c[tab.order or tab.key]
+    chosen = sa.select(*columns).order_by(ordering, tab.table.c[tab.key]).limit(ROW_LIMIT)
+    if first is not None:
+        chosen = chosen.where(ordering >= first)
+    if last is not None:
+        chosen = chosen.where(ordering <= last)
+    yield from connection.execute(chosen.execution_options(yield_per=500))

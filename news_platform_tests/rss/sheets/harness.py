@@ -16,7 +16,7 @@ from news_platform.rss.sheets.access import CallTiming, SheetAccess
 from news_platform.rss.sheets.google import Spreadsheet, open_spreadsheet
 from news_platform.rss.sheets.outbox import CELL_LIMIT
 from news_platform.rss.sheets.sync import SheetWriter, SyncOptions, SyncReport, run_sync, sync
-from news_platform.rss.sheets.tabs import TABS, Cell, Tab, to_cell
+from news_platform.rss.sheets.tabs import TABS, Cell, CellLimits, Tab, to_cells
 from news_platform_tests.emulators.relay import Service, serve
 from news_platform_tests.emulators.sheets import changes
 from news_platform_tests.emulators.sheets.grid import Sheet
@@ -125,13 +125,8 @@ def ledger_rows(engine: sa.Engine, tab: Tab) -> list[dict[str, Cell]]:
     columns = [tab.table.c[name] for name in tab.columns]
     with engine.begin() as connection:
         rows = connection.execute(sa.select(*columns).order_by(tab.table.c[tab.key])).all()
-    return [
-        {
-            name: to_cell(value, limit=CELL_LIMIT)
-            for name, value in zip(tab.columns, row, strict=True)
-        }
-        for row in rows
-    ]
+    limits = CellLimits(CELL_LIMIT)
+    return [dict(zip(tab.columns, to_cells(tab, row, limits), strict=True)) for row in rows]
 
 
 def differences(engine: sa.Engine, book: changes.Book) -> dict[str, list[dict[str, Cell]]]:

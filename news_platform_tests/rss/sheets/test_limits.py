@@ -117,7 +117,7 @@ def test_a_row_that_alone_is_too_large_is_refused_by_name_and_nothing_is_written
 ) -> None:
     harness.sync()
     harness.emulator.max_request_bytes = 40_000
-    add_article(harness.engine, clean_text="x" * 45_000)
+    add_article(harness.engine, subtitle="x" * 45_000)
     with pytest.raises(ChangeRejected, match="payload size exceeds the limit: 40000 bytes"):
         harness.sync()
     assert harness.rows("Raw") == []

@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.rss.sheets.outbox import (
+    BatchLimits,
     Intent,
     claim_lease,
     has_pending,
@@ -26,7 +27,7 @@ from news_platform_tests.rss.ledger_rows import (
 
 
 def take(engine: sa.Engine, *, max_rows: int = 100, book: str = "b", size: int = 10**6) -> Intent:
-    intent = next_intent(engine, book, max_rows=max_rows, max_bytes=size, now=NOW)
+    intent = next_intent(engine, book, limits=BatchLimits(max_rows, size), now=NOW)
     assert intent is not None
     return intent
 
@@ -50,7 +51,7 @@ def test_nothing_is_pending_once_all_is_settled(ledger: sa.Engine) -> None:
     assert has_pending(ledger, "b")
     mark_applied(ledger, take(ledger), now=NOW)
     assert not has_pending(ledger, "b")
-    assert next_intent(ledger, "b", max_rows=9, max_bytes=9, now=NOW) is None
+    assert next_intent(ledger, "b", limits=BatchLimits(9, 9), now=NOW) is None
 
 
 def test_rows_leave_in_batches_in_the_order_of_their_numbers(ledger: sa.Engine) -> None:

@@ -47,7 +47,14 @@ def test_a_cut_counts_as_sheets_do_and_splits_no_character() -> None:
 
 
 def test_every_key_column_is_a_column_of_its_tab() -> None:
-    assert [tab.name for tab in TABS] == ["Feeds", "Raw", "ArticlesIndex", "Diagnostics", "Config"]
+    assert [tab.name for tab in TABS] == [
+        "Feeds",
+        "Raw",
+        "ArticlesIndex",
+        "Diagnostics",
+        "Config",
+        "Analyses",
+    ]
     for tab in TABS:
         assert set(tab.columns) <= set(tab.table.c.keys())
         assert tab.key_column is None or tab.key_column in tab.columns

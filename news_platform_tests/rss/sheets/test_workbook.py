@@ -1,14 +1,22 @@
 """The ledger as an .xlsx file: all tabs, unchanged texts, the same bytes from the same ledger."""
 
+from datetime import UTC, datetime
+from typing import Any
+
 import openpyxl
 import pytest
 import sqlalchemy as sa
 
-from news_platform.rss.sheets import workbook
 from news_platform.rss.sheets.tabs import CUT_MARK, TABS
-from news_platform.rss.sheets.workbook import WORKBOOK_PATH, is_stale, write_workbook
+from news_platform.rss.sheets.workbook import (
+    WORKBOOK_PATH,
+    WorkbookOptions,
+    is_stale,
+    write_workbook,
+)
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.rss.ledger_rows import (
+    add_analysis,
     add_article,
     add_feed,
     add_metric,
@@ -23,6 +31,7 @@ def filled(sqlite_ledger: sa.Engine) -> sa.Engine:
     add_article(sqlite_ledger, title="First", authors=("Ann", "Bo"))
     add_metric(sqlite_ledger, "new", 1)
     set_config(sqlite_ledger, "ledger_version", "1")
+    add_analysis(sqlite_ledger, 1)
     return sqlite_ledger
 
 
@@ -55,7 +64,7 @@ def test_cells_show_what_the_ledger_holds(filled: sa.Engine, local_store: Object
     [article] = cells(local_store, "Raw")
     assert (article["row_id"], article["title"]) == (1, "First")
     assert article["authors"] == '["Ann", "Bo"]'
-    assert article["found_at"] == "2025-11-03T20:00:00Z"
+    assert article["found_at"] == datetime(2025, 11, 3, 20)  # noqa: DTZ001  Excel knows no zones
     assert cells(local_store, "Diagnostics")[0]["value"] == 1
     assert cells(local_store, "ArticlesIndex")[0]["is_duplicate"] is False
 
@@ -74,7 +83,7 @@ def test_a_text_over_excels_limit_is_cut_and_marked(
     filled: sa.Engine, local_store: ObjectStore
 ) -> None:
     change_article(filled, 1, clean_text="x" * 60_000, title="a\x01b")
-    write_workbook(filled, local_store)
+    write_workbook(filled, local_store, WorkbookOptions(clean_text_limit=60_000))
     [article] = cells(local_store, "Raw")
     assert len(str(article["clean_text"])) == 32_767
     assert str(article["clean_text"]).endswith(CUT_MARK)
@@ -106,12 +115,107 @@ def test_a_change_of_the_ledger_or_a_lost_file_makes_it_stale(
     assert local_store.read(WORKBOOK_PATH) == whole
 
 
-def test_past_excels_rows_the_newest_are_shown_and_the_rest_counted(
-    filled: sa.Engine, local_store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+def test_the_main_book_shows_the_newest_rows_and_counts_the_rest(
+    filled: sa.Engine, local_store: ObjectStore
 ) -> None:
     add_article(filled, title="Second")
-    monkeypatch.setattr(workbook, "ROW_LIMIT", 1)
-    report = write_workbook(filled, local_store)
+    report = write_workbook(filled, local_store, WorkbookOptions(rows_per_book=1))
     assert [article["title"] for article in cells(local_store, "Raw")] == ["Second"]
     assert [article["row_id_raw"] for article in cells(local_store, "ArticlesIndex")] == [2]
-    assert report.left_out["Raw"] == 1
+    assert (report.left_out["Raw"], report.left_out["Feeds"]) == (1, 0)
+
+
+def test_a_text_is_shown_up_to_its_limit_and_dates_are_dates(
+    filled: sa.Engine, local_store: ObjectStore
+) -> None:
+    change_article(
+        filled, 1, clean_text="one two three", published_at=datetime(1, 1, 1, tzinfo=UTC)
+    )
+    write_workbook(filled, local_store, WorkbookOptions(clean_text_limit=8))
+    [article] = cells(local_store, "Raw")
+    assert (article["clean_text"], article["published_at"]) == ("one two", "0001-01-01T00:00:00Z")
+    cell = opened(local_store)["Raw"].cell(row=2, column=8)
+    assert (cell.is_date, cell.number_format) == (True, "yyyy-mm-dd hh:mm:ss")
+
+
+def month(number: int) -> dict[str, Any]:
+    return {"found_at": datetime(2025, number, 2, tzinfo=UTC), "title": f"m{number}"}
+
+
+def test_every_article_is_in_the_main_book_or_in_a_monthly_one(
+    sqlite_ledger: sa.Engine, local_store: ObjectStore
+) -> None:
+    options = WorkbookOptions(rows_per_book=3, books_per_run=9)
+    for number in (8, 8, 8, 8, 9, 11, 11, 11, 11, 11):
+        add_article(sqlite_ledger, **month(number))
+    report = write_workbook(sqlite_ledger, local_store, options)
+    assert report.books == tuple(
+        f"article_sheets/2025-{name}.xlsx"
+        for name in (
+            "11/articles-000000006-000000008",
+            "09/articles-000000005-000000005",
+            "08/articles-000000004-000000004",
+            "08/articles-000000001-000000003",
+        )
+    )
+    shown = [
+        row["row_id"] for path in (*report.books, WORKBOOK_PATH) for row in raw(local_store, path)
+    ]
+    assert sorted(map(int, map(str, shown))) == [1, 2, 3, 4, 5, 6, 7, 8, 8, 9, 10]
+    assert not is_stale(sqlite_ledger, local_store, options)
+
+
+def test_only_the_monthly_books_that_lack_a_change_are_written_again(
+    sqlite_ledger: sa.Engine, local_store: ObjectStore
+) -> None:
+    options = WorkbookOptions(rows_per_book=3, books_per_run=9)
+    for number in (8, 8, 9, 11):
+        add_article(sqlite_ledger, **month(number))
+    first = write_workbook(sqlite_ledger, local_store, options)
+    assert len(first.books) == 2
+    add_article(sqlite_ledger, **month(11))
+    assert write_workbook(sqlite_ledger, local_store, options).books == ()
+    change_article(sqlite_ledger, 2, title="Changed")
+    assert write_workbook(sqlite_ledger, local_store, options).books == (first.books[1],)
+    assert [row["title"] for row in raw(local_store, first.books[1])] == ["m8", "Changed"]
+    add_analysis(sqlite_ledger, 3)
+    assert write_workbook(sqlite_ledger, local_store, options).books == (first.books[0],)
+    local_store.delete([first.books[0]])
+    change_article(sqlite_ledger, 5, title="Changed")
+    assert write_workbook(sqlite_ledger, local_store, options).books == (first.books[0],)
+
+
+def test_a_run_writes_few_monthly_books_and_the_next_one_goes_on(
+    sqlite_ledger: sa.Engine, local_store: ObjectStore
+) -> None:
+    options = WorkbookOptions(rows_per_book=1, books_per_run=2)
+    for number in (6, 7, 8, 9, 10):
+        add_article(sqlite_ledger, **month(number))
+    left = []
+    while is_stale(sqlite_ledger, local_store, options):
+        left.append(write_workbook(sqlite_ledger, local_store, options).books_left)
+    assert left == [3, 1, 0]
+
+
+def test_another_number_of_rows_replaces_the_books_and_spares_other_files(
+    sqlite_ledger: sa.Engine, local_store: ObjectStore
+) -> None:
+    for number in (8, 8, 9):
+        add_article(sqlite_ledger, **month(number))
+    local_store.put("article_sheets/notes.xlsx", b"by hand")
+    for rows in (1, 2):
+        options = WorkbookOptions(rows_per_book=rows)
+        while is_stale(sqlite_ledger, local_store, options):
+            write_workbook(sqlite_ledger, local_store, options)
+    assert sorted(info.path for info in local_store.list("article_sheets")) == [
+        "article_sheets/2025-08/articles-000000001-000000002.xlsx",
+        "article_sheets/articles.xlsx",
+        "article_sheets/notes.xlsx",
+    ]
+
+
+def raw(store: ObjectStore, path: str) -> list[dict[str, object]]:
+    assert store.local_folder is not None
+    book = openpyxl.load_workbook(store.local_folder / path)
+    header, *rows = book["Raw"].iter_rows(values_only=True)
+    return [dict(zip(map(str, header), row, strict=True)) for row in rows]

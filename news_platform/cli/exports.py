@@ -1,0 +1,219 @@
+"""`news-platform rss export`: articles as files and feeds, deltas, daily files, feeds as OPML."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TextIO, get_args
+
+import click
+import sqlalchemy as sa
+
+from news_platform.cli.options import (
+    OutputFile,
+    count_type,
+    emit,
+    json_option,
+    resources_for,
+    root_option,
+)
+from news_platform.errors import InputError
+from news_platform.rss.export import delta_since, export_days
+from news_platform.rss.exports.formats import FeedChannel, TextFormat, write_parquet, write_text
+from news_platform.rss.exports.selection import Order, Selection
+from news_platform.rss.ledger.feed_rows import feed_urls
+from news_platform.rss.text_query import TextQuery, parse_query
+from news_platform.storage.commit.root import RootAccess
+from news_platform.web.opml import opml_document
+
+FORMATS = (*get_args(TextFormat), "parquet")
+# The format of a file whose name ends so, unless --format says another.
+_SUFFIXES = {
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".parquet": "parquet",
+    ".json": "jsonfeed",
+    ".xml": "rss",
+    ".rss": "rss",
+}
+
+
+@click.command()
+@click.option(
+    "--category", type=click.Choice(["politics", "sports", "other"]), help="Guessed category."
+)
+@click.option("--lang", "languages", multiple=True, help="ISO 639-1 code, such as en; repeatable.")
+@click.option("--source", "sources", multiple=True, help="Domain of the articles; repeatable.")
+@click.option("--feed", "feeds", multiple=True, help="Address of a feed; repeatable.")
+@click.option("--group", "groups", multiple=True, help="Group of feeds; repeatable.")
+@click.option("--type", "types", multiple=True, help="Article type, such as news; repeatable.")
+@click.option("--paywalled/--free", "is_paywalled", default=None, help="Behind a paywall, or not.")
+@click.option("--with-text/--without-text", "has_text", default=None, help="With a text, or not.")
+@click.option("--query", help='Words and "phrases" that the article contains; -word excludes.')
+@click.option("--since", help="Published, or else found, at or after this ISO 8601 date.")
+@click.option(
+    "--order",
+    type=click.Choice(get_args(Order)),
+    default="newest",
+    help="Newest first, most popular first, or as stored, which is the fastest.",
+)
+@click.option("--limit", type=count_type(1), help="Export at most N articles.")
+@click.option(
+    "--format", "kind", type=click.Choice(FORMATS), help="Default: by --output, else jsonl."
+)
+@click.option("--title", default="News Platform", help="Title of the feed (jsonfeed and rss).")
+@click.option("--home-page", default="", help="Home page of the feed (jsonfeed and rss).")
+@click.option("--delta", type=count_type(0), help="Export what changed after this cursor.")
+@click.option("--daily", is_flag=True, help="Write the files articles/date=… under the root.")
+@click.option("--opml", is_flag=True, help="Export the polled feeds as OPML.")
+@click.option(
+    "--output",
+    type=OutputFile(),
+    help="File to write: .csv, .jsonl, .json (JSON Feed), .xml (RSS) or .parquet.",
+)
+@root_option
+@json_option
+def export(root: str, as_json: bool, **choice: Any) -> None:
+    """Export articles, a delta, the daily files, or the feeds."""
+    is_other = choice["daily"] or choice["opml"] or choice["delta"] is not None
+    if is_other and (choice["output"] or choice["kind"]):
+        raise click.UsageError(
+            "--output and --format are for articles: not with --daily, --opml or --delta"
+        )
+    selection = _selection(choice)  # a wrong value is an error also where it is not used
+    kind = _format(choice["kind"], choice["output"], as_json=as_json)
+    resources = resources_for(root, RootAccess.WRITE if choice["daily"] else RootAccess.READ)
+    engine = resources.ledger.engine
+    if choice["daily"]:
+        report = export_days(engine, resources.data_root.store, now=resources.clock.now())
+        text = f"{len(report.days)} days written, {report.rows} articles"
+        emit({"days": report.days, "rows": report.rows}, as_json=as_json, text=text)
+    elif choice["opml"]:
+        feeds = feed_urls(engine)
+        emit([url for url, _ in feeds], as_json=as_json, text=opml_document(feeds).rstrip())
+    elif choice["delta"] is not None:
+        _emit_delta(engine, choice["delta"], limit=choice["limit"], as_json=as_json)
+    else:
+        channel = FeedChannel(
+            choice["title"],
+            home_page_url=choice["home_page"],
+            language=selection.languages[0] if len(selection.languages) == 1 else "",
+        )
+        _export_articles(engine, selection, kind, channel, output=choice["output"], as_json=as_json)
+
+
+def _selection(choice: Mapping[str, Any]) -> Selection:
+    names = ("category", "languages", "feeds", "groups", "types", "is_paywalled", "has_text")
+    return Selection(
+        **{name: choice[name] for name in names},
+        sources=tuple(source.lower() for source in choice["sources"]),
+        query=_parse_query(choice["query"]),
+        since=_parse_since(choice["since"]),
+        order=choice["order"],
+        limit=choice["limit"],
+    )
+
+
+def _parse_query(text: str | None) -> TextQuery | None:
+    if text is None:
+        return None
+    try:
+        return parse_query(text)
+    except InputError as error:
+        raise click.BadParameter(str(error), param_hint="--query") from error
+
+
+def _parse_since(since: str | None) -> datetime | None:
+    if since is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(since)
+    except ValueError as error:
+        message = f"invalid date {since!r}: expected ISO 8601, such as 2025-11-01"
+        raise click.BadParameter(message, param_hint="--since") from error
+    # The ledger is in UTC, and so is a date without a time zone.
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _format(kind: str | None, output: Path | None, *, as_json: bool) -> str:
+    """Return the format that the options ask for; raise UsageError if there is none."""
+    if output is None:
+        if kind == "parquet":
+            raise click.UsageError("--format parquet needs --output: it is not a text")
+        if as_json and kind not in (None, "json"):
+            raise click.UsageError("--json is a format of its own: not with another --format")
+        return kind or ("json" if as_json else "jsonl")
+    if kind is None and output.suffix not in _SUFFIXES:
+        expected = ", ".join(_SUFFIXES)
+        raise InputError(f"cannot write {str(output)!r}: expected --format, or one of {expected}")
+    return kind or _SUFFIXES[output.suffix]
+
+
+def _emit_delta(engine: sa.Engine, cursor: int, *, limit: int | None, as_json: bool) -> None:
+    delta = delta_since(engine, cursor, limit=limit or 1_000)
+    document = {"cursor": delta.cursor, "articles": _json_rows(delta.rows)}
+    emit(document, as_json=as_json, text=_json_lines([*delta.rows, {"cursor": delta.cursor}]))
+
+
+def _export_articles(
+    engine: sa.Engine,
+    selection: Selection,
+    kind: str,
+    channel: FeedChannel,
+    *,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    if output is None:
+        with _standard_output() as file:
+            write_text(file, engine, selection, kind=_text_format(kind), channel=channel)
+        return
+    # Written beside its place, so that a reader never meets half an export.
+    part = output.with_name(f".{output.name}.part")
+    try:
+        count = _write_file(part, engine, selection, kind, channel)
+        part.replace(output)
+    finally:
+        part.unlink(missing_ok=True)
+    document = {"articles": count, "output": str(output)}
+    emit(document, as_json=as_json, text=f"{count} articles in {output}")
+
+
+def _write_file(
+    path: Path, engine: sa.Engine, selection: Selection, kind: str, channel: FeedChannel
+) -> int:
+    if kind == "parquet":
+        return write_parquet(path, engine, selection)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        return write_text(file, engine, selection, kind=_text_format(kind), channel=channel)
+
+
+def _text_format(kind: str) -> TextFormat:
+    return next(known for known in get_args(TextFormat) if known == kind)
+
+
+@contextmanager
+def _standard_output() -> Iterator[TextIO]:
+    """Yield standard output; end quietly if its reader, such as `head`, has read enough."""
+    try:
+        yield sys.stdout
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python would flush the rest at its end and complain; nobody reads it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _json_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return [{key: list(v) if isinstance(v, tuple) else v for key, v in row.items()} for row in rows]
+
+
+def _json_lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    return "\n".join(json.dumps(row, ensure_ascii=False, default=_text) for row in rows)
+
+
+def _text(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)

@@ -18,7 +18,17 @@ FEATURES = (
     "near_duplicates",
 )
 # The shared ground; each package may also import those listed before it.
-GROUND = ("errors", "datasets", "text", "html", "web", "storage", "isolation", "articles")
+GROUND = (
+    "errors",
+    "datasets",
+    "text",
+    "html",
+    "web",
+    "storage",
+    "isolation",
+    "articles",
+    "takedowns",
+)
 
 # What each package or top-level module may import of ours, besides itself.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {

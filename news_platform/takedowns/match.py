@@ -133,6 +133,10 @@ class Takedowns:
         return True
 
 
+# For code that runs without a root, such as benchmarks.
+NO_TAKEDOWNS = Takedowns()
+
+
 def _outermost(prefixes: Iterable[str]) -> tuple[str, ...]:
     """Return sorted prefixes of which none begins with another, so that one comparison decides."""
     kept: list[str] = []

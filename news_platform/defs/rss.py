@@ -42,6 +42,7 @@ from news_platform.rss.ledger.status import (
 )
 from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.storage.commit.root import is_paused
+from news_platform.takedowns.obeying import obeying
 
 FEATURE = "rss"
 OWNERS = [f"team:{FEATURE}"]
@@ -74,7 +75,9 @@ def feeds(
         ledger.engine,
         candidate_feeds(data_root.store),
         fetch=web.fetch_options,
-        options=discovery_options(data_root.settings.rss),
+        options=obeying(
+            discovery_options(data_root.settings.rss), data_root.store, now=clock.now()
+        ),
         now=now,
     )
     status = ledger_status(ledger.engine, now=now)
@@ -113,7 +116,7 @@ def pending_articles(
     report = pipeline.run_poll(
         ledger.engine,
         fetch=web.fetch_options,
-        options=poll_options(data_root.settings.rss),
+        options=obeying(poll_options(data_root.settings.rss), data_root.store, now=now),
         now=now,
     )
     status = ledger_status(ledger.engine, now=now)
@@ -160,7 +163,7 @@ def articles(
         known_robots=SurveyedRobots(data_root.store, now=clock.now()),
         # A retried run has another id, so it cannot use the claims of the run that died.
         worker_id=context.run.run_id,
-        options=work_options(data_root.settings.rss),
+        options=obeying(work_options(data_root.settings.rss), data_root.store, now=clock.now()),
         clock=clock.now,
     )
     now = clock.now()

@@ -20,6 +20,7 @@ from typing import Generic, ParamSpec, TypeVar
 
 from news_platform.datasets.domain_metadata import sanitized_domain
 from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.domain_metadata.fetchers import SurveyFetchOptions
 from news_platform.domain_metadata.queue import (
     BatchBacklog,
@@ -37,6 +38,7 @@ from news_platform.domain_metadata.survey import SurveyResult, survey_domain
 from news_platform.errors import InputError
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, first_cause
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.match import Takedowns
 from news_platform.web.fetch import PoliteFetcher
 from news_platform.web.retry_after import parse_retry_after
 
@@ -118,6 +120,7 @@ class Consumer:
         self._context = context
         self._options = options
         self._stored: DomainFiles = {}
+        self._takedowns = Takedowns.read(context.store, now=context.clock())
         self._waits_until: float | None = None
         self._claimed: deque[MessageClaim] = deque()
         self._running: set[asyncio.Task[None]] = set()
@@ -209,6 +212,9 @@ class Consumer:
         # Claims are taken in groups: this one may have expired while it waited for a free slot.
         if not await self._is_held(claim):
             self.report.lost_claims += 1
+            return
+        if self._takedowns.covers_domain(claim.message.registrable_domain):
+            await self._settle(SettledClaim(claim, TAKEN_DOWN, final=True))
             return
         if await self._was_finished(claim):
             return

@@ -8,7 +8,7 @@ import asyncio
 import re
 import sys
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,16 +19,18 @@ import sqlalchemy as sa
 
 from news_platform.articles.article import Article
 from news_platform.articles.category import guess_category
+from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.errors import FetchError
 from news_platform.html.decode import content_type_charset
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, run_concurrently
 from news_platform.isolation.pool import Done, Pool
-from news_platform.rss.full_text import cut_at_word_end, write_full_text
+from news_platform.rss.full_text import cut_at_word_end, full_text_path, write_full_text
 from news_platform.rss.ledger.article_queue import (
     ArticleClaim,
     claim_articles,
     defer_article,
     fail_article,
+    forget_article,
     renew_claims,
     retry_time,
     skip_article,
@@ -37,6 +39,7 @@ from news_platform.rss.ledger.article_queue import (
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
 from news_platform.rss.robots_gate import KnownRobots, RobotsGate
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.text.normalize import text_hash
 from news_platform.web.fetch import PoliteFetcher, Response
 from news_platform.web.retry_after import requested_wait_seconds
@@ -66,6 +69,9 @@ class WorkOptions:
     extractors: int = 2
     # None means no limit: work until nothing is due.
     max_articles: int | None = None
+    takedowns: Takedowns = NO_TAKEDOWNS
+    # Called with the addresses of a page that turned out to be taken down.
+    keep_alias: Callable[[Sequence[str]], None] = len
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +224,8 @@ class _WorkRun:
         return INTERNAL_ERROR
 
     async def _attempt(self, claim: ArticleClaim) -> str:
+        if self.options.takedowns.covers(claim.url_canon):
+            return await self._forget(claim)
         verdict = await self.robots.verdict(claim.url_canon)
         if verdict == "disallowed":
             return await self._skip(claim, "robots.txt disallows it")
@@ -244,6 +252,11 @@ class _WorkRun:
         # A page without a Content-Type is tried as HTML.
         if kind and not any(part in kind for part in _HTML_TYPES):
             return await self._skip(claim, f"content type {kind}")
+        chain = (claim.url_canon, *response.redirects, response.final_url)
+        if any(map(self.options.takedowns.covers_url, chain)):
+            # The next poll knows the address and does not fetch it again.
+            await asyncio.to_thread(self.options.keep_alias, chain)
+            return await self._forget(claim)
         # A redirect may lead to another site, which has rules of its own.
         final = await self.robots.verdict(response.final_url)
         if final == "disallowed":
@@ -276,6 +289,17 @@ class _WorkRun:
             stored = {**columns, "full_text_ref": reference, "fetched_at": now}
             with write_transaction(self.context.engine) as transaction:
                 return store_article(transaction, claim, stored, link_hashes=link_hashes, now=now)
+
+        return await self._write(write)
+
+    async def _forget(self, claim: ArticleClaim) -> str:
+        """Delete an article that is taken down, so that nothing names it."""
+
+        def write() -> str:
+            with write_transaction(self.context.engine) as transaction:
+                held = forget_article(transaction, claim)
+            self.context.full_texts.delete([full_text_path(claim.url_hash)])
+            return TAKEN_DOWN if held else "lost"
 
         return await self._write(write)
 

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from news_platform.rss.feeds import FeedEntry
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW
 from news_platform.rss.ledger.transactions import LedgerTransaction
+from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.web.urls import canonical_url, registrable_domain, url_hash, url_host
 
 # SQLite accepts 32,766 parameters per statement, versions before 3.32 only 999.
@@ -27,6 +28,7 @@ class AddedEntries:
     new: int = 0
     known: int = 0
     left: int = 0
+    taken_down: int = 0
 
 
 def entries_by_url_hash(entries: Iterable[FeedEntry]) -> dict[str, FeedEntry]:
@@ -41,6 +43,15 @@ def entries_by_url_hash(entries: Iterable[FeedEntry]) -> dict[str, FeedEntry]:
     return dict(sorted(found.items(), key=lambda item: _age(item[1])))
 
 
+def without_taken_down(
+    entries: Mapping[str, FeedEntry], takedowns: Takedowns
+) -> Mapping[str, FeedEntry]:
+    """Return the entries, by URL hash, that may be collected."""
+    if not takedowns:
+        return entries
+    return {key: entry for key, entry in entries.items() if not takedowns.covers_url(entry.link)}
+
+
 def add_entries(
     transaction: LedgerTransaction,
     feed_url: str,
@@ -48,11 +59,15 @@ def add_entries(
     *,
     max_new: int,
     now: datetime,
+    takedowns: Takedowns = NO_TAKEDOWNS,
 ) -> AddedEntries:
     """Add at most `max_new` new articles of a feed and mark all known ones as seen.
 
-    The entries are keyed by URL hash, as `entries_by_url_hash` returns them.
+    The entries are keyed by URL hash, as `entries_by_url_hash` returns them. Those that are taken
+    down are left out.
     """
+    given = len(entries)
+    entries = without_taken_down(entries, takedowns)
     # ArticlesIndex also holds the aliases of an article, which Raw has in one row.
     known = _known_rows(transaction.connection, list(entries))
     new = [key for key in entries if key not in known]
@@ -61,7 +76,12 @@ def add_entries(
         _insert(transaction, feed_url, added, now=now)
     seen_again = {key: entry for key, entry in entries.items() if key in known}
     _update_known(transaction, feed_url, seen_again, known, now=now)
-    return AddedEntries(new=len(added), known=len(known), left=len(new) - len(added))
+    return AddedEntries(
+        new=len(added),
+        known=len(known),
+        left=len(new) - len(added),
+        taken_down=given - len(entries),
+    )
 
 
 def with_text(values: Sequence[str], added: str) -> tuple[str, ...]:

@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from statistics import median
 
+from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
+
 _HOUR = 3600
 _DAY = 24 * _HOUR
 # Spreads feeds that were registered together over a fifth of the interval.
@@ -32,6 +34,8 @@ class PollOptions:
     # Feeds per write transaction.
     batch_size: int = 200
     parsers: int = 1
+    # Neither polled nor added.
+    takedowns: Takedowns = NO_TAKEDOWNS
 
 
 def interval_seconds(

@@ -14,6 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.errors import FetchError
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, run_concurrently
 from news_platform.isolation.pool import Done, Pool
@@ -29,6 +30,7 @@ from news_platform.rss.ledger.feed_rows import (
 from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
 from news_platform.rss.polling import poll_schedule
 from news_platform.rss.polling.poll_schedule import PollOptions
+from news_platform.takedowns.obeying import refuse_taken_down
 from news_platform.web.fetch import Fetcher, Response
 from news_platform.web.redirects import is_permanent_redirect
 from news_platform.web.retry_after import requested_wait_seconds
@@ -63,12 +65,14 @@ class _PollCounts:
     new: int = 0
     known: int = 0
     left: int = 0
+    taken_down: int = 0
 
     def add(self, outcome: str, added: AddedEntries) -> None:
         self.outcomes[outcome] += 1
         self.new += added.new
         self.known += added.known
         self.left += added.left
+        self.taken_down += added.taken_down
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,7 @@ class PollReport:
     known_articles: int
     left_for_next_poll: int
     outcomes: Mapping[str, int]
+    taken_down: int = 0
 
 
 async def poll_feeds(
@@ -99,6 +104,7 @@ async def poll_feeds(
     report = PollReport(
         counts.outcomes.total(), counts.new, counts.known, counts.left, dict(counts.outcomes)
     )
+    report = replace(report, taken_down=counts.taken_down)
     await asyncio.to_thread(_record_metrics, engine, report, now=now)
     return report
 
@@ -162,11 +168,13 @@ class _PollRun:
 
     async def _fetch(self, feed: FeedRow) -> PollResult:
         try:
+            refuse_taken_down(feed.feed_url, self.options.takedowns)
             response = await self.fetcher.fetch(
                 feed.feed_url,
                 headers=conditional_headers(etag=feed.etag, last_modified=feed.last_modified),
                 max_body_bytes=self.options.max_body_bytes,
             )
+            refuse_taken_down(response.final_url, self.options.takedowns)
         except FetchError as error:
             return _failed(feed, error.reason, options=self.options, now=self.now)
         return await _evaluate(feed, response, self.pool, options=self.options, now=self.now)
@@ -364,8 +372,9 @@ def _record_one(
     changes = dict(result.changes)
     added = AddedEntries()
     if result.entries:
+        most, refused = options.max_items_per_feed, options.takedowns
         added = add_entries(
-            transaction, canonical, result.entries, max_new=options.max_items_per_feed, now=now
+            transaction, canonical, result.entries, max_new=most, now=now, takedowns=refused
         )
     if added.left:
         # The feed lists more articles. Fetch it again soon, and not conditionally.
@@ -385,5 +394,6 @@ def _record_one(
 def _record_metrics(engine: sa.Engine, report: PollReport, *, now: datetime) -> None:
     metrics = {f"feeds_{name}": float(count) for name, count in report.outcomes.items()}
     metrics |= {"new_articles": report.new_articles, "known_articles": report.known_articles}
+    metrics[TAKEN_DOWN] = report.taken_down
     with write_transaction(engine) as transaction:
         note_metrics(transaction, "poll", metrics, now=now)

@@ -293,7 +293,10 @@ def _known_days(store: ObjectStore, name: str) -> Mapping[str, object]:
 
 
 def _read_articles(store: ObjectStore, days: list[str]) -> Iterator[TextDocument]:
+    takedowns = Takedowns.read(store, use="removal")
     for day in sorted(days):
         rows = scan_table(store, [articles_path(day)], ARTICLES)
-        for url_hash, text in rows.select("url_hash", "clean_text").collect().iter_rows():
-            yield TextDocument(url_hash, text or "")
+        chosen = rows.select("url_hash", "article_url_canon", "clean_text").collect()
+        for url_hash, url, text in chosen.iter_rows():
+            if not takedowns.covers_url(url):
+                yield TextDocument(url_hash, text or "")

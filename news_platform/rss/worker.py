@@ -71,7 +71,7 @@ class WorkOptions:
     max_articles: int | None = None
     takedowns: Takedowns = NO_TAKEDOWNS
     # Called with the addresses of a page that turned out to be taken down.
-    keep_alias: Callable[[Sequence[str]], None] = len
+    keep_alias: Callable[[Sequence[str]], object] = len
 
 
 @dataclass(frozen=True, slots=True)

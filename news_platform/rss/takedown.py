@@ -85,13 +85,14 @@ def covered_rows(engine: sa.Engine, takedowns: Takedowns) -> CoveredRows:
                 hashes.add(row.url_hash)
                 if row.stored_at is not None:
                     days.add(row.stored_at.astimezone(UTC).date())
-        known = sa.select(index.url_hash, index.article_url_canon, index.row_id_raw)
-        for row in connection.execute(known.execution_options(yield_per=1_000)):
-            if takedowns.covers(row.article_url_canon) or row.row_id_raw in ids:
-                hashes.add(row.url_hash)
+        known = sa.select(index.url_hash, index.article_url_canon, index.row_id_raw, index.reason)
+        for entry in connection.execute(known.execution_options(yield_per=1_000)):
+            # An address that merely has the same text belongs to a page of its own.
+            is_same = entry.row_id_raw in ids and entry.reason != "text"
+            if is_same or takedowns.covers(entry.article_url_canon):
+                hashes.add(entry.url_hash)
         feeds = _covered(connection, FEEDS.c.feed_url_canon, takedowns)
         origins = _covered(connection, ROBOTS.c.origin, takedowns) if takedowns.domains else set()
-    # An address with equal text belongs to a page of its own.
     return CoveredRows(*map(frozenset, (ids, hashes, days, feeds, origins)))
 
 
@@ -174,14 +175,15 @@ def clean_ledger(
         for chunk in _chunks(found.hashes):
             gone = sa.delete(ARTICLES_INDEX).where(ARTICLES_INDEX.c.url_hash.in_(chunk))
             transaction.connection.execute(gone)
-        for column, values in (
-            (FEEDS.c.feed_url_canon, found.feeds),
-            (ROBOTS.c.origin, found.origins),
-        ):
+        for column, values in _other_rows(found):
             for chunk in _chunks(values):
                 transaction.connection.execute(sa.delete(column.table).where(column.in_(chunk)))
     pack(engine)
     return RemovedData(len(found), sum(info.size_bytes for info in texts))
+
+
+def _other_rows(found: CoveredRows) -> tuple[tuple[sa.Column[str], Collection[str]], ...]:
+    return (FEEDS.c.feed_url_canon, found.feeds), (ROBOTS.c.origin, found.origins)
 
 
 def _free_duplicates(

@@ -18,7 +18,17 @@ FEATURES = (
     "near_duplicates",
 )
 # The shared ground; each package may also import those listed before it.
-GROUND = ("errors", "datasets", "text", "html", "web", "storage", "isolation", "articles")
+GROUND = (
+    "errors",
+    "datasets",
+    "text",
+    "html",
+    "web",
+    "storage",
+    "isolation",
+    "articles",
+    "takedowns",
+)
 
 # What each package or top-level module may import of ours, besides itself.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
@@ -29,11 +39,12 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(FEATURES, GROUND),
     "sample": ("errors", "datasets", "storage", "web", "text", "settings", "resources"),
     "resources": (*GROUND, *FEATURES, "settings", "sample"),
+    "takedown_parts": (*GROUND, *FEATURES, "settings", "resources"),
     "api": (*GROUND, *FEATURES, "settings", "resources"),
-    "defs": (*GROUND, *FEATURES, "settings", "resources", "api"),
+    "defs": (*GROUND, *FEATURES, "settings", "resources", "takedown_parts", "api"),
     # A worker process starts from Celery's command line, so its app reads its own settings.
     "cluster": ("errors", "settings"),
-    "cli": (*GROUND, *FEATURES, "settings", "resources", "api"),
+    "cli": (*GROUND, *FEATURES, "settings", "resources", "takedown_parts", "api"),
     # Dagster's processes start by importing the definitions, which therefore forbid core files.
     "definitions": ("defs", "resources", "settings", "isolation"),
     "__init__": ("api",),

@@ -38,11 +38,15 @@ from news_platform.ccnews.writer import WarcWriter, WrittenWarc
 from news_platform.datasets.collected import (
     Collected,
 )
+from news_platform.datasets.raw_news import RAW_NEWS
+from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.datasets.warc_paths import warc_day
 from news_platform.errors import InputError, StorageError
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary
 from news_platform.isolation.worker import report
 from news_platform.storage.objects.store import ByteStream, ObjectStore, open_store
+from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
+from news_platform.takedowns.requests import mark_pending
 
 _HEARTBEAT_SECONDS = 0.5
 _REST_BYTES = 1 << 20
@@ -174,8 +178,13 @@ def collect_warc(
         _unchanged(source, task.path, stream),
     ):
         digesting = DigestingStream(stream)
+        takedowns = Takedowns.read(root, now=task.now)
         written, dropped, truncated_at = write_pages(
-            progress.wrap(digesting), task, scratch=scratch, progress=progress
+            progress.wrap(digesting),
+            task,
+            scratch=scratch,
+            progress=progress,
+            takedowns=takedowns,
         )
         digest = digesting.hexdigest()
         marker = Collected(
@@ -201,6 +210,10 @@ def collect_warc(
             dropped_responses=written.dropped.rows if written.dropped else None,
         )
     publish_warc(root, marker, written)
+    # Half an hour may have passed since the requests were read: what came meanwhile is removed
+    # from the published files, by whoever is first.
+    if Takedowns.read(root, now=task.now).fingerprint != takedowns.fingerprint:
+        mark_pending(root, RAW_NEWS.name, [day.isoformat()])
     return marker
 
 
@@ -230,18 +243,29 @@ def _require_version(source: ObjectStore, path: str, stream: ByteStream) -> None
 
 
 def write_pages(
-    stream: ByteSource, task: CollectTask, *, scratch: Path, progress: ProgressReporter
+    stream: ByteSource,
+    task: CollectTask,
+    *,
+    scratch: Path,
+    progress: ProgressReporter,
+    takedowns: Takedowns = NO_TAKEDOWNS,
 ) -> tuple[WrittenWarc, Mapping[str, int], int | None]:
     """Write the pages of a WARC to the scratch folder.
 
     Also return the dropped records by reason, and the byte at which an accepted broken file ends.
     """
-    writer = WarcWriter(scratch, warc_name=task.warc_name, options=task.options)
+    writer = WarcWriter(
+        scratch, warc_name=task.warc_name, options=task.options, takedowns=takedowns
+    )
     dropped: Counter[str] = Counter()
     limit = task.options.max_page_bytes
     truncated_at = None
     try:
         for item in iter_responses(stream, warc_name=task.warc_name, max_body_bytes=limit):
+            # Not written to dropped_responses, which would keep the address.
+            if takedowns and takedowns.covers_url(_uri(item)):
+                dropped[TAKEN_DOWN] += 1
+                continue
             found = _write_page(item, task, writer=writer, progress=progress)
             if isinstance(found, DroppedWarcRecord):
                 dropped[found.reason] += 1
@@ -254,6 +278,10 @@ def write_pages(
         truncated_at = error.offset
     progress.begin_wait()
     return writer.close(), dropped, truncated_at
+
+
+def _uri(item: WarcResponse | DroppedWarcRecord) -> str:
+    return item.uri if isinstance(item, DroppedWarcRecord) else item.record.uri
 
 
 def _write_page(

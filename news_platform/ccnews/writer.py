@@ -7,12 +7,13 @@ gives one file per language however its languages are mixed. (The partitioned si
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from struct import Struct
+from typing import Any
 
 import polars as pl
 import pyarrow as pa
@@ -27,12 +28,13 @@ from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.datasets.table import Table
 from news_platform.html.feed_autodiscovery import FeedLink
 from news_platform.html.links import join_link
+from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 
 # Each row group costs about 1 ms: groups of 8 MB and 4 MB were slower (docs/benchmarks/ccnews.md).
 _ROW_GROUP_BYTES = 16 << 20
 # Half of what the pages of a 60 MB WARC take, so that a 1 GB WARC needs no more memory.
 _BUFFER_BYTES = 32 << 20
-_CAPTURES_ROWS = 10_000
+CAPTURES_ROWS = 10_000
 # Statistics and dictionaries of whole pages cost time and help no query. For a few short values the
 # set-up of zstd costs more than compressing them, so the narrow columns use Snappy.
 _BULKY = ("tree", "text")
@@ -84,7 +86,15 @@ class WrittenWarc:
 class WarcWriter:
     """Write the pages of one WARC to all datasets; call `close` last."""
 
-    def __init__(self, folder: Path, *, warc_name: str, options: CollectOptions) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        warc_name: str,
+        options: CollectOptions,
+        takedowns: Takedowns = NO_TAKEDOWNS,
+    ) -> None:
+        self._takedowns = takedowns
         self._feeds_path = folder / "_feed_candidates"
         self._warc_name = warc_name
         self._news = NewsWriter(folder, warc_name=warc_name)
@@ -105,7 +115,7 @@ class WarcWriter:
         """
         # Whatever the page can make fail comes before the first change.
         capture = _capture_row(page) if self._captures else ()
-        feeds = feed_urls(page) if self._feeds else {}
+        feeds = feed_urls(page, self._takedowns) if self._feeds else {}
         self._news.write(page)
         # Only additions to buffers follow, without a call that could fail half-way.
         if self._captures:
@@ -215,7 +225,7 @@ class CapturesWriter:
 
     def flush_full(self) -> None:
         """Write the buffered rows if they are many."""
-        if len(self.buffered) >= _CAPTURES_ROWS:
+        if len(self.buffered) >= CAPTURES_ROWS:
             self._flush()
 
     def close(self) -> WrittenFile:
@@ -259,22 +269,34 @@ class FeedTally:
         for key, link in feeds.items():
             self._links.setdefault(key, link)
 
-    def write(self, path: Path, *, warc_name: str) -> WrittenFile:
-        """Write all candidates in the order of host and URL."""
-        rows = [
+    def rows(self) -> list[tuple[object, ...]]:
+        """Return all candidates in the order of host and URL."""
+        return [
             (*key, self._links[key].mime_type, self._links[key].title, pages)
             for key, pages in sorted(self._pages.items())
         ]
+
+    def write(self, path: Path, *, warc_name: str) -> WrittenFile:
+        """Write all candidates in the order of host and URL."""
+        rows = self.rows()
         with _open_writer(path, FEED_CANDIDATES, warc_name=warc_name) as writer:
             writer.write_batch(_batch(rows, FEED_CANDIDATES))
         return WrittenFile(path, len(rows))
 
 
-def feed_urls(page: CrawledPage) -> dict[tuple[str, str], FeedLink]:
+def feed_urls(page: CrawledPage, takedowns: Takedowns) -> dict[tuple[str, str], FeedLink]:
     """Return the feeds that a page links to, each once, by the page's host and their URL."""
-    links = {_absolute(link.href, page.record.uri): link for link in page.feeds}
+    return absolute_feeds(page.feeds, page_uri=page.record.uri, host=page.host, without=takedowns)
+
+
+def absolute_feeds(
+    feeds: Iterable[FeedLink], *, page_uri: str, host: str, without: Takedowns
+) -> dict[tuple[str, str], FeedLink]:
+    """Return feeds that are not taken down, by the page's host and their absolute URL."""
+    links = {_absolute(link.href, page_uri): link for link in feeds}
     # Pages also link to javascript: and broken URLs.
-    return {(page.host, url): link for url, link in links.items() if url.startswith("http")}
+    web = {url: link for url, link in links.items() if url.startswith("http")}
+    return {(host, url): link for url, link in web.items() if not without.covers_url(url)}
 
 
 def _absolute(href: str, page_uri: str) -> str:
@@ -286,11 +308,18 @@ def _open_writer(path: Path, table: Table, *, warc_name: str) -> pq.ParquetWrite
     return pq.ParquetWriter(
         path,
         schema.with_metadata({"extractor_version": EXTRACTOR_VERSION, "warc": warc_name}),
-        compression={name: "zstd" if name in _BULKY else "snappy" for name in schema.names},
-        compression_level={name: 1 for name in schema.names if name in _BULKY} or None,
-        use_dictionary=[name for name in schema.names if name in _REPEATED],
-        write_statistics=[name for name in schema.names if name not in _BULKY],
+        **writer_options(schema.names),
     )
+
+
+def writer_options(names: Sequence[str]) -> dict[str, Any]:
+    """Return how the columns of a file are encoded."""
+    return {
+        "compression": {name: "zstd" if name in _BULKY else "snappy" for name in names},
+        "compression_level": {name: 1 for name in names if name in _BULKY} or None,
+        "use_dictionary": [name for name in names if name in _REPEATED],
+        "write_statistics": [name for name in names if name not in _BULKY],
+    }
 
 
 @cache

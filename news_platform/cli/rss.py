@@ -42,6 +42,7 @@ from news_platform.rss.sheets.access import CallTiming, SheetAccess
 from news_platform.rss.work_context import WorkPlaces, work_places
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.sql.engine import shown_url
+from news_platform.takedowns.obeying import OptionsT, obeying
 from news_platform.web.opml import opml_feeds
 from news_platform.web.xml_damage import XmlDamage, xml_damage
 
@@ -203,6 +204,10 @@ def _opml_feeds(file: Path) -> tuple[tuple[str, ...], XmlDamage | None]:
     return found, damage
 
 
+def _obeying(options: OptionsT, resources: Resources) -> OptionsT:
+    return obeying(options, resources.data_root.store, now=resources.clock.now())
+
+
 def _discover(
     resources: Resources, urls: Sequence[str], *, recheck: bool = False
 ) -> DiscoveryReport:
@@ -210,7 +215,7 @@ def _discover(
         resources.ledger.engine,
         urls,
         fetch=resources.web.fetch_options,
-        options=discovery_options(resources.settings.rss),
+        options=_obeying(discovery_options(resources.settings.rss), resources),
         now=resources.clock.now(),
         recheck=recheck,
     )
@@ -226,7 +231,7 @@ def poll(due: bool, root: str, as_json: bool) -> None:
     report = pipeline.run_poll(
         resources.ledger.engine,
         fetch=resources.web.fetch_options,
-        options=poll_options(resources.settings.rss),
+        options=_obeying(poll_options(resources.settings.rss), resources),
         now=resources.clock.now(),
         only_due=due,
         secrets=feed_secrets(os.environ),
@@ -256,7 +261,9 @@ def work(worker_id: str, max_articles: int | None, root: str, as_json: bool) -> 
         places=_places(resources),
         known_robots=SurveyedRobots(resources.data_root.store, now=resources.clock.now()),
         worker_id=worker_id,
-        options=work_options(resources.settings.rss, max_articles=max_articles),
+        options=_obeying(
+            work_options(resources.settings.rss, max_articles=max_articles), resources
+        ),
         clock=resources.clock.now,
         secrets=feed_secrets(os.environ),
     )

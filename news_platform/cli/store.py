@@ -118,7 +118,9 @@ def build(
                 options=store_options(opened.resources.settings),
                 staged=read_inputs(opened.store, DOMAIN_BUCKETS.name).get(name),
             )
-            stage_input(found, store=opened.store, batch=name, options=opened.options)
+            stage_input(
+                found, store=opened.store, batch=name, options=opened.options, now=opened.now
+            )
             staged = [name]
         else:
             staged = list(_stage_days(opened, progress))
@@ -139,7 +141,7 @@ def _stage_days(opened: Opened, progress: Progress) -> Iterator[str]:
     stale = sorted(stale_partitions(wanted_days(opened.store), built))
     for day in progress.track(stale, description="staging days"):
         rows = day_input(opened.store, day)
-        stage_input(rows, store=opened.store, batch=day, options=opened.options)
+        stage_input(rows, store=opened.store, batch=day, options=opened.options, now=opened.now)
         yield day
 
 

@@ -43,7 +43,7 @@ from news_platform.domain_store.staging.stage import (
     stage_input,
     wanted_ranges,
 )
-from news_platform.resources import DataRoot, Resources, build_options
+from news_platform.resources import Clock, DataRoot, Resources, build_options
 from news_platform.storage.commit.markers import read_inputs, read_markers, read_report
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
@@ -85,6 +85,7 @@ def domain_buckets(
     context: dg.AssetExecutionContext,
     config: RemovalConfig,
     data_root: dg.ResourceParam[DataRoot],
+    clock: dg.ResourceParam[Clock],
 ) -> None:
     """The pages of a day, staged by hash bucket and sorted by domain.
 
@@ -95,7 +96,9 @@ def domain_buckets(
     store, options = data_root.store, _options(data_root, config)
     require_allowed(staging_removal(store, context.partition_keys), options)
     for day in context.partition_keys:
-        report = stage_input(day_input(store, day), store=store, batch=day, options=options)
+        report = stage_input(
+            day_input(store, day), store=store, batch=day, options=options, now=clock.now()
+        )
         metadata = {
             **_stage_metadata(report),
             **column_lineage("domain_buckets"),

@@ -46,6 +46,7 @@ from news_platform.rss.page_store import PAGES_FOLDER
 from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.rss.work_context import work_places
 from news_platform.storage.commit.root import is_paused
+from news_platform.takedowns.obeying import obeying
 
 FEATURE = "rss"
 OWNERS = [f"team:{FEATURE}"]
@@ -78,7 +79,9 @@ def feeds(
         ledger.engine,
         candidate_feeds(data_root.store),
         fetch=web.fetch_options,
-        options=discovery_options(data_root.settings.rss),
+        options=obeying(
+            discovery_options(data_root.settings.rss), data_root.store, now=clock.now()
+        ),
         now=now,
     )
     status = ledger_status(ledger.engine, now=now)
@@ -117,7 +120,7 @@ def pending_articles(
     report = pipeline.run_poll(
         ledger.engine,
         fetch=web.fetch_options,
-        options=poll_options(data_root.settings.rss),
+        options=obeying(poll_options(data_root.settings.rss), data_root.store, now=now),
         now=now,
         secrets=feed_secrets(os.environ),
     )
@@ -172,7 +175,7 @@ def articles(
         known_robots=SurveyedRobots(data_root.store, now=clock.now()),
         # A retried run has another id, so it cannot use the claims of the run that died.
         worker_id=context.run.run_id,
-        options=work_options(data_root.settings.rss),
+        options=obeying(work_options(data_root.settings.rss), data_root.store, now=clock.now()),
         clock=clock.now,
         secrets=feed_secrets(os.environ),
     )

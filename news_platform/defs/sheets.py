@@ -24,6 +24,7 @@ from news_platform.rss.sheets.access import CallTiming, SheetAccess
 from news_platform.rss.sheets.outbox import is_behind
 from news_platform.rss.sheets.workbook import WorkbookReport, is_stale, write_workbook
 from news_platform.storage.commit.root import is_paused
+from news_platform.takedowns.obeying import obeying
 
 if TYPE_CHECKING:
     from news_platform.rss.sheets.sync import SyncReport
@@ -70,7 +71,9 @@ def article_sheets(
             ledger.engine,
             urls,
             fetch=web.fetch_options,
-            options=discovery_options(data_root.settings.rss),
+            options=obeying(
+                discovery_options(data_root.settings.rss), data_root.store, now=clock.now()
+            ),
             now=clock.now(),
         ),
     )

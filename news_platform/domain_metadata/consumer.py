@@ -20,6 +20,7 @@ from typing import ParamSpec, TypeVar
 
 from news_platform.datasets.domain_metadata import sanitized_domain
 from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.domain_metadata.fetchers import SurveyFetchOptions
 from news_platform.domain_metadata.grouped_writer import GroupedWriter
 from news_platform.domain_metadata.previous import PreviousSurvey
@@ -41,6 +42,7 @@ from news_platform.domain_metadata.survey_times import earlier_batches
 from news_platform.errors import InputError
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, first_cause
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.match import Takedowns
 from news_platform.web.fetch import PoliteFetcher
 from news_platform.web.retry_after import parse_retry_after
 
@@ -120,6 +122,7 @@ class Consumer:
         self._stored: DomainFiles = {}
         # The batch of the previous survey by domain.
         self._earlier: Mapping[str, str] = {}
+        self._takedowns = Takedowns.read(context.store, now=context.clock())
         self._waits_until: float | None = None
         self._claimed: deque[MessageClaim] = deque()
         self._running: set[asyncio.Task[None]] = set()
@@ -214,6 +217,9 @@ class Consumer:
         # Claims are taken in groups: this one may have expired while it waited for a free slot.
         if not await self._is_held(claim):
             self.report.lost_claims += 1
+            return
+        if self._takedowns.covers_domain(claim.message.registrable_domain):
+            await self._settle(SettledClaim(claim, TAKEN_DOWN, final=True))
             return
         if await self._was_finished(claim):
             return

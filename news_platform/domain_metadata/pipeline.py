@@ -18,6 +18,7 @@ from functools import partial
 from news_platform.datasets import domain_queue
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo, SeedQueueMessage
+from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.domain_metadata.consumer import (
     Consumer,
     SurveyContext,
@@ -50,6 +51,7 @@ from news_platform.storage.commit.markers import (
 )
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.lease_owners import process_owner
+from news_platform.takedowns.match import Takedowns
 from news_platform.web.fetch import FetchOptions, WebFetcher
 
 _log = logging.getLogger(__name__)
@@ -157,7 +159,12 @@ def _accept(
     path = seed.raw_file_path
     records = parse_records(body, path=path)
     found = list(iter_messages(records, seed=seed))
-    messages = [one for one in found if isinstance(one, DomainQueueMessage)]
+    takedowns = Takedowns.read(store, now=now)
+    wanted = [one for one in found if isinstance(one, DomainQueueMessage)]
+    messages = [one for one in wanted if not takedowns.covers_domain(one.registrable_domain)]
+    if len(messages) < len(wanted):
+        refused = report.dropped.get(TAKEN_DOWN, 0) + len(wanted) - len(messages)
+        report.dropped[TAKEN_DOWN] = refused
     dropped = [one for one in found if isinstance(one, DroppedResearchRecord)]
     if dropped:
         write_dropped(store, path, dropped)

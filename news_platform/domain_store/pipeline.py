@@ -34,9 +34,11 @@ from news_platform.domain_store.layout import range_buckets
 from news_platform.domain_store.manifest import Manifest, Segment
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.staging.stage import Staged, read_staged
+from news_platform.domain_store.staging.takedown import require_clean
 from news_platform.errors import Conflict, StorageError
 from news_platform.storage.commit.markers import write_marker
 from news_platform.storage.objects.store import NotFound, ObjectStore
+from news_platform.takedowns.match import Takedowns
 
 # Other writers, or batches staged again, can interrupt a build this often before it is an error.
 ATTEMPTS = 20
@@ -150,7 +152,8 @@ def _each_bucket(
         manifests = [current.manifest for current in currents]
         require_allowed(building_removal(store, manifests, staged), options)
     with scratch_errors(options.scratch), open_uploads(store, options.uploads) as uploads:
-        builder = Builder(store, uploads, claimed, options, now)
+        takedowns = Takedowns.read(store, now=now, use="removal")
+        builder = Builder(store, uploads, claimed, options, now, takedowns)
         reports = [
             _run_until_done(step, builder, bucket=bucket, current=current, staged=staged)
             for bucket, current in zip(numbers, currents, strict=True)
@@ -180,6 +183,8 @@ def _run_until_done(
             LOG.info("bucket %d changed during its build, starting over: %s", bucket, error)
             current = read_current(builder.store, bucket)
             staged = read_staged(builder.store, builder.buckets)
+            latest = Takedowns.read(builder.store, now=builder.now, use="removal")
+            builder = replace(builder, takedowns=latest)
             if step is _build and isinstance(error, NotFound):
                 # Either a batch was staged again, or a file of the store itself is missing.
                 step = _repair
@@ -254,10 +259,13 @@ def _apply_changes(
     if not change:
         return None
     new = tuple(
-        NewBatch(batch, inputs, staged.name(batch), staged.files(batch, bucket))
+        NewBatch(batch, inputs, staged.name(batch, bucket), staged.files(batch, bucket))
         for batch, inputs in change.added.items()
     )
     _require_staged_files(new, staged, bucket)
+    # A takedown may have come after the batch was staged, and its removal not have reached it.
+    for one in new if builder.takedowns else ():
+        require_clean(builder.store, staged, one.batch, bucket, builder.takedowns)
     # Batches without a file in this bucket need no segment, only a note that they were seen.
     held = without_batches(intact, change.dropped)
     names = {segment.name for segment in stuck}
@@ -270,9 +278,7 @@ def _apply_changes(
     manifest, written = builder.write_generation(bucket, current, GenerationPlan(new, merge, empty))
     LOG.info("bucket %d: generation %d, %d bytes", bucket, manifest.generation, written)
     added = sum(staged.size_bytes(batch.batch, bucket) for batch in new)
-    return BucketReport(
-        bucket, len(new), len(change.dropped), written, manifest, bytes_added=added
-    )
+    return BucketReport(bucket, len(new), len(change.dropped), written, manifest, bytes_added=added)
 
 
 def _require_staged_files(new: Iterable[NewBatch], staged: Staged, bucket: int) -> None:

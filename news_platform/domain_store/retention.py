@@ -104,8 +104,8 @@ def _staged_files(store: ObjectStore, staged: Staged) -> dict[str, list[ObjectIn
     """Return the files of the current version of each batch; others belong to a staging run."""
     found: dict[str, list[ObjectInfo]] = {}
     for info in store.list(STAGED):
-        batch = info.path.split("/")[2]
-        if batch in staged.markers and f"/part-{staged.name(batch)}-" in info.path:
+        bucket, batch = info.path.split("/")[1:3]
+        if batch in staged.markers and f"/part-{staged.name(batch, int(bucket))}-" in info.path:
             found.setdefault(batch, []).append(info)
     return found
 
@@ -138,8 +138,8 @@ def _segment_of(manifest: Manifest, batch: str) -> Segment:
 
 def _require_copy(store: ObjectStore, plan: Stage1Plan, batch: str) -> None:
     """Raise StorageError unless the store holds every byte of the staged batch."""
-    name = plan.staged.name(batch)
     for bucket in plan.staged.filled_buckets(batch):
+        name = plan.staged.name(batch, bucket)
         numbers = range(plan.staged.files(batch, bucket))
         paths = [staged_path(bucket, batch, name=name, number=number) for number in numbers]
         # Builds copy gzip members as they are, in the same order.

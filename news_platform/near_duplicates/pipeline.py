@@ -6,7 +6,7 @@ articles are compared with all earlier ones through the band table in the ledger
 
 import hashlib
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from functools import partial
@@ -42,6 +42,8 @@ from news_platform.storage.commit.markers import (
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import path_values, read_table, scan_table, write_table
 from news_platform.storage.sql.engine import read_transaction
+from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.obeying import require_same_takedowns
 
 COLLECTION = "articles"
 # article_clusters has no partitions, so its one marker needs a name.
@@ -92,7 +94,11 @@ def cluster_day(
         return None
     inputs = collected.day_inputs(markers, built=built_days(store).get(day), inputs=_with_options)
     options = SketchOptions()
-    found = cluster_documents(lambda: _read_pages(store, markers, expired_rows), options=options)
+    takedowns = Takedowns.read(store, use="removal")
+    found = cluster_documents(
+        lambda: _allowed(_read_pages(store, markers, expired_rows), takedowns), options=options
+    )
+    require_same_takedowns(store, takedowns, now=None)
     write_table(store, near_duplicates_path(day), _frame(found), NEAR_DUPLICATES)
     write_marker(store, NEAR_DUPLICATES.name, day, inputs=inputs, report=asdict(found.report))
     return found.report
@@ -137,6 +143,11 @@ def _read_pages(
                 yield TextDocument(uri, text or "")
 
 
+def _allowed(pages: Iterable[TextDocument], takedowns: Takedowns) -> Iterator[TextDocument]:
+    """Yield the pages that are not taken down."""
+    return (page for page in pages if not takedowns.covers_url(page.document_id))
+
+
 def _frame(found: Clustering) -> pl.DataFrame:
     rows = [(member.cluster_id, member.document_id, member.jaccard) for member in found.members]
     frame = pl.DataFrame(rows, schema=["cluster_id", "uri", "jaccard"], orient="row")
@@ -154,11 +165,16 @@ def built_articles(store: ObjectStore) -> Mapping[str, str]:
     return read_inputs(store, ARTICLE_CLUSTERS.name)
 
 
-def cluster_articles(store: ObjectStore, *, engine: sa.Engine) -> ArticlesReport:
-    """Assign the articles of every changed daily file, then write all clusters as Parquet."""
+def cluster_articles(
+    store: ObjectStore, *, engine: sa.Engine, compare_all: bool = False
+) -> ArticlesReport:
+    """Assign the articles of every changed daily file, then write all clusters as Parquet.
+
+    `compare_all` reads the files of all days, to assign those that have lost their cluster.
+    """
     days, options = _days(store), SketchOptions()
     known = _known_days(store, "inputs_of_days")
-    changed = [day for day, seen in days.items() if known.get(day) != seen]
+    changed = [day for day, seen in days.items() if compare_all or known.get(day) != seen]
     found = list(
         assign_clusters(
             _read_articles(store, changed), engine=engine, collection=COLLECTION, options=options
@@ -277,7 +293,10 @@ def _known_days(store: ObjectStore, name: str) -> Mapping[str, object]:
 
 
 def _read_articles(store: ObjectStore, days: list[str]) -> Iterator[TextDocument]:
+    takedowns = Takedowns.read(store, use="removal")
     for day in sorted(days):
         rows = scan_table(store, [articles_path(day)], ARTICLES)
-        for url_hash, text in rows.select("url_hash", "clean_text").collect().iter_rows():
-            yield TextDocument(url_hash, text or "")
+        chosen = rows.select("url_hash", "article_url_canon", "clean_text").collect()
+        for url_hash, url, text in chosen.iter_rows():
+            if not takedowns.covers_url(url):
+                yield TextDocument(url_hash, text or "")

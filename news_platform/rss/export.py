@@ -20,6 +20,8 @@ from news_platform.rss.ledger.transactions import (
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import write_table
 from news_platform.storage.sql.engine import read_transaction
+from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
+from news_platform.takedowns.obeying import require_same_takedowns
 
 # The Config key of the `changed_seq` up to which the daily files are complete.
 _CURSOR = "articles_export_seq"
@@ -48,7 +50,9 @@ def export_days(engine: sa.Engine, store: ObjectStore, *, now: datetime) -> Expo
     # Read before the days: a change in between is then exported twice, not lost.
     newest = newest_seq(engine)
     days = changed_days(engine)
-    rows = sum(_write_day(engine, store, day) for day in days)
+    takedowns = Takedowns.read(store, now=now, use="removal")
+    rows = sum(write_day(engine, store, day, takedowns=takedowns) for day in days)
+    require_same_takedowns(store, takedowns, now=now)
     if days:
         with write_transaction(engine) as transaction:
             write_config(transaction, _CURSOR, str(newest), now=now)
@@ -104,8 +108,13 @@ def select_articles(engine: sa.Engine, selection: Selection) -> list[dict[str, A
     return [dict(row._mapping) for row in iter_articles(engine, selection)]
 
 
-def _write_day(engine: sa.Engine, store: ObjectStore, day: date) -> int:
-    """Replace the file of a day, or delete it when the day has no articles left."""
+def write_day(
+    engine: sa.Engine, store: ObjectStore, day: date, *, takedowns: Takedowns = NO_TAKEDOWNS
+) -> int:
+    """Replace the file of a day, or delete it when the day has no articles left.
+
+    Articles that are taken down are left out.
+    """
     start = datetime(day.year, day.month, day.day, tzinfo=UTC)
     chosen = (
         sa.select(*_COLUMNS)
@@ -113,13 +122,18 @@ def _write_day(engine: sa.Engine, store: ObjectStore, day: date) -> int:
         .order_by(RAW.c.row_id)  # the same rows give the same bytes
     )
     with read_transaction(engine) as connection:
-        frame = article_frame(row._mapping for row in connection.execute(chosen))
+        rows = (row._mapping for row in connection.execute(chosen))
+        frame = article_frame(row for row in rows if not _is_taken_down(row, takedowns))
     path = articles_path(day.isoformat())
     if frame.is_empty():
         store.delete([path])
     else:
         write_table(store, path, frame, ARTICLES)
     return frame.height
+
+
+def _is_taken_down(row: Any, takedowns: Takedowns) -> bool:
+    return takedowns.covers(row["article_url_canon"]) or takedowns.covers_url(row["article_url"])
 
 
 def article_frame(rows: Iterable[Any]) -> pl.DataFrame:

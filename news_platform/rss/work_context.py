@@ -1,6 +1,6 @@
 """What a worker of articles uses and reports, and the options that it obeys."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -11,6 +11,7 @@ from news_platform.rss.full_text import FULL_TEXT_FOLDER
 from news_platform.rss.page_store import PAGES_FOLDER
 from news_platform.rss.robots_gate import KnownRobots
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.web.fetch import PoliteFetcher
 
 
@@ -53,6 +54,9 @@ class WorkOptions:
     extractors: int = 2
     # None means no limit: work until nothing is due.
     max_articles: int | None = None
+    takedowns: Takedowns = NO_TAKEDOWNS
+    # Called with the addresses of a page that turned out to be taken down.
+    keep_alias: Callable[[Sequence[str]], object] = len
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from itertools import zip_longest
 from typing import Any
 
 from news_platform.articles.article import Article
+from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.errors import FetchError
 from news_platform.html.decode import content_type_charset
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, run_concurrently
@@ -26,11 +27,12 @@ from news_platform.rss.article_columns import (
     merge_article,
 )
 from news_platform.rss.feed_settings import FeedSettings, page_headers
-from news_platform.rss.full_text import write_full_text
+from news_platform.rss.full_text import full_text_path, write_full_text
 from news_platform.rss.ledger.article_claims import ArticleClaim, claim_articles, renew_claims
 from news_platform.rss.ledger.article_queue import (
     defer_article,
     fail_article,
+    forget_article,
     retry_time,
     skip_article,
     store_article,
@@ -175,6 +177,8 @@ class _WorkRun:
         return INTERNAL_ERROR
 
     async def _attempt(self, claim: ArticleClaim) -> str:
+        if self.options.takedowns.covers(claim.url_canon):
+            return await self._forget(claim)
         own = self.own_settings.get(claim.feed_url, _DEFAULT)
         if own.feed_text_is_enough and has_text(item := await self._item(claim)):
             return await self._store_feed_text(claim, item)
@@ -208,6 +212,11 @@ class _WorkRun:
         # A page without a Content-Type is tried as HTML.
         if kind and not any(part in kind for part in _HTML_TYPES):
             return await self._skip(claim, f"content type {kind}")
+        chain = (claim.url_canon, *response.redirects, response.final_url)
+        if any(map(self.options.takedowns.covers_url, chain)):
+            # The next poll knows the address and does not fetch it again.
+            await asyncio.to_thread(self.options.keep_alias, chain)
+            return await self._forget(claim)
         # A redirect may lead to another site, which has rules of its own.
         final = await self.robots.decide(response.final_url, user_agent=own.user_agent)
         if final.verdict == "disallowed":
@@ -285,6 +294,17 @@ class _WorkRun:
             stored = {**columns, **facts, "full_text_ref": reference, "fetched_at": now}
             with write_transaction(context.engine) as transaction:
                 return store_article(transaction, claim, stored, link_hashes=link_hashes, now=now)
+
+        return await self._write(write)
+
+    async def _forget(self, claim: ArticleClaim) -> str:
+        """Delete an article that is taken down, so that nothing names it."""
+
+        def write() -> str:
+            with write_transaction(self.context.engine) as transaction:
+                held = forget_article(transaction, claim)
+            self.context.places.full_texts.delete([full_text_path(claim.url_hash)])
+            return TAKEN_DOWN if held else "lost"
 
         return await self._write(write)
 

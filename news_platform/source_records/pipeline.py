@@ -10,7 +10,7 @@ import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 import polars as pl
 
@@ -25,6 +25,7 @@ from news_platform.datasets.source_records import (
     records_path,
     samples_path,
 )
+from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.isolation.pool import Done, Pool
 from news_platform.source_records.options import SegmentOptions
 from news_platform.source_records.rows import quarantine_rows, record_rows, samples_json
@@ -35,6 +36,7 @@ from news_platform.source_records.snapshot import (
     SegmentJob,
     Snapshot,
     failed_snapshot,
+    stated_urls,
 )
 from news_platform.storage.commit.markers import (
     Marker,
@@ -48,6 +50,8 @@ from news_platform.storage.commit.markers import (
 )
 from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
 from news_platform.storage.parquet import parquet_bytes, read_table
+from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.obeying import require_same_takedowns
 
 _log = logging.getLogger(__name__)
 
@@ -113,11 +117,16 @@ def build_institution(
     infos = _snapshots(store, institution_folder(institution))
     # Computed before reading: a snapshot that arrives meanwhile makes the institution stale.
     inputs = _fingerprint(infos, _options_fingerprint(options.segment), store=store)
-    results = list(_iter_results(infos, store=store, options=options))
+    takedowns = Takedowns.read(store)
+    allowed = [info for info in infos if not is_taken_down(store, info, takedowns)]
+    results = list(_iter_results(allowed, store=store, options=options))
     records = [record for result in results for record in result.records]
     failures = [result.failure for result in results if result.failure]
     samples = _samples(records, options.samples)
     report = _report(institution, results, records=records, samples=samples)
+    if refused := len(infos) - len(allowed):
+        report = replace(report, dropped={**report.dropped, TAKEN_DOWN: refused})
+    require_same_takedowns(store, takedowns, now=None, use="collection")
     _put(store, records_path(institution), parquet_bytes(record_rows(records), SOURCE_RECORDS))
     _put(store, samples_path(institution), samples_json(samples))
     _put_quarantine(store, institution, failures)
@@ -200,6 +209,18 @@ def record_problems(institution: str, *, store: ObjectStore) -> list[str]:
     counts = rows.select(**{name: rule.sum() for name, rule in is_broken.items()})
     found = counts.row(0, named=True)
     return [f"{institution}: {count} records {name}" for name, count in found.items() if count]
+
+
+def is_taken_down(store: ObjectStore, info: ObjectInfo, takedowns: Takedowns) -> bool:
+    """Return whether a snapshot shows a page that is taken down."""
+    if not takedowns or info.size_bytes > _MAX_SNAPSHOT_BYTES:
+        return False
+    return any(map(takedowns.covers_url, stated_urls(_snapshot(info, store.read(info.path)))))
+
+
+def iter_snapshots(store: ObjectStore) -> list[ObjectInfo]:
+    """Return the snapshots of all institutions."""
+    return _snapshots(store, SNAPSHOTS_FOLDER)
 
 
 def _snapshots(store: ObjectStore, folder: str) -> list[ObjectInfo]:

@@ -75,6 +75,18 @@ def _parse_json(snapshot: Snapshot) -> tuple[SourcePage, str | None]:
     return page, "the snapshot holds no content"
 
 
+def stated_urls(snapshot: Snapshot) -> tuple[str, ...]:
+    """Return every address that a JSON snapshot states for its page, before and after redirects."""
+    try:
+        document = _mapping(json.loads(snapshot.body)) if snapshot.body[:1] == b"{" else {}
+    except (ValueError, RecursionError):
+        return ()
+    data = _mapping(document.get("data")) or document
+    metadata = _mapping(data.get("metadata"))
+    places = ((metadata, "url"), (metadata, "sourceURL"), (document, "url"))
+    return tuple(url for place, key in places if (url := _text(place, key)))
+
+
 def _page(
     snapshot: Snapshot, document: Mapping[str, object], data: Mapping[str, object]
 ) -> SourcePage:

@@ -24,6 +24,8 @@ from news_platform.domain_store.manifest import BatchEntry, Index, Manifest, Seg
 from news_platform.domain_store.options import BuildOptions
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import parquet_bytes
+from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
+from news_platform.takedowns.obeying import require_same_takedowns
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ class Builder:
     buckets: int
     options: BuildOptions
     now: datetime
+    takedowns: Takedowns = NO_TAKEDOWNS
 
     def write_generation(
         self, bucket: int, base: Current, plan: GenerationPlan
@@ -104,7 +107,7 @@ class Builder:
             ranges.append(written[1])
         # Readers return the records of a domain in this order: oldest batch first.
         segments.sort(key=lambda segment: max(segment.live))
-        index = self._write_index(bucket, base, segments, ranges)
+        index = self.write_index(bucket, base, segments, ranges)
         # Every file must exist before the manifest that names it.
         self.uploads.finish()
         manifest = self._commit(bucket, base, plan, segments=tuple(segments), index=index)
@@ -139,9 +142,10 @@ class Builder:
                 self.store, bucket, batch=new.batch, name=new.name, files=new.files
             )
 
-    def _write_index(
+    def write_index(
         self, bucket: int, base: Current, segments: list[Segment], ranges: list[pl.DataFrame]
     ) -> Index:
+        """Upload the index of some segments, given by the byte ranges of each."""
         file = build_index(segments, ranges, bucket=bucket, uri=self.store.uri)
         table_body = parquet_bytes(file.ranges, RANGES)
         # The table has all but the `filepath` of the index, so copies of a root agree on the name.
@@ -164,6 +168,7 @@ class Builder:
         retired = retired_files(base.manifest, draft.paths, at=self._seconds)
         oldest = int((self.now - self.options.grace).timestamp())
         draft, expired = without_expired(replace(draft, retired=retired), before=oldest)
+        require_same_takedowns(self.store, self.takedowns, now=self.now)
         manifest = commit(self.store, base, lambda number: replace(draft, generation=number))
         # After the commit, see `commit.py`.
         self.store.delete(expired)

@@ -8,7 +8,8 @@ readers that start at the marker see either the old or the new batch.
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 from itertools import chain, groupby
 
@@ -17,6 +18,7 @@ import polars as pl
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.datasets.domain_buckets import ROOT as DATASET
 from news_platform.datasets.domain_store import ROOT as STORE
+from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.domain_store.building.uploads import Uploads, open_uploads, scratch_errors
 from news_platform.domain_store.commit import claim_bucket_count, read_bucket_count
 from news_platform.domain_store.gzip_members import MemberWriter
@@ -52,6 +54,8 @@ from news_platform.storage.commit.markers import (
 )
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import parquet_bytes
+from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.obeying import require_same_takedowns, without_covered
 
 # Part of every file name, so that a new format gets new files.
 FORMAT = "1"
@@ -59,6 +63,8 @@ FORMAT = "1"
 FACTS_PER_FRAME = 5_000
 # In the report of a batch whose files were deleted, see `domain_store/retention.py`.
 EXPIRED_AT = "expired_at"
+# In the report: the name of the files in buckets that were written again, see `takedown.py`.
+REVISIONS = "revisions"
 # Files, records and bytes of a batch in one bucket.
 Cell = tuple[int, int, int]
 
@@ -73,6 +79,7 @@ class StageReport:
     bytes: int
     spilled_runs: int
     cells: Mapping[int, Cell]
+    taken_down: int = 0
 
 
 def staged_name(batch: str, inputs: str, *, buckets: int) -> str:
@@ -87,17 +94,27 @@ def stage_batch(
     batch: str,
     inputs: str,
     options: BuildOptions,
+    now: datetime | None = None,
 ) -> StageReport:
-    """Replace the batch in all buckets with raw_news rows; `inputs` is their fingerprint."""
+    """Replace the batch in all buckets with raw_news rows; `inputs` is their fingerprint.
+
+    Rows that are taken down at `now` are left out.
+    """
     # Before any work: with another number of buckets the whole run would be lost.
     claim_bucket_count(store, options.buckets)
     name = staged_name(validated_batch(batch), inputs, buckets=options.buckets)
     runs = SortedRuns(options.memory_bytes, scratch=options.scratch)
+    takedowns = Takedowns.read(store, now=now, use="removal")
+    refused = 0
     with scratch_errors(options.scratch), closing(runs):
         for frame in frames:
-            runs.add(encode_lines(frame, options.buckets))
+            kept = without_covered(frame, takedowns)
+            refused += frame.height - kept.height
+            runs.add(encode_lines(kept, options.buckets))
         with open_uploads(store, options.uploads) as uploads:
             report = _write(runs, uploads, batch=batch, name=name, options=options)
+    report = replace(report, taken_down=refused)
+    require_same_takedowns(store, takedowns, now=now)
     # Last: until then, readers find the old batch.
     scope = batch_scope(report.cells, options.buckets)
     write_marker(store, DATASET, batch, inputs=inputs, report=_as_json(report), scope=scope)
@@ -106,7 +123,12 @@ def stage_batch(
 
 
 def stage_input(
-    found: StagingInput | None, *, store: ObjectStore, batch: str, options: BuildOptions
+    found: StagingInput | None,
+    *,
+    store: ObjectStore,
+    batch: str,
+    options: BuildOptions,
+    now: datetime | None = None,
 ) -> StageReport:
     """Replace the batch with the rows of these files; remove it when there is no input."""
     if found is None:
@@ -115,7 +137,9 @@ def stage_input(
     frames = iter_rows(found.store, found.paths, scratch=options.scratch)
     if found.expired:
         frames = chain(iter_warc_frames(store, batch, found.expired), frames)
-    return stage_batch(frames, store=store, batch=batch, inputs=found.inputs, options=options)
+    return stage_batch(
+        frames, store=store, batch=batch, inputs=found.inputs, options=options, now=now
+    )
 
 
 def unstage_batch(store: ObjectStore, batch: str, *, options: BuildOptions) -> None:
@@ -254,6 +278,7 @@ def _as_json(report: StageReport) -> dict[str, object]:
         "domains": report.domains,
         "bytes": report.bytes,
         "buckets": {str(bucket): cell for bucket, cell in report.cells.items()},
+        **({TAKEN_DOWN: report.taken_down} if report.taken_down else {}),
     }
 
 
@@ -270,8 +295,14 @@ class Staged:
         """Return the fingerprint of the inputs of each batch."""
         return {batch: marker.inputs for batch, marker in self.markers.items()}
 
-    def name(self, batch: str) -> str:
-        """Return the 12 hex digits in the names of all files of a batch."""
+    def name(self, batch: str, bucket: int) -> str:
+        """Return the 12 hex digits in the names of all files of a batch in a bucket.
+
+        A bucket that was written again without taken-down records has a name of its own.
+        """
+        revisions = self._report(batch).get(REVISIONS)
+        if isinstance(revisions, dict) and str(bucket) in revisions:
+            return str(revisions[str(bucket)])
         return staged_name(batch, self.markers[batch].inputs, buckets=self.buckets)
 
     def range_fingerprint(self, key: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
+from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.errors import FetchError
 from news_platform.html.decode import content_type_charset
 from news_platform.html.feed_autodiscovery import feed_urls, looks_like_html, usual_feed_urls
@@ -19,6 +20,7 @@ from news_platform.rss.ledger.feed_rows import MAX_FEED_URL, known_feeds, upsert
 from news_platform.rss.ledger.tables import FEEDS
 from news_platform.rss.ledger.transactions import LedgerTransaction, note_metrics, write_transaction
 from news_platform.rss.polling import poll_schedule
+from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.text.language import detect
 from news_platform.text.normalize import scrub_text
 from news_platform.web.fetch import Fetcher, Response
@@ -45,6 +47,7 @@ class DiscoveryOptions:
     # A rejected feed is checked again after this time: it may have new entries.
     recheck_days: int = 30
     parsers: int = 1
+    takedowns: Takedowns = NO_TAKEDOWNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +98,25 @@ async def discover_feeds(
     by_canonical = {_canonical(url): url for url in map(scrub_text, candidates)}
     since = now - timedelta(days=options.recheck_days)
     known = set() if recheck else known_feeds(engine, checked_after=since)
-    fresh = [url for canonical, url in by_canonical.items() if canonical not in known]
+    allowed = {k: url for k, url in by_canonical.items() if not options.takedowns.covers(k)}
+    fresh = [url for canonical, url in allowed.items() if canonical not in known]
     semaphore = asyncio.Semaphore(options.concurrency)
     checks = (_check(semaphore, url, fetcher, pool, options=options, now=now) for url in fresh)
-    checked = await run_concurrently(checks)
+    found = await run_concurrently(checks)
+    # A candidate may lead to a feed that is taken down: neither is registered.
+    checked = [one for one in found if not options.takedowns.covers_url(one.feed_url)]
+    refused = len(by_canonical) - len(allowed) + len(found) - len(checked)
     registered = await asyncio.to_thread(_register, engine, checked, now=now)
     verdicts = tuple(verdict for verdict, _ in registered)
     registrations = Counter(registration for _, registration in registered)
     return DiscoveryReport(
         candidates=len(by_canonical),
-        known=len(by_canonical) - len(fresh),
+        known=len(allowed) - len(fresh),
         added=registrations["added"],
         revived=registrations["revived"],
-        outcomes=dict(Counter(verdict.outcome for verdict in verdicts)),
+        outcomes=dict(
+            Counter(verdict.outcome for verdict in verdicts) + Counter({TAKEN_DOWN: refused})
+        ),
         verdicts=verdicts,
     )
 

@@ -125,6 +125,26 @@ def defer_article(
     )
 
 
+def forget_article(transaction: LedgerTransaction, claim: ArticleClaim) -> bool:
+    """Delete a claimed article and all that refers to it; return False if the claim was lost."""
+    held = sa.select(RAW.c.row_id).where(held_by(claim)).with_for_update()
+    if transaction.connection.execute(held).one_or_none() is None:
+        return False
+    delete_articles(transaction, [claim.row_id])
+    return True
+
+
+def delete_articles(transaction: LedgerTransaction, row_ids: Sequence[int]) -> None:
+    """Delete rows of Raw with their index entries, revisions and links."""
+    for table, column in (
+        (REVISIONS, REVISIONS.c.row_id),
+        (LINKS, LINKS.c.row_id),
+        (ARTICLES_INDEX, ARTICLES_INDEX.c.row_id_raw),
+        (RAW, RAW.c.row_id),
+    ):
+        transaction.connection.execute(sa.delete(table).where(column.in_(row_ids)))
+
+
 def retry_time(now: datetime, *, retries: int, retry_seconds: int) -> datetime:
     """Return when to try again: the wait doubles with each failure, up to one day."""
     return now + timedelta(seconds=min(retry_seconds * 2**retries, 86_400))

@@ -17,6 +17,7 @@ from news_platform.rss.feeds import FeedEntry
 from news_platform.rss.ledger import feed_items
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW
 from news_platform.rss.ledger.transactions import LedgerTransaction
+from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.web.urls import canonical_url, registrable_domain, url_hash, url_host
 
 # Why a row was skipped that the limit of a poll left out; a later poll takes it if it still can.
@@ -47,6 +48,7 @@ class AddedEntries:
     updated: int = 0
     skipped: int = 0
     turned_over: bool = False
+    taken_down: int = 0
 
 
 def entries_by_url_hash(entries: Iterable[FeedEntry]) -> dict[str, FeedEntry]:
@@ -60,6 +62,15 @@ def entries_by_url_hash(entries: Iterable[FeedEntry]) -> dict[str, FeedEntry]:
     return dict(sorted(found.items(), key=lambda item: _age(item[1])))
 
 
+def without_taken_down(
+    entries: Mapping[str, FeedEntry], takedowns: Takedowns
+) -> Mapping[str, FeedEntry]:
+    """Return the entries, by URL hash, that may be collected."""
+    if not takedowns:
+        return entries
+    return {key: entry for key, entry in entries.items() if not takedowns.covers_url(entry.link)}
+
+
 def add_entries(
     transaction: LedgerTransaction,
     feed_url: str,
@@ -67,11 +78,15 @@ def add_entries(
     *,
     max_new: int,
     now: datetime,
+    takedowns: Takedowns = NO_TAKEDOWNS,
 ) -> AddedEntries:
     """Add the new articles of a feed, at most `max_new` as pending, and mark known ones as seen.
 
-    The entries are keyed by URL hash, as `entries_by_url_hash` returns them.
+    The entries are keyed by URL hash, as `entries_by_url_hash` returns them. Those that are taken
+    down are left out.
     """
+    given = len(entries)
+    entries = without_taken_down(entries, takedowns)
     # ArticlesIndex also holds the aliases of an article, which Raw has in one row.
     known = _known_rows(transaction.connection, list(entries))
     # Several URLs may belong to one row; the first, which is the newest, wins.
@@ -90,6 +105,7 @@ def add_entries(
         updated=sighting.updated,
         skipped=len(skipped) + sighting.still_skipped,
         turned_over=bool(new and had_items and not said),
+        taken_down=given - len(entries),
     )
 
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 from statistics import median
 
 from news_platform.rss.feed_settings import parse_settings
+from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 
 _HOUR = 3600
 _DAY = 24 * _HOUR
@@ -38,6 +39,8 @@ class PollOptions:
     batch_size: int = 200
     parsers: int = 1
     polls_kept_days: int = 30
+    # Neither polled nor added.
+    takedowns: Takedowns = NO_TAKEDOWNS
 
 
 def feed_options(options: PollOptions, own_settings: str) -> PollOptions:

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 import sqlalchemy as sa
 
+from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.errors import ConfigError, FetchError, InputError
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, run_concurrently
 from news_platform.isolation.pool import Pool
@@ -28,6 +29,7 @@ from news_platform.rss.polling.poll_results import (
 )
 from news_platform.rss.polling.poll_schedule import PollOptions, feed_options
 from news_platform.rss.polling.recording import PollCounts, delete_old_polls, record
+from news_platform.takedowns.obeying import refuse_taken_down
 from news_platform.web.fetch import Fetcher
 
 _NO_SECRETS: Mapping[str, str] = MappingProxyType({})
@@ -46,6 +48,7 @@ class PollReport:
     skipped_articles: int
     turned_over: int
     outcomes: Mapping[str, int]
+    taken_down: int = 0
 
 
 async def poll_feeds(
@@ -74,6 +77,7 @@ async def poll_feeds(
         skipped_articles=counts.skipped,
         turned_over=counts.turned_over,
         outcomes=dict(counts.outcomes),
+        taken_down=counts.taken_down,
     )
     await asyncio.to_thread(_record_metrics, engine, report, now=now)
     oldest = now - timedelta(days=options.polls_kept_days)
@@ -153,12 +157,14 @@ class _PollRun:
         context = self.context
         options = feed_options(context.options, feed.own_settings)
         try:
+            refuse_taken_down(feed.feed_url, options.takedowns)
             response = await context.fetcher.fetch(
                 feed.feed_url,
                 headers=conditional_headers(etag=feed.etag, last_modified=feed.last_modified),
                 private_headers=private_headers(parse_settings(feed.own_settings), context.secrets),
                 max_body_bytes=options.max_body_bytes,
             )
+            refuse_taken_down(response.final_url, options.takedowns)
         except FetchError as error:
             return failed(feed, error.reason, options=options, now=context.now)
         return await evaluate(feed, response, context.pool, options=options, now=context.now)
@@ -181,6 +187,7 @@ def _record_metrics(engine: sa.Engine, report: PollReport, *, now: datetime) -> 
         "updated_articles": report.updated_articles,
         "articles_skipped_by_limit": report.skipped_articles,
         "feeds_turned_over": report.turned_over,
+        TAKEN_DOWN: report.taken_down,
     }
     with write_transaction(engine) as transaction:
         note_metrics(transaction, "poll", metrics, now=now)

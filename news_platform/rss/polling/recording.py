@@ -32,6 +32,7 @@ class PollCounts:
     updated: int = 0
     skipped: int = 0
     turned_over: int = 0
+    taken_down: int = 0
 
     def add(self, outcome: str, added: AddedEntries) -> None:
         """Count one feed."""
@@ -41,6 +42,7 @@ class PollCounts:
         self.updated += added.updated
         self.skipped += added.skipped
         self.turned_over += added.turned_over
+        self.taken_down += added.taken_down
 
 
 def record(
@@ -121,7 +123,12 @@ def _record_one(
     if result.entries:
         own = feed_options(options, result.feed.own_settings)
         added = add_entries(
-            transaction, canonical, result.entries, max_new=own.max_items_per_feed, now=now
+            transaction,
+            canonical,
+            result.entries,
+            max_new=own.max_items_per_feed,
+            now=now,
+            takedowns=options.takedowns,
         )
         changes |= _consequences(result, added, options=own, now=now)
     update_feeds(transaction, [(canonical, changes)])

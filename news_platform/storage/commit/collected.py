@@ -32,6 +32,7 @@ from news_platform.storage.commit.collected_months import (
     read_month,
     read_month_markers,
     remove_from_month,
+    replace_in_month,
     written_order,
 )
 from news_platform.storage.commit.expired import is_expired, read_expired
@@ -138,6 +139,15 @@ def write_collected(store: ObjectStore, marker: Collected) -> None:
     path = collected_path(marker.day, marker.warc, marker.fingerprint)
     store.put(path, dump_collected(marker))
     delete_other_markers(store, marker)
+
+
+def amend_collected(store: ObjectStore, marker: Collected) -> None:
+    """Replace the marker of a WARC, loose or combined, by one of the same fingerprint."""
+    own = _own_markers(store, marker.day, marker.warc)
+    for path in own:
+        store.put(path, dump_collected(marker))
+    if not own:
+        replace_in_month(store, marker)
 
 
 def delete_other_markers(store: ObjectStore, marker: Collected) -> None:

@@ -289,6 +289,25 @@ def _delete_unnamed(store: ObjectStore, listed: Iterable[ObjectInfo], index: Mon
     store.delete([path for path in names if path != index.markers_path])
 
 
+def replace_in_month(store: ObjectStore, marker: Collected) -> bool:
+    """Replace the entry of a WARC in its month; return False if it has none there.
+
+    The day stays what it was for those who follow it: the fingerprint is that of the WARC.
+    """
+    key = (str(marker.day), marker.warc)
+    for _ in range(_ATTEMPTS):
+        index = find_month(store, marker.day)
+        if not any((unit.day, unit.warc) == key for unit in index.units):
+            return False
+        with suppress(Conflict, NotFound):
+            markers = dict(read_month_markers(store, index.markers_path)) | {key: marker}
+            was = {unit.day: unit.formerly[1] for unit in index.units if unit.formerly}
+            replaced = _write_month(store, marker.day, markers, formerly=was, base=index)
+            _delete_unnamed(store, store.list(month_folder(marker.day)), replaced)
+            return True
+    raise Conflict(f"cannot change the markers of {marker.day:%Y-%m}: they keep changing")
+
+
 def remove_from_month(store: ObjectStore, day: date, warc: str) -> None:
     """Remove the entry of a WARC from its month, if it has one, so that it is not collected."""
     for _ in range(_ATTEMPTS):

@@ -175,8 +175,17 @@ def amend_report(store: ObjectStore, marker: Marker, fields: Mapping[str, object
 
     The name stays, so nothing that follows the partition becomes stale.
     """
+    change_report(store, marker, lambda report: {**report, **fields})
+
+
+def change_report(
+    store: ObjectStore,
+    marker: Marker,
+    change: Callable[[Mapping[str, object]], Mapping[str, object]],
+) -> None:
+    """Replace the report in a marker by what `change` makes of it, like `amend_report`."""
     body, info = store.read_with_info(marker.path)
-    report = _parse_report(body, marker) | dict(fields)
+    report = change(_parse_report(body, marker))
     store.compare_and_set(marker.path, _report_bytes(report), etag=info.etag)
 
 

@@ -1,0 +1,273 @@
+"""Remove taken-down articles and feeds: daily files, full texts, ledger rows, the workbook.
+
+The daily files are written first, while the ledger still knows their days; its rows go last. On
+SQLite deleted content is overwritten, the file is packed, and the write-ahead log is emptied.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date
+from functools import partial
+from typing import Any
+
+import sqlalchemy as sa
+
+from news_platform.datasets.articles import ARTICLES, articles_path
+from news_platform.errors import StoreUnavailable
+from news_platform.rss.export import write_day
+from news_platform.rss.full_text import full_text_path
+from news_platform.rss.ledger.article_queue import delete_articles
+from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, RAW, ROBOTS
+from news_platform.rss.ledger.transactions import LedgerTransaction, write_transaction
+from news_platform.rss.sheets.blanking import mark_gone
+from news_platform.rss.sheets.workbook import WORKBOOK_PATH, write_workbook
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.parquet import path_values, read_table
+from news_platform.storage.sql.engine import read_transaction
+from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.removal import RemovedData, SimplePart, TakedownPart
+from news_platform.takedowns.rows import covered_urls
+
+LEDGER = "ledger"
+WORKBOOK = "article_sheets"
+_WHOLE = "all"
+_CHUNK = 500
+
+
+def takedown_parts(
+    store: ObjectStore, *, engine: sa.Engine, full_texts: ObjectStore
+) -> tuple[TakedownPart, TakedownPart, TakedownPart]:
+    """Return the parts of the daily files, the ledger and the workbook, to be served in order."""
+    return (
+        SimplePart(
+            ARTICLES.name,
+            partial(find_days, store, engine),
+            partial(clean_export, store, engine),
+        ),
+        SimplePart(
+            LEDGER,
+            partial(find_ledger, engine),
+            lambda _, it: clean_ledger(engine, it, full_texts=full_texts),
+        ),
+        SimplePart(
+            WORKBOOK,
+            lambda it: find_ledger(engine, it) if store.exists(WORKBOOK_PATH) else {},
+            lambda _, it: clean_workbook(store, engine),
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CoveredRows:
+    """What the ledger holds of covered pages: rows of Raw and all their hashes, and feeds."""
+
+    row_ids: frozenset[int]
+    hashes: frozenset[str]
+    days: frozenset[date]
+    feeds: frozenset[str]
+    origins: frozenset[str]
+
+    def __len__(self) -> int:
+        return len(self.row_ids) + len(self.feeds) + len(self.origins)
+
+
+def covered_rows(engine: sa.Engine, takedowns: Takedowns) -> CoveredRows:
+    """Find the rows of covered pages by all addresses that the ledger has of them."""
+    raw, index = RAW.c, ARTICLES_INDEX.c
+    ids, hashes, days = set(), set(), set()
+    with read_transaction(engine) as connection:
+        chosen = sa.select(
+            raw.row_id, raw.article_url, raw.article_url_canon, raw.url_hash, raw.stored_at
+        )
+        for row in connection.execute(chosen.execution_options(yield_per=1_000)):
+            if takedowns.covers(row.article_url_canon) or takedowns.covers_url(row.article_url):
+                ids.add(row.row_id)
+                hashes.add(row.url_hash)
+                if row.stored_at is not None:
+                    days.add(row.stored_at.astimezone(UTC).date())
+        known = sa.select(index.url_hash, index.article_url_canon, index.row_id_raw, index.reason)
+        for entry in connection.execute(known.execution_options(yield_per=1_000)):
+            # An address that merely has the same text belongs to a page of its own.
+            is_same = entry.row_id_raw in ids and entry.reason != "text"
+            if is_same or takedowns.covers(entry.article_url_canon):
+                hashes.add(entry.url_hash)
+        feeds = _covered(connection, FEEDS.c.feed_url_canon, takedowns)
+        origins = _covered(connection, ROBOTS.c.origin, takedowns) if takedowns.domains else set()
+    return CoveredRows(*map(frozenset, (ids, hashes, days, feeds, origins)))
+
+
+def _covered(connection: sa.Connection, column: sa.Column[str], takedowns: Takedowns) -> set[str]:
+    values = connection.execute(sa.select(column)).scalars()
+    return {value for value in values if takedowns.covers_url(value)}
+
+
+def covered_hashes(engine: sa.Engine, takedowns: Takedowns) -> Collection[str]:
+    """Return the URL hashes of the covered articles."""
+    return covered_rows(engine, takedowns).hashes if takedowns else frozenset()
+
+
+def ledger_aliases(engine: sa.Engine) -> list[tuple[str, str]]:
+    """Return the pairs of addresses that the ledger knows to lead to one page.
+
+    Addresses that merely have the same text are not among them.
+    """
+    index, raw = ARTICLES_INDEX.c, RAW.c
+    pairs = (
+        sa.select(index.article_url_canon, raw.article_url_canon)
+        .join_from(ARTICLES_INDEX, RAW, index.row_id_raw == raw.row_id)
+        .where(index.article_url_canon != raw.article_url_canon, index.reason != "text")
+    )
+    with read_transaction(engine) as connection:
+        return [(one, other) for one, other in connection.execute(pairs)]
+
+
+def find_days(store: ObjectStore, engine: sa.Engine, takedowns: Takedowns) -> Mapping[str, int]:
+    """Return the covered articles in the daily files by day."""
+    found: dict[str, int] = {}
+    for info in store.list("articles", name_prefix="date="):
+        rows = read_table(store, info.path, ARTICLES)
+        urls = [*rows["article_url_canon"], *rows["article_url"]]
+        gone = list(covered_urls(urls, takedowns))
+        is_gone = rows["article_url_canon"].is_in(gone) | rows["article_url"].is_in(gone)
+        if count := int(is_gone.sum()):
+            found[path_values(info.path)["date"]] = count
+    return found
+
+
+def clean_export(
+    store: ObjectStore, engine: sa.Engine, day: str, takedowns: Takedowns
+) -> RemovedData:
+    """Write the file of a day again without covered articles."""
+    path = articles_path(day)
+    before = store.find(path)
+    lost = find_days(store, engine, takedowns).get(day, 0)
+    if before is None or not lost:
+        return RemovedData()
+    write_day(engine, store, date.fromisoformat(day), takedowns=takedowns)
+    after = store.find(path)
+    size = after.size_bytes if after else 0
+    return RemovedData(lost, max(0, before.size_bytes - size), size)
+
+
+def find_ledger(engine: sa.Engine, takedowns: Takedowns) -> Mapping[str, int]:
+    """Return how many rows of the ledger must go."""
+    found = len(covered_rows(engine, takedowns))
+    return {_WHOLE: found} if found else {}
+
+
+def clean_ledger(
+    engine: sa.Engine, takedowns: Takedowns, *, full_texts: ObjectStore
+) -> RemovedData:
+    """Delete full texts, then rows; then overwrite what the database file still holds of them."""
+    found = covered_rows(engine, takedowns)
+    texts = [info for info in map(full_texts.find, map(full_text_path, found.hashes)) if info]
+    full_texts.delete(info.path for info in texts)
+    with write_transaction(engine) as transaction:
+        if transaction.connection.dialect.name == "sqlite":
+            transaction.connection.exec_driver_sql("PRAGMA secure_delete = ON")
+        # A row that was added since: a collector that began before the request.
+        found = covered_rows(engine, takedowns)
+        _free_duplicates(transaction, found, takedowns)
+        _forget_aliases(transaction, takedowns)
+        mark_gone(transaction.connection, rows=found.row_ids, index=found.hashes, feeds=found.feeds)
+        for chunk in _chunks(found.row_ids):
+            delete_articles(transaction, chunk)
+        for chunk in _chunks(found.hashes):
+            gone = sa.delete(ARTICLES_INDEX).where(ARTICLES_INDEX.c.url_hash.in_(chunk))
+            transaction.connection.execute(gone)
+        for column, values in _other_rows(found):
+            for chunk in _chunks(values):
+                transaction.connection.execute(sa.delete(column.table).where(column.in_(chunk)))
+    pack(engine)
+    return RemovedData(len(found), sum(info.size_bytes for info in texts))
+
+
+def _other_rows(found: CoveredRows) -> tuple[tuple[sa.Column[str], Collection[str]], ...]:
+    return (FEEDS.c.feed_url_canon, found.feeds), (ROBOTS.c.origin, found.origins)
+
+
+def _free_duplicates(
+    transaction: LedgerTransaction, found: CoveredRows, takedowns: Takedowns
+) -> None:
+    """Queue articles again that were only known as duplicates of one that goes.
+
+    Their own text was never stored, because it equals that of the other.
+    """
+    index, raw = ARTICLES_INDEX.c, RAW.c
+    for chunk in _chunks(found.row_ids):
+        left = sa.select(index.url_hash, index.article_url_canon).where(
+            index.row_id_raw.in_(chunk), index.reason == "text"
+        )
+        for url_hash, url in transaction.connection.execute(left).all():
+            if takedowns.covers(url):
+                continue
+            own = sa.select(sa.func.min(raw.row_id)).where(raw.url_hash == url_hash)
+            row_id = transaction.connection.execute(own).scalar_one_or_none()
+            if row_id is not None:
+                _queue_again(transaction, url_hash, row_id)
+
+
+def _queue_again(transaction: LedgerTransaction, url_hash: str, row_id: int) -> None:
+    seq = {"changed_seq": transaction.seq}
+    transaction.connection.execute(
+        sa.update(ARTICLES_INDEX)
+        .where(ARTICLES_INDEX.c.url_hash == url_hash)
+        .values(row_id_raw=row_id, is_duplicate=False, reason="", **seq)
+    )
+    transaction.connection.execute(
+        sa.update(RAW)
+        .where(RAW.c.row_id == row_id)
+        .values(status="pending", next_try_at=None, processed_at=None, **seq)
+    )
+
+
+def _forget_aliases(transaction: LedgerTransaction, takedowns: Takedowns) -> None:
+    """Remove covered addresses from the aliases of articles that stay."""
+    chosen = sa.select(RAW.c.row_id, RAW.c.aliases).where(RAW.c.aliases.is_not(None))
+    rows: Iterable[Any] = transaction.connection.execute(chosen).all()
+    for row in rows:
+        kept = tuple(url for url in row.aliases if not takedowns.covers_url(url))
+        if len(kept) < len(row.aliases):
+            transaction.connection.execute(
+                sa.update(RAW)
+                .where(RAW.c.row_id == row.row_id)
+                .values(aliases=kept, changed_seq=transaction.seq)
+            )
+
+
+def pack(engine: sa.Engine) -> None:
+    """Write a SQLite file again without free pages, and empty its log.
+
+    Raise StoreUnavailable while a reader keeps the log from being emptied. PostgreSQL needs its own
+    VACUUM, see docs/takedown.md.
+    """
+    if engine.dialect.name != "sqlite":
+        return
+    raw = engine.raw_connection()
+    try:
+        cursor = raw.cursor()
+        cursor.execute("VACUUM")
+        busy, *_ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        cursor.close()
+    finally:
+        raw.close()
+    if busy:
+        raise StoreUnavailable(
+            "the ledger's log could not be emptied while others read it: "
+            "run `news-platform takedown apply` again"
+        )
+
+
+def clean_workbook(store: ObjectStore, engine: sa.Engine) -> RemovedData:
+    """Write the workbook again from the ledger as it is now."""
+    before = store.find(WORKBOOK_PATH)
+    if before is None:
+        return RemovedData()
+    write_workbook(engine, store)
+    after = store.head(WORKBOOK_PATH).size_bytes
+    return RemovedData(1, max(0, before.size_bytes - after), after)
+
+
+def _chunks(values: Collection[Any]) -> list[Sequence[Any]]:
+    given = sorted(values)
+    return [given[start : start + _CHUNK] for start in range(0, len(given), _CHUNK)]

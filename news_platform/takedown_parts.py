@@ -1,0 +1,69 @@
+"""Join the parts that all datasets register for takedowns, in the order in which they are served.
+
+A dataset that is added registers here what it finds, how it removes it, and which fields of its
+files name a page: `apply`, `verify`, the asset and the sensor then know it.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+import sqlalchemy as sa
+
+from news_platform.ccnews import takedown as crawl
+from news_platform.domain_metadata import takedown as survey
+from news_platform.domain_store.building import takedown as domain_store
+from news_platform.domain_store.reading.batches import iter_warc_frames
+from news_platform.near_duplicates import takedown as clusters
+from news_platform.resources import Resources, build_options, open_full_texts, records_options
+from news_platform.rss import takedown as articles
+from news_platform.source_records import takedown as records
+from news_platform.storage.sql.engine import has_table, ledger_url, open_engine
+from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.removal import TakedownPart
+
+
+def all_parts(resources: Resources) -> list[TakedownPart]:
+    """Return the parts of every dataset; those of the ledger only if there is one."""
+    store, now = resources.data_root.store, resources.clock.now()
+    settings = resources.settings
+    options = build_options(settings.domain_store, store)
+    engine = existing_ledger(resources)
+    found: list[TakedownPart] = [
+        *crawl.takedown_parts(store),
+        *domain_store.takedown_parts(store, options=options, now=now),
+        *records.takedown_parts(store, options=records_options(settings.source_records)),
+        *survey.takedown_parts(store, engine=engine),
+    ]
+    near = clusters.takedown_parts(
+        store,
+        engine=engine,
+        hashes=partial(_hashes, engine),
+        expired_rows=partial(iter_warc_frames, store),
+    )
+    if engine is None:
+        return [*found, *near]
+    full_texts = open_full_texts(resources.data_root)
+    daily, ledger, workbook = articles.takedown_parts(store, engine=engine, full_texts=full_texts)
+    # The clusters of articles need the ledger's rows, and daily files without the covered ones.
+    return [*found, daily, *near, ledger, workbook]
+
+
+def _hashes(engine: sa.Engine | None, takedowns: Takedowns) -> Sequence[str]:
+    return sorted(articles.covered_hashes(engine, takedowns)) if engine is not None else ()
+
+
+def existing_ledger(resources: Resources) -> sa.Engine | None:
+    """Return the ledger, or None for a root that has none: a takedown never creates one."""
+    url = ledger_url(resources.data_root.store.url, resources.settings.ledger_url)
+    probe = open_engine(url)
+    try:
+        is_there = has_table(probe, "raw")
+    finally:
+        probe.dispose()
+    return resources.ledger.engine if is_there else None
+
+
+def known_aliases(resources: Resources) -> list[tuple[str, str]]:
+    """Return the addresses that the ledger knows to lead to one page."""
+    engine = existing_ledger(resources)
+    return articles.ledger_aliases(engine) if engine is not None else []

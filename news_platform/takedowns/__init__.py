@@ -1,0 +1,1 @@
+"""What must not be stored or collected: requests for removal, and the matcher that all obey."""

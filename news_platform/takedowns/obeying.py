@@ -1,0 +1,81 @@
+"""What builders share: leave covered rows out, and notice requests that came during a run."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import polars as pl
+
+from news_platform.datasets.takedowns import APPLIED, SEARCHED, TAKEN_DOWN
+from news_platform.errors import Conflict, FetchError
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.match import Takedowns, TakedownUse
+from news_platform.takedowns.requests import add_aliases, mark_pending
+from news_platform.takedowns.rows import covered_urls
+from news_platform.web.urls import reversed_domain
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+OptionsT = TypeVar("OptionsT", bound="DataclassInstance")
+
+
+def without_covered(rows: pl.DataFrame, takedowns: Takedowns) -> pl.DataFrame:
+    """Return rows of raw_news without those that are taken down."""
+    if not takedowns:
+        return rows
+    hosts = [reversed_domain(domain) for domain in takedowns.registrable_domains]
+    likely = rows.filter(pl.col("host").is_in(hosts))["uri"]
+    gone = covered_urls(likely, takedowns) if likely.len() else frozenset()
+    return rows.filter(~pl.col("uri").is_in(list(gone)).fill_null(False)) if gone else rows
+
+
+def refuse_taken_down(url: str, takedowns: Takedowns) -> None:
+    """Raise FetchError for an address that must not be fetched."""
+    if takedowns.covers_url(url):
+        raise FetchError(f"{url!r} is taken down", thing=url, reason=TAKEN_DOWN)
+
+
+def obeying(options: OptionsT, store: ObjectStore, *, now: datetime) -> OptionsT:
+    """Return the options of a collector with the takedowns that it must obey now."""
+    takedowns = Takedowns.read(store, now=now)
+    fields: dict[str, Any] = {"takedowns": takedowns}
+    if hasattr(options, "keep_alias"):
+        fields["keep_alias"] = partial(add_aliases, store, now=now)
+    return replace(options, **fields)
+
+
+@contextmanager
+def finished_later(
+    store: ObjectStore, dataset: str, partition: str, *, now: datetime
+) -> Iterator[None]:
+    """Mark a partition to be cleaned if requests came while the block was collecting."""
+    before = Takedowns.read(store, now=now).fingerprint
+    try:
+        yield
+    finally:
+        if Takedowns.read(store, now=now).fingerprint != before:
+            mark_pending(store, dataset, [partition])
+
+
+def require_same_takedowns(
+    store: ObjectStore,
+    takedowns: Takedowns,
+    *,
+    now: datetime | None,
+    use: TakedownUse = "removal",
+) -> None:
+    """Raise Conflict if requests came since they were read: what was built may hold too much.
+
+    Called right before a commit, so that nothing built from older requests follows a removal.
+    """
+    if Takedowns.read(store, now=now, use=use).fingerprint != takedowns.fingerprint:
+        raise Conflict("takedowns changed during the build: try again", thing=store.url)
+
+
+def has_removed(store: ObjectStore) -> bool:
+    """Return whether anything was ever removed from a root by a takedown."""
+    return any(next(iter(store.list(folder)), None) for folder in (SEARCHED, APPLIED))

@@ -1,0 +1,213 @@
+"""Remove what is stored: find the touched partitions once, mark them, rewrite them one by one.
+
+Every dataset registers its own part. A run may be killed at any point: the marks say what is left,
+and the next run, or the sensor, goes on from there. Nothing is downloaded.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from news_platform.datasets.takedowns import TakedownRequest, TakedownScope
+from news_platform.errors import Conflict, StorageError
+from news_platform.storage.objects.store import NotFound, ObjectStore
+from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.requests import (
+    add_aliases,
+    clear_pending,
+    list_pending,
+    mark_pending,
+    read_active,
+    read_states,
+    write_applied,
+    write_searched,
+)
+
+_log = logging.getLogger(__name__)
+# Collectors and builders may change a partition while it is rewritten.
+_ATTEMPTS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedData:
+    """What rewriting one partition did: rows that are gone, bytes of old and of new files."""
+
+    rows: int = 0
+    bytes_removed: int = 0
+    bytes_written: int = 0
+    notes: tuple[str, ...] = ()
+
+    def __add__(self, other: "RemovedData") -> "RemovedData":
+        return RemovedData(
+            self.rows + other.rows,
+            self.bytes_removed + other.bytes_removed,
+            self.bytes_written + other.bytes_written,
+            (*self.notes, *other.notes),
+        )
+
+
+class TakedownPart(Protocol):
+    """The part of one dataset in a takedown."""
+
+    @property
+    def dataset(self) -> str:
+        """Return the name of the dataset."""
+
+    def find(self, takedowns: Takedowns) -> Mapping[str, int]:
+        """Return the rows that must go, by partition."""
+
+    def remove(self, partition: str, takedowns: Takedowns) -> RemovedData:
+        """Rewrite a partition without the covered rows; repeating it changes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class SimplePart:
+    """A part made of two functions."""
+
+    dataset: str
+    finder: Callable[[Takedowns], Mapping[str, int]]
+    remover: Callable[[str, Takedowns], RemovedData]
+
+    def find(self, takedowns: Takedowns) -> Mapping[str, int]:
+        """Return the rows that must go, by partition."""
+        return self.finder(takedowns)
+
+    def remove(self, partition: str, takedowns: Takedowns) -> RemovedData:
+        """Rewrite a partition without the covered rows."""
+        return self.remover(partition, takedowns)
+
+
+FoundPlaces = Mapping[str, Mapping[str, int]]
+"""The rows that must go, by dataset and partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyReport:
+    """What `apply` did: the requests it served, and what went from each dataset.
+
+    `left` names the partitions that could not be rewritten, each with the reason.
+    """
+
+    served: tuple[str, ...] = ()
+    removed: Mapping[str, RemovedData] = field(default_factory=dict)
+    left: Mapping[str, str] = field(default_factory=dict)
+
+    def total(self, name: str) -> int:
+        """Return the sum of a number over all datasets."""
+        return sum(int(getattr(one, name)) for one in self.removed.values())
+
+
+def find_places(parts: Iterable[TakedownPart], takedowns: Takedowns) -> FoundPlaces:
+    """Return every place that holds something covered; datasets without any are left out."""
+    found = {part.dataset: part.find(takedowns) for part in parts} if takedowns else {}
+    return {dataset: dict(places) for dataset, places in found.items() if places}
+
+
+def apply_takedowns(
+    store: ObjectStore,
+    parts: Sequence[TakedownPart],
+    *,
+    now: datetime,
+    aliases: Iterable[Sequence[str]] = (),
+    search_again: bool = False,
+) -> ApplyReport:
+    """Remove what the requests cover, and finish what an earlier run left.
+
+    `aliases` are those that the ledger knows now; those of covered pages are kept with the
+    requests, because the ledger forgets them. `search_again` also looks for what requests that were
+    applied before cover now.
+    """
+    keep_aliases(store, aliases, now=now)
+    states = [one for one in read_states(store) if one.is_active("removal", now)]
+    fresh = [one.request for one in states if search_again or not one.is_searched]
+    _search(store, parts, fresh, now=now)
+    removed, left = finish_pending(store, parts, now=now)
+    if left:
+        return ApplyReport((), removed, left)
+    served = [one.request.id for one in states if search_again or not one.is_applied]
+    for takedown in served:
+        write_applied(store, takedown, _record(removed, now=now))
+    return ApplyReport(tuple(served), removed)
+
+
+def keep_aliases(store: ObjectStore, aliases: Iterable[Sequence[str]], *, now: datetime) -> None:
+    """Store the groups of addresses of which one is covered."""
+    takedowns = Takedowns.read(store, now=now) if aliases else Takedowns()
+    removing = Takedowns.read(store, now=now, use="removal") if aliases else Takedowns()
+    for group in aliases:
+        if any(takedowns.covers_url(url) or removing.covers_url(url) for url in group):
+            add_aliases(store, group, now=now)
+
+
+def _search(
+    store: ObjectStore,
+    parts: Iterable[TakedownPart],
+    fresh: Sequence[TakedownRequest],
+    *,
+    now: datetime,
+) -> None:
+    if not fresh:
+        return
+    _, known = read_active(store, now=now, use="removal")
+    places = find_places(parts, Takedowns.of(fresh, aliases=known))
+    for dataset, partitions in places.items():
+        mark_pending(store, dataset, partitions)
+    counted = {
+        dataset: {"partitions": len(partitions), "rows": sum(partitions.values())}
+        for dataset, partitions in places.items()
+    }
+    # After the marks: until then, a killed search is repeated.
+    for request in fresh:
+        write_searched(store, request.id, {"searched_at": now.isoformat(), "found": counted})
+
+
+def finish_pending(
+    store: ObjectStore, parts: Iterable[TakedownPart], *, now: datetime
+) -> tuple[Mapping[str, RemovedData], Mapping[str, str]]:
+    """Rewrite all marked partitions, in the order of the parts; return what went and what is left.
+
+    Data of a request that was withdrawn in between stays.
+    """
+    takedowns = Takedowns.read(store, now=now, use="removal")
+    marked = list_pending(store)
+    removed: dict[str, RemovedData] = {}
+    left: dict[str, str] = {}
+    for part in parts:
+        for partition in [key for dataset, key in marked if dataset == part.dataset]:
+            try:
+                done = _remove(part, partition, takedowns)
+            except StorageError as error:
+                left[f"{part.dataset} {partition}"] = str(error)
+                continue
+            removed[part.dataset] = removed.get(part.dataset, RemovedData()) + done
+            clear_pending(store, part.dataset, partition)
+    return removed, left
+
+
+def _remove(part: TakedownPart, partition: str, takedowns: Takedowns) -> RemovedData:
+    for attempt in range(_ATTEMPTS):
+        try:
+            return part.remove(partition, takedowns)
+        except (Conflict, NotFound) as error:
+            # Somebody else rewrote the partition: look again.
+            _log.info("%s %s changed meanwhile: %s", part.dataset, partition, error)
+            if attempt == _ATTEMPTS - 1:
+                raise
+    raise AssertionError("unreachable")
+
+
+def _record(removed: Mapping[str, RemovedData], *, now: datetime) -> dict[str, object]:
+    """Return what is recorded of a removal: when, what, how many bytes; never any text."""
+    return {
+        "applied_at": now.isoformat(),
+        "removed": {dataset: asdict(one) for dataset, one in removed.items()},
+        "bytes_removed": sum(one.bytes_removed for one in removed.values()),
+        "bytes_written": sum(one.bytes_written for one in removed.values()),
+    }
+
+
+def is_ban(request: TakedownRequest) -> bool:
+    """Return whether a request also bans future collection."""
+    return request.scope is not TakedownScope.stored

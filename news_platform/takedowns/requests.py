@@ -1,0 +1,246 @@
+"""Write and read requests, their withdrawals, their aliases and the partitions still to rewrite."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from news_platform.datasets.takedowns import (
+    ALIASES,
+    APPLIED,
+    PENDING,
+    REQUESTS,
+    ROOT,
+    SEARCHED,
+    WITHDRAWN,
+    TakedownAliases,
+    TakedownKind,
+    TakedownRequest,
+    TakedownScope,
+    parse_aliases,
+    parse_request,
+    pending_of,
+    pending_path,
+    request_path,
+    takedown_id,
+)
+from news_platform.errors import InputError
+from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
+from news_platform.takedowns.match import TakedownUse
+from news_platform.takedowns.spellings import bare_key
+from news_platform.web.urls import canonical_url, plain_host, registrable_domain, url_host
+
+# Requests are small and many: read one by one they would delay every run.
+_CONCURRENT_READS = 16
+# A request is never changed, so a process reads each once.
+_REMEMBERED = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class TakedownState:
+    """A request and what became of it."""
+
+    request: TakedownRequest
+    is_withdrawn: bool = False
+    is_searched: bool = False
+    is_applied: bool = False
+
+    def is_expired(self, now: datetime | None) -> bool:
+        """Return whether the request has ended by itself; never without `now`."""
+        expires_at = self.request.expires_at
+        return now is not None and expires_at is not None and expires_at <= now
+
+    def is_active(self, use: TakedownUse, now: datetime | None) -> bool:
+        """Return whether the request bans collection, or removes what is stored.
+
+        A request for stored data alone is served once: what is collected later may stay.
+        """
+        if self.is_withdrawn or self.is_expired(now):
+            return False
+        scope = self.request.scope
+        if use == "collection":
+            return scope is not TakedownScope.stored
+        return scope is TakedownScope.both or (
+            scope is TakedownScope.stored and not self.is_applied
+        )
+
+    def status(self, now: datetime | None) -> str:
+        """Return one word for people."""
+        if self.is_withdrawn:
+            return "withdrawn"
+        if self.is_expired(now):
+            return "expired"
+        if self.request.scope is TakedownScope.future:
+            return "active"
+        return "applied" if self.is_applied else "to apply"
+
+
+@dataclass(frozen=True, slots=True)
+class TakedownTerms:
+    """What a new request says besides the things it names."""
+
+    reason: str
+    requested_by: str = ""
+    scope: TakedownScope = TakedownScope.both
+    expires_at: datetime | None = None
+
+
+def new_request(
+    kind: TakedownKind, values: Iterable[str], *, terms: TakedownTerms, now: datetime
+) -> TakedownRequest:
+    """Return a valid request; raise InputError for what names no page or domain."""
+    cleaned = tuple(dict.fromkeys(_cleaned(kind, value) for value in values))
+    if not cleaned:
+        raise InputError("nothing to take down: give URLs, --prefix or --domain")
+    if not terms.reason.strip():
+        raise InputError("a takedown needs a reason")
+    at = now.astimezone(UTC).replace(microsecond=0)
+    return TakedownRequest(
+        takedown_id(kind, cleaned, at),
+        kind,
+        cleaned,
+        terms.reason.strip(),
+        at,
+        terms.requested_by.strip(),
+        terms.scope,
+        terms.expires_at,
+    )
+
+
+def _cleaned(kind: TakedownKind, value: str) -> str:
+    if kind is TakedownKind.domain:
+        return _cleaned_domain(value)
+    url = canonical_url(value)
+    if not url.startswith(("http://", "https://")) or "." not in url_host(url):
+        raise InputError(f"cannot take down {value!r}: expected a web address", thing=value)
+    # A canonical URL may end where the prefix goes on: /2024 and /2024/ are two prefixes.
+    if kind is TakedownKind.prefix and bare_key(url).count("/") < 1:
+        raise InputError(f"invalid prefix {value!r}: expected a host and a path", thing=value)
+    return url
+
+
+def _cleaned_domain(value: str) -> str:
+    host = plain_host(url_host(value)).removeprefix("www.")
+    top = registrable_domain(host)
+    if "." not in host or not (host == top or host.endswith(f".{top}")) or " " in host:
+        raise InputError(f"cannot take down {value!r}: expected a domain", thing=value)
+    return host
+
+
+def add_request(store: ObjectStore, request: TakedownRequest) -> bool:
+    """Store a request; return whether it is new."""
+    return store.put_if_absent(request_path(request.id), request.to_json())
+
+
+def withdraw_request(store: ObjectStore, takedown: str, *, reason: str, now: datetime) -> bool:
+    """End the ban of a request; return whether it was not withdrawn before."""
+    require_request(store, takedown)
+    body = {"withdrawn_at": now.isoformat(), "reason": reason}
+    return store.put_if_absent(f"{WITHDRAWN}/{takedown}.json", json.dumps(body).encode())
+
+
+def require_request(store: ObjectStore, takedown: str) -> TakedownState:
+    """Return a request with its state; raise InputError if there is none of this id."""
+    for state in read_states(store):
+        if state.request.id == takedown:
+            return state
+    message = f"there is no takedown {takedown!r}: `news-platform takedown list` shows all"
+    raise InputError(message, thing=takedown)
+
+
+def read_states(store: ObjectStore) -> list[TakedownState]:
+    """Return all requests in the order of their ids, with one LIST."""
+    infos = list(store.list(ROOT))
+    names = {info.path for info in infos}
+    listed = [info for info in infos if info.path.startswith(f"{REQUESTS}/")]
+    return [_state(request, names) for request in _read_all(store, listed)]
+
+
+def _state(request: TakedownRequest, names: set[str]) -> TakedownState:
+    return TakedownState(
+        request,
+        is_withdrawn=f"{WITHDRAWN}/{request.id}.json" in names,
+        is_searched=f"{SEARCHED}/{request.id}.json" in names,
+        is_applied=f"{APPLIED}/{request.id}.json" in names,
+    )
+
+
+def _read_all(store: ObjectStore, infos: Sequence[ObjectInfo]) -> list[TakedownRequest]:
+    if not infos:
+        return []
+    with ThreadPoolExecutor(_CONCURRENT_READS) as threads:
+        return list(threads.map(lambda info: _read_request(store, info.path, info.etag), infos))
+
+
+@lru_cache(_REMEMBERED)
+def _read_request(store: ObjectStore, path: str, etag: str) -> TakedownRequest:
+    return parse_request(store.read(path), path)
+
+
+@lru_cache(_REMEMBERED)
+def _read_aliases(store: ObjectStore, path: str, etag: str) -> TakedownAliases:
+    return parse_aliases(store.read(path), path)
+
+
+def read_active(
+    store: ObjectStore, *, now: datetime | None, use: TakedownUse
+) -> tuple[list[TakedownRequest], list[tuple[str, ...]]]:
+    """Return the requests that count for a use, and all known groups of aliases."""
+    active = [one.request for one in read_states(store) if one.is_active(use, now)]
+    return active, read_aliases(store) if active else []
+
+
+def read_aliases(store: ObjectStore) -> list[tuple[str, ...]]:
+    """Return the groups of addresses that lead to one page."""
+    infos = list(store.list(ALIASES))
+    with ThreadPoolExecutor(_CONCURRENT_READS) as threads:
+        found = threads.map(lambda info: _read_aliases(store, info.path, info.etag), infos)
+        return [one.urls for one in found]
+
+
+def add_aliases(store: ObjectStore, urls: Iterable[str], *, now: datetime) -> None:
+    """Store that these addresses lead to one page, which is taken down."""
+    group = tuple(sorted({canonical_url(url) for url in urls}))
+    if len(group) > 1:
+        found = TakedownAliases(group, now)
+        store.put_if_absent(found.path, found.to_json())
+
+
+def mark_pending(store: ObjectStore, dataset: str, partitions: Iterable[str]) -> None:
+    """Record that these partitions are to be rewritten, whoever comes to it."""
+    paths = [pending_path(dataset, partition) for partition in partitions]
+    if paths:
+        with ThreadPoolExecutor(_CONCURRENT_READS) as threads:
+            list(threads.map(lambda path: store.put(path, b""), paths))
+
+
+def clear_pending(store: ObjectStore, dataset: str, partition: str) -> None:
+    """Record that a partition was rewritten."""
+    store.delete([pending_path(dataset, partition)])
+
+
+def list_pending(store: ObjectStore) -> list[tuple[str, str]]:
+    """Return the datasets and partitions that are still to be rewritten."""
+    return [pending_of(info.path) for info in store.list(PENDING)]
+
+
+def write_searched(store: ObjectStore, takedown: str, found: Mapping[str, object]) -> None:
+    """Record what a request was found to touch, after its partitions were marked."""
+    store.put(f"{SEARCHED}/{takedown}.json", json.dumps(found, indent=1).encode())
+
+
+def write_applied(store: ObjectStore, takedown: str, report: Mapping[str, object]) -> None:
+    """Record that nothing of a request is stored any more: when, what and how many bytes."""
+    store.put(f"{APPLIED}/{takedown}.json", json.dumps(report, indent=1).encode())
+
+
+def read_record(store: ObjectStore, takedown: str) -> Mapping[str, object]:
+    """Return what is recorded about the removal of a request; empty before it."""
+    for folder in (APPLIED, SEARCHED):
+        try:
+            return dict(json.loads(store.read(f"{folder}/{takedown}.json")))
+        except NotFound:
+            continue
+    return {}

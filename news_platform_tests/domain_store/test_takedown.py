@@ -1,0 +1,170 @@
+"""Taking records down from staged batches, the store and the catalog."""
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+import polars as pl
+import pytest
+
+from news_platform.domain_store.building.takedown import takedown_parts
+from news_platform.domain_store.building.verify import iter_count_problems, verify_bucket
+from news_platform.domain_store.catalog import catalog_inputs, read_catalog, write_catalog
+from news_platform.domain_store.commit import read_current
+from news_platform.domain_store.gzip_members import iter_inflated
+from news_platform.domain_store.layout import range_keys
+from news_platform.domain_store.pipeline import build_range, compact_buckets
+from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.staging.stage import (
+    built_ranges,
+    read_staged,
+    stage_batch,
+    wanted_ranges,
+)
+from news_platform.errors import Conflict
+from news_platform.storage.objects.store import ObjectStore, open_store
+from news_platform.takedowns.removal import ApplyReport, apply_takedowns
+from news_platform_tests.domain_store.pages import NOW, SMALL, news_rows
+from news_platform_tests.takedowns.asked import ask
+
+DAYS = ("2025-11-01", "2025-11-02", "2025-11-03")
+DOMAINS = ("harbour.example", "other.example", "third.example", "fourth.example")
+
+
+def _rows(day: str, *, pages: int = 6, size: int = 20) -> pl.DataFrame:
+    hosts = [".".join(reversed(domain.split("."))) for domain in DOMAINS] * pages
+    bodies = [f"<p>{'page ' * size}{number} of {day}</p>" for number in range(len(hosts))]
+    rows = news_rows(hosts, day=day, trees=bodies)
+    uris = [f"https://www.{DOMAINS[n % 4]}/{day}/{n}" for n in range(rows.height)]
+    return rows.with_columns(uri=pl.Series(uris))
+
+
+def _stage(root: ObjectStore, days: Iterable[str] = DAYS, **shape: int) -> None:
+    for day in days:
+        stage_batch(
+            [_rows(day, **shape)], store=root, batch=day, inputs=day, options=SMALL, now=NOW
+        )
+
+
+def _build(root: ObjectStore) -> None:
+    for key in range_keys(SMALL.buckets):
+        build_range(key, store=root, options=SMALL, now=NOW)
+    write_catalog(root, inputs=catalog_inputs(root) or "")
+
+
+def _apply(root: ObjectStore) -> ApplyReport:
+    report = apply_takedowns(root, takedown_parts(root, options=SMALL, now=NOW), now=NOW)
+    assert not report.left
+    return report
+
+
+def _records(root: ObjectStore) -> dict[str, list[dict[str, object]]]:
+    reader = DomainStore(root)
+    return {domain: list(reader.records(domain)) for domain in DOMAINS}
+
+
+def _all_bytes(root: ObjectStore) -> bytes:
+    pieces = []
+    for folder in ("domain_store", "domain_buckets", "domain_catalog"):
+        for info in root.list(folder):
+            body = root.read(info.path)
+            pieces += iter_inflated([body]) if info.path.endswith(".gz") else [body]
+            if info.path.endswith(".parquet"):
+                pieces.append(str(pl.read_parquet(body).to_dicts()).encode())
+    return b"\n".join(pieces)
+
+
+REQUESTS = [
+    ("url", "http://harbour.example/2025-11-02/4"),
+    ("url", "https://harbour.example/2025-11-02/4", "https://other.example/2025-11-03/1"),
+    ("prefix", "https://harbour.example/2025-11-01/"),
+    ("domain", "harbour.example"),
+]
+
+
+@pytest.mark.parametrize("asked", REQUESTS, ids=lambda one: " ".join(one))
+def test_the_store_holds_what_it_would_if_the_pages_had_never_come(
+    root: ObjectStore, tmp_path_factory: pytest.TempPathFactory, asked: tuple[str, ...]
+) -> None:
+    before = open_store(str(tmp_path_factory.mktemp("before")))
+    ask(before, *asked)
+    for one in (before, root):
+        _stage(one, size=20_000)
+        _build(one)
+    built = built_ranges(root)
+    ask(root, *asked)
+    report = _apply(root)
+    assert report.total("rows") > 0
+    assert _records(root) == _records(before)
+    columns = ["domain", "records", "languages", "first_seen", "last_seen"]
+    assert read_catalog(root).select(columns).equals(read_catalog(before).select(columns))
+    assert all(not verify_bucket(root, bucket).problems for bucket in range(SMALL.buckets))
+    assert list(iter_count_problems(root, range(SMALL.buckets))) == []
+    assert wanted_ranges(root) == built_ranges(root) == built
+    # A rebuild has nothing to do, and brings nothing back.
+    etags = {info.path: info.etag for info in root.list("domain_store/data")}
+    _build(root)
+    assert {info.path: info.etag for info in root.list("domain_store/data")} == etags
+
+
+def test_nothing_of_a_domain_is_left_in_any_file(root: ObjectStore) -> None:
+    _stage(root)
+    _build(root)
+    # An old generation and a compaction leave retired files behind.
+    stage_batch([_rows(DAYS[0])], store=root, batch=DAYS[0], inputs="again", options=SMALL)
+    _build(root)
+    compact_buckets(range(SMALL.buckets), store=root, options=SMALL, now=NOW + timedelta(hours=1))
+    assert b"harbour" in _all_bytes(root)
+    ask(root, "domain", "harbour.example")
+    _apply(root)
+    assert b"harbour" not in _all_bytes(root)
+
+
+def test_only_the_touched_member_is_encoded_again(root: ObjectStore) -> None:
+    _stage(root, DAYS[:1], pages=12, size=60_000)
+    _build(root)
+    reader = DomainStore(root)
+    size = sum(info.size_bytes for info in root.list("domain_store/data"))
+    ask(root, "url", "https://harbour.example/2025-11-01/0")
+    report = _apply(root)
+    assert reader.buckets == SMALL.buckets
+    # The scratch file with the run, and the segment that it is merged into.
+    assert report.removed["domain_store"].bytes_written < 2 * size
+
+
+def test_a_batch_that_was_staged_before_the_request_is_cleaned_by_the_build(
+    root: ObjectStore,
+) -> None:
+    _stage(root)
+    ask(root, "domain", "harbour.example")
+    _build(root)
+    assert _records(root)["harbour.example"] == []
+    assert b"harbour" not in _all_bytes(root)
+
+
+def test_a_request_that_comes_during_staging_stops_the_old_rows(root: ObjectStore) -> None:
+    def frames() -> Iterable[pl.DataFrame]:
+        yield _rows(DAYS[0])
+        ask(root, "domain", "harbour.example")
+
+    with pytest.raises(Conflict, match="takedowns changed"):
+        stage_batch(frames(), store=root, batch=DAYS[0], inputs="x", options=SMALL, now=NOW)
+    assert DAYS[0] not in read_staged(root, SMALL.buckets).markers
+    _apply(root)
+    assert b"harbour" not in _all_bytes(root)
+
+
+def test_what_staging_leaves_out_is_counted(root: ObjectStore) -> None:
+    ask(root, "domain", "harbour.example")
+    report = stage_batch([_rows(DAYS[0])], store=root, batch=DAYS[0], inputs="x", options=SMALL)
+    assert (report.taken_down, report.records) == (6, 18)
+
+
+def test_applying_twice_writes_no_new_generation(root: ObjectStore) -> None:
+    _stage(root)
+    _build(root)
+    ask(root, "domain", "harbour.example")
+    _apply(root)
+    generations = [read_current(root, bucket).generation for bucket in range(SMALL.buckets)]
+    parts = takedown_parts(root, options=SMALL, now=NOW)
+    apply_takedowns(root, parts, now=NOW, search_again=True)
+    assert [read_current(root, b).generation for b in range(SMALL.buckets)] == generations

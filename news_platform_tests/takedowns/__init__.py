@@ -1,0 +1,1 @@
+"""Tests of takedowns: the matcher, requests, removal and the proof."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from news_platform.cli.domain_candidates import candidates
 from news_platform.cli.domain_policies import bots, history, policy
 from news_platform.cli.options import InputFile, emit, json_option, resources_for, root_option
 from news_platform.datasets.domain_queue import DomainQueueMessage
@@ -48,7 +49,7 @@ def domains() -> None:
     """Survey researched domains: robots.txt, sitemaps, AI crawler policies."""
 
 
-for _command in (history, policy, bots):
+for _command in (history, policy, bots, candidates):
     domains.add_command(_command)
 
 

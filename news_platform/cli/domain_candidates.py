@@ -8,10 +8,10 @@ import click
 from news_platform.cli.options import emit, json_option, resources_for, root_option
 from news_platform.domain_metadata.news_sitemaps import (
     ArticleCandidate,
+    CandidateOptions,
     fetch_candidates_over_web,
     read_news_sources,
 )
-from news_platform.resources import candidate_options
 from news_platform.rss import pipeline
 from news_platform.rss.ledger.sitemap_entries import add_sitemap_pages, domains_with_feeds
 from news_platform.storage.commit.root import RootAccess
@@ -37,7 +37,7 @@ def candidates(limit: int, add: bool, root: str, as_json: bool) -> None:
         since=str(now.date() - timedelta(days=_SURVEYED_DAYS)),
         skip=domains_with_feeds(engine),
     )
-    options = replace(candidate_options(resources.settings.domain_metadata), max_sitemaps=limit)
+    options = replace(CandidateOptions.of(resources.settings.domain_metadata), max_sitemaps=limit)
     found = fetch_candidates_over_web(
         sources, web=resources.web.fetch_options, now=now, options=options
     )

@@ -29,9 +29,14 @@ from news_platform.domain_metadata.pipeline import (
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import import_file, misplaced_files, raw_batches
 from news_platform.domain_metadata.results import read_metadata
-from news_platform.domain_metadata.resurvey import ResurveyPlan, plan_resurvey, write_plan
+from news_platform.domain_metadata.resurvey import (
+    ResurveyOptions,
+    ResurveyPlan,
+    plan_resurvey,
+    write_plan,
+)
 from news_platform.errors import InputError
-from news_platform.resources import Resources, resurvey_options, survey_options
+from news_platform.resources import Resources, survey_options
 from news_platform.storage.commit.markers import (
     read_inputs,
     read_markers,
@@ -228,7 +233,7 @@ def _plan(resources: Resources) -> ResurveyPlan:
         store=resources.data_root.store,
         queue=DomainQueue(resources.ledger.engine),
         now=resources.clock.now(),
-        options=resurvey_options(resources.settings.domain_metadata),
+        options=ResurveyOptions.of(resources.settings.domain_metadata),
     )
 
 

@@ -7,10 +7,11 @@ import dagster as dg
 from news_platform.defs.metadata import markdown_table
 from news_platform.defs.reconcile import PAUSED
 from news_platform.domain_metadata.news_sitemaps import (
+    CandidateOptions,
     fetch_candidates_over_web,
     read_news_sources,
 )
-from news_platform.resources import Clock, DataRoot, Ledger, Web, candidate_options
+from news_platform.resources import Clock, DataRoot, Ledger, Web
 from news_platform.rss import pipeline
 from news_platform.rss.ledger.sitemap_entries import add_sitemap_pages, domains_with_feeds
 from news_platform.storage.commit.root import is_paused
@@ -35,7 +36,7 @@ def add_sitemap_articles(
         since=str(now.date() - timedelta(days=SURVEYED_DAYS)),
         skip=domains_with_feeds(ledger.engine),
     )
-    options = candidate_options(data_root.settings.domain_metadata)
+    options = CandidateOptions.of(data_root.settings.domain_metadata)
     found = fetch_candidates_over_web(sources, web=web.fetch_options, now=now, options=options)
     added = add_sitemap_pages(ledger.engine, found.candidates, now=now)
     context.add_output_metadata(

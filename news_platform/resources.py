@@ -36,7 +36,6 @@ from news_platform.web.fetch import FetchOptions
 if TYPE_CHECKING:
     from news_platform.ccnews.options import CollectOptions
     from news_platform.domain_metadata.consumer import SurveyOptions
-    from news_platform.domain_metadata.resurvey import ResurveyOptions
     from news_platform.domain_store.options import BuildOptions
     from news_platform.rss.discovery.discover import DiscoveryOptions
     from news_platform.rss.polling.poll_schedule import PollOptions
@@ -318,17 +317,6 @@ def survey_options(given: DomainMetadataSettings, web: Web) -> "SurveyOptions":
         concurrency=given.survey_concurrency,
         max_tries=given.survey_tries,
         retry_seconds=given.survey_retry_seconds,
-    )
-
-
-def resurvey_options(given: DomainMetadataSettings) -> "ResurveyOptions":
-    """Return when domains are surveyed again."""
-    from news_platform.domain_metadata.resurvey import ResurveyOptions
-
-    return ResurveyOptions(
-        interval_days=given.resurvey_days,
-        changed_days=min(given.resurvey_changed_days, given.resurvey_days),
-        per_day=given.resurveys_per_day,
     )
 
 

@@ -72,6 +72,9 @@ class SitemapFacts(BaseModel):
     )
     child_count: int = Field(default=0, description="child sitemaps listed in an index")
     children_fetched: int = 0
+    news_sitemaps: list[str] = Field(
+        default_factory=list, description="sitemaps of the domain that list news, at most two"
+    )
     problems: list[str] = Field(default_factory=list)
     etag: str = Field(default="", description="sent back by the next survey; '' if there is none")
     last_modified: str = Field(default="", description="the same")

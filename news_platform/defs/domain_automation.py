@@ -6,13 +6,19 @@ from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.defs.reconcile import PAUSED, Work, observe_changes
 from news_platform.domain_metadata.generated_research import (
     CATALOG_PATH,
+    estimate_catalog,
     read_catalog,
     seed_from_catalog,
 )
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import raw_batches
-from news_platform.domain_metadata.resurvey import ResurveyPlan, plan_resurvey, write_plan
-from news_platform.resources import Clock, DataRoot, Ledger, resurvey_options
+from news_platform.domain_metadata.resurvey import (
+    ResurveyOptions,
+    ResurveyPlan,
+    plan_resurvey,
+    write_plan,
+)
+from news_platform.resources import Clock, DataRoot, Ledger
 from news_platform.storage.commit.root import is_paused
 
 RESEARCH_BATCHES = dg.DynamicPartitionsDefinition(name="research_batches")
@@ -42,6 +48,11 @@ def seed_catalog(context: dg.OpExecutionContext, data_root: dg.ResourceParam[Dat
     """Write research files for domains that the crawl has newly seen."""
     per_day = data_root.settings.domain_metadata.catalog_domains_per_day
     catalog = read_catalog(data_root.store)
+    given = data_root.settings.domain_metadata
+    estimate = estimate_catalog(
+        catalog, store=data_root.store, per_day=per_day, concurrency=given.survey_concurrency
+    )
+    context.log.info("estimate of the survey: %s", estimate)
     report = seed_from_catalog(catalog, store=data_root.store, per_day=per_day)
     context.log.info("wrote %d new domains to %d files", report.domains, len(report.files))
 
@@ -65,7 +76,8 @@ def survey_catalog_domains(
     if is_paused(data_root.store):
         return PAUSED
     if data_root.settings.domain_metadata.catalog_domains_per_day <= 0:
-        return dg.SkipReason("disabled: NEWS_PLATFORM_CATALOG_DOMAINS_PER_DAY is 0")
+        estimate = "`news-platform domains estimate --per-day N` says what it would take"
+        return dg.SkipReason(f"disabled: NEWS_PLATFORM_CATALOG_DOMAINS_PER_DAY is 0; {estimate}")
     catalog = data_root.store.find(CATALOG_PATH)
     if catalog is None:
         return dg.SkipReason("domain_catalog is not built yet")
@@ -160,5 +172,5 @@ def _plan(data_root: DataRoot, ledger: Ledger, clock: Clock) -> ResurveyPlan:
         store=data_root.store,
         queue=DomainQueue(ledger.engine),
         now=clock.now(),
-        options=resurvey_options(data_root.settings.domain_metadata),
+        options=ResurveyOptions.of(data_root.settings.domain_metadata),
     )

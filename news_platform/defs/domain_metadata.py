@@ -27,6 +27,11 @@ from news_platform.defs.partition_checks import Check, Reporter, check, evaluate
 from news_platform.defs.plots import changes_plot, policy_plot
 from news_platform.defs.reconcile import reconciling_sensor
 from news_platform.defs.staleness import Parent, Staleness, same_partition
+from news_platform.defs.survey_trends import (
+    domains_are_surveyed_in_time,
+    newly_refusing_metadata,
+    trend_metadata,
+)
 from news_platform.domain_metadata.pipeline import (
     METADATA_DATASET,
     QUEUE_DATASET,
@@ -129,7 +134,7 @@ def success_means_complete(resources: Resources, key: str) -> dg.AssetCheckResul
 
 QUEUE_CHECKS = (research_files_are_taken,)
 METADATA_CHECKS = (every_message_has_an_outcome, success_means_complete)
-CHECKS = (*QUEUE_CHECKS, *METADATA_CHECKS)
+CHECKS = (*QUEUE_CHECKS, *METADATA_CHECKS, domains_are_surveyed_in_time)
 
 
 def _verdicts(
@@ -245,6 +250,7 @@ def domain_metadata_table(
             "ai_policies": markdown_table(counts.columns, counts.iter_rows()),
             "dagster/uri": data_root.store.uri(f"{TABLE_DATASET}/date={report.date}"),
             "ai_policies_plot": policy_plot(counts),
+            **trend_metadata(data_root.store, report.date),
             "preview": _preview(facts.select(_SHOWN_FACTS)),
             **column_lineage("domain_metadata_table"),
         }
@@ -298,6 +304,7 @@ def ai_policy_changes(
             "dagster/uri": data_root.store.uri(f"{CHANGES_DATASET}/date={report.date}"),
             "changes": _preview(changes),
             "changes_plot": changes_plot(changes),
+            **newly_refusing_metadata(changes),
             **column_lineage("ai_policy_changes"),
         }
     )
@@ -382,6 +389,7 @@ defs = dg.Definitions(
         usage_signals,
         ai_policy_changes,
     ],
+    asset_checks=[domains_are_surveyed_in_time.definition],
     jobs=[seed_catalog_domains, plan_domain_resurveys],
     schedules=[retry_unfinished_domains, resurvey_due_domains],
     sensors=[

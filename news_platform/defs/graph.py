@@ -18,6 +18,7 @@ from news_platform.defs import (
     near_duplicates,
     rss,
     sheets,
+    sitemap_articles,
     source_records,
 )
 from news_platform.defs.nightly_checks import nightly_definitions
@@ -34,6 +35,7 @@ FEATURES = (
     sheets.defs,
     near_duplicates.defs,
     source_records.defs,
+    sitemap_articles.defs,
 )
 
 

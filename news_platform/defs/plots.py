@@ -102,6 +102,25 @@ def changes_plot(changes: pl.DataFrame) -> dg.MarkdownMetadataValue:
     return _picture(figure, "AI policy changes")
 
 
+def trend_plot(
+    days: Sequence[str], series: Mapping[str, Sequence[float]], what: str
+) -> dg.MarkdownMetadataValue:
+    """Plot shares over time, one line each."""
+    figure, axes = _canvas(2.6)
+    for (name, shares), colour in zip(series.items(), _SERIES, strict=False):
+        axes.plot(
+            list(days), [100 * share for share in shares], color=colour, marker=".", label=name
+        )
+    axes.set_ylabel("% of domains")
+    axes.set_ylim(bottom=0)
+    # More dates than these would overlap.
+    step = max(1, len(days) // 12)
+    axes.set_xticks(range(0, len(days), step), list(days)[::step], rotation=90, fontsize=7)
+    if series:
+        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5), frameon=False, fontsize=8)
+    return _picture(figure, what)
+
+
 def _figure(height_inches: float) -> "Figure":
     from matplotlib.figure import Figure
 

@@ -6,7 +6,7 @@ survey stay, so that the policies of the two days can be compared.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from io import BytesIO
@@ -23,6 +23,8 @@ from news_platform.storage.objects.store import ObjectStore
 CATALOG_PATH = "domain_catalog/part-0.parquet"
 # The crawl gives no country: `zz` is a code that ISO 3166 leaves to private use.
 COUNTRY, CATEGORY = "zz", "ccnews"
+# For the estimate: the budget of a survey, the files of a result, and a usual time of response.
+_REQUESTS_PER_DOMAIN, _FILES_PER_DOMAIN, _SECONDS_PER_REQUEST = 8, 4, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,34 @@ class SeedReport:
 
     domains: int
     files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEstimate:
+    """What surveying the domains of the catalog would take, before anything is asked.
+
+    `requests` and `files` are the most there can be; redirects and the children of sitemap indexes
+    count apart. `hours` assumes half a second per request.
+    """
+
+    domains: int
+    batches: int
+    requests: int
+    files: int
+    hours: float
+
+
+def estimate_catalog(
+    catalog: pl.DataFrame, *, store: ObjectStore, per_day: int, concurrency: int
+) -> CatalogEstimate:
+    """Return what `seed_from_catalog` would write, and what its survey would take."""
+    fresh = [len(found) for _, found in _fresh_domains(catalog, store=store, per_day=per_day)]
+    domains = sum(fresh)
+    requests = domains * _REQUESTS_PER_DOMAIN
+    hours = requests * _SECONDS_PER_REQUEST / max(1, concurrency) / 3600
+    return CatalogEstimate(
+        domains, len(fresh), requests, domains * _FILES_PER_DOMAIN, round(hours, 2)
+    )
 
 
 def read_catalog(store: ObjectStore) -> pl.DataFrame:
@@ -46,14 +76,23 @@ def seed_from_catalog(catalog: pl.DataFrame, *, store: ObjectStore, per_day: int
     written, those with the most records first.
     """
     domains, files = 0, []
+    for batch, fresh in _fresh_domains(catalog, store=store, per_day=per_day):
+        domains += len(fresh)
+        name = str(batch.date)
+        files.append(import_file(store, batch, name=name, body=catalog_file(batch, fresh)))
+    return SeedReport(domains, tuple(files))
+
+
+def _fresh_domains(
+    catalog: pl.DataFrame, *, store: ObjectStore, per_day: int
+) -> Iterator[tuple[PartitionInfo, list[str]]]:
+    """Yield the batches with domains that are not in a research file yet."""
     for day, found in newly_seen(catalog, per_day=per_day).items():
         batch = PartitionInfo.of(COUNTRY, CATEGORY, day)
         known = _known_domains(store, batch)
         fresh = [domain for domain in found if domain not in known][: max(0, per_day - len(known))]
         if fresh:
-            domains += len(fresh)
-            files.append(import_file(store, batch, name=day, body=catalog_file(batch, fresh)))
-    return SeedReport(domains, tuple(files))
+            yield batch, fresh
 
 
 def newly_seen(catalog: pl.DataFrame, *, per_day: int) -> dict[str, list[str]]:

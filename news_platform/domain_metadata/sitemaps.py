@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal, cast
+from urllib.parse import urlsplit
 
 from lxml import etree
 
@@ -27,6 +28,12 @@ Kind = Literal["urlset", "index", "txt", "rss", "atom", "invalid"]
 MAX_URLS = 50_000
 """The limit of the sitemap protocol."""
 
+MAX_NEWS_SITEMAPS = 2
+"""News sitemaps that are noted per domain."""
+
+# `news-sitemap.xml`, `sitemap_news.xml.gz`, `/sitemaps/news/1.xml`; not newsletters, not newsrooms.
+_NEWS_NAME = re.compile(r"(?:^|[^a-z])(?:google)?news(?![a-z])", re.IGNORECASE)
+_NEWS_ELEMENT = re.compile(rb"<(?:[A-Za-z]+:)?publication_date\b")
 # Far more than the longest real entry (a page with 1,000 images): beyond it the file is padding.
 # Together with dropping finished entries, this bounds the memory.
 _MAX_ENTRY_CHARACTERS = 1024 * 1024
@@ -129,6 +136,21 @@ def parse_sitemap(body: bytes, url: str) -> Sitemap:
         # ValueError: lxml cannot look up a name in a namespace that contains braces.
         reading.problems["not_xml"] = None
     return reading.result()
+
+
+def news_sitemap_urls(named: Iterable[str], *, body: bytes | None, url: str | None) -> list[str]:
+    """Return the sitemaps that are for news: by name, or the stored one by its content."""
+    found = [one for one in dict.fromkeys(named) if _has_news_name(one)]
+    if url and url not in found and body is not None and _NEWS_ELEMENT.search(body):
+        found.insert(0, url)
+    return found[:MAX_NEWS_SITEMAPS]
+
+
+def _has_news_name(url: str) -> bool:
+    try:
+        return "news" in url and _NEWS_NAME.search(urlsplit(url).path) is not None
+    except ValueError:  # not a URL, such as one with an open bracket
+        return False
 
 
 def _read_plain(reading: _SitemapBuilder, body: bytes) -> bool:

@@ -32,6 +32,7 @@ from news_platform.domain_metadata.messages import is_domain
 from news_platform.domain_metadata.previous import PreviousSurvey
 from news_platform.domain_metadata.signals.robots_signals import parse_robots_signals
 from news_platform.domain_metadata.signals.statements import UseStatement
+from news_platform.domain_metadata.sitemaps import news_sitemap_urls
 from news_platform.domain_metadata.usage_fetch import RequestBudget, UsageFetcher, usage_facts
 from news_platform.web.ai_bots import AI_BOTS_VERSION
 from news_platform.web.fetch import PoliteFetcher
@@ -110,6 +111,7 @@ async def survey_domain(
     found = await _sitemap(hosts, budget, edge=edge)
     if usage is not None:
         await usage.fetch_small_files(previous.deferred if previous else ())
+    found.facts.news_sitemaps = _news_sitemaps(hosts, found, agent)
     outcome = outcome_of([host.facts for host in hosts], found.facts, tries=tries)
     files = tuple(_files(hosts, found))
     facts = _metadata(message, hosts, found, outcome=outcome, collected_at=clock())
@@ -237,6 +239,18 @@ def _candidates(
         default = f"{_origin(host)}/{SITEMAP_FILE}"
         if default not in named and host.rules.allows(options.user_agent, default):
             yield default, "default"
+
+
+def _news_sitemaps(hosts: list[HostRobots], found: FoundSitemap, user_agent: str) -> list[str]:
+    """Return the sitemaps for news that we may fetch: of robots.txt, of an index, or the stored."""
+    host = _authoritative_host(hosts)
+    if host is None or _is_refused(host, user_agent):
+        return []
+    named = [url for each in hosts for url in each.facts.sitemap_urls]
+    # A sitemap that its host confirmed was not parsed again, but its facts are those of last time.
+    named += [*found.children, *found.facts.news_sitemaps]
+    urls = news_sitemap_urls(named, body=found.body, url=found.facts.url)
+    return [url for url in urls if host.rules.allows(user_agent, url)]
 
 
 def _rank(found: FoundSitemap) -> int:

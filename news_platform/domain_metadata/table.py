@@ -271,6 +271,7 @@ def _row(facts: DomainMetadata) -> dict[str, object]:
         "ai_list_version": facts.ai_policy.list_version if facts.ai_policy else None,
         "ai_policies": _policy_rows(facts.ai_policy),
         "raw_file_path": facts.source.raw_file_path,
+        "news_sitemaps": sitemap.news_sitemaps,
         **_usage_columns(facts.usage),
     }
 

@@ -194,7 +194,12 @@ def usage_facts(
         requests=requests,
         deferred=fetched.deferred if fetched else [],
         managed_robots=signals.managed,
-        verdicts=dict(verdicts_for_everybody(statements, rules=rules, source=source)),
+        verdicts={
+            str(purpose): verdict
+            for purpose, verdict in verdicts_for_everybody(
+                statements, rules=rules, source=source
+            ).items()
+        },
     )
 
 

@@ -120,6 +120,14 @@ class DomainMetadataSettings(Section):
     resurvey_changed_days: float = env(
         "NEWS_PLATFORM_RESURVEY_CHANGED_DAYS", "the same after a survey that found a change", 2.0
     )
+    news_sitemaps: int = env(
+        "NEWS_PLATFORM_NEWS_SITEMAPS",
+        "news sitemaps of surveyed domains without feeds that are read per hour; 0: none",
+        0,
+    )
+    news_sitemap_days: float = env(
+        "NEWS_PLATFORM_NEWS_SITEMAP_DAYS", "age limit, in days, of pages in a news sitemap", 2.0
+    )
     resurveys_per_day: int = env(
         "NEWS_PLATFORM_RESURVEYS_PER_DAY", "domains surveyed again per day at most", 5_000
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 import dagster as dg
 import polars as pl
 import pytest
+import sqlalchemy as sa
 from dagster._core.test_utils import instance_for_test
 
 from news_platform.datasets.research_datasets import PartitionInfo
@@ -24,11 +25,12 @@ from news_platform.defs.domain_automation import (
 )
 from news_platform.defs.domain_metadata import STALENESS, defs
 from news_platform.defs.graph import dagster_resources
+from news_platform.defs.survey_trends import domains_are_surveyed_in_time
 from news_platform.domain_metadata.generated_research import CATALOG_PATH
 from news_platform.domain_metadata.pipeline import queue_batch
-from news_platform.domain_metadata.queue import DomainQueue, SettledClaim
+from news_platform.domain_metadata.queue import QUEUE, DomainQueue, SettledClaim
 from news_platform.domain_metadata.raw_files import import_file, raw_batches
-from news_platform.resources import Clock, DataRoot, Ledger
+from news_platform.resources import Clock, DataRoot, Ledger, Resources
 from news_platform.sample.resources import SampleResources
 from news_platform.sample.world import place_inputs
 from news_platform.settings import Settings, load_settings
@@ -152,7 +154,13 @@ def test_the_table_counts_what_the_surveys_found_and_draws_it(
     assert rows == sum(
         len(DomainQueue(shell.ledger.engine).messages(key)) for key in raw_batches(shell.store)
     )
-    assert all("data:image/png;base64" in str(one["ai_policies_plot"]) for one in shown)
+    pictures = ("ai_policies_plot", "refusals_by_purpose", "refusals_by_bot", "llms_txt")
+    for one in shown:
+        assert all("data:image/png;base64" in str(one[name]) for name in pictures)
+        assert "| country | domains | index |" in str(one["by_country"])
+        assert 0 <= float(str(one["refuse_ai_train_share"])) <= 1
+    changed = [metadata_of(result) for result in built["ai_policy_changes"]]
+    assert all("newly_refusing" in one for one in changed)
 
 
 def test_a_new_file_makes_the_batch_and_its_followers_stale(
@@ -284,3 +292,20 @@ def test_due_domains_are_planned_within_the_budget_and_the_tick_says_what_it_saw
     assert "1 domains are due, but 2 were planned today already" in str(tick())
     pause(store)
     assert "paused" in str(tick())
+
+
+def test_domains_that_are_not_surveyed_in_time_make_a_check_red(real_root: DataRoot) -> None:
+    resources = Resources(real_root.settings)
+    store, queue = resources.data_root.store, DomainQueue(resources.ledger.engine)
+    assert domains_are_surveyed_in_time.evaluate(resources, "").passed  # nothing to survey
+    batch = PartitionInfo.of("de", "media", "2025-11-01")
+    import_file(store, batch, name="x", body=b'{"records": [{"normalized_domain": "a.example"}]}')
+    queue_batch(batch, store=store, queue=queue, now=datetime.now(UTC))
+    assert domains_are_surveyed_in_time.evaluate(resources, "").passed
+    claims = queue.claim(batch.key, worker="w", limit=9, now=9e9, lease_seconds=1)
+    queue.settle([SettledClaim(one, "ok", final=True) for one in claims], at=1.0)
+    with resources.ledger.engine.begin() as connection:
+        connection.execute(sa.update(QUEUE).values(accepted_at=1.0))
+    found = domains_are_surveyed_in_time.evaluate(resources, "")
+    assert not found.passed and found.severity == dg.AssetCheckSeverity.WARN
+    assert found.metadata["late"].value == 1

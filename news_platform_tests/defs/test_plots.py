@@ -34,6 +34,12 @@ PICTURES = {
     "policies": plots.policy_plot(BOTS),
     "no policies": plots.policy_plot(BOTS.clear()),
     "changes": plots.changes_plot(CHANGES),
+    "trend": plots.trend_plot(
+        [f"2025-11-{day:02}" for day in range(1, 31)],
+        {"ai_train": [day / 60 for day in range(30)], "search": [0.1] * 30},
+        "domains that refuse",
+    ),
+    "no trend": plots.trend_plot([], {}, "domains that refuse"),
     "no changes": plots.changes_plot(CHANGES.clear()),
 }
 

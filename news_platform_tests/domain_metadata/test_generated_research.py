@@ -8,6 +8,7 @@ import polars as pl
 from news_platform.datasets.research_datasets import EnhancedResearchDataset, PartitionInfo
 from news_platform.domain_metadata.generated_research import (
     catalog_file,
+    estimate_catalog,
     newly_seen,
     seed_from_catalog,
 )
@@ -74,3 +75,17 @@ def test_our_own_research_files_follow_the_schema() -> None:
     dataset = EnhancedResearchDataset.model_validate_json(catalog_file(BATCH, ["a.test"]))
     assert (dataset.meta.record_count, dataset.meta.country) == (1, "zz")
     assert dataset.records[0].normalized_domain == "a.test"
+
+
+def test_an_estimate_says_what_would_be_written_and_writes_nothing(
+    local_store: ObjectStore,
+) -> None:
+    domains = catalog(("a.test", 1, 1), ("b.test", 5, 1), ("c.test", 2, 1), ("d.test", 2, 2))
+    found = estimate_catalog(domains, store=local_store, per_day=2, concurrency=8)
+    assert not list(local_store.list("raw"))
+    written = seed_from_catalog(domains, store=local_store, per_day=2)
+    assert (found.domains, found.batches) == (written.domains, len(written.files))
+    assert found.requests == 8 * found.domains and found.files == 4 * found.domains
+    assert found.hours == round(found.requests * 0.5 / 8 / 3600, 2)
+    after = estimate_catalog(domains, store=local_store, per_day=2, concurrency=8)
+    assert (after.domains, after.requests) == (0, 0)

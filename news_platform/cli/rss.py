@@ -3,10 +3,9 @@
 import json
 import os
 import socket
-import sys
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from news_platform.cli.feed_discovery import discover, discovery
 from news_platform.cli.options import (
-    InputFile,
     OutputFile,
     count_type,
     emit,
@@ -26,15 +25,12 @@ from news_platform.cli.options import (
 from news_platform.errors import InputError
 from news_platform.resources import (
     Resources,
-    discovery_options,
     open_full_texts,
     poll_options,
     sheets_access,
     work_options,
 )
 from news_platform.rss import pipeline
-from news_platform.rss.discovery.candidates import candidate_feeds
-from news_platform.rss.discovery.discover import DiscoveryReport
 from news_platform.rss.export import (
     Order,
     Selection,
@@ -52,8 +48,7 @@ from news_platform.rss.sheets.access import CallTiming, SheetAccess
 from news_platform.rss.work_context import WorkPlaces, work_places
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.sql.engine import shown_url
-from news_platform.web.opml import opml_document, opml_feeds
-from news_platform.web.xml_damage import XmlDamage, xml_damage
+from news_platform.web.opml import OpmlFeed, opml_document
 
 if TYPE_CHECKING:
     from news_platform.rss.sheets.sync import SyncReport
@@ -62,6 +57,9 @@ if TYPE_CHECKING:
 @click.group()
 def rss() -> None:
     """Discover and poll feeds, fetch articles, export them."""
+
+
+rss.add_command(discovery)
 
 
 @rss.command()
@@ -109,7 +107,7 @@ def sync(root: str, as_json: bool) -> None:
             owner=_owner(),
             timing=_timing(resources),
             clock=resources.clock.now,
-            discover=lambda urls: _discover(resources, urls),
+            discover=lambda urls: discover(resources, urls),
         )
         emit(asdict(done), as_json=as_json, text=_sync_text(done))
         return
@@ -147,80 +145,6 @@ def _access(resources: Resources) -> SheetAccess | None:
 def _timing(resources: Resources) -> CallTiming:
     calls = resources.settings.sheets.calls_per_minute
     return CallTiming(time.monotonic, time.sleep, calls=calls)
-
-
-@rss.command()
-@click.option("--feed", "feeds", multiple=True, help="URL of a feed or of a site; repeatable.")
-@click.option(
-    "--opml",
-    type=InputFile(),
-    help="OPML file that lists feeds.",
-)
-@root_option
-@json_option
-def discovery(feeds: tuple[str, ...], opml: Path | None, root: str, as_json: bool) -> None:
-    """Register feeds that are fresh and in a wanted language.
-
-    Without --feed and --opml, the candidates are the root's feeds.opml and the feeds that crawled
-    pages link to.
-    """
-    listed, damage = _opml_feeds(opml) if opml else ((), None)
-    named = (*feeds, *listed)
-    # Without a named feed, the candidates come from a root that exists.
-    resources = resources_for(root, RootAccess.CREATE if named else RootAccess.WRITE)
-    candidates = named or candidate_feeds(resources.data_root.store)
-    # A person who names a feed wants it checked now, even if it was rejected yesterday.
-    report = _discover(resources, candidates, recheck=bool(named))
-    verdicts = [(v.feed_url, v.outcome, v.notes) for v in report.verdicts]
-    document = {
-        "candidates": report.candidates,
-        "opml_errors": damage.errors if damage else 0,
-        "known": report.known,
-        "added": report.added,
-        "revived": report.revived,
-        "outcomes": report.outcomes,
-        "feeds": [{"feed_url": u, "outcome": o, "notes": n} for u, o, n in verdicts],
-    }
-    lines = [f"{outcome:<12} {url} {notes}".rstrip() for url, outcome, notes in verdicts]
-    lines.append(
-        f"{report.candidates} candidates, {report.known} known, {report.added} added, "
-        f"{report.revived} active again"
-    )
-    emit(document, as_json=as_json, text="\n".join(lines))
-    # Scripts can see from the exit code whether a named feed was accepted.
-    if named and not report.outcomes.get("active"):
-        sys.exit(1)
-
-
-def _opml_feeds(file: Path) -> tuple[tuple[str, ...], XmlDamage | None]:
-    """Return the feeds of a file, and its damage, which is said on standard error.
-
-    Raise InputError if it lists none, for the root has its own.
-    """
-    thing = str(file)
-    body = file.read_bytes()
-    try:
-        found = opml_feeds(body)
-    except InputError as error:
-        raise InputError(f"cannot read {thing!r}: {error}", thing=thing) from error
-    if not found:
-        raise InputError(f"{thing!r} lists no feeds: expected <outline xmlUrl=…>", thing=thing)
-    if damage := xml_damage(body):
-        click.echo(f"warning: {thing!r} has {damage}; {len(found)} feeds are read", err=True)
-    return found, damage
-
-
-def _discover(
-    resources: Resources, urls: Sequence[str], *, recheck: bool = False
-) -> DiscoveryReport:
-    return pipeline.run_discovery(
-        resources.ledger.engine,
-        urls,
-        fetch=resources.web.fetch_options,
-        options=discovery_options(resources.settings.rss),
-        now=resources.clock.now(),
-        recheck=recheck,
-    )
 
 
 @rss.command()
@@ -332,7 +256,11 @@ def export(root: str, as_json: bool, **choice: Any) -> None:
         emit(document, as_json=as_json, text=text)
     elif choice["opml"]:
         feeds = feed_urls(engine)
-        emit([url for url, _ in feeds], as_json=as_json, text=opml_document(feeds).rstrip())
+        emit(
+            [url for url, _ in feeds],
+            as_json=as_json,
+            text=opml_document(OpmlFeed(*one) for one in feeds).rstrip(),
+        )
     elif choice["delta"] is not None:
         delta = delta_since(engine, choice["delta"], limit=choice["limit"] or 1_000)
         document = {"cursor": delta.cursor, "articles": _json_rows(delta.rows)}

@@ -18,7 +18,12 @@ from types import MappingProxyType
 import sqlalchemy as sa
 
 from news_platform.isolation.pool import Pool
-from news_platform.rss.discovery.discover import DiscoveryOptions, DiscoveryReport, discover_feeds
+from news_platform.rss.discovery.discover import (
+    DiscoveryOptions,
+    DiscoveryReport,
+    FeedAccess,
+    discover_feeds,
+)
 from news_platform.rss.export import ExportReport, export_days
 from news_platform.rss.full_text import expire_full_texts
 from news_platform.rss.ledger.transactions import write_config, write_transaction
@@ -50,6 +55,7 @@ def run_discovery(
     options: DiscoveryOptions,
     now: datetime,
     recheck: bool = False,
+    access: FeedAccess | None = None,
 ) -> DiscoveryReport:
     """Fetch candidate feeds and sites and register each with its verdict."""
 
@@ -63,6 +69,7 @@ def run_discovery(
                 options=options,
                 now=now,
                 recheck=recheck,
+                access=access,
             )
 
     with parse_pool(options.parsers) as pool:

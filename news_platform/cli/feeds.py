@@ -155,7 +155,7 @@ def show(feed: str, root: str, as_json: bool) -> None:
 def _history(history: FeedHistory) -> dict[str, Any]:
     names = ("polled_at", "outcome", "status_code", "items", "new_items", "updated_items", "notes")
     polls = [{name: _json_value(getattr(poll, name)) for name in names} for poll in history.polls]
-    return {"articles": history.articles, "reasons": history.reasons, "polls": polls}
+    return {"articles": history.articles, "article_errors": history.reasons, "polls": polls}
 
 
 @feeds.command()

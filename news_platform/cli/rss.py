@@ -6,13 +6,14 @@ import socket
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from news_platform.articles.article import EXTRACTOR_VERSION
 from news_platform.cli.feed_discovery import discover, discovery
 from news_platform.cli.options import (
     OutputFile,
@@ -42,6 +43,8 @@ from news_platform.rss.export import (
 from news_platform.rss.feed_settings import feed_secrets
 from news_platform.rss.ledger.feed_rows import feed_urls
 from news_platform.rss.ledger.status import ledger_status
+from news_platform.rss.page_store import PAGES_FOLDER
+from news_platform.rss.reextract import Reextraction
 from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.rss.sheets import workbook
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
@@ -193,6 +196,32 @@ def work(worker_id: str, max_articles: int | None, root: str, as_json: bool) -> 
     )
     text = f"{report.claimed} articles: {_counts(report.outcomes)}"
     emit({**asdict(report), "stored": report.stored}, as_json=as_json, text=text)
+
+
+@rss.command()
+@click.option("--older-than", help="Version of the extractor; default: the current one.")
+@click.option("--source", default="", help="Domain; without --older-than all of its articles.")
+@click.option("--max", "limit", type=count_type(1), help="Stop after N articles.")
+@root_option
+@json_option
+def reextract(
+    older_than: str | None, source: str, limit: int | None, root: str, as_json: bool
+) -> None:
+    """Extract stored articles again from kept pages."""
+    resources = resources_for(root, RootAccess.WRITE)
+    if older_than is not None and not (older_than.isascii() and older_than.isdecimal()):
+        raise InputError(f"invalid version {older_than!r}: expected a number", thing=older_than)
+    version = older_than or ("" if source else EXTRACTOR_VERSION)
+    pages = resources.data_root.store.child(PAGES_FOLDER)
+    report = pipeline.run_reextract(
+        resources.ledger.engine,
+        places=replace(_places(resources), pages=pages),
+        wanted=Reextraction(version, source, limit),
+        workers=work_options(resources.settings.rss).extractors,
+        now=resources.clock.now(),
+    )
+    text = f"{report.articles} articles: {_counts(report.outcomes)}"
+    emit(asdict(report), as_json=as_json, text=text)
 
 
 def _places(resources: Resources) -> WorkPlaces:

@@ -13,7 +13,8 @@ from news_platform.errors import InputError
 from news_platform.rss.feed_settings import FeedSettings, parse_settings
 from news_platform.web.opml import OpmlFeed, opml_document, opml_entries
 
-# The columns of a CSV file; only the first is needed.
+# The columns of a CSV file; only the first is needed. `lang` is what was found and is not read back,
+# unlike `language`, which a person has set.
 COLUMNS = ("feed_url", "title", "group", "lang", "status", *FeedSettings.model_fields)
 _OWN = tuple(name for name in FeedSettings.model_fields if name != "headers")
 
@@ -61,8 +62,6 @@ def _csv_feeds(body: bytes) -> Iterator[ListedFeed]:
 
 def _csv_feed(url: str, cells: dict[str, str], *, line: int) -> ListedFeed:
     own: dict[str, Any] = {name: cells[name] for name in _OWN if name in cells}
-    if "lang" in cells:
-        own.setdefault("language", cells["lang"])
     if "headers" in cells:
         own["headers"] = dict(map(parse_header, cells["headers"].split(";")))
     try:

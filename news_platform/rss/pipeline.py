@@ -30,6 +30,7 @@ from news_platform.rss.ledger.transactions import write_config, write_transactio
 from news_platform.rss.page_store import expire_pages
 from news_platform.rss.polling.poll_schedule import PollOptions
 from news_platform.rss.polling.poller import PollReport, poll_feeds
+from news_platform.rss.reextract import Reextraction, ReextractReport, reextract_articles
 from news_platform.rss.robots_gate import KnownRobots
 from news_platform.rss.work_context import WorkerContext, WorkOptions, WorkPlaces, WorkReport
 from news_platform.rss.worker import work_articles
@@ -154,6 +155,14 @@ def run_export(
     if pages is not None and pages_keep_days is not None:
         expire_pages(engine, pages, keep_days=pages_keep_days, now=now)
     return replace(export_days(engine, store, now=now), full_texts_expired=expired)
+
+
+def run_reextract(
+    engine: sa.Engine, *, places: WorkPlaces, wanted: Reextraction, workers: int, now: datetime
+) -> ReextractReport:
+    """Extract stored articles again from the kept bytes of their pages."""
+    with extract_pool(workers) as pool:
+        return reextract_articles(engine, places=places, pool=pool, wanted=wanted, now=now)
 
 
 def parse_pool(workers: int) -> Pool:

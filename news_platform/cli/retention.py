@@ -86,9 +86,6 @@ def _policies(resources: Resources) -> Iterator[Policy]:
     if (days := settings.rss.fulltext_keep_days) is not None:
         _require_days("NEWS_PLATFORM_FULLTEXT_KEEP_DAYS", days)
         yield _full_text_policy(resources, days)
-    if days := settings.rss.pages_keep_days:
-        _require_days("NEWS_PLATFORM_PAGES_KEEP_DAYS", days)
-        yield _page_policy(resources, days)
     if (days := settings.retention.raw_news_days) is not None:
         _require_days("NEWS_PLATFORM_RETAIN_RAW_NEWS_DAYS", days)
         yield _raw_news_policy(store, days, resources)
@@ -101,6 +98,9 @@ def _policies(resources: Resources) -> Iterator[Policy]:
         partial(plan_generations, store, options=options, now=now),
         partial(expire_generations, store, options=options, now=now),
     )
+    if days := settings.rss.pages_keep_days:
+        _require_days("NEWS_PLATFORM_PAGES_KEEP_DAYS", days)
+        yield _page_policy(resources, days)
 
 
 def _require_days(variable: str, days: float) -> None:

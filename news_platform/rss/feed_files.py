@@ -13,8 +13,8 @@ from news_platform.errors import InputError
 from news_platform.rss.feed_settings import FeedSettings, parse_settings
 from news_platform.web.opml import OpmlFeed, opml_document, opml_entries
 
-# The columns of a CSV file; only the first is needed. `lang` is what was found and is not read back,
-# unlike `language`, which a person has set.
+# The columns of a CSV file; only the first is needed. `lang` is what was found and is not read
+# back, unlike `language`, which a person has set.
 COLUMNS = ("feed_url", "title", "group", "lang", "status", *FeedSettings.model_fields)
 _OWN = tuple(name for name in FeedSettings.model_fields if name != "headers")
 

@@ -30,6 +30,7 @@ from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.commit.upgrade import upgrade_root
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform.storage.sql.engine import ledger_url, migrate, open_engine
+from news_platform.web.allowed_places import checked_proxy, parse_allowed
 from news_platform.web.fetch import FetchOptions
 
 # The options are imported where they are made: a command loads only the feature that it runs.
@@ -117,6 +118,8 @@ class Web:
             contact=given.contact,
             total_timeout_seconds=given.total_timeout_seconds,
             per_host=given.per_host,
+            allowed=parse_allowed(given.allow),
+            proxy=checked_proxy(given.proxy),
         )
 
 

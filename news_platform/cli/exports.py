@@ -27,7 +27,7 @@ from news_platform.rss.exports.selection import Order, Selection
 from news_platform.rss.ledger.feed_rows import feed_urls
 from news_platform.rss.text_query import TextQuery, parse_query
 from news_platform.storage.commit.root import RootAccess
-from news_platform.web.opml import opml_document
+from news_platform.web.opml import OpmlFeed, opml_document
 
 FORMATS = (*get_args(TextFormat), "parquet")
 # The format of a file whose name ends so, unless --format says another.
@@ -93,7 +93,11 @@ def export(root: str, as_json: bool, **choice: Any) -> None:
         emit({"days": report.days, "rows": report.rows}, as_json=as_json, text=text)
     elif choice["opml"]:
         feeds = feed_urls(engine)
-        emit([url for url, _ in feeds], as_json=as_json, text=opml_document(feeds).rstrip())
+        emit(
+            [url for url, _ in feeds],
+            as_json=as_json,
+            text=opml_document(OpmlFeed(*one) for one in feeds).rstrip(),
+        )
     elif choice["delta"] is not None:
         _emit_delta(engine, choice["delta"], limit=choice["limit"], as_json=as_json)
     else:

@@ -11,6 +11,7 @@ import click
 from news_platform.resources import Resources, open_resources
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.root import RootAccess, require_data
+from news_platform.takedowns.obeying import OptionsT, obeying
 
 # The largest number that SQLite, PostgreSQL and Python's slices accept.
 _LARGEST = 2**63 - 1
@@ -96,6 +97,11 @@ def resources_for(root: str, access: RootAccess = RootAccess.READ) -> Resources:
         # A person who mistyped the root should not see it as an empty one.
         require_data(resources.data_root.store)
     return resources
+
+
+def with_takedowns(options: OptionsT, resources: Resources) -> OptionsT:
+    """Return options of the rss pipeline that obey the root's takedowns."""
+    return obeying(options, resources.data_root.store, now=resources.clock.now())
 
 
 def emit(document: object, *, as_json: bool, text: str | None = None) -> None:

@@ -25,11 +25,13 @@ from news_platform.rss.full_text import (
     expire_full_texts,
     find_expired_full_texts,
 )
+from news_platform.rss.page_store import PAGES_FOLDER, expire_pages, find_expired_pages
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.retention import Expiry, expiry_of
 
 FULL_TEXTS = "full_texts"
+PAGES = "pages"
 # A century. More is a mistake, and the calendar has an end.
 _MOST_DAYS = 36_500
 
@@ -39,8 +41,9 @@ def retention() -> None:
     """Show or delete what the policies no longer keep.
 
     The policies are settings: NEWS_PLATFORM_RETAIN_RAW_NEWS_DAYS,
-    NEWS_PLATFORM_RETAIN_STAGE_1_DAYS, NEWS_PLATFORM_FULLTEXT_KEEP_DAYS and
-    NEWS_PLATFORM_STORE_GRACE_DAYS. Without a policy a dataset is kept for ever.
+    NEWS_PLATFORM_RETAIN_STAGE_1_DAYS, NEWS_PLATFORM_FULLTEXT_KEEP_DAYS,
+    NEWS_PLATFORM_PAGES_KEEP_DAYS and NEWS_PLATFORM_STORE_GRACE_DAYS.
+    Without a policy a dataset is kept for ever.
     """
 
 
@@ -95,6 +98,9 @@ def _policies(resources: Resources) -> Iterator[Policy]:
         partial(plan_generations, store, options=options, now=now),
         partial(expire_generations, store, options=options, now=now),
     )
+    if days := settings.rss.pages_keep_days:
+        _require_days("NEWS_PLATFORM_PAGES_KEEP_DAYS", days)
+        yield _page_policy(resources, days)
 
 
 def _require_days(variable: str, days: float) -> None:
@@ -142,6 +148,25 @@ def _full_text_policy(resources: Resources, days: int) -> Policy:
         if found.objects:
             expire_full_texts(resources.ledger.engine, store, keep_days=days, now=now)
             delete_left_full_texts(resources.ledger.engine, store)
+        return found
+
+    return Policy(find, expire)
+
+
+def _page_policy(resources: Resources, days: int) -> Policy:
+    now, store = resources.clock.now(), resources.data_root.store.child(PAGES_FOLDER)
+
+    def find() -> Expiry:
+        if next(iter(store.list()), None) is None:  # without a file there may be no ledger either
+            return Expiry(PAGES)
+        before = now - timedelta(days=days)
+        found = find_expired_pages(resources.ledger.engine, store, before=before)
+        return expiry_of(PAGES, {"articles": found} if found else {})
+
+    def expire() -> Expiry:
+        found = find()
+        if found.objects:
+            expire_pages(resources.ledger.engine, store, keep_days=days, now=now)
         return found
 
     return Policy(find, expire)

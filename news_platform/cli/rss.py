@@ -2,29 +2,28 @@
 
 import os
 import socket
-import sys
 import time
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import click
 
+from news_platform.articles.article import EXTRACTOR_VERSION
 from news_platform.cli.exports import export
+from news_platform.cli.feed_discovery import discover, discovery
 from news_platform.cli.options import (
-    InputFile,
     count_type,
     emit,
     json_option,
     resources_for,
     root_option,
+    with_takedowns,
 )
 from news_platform.errors import InputError
 from news_platform.resources import (
     Resources,
-    discovery_options,
     open_full_texts,
     poll_options,
     sheets_access,
@@ -32,19 +31,16 @@ from news_platform.resources import (
     workbook_options,
 )
 from news_platform.rss import pipeline
-from news_platform.rss.discovery.candidates import candidate_feeds
-from news_platform.rss.discovery.discover import DiscoveryReport
 from news_platform.rss.feed_settings import feed_secrets
 from news_platform.rss.ledger.status import ledger_status
+from news_platform.rss.page_store import PAGES_FOLDER
+from news_platform.rss.reextract import Reextraction
 from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.rss.sheets import workbook
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
 from news_platform.rss.work_context import WorkPlaces, work_places
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.sql.engine import shown_url
-from news_platform.takedowns.obeying import OptionsT, obeying
-from news_platform.web.opml import opml_feeds
-from news_platform.web.xml_damage import XmlDamage, xml_damage
 
 if TYPE_CHECKING:
     from news_platform.rss.sheets.sync import SyncReport
@@ -55,6 +51,7 @@ def rss() -> None:
     """Discover and poll feeds, fetch articles, export them."""
 
 
+rss.add_command(discovery)
 rss.add_command(export)
 
 
@@ -103,7 +100,7 @@ def sync(root: str, as_json: bool) -> None:
             owner=_owner(),
             timing=_timing(resources),
             clock=resources.clock.now,
-            discover=lambda urls: _discover(resources, urls),
+            discover=lambda urls: discover(resources, urls),
         )
         emit(asdict(done), as_json=as_json, text=_sync_text(done))
         return
@@ -144,84 +141,6 @@ def _timing(resources: Resources) -> CallTiming:
 
 
 @rss.command()
-@click.option("--feed", "feeds", multiple=True, help="URL of a feed or of a site; repeatable.")
-@click.option(
-    "--opml",
-    type=InputFile(),
-    help="OPML file that lists feeds.",
-)
-@root_option
-@json_option
-def discovery(feeds: tuple[str, ...], opml: Path | None, root: str, as_json: bool) -> None:
-    """Register feeds that are fresh and in a wanted language.
-
-    Without --feed and --opml, the candidates are the root's feeds.opml and the feeds that crawled
-    pages link to.
-    """
-    listed, damage = _opml_feeds(opml) if opml else ((), None)
-    named = (*feeds, *listed)
-    # Without a named feed, the candidates come from a root that exists.
-    resources = resources_for(root, RootAccess.CREATE if named else RootAccess.WRITE)
-    candidates = named or candidate_feeds(resources.data_root.store)
-    # A person who names a feed wants it checked now, even if it was rejected yesterday.
-    report = _discover(resources, candidates, recheck=bool(named))
-    verdicts = [(v.feed_url, v.outcome, v.notes) for v in report.verdicts]
-    document = {
-        "candidates": report.candidates,
-        "opml_errors": damage.errors if damage else 0,
-        "known": report.known,
-        "added": report.added,
-        "revived": report.revived,
-        "outcomes": report.outcomes,
-        "feeds": [{"feed_url": u, "outcome": o, "notes": n} for u, o, n in verdicts],
-    }
-    lines = [f"{outcome:<12} {url} {notes}".rstrip() for url, outcome, notes in verdicts]
-    lines.append(
-        f"{report.candidates} candidates, {report.known} known, {report.added} added, "
-        f"{report.revived} active again"
-    )
-    emit(document, as_json=as_json, text="\n".join(lines))
-    # Scripts can see from the exit code whether a named feed was accepted.
-    if named and not report.outcomes.get("active"):
-        sys.exit(1)
-
-
-def _opml_feeds(file: Path) -> tuple[tuple[str, ...], XmlDamage | None]:
-    """Return the feeds of a file, and its damage, which is said on standard error.
-
-    Raise InputError if it lists none, for the root has its own.
-    """
-    thing = str(file)
-    body = file.read_bytes()
-    try:
-        found = opml_feeds(body)
-    except InputError as error:
-        raise InputError(f"cannot read {thing!r}: {error}", thing=thing) from error
-    if not found:
-        raise InputError(f"{thing!r} lists no feeds: expected <outline xmlUrl=…>", thing=thing)
-    if damage := xml_damage(body):
-        click.echo(f"warning: {thing!r} has {damage}; {len(found)} feeds are read", err=True)
-    return found, damage
-
-
-def _obeying(options: OptionsT, resources: Resources) -> OptionsT:
-    return obeying(options, resources.data_root.store, now=resources.clock.now())
-
-
-def _discover(
-    resources: Resources, urls: Sequence[str], *, recheck: bool = False
-) -> DiscoveryReport:
-    return pipeline.run_discovery(
-        resources.ledger.engine,
-        urls,
-        fetch=resources.web.fetch_options,
-        options=_obeying(discovery_options(resources.settings.rss), resources),
-        now=resources.clock.now(),
-        recheck=recheck,
-    )
-
-
-@rss.command()
 @click.option("--due", is_flag=True, help="Poll only feeds that are due, as the schedule does.")
 @root_option
 @json_option
@@ -231,7 +150,7 @@ def poll(due: bool, root: str, as_json: bool) -> None:
     report = pipeline.run_poll(
         resources.ledger.engine,
         fetch=resources.web.fetch_options,
-        options=_obeying(poll_options(resources.settings.rss), resources),
+        options=with_takedowns(poll_options(resources.settings.rss), resources),
         now=resources.clock.now(),
         only_due=due,
         secrets=feed_secrets(os.environ),
@@ -261,7 +180,7 @@ def work(worker_id: str, max_articles: int | None, root: str, as_json: bool) -> 
         places=_places(resources),
         known_robots=SurveyedRobots(resources.data_root.store, now=resources.clock.now()),
         worker_id=worker_id,
-        options=_obeying(
+        options=with_takedowns(
             work_options(resources.settings.rss, max_articles=max_articles), resources
         ),
         clock=resources.clock.now,
@@ -269,6 +188,32 @@ def work(worker_id: str, max_articles: int | None, root: str, as_json: bool) -> 
     )
     text = f"{report.claimed} articles: {_counts(report.outcomes)}"
     emit({**asdict(report), "stored": report.stored}, as_json=as_json, text=text)
+
+
+@rss.command()
+@click.option("--older-than", help="Version of the extractor; default: the current one.")
+@click.option("--source", default="", help="Domain; without --older-than all of its articles.")
+@click.option("--max", "limit", type=count_type(1), help="Stop after N articles.")
+@root_option
+@json_option
+def reextract(
+    older_than: str | None, source: str, limit: int | None, root: str, as_json: bool
+) -> None:
+    """Extract stored articles again from kept pages."""
+    resources = resources_for(root, RootAccess.WRITE)
+    if older_than is not None and not (older_than.isascii() and older_than.isdecimal()):
+        raise InputError(f"invalid version {older_than!r}: expected a number", thing=older_than)
+    version = older_than or ("" if source else EXTRACTOR_VERSION)
+    pages = resources.data_root.store.child(PAGES_FOLDER)
+    report = pipeline.run_reextract(
+        resources.ledger.engine,
+        places=replace(_places(resources), pages=pages),
+        wanted=Reextraction(version, source, limit),
+        workers=work_options(resources.settings.rss).extractors,
+        now=resources.clock.now(),
+    )
+    text = f"{report.articles} articles: {_counts(report.outcomes)}"
+    emit(asdict(report), as_json=as_json, text=text)
 
 
 def _places(resources: Resources) -> WorkPlaces:

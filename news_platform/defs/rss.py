@@ -27,11 +27,13 @@ from news_platform.resources import (
     work_options,
 )
 from news_platform.rss import pipeline
-from news_platform.rss.discovery.candidates import candidate_feeds
+from news_platform.rss.discovery.candidates import candidate_feeds, listed_feeds
+from news_platform.rss.discovery.discover import FeedAccess
 from news_platform.rss.export import changed_days
+from news_platform.rss.feed_list import apply_listing
 from news_platform.rss.feed_settings import feed_secrets
 from news_platform.rss.ledger.article_claims import has_due_articles
-from news_platform.rss.ledger.feed_rows import has_due_feeds, unknown_feeds
+from news_platform.rss.ledger.feed_rows import feeds_to_check, has_due_feeds, unknown_feeds
 from news_platform.rss.ledger.status import (
     LedgerStatus,
     doubled_main_rows,
@@ -77,13 +79,16 @@ def feeds(
     pipeline.ensure(ledger.engine, now=now)
     report = pipeline.run_discovery(
         ledger.engine,
-        candidate_feeds(data_root.store),
+        (*candidate_feeds(data_root.store), *feeds_to_check(ledger.engine, now=now)),
         fetch=web.fetch_options,
         options=obeying(
             discovery_options(data_root.settings.rss), data_root.store, now=clock.now()
         ),
         now=now,
+        access=FeedAccess(secrets=feed_secrets(os.environ)),
     )
+    listed = listed_feeds(data_root.store)
+    listing = apply_listing(ledger.engine, listed, report.verdicts, now=now)
     status = ledger_status(ledger.engine, now=now)
     return dg.MaterializeResult(
         metadata={
@@ -91,6 +96,7 @@ def feeds(
             "candidates": report.candidates,
             "added": report.added,
             "active_again": report.revived,
+            "retired_by_feeds_opml": len(listing.retired),
             "verdicts": markdown_table(("verdict", "feeds"), report.outcomes.items()),
             **column_lineage("feeds"),
             **_feed_metadata(ledger, status),
@@ -278,7 +284,9 @@ def _check_result(found: Sequence[str]) -> dg.AssetCheckResult:
 
 def _has_new_feeds(resources: Resources) -> bool:
     candidates = candidate_feeds(resources.data_root.store)
-    return bool(unknown_feeds(resources.ledger.engine, candidates))
+    engine = resources.ledger.engine
+    again = feeds_to_check(engine, now=resources.clock.now(), limit=1)
+    return bool(again or unknown_feeds(engine, candidates))
 
 
 def _has_due_feeds(resources: Resources) -> bool:
@@ -317,7 +325,7 @@ def _scheduled(staleness: Staleness, cron: str, text: str) -> dg.ScheduleDefinit
         # A long run must not get a queue of further runs behind it.
         if running := run_under_way(context.instance, asset):
             return dg.SkipReason(f"run {running} has not finished")
-        # Discovery also checks rejected feeds again after 30 days; staleness covers new ones only.
+        # A feed may also have been removed from feeds.opml, which is not worth a look every minute.
         if staleness is not FEEDS_STALENESS and not staleness.stale(platform):
             return dg.SkipReason("nothing is due")
         return scheduled_run(asset)
@@ -327,7 +335,7 @@ def _scheduled(staleness: Staleness, cron: str, text: str) -> dg.ScheduleDefinit
 
 SCHEDULES = (
     _scheduled(FEEDS_STALENESS, "0 6 * * *", "Looks for new feeds every morning."),
-    _scheduled(PENDING_STALENESS, "7 * * * *", "Polls due feeds: each one every 3 to 6 hours."),
+    _scheduled(PENDING_STALENESS, "2-59/5 * * * *", "Polls due feeds, each by its own rhythm."),
     _scheduled(ARTICLES_STALENESS, "*/5 * * * *", "Fetches pending articles every five minutes."),
 )
 

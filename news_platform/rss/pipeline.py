@@ -18,13 +18,19 @@ from types import MappingProxyType
 import sqlalchemy as sa
 
 from news_platform.isolation.pool import Pool
-from news_platform.rss.discovery.discover import DiscoveryOptions, DiscoveryReport, discover_feeds
+from news_platform.rss.discovery.discover import (
+    DiscoveryOptions,
+    DiscoveryReport,
+    FeedAccess,
+    discover_feeds,
+)
 from news_platform.rss.export import ExportReport, export_days
 from news_platform.rss.full_text import expire_full_texts
 from news_platform.rss.ledger.transactions import write_config, write_transaction
 from news_platform.rss.page_store import expire_pages
 from news_platform.rss.polling.poll_schedule import PollOptions
 from news_platform.rss.polling.poller import PollReport, poll_feeds
+from news_platform.rss.reextract import Reextraction, ReextractReport, reextract_articles
 from news_platform.rss.robots_gate import KnownRobots
 from news_platform.rss.work_context import WorkerContext, WorkOptions, WorkPlaces, WorkReport
 from news_platform.rss.worker import work_articles
@@ -50,6 +56,7 @@ def run_discovery(
     options: DiscoveryOptions,
     now: datetime,
     recheck: bool = False,
+    access: FeedAccess | None = None,
 ) -> DiscoveryReport:
     """Fetch candidate feeds and sites and register each with its verdict."""
 
@@ -63,6 +70,7 @@ def run_discovery(
                 options=options,
                 now=now,
                 recheck=recheck,
+                access=access,
             )
 
     with parse_pool(options.parsers) as pool:
@@ -147,6 +155,14 @@ def run_export(
     if pages is not None and pages_keep_days is not None:
         expire_pages(engine, pages, keep_days=pages_keep_days, now=now)
     return replace(export_days(engine, store, now=now), full_texts_expired=expired)
+
+
+def run_reextract(
+    engine: sa.Engine, *, places: WorkPlaces, wanted: Reextraction, workers: int, now: datetime
+) -> ReextractReport:
+    """Extract stored articles again from the kept bytes of their pages."""
+    with extract_pool(workers) as pool:
+        return reextract_articles(engine, places=places, pool=pool, wanted=wanted, now=now)
 
 
 def parse_pool(workers: int) -> Pool:

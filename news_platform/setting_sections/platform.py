@@ -71,6 +71,16 @@ class WebSettings(Section):
         "NEWS_PLATFORM_FETCH_TIMEOUT", "longest time for one request, redirects included", 30.0
     )
     per_host: int = env("NEWS_PLATFORM_PER_HOST", "concurrent requests to one host", 2)
+    allow: Names = env(
+        "NEWS_PLATFORM_WEB_ALLOW",
+        "places of own networks that may be fetched, as host:port or a network such as "
+        "10.1.0.0/16 or 10.1.0.0/16:8080, separated by commas; all else stays closed",
+        (),
+    )
+    proxy: str | None = secret(
+        "NEWS_PLATFORM_WEB_PROXY",
+        "http://HOST:PORT of the outgoing proxy; places of own networks are reached directly",
+    )
 
 
 class AlertSettings(Section):

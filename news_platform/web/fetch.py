@@ -13,7 +13,7 @@ import socket
 import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType, TracebackType
 from typing import NamedTuple, Protocol, Self
 
@@ -21,7 +21,9 @@ import aiohttp
 from yarl import URL
 
 from news_platform.errors import FetchError
-from news_platform.web.guard import BlockedAddress, checked_url, guarded_socket
+from news_platform.web.allowed_places import AllowedPlaces
+from news_platform.web.fetch_errors import as_fetch_error
+from news_platform.web.guard import checked_url, guarded_socket
 from news_platform.web.inflate import ResponseBody
 from news_platform.web.rate_limits import ConcurrencyLimits
 from news_platform.web.redirects import REDIRECT_STATUSES, next_url
@@ -71,7 +73,8 @@ class FetchOptions:
     `host_map` sends requests for a host, http or https, as plain HTTP to an address and port, for
     sites that a test or demo serves itself. Only these may have a private address, and
     `per_address` does not apply to them. Without `measures_time` every response takes 0 seconds, so
-    that two runs over the same sites record the same.
+    that two runs over the same sites record the same. `allowed` are places of own networks. Other
+    places are reached through `proxy`, if there is one: `http://HOST:PORT`.
     """
 
     user_agent: str = "NewsPlatformBot/0.1"
@@ -89,6 +92,8 @@ class FetchOptions:
     resolver: ResolverOptions = field(default_factory=ResolverOptions)
     host_map: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     measures_time: bool = True
+    allowed: AllowedPlaces = field(default_factory=AllowedPlaces)
+    proxy: str = field(default="", repr=False)
 
     @property
     def identity(self) -> str:
@@ -169,13 +174,22 @@ class WebFetcher:
 
     async def __aenter__(self) -> Self:
         options = self.options
+        self._proxy = URL(options.proxy) if options.proxy else None
         self._resolver = CachingResolver(
-            self._lookup, host_map=options.host_map, options=options.resolver
+            self._lookup,
+            host_map=options.host_map,
+            options=options.resolver,
+            allowed=_with_proxy(options.allowed, self._proxy),
         )
         connector = aiohttp.TCPConnector(
             resolver=self._resolver,
             use_dns_cache=False,
-            socket_factory=guarded_socket(options.host_map, make=self._make_socket),
+            socket_factory=guarded_socket(
+                options.host_map,
+                allowed=options.allowed,
+                granted=self._resolver.granted,
+                make=self._make_socket,
+            ),
             ssl=self._trust or True,
             limit=options.max_connections,
             keepalive_timeout=options.keepalive_seconds,
@@ -223,7 +237,7 @@ class WebFetcher:
         """
         cap = self.options.max_body_bytes if max_body_bytes is None else max_body_bytes
         budget = _Budget(self.options.total_timeout_seconds)
-        target = checked_url(url, mapped=self.options.host_map)
+        target = self._checked(url)
         own_origin = target.origin()
         redirects: list[str] = []
         statuses: list[int] = []
@@ -253,7 +267,18 @@ class WebFetcher:
             following = next_url(
                 target, location, visited=redirects, max_redirects=self.options.max_redirects
             )
-            target = checked_url(following, mapped=self.options.host_map)
+            target = self._checked(following)
+
+    def _checked(self, url: str) -> URL:
+        options = self.options
+        target = checked_url(url, mapped=options.host_map, allowed=options.allowed)
+        host, port = target.raw_host or "", target.port or 0
+        # The proxy may be dialled for others, but is not a site itself.
+        is_proxy = self._proxy is not None and host == self._proxy.raw_host
+        if is_proxy and not options.allowed.has_host(host, port):
+            message = f"cannot fetch {url!r}: it is the outgoing proxy"
+            raise FetchError(message, thing=url, reason="blocked_address")
+        return target
 
     def _elapsed_seconds(self, budget: _Budget) -> float:
         options = self.options
@@ -268,11 +293,28 @@ class WebFetcher:
                 return await self._timed_get(
                     target, headers=headers, cap_bytes=cap_bytes, budget=budget
                 )
-            address = (await self._resolver.addresses(host))[0]
+            address = await self._address(target)
             async with self._addresses.enter(address):
                 return await self._timed_get(
                     target, headers=headers, cap_bytes=cap_bytes, budget=budget
                 )
+
+    async def _address(self, target: URL) -> str:
+        """Return the address for the limit per address; raise FetchError if it is not open."""
+        host = target.raw_host or ""
+        try:
+            return (await self._resolver.addresses(host))[0]
+        except FetchError as error:
+            # Behind a proxy, names of the outside may be unknown to the own name server.
+            if self._proxy_for(target) is None or error.reason == "blocked_address":
+                raise
+            return host
+
+    def _proxy_for(self, target: URL) -> URL | None:
+        """Return the proxy; None without one, and for listed places, which are reached directly."""
+        host, allowed = target.raw_host or "", self.options.allowed
+        is_own = host in self.options.host_map or allowed.ports_of(host)
+        return None if is_own or allowed.has_address(host) else self._proxy
 
     async def _timed_get(
         self, target: URL, *, headers: Mapping[str, str], cap_bytes: int, budget: _Budget
@@ -283,14 +325,16 @@ class WebFetcher:
             async with asyncio.timeout(budget.left_seconds):
                 return await self._get(target, headers=headers, cap_bytes=cap_bytes)
         except (aiohttp.ClientError, OSError, FetchError) as error:
-            raise _as_fetch_error(error, str(target)) from error
+            raise as_fetch_error(error, str(target)) from error
         finally:
             budget.left_seconds -= clock() - started
 
     async def _get(self, target: URL, *, headers: Mapping[str, str], cap_bytes: int) -> _Received:
         mapped = target.raw_host in self.options.host_map
         dialled = target.with_scheme("http") if mapped else target
-        async with self._session.get(dialled, headers=headers, allow_redirects=False) as raw:
+        async with self._session.get(
+            dialled, headers=headers, allow_redirects=False, proxy=self._proxy_for(target)
+        ) as raw:
             received_headers, repeated = _merged_headers(raw)
             if raw.status in REDIRECT_STATUSES:
                 return _Received(raw.status, received_headers, b"", False, repeated)
@@ -300,6 +344,13 @@ class WebFetcher:
             if body.full:
                 raw.close()  # the rest is not needed, so the connection is dropped
             return _Received(raw.status, received_headers, body.finish(), body.full, repeated)
+
+
+def _with_proxy(allowed: AllowedPlaces, proxy: URL | None) -> AllowedPlaces:
+    """Return the places whose addresses may be dialled: the listed ones and the proxy."""
+    if proxy is None or not proxy.raw_host:
+        return allowed
+    return replace(allowed, hosts=allowed.hosts | {(proxy.raw_host, proxy.port or 80)})
 
 
 def _merged_headers(
@@ -319,35 +370,3 @@ def _merged_headers(
         else:
             headers[key] = value
     return headers, repeated or _NO_REPEATED_HEADERS
-
-
-def _as_fetch_error(error: aiohttp.ClientError | OSError | FetchError, url: str) -> FetchError:
-    if isinstance(error, FetchError):
-        return FetchError(f"cannot fetch {url!r}: {error}", thing=url, reason=error.reason)
-    detail = str(error) or type(error).__name__
-    return FetchError(f"cannot fetch {url!r}: {detail}", thing=url, reason=_reason(error))
-
-
-_REASONS: tuple[tuple[type[BaseException], str], ...] = (
-    (TimeoutError, "timeout"),
-    (BlockedAddress, "blocked_address"),
-    (ConnectionRefusedError, "refused"),
-    (ConnectionResetError, "reset"),
-    (aiohttp.ClientConnectorDNSError, "dns"),
-    (aiohttp.InvalidURL, "bad_url"),
-    (aiohttp.ClientSSLError, "tls"),
-    (ssl.SSLError, "tls"),
-    (aiohttp.ClientPayloadError, "incomplete"),
-    (aiohttp.ServerDisconnectedError, "reset"),
-    (aiohttp.ClientResponseError, "protocol"),
-)
-
-
-def _reason(error: BaseException | None) -> str:
-    """Return the reason of the first known cause in the chain of exceptions."""
-    while error is not None:
-        for kind, reason in _REASONS:
-            if isinstance(error, kind):
-                return reason
-        error = error.__cause__ or error.__context__
-    return "network"

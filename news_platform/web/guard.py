@@ -9,8 +9,10 @@ from functools import lru_cache
 from yarl import URL
 
 from news_platform.errors import FetchError
+from news_platform.web.allowed_places import WEB_PORTS, AllowedPlaces
 
-WEB_PORTS = frozenset({80, 443})
+# How an operator opens a place of the own network; part of every refusal.
+ALLOW_CURE = "to allow it, add it as host:port to NEWS_PLATFORM_WEB_ALLOW"
 AddressInfo = tuple[
     int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]
 ]
@@ -30,6 +32,7 @@ _TUNNELS = tuple(
         "192.88.99.0/24",
     )
 )
+_NOTHING = AllowedPlaces()
 # A resolver written in C would stop at the first of these and look up another name.
 _NO_HOST_CHARACTER = re.compile(r"[\x00-\x20\x7f]")
 
@@ -58,10 +61,13 @@ def is_address(host: str) -> bool:
     return True
 
 
-def checked_url(url: str, *, mapped: Collection[str] = ()) -> URL:
+def checked_url(
+    url: str, *, mapped: Collection[str] = (), allowed: AllowedPlaces = _NOTHING
+) -> URL:
     """Return the URL if we may fetch it, else raise FetchError (bad_url, blocked_port).
 
-    Hosts in `mapped` lead to an address that the operator chose, so any port is allowed.
+    Hosts in `mapped` lead to an address that the operator chose, so any port is allowed. Places in
+    `allowed` are open at the ports that they are listed with.
     """
     try:
         target = URL(url)
@@ -74,26 +80,37 @@ def checked_url(url: str, *, mapped: Collection[str] = ()) -> URL:
     if _NO_HOST_CHARACTER.search(target.raw_host):
         message = f"cannot fetch {url!r}: the host contains a blank or control character"
         raise FetchError(message, thing=url, reason="bad_url")
-    if target.port not in WEB_PORTS and target.raw_host not in mapped:
-        message = f"cannot fetch {url!r}: port {target.port} is not 80 or 443"
+    port = target.port or 0
+    is_listed = allowed.has_host(target.raw_host, port) or allowed.has_port(port)
+    if port not in WEB_PORTS and target.raw_host not in mapped and not is_listed:
+        message = f"cannot fetch {url!r}: port {port} is not 80 or 443; {ALLOW_CURE}"
         raise FetchError(message, thing=url, reason="blocked_port")
     return target
 
 
 def guarded_socket(
-    host_map: Mapping[str, tuple[str, int]], *, make: type[socket.socket] = socket.socket
+    host_map: Mapping[str, tuple[str, int]],
+    *,
+    allowed: AllowedPlaces = _NOTHING,
+    granted: Collection[tuple[str, int]] = (),
+    make: type[socket.socket] = socket.socket,
 ) -> Callable[[AddressInfo], socket.socket]:
     """Return a socket factory that checks the address of each connection, then calls `make`.
 
     A check in the resolver is not enough: IP literals bypass it, and a second lookup may give
-    another address (DNS rebinding).
+    another address (DNS rebinding). `granted` are the addresses and ports of listed hosts, which
+    the resolver adds when it has looked them up.
     """
     mapped = frozenset(host_map.values())
 
     def open_socket(info: AddressInfo) -> socket.socket:
         family, kind, proto, _, place = info
-        if place[:2] not in mapped and not (place[1] in WEB_PORTS and is_public(str(place[0]))):
-            raise BlockedAddress(f"{place[0]} port {place[1]} is not a public web address")
+        address, port = str(place[0]), int(str(place[1]))
+        is_open = port in WEB_PORTS and is_public(address)
+        is_listed = (address, port) in granted or allowed.has_address(address, port)
+        if (address, port) not in mapped and not is_open and not is_listed:
+            message = f"{address} port {port} is not a public web address; {ALLOW_CURE}"
+            raise BlockedAddress(message)
         return make(family, kind, proto)
 
     return open_socket

@@ -1,24 +1,61 @@
 """OPML files in, the addresses of feeds and sites out; and the other way round."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from html import escape
+from typing import NamedTuple
 
 from lxml import etree
 
 from news_platform.errors import InputError
 
 
+class OpmlFeed(NamedTuple):
+    """One feed of a file; `group` is the path of its folders, such as `Europe/Spain`, or ''."""
+
+    url: str
+    title: str = ""
+    group: str = ""
+
+
 def opml_feeds(body: bytes) -> tuple[str, ...]:
     """Return the feed URLs of an OPML file in order, each once; raise InputError if it is none."""
+    return tuple(feed.url for feed in opml_entries(body))
+
+
+def opml_entries(body: bytes) -> tuple[OpmlFeed, ...]:
+    """Return the feeds of an OPML file in order, each once; raise InputError if it is none."""
     root = _parse(body)
-    if _name(root) == "opml":
-        urls = [_attribute(outline.attrib, "xmlurl") for outline in root.iter("outline")]
-    else:
-        urls = [
-            (ident.text or "").removeprefix("feed/")
-            for ident in root.iterfind(".//string[@name='id']")
-        ]
-    return tuple(dict.fromkeys(url for url in map(_web_address, urls) if url))
+    found = _outlines(root) if _name(root) == "opml" else _google_reader(root)
+    by_url: dict[str, OpmlFeed] = {}
+    for feed in found:
+        if url := _web_address(feed.url):
+            by_url.setdefault(url, feed._replace(url=url))
+    return tuple(by_url.values())
+
+
+def _outlines(root: etree._Element) -> Iterator[OpmlFeed]:
+    for outline in root.iter("outline"):
+        if url := _attribute(outline.attrib, "xmlurl"):
+            folders = [_label(above) for above in outline.iterancestors("outline")]
+            group = "/".join(filter(None, reversed(folders)))
+            yield OpmlFeed(url, _title(outline), group)
+
+
+def _title(outline: etree._Element) -> str:
+    return _attribute(outline.attrib, "title") or _attribute(outline.attrib, "text")
+
+
+def _label(folder: etree._Element) -> str:
+    """Return the name of a folder as part of a path; a feed that holds feeds is not a folder."""
+    if _attribute(folder.attrib, "xmlurl"):
+        return ""
+    name = _attribute(folder.attrib, "text") or _attribute(folder.attrib, "title")
+    return " ".join(name.replace("/", "-").split())
+
+
+def _google_reader(root: etree._Element) -> Iterator[OpmlFeed]:
+    for ident in root.iterfind(".//string[@name='id']"):
+        yield OpmlFeed((ident.text or "").removeprefix("feed/"))
 
 
 def opml_sites(body: bytes) -> tuple[str, ...]:
@@ -46,16 +83,35 @@ def _name(root: etree._Element) -> str:
     return str(etree.QName(root).localname).lower()
 
 
-def opml_document(feeds: Iterable[tuple[str, str]]) -> str:
-    """Return an OPML document of (URL, title) pairs, in the order given."""
-    lines = (
-        f'    <outline type="rss" text="{escape(title or url)}" xmlUrl="{escape(url)}"/>'
-        for url, title in feeds
-    )
+def opml_document(feeds: Iterable[OpmlFeed]) -> str:
+    """Return an OPML document of feeds in the order given, those of a group inside its folders."""
+    lines: list[str] = []
+    opened: list[str] = []
+    # Stable: without groups the order is that of the feeds.
+    for feed in sorted(feeds, key=lambda feed: feed.group.split("/") if feed.group else []):
+        folders = feed.group.split("/") if feed.group else []
+        shared = 0
+        while shared < min(len(opened), len(folders)) and opened[shared] == folders[shared]:
+            shared += 1
+        while len(opened) > shared:
+            opened.pop()
+            lines.append(f"{_indent(opened)}</outline>")
+        for name in folders[shared:]:
+            lines.append(f'{_indent(opened)}<outline text="{escape(name)}">')
+            opened.append(name)
+        about = f'text="{escape(feed.title or feed.url)}" xmlUrl="{escape(feed.url)}"'
+        lines.append(f'{_indent(opened)}<outline type="rss" {about}/>')
+    while opened:
+        opened.pop()
+        lines.append(f"{_indent(opened)}</outline>")
     head = '<?xml version="1.0" encoding="UTF-8"?>\n<opml version="2.0">\n  <head>'
     return "\n".join(
         (f"{head}<title>Feeds</title></head>\n  <body>", *lines, "  </body>\n</opml>\n")
     )
+
+
+def _indent(opened: list[str]) -> str:
+    return "    " + "  " * len(opened)
 
 
 def _attribute(attributes: "etree._Attrib", wanted: str) -> str:

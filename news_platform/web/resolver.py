@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from news_platform.errors import FetchError
-from news_platform.web.guard import is_address, is_public
+from news_platform.web.allowed_places import AllowedPlaces
+from news_platform.web.guard import ALLOW_CURE, is_address, is_public
 
 Lookup = Callable[[str], Sequence[str]]
 """Return the addresses of a host, or raise socket.gaierror; may block."""
@@ -18,6 +19,7 @@ Lookup = Callable[[str], Sequence[str]]
 # The name has no address; every other failure is a problem of the name server.
 _NO_SUCH_NAME = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
 _MAX_REMEMBERED = 20_000
+_NOTHING = AllowedPlaces()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +48,17 @@ class CachingResolver(AbstractResolver):
     """The resolver of one fetcher; hosts in `host_map` resolve to the address given there."""
 
     def __init__(
-        self, lookup: Lookup, *, host_map: Mapping[str, tuple[str, int]], options: ResolverOptions
+        self,
+        lookup: Lookup,
+        *,
+        host_map: Mapping[str, tuple[str, int]],
+        options: ResolverOptions,
+        allowed: AllowedPlaces = _NOTHING,
     ) -> None:
         self._lookup = lookup
+        self._allowed = allowed
+        # The addresses and ports of listed hosts, for the guard that sees addresses only.
+        self.granted: set[tuple[str, int]] = set()
         self._host_map = host_map
         self._options = options
         self._results: dict[str, _LookupResult] = {}
@@ -110,12 +120,19 @@ class CachingResolver(AbstractResolver):
             return _LookupResult(
                 (), forget_at, "dns", str(error) or "the name server did not answer in time"
             )
-        public = tuple(address for address in found if is_public(address))
-        if not public:
-            return _LookupResult(
-                (), forget_at, "blocked_address", f"no public address in {list(found)}"
-            )
-        return _LookupResult(public, loop.time() + self._options.ttl_seconds)
+        usable = self._usable(host, found)
+        if not usable:
+            problem = f"no public address in {list(found)}; {ALLOW_CURE}"
+            return _LookupResult((), forget_at, "blocked_address", problem)
+        return _LookupResult(usable, loop.time() + self._options.ttl_seconds)
+
+    def _usable(self, host: str, found: Sequence[str]) -> tuple[str, ...]:
+        """Return the addresses that may be dialled: all of a listed host, else the open ones."""
+        ports = self._allowed.ports_of(host)
+        if ports:
+            self.granted.update((address, port) for address in found for port in ports)
+            return tuple(found)
+        return tuple(it for it in found if is_public(it) or self._allowed.has_address(it))
 
     async def _find_addresses(self, host: str, loop: asyncio.AbstractEventLoop) -> Sequence[str]:
         if is_address(host):

@@ -79,7 +79,7 @@ def test_what_is_expired_is_not_staged_again(built: ObjectStore) -> None:
 
 
 def test_without_a_policy_only_old_generations_go(built: ObjectStore) -> None:
-    assert sorted(_json(built, "apply", env={})) == ["domain_store"]
+    assert sorted(_json(built, "apply", env={})) == ["domain_store", "pages"]
     assert list(built.list("domain_buckets")) != []
 
 

@@ -124,7 +124,7 @@ def test_schedules_skip_when_paused_or_when_nothing_is_due(shell: Shell, tmp_pat
     by_name = {schedule.name: schedule for schedule in SCHEDULES}
     assert {name: s.cron_schedule for name, s in by_name.items()} == {
         "run_feeds": "0 6 * * *",
-        "run_pending_articles": "7 * * * *",
+        "run_pending_articles": "2-59/5 * * * *",
         "run_articles": "*/5 * * * *",
     }
     data_root = shell.resources.data_root

@@ -73,7 +73,7 @@ def test_every_counter_of_a_run_reaches_the_tab(
         assert harness.sync().quota_waits == 1
         assert shown(harness) == {
             "discovery candidates_active": 1,
-            "discovery candidates_unreachable": 1,
+            "discovery candidates_missing": 1,
             "poll feeds_read": 1,
             "poll new_articles": 3,
             "poll feeds_not_modified": 1,

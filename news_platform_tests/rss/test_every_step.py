@@ -39,7 +39,7 @@ GOOD = ("a.example", "b.example", "c.example")
 # Victims on different ways through the code; each has its own host.
 VICTIMS = ("plain-victim.example", "moved-victim.example", "missing-victim.example")
 # Numbers of the ledger that depend on how often anything was written.
-_COUNTERS = {"changed_seq", "row_id", "attempt"}
+_COUNTERS = {"changed_seq", "seen_seq", "row_id", "attempt"}
 
 
 @dataclass(frozen=True, slots=True)

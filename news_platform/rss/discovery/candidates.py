@@ -8,7 +8,7 @@ import polars as pl
 from news_platform.errors import InputError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import path_values
-from news_platform.web.opml import opml_feeds
+from news_platform.web.opml import OpmlFeed, opml_entries
 from news_platform.web.xml_damage import xml_damage
 
 OPML_FILE = "feeds.opml"
@@ -20,15 +20,18 @@ _log = logging.getLogger(__name__)
 
 def candidate_feeds(store: ObjectStore, *, days: int = 7) -> tuple[str, ...]:
     """Return the feeds of the root's `feeds.opml`, then those of the newest crawled days."""
-    return tuple(dict.fromkeys((*_opml(store), *_crawled(store, days=days))))
+    return tuple(
+        dict.fromkeys((*(feed.url for feed in listed_feeds(store)), *_crawled(store, days=days)))
+    )
 
 
-def _opml(store: ObjectStore) -> tuple[str, ...]:
+def listed_feeds(store: ObjectStore) -> tuple[OpmlFeed, ...]:
+    """Return the feeds of the root's `feeds.opml`; none if there is no such file."""
     if not store.exists(OPML_FILE):
         return ()
     body = store.read(OPML_FILE)
     try:
-        found = opml_feeds(body)
+        found = opml_entries(body)
     except InputError as error:
         raise InputError(
             f"cannot read the root's {OPML_FILE!r}: {error}", thing=OPML_FILE

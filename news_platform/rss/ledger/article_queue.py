@@ -62,6 +62,44 @@ def store_article(
     return result
 
 
+def rewrite_article(
+    transaction: LedgerTransaction,
+    row_id: int,
+    columns: Mapping[str, Any],
+    *,
+    link_hashes: Sequence[str],
+    now: datetime,
+) -> Literal["rewritten", "unchanged", "duplicate_text", "gone"]:
+    """Replace what was extracted from a stored article; this is not a revision of its publisher.
+
+    "gone" means that the article is being worked on, or is a duplicate by now.
+    """
+    chosen = sa.select(RAW).where(RAW.c.row_id == row_id, RAW.c.status == "stored")
+    row = transaction.connection.execute(chosen.with_for_update()).one_or_none()
+    if row is None:
+        return "gone"
+    twin = _row_of_text(transaction, columns["text_hash"], other_than=row_id)
+    if twin is not None:
+        _mark_duplicate(transaction, row, main=twin.row_id, reason="text", now=now)
+        _write_links(transaction, row_id, ())
+        return "duplicate_text"
+    facts = {
+        **columns,
+        "published_at": columns["published_at"] or row.published_at,
+        "title": columns["title"] or row.title,
+    }
+    differs = any(getattr(row, name) != value for name, value in facts.items())
+    facts |= {"reextracted_at": now}
+    if differs:
+        facts |= {"changed_seq": transaction.seq}
+    transaction.connection.execute(sa.update(RAW).where(RAW.c.row_id == row_id).values(facts))
+    if not differs:
+        return "unchanged"
+    _write_index(transaction, row, columns, revised=False, now=now)
+    _write_links(transaction, row_id, link_hashes)
+    return "rewritten"
+
+
 def fail_article(
     transaction: LedgerTransaction,
     claim: ArticleClaim,

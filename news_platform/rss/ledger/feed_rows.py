@@ -21,6 +21,8 @@ from news_platform.web.urls import canonical_url
 FeedStatus = Literal["active", "dead", "gone", "rejected", "unreachable", "paused", "retired"]
 # Statuses that are polled; the others were not accepted, or were paused or retired by a person.
 POLLED = ("active", "dead")
+# Discovery did not accept these; it looks at them again after a while.
+_NOT_ACCEPTED = ("rejected", "unreachable")
 # Statuses that only a person sets and ends.
 BY_PERSON = ("paused", "retired")
 # The URL is a key, and PostgreSQL's indexes hold keys of up to 2,700 bytes.
@@ -188,13 +190,29 @@ def _new_value(name: str) -> sa.ColumnElement[Any]:
     return sa.case((FEEDS.c.status.in_(BY_PERSON), FEEDS.c.status), else_=value)
 
 
-def known_feeds(engine: sa.Engine, *, checked_after: datetime) -> set[str]:
-    """Return the feeds that discovery skips: all but those rejected before `checked_after`."""
+def known_feeds(engine: sa.Engine, *, now: datetime) -> set[str]:
+    """Return the feeds that discovery skips: all but those that are to be checked again."""
     with read_transaction(engine) as connection:
         chosen = sa.select(FEEDS.c.feed_url_canon).where(
-            sa.or_(FEEDS.c.status != "rejected", FEEDS.c.checked_at > checked_after)
+            sa.or_(FEEDS.c.status.not_in(_NOT_ACCEPTED), FEEDS.c.next_check_at > now)
         )
         return set(connection.execute(chosen).scalars())
+
+
+def feeds_to_check(engine: sa.Engine, *, now: datetime, limit: int = 2_000) -> list[str]:
+    """Return the URLs of feeds that were not accepted and are to be checked again by now."""
+    # Rows of earlier versions have no time; of these only the unreachable ones are due.
+    is_due = sa.or_(
+        FEEDS.c.next_check_at <= now,
+        sa.and_(FEEDS.c.next_check_at.is_(None), FEEDS.c.verdict == "unreachable"),
+    )
+    chosen = (
+        sa.select(FEEDS.c.feed_url)
+        .where(FEEDS.c.status.in_(_NOT_ACCEPTED), is_due)
+        .order_by(FEEDS.c.next_check_at, FEEDS.c.feed_url_canon)
+    )
+    with read_transaction(engine) as connection:
+        return list(connection.execute(chosen.limit(limit)).scalars())
 
 
 def unknown_feeds(engine: sa.Engine, candidates: Iterable[str]) -> list[str]:

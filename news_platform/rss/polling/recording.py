@@ -71,8 +71,18 @@ def record(
             outcome, added = _record_unit(transaction, result, options=options, now=now)
             counts.add(outcome, added)
             polls.append(_poll_row(result, outcome, added, now))
-        if polls:
-            transaction.connection.execute(sa.insert(FEED_POLLS), polls)
+        _write_polls(transaction, polls)
+
+
+def _write_polls(transaction: LedgerTransaction, polls: Sequence[dict[str, Any]]) -> None:
+    """Add polls to the history, together if possible; one that cannot be written is left out."""
+    if not polls:
+        return
+    with boundary("batch", f"{len(polls)} polls") as batch, transaction.savepoint():
+        transaction.connection.execute(sa.insert(FEED_POLLS), polls)
+    for poll in polls if batch.cause else ():
+        with boundary("feed", poll["feed_url"]), transaction.savepoint():
+            transaction.connection.execute(sa.insert(FEED_POLLS), poll)
 
 
 def delete_old_polls(engine: sa.Engine, *, before: datetime) -> None:

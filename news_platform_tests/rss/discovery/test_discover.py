@@ -20,7 +20,7 @@ from news_platform.rss.ledger.feed_rows import feed_urls, read_feed, unknown_fee
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import Response
-from news_platform.web.opml import opml_document, opml_feeds
+from news_platform.web.opml import OpmlFeed, opml_document, opml_entries, opml_feeds
 from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.rss.web import items, rss
 
@@ -82,7 +82,7 @@ GERMAN = (
         pytest.param(
             rss([("https://post.example/a", "T", None)]), "undated", "no entry", id="undated"
         ),
-        pytest.param(response(FEED, status=404), "unreachable", "status 404", id="missing"),
+        pytest.param(response(FEED, status=404), "missing", "status 404", id="missing"),
         pytest.param(FetchError("x", reason="dns"), "unreachable", "dns", id="no host"),
         pytest.param(b'{"not": "a feed"}', "not_a_feed", "", id="no feed"),
     ],
@@ -93,7 +93,7 @@ def test_a_rejected_candidate_is_registered_with_its_reason(
     report = discover(sqlite_ledger, parse_pool, {FEED: answer})
     assert (report.added, report.outcomes) == (0, {outcome: 1})
     row = read_feed(sqlite_ledger, FEED)
-    assert row is not None and row.status == "rejected"
+    assert row is not None and row.verdict == outcome
     assert row.notes.startswith(f"[{outcome}: ") and notes in row.notes
 
 
@@ -230,9 +230,15 @@ def test_pages_are_distinguished_from_feeds(body: bytes, content_type: str, is_p
 
 
 def test_opml_round_trips() -> None:
-    feeds = [("https://a.example/rss?a=1&b=2", 'The "A" & Co'), ("https://b.example/feed", "")]
+    feeds = (
+        OpmlFeed("https://b.example/feed", "B"),
+        OpmlFeed("https://a.example/rss?a=1&b=2", 'The "A" & Co', "News/Europe"),
+        OpmlFeed("https://c.example/feed", "C", "News/Europe"),
+        OpmlFeed("https://d.example/feed", "D", "Sports & Co"),
+    )
     document = opml_document(feeds)
-    assert opml_feeds(document.encode()) == tuple(url for url, _ in feeds)
+    assert opml_entries(document.encode()) == feeds
+    assert opml_feeds(document.encode()) == tuple(feed.url for feed in feeds)
 
 
 def test_opml_of_other_readers_is_read(bench_data: Path) -> None:
@@ -250,7 +256,7 @@ def test_a_file_that_is_not_opml_is_rejected(body: bytes) -> None:
 def test_a_damaged_opml_of_the_root_is_said(
     local_store: ObjectStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    local_store.put("feeds.opml", opml_document([(FEED, "")]).encode()[:-20])
+    local_store.put("feeds.opml", opml_document([OpmlFeed(FEED)]).encode()[:-20])
     assert candidate_feeds(local_store) == (FEED,)
     assert "'feeds.opml' has" in caplog.text and "line 5, column" in caplog.text
     local_store.put("feeds.opml", b"<opml/>")
@@ -263,7 +269,7 @@ def test_a_damaged_opml_of_the_root_is_said(
 
 def test_candidates_come_from_the_roots_opml_and_from_the_crawl(local_store: ObjectStore) -> None:
     assert candidate_feeds(local_store) == ()
-    local_store.put("feeds.opml", opml_document([(FEED, "")]).encode())
+    local_store.put("feeds.opml", opml_document([OpmlFeed(FEED)]).encode())
     for day, url, pages in (
         ("02", "https://old.example/rss", 9),
         ("03", "https://new.example/", 1),

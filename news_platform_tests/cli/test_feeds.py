@@ -1,0 +1,190 @@
+"""`news-platform feeds` against a real server on loopback, opened by NEWS_PLATFORM_WEB_ALLOW."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from news_platform.cli.feeds import feeds
+from news_platform.cli.rss import rss as rss_group
+from news_platform.errors import InputError
+from news_platform.web.opml import OpmlFeed, opml_document, opml_entries
+from news_platform_tests.rss.http_site import serve
+from news_platform_tests.rss.web import items, page, rss
+
+NOW = datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Newsroom:
+    """Runs commands over one root; `site` is the address of its server."""
+
+    root: Path
+    site: str
+
+    def run(self, *words: str, fails: bool = False, group: Any = feeds) -> Result:
+        result = CliRunner().invoke(group, [*words, "--root", str(self.root)])
+        assert (result.exit_code != 0) is fails, (result.output, result.exception)
+        return result
+
+    def json(self, *words: str, group: Any = feeds) -> Any:
+        return json.loads(self.run(*words, "--json", group=group).stdout)
+
+    def error(self, *words: str) -> str:
+        result = self.run(*words, fails=True)
+        assert isinstance(result.exception, InputError), result.output
+        return str(result.exception)
+
+
+@pytest.fixture
+def newsroom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Newsroom]:
+    pages: dict[str, bytes] = {}
+    with serve(pages) as (host, port):
+        links = items(["a", "b"], newest=NOW - timedelta(hours=1))
+        here = [(url.replace("https://post.example", f"http://{host}:{port}"), t, at)
+                for url, t, at in links]  # fmt: skip
+        for name in ("one", "two", "three"):
+            pages[f"/{name}.xml"] = rss(here, title=f"The {name}")
+        pages |= {"/a": page("the bridge"), "/b": page("the park"), "/robots.txt": b""}
+        pages["/old.xml"] = rss(items(["a"], newest=NOW - timedelta(days=40)))
+        monkeypatch.setenv("NEWS_PLATFORM_WEB_ALLOW", f"{host}:{port}")
+        yield Newsroom(tmp_path / "root", f"http://{host}:{port}")
+
+
+def test_a_feed_is_added_listed_shown_paused_resumed_and_removed(newsroom: Newsroom) -> None:
+    url = f"{newsroom.site}/one.xml"
+    added = newsroom.json("add", url, "--group", "Towns/North", "--interval", "600")
+    assert (added["added"], added["outcomes"]) == (1, {"active": 1})
+    (listed,) = newsroom.json("list", "--group", "Towns")
+    assert (listed["feed_url"], listed["feed_group"]) == (url, "Towns/North")
+    assert listed["settings"] == {"interval_seconds": 600}
+    assert newsroom.json("list", "--group", "Villages") == []
+    assert url in newsroom.run("list").stdout
+    newsroom.run("poll", group=rss_group)
+    newsroom.run("work", "--worker-id", "w", group=rss_group)
+    shown = newsroom.json("show", "one.xml")
+    assert shown["articles"] == {"stored": 2}
+    assert [poll["outcome"] for poll in shown["polls"]] == ["read"]
+    assert newsroom.json("pause", url)["status"] == "paused"
+    assert newsroom.json("poll", group=rss_group)["feeds"] == 0
+    assert newsroom.json("resume", url)["status"] == "active"
+    assert newsroom.json("remove", url)["status"] == "retired"
+    assert newsroom.json("show", url)["articles"] == {"stored": 2}
+    assert newsroom.json("list", "--status", "active") == []
+
+
+def test_a_feed_that_is_not_accepted_says_why_and_can_be_added_anyway(newsroom: Newsroom) -> None:
+    url = f"{newsroom.site}/old.xml"
+    assert "stale" in newsroom.run("add", url, fails=True).stdout
+    told = newsroom.run("why", url).stdout
+    assert "discovery says stale: its newest entry is older than FRESH_DAYS_LIMIT" in told
+    assert "it is checked again at" in told
+    assert "--anyway" in newsroom.error("resume", url)
+    assert newsroom.json("add", url, "--anyway")["revived"] == 1
+    why = newsroom.json("why", url)
+    assert why["status"] == "active"
+    assert why["reasons"] == ["it has not been polled yet"]
+
+
+def test_why_tells_what_the_last_polls_gave(newsroom: Newsroom) -> None:
+    url = f"{newsroom.site}/one.xml"
+    newsroom.run("add", url)
+    for _ in range(2):
+        newsroom.run("poll", group=rss_group)
+    why = newsroom.json("why", url)
+    assert [poll["status_code"] for poll in why["polls"]] == [304, 200]
+    assert "its last response was the same as the one before" in why["reasons"]
+    assert any("wait to be fetched" in reason for reason in why["reasons"])
+    assert "usual gap every 60 minutes" in why["rhythm"]
+    assert "its next poll is at" in why["next_step"]
+
+
+def test_an_address_that_is_not_listed_names_the_cure(
+    newsroom: Newsroom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEWS_PLATFORM_WEB_ALLOW", "")
+    told = newsroom.run("add", f"{newsroom.site}/one.xml", fails=True).stdout
+    assert "blocked" in told and "NEWS_PLATFORM_WEB_ALLOW" in told
+
+
+def test_opml_and_csv_are_read_and_written_with_groups(newsroom: Newsroom, tmp_path: Path) -> None:
+    listed = [
+        OpmlFeed(f"{newsroom.site}/one.xml", "The one", "Towns"),
+        OpmlFeed(f"{newsroom.site}/two.xml", "The two", "Towns/North"),
+    ]
+    source = tmp_path / "in.opml"
+    source.write_text(opml_document(listed))
+    assert newsroom.json("import", str(source))["added"] == 2
+    written = newsroom.run("export").stdout
+    assert opml_entries(written.encode()) == tuple(listed)
+    newsroom.run("set", "two.xml", "--user-agent", "Reader/1", "--header", "X-Key: 1")
+    newsroom.run("pause", "one.xml")
+    table = tmp_path / "out.csv"
+    assert newsroom.json("export", "--output", str(table))["feeds"] == 2
+    other = Newsroom(tmp_path / "other", newsroom.site)
+    assert other.json("import", str(table))["added"] == 2
+    first, second = other.json("list")
+    assert (first["status"], first["feed_group"]) == ("paused", "Towns")
+    assert second["settings"]["user_agent"] == "Reader/1"
+    assert second["settings"]["headers"] == {"X-Key": "1"}
+    assert other.run("export", "--format", "csv").stdout.splitlines() == (
+        table.read_text().splitlines()
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("show", "nothing.xml"), "there is no feed 'nothing.xml'"),
+        (("show", "xml"), "fits 2 feeds, such as"),
+        (("set", "one.xml", "--token", "AWS_SECRET"), "starts with FEED_SECRET_"),
+        (("set", "one.xml", "--header", "nonsense"), "invalid header 'nonsense'"),
+        (("set", "one.xml", "--header", "Host: a"), "invalid header"),
+        (("set", "one.xml", "--selector", "p["), "invalid CSS selector 'p['"),
+    ],
+)
+def test_wrong_use_is_told_in_one_line(
+    newsroom: Newsroom, words: tuple[str, ...], message: str
+) -> None:
+    newsroom.run("add", f"{newsroom.site}/one.xml", f"{newsroom.site}/two.xml")
+    told = newsroom.error(*words)
+    assert message in told
+    assert "\n" not in told
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "message"),
+    [
+        ("a.csv", b"url\nhttp://a.example/", "unknown column 'url'"),
+        ("a.csv", b"feed_url\n", "lists no feeds"),
+        ("a.csv", b"feed_url,interval_seconds\nhttp://a.example/,soon", "line 2, column"),
+        ("a.opml", b"<html/>", "not an OPML file"),
+        ("a.opml", b"<opml/>", "lists no feeds"),
+    ],
+)
+def test_a_file_that_lists_no_feeds_is_refused(
+    newsroom: Newsroom, tmp_path: Path, name: str, body: bytes, message: str
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(body)
+    assert message in newsroom.error("import", str(file))
+
+
+def test_a_feed_removed_from_feeds_opml_is_retired_by_discovery(newsroom: Newsroom) -> None:
+    one, two = (OpmlFeed(f"{newsroom.site}/{name}.xml", "", "G") for name in ("one", "two"))
+    newsroom.root.mkdir()
+    newsroom.run("ensure", group=rss_group)
+    file = newsroom.root / "feeds.opml"
+    file.write_text(opml_document([one, two]))
+    assert newsroom.json("discovery", group=rss_group)["added"] == 2
+    file.write_text(opml_document([two]))
+    told = newsroom.run("discovery", group=rss_group).stdout
+    assert f"retired      {one.url} removed from feeds.opml" in told
+    assert newsroom.json("show", one.url)["status"] == "retired"
+    why = newsroom.json("why", one.url)
+    assert why["reasons"][0] == "it is retired (removed from feeds.opml)"

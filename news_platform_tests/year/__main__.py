@@ -110,6 +110,7 @@ def _judge(place: Place, _: Callable[[float], object]) -> None:
         "run_ratio": figures.run_ratio,
         "byte_ratio": figures.byte_ratio,
         "longest_wait": figures.longest_wait.total_seconds(),
+        "kills": _read_state(place).kills,
     }
     (place.folder / "figures.json").write_text(json.dumps(document, indent=1))
 
@@ -145,7 +146,7 @@ def _live(place: Place, ask_for_kill: Callable[[float], object]) -> None:
                         state.ticks_at = now
                         _tell(f"{now:%Y-%m-%d} {time.monotonic() - started:.0f} s")
                 is_drain = now > plan.arrivals[-1].at and daemon.is_idle
-                since, state.now = now, plan.next_tick(now) if is_drain else now + _RUNS_EVERY
+                since, state.now = now, plan.next_tick(now, count=4) if is_drain else now + _RUNS_EVERY
             with frozen(state.now):
                 daemon.log_ticks(state.ticks_at - timedelta(minutes=1))
     _write_state(place, state)

@@ -11,7 +11,6 @@ from news_platform_tests.year.plan import Arrival, YearPlan
 
 _COLLECT = timedelta(hours=4)
 _QUIET = timedelta(hours=5)
-_LATE = timedelta(hours=72)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,8 @@ def groups(plan: YearPlan) -> list[DayGroup]:
     firsts = {day: moments[0] for day, moments in seen.items() if moments}
     found = []
     for day in plan.days:
-        found += list(_day_groups(day, seen[day], firsts))
+        late = timedelta(hours=plan.options.late_hours)
+        found += list(_day_groups(day, seen[day], firsts, late=late))
     return found
 
 
@@ -58,11 +58,11 @@ def _seen(plan: YearPlan, one: Arrival) -> datetime:
 
 
 def _day_groups(
-    day: date, seen: Sequence[datetime], firsts: Mapping[date, datetime]
+    day: date, seen: Sequence[datetime], firsts: Mapping[date, datetime], *, late: timedelta
 ) -> Iterator[DayGroup]:
     end = datetime.combine(day + timedelta(days=1), time(), UTC)
     later = [moment for other, moment in firsts.items() if other > day]
-    is_after = min(later, default=end + _LATE)
+    is_after = min(later, default=end + late)
     settled = seen[0] + _QUIET
     for moment in seen:
         if moment >= max(settled, is_after):
@@ -70,8 +70,8 @@ def _day_groups(
         settled = moment + _QUIET
     settled = max(settled, is_after)
     yield DayGroup(day, settled)
-    late = {end + _LATE * (int((one - end) / _LATE) + 1) for one in seen if one > settled}
-    for moment in sorted(late):
+    together = {end + late * (int((one - end) / late) + 1) for one in seen if one > settled}
+    for moment in sorted(together):
         yield DayGroup(day, moment)
 
 

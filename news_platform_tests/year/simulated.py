@@ -162,6 +162,7 @@ class Place:
                 "NEWS_PLATFORM_CRAWL_URL": str(self.crawl),
                 "NEWS_PLATFORM_CCNEWS_WORKERS": "0",
                 "NEWS_PLATFORM_BUCKETS": "64",
+                "NEWS_PLATFORM_LATE_HOURS": str(self.plan.options.late_hours),
                 "NEWS_PLATFORM_ALERT_WEBHOOK": self._webhook,
                 # A second of real time: the simulated clock stands still in a run.
                 "NEWS_PLATFORM_CHECKS_MAX_HOURS": "0.0003",

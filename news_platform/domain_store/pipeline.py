@@ -270,9 +270,7 @@ def _apply_changes(
     manifest, written = builder.write_generation(bucket, current, GenerationPlan(new, merge, empty))
     LOG.info("bucket %d: generation %d, %d bytes", bucket, manifest.generation, written)
     added = sum(staged.size_bytes(batch.batch, bucket) for batch in new)
-    return BucketReport(
-        bucket, len(new), len(change.dropped), written, manifest, bytes_added=added
-    )
+    return BucketReport(bucket, len(new), len(change.dropped), written, manifest, bytes_added=added)
 
 
 def _require_staged_files(new: Iterable[NewBatch], staged: Staged, bucket: int) -> None:

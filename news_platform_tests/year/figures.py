@@ -28,6 +28,8 @@ from news_platform_tests.year.simulated import Place
 
 ASSETS = ("raw_news", "domain_buckets", "near_duplicates", "domain_store", "domain_catalog")
 _PARTITION = "dagster/partition"
+_RETRY = "dagster/parent_run_id"
+_MAKERS = (_RETRY, "dagster/sensor_name", "dagster/schedule_name", "dagster/backfill")
 _SAME_FILES = ("news/raw", "news/captures", "news/feed_candidates", "news/dropped")
 
 
@@ -89,6 +91,8 @@ def read_figures(place: Place, instance: dg.DagsterInstance) -> YearFigures:
     )
     ticks = read_ticks(place)
     named = _named_runs(ticks)
+    # A retry is explained by its failed run.
+    failed = {(run.run_id, "") for run in runs if run.status == "FAILURE"}
     return YearFigures(
         runs=dict(Counter(run.asset for run in ours)),
         ideal=ideal_runs(place.plan),
@@ -98,7 +102,7 @@ def read_figures(place: Place, instance: dg.DagsterInstance) -> YearFigures:
         bytes_held=_held_bytes(instance),
         longest_wait=max((wait for _, wait in waits), default=timedelta()),
         waits=[f"{group.day} from {group.settled_at}: {wait}" for group, wait in waits],
-        unexplained=[f"{run}" for run in runs if not _is_explained(run, named)],
+        unexplained=[f"{run}" for run in runs if not _is_explained(run, named | failed)],
         broken_ticks=[f"{one['name']}: {one['error']}" for one in ticks if one["error"]],
         alerts=_alerts(place),
     )
@@ -122,7 +126,8 @@ def _runs(instance: dg.DagsterInstance) -> Iterator[MadeRun]:
 
 
 def _made_by(tags: Mapping[str, str]) -> str:
-    for tag in ("dagster/sensor_name", "dagster/schedule_name", "dagster/backfill"):
+    # The instance tries runs of schedules and backfills again; those keep the tags of the first.
+    for tag in _MAKERS:
         if tag in tags:
             return f"{tag.partition('/')[2]} {tags[tag]}"
     return ""
@@ -131,17 +136,23 @@ def _made_by(tags: Mapping[str, str]) -> str:
 def _named_runs(ticks: Sequence[Mapping[str, object]]) -> frozenset[tuple[str, str]]:
     """Return the sensor or schedule and the id of every run that a tick names."""
     pairs = ((str(tick["name"]), tick["runs"]) for tick in ticks)
-    return frozenset((name, str(one)) for name, ids in pairs if isinstance(ids, list) for one in ids)
+    return frozenset(
+        (name, str(one)) for name, ids in pairs if isinstance(ids, list) for one in ids
+    )
 
 
 def _is_explained(run: MadeRun, named: frozenset[tuple[str, str]]) -> bool:
     """Return whether a tick names the run, and a run of a sensor says why it was requested."""
     kind, _, name = run.made_by.partition(" ")
-    if kind == "backfill":
-        return True
-    return (name, run.run_id) in named and (
-        kind == "schedule_name" or "stale since" in run.reason
-    )
+    match kind:
+        case "backfill":
+            return True
+        case "parent_run_id":
+            return (name, "") in named
+        case "schedule_name":
+            return (name, run.run_id) in named
+        case _:
+            return (name, run.run_id) in named and "stale since" in run.reason
 
 
 def read_ticks(place: Place) -> list[dict[str, object]]:
@@ -264,4 +275,3 @@ def _different_domains(ours: ObjectStore, undisturbed: ObjectStore) -> list[str]
 
 def _records(store: DomainStore, domain: str) -> list[str]:
     return sorted(json.dumps(dict(row), sort_keys=True) for row in store.records(domain))
-

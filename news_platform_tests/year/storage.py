@@ -81,7 +81,6 @@ class SharedScheduleStorage(_Shared, SqliteScheduleStorage):
         found: SharedScheduleStorage = cls._opened[cls]
         return found
 
-
     def has_built_index(self, migration_name: str) -> bool:
         """Look once: a simulation migrates nothing."""
         known: dict[str, bool] = self.__dict__.setdefault("_indexes", {})

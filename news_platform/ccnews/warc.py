@@ -391,5 +391,7 @@ def _strict_fields(header: bytes) -> Mapping[str, str]:
     if version not in _VERSIONS or has_odd_lines or not text.isascii():
         return {}
     pairs = [line.partition(":") for line in lines]
-    fields = {name.lower(): value.strip() for name, _, value in pairs}
-    return fields if len(fields) == len(pairs) else {}  # a repeated name would need a choice
+    found = {(name.lower(), value.strip()) for name, _, value in pairs}
+    fields = dict(found)
+    # Two values of one name would need a choice. fastwarc reads no body after a second WARC-Type.
+    return fields if len(fields) == len(found) else {}

@@ -63,6 +63,13 @@ def test_whatever_is_not_by_the_book_is_left_alone(data: bytes) -> None:
     assert parse_strict_record(data, max_body_bytes=LIMIT) is None
 
 
+def test_a_repeated_warc_type_does_not_cost_the_page() -> None:
+    """After a second WARC-Type fastwarc reads no Content-Length, so the page seemed empty."""
+    kind = b"WARC-Type: response\r\n"
+    response = _response(STRICT.replace(kind, kind + kind))
+    assert response.head + b"\r\n" + response.body == PAGE.block
+
+
 @pytest.mark.parametrize(
     "block",
     [
@@ -77,8 +84,8 @@ def test_whatever_is_not_by_the_book_is_left_alone(data: bytes) -> None:
 )
 def test_both_readers_agree(block: bytes) -> None:
     book = Record(block).dumped()
-    # Two fields of one name, the same value: only the tolerant reader takes that.
-    odd = book.replace(b"WARC-Payload-Digest: sha1:ABC", b"X-A: 1\r\nX-A: 1")
+    # Two values of one field: only the tolerant reader takes that.
+    odd = book.replace(b"WARC-Payload-Digest: sha1:ABC", b"X-A: 1\r\nX-A: 2")
     found = [_response(data) for data in (book, odd)]
     assert (found[0].head, found[0].body) == (found[1].head, found[1].body)
     assert found[0].record.uri == found[1].record.uri

@@ -16,11 +16,15 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from datetime import datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from news_platform_tests.year.simulated import FOLDER_VARIABLE, Place
+
+if TYPE_CHECKING:
+    from news_platform_tests.year.daemon import SimulatedDaemon
 
 _TICKS_EVERY = timedelta(days=1)
 # How often runs end and are launched; sensors tick less often, as the options say.
@@ -110,45 +114,59 @@ def _judge(place: Place, _: Callable[[float], object]) -> None:
         "run_ratio": figures.run_ratio,
         "byte_ratio": figures.byte_ratio,
         "longest_wait": figures.longest_wait.total_seconds(),
+        "kills": _read_state(place).kills,
     }
     (place.folder / "figures.json").write_text(json.dumps(document, indent=1))
 
 
 def _live(place: Place, ask_for_kill: Callable[[float], object]) -> None:
+    """Go on from the last step to the end."""
     import dagster as dg
 
     from news_platform_tests.year.daemon import SimulatedDaemon, frozen
     from news_platform_tests.year.definitions import defs
 
-    state = _read_state(place)
-    plan = place.plan
+    state, plan = _read_state(place), place.plan
     since: datetime | None = None
-    started = time.monotonic()
-    with frozen(state.now), dg.DagsterInstance.from_config(str(place.home)) as instance:
-        with SimulatedDaemon(place, instance, defs) as daemon:
-            daemon.adopt_runs()
-            while state.now <= plan.end:
-                now = state.now
-                _write_state(place, state)
-                with frozen(now):
-                    place.deliver(now, since=since)
-                    if state.kills < len(plan.kills) and plan.kills[state.kills] <= now:
-                        state.kills += 1
-                        _write_state(place, state)
-                        rng = random.Random(f"kill {state.kills} {plan.options.seed}")
-                        ask_for_kill(rng.uniform(0, _KILL_SECONDS))
-                    if now >= plan.start + timedelta(days=plan.options.backfill_on):
-                        daemon.begin_backfill(now)
-                    daemon.step(now, is_tick=plan.is_tick(now))
-                    if now - state.ticks_at >= _TICKS_EVERY:
-                        daemon.log_ticks(state.ticks_at - timedelta(minutes=1))
-                        state.ticks_at = now
-                        _tell(f"{now:%Y-%m-%d} {time.monotonic() - started:.0f} s")
-                is_drain = now > plan.arrivals[-1].at and daemon.is_idle
-                since, state.now = now, plan.next_tick(now) if is_drain else now + _RUNS_EVERY
-            with frozen(state.now):
-                daemon.log_ticks(state.ticks_at - timedelta(minutes=1))
+    with (
+        frozen(state.now),
+        dg.DagsterInstance.from_config(str(place.home)) as instance,
+        SimulatedDaemon(place, instance, defs) as daemon,
+    ):
+        daemon.adopt_runs()
+        while state.now <= plan.end:
+            now = state.now
+            _write_state(place, state)
+            with frozen(now):
+                place.deliver(now, since=since)
+                _ask_for_kill(place, state, ask_for_kill)
+                if now >= plan.start + timedelta(days=plan.options.backfill_on):
+                    daemon.begin_backfill(now)
+                daemon.step(now, is_tick=plan.is_tick(now))
+                if now - state.ticks_at >= _TICKS_EVERY:
+                    _log_ticks(daemon, state)
+            is_drain = now > plan.arrivals[-1].at and daemon.is_idle
+            since = now
+            state.now = plan.next_tick(now, count=4) if is_drain else now + _RUNS_EVERY
+        _log_ticks(daemon, state)
     _write_state(place, state)
+
+
+def _ask_for_kill(place: Place, state: "_State", ask: Callable[[float], object]) -> None:
+    """Ask for a kill that is due; it comes while this step or one of the next is in work."""
+    plan = place.plan
+    if state.kills < len(plan.kills) and plan.kills[state.kills] <= state.now:
+        state.kills += 1
+        _write_state(place, state)
+        rng = random.Random(f"kill {state.kills} {plan.options.seed}")
+        ask(rng.uniform(0, _KILL_SECONDS))
+
+
+def _log_ticks(daemon: "SimulatedDaemon", state: "_State") -> None:
+    """Keep the ticks of the last day; what was kept before a kill is kept again."""
+    daemon.log_ticks(state.ticks_at - timedelta(minutes=1))
+    state.ticks_at = state.now
+    sys.stderr.write(f"{state.now:%Y-%m-%d} {time.process_time():.0f} s of CPU\n")
 
 
 class _State:
@@ -179,10 +197,6 @@ def _write_state(place: Place, state: _State) -> None:
     fresh = place.folder / "state.json.new"
     fresh.write_text(json.dumps(body))
     fresh.replace(place.folder / "state.json")
-
-
-def _tell(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
 
 
 if __name__ == "__main__":

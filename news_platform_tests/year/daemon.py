@@ -48,8 +48,7 @@ def write_home(place: Place) -> None:
         "schedule_storage": "SharedScheduleStorage",
     }
     config |= {
-        name: {"module": _STORAGE, "class": kind, "config": storage}
-        for name, kind in kinds.items()
+        name: {"module": _STORAGE, "class": kind, "config": storage} for name, kind in kinds.items()
     }
     config["run_launcher"] = {
         "module": "news_platform_tests.year.launcher",
@@ -81,9 +80,7 @@ class SimulatedDaemon:
             location_name="simulation",
         )
         target = InProcessWorkspaceLoadTarget(origin)
-        self._workspace = self._stack.enter_context(
-            WorkspaceProcessContext(self._instance, target)
-        )
+        self._workspace = self._stack.enter_context(WorkspaceProcessContext(self._instance, target))
         return self
 
     def __exit__(self, *_: object) -> None:

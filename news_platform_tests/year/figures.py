@@ -5,12 +5,13 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
 from news_platform.ccnews.pipeline import collect_day
 from news_platform.ccnews.source_notes import accept_broken
+from news_platform.datasets.domain_store import DOMAIN_CATALOG
 from news_platform.defs.runs import RANGE_END_TAG, RANGE_START_TAG, REASON_TAG, run_assets
 from news_platform.domain_store.catalog import catalog_inputs, write_catalog
 from news_platform.domain_store.layout import range_keys
@@ -21,11 +22,14 @@ from news_platform.domain_store.staging.stage import stage_input
 from news_platform.near_duplicates.pipeline import cluster_day
 from news_platform.resources import Resources, build_options, collect_options
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.parquet import read_table
 from news_platform_tests.year.ideal import DayGroup, groups, ideal_runs
 from news_platform_tests.year.simulated import Place
 
 ASSETS = ("raw_news", "domain_buckets", "near_duplicates", "domain_store", "domain_catalog")
 _PARTITION = "dagster/partition"
+_RETRY = "dagster/parent_run_id"
+_MAKERS = (_RETRY, "dagster/sensor_name", "dagster/schedule_name", "dagster/backfill")
 _SAME_FILES = ("news/raw", "news/captures", "news/feed_candidates", "news/dropped")
 
 
@@ -86,6 +90,9 @@ def read_figures(place: Place, instance: dg.DagsterInstance) -> YearFigures:
         _metadata_sum(instance, "domain_store", "bytes_added"),
     )
     ticks = read_ticks(place)
+    named = _named_runs(ticks)
+    # A retry is explained by its failed run.
+    failed = {(run.run_id, "") for run in runs if run.status == "FAILURE"}
     return YearFigures(
         runs=dict(Counter(run.asset for run in ours)),
         ideal=ideal_runs(place.plan),
@@ -95,7 +102,7 @@ def read_figures(place: Place, instance: dg.DagsterInstance) -> YearFigures:
         bytes_held=_held_bytes(instance),
         longest_wait=max((wait for _, wait in waits), default=timedelta()),
         waits=[f"{group.day} from {group.settled_at}: {wait}" for group, wait in waits],
-        unexplained=[f"{run}" for run in runs if not _is_explained(run, ticks)],
+        unexplained=[f"{run}" for run in runs if not _is_explained(run, named | failed)],
         broken_ticks=[f"{one['name']}: {one['error']}" for one in ticks if one["error"]],
         alerts=_alerts(place),
     )
@@ -119,19 +126,33 @@ def _runs(instance: dg.DagsterInstance) -> Iterator[MadeRun]:
 
 
 def _made_by(tags: Mapping[str, str]) -> str:
-    for tag in ("dagster/sensor_name", "dagster/schedule_name", "dagster/backfill"):
+    # The instance tries runs of schedules and backfills again; those keep the tags of the first.
+    for tag in _MAKERS:
         if tag in tags:
             return f"{tag.partition('/')[2]} {tags[tag]}"
     return ""
 
 
-def _is_explained(run: MadeRun, ticks: Sequence[Mapping[str, object]]) -> bool:
+def _named_runs(ticks: Sequence[Mapping[str, object]]) -> frozenset[tuple[str, str]]:
+    """Return the sensor or schedule and the id of every run that a tick names."""
+    pairs = ((str(tick["name"]), tick["runs"]) for tick in ticks)
+    return frozenset(
+        (name, str(one)) for name, ids in pairs if isinstance(ids, list) for one in ids
+    )
+
+
+def _is_explained(run: MadeRun, named: frozenset[tuple[str, str]]) -> bool:
     """Return whether a tick names the run, and a run of a sensor says why it was requested."""
     kind, _, name = run.made_by.partition(" ")
-    if kind == "backfill":
-        return True
-    named = any(tick["name"] == name and run.run_id in str(tick["runs"]) for tick in ticks)
-    return named and (kind == "schedule_name" or "stale since" in run.reason)
+    match kind:
+        case "backfill":
+            return True
+        case "parent_run_id":
+            return (name, "") in named
+        case "schedule_name":
+            return (name, run.run_id) in named
+        case _:
+            return (name, run.run_id) in named and "stale since" in run.reason
 
 
 def read_ticks(place: Place) -> list[dict[str, object]]:
@@ -224,12 +245,18 @@ def build_undisturbed(place: Place) -> Resources:
 
 def differences(ours: ObjectStore, undisturbed: ObjectStore) -> list[str]:
     """Return where the datasets of two roots differ."""
-    folders = (*_SAME_FILES, "domain_buckets", "near_duplicates", "domain_catalog")
+    folders = (*_SAME_FILES, "domain_buckets", "near_duplicates")
     found = []
     for folder in folders:
         left, right = _digests(ours, folder), _digests(undisturbed, folder)
         names = sorted({*left, *right})
         found += [name for name in names if left.get(name) != right.get(name)]
+    # In how many fragments a domain lies depends on the order in which its days were merged.
+    left_rows, right_rows = (
+        read_table(store, DOMAIN_CATALOG.path, DOMAIN_CATALOG).drop("fragments")
+        for store in (ours, undisturbed)
+    )
+    found += [] if left_rows.equals(right_rows) else [DOMAIN_CATALOG.path]
     return found + _different_domains(ours, undisturbed)
 
 
@@ -248,8 +275,3 @@ def _different_domains(ours: ObjectStore, undisturbed: ObjectStore) -> list[str]
 
 def _records(store: DomainStore, domain: str) -> list[str]:
     return sorted(json.dumps(dict(row), sort_keys=True) for row in store.records(domain))
-
-
-def day_of(text: str) -> date:
-    """Return a partition's day."""
-    return date.fromisoformat(text)

@@ -11,7 +11,6 @@ from news_platform_tests.year.plan import Arrival, YearPlan
 
 _COLLECT = timedelta(hours=4)
 _QUIET = timedelta(hours=5)
-_LATE = timedelta(hours=72)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +35,31 @@ def groups(plan: YearPlan) -> list[DayGroup]:
     """Return when the WARCs of each day are to be followed, by what a tick can have seen."""
     by_day = _by_day(plan)
     seen = {
-        day: sorted(_seen(plan, one) for one in found if one.day in plan.days)
-        for day, found in by_day.items()
+        day: sorted(_tick_after(plan, one.at) for one in by_day[day] if not one.version)
+        for day in plan.days
     }
-    firsts = {day: moments[0] for day, moments in seen.items() if moments}
+    firsts = {day: moments[0] for day, moments in seen.items()}
+    late = timedelta(hours=plan.options.late_hours)
     found = []
     for day in plan.days:
-        found += list(_day_groups(day, seen[day], firsts))
+        found += list(_day_groups(day, seen[day], firsts, late=late))
+        found += [DayGroup(day, _redone(plan, one)) for one in by_day[day] if one.version]
     return found
 
 
-def _seen(plan: YearPlan, one: Arrival) -> datetime:
-    """Return the first tick after an arrival at which the crawl answers."""
-    # A republication is found by the look at sources at half past two.
-    night = one.version and timedelta(days=1)
-    moment = one.at + (night or timedelta())
+def _redone(plan: YearPlan, one: Arrival) -> datetime:
+    """Return when a WARC is collected again: a look at half past two finds it, a tick requests it.
+
+    Its day is followed at once.
+    """
+    night = datetime.combine(one.at.date(), time(2, 30), UTC)
+    look = night if night > one.at else night + timedelta(days=1)
+    found = _tick_after(plan, look) + timedelta(minutes=30)
+    return _tick_after(plan, _tick_after(plan, found) + timedelta(minutes=30))
+
+
+def _tick_after(plan: YearPlan, moment: datetime) -> datetime:
+    """Return the first tick from a moment on at which the crawl and the root answer."""
     tick = moment if plan.is_tick(moment) else plan.next_tick(moment)
     while plan.is_down("crawl", tick) or plan.is_down("root", tick):
         tick += plan.tick
@@ -58,11 +67,11 @@ def _seen(plan: YearPlan, one: Arrival) -> datetime:
 
 
 def _day_groups(
-    day: date, seen: Sequence[datetime], firsts: Mapping[date, datetime]
+    day: date, seen: Sequence[datetime], firsts: Mapping[date, datetime], *, late: timedelta
 ) -> Iterator[DayGroup]:
     end = datetime.combine(day + timedelta(days=1), time(), UTC)
     later = [moment for other, moment in firsts.items() if other > day]
-    is_after = min(later, default=end + _LATE)
+    is_after = min(later, default=end + late)
     settled = seen[0] + _QUIET
     for moment in seen:
         if moment >= max(settled, is_after):
@@ -70,8 +79,8 @@ def _day_groups(
         settled = moment + _QUIET
     settled = max(settled, is_after)
     yield DayGroup(day, settled)
-    late = {end + _LATE * (int((one - end) / _LATE) + 1) for one in seen if one > settled}
-    for moment in sorted(late):
+    together = {end + late * (int((one - end) / late) + 1) for one in seen if one > settled}
+    for moment in sorted(together):
         yield DayGroup(day, moment)
 
 

@@ -29,7 +29,7 @@ class HostedRunLauncher(RunLauncher, ConfigurableClass):
 
     def __init__(self, inst_data: ConfigurableClassData | None = None) -> None:
         self._inst_data = inst_data
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call] # Dagster's
 
     @property
     def inst_data(self) -> ConfigurableClassData | None:

@@ -12,12 +12,11 @@ from functools import cached_property
 from news_platform_tests.ccnews.archive import Record, article, gzipped, http
 
 _LATE_SHARE = 0.03
-_LATEST = timedelta(days=3)
 # Uploads come hours after the time in a WARC's name.
 _UPLOAD = (timedelta(hours=1), timedelta(hours=3))
 _TOWNS = 48
-# After the last day: late WARCs of it come for three days, and are followed at most six days later.
-_DRAIN = timedelta(days=8)
+# After the last day its late WARCs come, and are followed together at most twice as long after it.
+_DRAIN_HOURS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +76,8 @@ class YearOptions:
     backfill_days: int = 90
     backfill_on: int = 30
     backfill_warcs: int = 18
+    # How late a WARC comes at most, and how often late ones are followed together.
+    late_hours: int = 72
     step_minutes: int = 60
     trouble: Trouble = field(default_factory=Trouble)
 
@@ -95,7 +96,8 @@ class YearPlan:
     @property
     def end(self) -> datetime:
         """Return the moment after which nothing more can happen."""
-        return self.start + timedelta(days=self.options.days) + _DRAIN
+        late = timedelta(hours=2 * self.options.late_hours + _DRAIN_HOURS)
+        return self.start + timedelta(days=self.options.days) + late
 
     @property
     def tick(self) -> timedelta:
@@ -106,9 +108,10 @@ class YearPlan:
         """Return whether the sensors tick at this moment."""
         return (now - self.start) % self.tick == timedelta()
 
-    def next_tick(self, now: datetime) -> datetime:
-        """Return the first tick after a moment."""
-        return now + self.tick - (now - self.start) % self.tick
+    def next_tick(self, now: datetime, *, count: int = 1) -> datetime:
+        """Return the first tick after a moment whose number is a multiple of `count`."""
+        every = self.tick * count
+        return now + every - (now - self.start) % every
 
     @cached_property
     def days(self) -> Sequence[date]:
@@ -139,7 +142,8 @@ class YearPlan:
     def _day(self, day: date, rng: random.Random) -> Iterator[Arrival]:
         for number in range(self.options.warcs):
             upload = _UPLOAD[0] + (_UPLOAD[1] - _UPLOAD[0]) * rng.random()
-            late = _LATEST * rng.random() if rng.random() < _LATE_SHARE else timedelta()
+            is_late = rng.random() < _LATE_SHARE
+            late = timedelta(hours=self.options.late_hours * rng.random() * is_late)
             yield Arrival(_named_at(day, number) + upload + late, day, number)
 
     @cached_property

@@ -1,24 +1,25 @@
 """The crawl and the resources of a simulation: stores that can fail, and Dagster's frozen clock."""
 
 import errno
-import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
-from datetime import date, datetime
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
 from dagster._time import get_current_datetime
+from pydantic import TypeAdapter
 
 from news_platform.resources import Clock, Crawl, DataRoot, Resources
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.ccnews.crawl import write_listings
-from news_platform_tests.year.plan import Trouble, YearOptions, YearPlan, by_month
+from news_platform_tests.year.plan import YearOptions, YearPlan, by_month
 
 FOLDER_VARIABLE = "SIMULATED_YEAR_FOLDER"
+_OPTIONS = TypeAdapter(YearOptions)
 # What hiccups in the run that is being executed.
 HICCUPS: set[str] = set()
 
@@ -137,21 +138,12 @@ class Place:
 
     def write_options(self, options: YearOptions) -> None:
         """Keep the options: they are all that a simulation needs to go on."""
-        body = asdict(options) | {"start": options.start.isoformat()}
-        (self.folder / "options.json").write_text(json.dumps(body))
+        (self.folder / "options.json").write_bytes(_OPTIONS.dump_json(options))
 
     @cached_property
     def plan(self) -> YearPlan:
         """Return the plan of the stored options."""
-        given = json.loads((self.folder / "options.json").read_text())
-        trouble = {
-            name: tuple(tuple(one) if isinstance(one, list) else one for one in value)
-            if isinstance(value, list)
-            else value
-            for name, value in given.pop("trouble").items()
-        }
-        start = date.fromisoformat(given.pop("start"))
-        return YearPlan(YearOptions(**given, start=start, trouble=Trouble(**trouble)))
+        return YearPlan(_OPTIONS.validate_json((self.folder / "options.json").read_bytes()))
 
     def resources(self, *, is_disturbed: bool = True) -> SimulatedResources:
         """Return the resources of the simulation, or of an undisturbed build beside it."""
@@ -162,9 +154,10 @@ class Place:
                 "NEWS_PLATFORM_CRAWL_URL": str(self.crawl),
                 "NEWS_PLATFORM_CCNEWS_WORKERS": "0",
                 "NEWS_PLATFORM_BUCKETS": "64",
+                "NEWS_PLATFORM_LATE_HOURS": str(self.plan.options.late_hours),
                 "NEWS_PLATFORM_ALERT_WEBHOOK": self._webhook,
-                # A second of real time: the simulated clock stands still in a run.
-                "NEWS_PLATFORM_CHECKS_MAX_HOURS": "0.0003",
+                # A fifth of a second of real time: the simulated clock stands still in a run.
+                "NEWS_PLATFORM_CHECKS_MAX_HOURS": "0.00005",
             }
         )
         return SimulatedResources(settings, plan=self.plan if is_disturbed else None)

@@ -81,6 +81,17 @@ class SharedScheduleStorage(_Shared, SqliteScheduleStorage):
         found: SharedScheduleStorage = cls._opened[cls]
         return found
 
+    def has_built_index(self, migration_name: str) -> bool:
+        """Look once: a simulation migrates nothing."""
+        known: dict[str, bool] = self.__dict__.setdefault("_indexes", {})
+        if not known.get(migration_name):
+            known[migration_name] = super().has_built_index(migration_name)
+        return known[migration_name]
+
+    def has_instigators_table(self) -> bool:
+        """Return what the tables of this version of Dagster have."""
+        return True
+
 
 class SharedEventLogStorage(_Shared, ConsolidatedSqliteEventLogStorage):
     """Events, all in one file: creating a file per run would take most of a run's time."""

@@ -1,0 +1,111 @@
+"""A year without a person: what the simulation must hold, in ten days and at full length."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from news_platform.storage.commit.collected import read_collected
+from news_platform.storage.objects.store import open_store
+from news_platform_tests.year.daemon import write_home
+from news_platform_tests.year.plan import Trouble, YearOptions
+from news_platform_tests.year.simulated import Place
+
+TEN_DAYS = YearOptions(
+    days=10,
+    backfill_days=4,
+    backfill_on=2,
+    backfill_warcs=2,
+    late_hours=24,
+    step_minutes=90,
+    trouble=Trouble(
+        outages=(("crawl", 60, 8), ("root", 130, 1)),
+        kill_days=(3, 8),
+        republished_days=(2,),
+        broken_day=4,
+    ),
+)
+YEAR = YearOptions(
+    days=365,
+    backfill_days=90,
+    backfill_on=40,
+    trouble=Trouble(
+        outages=(("crawl", 20 * 24 + 7, 8), ("crawl", 150 * 24, 72), ("root", 200 * 24 + 3, 1)),
+        kill_days=tuple(range(3, 365, 7)),
+        republished_days=(60, 240),
+        broken_day=100,
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A finished simulation: its place and its figures."""
+
+    place: Place
+    figures: Mapping[str, Any]
+
+
+def simulate(folder: Path, options: YearOptions) -> Simulation:
+    """Run a simulation to its end, from where it was if it was begun before."""
+    place = Place(folder)
+    if not place.home.exists():
+        place.write_options(options)
+        write_home(place)
+    environ = {name: text for name, text in os.environ.items() if name != "DAGSTER_HOME"}
+    command = [sys.executable, "-m", "news_platform_tests.year", str(folder)]
+    with (folder / "log").open("ab") as log:
+        done = subprocess.run(
+            command, env=environ, cwd=Path(__file__).parents[2], stdout=log, stderr=log, check=False
+        )
+    assert done.returncode == 0, (folder / "log").read_text(errors="replace")[-3000:]
+    return Simulation(place, json.loads((folder / "figures.json").read_text()))
+
+
+def judge(year: Simulation) -> None:
+    """Compare all figures with what must hold."""
+    figures, plan = year.figures, year.place.plan
+    assert figures["different"] == [], "every dataset equals an undisturbed build"
+    assert not any(figures["stale"].values()), "nothing was given up"
+    assert figures["unexplained"] == [], "the log of ticks explains every run"
+    assert figures["broken_ticks"] == []
+    assert figures["run_ratio"] <= 1.3, (figures["runs"], figures["ideal"])
+    assert figures["byte_ratio"] <= 1.5
+    assert figures["longest_wait"] <= 2 * 3600, figures["waits"]
+    assert figures["failed"] >= len(plan.kills), "there was trouble"
+    assert figures["kills"] == len(plan.kills)
+    _judge_alerts(figures["alerts"])
+    assert plan.broken is not None
+    markers = read_collected(open_store(str(year.place.root)), [plan.broken.day])
+    truncated = {one.warc for one in markers if one.truncated_at is not None}
+    assert truncated == {plan.broken.name}, "what can be read of the broken WARC is published"
+
+
+def _judge_alerts(alerts: list[str]) -> None:
+    """An outage of the crawl or the store is told when it begins and when it heals."""
+    begun = [text for text in alerts if "cannot read what is stale" in text]
+    healed = [text for text in alerts if "healed: nothing fails with reading its inputs" in text]
+    assert len(begun) == len(healed) >= 2, alerts
+
+
+@pytest.fixture(scope="module")
+def ten_days(tmp_path_factory: pytest.TempPathFactory) -> Simulation:
+    return simulate(tmp_path_factory.mktemp("ten_days"), TEN_DAYS)
+
+
+def test_ten_days_of_trouble_end_as_if_there_had_been_none(ten_days: Simulation) -> None:
+    judge(ten_days)
+
+
+@pytest.mark.soak
+def test_a_year_of_trouble_ends_as_if_there_had_been_none(tmp_path: Path) -> None:
+    """At most about an hour on an idle machine; SIMULATED_YEAR names a folder to go on in."""
+    folder = Path(os.environ.get("SIMULATED_YEAR", tmp_path))
+    folder.mkdir(parents=True, exist_ok=True)
+    judge(simulate(folder, YEAR))

@@ -54,7 +54,7 @@ _ROLE = re.compile(
     r"|september|october|november|december|januar|februar|märz|mai|juni|juli|oktober|dezember"
     r"|hinterlasse\w*|in uncategorized|biography|bio|contact|subscribe|the|this|all|verlag"
     r"|login|logout|settings|marketing|coordinator|producer|attorney|consultant|certified|senior"
-    r"|chief|officer|head|professor|security|privacy|lesezeit|articles|reviewed)\b",
+    r"|chief|officer|head|professor|security|privacy|lesezeit|articles|reviewed|copied|link)\b",
     re.IGNORECASE,
 )
 _WRITTEN_BY = re.compile(
@@ -64,8 +64,8 @@ _WRITTEN_BY = re.compile(
 _BYLINE_WORDS = frozenset(
     re.findall(
         r"\S+",
-        "author authors authorname authored byline bylines autor autoren autorin auteur writer vcard "
-        "fn creator contributor contributors",
+        "author authors authorname authored byline bylines autor autoren autorin auteur writer "
+        "vcard fn creator contributor contributors",
     )
 )
 # Such a class with one of these words marks a picture, a biography or a box about the author.

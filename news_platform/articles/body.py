@@ -20,7 +20,7 @@ from news_platform.articles.block_features import (
     StatedTexts,
     block_table,
 )
-from news_platform.articles.block_model import SCORE_UNIT, BlockModel, load_model
+from news_platform.articles.block_model import SCORE_UNIT, load_model
 from news_platform.articles.blocks import HEADINGS, TextBlocks, text_blocks
 
 # Blocks from these odds on are kept: a probability of 0.5.
@@ -83,7 +83,9 @@ def extract_body(root: html.HtmlElement, stated: StatedTexts) -> ArticleBody:
         full="\n".join(_column(blocks, kept)),
         place=place,
         links=tuple(_links(blocks, kept)),
-        confidence=confidence(model, table, scores, kept),
+        confidence=confidence_of(
+            expected_f1(table.columns["size"], scores, kept), model.confidence
+        ),
     )
 
 
@@ -161,10 +163,12 @@ def _has_h1(blocks: TextBlocks, element: int) -> bool:
     return any(blocks.tags[number] == "h1" for number in inside)
 
 
-def confidence(model: BlockModel, table: BlockTable, scores: Ints, kept: Sequence[int]) -> float:
-    """Return the F1 to expect of the kept blocks, measured on pages that were not learned from."""
-    expected = expected_f1(table.columns["size"], scores, kept)
-    before, after = zip(*model.confidence, strict=True)
+def confidence_of(expected: int, steps: Sequence[tuple[int, int]]) -> float:
+    """Return the F1 that pages of an expected F1 have, measured on pages not learned from.
+
+    Both are in thousandths; `steps` are pairs of expected and measured F1, rising.
+    """
+    before, after = zip(*steps, strict=True)
     place = next((n for n, step in enumerate(before) if step >= expected), len(before) - 1)
     if place == 0 or before[place] <= expected:
         return float(after[place]) / 1000

@@ -88,7 +88,7 @@ def extract_article(html: str | bytes, url: str, charset: str | None = None) -> 
 
 def stated_texts(stated: ArticleMetadata) -> StatedTexts:
     """Return the texts of the metadata that help to find the body."""
-    return StatedTexts(stated.title, stated.description, stated.body)
+    return StatedTexts(stated.title, stated.description, stated.body, stated.rank)
 
 
 def _confidence(body: ArticleBody, source: str) -> float:

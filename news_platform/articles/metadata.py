@@ -41,6 +41,8 @@ class ArticleMetadata:
     image_url: str = ""
     canonical_link: str = ""
     is_paywalled: bool | None = None
+    # How surely the page is an article: see `StatedTexts`.
+    rank: int = 0
 
     @property
     def published_at(self) -> datetime | None:
@@ -52,7 +54,11 @@ def parse_article_metadata(root: html.HtmlElement, *, url: str) -> ArticleMetada
     """Return the metadata of the page at `url`."""
     objects, meta = jsonld.all_objects(root), MetaTags(root)
     article = jsonld.fullest_article(objects)
-    described = [thing for thing in (article, jsonld.page_object(objects)) if thing]
+    described = [
+        thing
+        for thing in (article, jsonld.page_object(objects), *jsonld.described_works(objects))
+        if thing
+    ]
     description = meta.first("og:description", "description", "twitter:description")
     names = site_names(article, meta, url=url)
     return ArticleMetadata(
@@ -70,7 +76,14 @@ def parse_article_metadata(root: html.HtmlElement, *, url: str) -> ArticleMetada
         image_url=_image_url(article, meta, url=url),
         canonical_link=_canonical_link(root, meta, url=url),
         is_paywalled=_is_paywalled(article, meta),
+        rank=_rank(article, meta),
     )
+
+
+def _rank(article: JsonObject, meta: MetaTags) -> int:
+    if article:
+        return 3 if jsonld.is_news(article) else 2
+    return 1 if meta.first("og:type") == "article" else 0
 
 
 def _image_url(article: JsonObject, meta: MetaTags, *, url: str) -> str:

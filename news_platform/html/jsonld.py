@@ -12,6 +12,7 @@ from news_platform.text.normalize import normalize_spaces, scrub_json
 
 JsonObject = dict[str, Any]
 
+_WORKS = frozenset(("HowTo", "Recipe", "CreativeWork", "MedicalWebPage"))
 # schema.org's kinds of article: NewsArticle, BlogPosting, Report, CriticReview and so on.
 _ARTICLE_ENDINGS = ("Article", "Posting", "Report", "Review")
 # Deeper nesting than any real page has; keeps the recursion short.
@@ -19,6 +20,8 @@ _MAX_DEPTH = 40
 _DECODER = json.JSONDecoder(strict=False)  # raw line breaks inside strings are common
 # Escapes of surrogates, NUL and other controls; the page around the script is scrubbed already.
 _RISKY_ESCAPE = re.compile(r"\\u(?:d[89a-f]|00[0189])", re.IGNORECASE)
+# Marks of XHTML around a script.
+_WRAPPING = re.compile(r"<!\[CDATA\[|\]\]>|<!--|-->|^\s*//\s*$|\ufeff", re.MULTILINE)
 _SCRIPT_TYPE = b"application/ld+json"
 _MAX_SCRIPTS = 8
 # Most blocks describe the site or its breadcrumbs; a search in bytes is cheaper than parsing them.
@@ -40,6 +43,11 @@ def all_objects(root: html.HtmlElement) -> list[JsonObject]:
 def page_object(objects: Iterable[JsonObject]) -> JsonObject:
     """Return the first object that describes the page itself; {} without one."""
     return next((found for found in objects if "WebPage" in kinds(found)), {})
+
+
+def described_works(objects: Iterable[JsonObject]) -> list[JsonObject]:
+    """Return the objects that describe a page which is not an article: a recipe, a guide."""
+    return [found for found in objects if not _WORKS.isdisjoint(kinds(found))]
 
 
 def kinds(thing: JsonObject) -> list[str]:
@@ -94,6 +102,11 @@ def is_article(thing: JsonObject) -> bool:
     return any(kind.endswith(_ARTICLE_ENDINGS) for kind in kinds(thing))
 
 
+def is_news(article: JsonObject) -> bool:
+    """Return True if the article calls itself news."""
+    return any("News" in kind or kind == "Report" for kind in kinds(article))
+
+
 def names(value: object) -> list[str]:
     """Return the names in an author, publisher or section value, in the order written."""
     if isinstance(value, list):
@@ -141,7 +154,7 @@ def text(thing: JsonObject, key: str) -> str:
 def _documents(root: html.HtmlElement) -> Iterator[object]:
     for script in root.iter("script"):
         if "ld+json" in (script.get("type") or "") and script.text:
-            yield _parsed(script.text)
+            yield _parsed(script.text) or _repaired(script.text)
 
 
 def _iter_article_scripts(page: bytes) -> Iterator[bytes]:
@@ -161,6 +174,15 @@ def _parsed(script: str) -> object:
     try:
         value = _DECODER.decode(script.strip().removeprefix("\ufeff").rstrip(";"))
         return scrub_json(value) if _RISKY_ESCAPE.search(script) else value
+    except (ValueError, RecursionError):
+        return None
+
+
+def _repaired(script: str) -> object:
+    """Return the value of a script that is wrapped, escaped, or followed by something else."""
+    text = _WRAPPING.sub("", unescape(script) if "&quot;" in script else script).strip()
+    try:
+        return scrub_json(_DECODER.raw_decode(text)[0])
     except (ValueError, RecursionError):
         return None
 

@@ -27,6 +27,7 @@ from benchmarks.article_pages import (
     NEWS_SETS,
     Extracted,
     harmonic_mean,
+    in_sample,
     mean_scores,
     page_scores,
 )
@@ -300,20 +301,24 @@ def report(
     name: str, pages: Sequence[LabelledBlocks], scores: dict[str, Ints]
 ) -> dict[str, dict[str, float]]:
     """Print and return the scores of the texts that the block scores select, by set."""
-    shown_means: dict[str, dict[str, float]] = {}
+    means_by_set: dict[str, dict[str, float]] = {}
     found = [
         (page.page, page_scores(page.page, Extracted(_text(page, scores[page.page.key]))))
         for page in pages
     ]
-    groups = {"corpus": [s for p, s in found if p.set_name not in NEWS_SETS]}
+    groups = {
+        "corpus": [s for p, s in found if p.set_name not in NEWS_SETS],
+        # The pages on which slow peers are measured.
+        "every_5": [s for p, s in found if in_sample(p.key, 5)],
+    }
     for page, score in found:
         groups.setdefault(page.set_name, []).append(score)
     for group, values in groups.items():
         means = mean_scores([{k: v for k, v in s.items() if k in _TEXT_SCORES} for s in values])
         shown = " ".join(f"{k} {v:.4f}" for k, v in means.items())
         print(f"{name:<7}{group:<16}{len(values):>5} {shown}", flush=True)
-        shown_means[group] = {key: round(value, 4) for key, value in means.items()}
-    return shown_means
+        means_by_set[group] = {key: round(value, 4) for key, value in means.items()}
+    return means_by_set
 
 
 _TEXT_SCORES = ("precision", "recall", "kept", "dropped")

@@ -64,13 +64,15 @@ class StatedTexts:
     """What the page states about its article; each may be empty.
 
     `rank` is 3 for a news article, 2 for another kind of article, 1 for a page that only OpenGraph
-    calls an article, and 0 otherwise.
+    calls an article, and 0 otherwise. `article_type` changes which blocks are text, not their
+    features.
     """
 
     title: str = ""
     description: str = ""
     body: str = ""
     rank: int = 0
+    article_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)

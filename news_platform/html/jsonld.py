@@ -26,6 +26,8 @@ _SCRIPT_TYPE = b"application/ld+json"
 _MAX_SCRIPTS = 8
 # Most blocks describe the site or its breadcrumbs; a search in bytes is cheaper than parsing them.
 _ARTICLE_FIELDS = (b'"headline"', b'"datePublished"', b'"author"')
+# The entries of a live blog and what readers wrote are articles of their own.
+_OTHERS = frozenset(("liveBlogUpdate", "comment"))
 # An article anywhere else (`itemListElement`, `hasPart`) is one the page links to, not the page.
 _PAGE_FIELDS = ("@graph", "mainEntity", "mainEntityOfPage")
 
@@ -52,9 +54,7 @@ def described_works(objects: Iterable[JsonObject]) -> list[JsonObject]:
 
 def kinds(thing: JsonObject) -> list[str]:
     """Return the texts of the object's `@type`."""
-    stated = thing.get("@type")
-    parts = stated if isinstance(stated, list) else [stated]
-    return [kind for kind in parts if isinstance(kind, str)]
+    return [kind for kind in parts(thing.get("@type")) if isinstance(kind, str)]
 
 
 def fullest_article(objects: Sequence[JsonObject]) -> JsonObject:
@@ -88,11 +88,12 @@ def iter_objects(
     """Yield every object inside a JSON value, outer before inner; inside objects only `fields`."""
     if depth > _MAX_DEPTH:
         return
-    parts: Collection[object] = value if isinstance(value, list) else ()
+    inside: Collection[object] = value if isinstance(value, list) else ()
     if isinstance(value, dict):
         yield value
-        parts = value.values() if fields is None else [value.get(field) for field in fields]
-    for part in parts:
+        wanted = [key for key in value if key not in _OTHERS] if fields is None else fields
+        inside = [value.get(key) for key in wanted]
+    for part in inside:
         if isinstance(part, dict | list):
             yield from iter_objects(part, fields=fields, depth=depth + 1)
 
@@ -121,16 +122,26 @@ def names(value: object) -> list[str]:
 
 def people(value: object) -> list[object]:
     """Return the parts of an author value that are not stated to be organisations."""
-    return [part for part in _parts(value) if not _is_organisation(part)]
+    return [part for part in parts(value) if not _is_organisation(part)]
 
 
 def organisations(value: object) -> list[object]:
     """Return the parts of an author value that are stated to be organisations."""
-    return [part for part in _parts(value) if _is_organisation(part)]
+    return [part for part in parts(value) if _is_organisation(part)]
 
 
-def _parts(value: object) -> list[object]:
+def parts(value: object) -> list[object]:
+    """Return the parts of a value that may be a list or a single thing."""
     return value if isinstance(value, list) else [value]
+
+
+def live_updates(article: JsonObject) -> list[str]:
+    """Return the texts of a live blog's entries, each with its headline, in the order written."""
+    entries = [entry for entry in parts(article.get("liveBlogUpdate")) if isinstance(entry, dict)]
+    return [
+        " ".join(filter(None, (text(entry, "headline"), text(entry, "articleBody"))))
+        for entry in entries
+    ]
 
 
 def _is_organisation(thing: object) -> bool:

@@ -7,6 +7,7 @@ authors exact after folding, day as the label's zone allows.
 import gzip
 import json
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -176,6 +177,11 @@ def _is_same_day(found: str, label: str) -> bool:
     earliest, latest = moment - timedelta(hours=12), moment + timedelta(hours=14)
     days = [at.astimezone(UTC).date().isoformat() for at in (earliest, latest)]
     return days[0] <= label <= days[1]
+
+
+def in_sample(key: str, every: int) -> bool:
+    """Return True for about one in `every` pages, always the same ones."""
+    return zlib.crc32(key.encode()) % every == 0
 
 
 def by_set(pages: Sequence[LabelledPage]) -> dict[str, list[LabelledPage]]:

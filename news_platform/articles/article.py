@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 # Version of the rules and weights; stored with every article, raised with every change of them.
-EXTRACTOR_VERSION = "2"
+EXTRACTOR_VERSION = "3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +14,8 @@ class Article:
     `clean_text` is the uncut body, `full_text` all visible text of the main column. `published_at`
     is the date that the page states, in UTC; `published_at_source` says where (json-ld, meta,
     microdata, time, url, visible). `out_links` are absolute, unique, to other hosts only.
-    `confidence` is the F1 to expect of `clean_text`, 0 to 1. `text_source` is `page`, or the
-    fallback that found the text. `is_paywalled` is None if the page does not say.
+    `confidence` is the F1 to expect of `clean_text`, 0 to 1. `text_source` is `page`,
+    `json-ld` or `trafilatura`. `is_paywalled` is None if the page does not say.
     """
 
     clean_text: str = ""

@@ -48,15 +48,17 @@ _ROLE = re.compile(
     r"\b(?:editor\w*|writer|author|autor\w*|staff|reporter\w*|correspondent\w*|contributor\w*|expert"
     r"|redakt\w*|redaktion|journalist\w*|team|admin\w*|guest|follow|share|read|more|view|posts?"
     r"|comments?|kommentare?|profile|about|updated?|published|posted|written|by|min|uhr|news|online"
-    r"|press\w*|agency|agentur|agencies|inc|llc|ltd|gmbh|e\.\s?v|phd|ph\.d|md|mba|dvm|ma|msc|jr|ceo"
+    r"|press\w*|agency|agentur|agencies|inc|llc|ltd|gmbh|e\.\s?v|phd|ph\.d|mba|dvm|msc|ceo"
     r"|founder|director|manager|specialist|analyst|columnist|photographer|university|magazine"
     r"|twitter|facebook|instagram|linkedin|email|january|february|march|april|june|july|august"
     r"|september|october|november|december|januar|februar|märz|mai|juni|juli|oktober|dezember"
     r"|hinterlasse\w*|in uncategorized|biography|bio|contact|subscribe|the|this|all|verlag"
     r"|login|logout|settings|marketing|coordinator|producer|attorney|consultant|certified|senior"
-    r"|chief|officer|head|professor|security|privacy|lesezeit|articles|reviewed)\b",
+    r"|chief|officer|head|professor|security|privacy|lesezeit|articles|reviewed|copied|link)\b",
     re.IGNORECASE,
 )
+# Degrees are written in capitals; Md and Ma are names.
+_DEGREE = re.compile(r"\b(?:MD|MA|RN|BA|BSN|LVT|VMD|JD)\b")
 _WRITTEN_BY = re.compile(
     r"written|verfasst|geschrieben|écrit|escrit|posted|by$|von$", re.IGNORECASE
 )
@@ -64,8 +66,8 @@ _WRITTEN_BY = re.compile(
 _BYLINE_WORDS = frozenset(
     re.findall(
         r"\S+",
-        "author authors authorname authored byline bylines autor autoren autorin auteur writer vcard "
-        "fn creator contributor contributors",
+        "author authors authorname authored byline bylines autor autoren autorin auteur writer "
+        "vcard fn creator contributor contributors",
     )
 )
 # Such a class with one of these words marks a picture, a biography or a box about the author.
@@ -228,11 +230,12 @@ def is_name(text: str) -> bool:
     words = text.split()
     if not words or len(text) > _MAX_NAME_LENGTH or len(words) > _MAX_NAME_WORDS or len(text) < 2:
         return False
-    return not _NOT_A_NAME.search(text) and not (len(words) == 1 and _ROLE.fullmatch(text))
+    is_role = len(words) == 1 and (_ROLE.fullmatch(text) or _DEGREE.fullmatch(text))
+    return not _NOT_A_NAME.search(text) and not is_role
 
 
 def _is_organisation(name: str) -> bool:
-    return _ROLE.search(name) is not None
+    return _ROLE.search(name) is not None or _DEGREE.search(name) is not None
 
 
 def _bylines(root: html.HtmlElement) -> Iterator[Iterable[str]]:

@@ -20,7 +20,7 @@ from news_platform.articles.block_features import (
     StatedTexts,
     block_table,
 )
-from news_platform.articles.block_model import SCORE_UNIT, BlockModel, load_model
+from news_platform.articles.block_model import SCORE_UNIT, load_model
 from news_platform.articles.blocks import HEADINGS, TextBlocks, text_blocks
 
 # Blocks from these odds on are kept: a probability of 0.5.
@@ -40,6 +40,9 @@ _ENOUGH_TEXT = 500
 _PARAGRAPH = 120
 # An `<article>` with this percentage of the text is a whole article.
 _ARTICLE_SHARE = 15
+# Names of the elements around the description of a picture.
+_CAPTION_WORDS = frozenset(("tag:figcaption", "caption", "figcaption", "bildunterschrift"))
+_MIN_CAPTION = 40
 _CELLS = frozenset(("td", "th"))
 
 
@@ -74,7 +77,7 @@ def extract_body(root: html.HtmlElement, stated: StatedTexts) -> ArticleBody:
         return ArticleBody("", "", BodyPlace(blocks, -1, ()))
     table, model = block_table(blocks, stated), load_model()
     scores = model.scores(blocks, table)
-    kept = kept_blocks(blocks, table, scores)
+    kept = kept_blocks(blocks, table, scores, stated.article_type)
     place = BodyPlace(blocks, table.headline, kept)
     if not kept:
         return ArticleBody("", "\n".join(blocks.texts), place)
@@ -83,7 +86,9 @@ def extract_body(root: html.HtmlElement, stated: StatedTexts) -> ArticleBody:
         full="\n".join(_column(blocks, kept)),
         place=place,
         links=tuple(_links(blocks, kept)),
-        confidence=confidence(model, table, scores, kept),
+        confidence=confidence_of(
+            expected_f1(table.columns["size"], scores, kept), model.confidence
+        ),
     )
 
 
@@ -111,8 +116,13 @@ def page_blocks(root: html.HtmlElement) -> TextBlocks:
     return text_blocks(area, frozenset(blocks.elements[number] for number in comments))
 
 
-def kept_blocks(blocks: TextBlocks, table: BlockTable, scores: Ints) -> list[int]:
-    """Return the numbers of the blocks that are the article's text, in reading order."""
+def kept_blocks(
+    blocks: TextBlocks, table: BlockTable, scores: Ints, article_type: str = ""
+) -> list[int]:
+    """Return the numbers of the blocks that are the article's text, in reading order.
+
+    The entries of a live blog all belong to it; the captions of a gallery are its text.
+    """
     columns = table.columns
     # Lines that only point elsewhere, credit a picture or show the date are no text of the article.
     is_line = columns["pointer_line"] | columns["credit_line"] | columns["date_line"]
@@ -121,10 +131,25 @@ def kept_blocks(blocks: TextBlocks, table: BlockTable, scores: Ints) -> list[int
     # A text of one line may be its own title; the heading above it is not text.
     text = likely[columns["tag"][likely] > LAST_HEADING]
     chosen = next((found for found in (untitled, text, likely) if len(found)), likely)
-    kept = _first_article(blocks, columns["size"], [int(number) for number in chosen])
+    kept = [int(number) for number in chosen]
+    if article_type == "gallery":
+        kept = sorted({*kept, *_captions(blocks, columns)})
+    elif article_type != "live":
+        kept = _first_article(blocks, columns["size"], kept)
     while kept and _introduces(blocks, kept[-1]):
         kept.pop()
     return kept
+
+
+def _captions(blocks: TextBlocks, columns: dict[str, Ints]) -> Iterator[int]:
+    """Yield the blocks that describe a picture, each text once."""
+    seen: set[str] = set()
+    for number, holder in enumerate(blocks.holders):
+        names = {*blocks.names[holder], *blocks.names[blocks.parents[holder]]}
+        is_text = columns["size"][number] >= _MIN_CAPTION and not columns["credit_line"][number]
+        if is_text and names & _CAPTION_WORDS and blocks.texts[number] not in seen:
+            seen.add(blocks.texts[number])
+            yield number
 
 
 def _introduces(blocks: TextBlocks, number: int) -> bool:
@@ -161,10 +186,12 @@ def _has_h1(blocks: TextBlocks, element: int) -> bool:
     return any(blocks.tags[number] == "h1" for number in inside)
 
 
-def confidence(model: BlockModel, table: BlockTable, scores: Ints, kept: Sequence[int]) -> float:
-    """Return the F1 to expect of the kept blocks, measured on pages that were not learned from."""
-    expected = expected_f1(table.columns["size"], scores, kept)
-    before, after = zip(*model.confidence, strict=True)
+def confidence_of(expected: int, steps: Sequence[tuple[int, int]]) -> float:
+    """Return the F1 that pages of an expected F1 have, measured on pages not learned from.
+
+    Both are in thousandths; `steps` are pairs of expected and measured F1, rising.
+    """
+    before, after = zip(*steps, strict=True)
     place = next((n for n, step in enumerate(before) if step >= expected), len(before) - 1)
     if place == 0 or before[place] <= expected:
         return float(after[place]) / 1000

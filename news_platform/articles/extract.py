@@ -7,8 +7,10 @@ from urllib.parse import urlsplit
 from news_platform.articles.article import Article
 from news_platform.articles.authors import shown_authors
 from news_platform.articles.block_features import StatedTexts
+from news_platform.articles.blocks import text_blocks
 from news_platform.articles.body import ArticleBody, extract_body
 from news_platform.articles.metadata import ArticleMetadata, parse_article_metadata
+from news_platform.articles.paywall import shows_wall
 from news_platform.articles.published import shown_date
 from news_platform.html.decode import html_text
 from news_platform.html.document import parse_document
@@ -20,7 +22,7 @@ from news_platform.text.language import Language, detect
 _FEW_CHARACTERS = 250
 # On hostile pages, the fallback takes minutes for a few megabytes.
 _MAX_FALLBACK = 2_000_000
-# The mean F1 of the pages on which the fallback found the text.
+# The mean F1 of the pages on which another source than the page's text had the article.
 _FALLBACK_CONFIDENCE = 0.6
 # From this probability on, the detected language is right for 99.8 % of texts.
 _SURE = 0.8
@@ -33,12 +35,25 @@ _TYPE_BY_KIND = {
     "AnalysisNewsArticle": "analysis",
     "BackgroundNewsArticle": "analysis",
     "AdvertiserContentArticle": "sponsored",
+    "ImageGallery": "gallery",
+    "MediaGallery": "gallery",
 }
 _TYPE_BY_WORD = {
     "opinion": frozenset(
         ("opinion", "opinions", "editorial", "commentisfree", "kommentar", "meinung")
     ),
     "live": frozenset(("live", "liveblog", "ticker")),
+    "gallery": frozenset(
+        (
+            "gallery",
+            "galleries",
+            "galerie",
+            "fotostrecke",
+            "bildergalerie",
+            "slideshow",
+            "diaporama",
+        )
+    ),
     "video": frozenset(("video", "videos", "watch")),
     "review": frozenset(("review", "reviews")),
     "blog": frozenset(("blog", "blogs")),
@@ -55,8 +70,9 @@ def extract_article(html: str | bytes, url: str, charset: str | None = None) -> 
     if root is None:
         return Article()
     stated = parse_article_metadata(root, url=url)
-    body = extract_body(root, stated_texts(stated))
-    clean, source = clean_text_of(text, body.clean)
+    kind = article_type(stated.kind, url=url)
+    body = extract_body(root, stated_texts(stated, kind))
+    clean, source = clean_text_of(text, body.clean, stated.body)
     published = stated.published or shown_date(
         root, body.place, url=url, language=stated.declared_language
     )
@@ -72,23 +88,29 @@ def extract_article(html: str | bytes, url: str, charset: str | None = None) -> 
         tags=stated.tags,
         language=language.code,
         out_links=tuple(dict.fromkeys(_out_links(body, url=url))),
-        article_type=article_type(stated.kind, url=url),
+        article_type=kind,
         published_at_source=published.source if published else "",
         published_at_has_time=published is not None and published.date.has_time,
         published_at_has_zone=published is not None and published.date.has_zone,
         modified_at=stated.modified.at if stated.modified else None,
         image_url=stated.image_url,
         canonical_link=stated.canonical_link,
-        is_paywalled=stated.is_paywalled,
+        is_paywalled=_is_paywalled(stated, body),
         language_probability=round(language.probability, 3),
         text_source=source,
         confidence=_confidence(body, source),
     )
 
 
-def stated_texts(stated: ArticleMetadata) -> StatedTexts:
-    """Return the texts of the metadata that help to find the body."""
-    return StatedTexts(stated.title, stated.description, stated.body)
+def stated_texts(stated: ArticleMetadata, kind: str = "") -> StatedTexts:
+    """Return what the metadata say that helps to find the body; `kind` is the type of article."""
+    return StatedTexts(stated.title, stated.description, stated.body, stated.rank, kind)
+
+
+def _is_paywalled(stated: ArticleMetadata, body: ArticleBody) -> bool | None:
+    if stated.is_paywalled is not None:
+        return stated.is_paywalled
+    return True if shows_wall(body.place.blocks.texts) else None
 
 
 def _confidence(body: ArticleBody, source: str) -> float:
@@ -97,21 +119,30 @@ def _confidence(body: ArticleBody, source: str) -> float:
     return _FALLBACK_CONFIDENCE if source else 0.0
 
 
-def clean_text_of(html: str, found: str) -> tuple[str, str]:
-    """Return the text and its source: ours, or trafilatura's if that is twice as long.
+def clean_text_of(html: str, found: str, stated: str = "") -> tuple[str, str]:
+    """Return the text and its source: ours, or another that is twice as long.
 
-    Pages rendered by a script have their text in JSON-LD or `<noscript>`. Trafilatura handles
-    these. It runs only for pages with little text because it takes three times as long.
+    Pages rendered by a script have their text in JSON-LD (`stated`) or `<noscript>`. Trafilatura
+    handles the latter; it runs only for pages with little text, for it takes three times as long.
     """
-    if len(found) >= _FEW_CHARACTERS or len(html) > _MAX_FALLBACK:
-        return found, "page" if found else ""
+    own = found, "page" if found else ""
+    enough = max(2 * len(found), _FEW_CHARACTERS)
+    if len(found) >= _FEW_CHARACTERS:
+        return own
+    if len(stated) > enough:
+        return _without_markup(stated), "json-ld"
+    if len(html) > _MAX_FALLBACK:
+        return own
     # The import takes a second, and most workers never need it.
     from trafilatura import extract
 
     theirs = extract(html, include_comments=False) or ""
-    if len(theirs) > max(2 * len(found), _FEW_CHARACTERS):
-        return theirs, "trafilatura"
-    return found, "page" if found else ""
+    return (theirs, "trafilatura") if len(theirs) > enough else own
+
+
+def _without_markup(text: str) -> str:
+    root = parse_document(text) if "<" in text and ">" in text else None
+    return text if root is None else "\n".join(text_blocks(root).texts)
 
 
 def extract_page(page: tuple[bytes, str, str | None]) -> Article:
@@ -123,7 +154,7 @@ def extract_page(page: tuple[bytes, str, str | None]) -> Article:
 
 
 def article_type(kind: str, *, url: str) -> str:
-    """Return news, opinion, live, review, video, blog, analysis or sponsored.
+    """Return news, opinion, live, gallery, review, video, blog, analysis or sponsored.
 
     The stated schema.org type decides, otherwise the words in the URL's path.
     """

@@ -3,6 +3,7 @@
 Only stated values count (JSON-LD, OpenGraph, meta elements, microdata); nothing is guessed.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,6 +11,7 @@ from lxml import html
 
 from news_platform.articles.authors import article_authors
 from news_platform.articles.meta_tags import MetaTags
+from news_platform.articles.paywall import stated_paywall
 from news_platform.articles.published import PublishedDate, modified_date, stated_date
 from news_platform.articles.titles import article_title, site_names
 from news_platform.html import jsonld
@@ -18,9 +20,8 @@ from news_platform.html.jsonld import JsonObject
 from news_platform.html.links import absolute_link
 from news_platform.text.normalize import normalize_spaces
 
-# Schema.org's `isAccessibleForFree`, and the meta elements of content management systems.
-_LOCKED_META = ("article:content_tier", "access", "content_tier", "article.content_tier")
-_LOCKED_TIERS = frozenset(("locked", "metered", "paid", "premium", "subscriber", "no", "plus"))
+# Kinds of pages whose pictures are the content.
+_GALLERIES = frozenset(("ImageGallery", "MediaGallery"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,8 @@ class ArticleMetadata:
     image_url: str = ""
     canonical_link: str = ""
     is_paywalled: bool | None = None
+    # How surely the page is an article: see `StatedTexts`.
+    rank: int = 0
 
     @property
     def published_at(self) -> datetime | None:
@@ -52,7 +55,11 @@ def parse_article_metadata(root: html.HtmlElement, *, url: str) -> ArticleMetada
     """Return the metadata of the page at `url`."""
     objects, meta = jsonld.all_objects(root), MetaTags(root)
     article = jsonld.fullest_article(objects)
-    described = [thing for thing in (article, jsonld.page_object(objects)) if thing]
+    described = [
+        thing
+        for thing in (article, jsonld.page_object(objects), *jsonld.described_works(objects))
+        if thing
+    ]
     description = meta.first("og:description", "description", "twitter:description")
     names = site_names(article, meta, url=url)
     return ArticleMetadata(
@@ -64,13 +71,26 @@ def parse_article_metadata(root: html.HtmlElement, *, url: str) -> ArticleMetada
         modified=modified_date(described, meta),
         section=meta.first("article:section", "section") or jsonld.text(article, "articleSection"),
         tags=_tags(article, meta),
-        kind=next(iter(jsonld.kinds(article)), ""),
+        kind=_kind(article, objects),
         declared_language=root.get("lang") or meta.first("og:locale"),
-        body=jsonld.text(article, "articleBody"),
+        body=jsonld.text(article, "articleBody") or "\n".join(jsonld.live_updates(article)),
         image_url=_image_url(article, meta, url=url),
         canonical_link=_canonical_link(root, meta, url=url),
-        is_paywalled=_is_paywalled(article, meta),
+        is_paywalled=stated_paywall(article, meta),
+        rank=_rank(article, meta),
     )
+
+
+def _kind(article: JsonObject, objects: Iterable[JsonObject]) -> str:
+    """Return the schema.org type of the article; a gallery is one even beside an article."""
+    found = {kind for thing in objects for kind in jsonld.kinds(thing)}
+    return next(iter(sorted(found & _GALLERIES)), "") or next(iter(jsonld.kinds(article)), "")
+
+
+def _rank(article: JsonObject, meta: MetaTags) -> int:
+    if article:
+        return 3 if jsonld.is_news(article) else 2
+    return 1 if meta.first("og:type") == "article" else 0
 
 
 def _image_url(article: JsonObject, meta: MetaTags, *, url: str) -> str:
@@ -92,15 +112,6 @@ def _canonical_link(root: html.HtmlElement, meta: MetaTags, *, url: str) -> str:
     )
     stated = (*links, *meta.all("og:url"))
     return next((link for text in stated if text and (link := absolute_link(url, text))), "")
-
-
-def _is_paywalled(article: JsonObject, meta: MetaTags) -> bool | None:
-    """Return whether the page says that its text is for subscribers; None if it does not say."""
-    free = article.get("isAccessibleForFree")
-    if free is not None:
-        return str(free).strip().lower() in ("false", "0", "no", "http://schema.org/false")
-    tier = meta.first(*_LOCKED_META).lower()
-    return tier in _LOCKED_TIERS if tier else None
 
 
 def _tags(article: JsonObject, meta: MetaTags) -> tuple[str, ...]:

@@ -45,6 +45,15 @@ _PUBLISHED_META = (
     "article.published",
     "article_date_original",
     "originalpublicationdate",
+    "published-date",
+    "published_date",
+    "publisheddate",
+    "publication-date",
+    "date_published",
+    "date-published",
+    "article:publish_date",
+    "pub_date",
+    "dc.date.created",
 )
 _MODIFIED_META = (
     "article:modified_time",
@@ -74,6 +83,18 @@ _MODIFIED_WORDS = re.compile(
     r"|mis à jour|aggiornato|обновлен)",
     re.IGNORECASE,
 )
+# A line that says itself that its date is the day of publication.
+_PUBLISHED_LINE = re.compile(
+    r"^\W*(?:first )?(?:published|posted|publication date|date posted|erschienen|veröffentlicht"
+    r"|publiziert|publié|publicado|pubblicato|gepubliceerd|opublikowano|опубликовано|发布时间"
+    r"|發布時間|发表于|掲載日|公開日)",
+    re.IGNORECASE,
+)
+# A text that opens with place and date: "(21. November 2022) ...", "DHAKA, Dec 20, 2025 - ...".
+_DATELINE = re.compile(r"^((?:[^.!?]|(?<=\d)\.){0,60}?\b(?:19|20)\d\d)[^\w]{0,3}(?:[)\]|–—(]|-\s)")
+_PREPOSITION = re.compile(
+    r"^\W*(?:on|in|since|until|by|from|am|im|seit|bis|vom|le|el|il|em|op|den)\b", re.IGNORECASE
+)
 _OTHER_DATE = re.compile(
     r"©|\(c\)|copyright|gültig|bis zum"
     r"|\b(?:born|joined|founded|release(?:d| date)|until|deadline|valid)\b",
@@ -81,12 +102,15 @@ _OTHER_DATE = re.compile(
 )
 _DATE_CLASS = re.compile(
     r"(?:^|[\s_-])(?:date|datum|fecha|data|time|published|posted|pub-?date|post-?date|entry-?date"
-    r"|created|timestamp)(?:$|[\s_-])",
+    r"|created|timestamp)s?(?:$|[\s_-])",
     re.IGNORECASE,
 )
 # Languages that write the day before the month; English does both, by country.
 _MONTH_FIRST = frozenset(("en-us", "en_us"))
 _ENGLISH_DAY_FIRST = re.compile(r"en[-_](?:gb|au|nz|ie|in|za|uk|sg|ng|ke|pk|my)")
+_LANGUAGE_IN_PATH = re.compile(r"/(en[-_][a-z]{2})(?=/|$)")
+# Countries whose English pages write the day first, by the end of their hosts.
+_DAY_FIRST_HOST = re.compile(r"\.(?:uk|au|nz|ie|in|za|sg|ng|ke|pk|my)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +151,7 @@ def shown_date(
     root: html.HtmlElement, place: BodyPlace, *, url: str, language: str
 ) -> PublishedDate | None:
     """Return the date that the page shows near its headline or in its address."""
-    order = day_order(language)
+    order = day_order(language, url)
     window = _window(place)
     if date := _nearest_time(root, place, window, order):
         return PublishedDate(date, "time")
@@ -138,14 +162,30 @@ def shown_date(
     return None
 
 
-def day_order(language: str) -> DayOrder:
-    """Return how a page in this language (`en-US`, `de`) writes 3/4/2020."""
+def day_order(language: str, url: str = "") -> DayOrder:
+    """Return how a page in this language (`en-US`, `de`) writes 3/4/2020.
+
+    The address tells the country where the language does not.
+    """
     tag = language.lower()
+    if not tag or tag == "en":
+        tag = _language_of(url) or tag
     if tag in _MONTH_FIRST:
         return "month first"
     if not tag or (tag.startswith("en") and not _ENGLISH_DAY_FIRST.match(tag)):
         return "unknown"
     return "day first"
+
+
+def _language_of(url: str) -> str:
+    """Return the language and country that an address names, or ''."""
+    try:
+        parts = urlsplit(url.lower())
+    except ValueError:
+        return ""
+    if found := _LANGUAGE_IN_PATH.search(parts.path):
+        return found[1]
+    return "en-gb" if _DAY_FIRST_HOST.search(parts.netloc) else ""
 
 
 def url_day(url: str) -> StatedDate | None:
@@ -203,7 +243,7 @@ def _nearest_time(
     numbers = {element: number for number, element in enumerate(place.blocks.elements)}
     anchor = place.headline if place.headline >= 0 else window.start
     best: tuple[int, StatedDate] | None = None
-    for element in root.iter("time"):
+    for element in root.iter("time", "relative-time", "time-ago"):
         at = _place(element, numbers, place.blocks)
         if at not in window:
             continue
@@ -246,7 +286,29 @@ def _shown_line(place: BodyPlace, window: range, order: DayOrder) -> StatedDate 
     changed = [date for date, is_changed in shown if is_changed]
     later = _date_lines(place, after, order)
     stated = [date for date, is_changed in (*shown, *later) if not is_changed]
-    return next(iter((*stated, *changed)), None)
+    known = (*stated, *_dateline(place, order), *changed, *_published_lines(place, order))
+    return next(iter(known), None)
+
+
+def _dateline(place: BodyPlace, order: DayOrder) -> Iterator[StatedDate]:
+    """Yield the date that opens the text."""
+    for number in place.kept[:2]:
+        found = _DATELINE.match(place.blocks.texts[number])
+        if (
+            found
+            and not _PREPOSITION.match(found[1])
+            and (date := find_shown_date(found[1], order))
+        ):
+            yield date
+
+
+def _published_lines(place: BodyPlace, order: DayOrder) -> Iterator[StatedDate]:
+    """Yield the date of lines anywhere that call it the day of publication, if it is only one."""
+    lines = [text for text in place.blocks.texts if len(text) <= _MAX_SHOWN_DATE]
+    dates = [find_shown_date(text, order) for text in lines if _PUBLISHED_LINE.match(text)]
+    known = [date for date in dates if date]
+    if len({date.at.date() for date in known}) == 1:
+        yield known[0]
 
 
 def _date_lines(
@@ -256,7 +318,8 @@ def _date_lines(
     kept = frozenset(place.kept)
     for at in numbers:
         text = place.blocks.texts[at]
-        is_sentence = at in kept and len(text) > _MAX_DATE_LINE
+        is_line = len(text) <= _MAX_DATE_LINE or _PUBLISHED_LINE.match(text) is not None
+        is_sentence = at in kept and not is_line
         if is_sentence or len(text) > _MAX_SHOWN_DATE or _OTHER_DATE.search(text):
             continue
         if date := find_shown_date(text, order):

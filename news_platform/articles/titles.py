@@ -18,7 +18,16 @@ from news_platform.html.jsonld import JsonObject
 from news_platform.text.normalize import normalize_letters
 
 # Between a title and the names of section and site.
-_SEPARATOR = re.compile(r"\s+[|\-–—•»:·/<>~]+\s+|\s*[|｜：»]\s*|_+|--+|::")
+_SEPARATOR = re.compile(
+    r"\s+[|\-–—•»:·/<>~]+\s+|\s*[|｜：»]\s*|_+|--+|::"
+    r"|(?<=[\u2e80-\uffef])-(?=[\u2e80-\uffef])"
+)
+# Marks that stand between the parts of a page's title, but not inside of headlines.
+_PART_MARK = re.compile(
+    r"\s+[|»]+\s+|\s*[|｜]\s*|(?<=\w)_(?=\w)|::|(?<=[\u2e80-\uffef])\s?-\s?(?=[\u2e80-\uffef])"
+)
+_APART = frozenset("([–—|-")
+_MIN_KICKER = 4
 _NEWS_SEPARATOR = re.compile(r"\s+[|\-–—•»:·]+\s+|\s*[|｜：]\s*")
 _WORD = re.compile(r"\w+")
 # A heading is the title if it shares this percentage of the words of a stated one.
@@ -44,9 +53,10 @@ def article_title(
     stated = [
         text for text in (meta.first("og:title"), headline, meta.first("twitter:title")) if text
     ]
+    site_names |= _names_linked_home(root)
     levels = [[visible_text(h) for h in root.iter(level)] for level in ("h1", "h2", "h3")]
     page_title = next((visible_text(title) for title in root.iter("title")), "")
-    if stated and _is_news(article):
+    if stated and jsonld.is_news(article):
         return _without_site(stated[0], site_names, bare=(headline, *levels[0]))
     shown = [text for level in levels for text in level]
 
@@ -57,14 +67,66 @@ def article_title(
     headings = [t for t in levels[0] if 3 < len(t) < _MAX_LENGTH]
     headings = [text for text in headings if normalize_letters(text) not in site_names]
     titles = _Titles(own, cut(page_title), headings)
-    return (
-        _same_heading(titles)
-        or _similar_heading(titles)
-        or next(iter(own), "")
+    heading = _same_heading(titles) or _similar_heading(titles)
+    if heading:
+        return _without_site(_without_kicker(heading, (*stated, page_title)), site_names, bare=())
+    return _longest_part(
+        next(iter(own), "")
         or _heading_in_title(shown, page_title)
-        or _shown_title(titles, site_names)
+        or _shown_title(titles, site_names, shown)
         or page_title
     )
+
+
+def _names_linked_home(root: html.HtmlElement) -> frozenset[str]:
+    """Return the normalized headings that link to the home page: they name the site."""
+    found = []
+    for heading in root.iter("h1", "h2"):
+        links = list(heading.iter("a"))[:2]
+        if len(links) == 1 and _is_home(links[0].get("href") or ""):
+            found.append(normalize_letters(visible_text(heading)))
+    return frozenset(filter(None, found))
+
+
+def _is_home(target: str) -> bool:
+    try:
+        parts = urlsplit(target.strip())
+    except ValueError:
+        return False
+    is_root = parts.path in ("", "/") and not parts.query and not parts.fragment
+    return is_root and bool(parts.netloc or parts.path)
+
+
+def _without_kicker(heading: str, stated: Sequence[str]) -> str:
+    """Return the part of a heading that is stated as a title: the rest is a kicker or a credit."""
+    whole = normalize_letters(heading)
+    if any(whole in normalize_letters(title) for title in stated):
+        return heading
+    for title in stated:
+        for part in map(str.strip, (title, *_SEPARATOR.split(title))):
+            if len(_words(part)) >= 3 and (_ends_with(heading, part) or _opens_with(heading, part)):
+                return part
+    return heading
+
+
+def _ends_with(heading: str, part: str) -> bool:
+    letters = normalize_letters(part)
+    before = normalize_letters(heading).removesuffix(letters)
+    # "The" is not a kicker.
+    return normalize_letters(heading).endswith(letters) and len(before) >= _MIN_KICKER
+
+
+def _opens_with(heading: str, part: str) -> bool:
+    """Return True if the heading goes on after the part with something in brackets or apart."""
+    rest = heading[len(part) :].lstrip()
+    is_apart = rest[:1] in _APART or part[-1:] in "?!.»”"
+    return heading.startswith(part) and bool(rest) and is_apart
+
+
+def _longest_part(title: str) -> str:
+    """Return the longest part between marks that headlines do not contain."""
+    parts = [part.strip() for part in _PART_MARK.split(title)]
+    return max(parts, key=lambda part: len(_words(part)) + len(part) / 1000, default=title)
 
 
 def site_names(article: JsonObject, meta: MetaTags, *, url: str) -> frozenset[str]:
@@ -79,10 +141,6 @@ def site_names(article: JsonObject, meta: MetaTags, *, url: str) -> frozenset[st
         *jsonld.names(article.get("publisher")),
     )
     return frozenset(normalized for name in names if (normalized := normalize_letters(name)))
-
-
-def _is_news(article: JsonObject) -> bool:
-    return any("News" in kind or kind == "Report" for kind in jsonld.kinds(article))
 
 
 def _without_site(title: str, site: Set[str], *, bare: Iterable[str]) -> str:
@@ -150,12 +208,17 @@ def _heading_in_title(shown: Iterable[str], page_title: str) -> str:
     return next(inside, "")
 
 
-def _shown_title(titles: _Titles, site: Set[str]) -> str:
-    if titles.page_title and normalize_letters(titles.page_title) not in site:
-        return titles.page_title
-    return next(_long_headings(titles), "")
+def _shown_title(titles: _Titles, site: Set[str], shown: Sequence[str]) -> str:
+    """Return the page's title, or a heading where that only names the site or a section."""
+    own = titles.page_title if normalize_letters(titles.page_title) not in site else ""
+    headings = list(_long_headings(titles, shown))
+    if headings and len(_words(own)) < 4 and len(_words(headings[0])) >= 4:
+        return headings[0]
+    return own or next(iter(headings), "")
 
 
-def _long_headings(titles: _Titles) -> Iterator[str]:
+def _long_headings(titles: _Titles, shown: Sequence[str]) -> Iterator[str]:
     yield from (text for text in titles.headings if len(_words(text)) >= 3)
     yield from titles.headings
+    # Of the lower headings only the first stands where a headline does.
+    yield from (text for text in shown[:1] if 3 < len(text) < _MAX_LENGTH)

@@ -12,6 +12,7 @@ from news_platform.text.normalize import normalize_spaces, scrub_json
 
 JsonObject = dict[str, Any]
 
+_WORKS = frozenset(("HowTo", "Recipe", "CreativeWork", "MedicalWebPage"))
 # schema.org's kinds of article: NewsArticle, BlogPosting, Report, CriticReview and so on.
 _ARTICLE_ENDINGS = ("Article", "Posting", "Report", "Review")
 # Deeper nesting than any real page has; keeps the recursion short.
@@ -19,10 +20,14 @@ _MAX_DEPTH = 40
 _DECODER = json.JSONDecoder(strict=False)  # raw line breaks inside strings are common
 # Escapes of surrogates, NUL and other controls; the page around the script is scrubbed already.
 _RISKY_ESCAPE = re.compile(r"\\u(?:d[89a-f]|00[0189])", re.IGNORECASE)
+# Marks of XHTML around a script.
+_WRAPPING = re.compile(r"<!\[CDATA\[|\]\]>|<!--|-->|^\s*//\s*$|\ufeff", re.MULTILINE)
 _SCRIPT_TYPE = b"application/ld+json"
 _MAX_SCRIPTS = 8
 # Most blocks describe the site or its breadcrumbs; a search in bytes is cheaper than parsing them.
 _ARTICLE_FIELDS = (b'"headline"', b'"datePublished"', b'"author"')
+# The entries of a live blog and what readers wrote are articles of their own.
+_OTHERS = frozenset(("liveBlogUpdate", "comment"))
 # An article anywhere else (`itemListElement`, `hasPart`) is one the page links to, not the page.
 _PAGE_FIELDS = ("@graph", "mainEntity", "mainEntityOfPage")
 
@@ -42,11 +47,14 @@ def page_object(objects: Iterable[JsonObject]) -> JsonObject:
     return next((found for found in objects if "WebPage" in kinds(found)), {})
 
 
+def described_works(objects: Iterable[JsonObject]) -> list[JsonObject]:
+    """Return the objects that describe a page which is not an article: a recipe, a guide."""
+    return [found for found in objects if not _WORKS.isdisjoint(kinds(found))]
+
+
 def kinds(thing: JsonObject) -> list[str]:
     """Return the texts of the object's `@type`."""
-    stated = thing.get("@type")
-    parts = stated if isinstance(stated, list) else [stated]
-    return [kind for kind in parts if isinstance(kind, str)]
+    return [kind for kind in parts(thing.get("@type")) if isinstance(kind, str)]
 
 
 def fullest_article(objects: Sequence[JsonObject]) -> JsonObject:
@@ -80,11 +88,12 @@ def iter_objects(
     """Yield every object inside a JSON value, outer before inner; inside objects only `fields`."""
     if depth > _MAX_DEPTH:
         return
-    parts: Collection[object] = value if isinstance(value, list) else ()
+    inside: Collection[object] = value if isinstance(value, list) else ()
     if isinstance(value, dict):
         yield value
-        parts = value.values() if fields is None else [value.get(field) for field in fields]
-    for part in parts:
+        wanted = [key for key in value if key not in _OTHERS] if fields is None else fields
+        inside = [value.get(key) for key in wanted]
+    for part in inside:
         if isinstance(part, dict | list):
             yield from iter_objects(part, fields=fields, depth=depth + 1)
 
@@ -92,6 +101,11 @@ def iter_objects(
 def is_article(thing: JsonObject) -> bool:
     """Return True if the object's `@type` is a kind of article."""
     return any(kind.endswith(_ARTICLE_ENDINGS) for kind in kinds(thing))
+
+
+def is_news(article: JsonObject) -> bool:
+    """Return True if the article calls itself news."""
+    return any("News" in kind or kind == "Report" for kind in kinds(article))
 
 
 def names(value: object) -> list[str]:
@@ -108,16 +122,26 @@ def names(value: object) -> list[str]:
 
 def people(value: object) -> list[object]:
     """Return the parts of an author value that are not stated to be organisations."""
-    return [part for part in _parts(value) if not _is_organisation(part)]
+    return [part for part in parts(value) if not _is_organisation(part)]
 
 
 def organisations(value: object) -> list[object]:
     """Return the parts of an author value that are stated to be organisations."""
-    return [part for part in _parts(value) if _is_organisation(part)]
+    return [part for part in parts(value) if _is_organisation(part)]
 
 
-def _parts(value: object) -> list[object]:
+def parts(value: object) -> list[object]:
+    """Return the parts of a value that may be a list or a single thing."""
     return value if isinstance(value, list) else [value]
+
+
+def live_updates(article: JsonObject) -> list[str]:
+    """Return the texts of a live blog's entries, each with its headline, in the order written."""
+    entries = [entry for entry in parts(article.get("liveBlogUpdate")) if isinstance(entry, dict)]
+    return [
+        " ".join(filter(None, (text(entry, "headline"), text(entry, "articleBody"))))
+        for entry in entries
+    ]
 
 
 def _is_organisation(thing: object) -> bool:
@@ -141,7 +165,7 @@ def text(thing: JsonObject, key: str) -> str:
 def _documents(root: html.HtmlElement) -> Iterator[object]:
     for script in root.iter("script"):
         if "ld+json" in (script.get("type") or "") and script.text:
-            yield _parsed(script.text)
+            yield _parsed(script.text) or _repaired(script.text)
 
 
 def _iter_article_scripts(page: bytes) -> Iterator[bytes]:
@@ -161,6 +185,15 @@ def _parsed(script: str) -> object:
     try:
         value = _DECODER.decode(script.strip().removeprefix("\ufeff").rstrip(";"))
         return scrub_json(value) if _RISKY_ESCAPE.search(script) else value
+    except (ValueError, RecursionError):
+        return None
+
+
+def _repaired(script: str) -> object:
+    """Return the value of a script that is wrapped, escaped, or followed by something else."""
+    text = _WRAPPING.sub("", unescape(script) if "&quot;" in script else script).strip()
+    try:
+        return scrub_json(_DECODER.raw_decode(text)[0])
     except (ValueError, RecursionError):
         return None
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.article_pages import harmonic_mean
 from news_platform.articles.article import Article
 from news_platform.articles.extract import article_type, extract_article
 from news_platform_tests.rss.web import SENTENCES, page
@@ -145,11 +146,61 @@ def test_links_out_are_absolute_each_once_and_to_other_hosts_only() -> None:
         ("", "https://post.example/opinion/x", "opinion"),
         ("NewsArticle", "https://post.example/live/x", "live"),
         ("LiveBlogPosting", URL, "live"),
+        ("ImageGallery", URL, "gallery"),
+        ("", "https://post.example/fotostrecke/x", "gallery"),
         ("Review", URL, "review"),
     ],
 )
 def test_the_type_comes_from_the_page_or_its_address(kind: str, url: str, expected: str) -> None:
     assert article_type(kind, url=url) == expected
+
+
+def test_all_entries_of_a_live_blog_are_read() -> None:
+    entries = "".join(
+        f"<article><h1>Entry {number}</h1><p>{sentence} {sentence} {sentence}</p></article>"
+        for number, sentence in enumerate(SENTENCES)
+    )
+    html = f"<body><main><h1>The vote</h1><div>{entries}</div></main></body>"
+    live = extract_article(html, "https://post.example/live/vote")
+    assert live.article_type == "live"
+    assert all(sentence in live.clean_text for sentence in SENTENCES)
+
+
+def test_a_live_blog_without_text_is_read_from_its_json_ld() -> None:
+    entries = [
+        {"@type": "BlogPosting", "headline": f"Entry {n}", "articleBody": f"<p>{one} {one}</p>"}
+        for n, one in enumerate(SENTENCES)
+    ]
+    blog = {"@type": "LiveBlogPosting", "headline": "The vote", "liveBlogUpdate": entries}
+    html = f'<body><script type="application/ld+json">{json.dumps(blog)}</script><p>Loading</p>'
+    article = extract_article(html, URL)
+    assert article.text_source == "json-ld"
+    assert all(sentence in article.clean_text for sentence in SENTENCES)
+    assert "<p>" not in article.clean_text
+
+
+def test_the_captions_of_a_gallery_are_its_text() -> None:
+    figures = "".join(
+        f"<figure><img src='{n}.jpg'><figcaption>{one}</figcaption></figure>"
+        for n, one in enumerate(SENTENCES)
+    )
+    html = f"<body><main><h1>The bridge in pictures</h1>{figures}</main></body>"
+    article = extract_article(html, "https://post.example/gallery/bridge")
+    assert article.article_type == "gallery"
+    assert all(sentence in article.clean_text for sentence in SENTENCES)
+
+
+@pytest.mark.parametrize(
+    ("line", "locked"),
+    [
+        ("Subscribe to continue reading", True),
+        ("Dieser Artikel ist nur für Abonnenten lesbar.", True),
+        ("Subscribe to our newsletter", None),
+    ],
+)
+def test_a_wall_is_known_by_what_it_says(line: str, locked: bool | None) -> None:
+    html = f"<body><article><h1>T</h1>{PROSE}</article><div class=paywall>{line}</div></body>"
+    assert extract_article(html, URL).is_paywalled is locked
 
 
 def test_a_deeply_nested_page_is_read_or_given_up_but_never_breaks() -> None:
@@ -170,6 +221,21 @@ def test_the_text_of_real_pages_stays_above_its_floor(
     ]
     precision, recall = (sum(score[side] for score in scores) / len(scores) for side in (0, 1))
     assert 2 * precision * recall / (precision + recall) >= floor
+
+
+def test_the_least_confident_tenth_of_real_pages_is_the_worst(bench_data: Path) -> None:
+    pairs = []
+    for name in ("benchmark", "publishers"):
+        for key, truth in _truth(bench_data, name).items():
+            if truth["body"]:
+                article = _real(bench_data, name, key)
+                found = _precision_recall(article.clean_text, str(truth["body"]))
+                pairs.append((article.confidence, harmonic_mean(*found)))
+    pairs.sort()
+    size = len(pairs) // 10
+    tenths = [sum(f1 for _, f1 in pairs[at : at + size]) / size for at in range(0, size * 10, size)]
+    assert tenths[0] == min(tenths)
+    assert tenths[0] < sum(tenths) / 10 - 0.02
 
 
 def test_the_facts_of_real_pages_stay_above_their_floors(bench_data: Path) -> None:

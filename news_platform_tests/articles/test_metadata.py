@@ -55,6 +55,36 @@ def ld(**facts: Any) -> str:
             id="the headline tells where to cut",
         ),
         pytest.param("<title>A - post</title>", "", "A", id="the host's name is cut"),
+        pytest.param(
+            "<title>A bridge at last - Section - Post</title>",
+            "<h1>Culture - A bridge at last</h1>",
+            "A bridge at last",
+            id="without the kicker of the heading",
+        ),
+        pytest.param(
+            "<title>The Post: A bridge at last | Post</title>",
+            "<h1>The Post: A bridge at last</h1>",
+            "The Post: A bridge at last",
+            id="what is stated whole is not cut",
+        ),
+        pytest.param(
+            "<title>新桥将于下月通车-社会频道-新华网</title>",
+            "",
+            "新桥将于下月通车",
+            id="Chinese without spaces",
+        ),
+        pytest.param(
+            "<title>Small models at last | My Blog</title>",
+            '<h1><a href="/">My Blog</a></h1><h2>Small models at last</h2>',
+            "Small models at last",
+            id="a heading that links home names the site",
+        ),
+        pytest.param(
+            "<title>Sports Wire</title>",
+            "<h2>Congress asks for an investigation</h2>",
+            "Congress asks for an investigation",
+            id="a section is not a title",
+        ),
         pytest.param('<meta property="og:title" content="A - B">', "", "A - B", id="kept"),
         pytest.param("", "", "", id="nothing"),
     ],
@@ -111,6 +141,62 @@ def test_the_title_is_the_stated_one_without_the_site(head: str, body: str, titl
             '<div class="comments"><a rel="author">Reader</a></div><a rel="author">Ada</a>',
             ("Ada",),
             id="who comments is no author",
+        ),
+        pytest.param(
+            '<meta name="author" content="The Group"><meta name="copyright" content="(c) The Group '
+            '2022"><meta name="article:author" content="Ada Bell">',
+            "",
+            ("Ada Bell",),
+            id="who holds the copyright publishes",
+        ),
+        pytest.param(
+            '<meta property="og:site_name" content="The Post">'
+            '<meta name="author" content="The Post, Frankfurt, Germany">',
+            "",
+            ("The Post",),
+            id="an address is not a list of names",
+        ),
+        pytest.param(
+            ld(author={"@type": "Organization", "name": "Desk"}),
+            '<p>von <a href="/autoren/name/ada">Dr. Ada Bell</a></p>',
+            ("Dr. Ada Bell",),
+            id="a person before an organisation",
+        ),
+        pytest.param(
+            ld(author={"@type": "Organization", "name": "Desk of the Post"}),
+            '<span class="author">capital</span>',
+            ("Desk of the Post",),
+            id="an organisation before what is not clearly a person",
+        ),
+        pytest.param(
+            "",
+            '<div class="author"><span>By</span> <a>Ada Bell</a><div>Senior Editor</div></div>',
+            ("Ada Bell",),
+            id="a role in its own element",
+        ),
+        pytest.param(
+            "",
+            '<span class="story-author">Ada Bell</span><span class="author-title">Gardener</span>',
+            ("Ada Bell",),
+            id="the title of an author",
+        ),
+        pytest.param(
+            "",
+            '<span class="page-meta--author">Posted on September 21, 2020 by Ada Bell</span>',
+            ("Ada Bell",),
+            id="a date before the name",
+        ),
+        pytest.param(
+            "",
+            '<article><footer><a rel="author">Ada Bell</a></footer></article>',
+            ("Ada Bell",),
+            id="a byline in a footer",
+        ),
+        pytest.param(
+            "",
+            '<ul class="metaInfoAuthorList"><li><a href="/author/ada">Ada Bell</a></li></ul>',
+            ("Ada Bell",),
+            id="a list of authors",
         ),
         pytest.param("", "<p>Trudi was there</p>", (), id="nobody"),
     ],
@@ -178,3 +264,51 @@ def test_broken_json_ld_is_passed_over(broken: str) -> None:
 
 def test_names_are_found_in_any_shape() -> None:
     assert names([{"name": ["A", "B"]}, "C", None, 3, {"name": None}]) == ["A", "B", "C"]
+
+
+@pytest.mark.parametrize(
+    ("script", "title"),
+    [
+        ('<![CDATA[ {"@type": "NewsArticle", "headline": "A"} ]]>', "A"),
+        ('{"@type": "NewsArticle", "headline": "A"} }', "A"),
+        ("{&quot;@type&quot;: &quot;NewsArticle&quot;, &quot;headline&quot;: &quot;A&quot;}", "A"),
+    ],
+    ids=["CDATA", "more behind it", "escaped"],
+)
+def test_json_ld_in_a_wrapping_is_read(script: str, title: str) -> None:
+    assert read(f'<script type="application/ld+json">{script}</script>').title == title
+
+
+def test_the_entries_of_a_live_blog_are_not_its_title_or_date() -> None:
+    entry = {
+        "@type": "BlogPosting",
+        "headline": "Rain",
+        "author": "Bo",
+        "datePublished": "2025-11-04T10:00:00Z",
+        "articleBody": "It rains.",
+    }
+    blog = {
+        "@type": "LiveBlogPosting",
+        "headline": "The vote",
+        "datePublished": "2025-11-03T08:00Z",
+    }
+    whole = blog | {"liveBlogUpdate": [entry]}
+    head = f'<script type="application/ld+json">{json.dumps(whole)}</script>'
+    found = read(head)
+    assert (found.title, found.published_at, found.kind) == ("The vote", MORNING, "LiveBlogPosting")
+    assert found.body == "Rain It rains."
+
+
+@pytest.mark.parametrize(
+    ("head", "locked"),
+    [
+        (ld(isAccessibleForFree=False), True),
+        (ld(isAccessibleForFree="True"), False),
+        (ld(hasPart={"@type": "WebPageElement", "isAccessibleForFree": "False"}), True),
+        ('<meta property="article:content_tier" content="metered">', True),
+        ('<meta property="article:content_tier" content="free">', False),
+        ("", None),
+    ],
+)
+def test_a_paywall_is_stated_or_unknown(head: str, locked: bool | None) -> None:
+    assert read(head).is_paywalled is locked

@@ -74,9 +74,10 @@ def _resolve_zone(
         container.zone = container.widget or container.zone
         container.detail = "never content"
         return
-    if container.zone and share > rules.zone_share:
+    # A form with much text is a page whose list can be filtered.
+    most = rules.widget_share if container.zone == "control" else rules.zone_share
+    if container.zone and share > most:
         container.zone = None
-    most = rules.zone_share
     if container.zone is None and container.widget and share <= widget_share:
         container.zone, most = container.widget, widget_share
     if container.zone:
@@ -99,22 +100,26 @@ def _drop_links(decisions: Sequence[BlockDecision], rules: BoilerplateRules) -> 
     run: list[BlockDecision] = []
     for decision in decisions:
         block = decision.block
-        # Headings do not end a run: directories have a letter between their entries.
-        if decision.reason is not None or block.level:
+        if decision.reason is not None:
             continue
-        if block.kind != PARAGRAPH or not block.link_chars:
-            is_link = False
-        elif block.link_density >= _ROW_DENSITY and len(_BETWEEN_LINKS.findall(block.text)) > 1:
+        if _is_row_of_links(block):
             decision.drop("link_dense", f"a row of links, density {block.link_density:.2f}")
+        # Headings do not end a run: directories have a letter between their entries.
+        elif block.level:
             continue
-        else:
-            is_link = block.link_density >= rules.link_density
-        if is_link:
+        elif block.kind == PARAGRAPH and block.link_chars >= rules.link_density * len(block.text):
             run.append(decision)
         elif run:
             _drop_run(run, rules)
             run = []
     _drop_run(run, rules)
+
+
+def _is_row_of_links(block: PageBlock) -> bool:
+    if not block.link_chars or not (block.level or block.kind == PARAGRAPH):
+        return False
+    is_link = block.link_density >= _ROW_DENSITY
+    return is_link and len(_BETWEEN_LINKS.findall(block.text)) > 1
 
 
 def _drop_run(run: Sequence[BlockDecision], rules: BoilerplateRules) -> None:
@@ -135,7 +140,10 @@ def _drop_run(run: Sequence[BlockDecision], rules: BoilerplateRules) -> None:
 
 
 def _drop_above_title(decisions: Sequence[BlockDecision], rules: BoilerplateRules) -> None:
-    """Drop the short texts above the title: dates, badges, contact lines, slogans."""
+    """Drop the short texts above the title: dates, badges, contact lines, slogans.
+
+    A text without links directly above the title belongs to it: "AWS Lambda", "School of Law".
+    """
     # If there are more than `lead_blocks` above the first <h1>, they are content.
     above: list[BlockDecision] = []
     for decision in decisions:
@@ -148,6 +156,8 @@ def _drop_above_title(decisions: Sequence[BlockDecision], rules: BoilerplateRule
         return
     if len(above) > rules.lead_blocks:
         return
+    if above and _is_kicker(above[-1], decision):
+        above.pop()
     for decision in above:
         size = len(decision.block.text)
         if size < rules.lead_chars:
@@ -155,3 +165,10 @@ def _drop_above_title(decisions: Sequence[BlockDecision], rules: BoilerplateRule
             decision.drop(
                 "above_title", f"{numbers}; {len(above)} blocks, at most {rules.lead_blocks}"
             )
+
+
+def _is_kicker(decision: BlockDecision, title: BlockDecision) -> bool:
+    """Return whether a block is the line above the title that says what the title is about."""
+    block = decision.block
+    is_near = decision.order == title.order - 1 and block.container is title.block.container
+    return is_near and block.kind == PARAGRAPH and not block.link_chars

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from news_platform.source_records.blocks import CODE, PageBlock
 from news_platform.source_records.options import SectionRules
 
 # How sure it is that a text is a call.
@@ -30,6 +31,24 @@ school sector secretariat section service services society station studio studie
 therapies therapy trust union unit university ward workshop
 """
 _UNITS = frozenset(_UNITS_LIST.split())
+
+# A sentence with fewer words, as "Apply now.", is a call with a full stop.
+_SENTENCE_WORDS = 4
+# A text with a larger share of link text is a link or a button.
+_LINK_SHARE = 0.8
+
+
+def is_instruction(block: PageBlock) -> bool:
+    """Return whether a block tells what to do rather than where to click: a sentence or code.
+
+    "See the following example:" and "Use the End object snap." are steps of an instruction.
+    """
+    text = block.text
+    if block.kind == CODE:
+        return True
+    if text[-1] not in ".:" or block.link_density >= _LINK_SHARE:
+        return False
+    return text[-1] == ":" or text.count(" ") + 1 >= _SENTENCE_WORDS
 
 
 def call_certainty(text: str, verb: str, rules: SectionRules) -> int:

@@ -17,6 +17,7 @@ from news_platform.source_records.boilerplate import drop_boilerplate
 from news_platform.source_records.calls import CERTAIN, is_among_names
 from news_platform.source_records.duplicates import SeenTexts
 from news_platform.source_records.languages import detect_languages
+from news_platform.source_records.lists_and_tables import join_cells
 from news_platform.source_records.options import SegmentOptions
 from news_platform.source_records.sections import HeadingPath, compile_section_rules
 
@@ -45,6 +46,7 @@ def decide_blocks(
     if options.tables == "structure":
         merge_tables(decisions)
     _apply_sections(decisions, options)
+    join_item_parts(decisions, options)
     drop_by_length(decisions, options)
     drop_by_language(decisions, options, declared=declared)
     # Before duplicates: a heading that is context does not make the item of that name a repetition.
@@ -100,6 +102,29 @@ def _is_sibling(block: PageBlock, other: PageBlock) -> bool:
     if block.kind == kinds.PARAGRAPH:
         return is_alike and min(block.link_density, other.link_density) > _ALL_LINK
     return is_alike
+
+
+def join_item_parts(decisions: Sequence[BlockDecision], options: SegmentOptions) -> None:
+    """Join neighbouring parts of one list item of which one is too short to be a record.
+
+    Directories write a name, a title and a room in three elements of one item.
+    """
+    last: BlockDecision | None = None
+    for decision in iter_kept(decisions):
+        if last is not None and _are_parts(last, decision, options):
+            last.block.text = join_cells((last.block.text, decision.block.text))
+            last.block.link_chars += decision.block.link_chars
+            decision.drop(ATTACHED, "")
+        else:
+            last = decision
+
+
+def _are_parts(first: BlockDecision, second: BlockDecision, options: SegmentOptions) -> bool:
+    left, right = first.block, second.block
+    if left.hints is not right.hints or left.kind != kinds.ITEM or right.kind != kinds.ITEM:
+        return False
+    sizes = len(left.text), len(right.text)
+    return min(sizes) < options.min_chars and sum(sizes) < options.max_chars
 
 
 def drop_by_length(decisions: Sequence[BlockDecision], options: SegmentOptions) -> None:

@@ -12,21 +12,29 @@ _MAX_SPAN = 50
 class ListState:
     """An open list: its kind and the number of its current item."""
 
-    __slots__ = ("_is_ordered", "_number")
+    __slots__ = ("_hints", "_is_ordered", "_number")
 
     def __init__(self, tag: str, start: str) -> None:
         self._is_ordered = tag == "ol"
         # `start` is untrusted: int() raises for very long numbers.
         self._number = int(start) - 1 if start.isdecimal() and len(start) < 9 else 0
+        self._hints: dict[str, str] = {}
 
     def open_item(self) -> None:
         """Count one more item."""
         self._number += 1
+        self._hints = {}
 
     def hints(self, depth: int) -> dict[str, str]:
-        """Return the marker of the current item, and its depth if the list is nested."""
-        marker = f"{self._number}." if self._is_ordered else "-"
-        return {"marker": marker} if depth == 1 else {"marker": marker, "depth": str(depth)}
+        """Return the marker of the current item, and its depth if the list is nested.
+
+        All blocks of one item share this dictionary, by which they are known to belong together.
+        """
+        if not self._hints:
+            self._hints["marker"] = f"{self._number}." if self._is_ordered else "-"
+            if depth > 1:
+                self._hints["depth"] = str(depth)
+        return self._hints
 
 
 class TableState:

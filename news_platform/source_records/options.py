@@ -32,7 +32,7 @@ class BoilerplateRules:
     zone_share: float = 0.7
     widget_share: float = 0.4
     main_share: float = 0.4
-    lead_chars: int = 120
+    lead_chars: int = 200
     lead_blocks: int = 30
     link_density: float = 0.8
     link_words: int = 2
@@ -68,7 +68,7 @@ class SectionRules:
         "prospective students", "register", "search", "sign in", "site map", "sitemap",
         "student life", "support", "tuition & fees", "visit", "visit us",
     )  # fmt: skip
-    call_words: int = 6
+    call_words: int = 7
     call_verbs: tuple[str, ...] = (
         "apply", "book", "browse", "buy", "call", "chat", "check out", "claim", "click", "compare",
         "contact", "continue", "discover", "donate", "download", "email", "enrol", "enroll",

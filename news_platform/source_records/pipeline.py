@@ -57,7 +57,7 @@ _log = logging.getLogger(__name__)
 
 DATASET = SOURCE_RECORDS.name
 # In the name of every marker: what another version built is outdated, but no sensor requests it.
-SEGMENTER_VERSION = "4"
+SEGMENTER_VERSION = "5"
 # A marker of its own that records the current options.
 _OPTIONS_DATASET = f"{DATASET}_options"
 _OPTIONS_KEY = "all"

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from news_platform.source_records import blocks as kinds
 from news_platform.source_records.blocks import BlockDecision, PageBlock
-from news_platform.source_records.calls import NONE, call_certainty
+from news_platform.source_records.calls import NONE, call_certainty, is_instruction
 from news_platform.source_records.options import SectionRules
 
 SEPARATOR = " > "
@@ -58,7 +58,8 @@ class CompiledSectionRules:
             if _name(text) in self.navigation_items:
                 decision.drop("navigation_item", f"{_name(text)!r} is in navigation_items")
                 return NONE
-            verb = self.call.match(text) if text.count(" ") < rules.call_words else None
+            is_short = text.count(" ") < rules.call_words and not is_instruction(block)
+            verb = self.call.match(text) if is_short else None
             certainty = call_certainty(text, verb[0], rules) if verb else NONE
             if certainty:
                 return certainty

@@ -74,10 +74,42 @@ def test_a_main_with_next_to_nothing_in_it_is_not_believed() -> None:
 
 def test_short_texts_above_the_title_are_furniture_and_long_ones_are_not() -> None:
     page = (
-        f"<p>{PROSE}</p><p>Faculty of Everything</p><h1>Departments</h1><p>Physics and Optics</p>"
+        f"<p>{PROSE}</p><p>Open until nine tonight</p><p><a>Our sponsors of the season</a></p>"
+        "<h1>Departments</h1><p>Physics and Optics</p>"
     )
-    assert fates(page)["Faculty of Everything"] == "above_title"
+    assert fates(page)["Open until nine tonight"] == "above_title"
+    assert fates(page)["Our sponsors of the season"] == "above_title"
     assert texts(page) == [PROSE, "Physics and Optics"]
+
+
+@pytest.mark.parametrize(
+    ("lead", "reason"),
+    [
+        ("<p>Faculty of Everything</p>", None),
+        ("<p>Faculty of Everything</p><p>Open until nine tonight</p>", "above_title"),
+        ("<p><a>Faculty of Everything</a></p>", "above_title"),
+        ("<div role='region'><p>Faculty of Everything</p></div>", "above_title"),
+    ],
+    ids=["directly above", "further above", "a link", "in another element"],
+)
+def test_the_line_directly_above_the_title_belongs_to_it(lead: str, reason: str | None) -> None:
+    page = f"{lead}<h1>Departments</h1><p>{PROSE}</p>"
+    assert fates(page)["Faculty of Everything"] == reason
+
+
+def test_a_heading_of_nothing_but_links_leads_elsewhere() -> None:
+    row = "<a>All the news</a> | <a>Articles and reviews</a> | <a>Archive of feeds</a>"
+    page = f"<p>{PROSE}</p><h3>{row}</h3><h3><a>Marine Physics</a></h3><p>{PROSE[40:]}</p>"
+    found = fates(page)
+    assert found["All the news | Articles and reviews | Archive of feeds"] == "link_dense"
+    assert found["Marine Physics"] == "attached"
+
+
+def test_a_form_around_a_filtered_list_is_content_and_a_small_form_is_not() -> None:
+    rows = "".join(f"<div><h3>Unit {n}</h3><p>{PROSE[:40]} {n}</p></div>" for n in range(6))
+    outside = f"<p>{PROSE}</p>"
+    assert len(texts(f"{outside}<form><label>Filter by name</label>{rows}</form>")) == 7
+    assert texts(f"{outside}<form><p>Send us a few words of yours</p></form>") == [PROSE]
 
 
 def test_a_page_that_is_nearly_all_above_its_title_keeps_it() -> None:

@@ -48,6 +48,29 @@ def test_wrong_options_are_refused(wrong: dict[str, object]) -> None:
         SegmentOptions(**wrong)  # type: ignore[arg-type]  # wrong on purpose
 
 
+def test_short_parts_of_one_list_item_are_joined() -> None:
+    person = "<li><div>{}</div><div>{}</div><div>{}</div></li>"
+    page = (
+        "<h2>People</h2><ul>"
+        + person.format("Ada Byron", "Professor of Computing", "Room 101")
+        + person.format("Bram Sollis, tide gauge keeper", "Harbour and pier", "Monday to Friday")
+        + "<li>Law</li><li>Optics</li></ul>"
+    )
+    assert texts(page) == [
+        "Ada Byron | Professor of Computing | Room 101",
+        "Bram Sollis, tide gauge keeper",
+        "Harbour and pier",
+        "Monday to Friday",
+    ]
+    joined = [record for record in cut(page).records if "Ada Byron" in record.text]
+    assert (joined[0].meta.kind, joined[0].meta.hints) == ("item", {"marker": "-"})
+
+
+def test_the_items_of_a_nested_list_are_not_parts_of_the_outer_item() -> None:
+    page = "<ul><li>Sciences of the sea<ul><li>Optics</li><li>Tides</li></ul></li></ul>"
+    assert texts(page) == ["Sciences of the sea"]
+
+
 def test_near_identical_blocks_collapse_to_the_first() -> None:
     many = " ".join(f"word{number}" for number in range(100))
     nearly = many.replace("word99", "last")

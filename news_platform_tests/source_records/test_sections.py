@@ -56,6 +56,22 @@ def test_a_text_that_only_begins_like_a_call_stays(text: str) -> None:
     assert fates(f"<p>{PROSE}</p><p>{text}</p>")[text] is None
 
 
+@pytest.mark.parametrize(
+    ("block", "reason"),
+    [
+        ("<p>See the following example:</p>", None),
+        ("<li>Use the End object snap.</li>", None),
+        ("<pre>use tokio::runtime::Runtime;</pre>", None),
+        ("<p>Book a visit.</p>", "call_to_action"),
+        ("<p><a>See the case study of the year.</a></p>", "call_to_action"),
+        ("<p>See the following example</p>", "call_to_action"),
+    ],
+)
+def test_a_sentence_or_code_is_an_instruction_and_no_call(block: str, reason: str | None) -> None:
+    decision = cut(f"<p>{PROSE}</p>{block}").decisions[1]
+    assert decision.reason == reason
+
+
 NAMES = ["Open University", "Play Therapy Unit", "Search and Rescue Unit", "Order of Physicians"]
 
 

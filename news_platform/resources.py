@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from news_platform.rss.discovery.discover import DiscoveryOptions
     from news_platform.rss.polling.poll_schedule import PollOptions
     from news_platform.rss.sheets.access import SheetAccess
+    from news_platform.rss.sheets.sync import SyncOptions
     from news_platform.rss.sheets.workbook import WorkbookOptions
     from news_platform.rss.worker import WorkOptions
     from news_platform.source_records.options import SegmentOptions
@@ -372,6 +373,15 @@ def sheets_access(given: SheetsSettings) -> "SheetAccess | None":
         spreadsheet_id=given.spreadsheet_id,
         spreadsheet_title=given.spreadsheet_title or "",
         endpoint=given.endpoint,
+    )
+
+
+def sync_options(given: Settings) -> "SyncOptions":
+    """Return how much goes into a Google Sheet."""
+    from news_platform.rss.sheets.sync import SyncOptions
+
+    return SyncOptions(
+        max_cells=given.sheets.max_cells, clean_text_limit=given.rss.clean_text_limit
     )
 
 

@@ -28,6 +28,7 @@ from news_platform.resources import (
     open_full_texts,
     poll_options,
     sheets_access,
+    sync_options,
     work_options,
     workbook_options,
 )
@@ -101,6 +102,7 @@ def sync(root: str, as_json: bool) -> None:
             timing=_timing(resources),
             clock=resources.clock.now,
             discover=lambda urls: _discover(resources, urls),
+            options=sync_options(resources.settings),
         )
         emit(asdict(done), as_json=as_json, text=_sync_text(done))
         return

@@ -17,6 +17,7 @@ from news_platform.resources import (
     Web,
     discovery_options,
     sheets_access,
+    sync_options,
     workbook_options,
 )
 from news_platform.rss import pipeline
@@ -73,6 +74,7 @@ def article_sheets(
             options=discovery_options(data_root.settings.rss),
             now=clock.now(),
         ),
+        options=sync_options(data_root.settings),
     )
     return dg.MaterializeResult(metadata=_sync_metadata(done))
 
@@ -96,6 +98,7 @@ def _sync_metadata(done: "SyncReport") -> dict[str, Any]:
     return {
         "dagster/uri": done.url,
         "sheet": dg.MetadataValue.url(done.url),
+        "continued_from": done.continued_from,
         "rows_added": done.appended,
         "rows_updated": done.updated,
         "rows_left_out": done.left_out,

@@ -22,15 +22,14 @@ from news_platform.cli.options import (
     root_option,
 )
 from news_platform.errors import InputError
+from news_platform.newsroom_options import sync_options, workbook_options
 from news_platform.resources import (
     Resources,
     discovery_options,
     open_full_texts,
     poll_options,
     sheets_access,
-    sync_options,
     work_options,
-    workbook_options,
 )
 from news_platform.rss import pipeline
 from news_platform.rss.discovery.candidates import candidate_feeds

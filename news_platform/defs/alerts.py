@@ -132,15 +132,22 @@ def _send(request: urllib.request.Request) -> tuple[str, bool]:
 
 def send_alert(log: Logger, settings: Settings, alert: Alert) -> None:
     """Log an alert and post it to the webhook, if one is set; a webhook that fails is logged."""
-    secrets = secret_values(settings)
-    shown = Alert(**{name: redacted(text, secrets) for name, text in asdict(alert).items()})
-    log.error("ALERT %s", shown.text)
-    if settings.alerts.webhook_url is None:
-        return
+    log.error("ALERT %s", _redacted(alert, settings).text)
     try:
-        post_alert(settings.alerts.webhook_url, shown)
+        post_message(settings, alert)
     except (FetchError, ConfigError) as error:
         log.error("%s", error)
+
+
+def post_message(settings: Settings, alert: Alert) -> None:
+    """Post an alert to the webhook, if one is set; raise FetchError if it is not accepted."""
+    if settings.alerts.webhook_url is not None:
+        post_alert(settings.alerts.webhook_url, _redacted(alert, settings))
+
+
+def _redacted(alert: Alert, settings: Settings) -> Alert:
+    secrets = secret_values(settings)
+    return Alert(**{name: redacted(text, secrets) for name, text in asdict(alert).items()})
 
 
 def has_begun(context: dg.RunFailureSensorContext) -> bool:

@@ -16,6 +16,7 @@ from news_platform.defs import (
     domain_metadata,
     domain_store,
     near_duplicates,
+    newsroom_checks,
     rss,
     sheets,
     source_records,
@@ -31,6 +32,7 @@ FEATURES = (
     domain_store.defs,
     domain_metadata.defs,
     rss.defs,
+    newsroom_checks.defs,
     sheets.defs,
     near_duplicates.defs,
     source_records.defs,
@@ -66,6 +68,7 @@ CHECKS: tuple[Check, ...] = (
     *domain_store.CHECKS,
     *domain_metadata.CHECKS,
     *rss.CHECKS,
+    *newsroom_checks.CHECKS,
     *near_duplicates.CHECKS,
     *source_records.CHECKS,
 )

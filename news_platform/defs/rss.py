@@ -28,6 +28,7 @@ from news_platform.resources import (
 from news_platform.rss import pipeline
 from news_platform.rss.discovery.candidates import candidate_feeds
 from news_platform.rss.export import changed_days
+from news_platform.rss.feed_days import write_feed_days
 from news_platform.rss.ledger.article_queue import has_due_articles
 from news_platform.rss.ledger.feed_rows import has_due_feeds, unknown_feeds
 from news_platform.rss.ledger.status import (
@@ -116,10 +117,12 @@ def pending_articles(
         options=poll_options(data_root.settings.rss),
         now=now,
     )
+    written = write_feed_days(ledger.engine, data_root.store, now=now)
     status = ledger_status(ledger.engine, now=now)
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": sum(status.articles.values()),
+            "daily_rows_written": written.feeds + written.polls + written.articles,
             "feeds_polled": report.feeds,
             "new_articles": report.new_articles,
             "known_articles": report.known_articles,

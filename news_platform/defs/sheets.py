@@ -9,6 +9,7 @@ from news_platform.defs.metadata import markdown_table
 from news_platform.defs.reconcile import PAUSED
 from news_platform.defs.runs import run_under_way, scheduled_run
 from news_platform.defs.staleness import Staleness
+from news_platform.newsroom_options import sync_options, workbook_options
 from news_platform.resources import (
     Clock,
     DataRoot,
@@ -17,8 +18,6 @@ from news_platform.resources import (
     Web,
     discovery_options,
     sheets_access,
-    sync_options,
-    workbook_options,
 )
 from news_platform.rss import pipeline
 from news_platform.rss.sheets.access import CallTiming, SheetAccess

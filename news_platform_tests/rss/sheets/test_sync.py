@@ -95,6 +95,7 @@ def test_a_text_arrives_as_the_same_text(harness: SheetHarness, text: str) -> No
 
 
 def test_a_text_of_60000_characters_is_cut_and_marked(harness: SheetHarness) -> None:
+    harness.options = SyncOptions(clean_text_limit=60_000)
     change_article(harness.engine, 1, clean_text="x" * 60_000)
     harness.sync()
     shown = str(harness.rows("Raw")[0]["clean_text"])

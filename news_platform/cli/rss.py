@@ -21,6 +21,7 @@ from news_platform.cli.options import (
     resources_for,
     root_option,
 )
+from news_platform.cli.saved_queries import alerts
 from news_platform.errors import InputError
 from news_platform.newsroom_options import sync_options, workbook_options
 from news_platform.resources import (
@@ -53,6 +54,7 @@ def rss() -> None:
 
 
 rss.add_command(export)
+rss.add_command(alerts)
 
 
 @rss.command()

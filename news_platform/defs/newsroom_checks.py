@@ -1,5 +1,6 @@
 """Checks and the sensor that make silence an alarm: feeds, sources, and the matches of queries."""
 
+import os
 from collections.abc import Mapping
 
 import dagster as dg
@@ -17,6 +18,8 @@ from news_platform.rss.feed_alarms import (
     untold_alarms,
     update_alarms,
 )
+from news_platform.rss.saved_queries.pipeline import run_saved_queries
+from news_platform.rss.saved_queries.query_file import webhook_variables
 from news_platform.storage.commit.root import is_paused
 
 _SHOWN = 10
@@ -120,7 +123,33 @@ def watch_feeds(
     return dg.SkipReason("; ".join([state, *dict.fromkeys(failures)]))
 
 
+@dg.sensor(
+    name="notify_of_matches",
+    description="Compares new articles with the saved queries and delivers their matches.",
+    minimum_interval_seconds=60,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+)
+def notify_of_matches(platform: dg.ResourceParam[Resources]) -> dg.SkipReason:
+    """Run the saved queries beside all runs, so that a slow webhook keeps nothing waiting."""
+    if is_paused(platform.data_root.store):
+        return PAUSED
+    report = run_saved_queries(
+        platform.ledger.engine,
+        platform.data_root.store,
+        path=platform.settings.newsroom.saved_queries,
+        variables=webhook_variables(os.environ),
+        clock=platform.clock.now,
+    )
+    if not report.queries:
+        return dg.SkipReason("there are no saved queries")
+    return dg.SkipReason(
+        f"{report.queries} queries, {report.found.articles} articles compared, "
+        f"{sum(report.found.matches.values())} new matches, {report.delivery.delivered} delivered, "
+        f"{report.delivery.failed} failed, {report.delivery.given_up} given up"
+    )
+
+
 defs = dg.Definitions(
     asset_checks=[one.definition for one in CHECKS],
-    sensors=[watch_feeds],
+    sensors=[watch_feeds, notify_of_matches],
 )

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from news_platform.rss.discovery.discover import DiscoveryOptions
     from news_platform.rss.polling.poll_schedule import PollOptions
     from news_platform.rss.sheets.access import SheetAccess
-    from news_platform.rss.sheets.workbook import WorkbookOptions
     from news_platform.rss.work_context import WorkOptions
     from news_platform.source_records.options import SegmentOptions
     from news_platform.source_records.pipeline import RecordsOptions
@@ -374,16 +373,6 @@ def sheets_access(given: SheetsSettings) -> "SheetAccess | None":
         spreadsheet_id=given.spreadsheet_id,
         spreadsheet_title=given.spreadsheet_title or "",
         endpoint=given.endpoint,
-    )
-
-
-def workbook_options(given: Settings) -> "WorkbookOptions":
-    """Return how much of the ledger one workbook shows."""
-    from news_platform.rss.sheets.workbook import WorkbookOptions
-
-    return WorkbookOptions(
-        rows_per_book=max(1, given.sheets.workbook_rows),
-        clean_text_limit=given.rss.clean_text_limit,
     )
 
 

@@ -26,6 +26,7 @@ from news_platform.setting_sections.features import (
     SourceRecordsSettings,
 )
 from news_platform.setting_sections.fields import Section
+from news_platform.setting_sections.newsroom import NewsroomSettings
 from news_platform.setting_sections.platform import (
     ROOT_VARIABLE,
     AlertSettings,
@@ -53,6 +54,7 @@ __all__ = [
     "DomainMetadataSettings",
     "DomainStoreSettings",
     "GeneralSettings",
+    "NewsroomSettings",
     "RetentionSettings",
     "RssSettings",
     "Section",
@@ -81,6 +83,7 @@ class Settings(GeneralSettings):
     domain_metadata: DomainMetadataSettings = DomainMetadataSettings()
     rss: RssSettings = RssSettings()
     sheets: SheetsSettings = SheetsSettings()
+    newsroom: NewsroomSettings = NewsroomSettings()
     source_records: SourceRecordsSettings = SourceRecordsSettings()
     retention: RetentionSettings = RetentionSettings()
     alerts: AlertSettings = AlertSettings()

@@ -30,6 +30,9 @@ GROUND = (
     "takedowns",
 )
 
+# Modules that join settings with several features.
+COMPOSED = ("newsroom_options", "takedown_parts", "corpus_options")
+
 # What each package or top-level module may import of ours, besides itself.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "errors": (),
@@ -39,12 +42,12 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(FEATURES, GROUND),
     "sample": ("errors", "datasets", "storage", "web", "text", "settings", "resources"),
     "resources": (*GROUND, *FEATURES, "settings", "sample"),
-    "takedown_parts": (*GROUND, *FEATURES, "settings", "resources"),
+    **dict.fromkeys(COMPOSED, (*GROUND, *FEATURES, "settings", "resources")),
     "api": (*GROUND, *FEATURES, "settings", "resources"),
-    "defs": (*GROUND, *FEATURES, "settings", "resources", "takedown_parts", "api"),
+    "defs": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api"),
     # A worker process starts from Celery's command line, so its app reads its own settings.
     "cluster": ("errors", "settings"),
-    "cli": (*GROUND, *FEATURES, "settings", "resources", "takedown_parts", "api"),
+    "cli": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api"),
     # Dagster's processes start by importing the definitions, which therefore forbid core files.
     "definitions": ("defs", "resources", "settings", "isolation"),
     "__init__": ("api",),

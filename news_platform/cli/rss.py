@@ -21,14 +21,15 @@ from news_platform.cli.options import (
     root_option,
     with_takedowns,
 )
+from news_platform.cli.saved_queries import alerts
 from news_platform.errors import InputError
+from news_platform.newsroom_options import sync_options, workbook_options
 from news_platform.resources import (
     Resources,
     open_full_texts,
     poll_options,
     sheets_access,
     work_options,
-    workbook_options,
 )
 from news_platform.rss import pipeline
 from news_platform.rss.feed_settings import feed_secrets
@@ -53,6 +54,7 @@ def rss() -> None:
 
 rss.add_command(discovery)
 rss.add_command(export)
+rss.add_command(alerts)
 
 
 @rss.command()
@@ -101,6 +103,7 @@ def sync(root: str, as_json: bool) -> None:
             timing=_timing(resources),
             clock=resources.clock.now,
             discover=lambda urls: discover(resources, urls),
+            options=sync_options(resources.settings),
         )
         emit(asdict(done), as_json=as_json, text=_sync_text(done))
         return

@@ -1,4 +1,4 @@
-"""The feeds and pending_articles datasets: tables in the SQL ledger, not files."""
+"""The feeds, feed_polls and pending_articles datasets: the ledger's tables, a file per day."""
 
 import polars as pl
 
@@ -12,7 +12,7 @@ FEEDS = Table(
     name="feeds",
     feature="rss",
     description="Every feed that was ever a candidate, with its status and health.",
-    path="ledger: table feeds",
+    path="feeds/date=YYYY-MM-DD/part-0.parquet",
     columns=(
         Column("feed_url", _TEXT, "address that is polled"),
         Column("feed_url_canon", _TEXT, "canonical address, the key"),
@@ -48,13 +48,35 @@ FEEDS = Table(
         Column("may_miss_items", pl.Boolean(), "it turned over between two polls of late"),
         Column("skipped_items", _NUMBER, "items of the last response beyond the limit"),
     ),
+    partition_columns=(Column("date", _TEXT, "UTC day whose last state the row has"),),
+)
+
+FEED_POLLS = Table(
+    name="feed_polls",
+    feature="rss",
+    description="Every poll of a feed and what it found.",
+    path="feed_polls/date=YYYY-MM-DD/part-0.parquet",
+    columns=(
+        Column("feed_url", _TEXT, "canonical address of the feed"),
+        Column("polled_at", _MOMENT, "when it was polled"),
+        Column("outcome", _TEXT, "read, not_modified, same_body, or what failed"),
+        Column("status_code", _NUMBER, "HTTP status; 0 if there was no response"),
+        Column("items", _NUMBER, "entries in the feed"),
+        Column("new_items", _NUMBER, "articles that were new"),
+        Column("updated_items", _NUMBER, "articles that the publisher changed"),
+        Column("skipped_items", _NUMBER, "articles that the limit of a poll left out"),
+        Column("items_without_link", _NUMBER, "entries that link to no page"),
+        Column("turned_over", pl.Boolean(), "whether no known entry was left"),
+        Column("notes", _TEXT, "why the poll failed"),
+    ),
+    partition_columns=(Column("date", _TEXT, "UTC day of the poll"),),
 )
 
 PENDING_ARTICLES = Table(
     name="pending_articles",
     feature="rss",
     description="Articles found in feeds, from pending to stored, duplicate, error or skipped.",
-    path="ledger: table raw",
+    path="pending_articles/date=YYYY-MM-DD/part-0.parquet",
     columns=(
         Column("row_id", _NUMBER, "key of the article in the ledger"),
         Column("feed_url", _TEXT, "feed that listed it first"),
@@ -73,5 +95,15 @@ PENDING_ARTICLES = Table(
         Column("lock_at", _MOMENT, "start of its lease"),
         Column("retries", _NUMBER, "failures so far"),
         Column("error_msg", _TEXT, "last reason"),
+        Column("source", _TEXT, "registrable domain of the article's address"),
+        Column("stored_at", _MOMENT, "when it was first stored; null if it is not"),
+        Column("clean_text_len", _NUMBER, "characters of its text"),
+        Column("text_source", _TEXT, "page, json_ld, trafilatura or feed"),
     ),
+    partition_columns=(Column("date", _TEXT, "UTC day on which a feed first listed it"),),
 )
+
+
+def day_path(table: Table, day: str) -> str:
+    """Return the path of the file of one day, relative to the root."""
+    return f"{table.name}/date={day}/part-0.parquet"

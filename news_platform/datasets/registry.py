@@ -16,7 +16,7 @@ from news_platform.datasets.domain_store import (
     RECORDS,
 )
 from news_platform.datasets.dropped_responses import DROPPED_RESPONSES
-from news_platform.datasets.feeds import FEEDS, PENDING_ARTICLES
+from news_platform.datasets.feeds import FEED_POLLS, FEEDS, PENDING_ARTICLES
 from news_platform.datasets.near_duplicates import ARTICLE_CLUSTERS, NEAR_DUPLICATES
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.datasets.source_records import SOURCE_RECORDS, SOURCE_RECORDS_QUARANTINE
@@ -39,6 +39,7 @@ TABLES: tuple[Table, ...] = (
     USAGE_SIGNALS,
     AI_POLICY_CHANGES,
     FEEDS,
+    FEED_POLLS,
     PENDING_ARTICLES,
     ARTICLES,
     NEAR_DUPLICATES,

@@ -5,11 +5,8 @@ parameters are replaced. If the webhook does not answer, the sensor logs that af
 continues with the next run.
 """
 
-import json
 import re
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass
 from logging import Logger
@@ -28,6 +25,7 @@ from news_platform.defs.runs import (
 from news_platform.errors import ConfigError, FetchError, redacted
 from news_platform.resources import DataRoot
 from news_platform.settings import Settings, secret_values
+from news_platform.web.webhook import PostRejected, post_json
 
 # A sensor tick may take a minute; three tries with their pauses take less than a third of that.
 TRIES = 3
@@ -98,49 +96,41 @@ def post_alert(
     url: str, alert: Alert, *, pause: Callable[[float], None] = time.sleep, tries: int = TRIES
 ) -> None:
     """Post the alert as JSON; if all tries fail, raise a FetchError that does not name the URL."""
-    request = _request(url, alert)
+    if not url.lower().startswith(("http://", "https://")):
+        raise ConfigError("invalid NEWS_PLATFORM_ALERT_WEBHOOK: expected an http(s):// URL")
     reason = ""
     for attempt in range(1, tries + 1):
-        reason, is_final = _send(request)
-        if not reason:
+        try:
+            post_json(url, asdict(alert), timeout_seconds=TIMEOUT_SECONDS)
+        except FetchError as error:
+            reason = str(error)
+            if isinstance(error, PostRejected):
+                break
+        else:
             return
-        if is_final:
-            break
         if attempt < tries:
             pause(PAUSE_SECONDS * attempt)
     raise FetchError(f"the alert webhook did not accept an alert: {reason}", reason="webhook")
 
 
-def _request(url: str, alert: Alert) -> urllib.request.Request:
-    if not url.lower().startswith(("http://", "https://")):
-        raise ConfigError("invalid NEWS_PLATFORM_ALERT_WEBHOOK: expected an http(s):// URL")
-    headers = {"Content-Type": "application/json", "User-Agent": "news-platform"}
-    return urllib.request.Request(url, json.dumps(asdict(alert)).encode(), headers, method="POST")
-
-
-def _send(request: urllib.request.Request) -> tuple[str, bool]:
-    """Return why the request failed ("" if it did not), and whether a retry is useless."""
-    try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS):
-            return "", True
-    except urllib.error.HTTPError as error:
-        error.close()
-        return f"HTTP {error.code}", error.code < 500 and error.code not in (408, 429)
-    except (OSError, ValueError) as error:  # their messages may contain the URL
-        return type(getattr(error, "reason", error)).__name__, isinstance(error, ValueError)
-
-
 def send_alert(log: Logger, settings: Settings, alert: Alert) -> None:
     """Log an alert and post it to the webhook, if one is set; a webhook that fails is logged."""
-    secrets = secret_values(settings)
-    shown = Alert(**{name: redacted(text, secrets) for name, text in asdict(alert).items()})
-    log.error("ALERT %s", shown.text)
-    if settings.alerts.webhook_url is None:
-        return
+    log.error("ALERT %s", _redacted(alert, settings).text)
     try:
-        post_alert(settings.alerts.webhook_url, shown)
+        post_message(settings, alert)
     except (FetchError, ConfigError) as error:
         log.error("%s", error)
+
+
+def post_message(settings: Settings, alert: Alert) -> None:
+    """Post an alert to the webhook, if one is set; raise FetchError if it is not accepted."""
+    if settings.alerts.webhook_url is not None:
+        post_alert(settings.alerts.webhook_url, _redacted(alert, settings))
+
+
+def _redacted(alert: Alert, settings: Settings) -> Alert:
+    secrets = secret_values(settings)
+    return Alert(**{name: redacted(text, secrets) for name, text in asdict(alert).items()})
 
 
 def has_begun(context: dg.RunFailureSensorContext) -> bool:

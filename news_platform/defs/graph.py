@@ -16,6 +16,7 @@ from news_platform.defs import (
     domain_metadata,
     domain_store,
     near_duplicates,
+    newsroom_checks,
     rss,
     sheets,
     sitemap_articles,
@@ -32,6 +33,7 @@ FEATURES = (
     domain_store.defs,
     domain_metadata.defs,
     rss.defs,
+    newsroom_checks.defs,
     sheets.defs,
     near_duplicates.defs,
     source_records.defs,
@@ -68,6 +70,7 @@ CHECKS: tuple[Check, ...] = (
     *domain_store.CHECKS,
     *domain_metadata.CHECKS,
     *rss.CHECKS,
+    *newsroom_checks.CHECKS,
     *near_duplicates.CHECKS,
     *source_records.CHECKS,
 )

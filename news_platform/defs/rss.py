@@ -30,6 +30,7 @@ from news_platform.rss import pipeline
 from news_platform.rss.discovery.candidates import candidate_feeds, listed_feeds
 from news_platform.rss.discovery.discover import FeedAccess
 from news_platform.rss.export import changed_days
+from news_platform.rss.feed_days import write_feed_days
 from news_platform.rss.feed_list import apply_listing
 from news_platform.rss.feed_settings import feed_secrets
 from news_platform.rss.ledger.article_claims import has_due_articles
@@ -130,10 +131,12 @@ def pending_articles(
         now=now,
         secrets=feed_secrets(os.environ),
     )
+    written = write_feed_days(ledger.engine, data_root.store, now=now)
     status = ledger_status(ledger.engine, now=now)
     return dg.MaterializeResult(
         metadata={
             "dagster/row_count": sum(status.articles.values()),
+            "daily_rows_written": written.feeds + written.polls + written.articles,
             "feeds_polled": report.feeds,
             "new_articles": report.new_articles,
             "known_articles": report.known_articles,

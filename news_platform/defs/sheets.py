@@ -9,6 +9,7 @@ from news_platform.defs.metadata import markdown_table
 from news_platform.defs.reconcile import PAUSED
 from news_platform.defs.runs import run_under_way, scheduled_run
 from news_platform.defs.staleness import Staleness
+from news_platform.newsroom_options import sync_options, workbook_options
 from news_platform.resources import (
     Clock,
     DataRoot,
@@ -17,7 +18,6 @@ from news_platform.resources import (
     Web,
     discovery_options,
     sheets_access,
-    workbook_options,
 )
 from news_platform.rss import pipeline
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
@@ -76,6 +76,7 @@ def article_sheets(
             ),
             now=clock.now(),
         ),
+        options=sync_options(data_root.settings),
     )
     return dg.MaterializeResult(metadata=_sync_metadata(done))
 
@@ -99,6 +100,7 @@ def _sync_metadata(done: "SyncReport") -> dict[str, Any]:
     return {
         "dagster/uri": done.url,
         "sheet": dg.MetadataValue.url(done.url),
+        "continued_from": done.continued_from,
         "rows_added": done.appended,
         "rows_updated": done.updated,
         "rows_left_out": done.left_out,

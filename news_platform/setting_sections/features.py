@@ -192,6 +192,11 @@ class SheetsSettings(Section):
     calls_per_minute: int = env(
         "NEWS_PLATFORM_SHEETS_CALLS_PER_MINUTE", "Google's quota, for reads and for writes", 60
     )
+    max_cells: int = env(
+        "NEWS_PLATFORM_SHEETS_MAX_CELLS",
+        "cells after which a Google Sheet is continued in a new one; Google's limit is 10 million",
+        9_500_000,
+    )
     workbook_rows: int = env(
         "NEWS_PLATFORM_WORKBOOK_ROWS",
         "newest rows per tab of the workbook, and articles per monthly book",

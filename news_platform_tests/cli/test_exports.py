@@ -5,6 +5,7 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def test_filters_choose_articles(root: Path, words: tuple[str, ...]) -> None:
 
 
 def test_the_name_of_the_file_chooses_its_format(root: Path, tmp_path: Path) -> None:
-    counts = {
+    counts: dict[str, Callable[[Path], int]] = {
         ".csv": lambda path: len(list(csv.reader(io.StringIO(path.read_text())))) - 1,
         ".jsonl": lambda path: len(path.read_text().splitlines()),
         ".json": lambda path: len(json.loads(path.read_text())["items"]),

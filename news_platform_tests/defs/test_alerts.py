@@ -1,11 +1,7 @@
 """What a person is told of a failed run, against a real webhook on loopback."""
 
 import json
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import dagster as dg
@@ -16,49 +12,16 @@ from news_platform.errors import ConfigError, FetchError, redacted
 from news_platform.resources import DataRoot
 from news_platform.settings import AlertSettings, Settings, StorageSettings
 from news_platform_tests.servers.dagster_ui import free_port
+from news_platform_tests.servers.webhook import SECRET, Webhook, serve_webhook
 
 ALERT = Alert(
     "raw_news 2025-11-01 failed", "job", "raw_news", "2025-11-01", "run-1", "no such WARC"
 )
-SECRET = "planted-secret"
-
-
-@dataclass
-class Webhook:
-    """A receiver that answers as it was told, then with 200, and keeps what it got."""
-
-    url: str = ""
-    answers: list[int] = field(default_factory=list)
-    bodies: list[dict[str, str]] = field(default_factory=list)
-
-
-@contextmanager
-def _served(webhook: Webhook) -> Iterator[Webhook]:
-    class Receiver(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            webhook.bodies.append(json.loads(body))
-            self.send_response(webhook.answers.pop(0) if webhook.answers else 200)
-            self.end_headers()
-
-        def log_message(self, *args: object) -> None:
-            """Keep quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    webhook.url = f"http://127.0.0.1:{server.server_port}/hook/{SECRET}"
-    try:
-        yield webhook
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 @pytest.fixture
 def webhook() -> Iterator[Webhook]:
-    with _served(Webhook()) as running:
+    with serve_webhook(Webhook()) as running:
         yield running
 
 

@@ -1,6 +1,7 @@
 """Write the rows and read the full texts of a ledger under test."""
 
 import gzip
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -76,6 +77,19 @@ def change_articles(engine: sa.Engine, row_ids: list[int], **values: Any) -> Non
     with write_transaction(engine) as transaction:
         chosen = sa.update(RAW).where(RAW.c.row_id.in_(row_ids))
         transaction.connection.execute(chosen.values(changed_seq=transaction.seq, **values))
+
+
+def see_again(engine: sa.Engine, row_ids: Sequence[int], *, at: datetime) -> None:
+    """Record that a feed lists these articles again, as a poll does."""
+    with write_transaction(engine) as transaction:
+        for table, key, seen in (
+            (RAW, RAW.c.row_id, "last_seen_rss"),
+            (ARTICLES_INDEX, ARTICLES_INDEX.c.row_id_raw, "last_seen"),
+        ):
+            values = {seen: at, "seen_seq": transaction.seq}
+            transaction.connection.execute(
+                sa.update(table).where(key.in_(row_ids)).values(**values)
+            )
 
 
 def add_feed(engine: sa.Engine, url: str, **values: Any) -> None:

@@ -157,6 +157,11 @@ def _feeds_of_groups(engine: sa.Engine, groups: Sequence[str]) -> frozenset[str]
         return frozenset(url for row in rows for url in row)
 
 
+def exported_columns(dialect: str) -> tuple[sa.ColumnElement[Any], ...]:
+    """Return the columns of an exported article, for statements that join it to other tables."""
+    return (*_LEDGER_COLUMNS, _popularity(dialect).label("popularity"))
+
+
 def _popularity(dialect: str) -> sa.ColumnElement[int]:
     """Return the number of feeds that carry an article plus the articles that link to it."""
     links = (

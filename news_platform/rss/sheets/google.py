@@ -8,7 +8,8 @@ the spreadsheet before it sends the change again.
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,7 +26,12 @@ from requests.adapters import HTTPAdapter
 
 from news_platform.errors import ConfigError
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
-from news_platform.rss.sheets.calls import ApiCaller, OutcomeUnknown, backoff_seconds
+from news_platform.rss.sheets.calls import (
+    ApiCaller,
+    ChangeRejected,
+    OutcomeUnknown,
+    backoff_seconds,
+)
 from news_platform.rss.sheets.tabs import Cell, Request
 from news_platform.storage.objects.service_account import read_service_account_key
 
@@ -67,10 +73,30 @@ class Spreadsheet:
         """Return the id, as it appears in the URL."""
         return str(self._sheet.id)
 
+    def share_like(self, other_id: str) -> bool:
+        """Give everyone who may open another spreadsheet the same role; return whether it worked.
+
+        Drive shows an account only the permissions of files that it created itself.
+        """
+        client = self._sheet.client
+        try:
+            given = self._caller.read(lambda: client.list_permissions(other_id))
+            for one in given:
+                if one.get("role") != "owner" and not one.get("deleted"):
+                    self._caller.write(partial(_share, client, self.id, one))
+        except (ConfigError, ChangeRejected, OutcomeUnknown):
+            return False
+        return True
+
     @property
     def url(self) -> str:
         """Return the URL that opens the spreadsheet in a browser."""
         return str(self._sheet.url)
+
+    @property
+    def title(self) -> str:
+        """Return the title as it was when the spreadsheet was opened."""
+        return str(self._sheet.title)
 
     @property
     def waits(self) -> int:
@@ -118,9 +144,7 @@ def open_spreadsheet(
     `known_id` is the spreadsheet that had the title before; it wins over others with that title.
     """
     caller = ApiCaller(timing)
-    session = _session(access)
-    client = gspread.Client(auth=session.credentials, session=session)
-    client.set_timeout(timing.timeout_seconds)
+    client = _client(access, timing)
     if access.spreadsheet_id:
         return Spreadsheet(_open(client, access.spreadsheet_id, caller), caller)
     if known_id:
@@ -131,6 +155,34 @@ def open_spreadsheet(
         return Spreadsheet(caller.read(lambda: client.open(title)), caller)
     except SpreadsheetNotFound:
         return Spreadsheet(_create(client, title, caller), caller)
+
+
+def open_titled(access: SheetAccess, timing: CallTiming, title: str) -> Spreadsheet:
+    """Open the spreadsheet with this title, or create it."""
+    return open_spreadsheet(replace(access, spreadsheet_id=None, spreadsheet_title=title), timing)
+
+
+def open_by_id(access: SheetAccess, timing: CallTiming, spreadsheet_id: str) -> Spreadsheet | None:
+    """Open a spreadsheet by its id; None if it is gone."""
+    caller = ApiCaller(timing)
+    client = _client(access, timing)
+    try:
+        return Spreadsheet(caller.read(lambda: client.open_by_key(spreadsheet_id)), caller)
+    except SpreadsheetNotFound:
+        return None
+
+
+def _share(client: Any, spreadsheet_id: str, permission: Mapping[str, Any]) -> None:
+    who = permission.get("emailAddress") or permission.get("domain")
+    kind, role = permission["type"], permission["role"]
+    client.insert_permission(spreadsheet_id, who, perm_type=kind, role=role, notify=False)
+
+
+def _client(access: SheetAccess, timing: CallTiming) -> gspread.Client:
+    session = _session(access)
+    client = gspread.Client(auth=session.credentials, session=session)
+    client.set_timeout(timing.timeout_seconds)
+    return client
 
 
 def _open(client: gspread.Client, key: str, caller: ApiCaller) -> gspread.Spreadsheet:

@@ -9,10 +9,11 @@ in the first second of a month may be in the book of the month before.
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
+from news_platform.rss.ledger.row_ranges import first_row_since, found_at
 from news_platform.rss.ledger.tables import RAW
 
 FOLDER = "article_sheets"
@@ -77,24 +78,16 @@ def _iter_months(connection: sa.Connection) -> Iterator[MonthlyBook]:
         if month >= newest_month:
             yield MonthlyBook(f"{month:%Y-%m}", first, newest)
             return
-        following = _first_after(connection, month, first, newest)
+        # At least one row further, whatever order of times the ledger has.
+        following = max(first_row_since(connection, _next_month(month)) or newest, first + 1)
         yield MonthlyBook(f"{month:%Y-%m}", first, following - 1)
         first = following
 
 
-def _first_after(connection: sa.Connection, month: date, low: int, high: int) -> int:
-    """Return the first row_id of a later month by bisection: found_at has no index of its own."""
-    while low < high:
-        middle = (low + high) // 2
-        if _month_of(connection, middle) > month:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+def _month_of(connection: sa.Connection, row_id: int) -> datetime:
+    moment = found_at(connection, row_id).astimezone(UTC)
+    return datetime(moment.year, moment.month, 1, tzinfo=UTC)
 
 
-def _month_of(connection: sa.Connection, row_id: int) -> date:
-    """Return the first day of the month in which this row, or the next one, was found."""
-    chosen = sa.select(RAW.c.found_at).where(RAW.c.row_id >= row_id)
-    found_at = connection.execute(chosen.order_by(RAW.c.row_id).limit(1)).scalar_one()
-    return date(found_at.year, found_at.month, 1)
+def _next_month(month: datetime) -> datetime:
+    return (month + timedelta(days=31)).replace(day=1)

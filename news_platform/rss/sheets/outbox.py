@@ -14,13 +14,16 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from news_platform.rss.ledger.transactions import newest_seq
 from news_platform.rss.sheets.access import SheetAccess
+from news_platform.rss.sheets.books import current_book
 from news_platform.rss.sheets.tabs import TABS, Cell, CellLimits, Tab, to_cells
 from news_platform.rss.sheets.tracking import (
     INTENTS,
     SHEET_ROWS,
     WRITERS,
     FirstRows,
+    is_shown,
     known_spreadsheet_id,
     read_first_rows,
 )
@@ -103,7 +106,8 @@ def release_lease(engine: sa.Engine, spreadsheet_id: str, owner: str) -> None:
 
 def is_behind(engine: sa.Engine, access: SheetAccess) -> bool:
     """Return whether the ledger holds rows that the spreadsheet lacks, without calling Google."""
-    spreadsheet_id = known_spreadsheet_id(engine, access)
+    current = current_book(engine, access.name)
+    spreadsheet_id = current.id if current else known_spreadsheet_id(engine, access)
     return spreadsheet_id is None or has_pending(engine, spreadsheet_id)
 
 
@@ -136,6 +140,32 @@ def mark_applied(engine: sa.Engine, intent: Intent, *, now: datetime) -> None:
         seq = SHEET_ROWS.c.sending_seq
         connection.execute(sa.update(SHEET_ROWS).where(held).values(seq=seq, **free))
         connection.execute(applied)
+
+
+def abandon_intents(engine: sa.Engine, spreadsheet_id: str) -> None:
+    """Release the rows of batches that a full spreadsheet could not take."""
+    books = sa.select(INTENTS.c.id).where(
+        INTENTS.c.book == spreadsheet_id, INTENTS.c.applied_at.is_(None)
+    )
+    held = sa.update(SHEET_ROWS).where(SHEET_ROWS.c.intent_id.in_(books))
+    with engine.begin() as connection:
+        connection.execute(held.values(intent_id=None, sending=None, sending_seq=None))
+        connection.execute(sa.delete(INTENTS).where(INTENTS.c.id.in_(books)))
+
+
+def shown_up_to(engine: sa.Engine, spreadsheet_id: str) -> int:
+    """Return the last change up to which the spreadsheet shows every row that it should."""
+    oldest = []
+    # Read first: what changes in between belongs to the next spreadsheet.
+    newest = newest_seq(engine)
+    with read_transaction(engine) as connection:
+        first_rows = read_first_rows(connection, spreadsheet_id)
+        for tab in TABS:
+            if tab.order:
+                pending = _pending(spreadsheet_id, tab, first_rows=first_rows).subquery()
+                least = connection.execute(sa.select(sa.func.min(pending.c.changed_seq)))
+                oldest.append(least.scalar_one())
+    return min([newest, *(seq - 1 for seq in oldest if seq is not None)])
 
 
 def expired_intents(
@@ -253,9 +283,8 @@ def _pending(
         .where(sa.func.coalesce(rows.c.seq, 0) < table.c.changed_seq)
         .order_by(table.c[tab.key])
     )
-    if tab.order and tab.name in first_rows:
-        return chosen.where(table.c[tab.order] >= first_rows[tab.name])
-    return chosen
+    condition = is_shown(tab, first_rows)
+    return chosen if condition is None else chosen.where(condition)
 
 
 def _is_pending(connection: sa.Connection, spreadsheet_id: str, tab: Tab) -> bool:

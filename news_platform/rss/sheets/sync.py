@@ -1,8 +1,8 @@
 """Bring a Google Sheet up to date: read admins' edits, then send each outbox batch exactly once."""
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
@@ -11,10 +11,29 @@ from news_platform.errors import Conflict
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
 from news_platform.rss.sheets import outbox
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
-from news_platform.rss.sheets.calls import ChangeRejected, OutcomeUnknown, backoff_seconds
+from news_platform.rss.sheets.books import (
+    SheetBook,
+    close_book,
+    current_book,
+    last_number,
+    next_title,
+    write_next_book,
+)
+from news_platform.rss.sheets.calls import (
+    ChangeRejected,
+    OutcomeUnknown,
+    SpreadsheetFull,
+    backoff_seconds,
+)
 from news_platform.rss.sheets.edits import Discover, EditReport, InvalidRow, apply_edits
 from news_platform.rss.sheets.ensure import LocatedTab, ensure_tabs, locate_tabs
-from news_platform.rss.sheets.google import Spreadsheet, SpreadsheetState, open_spreadsheet
+from news_platform.rss.sheets.google import (
+    Spreadsheet,
+    SpreadsheetState,
+    open_by_id,
+    open_spreadsheet,
+    open_titled,
+)
 from news_platform.rss.sheets.outbox import Intent
 from news_platform.rss.sheets.tabs import FEEDS_TAB, cells_request, quote_title
 from news_platform.rss.sheets.tracking import (
@@ -25,6 +44,9 @@ from news_platform.rss.sheets.tracking import (
     write_spreadsheet_id,
 )
 from news_platform.rss.sheets.update import SheetUpdate, build_update
+
+# More spreadsheets than any sync fills; a setting that leaves no room must not create them forever.
+_MAX_CONTINUATIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +86,8 @@ class SyncReport:
     left_out: int = 0
     # Whether it sent anything besides the counters of earlier syncs.
     sent_news: bool = False
+    # The address of the spreadsheet that was full, if this one continues it since now.
+    continued_from: str = ""
     edits: EditReport = field(default_factory=EditReport)
 
 
@@ -96,26 +120,74 @@ def run_sync(
     """Open the spreadsheet of the settings and bring it up to date."""
     spreadsheet = open_known_spreadsheet(engine, access, owner=owner, timing=timing, now=clock())
     chosen = options or SyncOptions()
-    return sync(SheetWriter(engine, spreadsheet, owner, clock, timing.sleep, discover, chosen))
+    writer = SheetWriter(engine, spreadsheet, owner, clock, timing.sleep, discover, chosen)
+    full = ""
+    for _ in range(_MAX_CONTINUATIONS):
+        try:
+            return replace(sync(writer), continued_from=full)
+        except SpreadsheetFull:
+            full = writer.spreadsheet.url
+            writer = replace(writer, spreadsheet=_continue(writer, access, timing=timing))
+    return replace(sync(writer), continued_from=full)
+
+
+def _continue(writer: SheetWriter, access: SheetAccess, *, timing: CallTiming) -> Spreadsheet:
+    """Create the spreadsheet that goes on where the full one ends, and record both."""
+    engine, old, now = writer.engine, writer.spreadsheet, writer.clock()
+    with _lease_on_name(engine, access, writer.owner, now=now):
+        current = current_book(engine, access.name)
+        if current is not None and current.id != old.id:
+            # Another writer was faster.
+            found = open_by_id(access, timing, current.id)
+            if found is not None:
+                return found
+        number = last_number(engine, access.name) + 1
+        new = open_titled(access, timing, next_title(old.title, number))
+        is_shared = new.share_like(old.id)
+        outbox.abandon_intents(engine, old.id)
+        write_next_book(
+            engine,
+            access.name,
+            old=SheetBook(old.id, current.number if current else number - 1, old.url),
+            new=SheetBook(new.id, number, new.url),
+            changed_after=outbox.shown_up_to(engine, old.id),
+            now=now,
+        )
+    metrics = {"spreadsheets_begun": 1, "spreadsheets_not_shared": not is_shared}
+    with write_transaction(engine) as change:
+        note_metrics(change, outbox.STAGE, metrics, now=now, notes=new.url)
+    return new
+
+
+@contextmanager
+def _lease_on_name(
+    engine: sa.Engine, access: SheetAccess, owner: str, *, now: datetime
+) -> Iterator[None]:
+    """Keep two processes from creating two spreadsheets."""
+    # Not the id itself, which is the lease of the writer of that spreadsheet.
+    name = f"name {access.name}"
+    _claim_lease(engine, name, owner, seconds=SyncOptions().lease_seconds, now=now)
+    try:
+        yield
+    finally:
+        outbox.release_lease(engine, name, owner)
 
 
 def open_known_spreadsheet(
     engine: sa.Engine, access: SheetAccess, *, owner: str, timing: CallTiming, now: datetime
 ) -> Spreadsheet:
-    """Open the spreadsheet of the settings and record its id.
-
-    A lease on the title keeps two processes from creating two spreadsheets.
-    """
+    """Open the spreadsheet of the settings, or the one that continues it, and record its id."""
+    while (current := current_book(engine, access.name)) is not None:
+        if (found := open_by_id(access, timing, current.id)) is not None:
+            return found
+        close_book(engine, current, now=now)
     if access.spreadsheet_id:
         return open_spreadsheet(access, timing)
-    _claim_lease(engine, access.name, owner, seconds=SyncOptions().lease_seconds, now=now)
-    try:
+    with _lease_on_name(engine, access, owner, now=now):
         known_id = known_spreadsheet_id(engine, access)
         spreadsheet = open_spreadsheet(access, timing, known_id=known_id)
         if known_id != spreadsheet.id:
             write_spreadsheet_id(engine, access, spreadsheet.id, now=now)
-    finally:
-        outbox.release_lease(engine, access.name, owner)
     return spreadsheet
 
 

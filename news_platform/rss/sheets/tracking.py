@@ -72,7 +72,11 @@ WRITERS = sa.Table(
 )
 
 FirstRows = Mapping[str, int]
-"""The first value of `Tab.order` that each tab shows, by tab name; other tabs show all rows."""
+"""The first value of `Tab.order` that each tab shows, by tab name; other tabs show all rows.
+
+Under `CHANGED_AFTER` it has the last change that the spreadsheet before this one shows."""
+
+CHANGED_AFTER = "changed_after"
 
 _CELLS_PER_ARTICLE = sum(len(tab.columns) for tab in ARTICLE_TABS)
 
@@ -110,12 +114,12 @@ def choose_first_rows(
         first_rows = _first_rows(connection, max_cells=max_cells // 2)
     if first_rows:
         with write_transaction(engine) as change:
-            write_config(change, _first_rows_key(spreadsheet_id), json.dumps(first_rows), now=now)
+            write_config(change, first_rows_key(spreadsheet_id), json.dumps(first_rows), now=now)
 
 
 def read_first_rows(connection: sa.Connection, spreadsheet_id: str) -> FirstRows:
     """Return which rows a spreadsheet starts with; an empty mapping means all."""
-    chosen = sa.select(CONFIG.c.value).where(CONFIG.c.key == _first_rows_key(spreadsheet_id))
+    chosen = sa.select(CONFIG.c.value).where(CONFIG.c.key == first_rows_key(spreadsheet_id))
     first_rows: FirstRows = json.loads(connection.execute(chosen).scalar_one_or_none() or "{}")
     return first_rows
 
@@ -125,10 +129,21 @@ def count_left_out(engine: sa.Engine, spreadsheet_id: str) -> int:
     with read_transaction(engine) as connection:
         first_rows = read_first_rows(connection, spreadsheet_id)
         return sum(
-            _count(connection, tab.table, tab.table.c[tab.order] < first_rows[tab.name])
+            _count(connection, tab.table, sa.not_(condition))
             for tab in TABS
-            if tab.order and tab.name in first_rows
+            if (condition := is_shown(tab, first_rows)) is not None
         )
+
+
+def is_shown(tab: Tab, first_rows: FirstRows) -> sa.ColumnElement[bool] | None:
+    """Return the condition under which a spreadsheet shows a row; None if it shows all of them."""
+    if tab.order is None:
+        return None
+    if CHANGED_AFTER in first_rows:
+        return tab.table.c.changed_seq > first_rows[CHANGED_AFTER]
+    if tab.name in first_rows:
+        return tab.table.c[tab.order] >= first_rows[tab.name]
+    return None
 
 
 def _first_rows(connection: sa.Connection, *, max_cells: int) -> FirstRows:
@@ -154,7 +169,8 @@ def _count(connection: sa.Connection, table: sa.Table, *where: sa.ColumnElement[
     return int(connection.execute(chosen).scalar_one())
 
 
-def _first_rows_key(spreadsheet_id: str) -> str:
+def first_rows_key(spreadsheet_id: str) -> str:
+    """Return the Config key that says which rows a spreadsheet starts with."""
     return f"first rows of {spreadsheet_id}"
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from news_platform.errors import ConfigError
+from news_platform.rss.sheets.calls import SpreadsheetFull
 from news_platform.rss.sheets.edits import as_row, feed_key
 from news_platform.rss.sheets.ensure import KnownTabs, LocatedTab, locate_tabs
 from news_platform.rss.sheets.google import FENCE_KEY, Spreadsheet, SpreadsheetState
@@ -145,7 +145,7 @@ def _reject_full_spreadsheet(
     # Google counts the whole grid, empty cells included.
     cells = sum(sheet.rows * sheet.columns for sheet in state.sheets)
     if cells + new * item.sheet.columns > max_cells:
-        raise ConfigError(
+        raise SpreadsheetFull(
             f"spreadsheet {spreadsheet.id!r} is nearly full: {cells:,} of 10,000,000 cells; "
             "set SPREADSHEET_ID or SPREADSHEET_TITLE to a new spreadsheet, "
             "which starts with the newest rows",

@@ -69,6 +69,7 @@ class SheetHarness:
             timing=self.timing,
             clock=self.time.now,
             discover=self.discover,
+            options=self.options,
         )
 
     def sync(self, owner: str = "desk", *, book: Spreadsheet | None = None) -> SyncReport:

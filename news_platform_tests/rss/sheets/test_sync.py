@@ -95,6 +95,7 @@ def test_a_text_arrives_as_the_same_text(harness: SheetHarness, text: str) -> No
 
 
 def test_a_text_of_60000_characters_is_cut_and_marked(harness: SheetHarness) -> None:
+    harness.options = SyncOptions(clean_text_limit=60_000)
     change_article(harness.engine, 1, clean_text="x" * 60_000)
     harness.sync()
     shown = str(harness.rows("Raw")[0]["clean_text"])
@@ -262,8 +263,8 @@ def test_a_new_book_that_cannot_hold_all_begins_with_the_newest_and_says_so(
     for hours in (0, 2):
         with write_transaction(harness.engine) as change:
             note_metrics(change, "poll", {"new": 7}, now=NOW + timedelta(hours=hours))
-    # Half of them are 250 cells: 12 of Feeds, 6 of Config, and 44 for each of five articles.
-    harness.options = SyncOptions(max_cells=500)
+    # Half of them are 280 cells: 12 of Feeds, 6 of Config, and 51 for each of five articles.
+    harness.options = SyncOptions(max_cells=560)
     with pytest.raises(ConfigError, match="nearly full"):
         harness.sync()
     harness.options = SyncOptions()
@@ -272,7 +273,7 @@ def test_a_new_book_that_cannot_hold_all_begins_with_the_newest_and_says_so(
     assert [row["row_id_raw"] for row in harness.rows("ArticlesIndex")] == [6, 7, 8, 9, 10]
     assert [row["value"] for row in harness.rows("Diagnostics") if row["metric"] == "new"] == [7]
     [start] = [row["value"] for row in harness.rows("Config") if "first rows" in str(row["key"])]
-    assert start == '{"Raw": 6, "ArticlesIndex": 6, "Diagnostics": 3}'
+    assert start == '{"Raw": 6, "ArticlesIndex": 6, "Analyses": 6, "Diagnostics": 3}'
     assert report.left_out == 5 + 5 + 2
 
 

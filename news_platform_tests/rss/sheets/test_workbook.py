@@ -135,7 +135,7 @@ def test_a_text_is_shown_up_to_its_limit_and_dates_are_dates(
     [article] = cells(local_store, "Raw")
     assert (article["clean_text"], article["published_at"]) == ("one two", "0001-01-01T00:00:00Z")
     cell = opened(local_store)["Raw"].cell(row=2, column=8)
-    assert (cell.is_date, cell.number_format) == (True, "yyyy-mm-dd hh:mm:ss")
+    assert (cell.data_type, cell.number_format) == ("d", "yyyy-mm-dd hh:mm:ss")
 
 
 def month(number: int) -> dict[str, Any]:

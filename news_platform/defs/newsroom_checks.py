@@ -1,0 +1,155 @@
+"""Checks and the sensor that make silence an alarm: feeds, sources, and the matches of queries."""
+
+import os
+from collections.abc import Mapping
+
+import dagster as dg
+
+from news_platform.defs.alerts import Alert, post_message
+from news_platform.defs.partition_checks import check, verdict
+from news_platform.defs.reconcile import PAUSED
+from news_platform.errors import ConfigError, FetchError
+from news_platform.newsroom_options import alarm_options
+from news_platform.resources import Resources
+from news_platform.rss.feed_alarms import (
+    UntoldAlarms,
+    find_alarms,
+    mark_told,
+    untold_alarms,
+    update_alarms,
+)
+from news_platform.rss.saved_queries.pipeline import run_saved_queries
+from news_platform.rss.saved_queries.query_file import webhook_variables
+from news_platform.storage.commit.root import is_paused
+
+_SHOWN = 10
+# What an alert says has begun, and what has healed, by kind of alarm.
+_BEGUN: Mapping[str, str] = {
+    "silent": "{n} feeds are silent against their own rhythm",
+    "failing": "{n} feeds have failed for a day",
+    "text_share": "{n} sources no longer give texts; their pages may have changed",
+}
+_HEALED: Mapping[str, str] = {
+    "silent": "{n} silent feeds have entries again",
+    "failing": "{n} failing feeds answer again",
+    "text_share": "{n} sources give texts again",
+}
+
+
+@check("feeds")
+def feeds_keep_their_rhythm(resources: Resources, _key: str) -> dg.AssetCheckResult:
+    """No active feed has been silent for several times its usual gap between entries.
+
+    If red: `news-platform feeds why FEED` shows the last polls of a feed. Its publisher may have
+    moved it, or NEWS_PLATFORM_SILENCE_FACTOR is too strict for it.
+    """
+    return _verdict(resources, "silent")
+
+
+@check("feeds")
+def feeds_answer(resources: Resources, _key: str) -> dg.AssetCheckResult:
+    """No feed has failed at every poll for a day.
+
+    If red: `news-platform feeds why FEED` shows what failed. Pause or remove feeds that are gone.
+    """
+    return _verdict(resources, "failing")
+
+
+@check("articles")
+def sources_keep_their_texts(resources: Resources, _key: str) -> dg.AssetCheckResult:
+    """No source gives far fewer articles with a text than in the week before.
+
+    If red: the source has probably changed its pages. Look at some of its articles; give its feed a
+    CSS selector for the body, then `news-platform rss reextract --source SOURCE`.
+    """
+    return _verdict(resources, "text_share")
+
+
+CHECKS = (feeds_keep_their_rhythm, feeds_answer, sources_keep_their_texts)
+
+
+def _verdict(resources: Resources, kind: str) -> dg.AssetCheckResult:
+    found = find_alarms(
+        resources.ledger.engine,
+        options=alarm_options(resources.settings),
+        now=resources.clock.now(),
+        kinds=[kind],
+    )
+    return verdict([f"{alarm.thing}: {alarm.detail}" for alarm in found])
+
+
+def alarm_text(told: UntoldAlarms) -> str:
+    """Return the line that chat systems show: how many, and the first of them."""
+    pattern = (_HEALED if told.is_healed else _BEGUN)[told.kind]
+    details = {thing: detail for thing, _, detail in told.alarms}
+    shown = [
+        thing if told.is_healed else f"{thing} ({details[thing]})" for thing in told.things[:_SHOWN]
+    ]
+    more = len(details) - len(shown)
+    return f"{pattern.format(n=len(details))}: {', '.join(shown)}{f' and {more} more' * (more > 0)}"
+
+
+@dg.sensor(
+    name="watch_feeds",
+    description="Reports feeds and sources that went silent, once each, and their recovery.",
+    minimum_interval_seconds=900,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+)
+def watch_feeds(
+    context: dg.SensorEvaluationContext, platform: dg.ResourceParam[Resources]
+) -> dg.SkipReason:
+    """Compare all feeds with their rhythm and report what has begun or healed since the last tick.
+
+    All alarms of one kind are one message: an outage of our own network is not a thousand.
+    """
+    if is_paused(platform.data_root.store):
+        return PAUSED
+    engine, now = platform.ledger.engine, platform.clock.now()
+    found = find_alarms(engine, options=alarm_options(platform.settings), now=now)
+    update_alarms(engine, found, now=now)
+    failures = []
+    for told in untold_alarms(engine):
+        asset = "articles" if told.kind == "text_share" else "feeds"
+        alert = Alert.about(asset, alarm_text(told))
+        (context.log.info if told.is_healed else context.log.error)("ALERT %s", alert.text)
+        try:
+            post_message(platform.settings, alert)
+        except (FetchError, ConfigError) as error:
+            # Not marked as told: the next tick sends it again.
+            failures.append(str(error))
+        else:
+            mark_told(engine, told, now=now)
+    state = f"{len(found)} feeds and sources are silent"
+    return dg.SkipReason("; ".join([state, *dict.fromkeys(failures)]))
+
+
+@dg.sensor(
+    name="notify_of_matches",
+    description="Compares new articles with the saved queries and delivers their matches.",
+    minimum_interval_seconds=60,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+)
+def notify_of_matches(platform: dg.ResourceParam[Resources]) -> dg.SkipReason:
+    """Run the saved queries beside all runs, so that a slow webhook keeps nothing waiting."""
+    if is_paused(platform.data_root.store):
+        return PAUSED
+    report = run_saved_queries(
+        platform.ledger.engine,
+        platform.data_root.store,
+        path=platform.settings.newsroom.saved_queries,
+        variables=webhook_variables(os.environ),
+        clock=platform.clock.now,
+    )
+    if not report.queries:
+        return dg.SkipReason("there are no saved queries")
+    return dg.SkipReason(
+        f"{report.queries} queries, {report.found.articles} articles compared, "
+        f"{sum(report.found.matches.values())} new matches, {report.delivery.delivered} delivered, "
+        f"{report.delivery.failed} failed, {report.delivery.given_up} given up"
+    )
+
+
+defs = dg.Definitions(
+    asset_checks=[one.definition for one in CHECKS],
+    sensors=[watch_feeds, notify_of_matches],
+)

@@ -1,0 +1,195 @@
+"""Find feeds and sources that went silent, and remember which of these alarms people know of.
+
+An alarm begins when its condition is first seen, and heals when it is gone. Each beginning and each
+healing is told once: whoever tells it marks it as told afterwards, so that a message that failed is
+sent again.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+import sqlalchemy as sa
+
+from news_platform.rss.ledger.feed_rows import POLLED
+from news_platform.rss.ledger.newsroom_tables import FEED_ALARMS
+from news_platform.rss.ledger.row_ranges import found_between
+from news_platform.rss.ledger.tables import FEEDS, RAW
+from news_platform.storage.sql.engine import read_transaction
+
+AlarmKind = Literal["silent", "failing", "text_share"]
+KINDS: tuple[AlarmKind, ...] = ("silent", "failing", "text_share")
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmOptions:
+    """When silence is an alarm."""
+
+    silence_factor: float = 5.0
+    silence_hours: float = 24.0
+    failing_hours: float = 24.0
+    text_share_fall: float = 0.5
+    # Shares are compared over these days, of at least so many articles.
+    recent_days: float = 2.0
+    usual_days: float = 7.0
+    recent_articles: int = 5
+    usual_articles: int = 20
+    # A source that rarely has texts cannot lose them.
+    usual_share: float = 0.5
+    text_characters: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class FeedAlarm:
+    """Something that should not be silent: a feed by its address, or a source by its domain."""
+
+    kind: AlarmKind
+    thing: str
+    detail: str
+
+
+def find_alarms(
+    engine: sa.Engine, *, options: AlarmOptions, now: datetime, kinds: Sequence[str] = KINDS
+) -> list[FeedAlarm]:
+    """Return all alarms of these kinds, sorted."""
+    finders = {"silent": _silent_feeds, "failing": _failing_feeds, "text_share": _textless_sources}
+    with read_transaction(engine) as connection:
+        found = [
+            alarm for kind in kinds for alarm in finders[kind](connection, options=options, now=now)
+        ]
+    return sorted(found, key=lambda alarm: (alarm.kind, alarm.thing))
+
+
+def _silent_feeds(
+    connection: sa.Connection, *, options: AlarmOptions, now: datetime
+) -> Iterator[FeedAlarm]:
+    """Yield feeds that answer, but have had no entry for long by their own rhythm."""
+    chosen = sa.select(
+        FEEDS.c.feed_url_canon, FEEDS.c.last_entry_date, FEEDS.c.usual_gap_seconds
+    ).where(
+        FEEDS.c.status == "active",
+        FEEDS.c.failing_since.is_(None),
+        FEEDS.c.usual_gap_seconds > 0,
+        FEEDS.c.last_entry_date < now - timedelta(hours=options.silence_hours),
+    )
+    for url, newest, gap in connection.execute(chosen):
+        silent_seconds = (now - newest).total_seconds()
+        if silent_seconds > options.silence_factor * gap:
+            detail = f"no entry for {_hours(silent_seconds)}, usually one every {_hours(gap)}"
+            yield FeedAlarm("silent", url, detail)
+
+
+def _failing_feeds(
+    connection: sa.Connection, *, options: AlarmOptions, now: datetime
+) -> Iterator[FeedAlarm]:
+    chosen = sa.select(FEEDS.c.feed_url_canon, FEEDS.c.failing_since, FEEDS.c.last_status).where(
+        FEEDS.c.status.in_(POLLED),
+        FEEDS.c.failing_since <= now - timedelta(hours=options.failing_hours),
+    )
+    for url, since, status in connection.execute(chosen):
+        answer = f"status {status}" if status else "no answer"
+        detail = f"polls fail for {_hours((now - since).total_seconds())}, last: {answer}"
+        yield FeedAlarm("failing", url, detail)
+
+
+def _textless_sources(
+    connection: sa.Connection, *, options: AlarmOptions, now: datetime
+) -> Iterator[FeedAlarm]:
+    """Yield sources whose pages gave texts until recently: their template has changed."""
+    recent_from = now - timedelta(days=options.recent_days)
+    usual_from = recent_from - timedelta(days=options.usual_days)
+    usual = _text_shares(connection, usual_from, recent_from, options)
+    recent = _text_shares(connection, recent_from, now, options)
+    for source, (articles, share) in recent.items():
+        usual_articles, usual_share = usual.get(source, (0, 0.0))
+        is_known = usual_articles >= options.usual_articles and usual_share >= options.usual_share
+        has_fallen = share < options.text_share_fall * usual_share
+        if is_known and articles >= options.recent_articles and has_fallen:
+            detail = f"{share:.0%} of {articles} articles have a text, usually {usual_share:.0%}"
+            yield FeedAlarm("text_share", source, detail)
+
+
+def _text_shares(
+    connection: sa.Connection, start: datetime, end: datetime, options: AlarmOptions
+) -> dict[str, tuple[int, float]]:
+    """Return the articles that were read, and the share whose page gave a text, by source."""
+    has_text = sa.and_(RAW.c.clean_text_len >= options.text_characters, RAW.c.text_source != "feed")
+    # A duplicate proves nothing about its page, and neither does a page that was not fetched.
+    was_read = sa.or_(RAW.c.status == "stored", RAW.c.status == "error")
+    chosen = (
+        sa.select(RAW.c.source, sa.func.count(), sa.func.sum(sa.case((has_text, 1), else_=0)))
+        .where(was_read, *found_between(connection, start, end))
+        .group_by(RAW.c.source)
+    )
+    return {source: (n, texts / n) for source, n, texts in connection.execute(chosen)}
+
+
+def _hours(seconds: float) -> str:
+    hours = seconds / 3600
+    return f"{hours / 24:.0f} days" if hours >= 72 else f"{hours:.1f} hours"
+
+
+def update_alarms(engine: sa.Engine, found: Iterable[FeedAlarm], *, now: datetime) -> None:
+    """Record which alarms have begun and which have healed since the last call."""
+    alarms, current = FEED_ALARMS.c, {(alarm.kind, alarm.thing): alarm for alarm in found}
+    with engine.begin() as connection:
+        is_open = alarms.healed_at.is_(None)
+        rows = connection.execute(sa.select(alarms.kind, alarms.thing).where(is_open)).all()
+        known = {(kind, thing) for kind, thing in rows}
+        new = [
+            {"kind": one.kind, "thing": one.thing, "began_at": now, "detail": one.detail}
+            for key, one in current.items()
+            if key not in known
+        ]
+        if new:
+            connection.execute(sa.insert(FEED_ALARMS), new)
+        for kind, thing in known - current.keys():
+            one = (alarms.kind == kind, alarms.thing == thing, is_open)
+            connection.execute(sa.update(FEED_ALARMS).where(*one).values(healed_at=now))
+
+
+@dataclass(frozen=True, slots=True)
+class UntoldAlarms:
+    """Alarms of one kind that have begun, or healed, without anybody having been told."""
+
+    kind: str
+    is_healed: bool
+    alarms: tuple[tuple[str, datetime, str], ...]
+
+    @property
+    def things(self) -> list[str]:
+        """Return the feeds or sources, sorted."""
+        return sorted(thing for thing, _, _ in self.alarms)
+
+
+def untold_alarms(engine: sa.Engine) -> list[UntoldAlarms]:
+    """Return what is to be told, by kind; an alarm that healed before it was told is no news."""
+    alarms = FEED_ALARMS.c
+    conditions = {
+        False: (alarms.told_at.is_(None), alarms.healed_at.is_(None)),
+        True: (
+            alarms.told_at.is_not(None),
+            alarms.healed_at.is_not(None),
+            alarms.healing_told_at.is_(None),
+        ),
+    }
+    untold = []
+    with read_transaction(engine) as connection:
+        for is_healed, where in conditions.items():
+            chosen = sa.select(alarms.kind, alarms.thing, alarms.began_at, alarms.detail)
+            by_kind: dict[str, list[tuple[str, datetime, str]]] = {}
+            for kind, *alarm in connection.execute(chosen.where(*where).order_by(alarms.thing)):
+                by_kind.setdefault(kind, []).append((alarm[0], alarm[1], alarm[2]))
+            untold += [UntoldAlarms(kind, is_healed, tuple(it)) for kind, it in by_kind.items()]
+    return untold
+
+
+def mark_told(engine: sa.Engine, told: UntoldAlarms, *, now: datetime) -> None:
+    """Record that people know of these alarms, or of their healing."""
+    alarms = FEED_ALARMS.c
+    column = "healing_told_at" if told.is_healed else "told_at"
+    with engine.begin() as connection:
+        for thing, began_at, _ in told.alarms:
+            one = (alarms.kind == told.kind, alarms.thing == thing, alarms.began_at == began_at)
+            connection.execute(sa.update(FEED_ALARMS).where(*one).values({column: now}))

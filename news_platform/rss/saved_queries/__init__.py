@@ -1,0 +1,1 @@
+"""Saved queries that notify: their file, their matches, and how the matches are delivered."""

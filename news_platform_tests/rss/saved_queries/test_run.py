@@ -1,0 +1,256 @@
+"""Saved queries over a ledger: each article matches once and is delivered at least once."""
+
+import json
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from lxml import etree
+
+from news_platform.errors import FetchError
+from news_platform.rss.ledger.newsroom_tables import ALERT_MATCHES
+from news_platform.rss.ledger.tables import RAW
+from news_platform.rss.ledger.transactions import newest_seq, write_transaction
+from news_platform.rss.saved_queries.delivery import DeliveryOptions, deliver_matches
+from news_platform.rss.saved_queries.matches import find_matches
+from news_platform.rss.saved_queries.pipeline import SavedQueriesReport, run_saved_queries
+from news_platform.rss.saved_queries.query_file import SavedQuery
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.sql.engine import read_transaction
+from news_platform_tests.rss.ledger_rows import NOW, add_article, change_article, see_again
+from news_platform_tests.servers.webhook import Webhook, serve_webhook
+
+FLOODS = SavedQuery(name="floods", words=("flood*",), webhook="http://unused.example")
+
+
+@pytest.fixture
+def webhook() -> Iterator[Webhook]:
+    with serve_webhook(Webhook()) as running:
+        yield running
+
+
+@dataclass
+class Desk:
+    """A ledger, a root with a file of saved queries, a webhook, and a clock."""
+
+    engine: sa.Engine
+    store: ObjectStore
+    webhook: Webhook
+    now: datetime = NOW
+    options: DeliveryOptions = field(default_factory=DeliveryOptions)
+
+    def run(self) -> SavedQueriesReport:
+        return run_saved_queries(
+            self.engine,
+            self.store,
+            path=None,
+            variables={"ALERT_WEBHOOK_DESK": self.webhook.url},
+            clock=lambda: self.now,
+            options=self.options,
+        )
+
+    def add(self, title: str, **values: Any) -> None:
+        add_article(self.engine, title=title, stored_at=self.now, **values)
+
+
+@pytest.fixture
+def desk(ledger: sa.Engine, local_store: ObjectStore, webhook: Webhook) -> Desk:
+    """Return a desk whose query has seen the ledger once."""
+    text = (
+        '[[alerts]]\nname = "floods"\nwords = ["flood*"]\nwebhook_variable = "ALERT_WEBHOOK_DESK"'
+    )
+    local_store.put("alerts.toml", text.encode())
+    desk = Desk(ledger, local_store, webhook)
+    desk.add("Flood before the query was saved")
+    assert desk.run().found.matches == {}
+    return desk
+
+
+def test_a_new_article_that_matches_is_posted_with_its_id(desk: Desk) -> None:
+    desk.add("Floods in the north", source="post.example", clean_text="Water.")
+    desk.add("Sun in the south")
+    report = desk.run()
+    assert (report.found.articles, report.found.matches) == (2, {"floods": 1})
+    [body], [headers] = desk.webhook.bodies, desk.webhook.headers
+    assert body["alert"] == "floods" and len(body["id"]) == 32
+    assert headers["Idempotency-Key"] == body["id"]
+    assert body["text"].startswith("floods: Floods in the north (post.example) https://")
+    assert body["article"]["content_text"] == "Water."
+
+
+def test_an_article_is_told_once_whatever_happens_to_it(desk: Desk) -> None:
+    desk.add("Floods in the north")
+    desk.run()
+    change_article(desk.engine, 2, title="Floods in the north: update")
+    see_again(desk.engine, [1, 2], at=NOW)
+    for _ in range(2):
+        assert desk.run().delivery.delivered == 0
+    assert len(desk.webhook.bodies) == 1
+
+
+def test_an_article_that_matches_only_after_a_change_is_told(desk: Desk) -> None:
+    desk.add("High water in the north")
+    desk.run()
+    change_article(desk.engine, 2, title="Flood in the north")
+    assert desk.run().delivery.delivered == 1
+
+
+def test_a_run_without_new_articles_writes_nothing_to_the_ledger(desk: Desk) -> None:
+    desk.add("Floods in the north")
+    desk.run()
+    before = newest_seq(desk.engine)
+    desk.run()
+    assert newest_seq(desk.engine) == before
+
+
+def test_a_webhook_that_fails_is_tried_again_with_the_same_id(desk: Desk) -> None:
+    desk.webhook.answers = [500, 404]
+    desk.add("Floods in the north")
+    assert desk.run().delivery.failed == 1
+    assert desk.run().delivery.failed == 0  # not due yet
+    desk.now += timedelta(minutes=1)
+    assert desk.run().delivery.failed == 1
+    desk.now += timedelta(minutes=1)
+    assert desk.run().delivery.delivered == 0  # pauses grow
+    desk.now += timedelta(minutes=1)
+    assert desk.run().delivery.delivered == 1
+    assert len({body["id"] for body in desk.webhook.bodies}) == 1
+    assert len(desk.webhook.bodies) == 3
+
+
+def test_a_match_is_given_up_after_a_week_and_says_why(desk: Desk) -> None:
+    desk.webhook.answers = [500] * 99
+    desk.add("Floods in the north")
+    desk.run()
+    desk.now += timedelta(days=8)
+    assert desk.run().delivery.given_up == 1
+    assert desk.run().delivery.failed == 0
+    with read_transaction(desk.engine) as connection:
+        row = connection.execute(sa.select(ALERT_MATCHES)).one()
+    assert (row.delivered_at, row.error_msg) == (None, "given up: HTTP 500")
+
+
+def test_one_bad_webhook_keeps_no_other_waiting(desk: Desk) -> None:
+    text = (
+        '[[alerts]]\nname = "floods"\nwords = ["flood*"]\nwebhook = "http://127.0.0.1:9/"\n'
+        '[[alerts]]\nname = "north"\nwords = ["north"]\nwebhook_variable = "ALERT_WEBHOOK_DESK"\n'
+        '[[alerts]]\nname = "unset"\nwords = ["north"]\nwebhook_variable = "ALERT_WEBHOOK_NONE"\n'
+    )
+    desk.store.put("alerts.toml", text.encode())
+    desk.run()
+    for number in range(9):
+        desk.add(f"Flood {number} in the north")
+    report = desk.run()
+    assert report.found.matches == {"floods": 9, "north": 9, "unset": 9}
+    assert (report.delivery.delivered, report.delivery.failed) == (9, 6)
+
+
+def test_matches_are_feeds_under_the_root(desk: Desk) -> None:
+    for title in ("First flood", "Second flood"):
+        desk.add(title)
+        desk.run()
+    channel = etree.fromstring(desk.store.read("alerts/floods/feed.xml"))[0]
+    titles = [item.findtext("title") for item in channel.iterfind("item")]
+    assert titles == ["Second flood", "First flood"]
+    feed = json.loads(desk.store.read("alerts/floods/feed.json"))
+    assert [item["title"] for item in feed["items"]] == titles
+    assert desk.run().feeds == ()  # nothing changed
+
+
+@pytest.mark.parametrize(
+    ("criteria", "matches"),
+    [
+        ({"words": ("flood",)}, True),
+        ({"words": ("flood",), "none_of": ("north",)}, False),
+        ({"all_of": ("flood", "north")}, True),
+        ({"all_of": ("flood", "south")}, False),
+        ({"sources": ("Post.example",)}, True),
+        ({"sources": ("other.example",), "words": ("flood",)}, False),
+        ({"languages": ("en",), "topics": ("weather",)}, True),
+        ({"topics": ("Local",)}, True),
+        ({"topics": ("politics",)}, True),
+        ({"topics": ("sports",)}, False),
+        ({"languages": ("de",)}, False),
+    ],
+)
+def test_every_criterion_must_be_met(
+    sqlite_ledger: sa.Engine, criteria: dict[str, Any], matches: bool
+) -> None:
+    query = SavedQuery(name="q", **criteria)
+    find_matches(sqlite_ledger, [query], now=NOW)
+    add_article(
+        sqlite_ledger,
+        stored_at=NOW,
+        title="Flood in the north",
+        source="post.example",
+        language="en",
+        category_guess="politics",
+        section="Local",
+        tags=("Weather",),
+    )
+    found = find_matches(sqlite_ledger, [query], now=NOW).matches
+    assert found == ({"q": 1} if matches else {})
+
+
+def _store(engine: sa.Engine, count: int) -> None:
+    for _ in range(count):
+        add_article(engine, title="Flood", stored_at=NOW)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_match_is_lost_when_webhooks_and_processes_fail_at_random(
+    sqlite_ledger: sa.Engine, seed: int
+) -> None:
+    chance = random.Random(seed)
+    received: list[str] = []
+    now = NOW
+
+    def post(_url: str, document: Any, _headers: object) -> None:
+        outcome = chance.random()
+        if outcome < 0.3:
+            raise FetchError("HTTP 503")
+        received.append(document["id"])
+        if outcome < 0.4:
+            raise FetchError("the answer was lost")
+        if outcome < 0.5:
+            raise KeyboardInterrupt  # the process dies before it records the answer
+
+    find_matches(sqlite_ledger, [FLOODS], now=now)
+    for _ in range(40):
+        if len(received) < 60:
+            _store(sqlite_ledger, chance.randrange(4))
+        try:
+            if chance.random() < 0.3:
+                with write_transaction(sqlite_ledger) as change:  # another writer
+                    change.connection.execute(sa.update(RAW).values(section="x"))
+            find_matches(sqlite_ledger, [FLOODS], now=now)
+            deliver_matches(
+                sqlite_ledger,
+                [FLOODS],
+                variables={},
+                options=DeliveryOptions(failures_per_run=99),
+                clock=lambda now=now: now,  # type: ignore[misc]
+                post=post,
+            )
+        except KeyboardInterrupt:
+            pass
+        now += timedelta(hours=3)
+    for _ in range(30):
+        now += timedelta(hours=7)
+        deliver_matches(
+            sqlite_ledger,
+            [FLOODS],
+            variables={},
+            options=DeliveryOptions(give_up_days=99),
+            clock=lambda now=now: now,  # type: ignore[misc]
+            post=lambda _url, document, _headers: received.append(document["id"]),  # type: ignore[index]
+        )
+    with read_transaction(sqlite_ledger) as connection:
+        articles = connection.execute(sa.select(sa.func.count()).select_from(RAW)).scalar_one()
+        waiting = sa.select(ALERT_MATCHES).where(ALERT_MATCHES.c.delivered_at.is_(None))
+        left = connection.execute(waiting).all()
+    assert (len(set(received)), left) == (articles, [])

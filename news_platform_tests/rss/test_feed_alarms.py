@@ -1,0 +1,150 @@
+"""Silence as an alarm: what counts as silent, and that each beginning and end is told once."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from news_platform.rss.feed_alarms import (
+    AlarmOptions,
+    FeedAlarm,
+    find_alarms,
+    mark_told,
+    untold_alarms,
+    update_alarms,
+)
+from news_platform_tests.rss.ledger_rows import NOW, add_articles, add_feed
+
+FEED = "https://outlet.example/feed"
+HOUR = timedelta(hours=1)
+
+
+def alarms(engine: sa.Engine, **options: Any) -> list[tuple[str, str]]:
+    found = find_alarms(engine, options=AlarmOptions(**options), now=NOW)
+    return [(alarm.kind, alarm.thing) for alarm in found]
+
+
+@pytest.mark.parametrize(
+    ("feed", "is_silent"),
+    [
+        pytest.param({"gap": 4, "silent": 30}, True, id="hourly news, silent for a day"),
+        pytest.param({"gap": 4, "silent": 19}, False, id="within five times its gap"),
+        pytest.param({"gap": 1, "silent": 20}, False, id="not yet a day"),
+        pytest.param({"gap": 168, "silent": 400}, False, id="a weekly feed takes its time"),
+        pytest.param({"gap": 168, "silent": 900}, True, id="a weekly feed, silent for weeks"),
+        pytest.param({"gap": 0, "silent": 900}, False, id="its rhythm is unknown"),
+        pytest.param({"gap": 4, "silent": 30, "status": "paused"}, False, id="paused"),
+        pytest.param({"gap": 4, "silent": 30, "failing": 1}, False, id="fails, which is another"),
+    ],
+)
+def test_a_feed_is_silent_by_its_own_rhythm(
+    ledger: sa.Engine, feed: dict[str, Any], is_silent: bool
+) -> None:
+    add_feed(
+        ledger,
+        FEED,
+        status=feed.get("status", "active"),
+        usual_gap_seconds=feed["gap"] * 3600,
+        last_entry_date=NOW - feed["silent"] * HOUR,
+        failing_since=NOW - HOUR if "failing" in feed else None,
+    )
+    assert alarms(ledger) == ([("silent", FEED)] if is_silent else [])
+
+
+@pytest.mark.parametrize(
+    ("hours", "status", "is_alarm"),
+    [(25, "active", True), (25, "dead", True), (23, "active", False), (99, "gone", False)],
+)
+def test_a_feed_that_fails_for_a_day_is_an_alarm(
+    ledger: sa.Engine, hours: int, status: str, is_alarm: bool
+) -> None:
+    add_feed(ledger, FEED, status=status, failing_since=NOW - hours * HOUR, last_status=503)
+    assert alarms(ledger) == ([("failing", FEED)] if is_alarm else [])
+    if is_alarm:
+        [alarm] = find_alarms(ledger, options=AlarmOptions(), now=NOW)
+        assert alarm.detail == "polls fail for 25.0 hours, last: status 503"
+
+
+def add_source(engine: sa.Engine, *, before: list[int], after: list[int], **values: Any) -> None:
+    """Add articles of one source with these lengths of text, a week ago and today."""
+    ages = ((before, timedelta(days=5)), (after, timedelta(hours=5)))
+    for lengths, age in (it for it in ages if it[0]):
+        add_articles(
+            engine,
+            [
+                {
+                    "source": "outlet.example",
+                    "found_at": NOW - age,
+                    "clean_text_len": length,
+                    "text_source": "page" if length else "feed",
+                    **values,
+                }
+                for length in lengths
+            ],
+        )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_alarm"),
+    [
+        pytest.param([900] * 20, [0] * 5, True, id="all texts are gone"),
+        pytest.param([900] * 20, [0] * 4 + [900], True, id="one in five is left"),
+        pytest.param([900] * 20, [0] * 2 + [900] * 3, False, id="most are left"),
+        pytest.param([900] * 20, [0] * 4, False, id="too few to tell"),
+        pytest.param([900] * 19, [0] * 9, False, id="hardly known"),
+        pytest.param([0] * 20 + [900] * 10, [0] * 9, False, id="it rarely had texts"),
+    ],
+)
+def test_a_source_that_loses_its_texts_is_an_alarm(
+    ledger: sa.Engine, before: list[int], after: list[int], is_alarm: bool
+) -> None:
+    add_source(ledger, before=before, after=after)
+    expected = [("text_share", "outlet.example")] if is_alarm else []
+    assert alarms(ledger) == expected
+
+
+def test_duplicates_and_pending_articles_say_nothing_about_a_source(ledger: sa.Engine) -> None:
+    add_source(ledger, before=[900] * 20, after=[])
+    for status in ("duplicate", "pending", "skipped"):
+        add_source(ledger, before=[], after=[0] * 9, status=status)
+    assert alarms(ledger) == []
+
+
+def told(engine: sa.Engine) -> list[tuple[str, bool, list[str]]]:
+    return [(one.kind, one.is_healed, one.things) for one in untold_alarms(engine)]
+
+
+def test_each_alarm_is_told_once_and_so_is_its_healing(ledger: sa.Engine) -> None:
+    silent = [FeedAlarm("silent", f"https://{n}.example/feed", "detail") for n in "ab"]
+    update_alarms(ledger, silent, now=NOW)
+    both = [alarm.thing for alarm in silent]
+    assert told(ledger) == [("silent", False, both)]
+    # Nobody was told yet, so it stays to be told.
+    update_alarms(ledger, silent, now=NOW + HOUR)
+    [untold] = untold_alarms(ledger)
+    mark_told(ledger, untold, now=NOW + HOUR)
+    assert told(ledger) == []
+    update_alarms(ledger, silent[:1], now=NOW + 2 * HOUR)
+    assert told(ledger) == [("silent", True, both[1:])]
+    [healed] = untold_alarms(ledger)
+    mark_told(ledger, healed, now=NOW + 2 * HOUR)
+    update_alarms(ledger, silent[:1], now=NOW + 3 * HOUR)
+    assert told(ledger) == []
+
+
+def test_an_alarm_that_comes_again_is_told_again(ledger: sa.Engine) -> None:
+    silent = [FeedAlarm("silent", FEED, "detail")]
+    for hours in (0, 2):
+        update_alarms(ledger, silent, now=NOW + hours * HOUR)
+        assert told(ledger) == [("silent", False, [FEED])]
+        mark_told(ledger, untold_alarms(ledger)[0], now=NOW + hours * HOUR)
+        update_alarms(ledger, [], now=NOW + (hours + 1) * HOUR)
+        mark_told(ledger, untold_alarms(ledger)[0], now=NOW + (hours + 1) * HOUR)
+    assert told(ledger) == []
+
+
+def test_an_alarm_that_healed_before_anybody_was_told_is_no_news(ledger: sa.Engine) -> None:
+    update_alarms(ledger, [FeedAlarm("silent", FEED, "detail")], now=NOW)
+    update_alarms(ledger, [], now=NOW + HOUR)
+    assert told(ledger) == []

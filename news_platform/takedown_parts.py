@@ -17,12 +17,19 @@ from news_platform.near_duplicates import takedown as clusters
 from news_platform.resources import Resources, build_options, open_full_texts, records_options
 from news_platform.rss import takedown as articles
 from news_platform.source_records import takedown as records
+from news_platform.storage.objects.interfaces import INCOMING
+from news_platform.storage.objects.local import gc_incoming
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import has_table, ledger_url, open_engine, read_transaction
 from news_platform.takedowns.evidence import Evidence, VerifiedRoot
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.removal import TakedownPart
-from news_platform.takedowns.requests import read_aliases, read_states, removed_texts
+from news_platform.takedowns.removal import ApplyReport, TakedownPart, apply_takedowns
+from news_platform.takedowns.requests import (
+    list_pending,
+    read_aliases,
+    read_states,
+    removed_texts,
+)
 from news_platform.takedowns.verify import verify_store
 
 
@@ -71,6 +78,29 @@ def known_aliases(resources: Resources) -> list[tuple[str, str]]:
     """Return the addresses that the ledger knows to lead to one page."""
     engine = existing_ledger(resources)
     return articles.ledger_aliases(engine) if engine is not None else []
+
+
+def apply_root(resources: Resources, *, search_again: bool = False) -> ApplyReport:
+    """Remove what is stored of all requests, and finish what was interrupted."""
+    store = resources.data_root.store
+    if store.local_folder is not None:
+        # What killed writers left there may hold anything.
+        gc_incoming(store.local_folder / INCOMING)
+    return apply_takedowns(
+        store,
+        all_parts(resources),
+        now=resources.clock.now(),
+        aliases=known_aliases(resources),
+        search_again=search_again,
+    )
+
+
+def has_work(resources: Resources) -> bool:
+    """Return whether something stored is still to be removed, from listings alone."""
+    store, now = resources.data_root.store, resources.clock.now()
+    states = read_states(store)
+    is_asked = any(one.is_active("removal", now) and not one.is_applied for one in states)
+    return is_asked or bool(list_pending(store))
 
 
 def verify_root(

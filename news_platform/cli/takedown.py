@@ -11,11 +11,10 @@ import click
 from news_platform.cli.options import emit, json_option, resources_for, root_option
 from news_platform.datasets.takedowns import TakedownKind, TakedownScope
 from news_platform.errors import InputError
-from news_platform.resources import Resources
 from news_platform.storage.commit.root import RootAccess
-from news_platform.takedown_parts import all_parts, known_aliases, verify_root
+from news_platform.takedown_parts import all_parts, apply_root, known_aliases, verify_root
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.removal import ApplyReport, FoundPlaces, apply_takedowns, find_places
+from news_platform.takedowns.removal import ApplyReport, FoundPlaces, find_places
 from news_platform.takedowns.requests import (
     TakedownState,
     TakedownTerms,
@@ -180,7 +179,10 @@ def withdraw(takedown_id: str, reason: str, root: str, as_json: bool) -> None:
 def apply(search_again: bool, root: str, as_json: bool) -> None:
     """Remove what is stored of all requests, and finish what was interrupted."""
     resources = resources_for(root, RootAccess.WRITE)
-    report = apply_now(resources, search_again=search_again)
+    try:
+        report = apply_root(resources, search_again=search_again)
+    finally:
+        resources.ledger.close()
     document = {
         "served": report.served,
         "removed": {dataset: asdict(one) for dataset, one in report.removed.items()},
@@ -189,20 +191,6 @@ def apply(search_again: bool, root: str, as_json: bool) -> None:
     emit(document, as_json=as_json, text=_apply_text(report))
     if report.left:
         sys.exit(1)
-
-
-def apply_now(resources: Resources, *, search_again: bool = False) -> ApplyReport:
-    """Remove what is stored of all requests."""
-    try:
-        return apply_takedowns(
-            resources.data_root.store,
-            all_parts(resources),
-            now=resources.clock.now(),
-            aliases=known_aliases(resources),
-            search_again=search_again,
-        )
-    finally:
-        resources.ledger.close()
 
 
 def _apply_text(report: ApplyReport) -> str:

@@ -19,6 +19,7 @@ from news_platform.defs import (
     rss,
     sheets,
     source_records,
+    takedowns,
 )
 from news_platform.defs.nightly_checks import nightly_definitions
 from news_platform.defs.partition_checks import Check
@@ -34,6 +35,7 @@ FEATURES = (
     sheets.defs,
     near_duplicates.defs,
     source_records.defs,
+    takedowns.defs,
 )
 
 
@@ -68,6 +70,7 @@ CHECKS: tuple[Check, ...] = (
     *rss.CHECKS,
     *near_duplicates.CHECKS,
     *source_records.CHECKS,
+    *takedowns.CHECKS,
 )
 """Every check, also those that assets evaluate in their own step."""
 
@@ -81,6 +84,7 @@ BUILD_ORDER: tuple[Staleness, ...] = (
     *near_duplicates.STALENESS,
     *sheets.STALENESS,
     *source_records.STALENESS,
+    *takedowns.STALENESS,
 )
 """Every asset that is built, with its staleness, parents before children."""
 

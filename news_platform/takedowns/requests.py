@@ -30,7 +30,7 @@ from news_platform.errors import InputError
 from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
 from news_platform.takedowns.match import TakedownUse
 from news_platform.takedowns.spellings import bare_key
-from news_platform.web.urls import canonical_url, plain_host, registrable_domain, url_host
+from news_platform.web.urls import canonical_url, has_registrable_domain, plain_host, url_host
 
 # Requests are small and many: read one by one they would delay every run.
 _CONCURRENT_READS = 16
@@ -123,8 +123,7 @@ def _cleaned(kind: TakedownKind, value: str) -> str:
 
 def _cleaned_domain(value: str) -> str:
     host = plain_host(url_host(value)).removeprefix("www.")
-    top = registrable_domain(host)
-    if "." not in host or not (host == top or host.endswith(f".{top}")) or " " in host:
+    if not has_registrable_domain(host) or " " in host:
         raise InputError(f"cannot take down {value!r}: expected a domain", thing=value)
     return host
 

@@ -103,7 +103,8 @@ def _read_plain(path: str, body: bytes, evidence: Evidence) -> None:
     if not any(needle in body for needle in evidence.needles):
         return
     evidence.check_bytes(path, body)
-    if path.startswith(MENTIONING):
+    # The survey of a domain is found by its folder; addresses inside are those that it read.
+    if path.startswith((*MENTIONING, "prod/")):
         return
     lines = body.splitlines() if path.endswith(".jsonl") else [body]
     for line in lines if path.endswith((".json", ".jsonl")) else ():

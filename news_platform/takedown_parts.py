@@ -17,9 +17,20 @@ from news_platform.near_duplicates import takedown as clusters
 from news_platform.resources import Resources, build_options, open_full_texts, records_options
 from news_platform.rss import takedown as articles
 from news_platform.source_records import takedown as records
-from news_platform.storage.sql.engine import has_table, ledger_url, open_engine
+from news_platform.storage.objects.interfaces import INCOMING
+from news_platform.storage.objects.local import gc_incoming
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.sql.engine import has_table, ledger_url, open_engine, read_transaction
+from news_platform.takedowns.evidence import Evidence, VerifiedRoot
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.removal import TakedownPart
+from news_platform.takedowns.removal import ApplyReport, TakedownPart, apply_takedowns
+from news_platform.takedowns.requests import (
+    list_pending,
+    read_aliases,
+    read_states,
+    removed_texts,
+)
+from news_platform.takedowns.verify import verify_store
 
 
 def all_parts(resources: Resources) -> list[TakedownPart]:
@@ -67,3 +78,85 @@ def known_aliases(resources: Resources) -> list[tuple[str, str]]:
     """Return the addresses that the ledger knows to lead to one page."""
     engine = existing_ledger(resources)
     return articles.ledger_aliases(engine) if engine is not None else []
+
+
+def apply_root(resources: Resources, *, search_again: bool = False) -> ApplyReport:
+    """Remove what is stored of all requests, and finish what was interrupted."""
+    store = resources.data_root.store
+    if store.local_folder is not None:
+        # What killed writers left there may hold anything.
+        gc_incoming(store.local_folder / INCOMING)
+    return apply_takedowns(
+        store,
+        all_parts(resources),
+        now=resources.clock.now(),
+        aliases=known_aliases(resources),
+        search_again=search_again,
+    )
+
+
+def has_work(resources: Resources) -> bool:
+    """Return whether something stored is still to be removed, from listings alone."""
+    store, now = resources.data_root.store, resources.clock.now()
+    states = read_states(store)
+    is_asked = any(one.is_active("removal", now) and not one.is_applied for one in states)
+    return is_asked or bool(list_pending(store))
+
+
+def verify_root(
+    resources: Resources, *, only: frozenset[str] = frozenset(), share: float | None = None
+) -> VerifiedRoot:
+    """Read everything that the root and the ledger hold, and look for what is taken down.
+
+    `only` are the ids of the requests to look for, by default all that count.
+    """
+    store, now = resources.data_root.store, resources.clock.now()
+    states = read_states(store)
+    wanted = [
+        one.request
+        for one in states
+        if (one.request.id in only if only else one.is_active("removal", now))
+    ]
+    takedowns = Takedowns.of(wanted, aliases=[*read_aliases(store), *known_aliases(resources)])
+    hashes = [one for request in wanted for one in removed_texts(store, request.id)]
+    engine = existing_ledger(resources)
+    outside = [partial(_verify_ledger, engine)] if engine is not None else []
+    full_texts = open_full_texts(resources.data_root)
+    if not full_texts.url.startswith(store.url):
+        outside.append(partial(_verify_full_texts, full_texts))
+    return verify_store(store, takedowns, text_hashes=hashes, share=share, more=outside)
+
+
+def _verify_full_texts(full_texts: ObjectStore, evidence: Evidence) -> None:
+    for info in full_texts.list():
+        evidence.check_name(info.path)
+
+
+def _verify_ledger(engine: sa.Engine, evidence: Evidence) -> None:
+    """Look at every row of every table of the ledger, on SQLite as on PostgreSQL."""
+    tables = sa.MetaData()
+    with read_transaction(engine) as connection:
+        tables.reflect(connection)
+        for table in tables.sorted_tables:
+            names = list(table.columns.keys())
+            for row in connection.execute(sa.select(table).execution_options(yield_per=500)):
+                evidence.rows += 1
+                for name, value in zip(names, row, strict=True):
+                    _verify_value(evidence, table.name, name, value)
+
+
+# Columns that refer to other pages.
+_REFERRING = {("article_links", "target_url_hash"), ("raw", "out_links")}
+# The keys of spreadsheet rows are addresses and hashes, too.
+_KEYS = {("sheet_rows", "key"): ("feed_url_canon", "url_hash")}
+
+
+def _verify_value(evidence: Evidence, table: str, name: str, value: object) -> None:
+    place = f"ledger {table}"
+    if not isinstance(value, str):
+        return
+    for known_as in _KEYS.get((table, name), (name,)):
+        evidence.check_field(place, known_as, value)
+    if (table, name) not in _REFERRING and name == "feed_url" and table == "feeds":
+        evidence.check_field(place, "url", value)
+    evidence.check_bytes(place, value.encode("utf-8", "replace"))

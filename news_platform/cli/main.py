@@ -28,6 +28,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "rss": ("news_platform.cli.rss:rss", "Discover and poll feeds, fetch and export articles."),
     "sql": ("news_platform.cli.sql:sql", "Query all datasets with DuckDB."),
     "status": ("news_platform.cli.status:status", "Show what is behind, running or stopped."),
+    "takedown": (
+        "news_platform.cli.takedown:takedown",
+        "Remove a URL, a prefix or a domain from everything.",
+    ),
     "store": ("news_platform.cli.store:store", "Build, read and verify the domain store."),
 }
 

@@ -66,6 +66,7 @@ WITHOUT: Mapping[str, str] = {
     "ai_policy_changes": "changes only when research files are uploaded",
     "page_snapshots": "changes only when snapshots are uploaded",
     "source_records": "changes only when snapshots are uploaded",
+    "takedowns": "changes only when somebody asks for a removal",
 }
 
 
@@ -97,6 +98,17 @@ def _tabs() -> dg.TableSchema:
     )
 
 
+_TAKEDOWN = {
+    "id": "day and hash of the request",
+    "kind": "url, prefix or domain",
+    "values": "canonical URLs, prefixes or domains",
+    "reason": "why it was asked for",
+    "requested_at": "when, UTC",
+    "requested_by": "who asked, as free text",
+    "scope": "stored data, future collection, or both",
+    "expires_at": "when it ends by itself; null for good",
+}
+
 _SNAPSHOT = {
     "success": ("bool", "whether the crawler fetched the page; if not, `error` states why"),
     "error": ("str", "why there is no page"),
@@ -111,6 +123,9 @@ SCHEMAS: Mapping[str, dg.TableSchema] = {
     "domain_queue": model_schema(DomainQueueMessage),
     "domain_metadata": model_schema(DomainMetadata),
     "article_sheets": _tabs(),
+    "takedowns": dg.TableSchema(
+        columns=[dg.TableColumn(name, description=text) for name, text in _TAKEDOWN.items()]
+    ),
     "page_snapshots": dg.TableSchema(
         columns=[
             dg.TableColumn(name, kind, description=text) for name, (kind, text) in _SNAPSHOT.items()
@@ -227,6 +242,14 @@ CARDS: dict[str, Card] = {
     "page_snapshots": Card("one stored page, which is a file", "source_records.md", TEXTS, "low"),
     "source_records": Card(
         "one block of clean text", "source_records.md", TEXTS, "medium", SEGMENTER_VERSION
+    ),
+    "takedowns": Card(
+        "one request to remove pages or domains",
+        "takedown.md",
+        WORK,
+        "high",
+        "1",
+        place="takedowns/requests/ID.json",
     ),
 }
 

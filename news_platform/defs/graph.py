@@ -21,6 +21,7 @@ from news_platform.defs import (
     sheets,
     sitemap_articles,
     source_records,
+    takedowns,
 )
 from news_platform.defs.nightly_checks import nightly_definitions
 from news_platform.defs.partition_checks import Check
@@ -38,6 +39,7 @@ FEATURES = (
     near_duplicates.defs,
     source_records.defs,
     sitemap_articles.defs,
+    takedowns.defs,
 )
 
 
@@ -73,6 +75,7 @@ CHECKS: tuple[Check, ...] = (
     *newsroom_checks.CHECKS,
     *near_duplicates.CHECKS,
     *source_records.CHECKS,
+    *takedowns.CHECKS,
 )
 """Every check, also those that assets evaluate in their own step."""
 
@@ -86,6 +89,7 @@ BUILD_ORDER: tuple[Staleness, ...] = (
     *near_duplicates.STALENESS,
     *sheets.STALENESS,
     *source_records.STALENESS,
+    *takedowns.STALENESS,
 )
 """Every asset that is built, with its staleness, parents before children."""
 

@@ -93,7 +93,7 @@ def _is_covered(rows: pl.DataFrame, takedowns: Takedowns) -> pl.Series:
 
 def clean_rows(store: ObjectStore, table: Table, day: str, takedowns: Takedowns) -> RemovedData:
     """Write the table of a day again without the rows of covered domains."""
-    path = table.path.replace("YYYY-MM-DD", day)
+    path = table.path.replace("{date}", day)
     before = store.find(path)
     if before is None:
         return RemovedData()

@@ -30,7 +30,7 @@ from news_platform.errors import InputError
 from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
 from news_platform.takedowns.match import TakedownUse
 from news_platform.takedowns.spellings import bare_key
-from news_platform.web.urls import canonical_url, plain_host, registrable_domain, url_host
+from news_platform.web.urls import canonical_url, has_registrable_domain, plain_host, url_host
 
 # Requests are small and many: read one by one they would delay every run.
 _CONCURRENT_READS = 16
@@ -123,8 +123,7 @@ def _cleaned(kind: TakedownKind, value: str) -> str:
 
 def _cleaned_domain(value: str) -> str:
     host = plain_host(url_host(value)).removeprefix("www.")
-    top = registrable_domain(host)
-    if "." not in host or not (host == top or host.endswith(f".{top}")) or " " in host:
+    if not has_registrable_domain(host) or " " in host:
         raise InputError(f"cannot take down {value!r}: expected a domain", thing=value)
     return host
 
@@ -234,6 +233,12 @@ def write_searched(store: ObjectStore, takedown: str, found: Mapping[str, object
 def write_applied(store: ObjectStore, takedown: str, report: Mapping[str, object]) -> None:
     """Record that nothing of a request is stored any more: when, what and how many bytes."""
     store.put(f"{APPLIED}/{takedown}.json", json.dumps(report, indent=1).encode())
+
+
+def removed_texts(store: ObjectStore, takedown: str) -> list[str]:
+    """Return the hashes of the texts that a request removed; the texts themselves are gone."""
+    found = read_record(store, takedown).get("text_hashes")
+    return [str(one) for one in found] if isinstance(found, list) else []
 
 
 def read_record(store: ObjectStore, takedown: str) -> Mapping[str, object]:

@@ -131,6 +131,11 @@ def registrable_domain(host: str) -> str:
     return _suffixes().extract_str(name).top_domain_under_public_suffix or name
 
 
+def has_registrable_domain(host: str) -> bool:
+    """Return whether a host lies under a public suffix: not for `co.uk`, an IP address or `x`."""
+    return bool(_suffixes().extract_str(url_host(host)).top_domain_under_public_suffix)
+
+
 def url_host(url: str) -> str:
     """Return the host of a URL in lower-case punycode, without port; IPv6 without its brackets."""
     return _authority(_split(_clean(url)).authority).host

@@ -1,0 +1,190 @@
+"""Taking articles and feeds down: what collectors refuse, and what the ledger loses."""
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from news_platform.isolation.pool import Pool
+from news_platform.rss.discovery.discover import DiscoveryOptions, discover_feeds
+from news_platform.rss.export import export_days
+from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, LINKS, RAW
+from news_platform.rss.polling.poll_schedule import PollOptions
+from news_platform.rss.takedown import clean_ledger, ledger_aliases, takedown_parts
+from news_platform.rss.worker import WorkOptions
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.removal import apply_takedowns
+from news_platform.takedowns.sqlite_pages import iter_free_space
+from news_platform_tests.fakes import FakeFetcher, response
+from news_platform_tests.rss.polling.test_poller import FEED, poll, register
+from news_platform_tests.rss.test_worker import NOW, SITE, WorkerHarness, add_pending, rows
+from news_platform_tests.rss.web import page, rss
+from news_platform_tests.takedowns.asked import ask, asked
+
+GONE = f"{SITE}/gone"
+STAYS = f"{SITE}/stays"
+
+
+@pytest.fixture
+def harness(ledger: sa.Engine, extract_pool: Pool, local_store: ObjectStore) -> WorkerHarness:
+    return WorkerHarness(ledger, extract_pool, local_store)
+
+
+@pytest.fixture
+def sqlite_harness(
+    sqlite_ledger: sa.Engine, extract_pool: Pool, local_store: ObjectStore
+) -> WorkerHarness:
+    return WorkerHarness(sqlite_ledger, extract_pool, local_store)
+
+
+def _down(*urls: str) -> Takedowns:
+    return Takedowns.of([asked("url", *urls)])
+
+
+def _urls(engine: sa.Engine) -> list[str]:
+    return [row.article_url_canon for row in rows(engine)]
+
+
+def test_a_feed_that_offers_the_page_again_is_refused(
+    sqlite_ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    register(sqlite_ledger, FEED)
+    newest = NOW - timedelta(hours=1)
+    feed = rss([(f"{GONE}?utm_source=rss", "A", newest), (STAYS, "B", newest)])
+    options = PollOptions(takedowns=_down(GONE))
+    report = poll(sqlite_ledger, parse_pool, {FEED: feed}, options=options)
+    assert (report.new_articles, report.taken_down) == (1, 1)
+    assert _urls(sqlite_ledger) == [STAYS]
+
+
+def test_a_feed_that_is_taken_down_is_not_fetched(
+    sqlite_ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    register(sqlite_ledger, FEED)
+    web = FakeFetcher({})
+    options = PollOptions(takedowns=Takedowns.of([asked("domain", "post.example")]))
+    report = poll(sqlite_ledger, parse_pool, web, options=options)
+    assert report.outcomes == {"taken_down": 1} and web.requests == []
+
+
+def test_discovery_registers_no_feed_that_is_taken_down(
+    sqlite_ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    options = DiscoveryOptions(takedowns=Takedowns.of([asked("domain", "post.example")]))
+    found = asyncio.run(
+        discover_feeds(
+            sqlite_ledger,
+            [FEED],
+            fetcher=FakeFetcher({}),
+            pool=parse_pool,
+            options=options,
+            now=NOW,
+        )
+    )
+    assert found.outcomes == {"taken_down": 1} and rows(sqlite_ledger, FEEDS) == []
+
+
+def test_a_pending_article_is_forgotten_and_not_fetched(harness: WorkerHarness) -> None:
+    add_pending(harness.engine, GONE, STAYS)
+    report = harness.work({STAYS: page("x")}, options=WorkOptions(takedowns=_down(GONE)))
+    assert report.outcomes == {"stored": 1, "taken_down": 1}
+    assert GONE not in harness.web.requests
+    assert _urls(harness.engine) == [STAYS] and len(rows(harness.engine, ARTICLES_INDEX)) == 1
+
+
+def test_a_redirect_to_a_page_that_is_taken_down_is_learned(harness: WorkerHarness) -> None:
+    short = "https://short.example/1"
+    add_pending(harness.engine, short)
+    learned: list[tuple[str, ...]] = []
+    moved = response(short, body=page("x"), final_url=GONE, redirects=(short,))
+    report = harness.work(
+        {short: moved, "https://short.example/robots.txt": b""},
+        options=WorkOptions(
+            takedowns=Takedowns.of([asked("domain", "post.example")]),
+            keep_alias=lambda chain: learned.append(tuple(chain)),
+        ),
+    )
+    assert report.outcomes == {"taken_down": 1}
+    assert rows(harness.engine) == [] and {short, GONE} <= set(learned[0])
+
+
+def test_the_ledger_loses_every_trace_of_an_article(harness: WorkerHarness) -> None:
+    link = f'<p>See <a href="{STAYS}">the other</a>.</p>'
+    add_pending(harness.engine, GONE, STAYS)
+    harness.work({GONE: page("the harbour", extra=link), STAYS: page("the bridge")})
+    clean_ledger(harness.engine, _down(GONE), full_texts=harness.full_texts)
+    assert _urls(harness.engine) == [STAYS]
+    assert len(rows(harness.engine, ARTICLES_INDEX)) == 1 and rows(harness.engine, LINKS) == []
+    assert len(list(harness.full_texts.list())) == 1
+
+
+def test_an_address_that_redirects_here_is_an_alias_and_equal_text_is_not(
+    harness: WorkerHarness,
+) -> None:
+    short, copy = f"{SITE}/short", f"{SITE}/copy"
+    add_pending(harness.engine, short)
+    harness.work({short: response(short, body=page("x"), final_url=GONE, redirects=(short,))})
+    add_pending(harness.engine, copy)
+    assert harness.work({copy: page("x")}).outcomes == {"duplicate_text": 1}
+    assert ledger_aliases(harness.engine) == [(short, GONE)]
+    takedowns = Takedowns.of([asked("url", short)], aliases=ledger_aliases(harness.engine))
+    assert takedowns.covers(GONE) and not takedowns.covers(copy)
+
+
+def test_an_article_that_was_a_duplicate_of_the_removed_one_is_queued_again(
+    harness: WorkerHarness,
+) -> None:
+    add_pending(harness.engine, GONE)
+    harness.work({GONE: page("x")})
+    add_pending(harness.engine, STAYS)
+    assert harness.work({STAYS: page("x")}).outcomes == {"duplicate_text": 1}
+    clean_ledger(harness.engine, _down(GONE), full_texts=harness.full_texts)
+    assert [(row.article_url_canon, row.status) for row in rows(harness.engine)] == [
+        (STAYS, "pending")
+    ]
+    assert harness.work({STAYS: page("x")}).outcomes == {"stored": 1}
+    (entry,) = rows(harness.engine, ARTICLES_INDEX)
+    assert (entry.article_url_canon, entry.is_duplicate) == (STAYS, False)
+
+
+def test_a_duplicate_that_is_taken_down_leaves_the_article_it_equals(
+    harness: WorkerHarness,
+) -> None:
+    add_pending(harness.engine, STAYS)
+    harness.work({STAYS: page("x")})
+    add_pending(harness.engine, GONE)
+    harness.work({GONE: page("x")})
+    clean_ledger(harness.engine, _down(GONE), full_texts=harness.full_texts)
+    (row,) = rows(harness.engine)
+    assert (row.article_url_canon, row.status, row.aliases) == (STAYS, "stored", ())
+
+
+def test_no_byte_of_the_database_file_keeps_the_text(
+    sqlite_harness: WorkerHarness, tmp_path: Path
+) -> None:
+    engine = sqlite_harness.engine
+    add_pending(engine, GONE, STAYS)
+    sqlite_harness.work({GONE: page("the vanished harbour"), STAYS: page("the bridge")})
+    clean_ledger(engine, _down(GONE), full_texts=sqlite_harness.full_texts)
+    kept = b"".join(path.read_bytes() for path in tmp_path.glob("ledger.sqlite*"))
+    assert b"the bridge" in kept
+    assert b"vanished" not in kept and b"post.example/gone" not in kept
+    assert not any(b"vanished" in space for space in iter_free_space(kept))
+
+
+def test_the_daily_file_is_written_again_and_nothing_is_exported_anew(
+    sqlite_harness: WorkerHarness,
+) -> None:
+    root, engine = sqlite_harness.full_texts.child("root"), sqlite_harness.engine
+    add_pending(engine, GONE, STAYS)
+    sqlite_harness.work({GONE: page("a"), STAYS: page("b")})
+    export_days(engine, root, now=NOW)
+    ask(root, "url", GONE)
+    parts = takedown_parts(root, engine=engine, full_texts=sqlite_harness.full_texts.child("t"))
+    report = apply_takedowns(root, parts, now=NOW, aliases=ledger_aliases(engine))
+    assert report.removed["articles"].rows == 1
+    assert export_days(engine, root, now=NOW).days == ()
+    assert [row.article_url_canon for row in rows(engine, RAW)] == [STAYS]

@@ -1,0 +1,103 @@
+"""Requests as files: what may be asked for, and what is recorded about it."""
+
+import pytest
+
+from news_platform.errors import InputError, StorageError
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.removal import RemovedData, SimplePart, apply_takedowns
+from news_platform.takedowns.requests import (
+    TakedownTerms,
+    add_request,
+    list_pending,
+    mark_pending,
+    read_record,
+    read_states,
+    require_request,
+    withdraw_request,
+)
+from news_platform_tests.takedowns.asked import NOW, ask, asked
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        ("url", "mailto:x@y.example"),
+        ("url", "/news/one"),
+        ("url", ""),
+        ("domain", "example"),
+        ("domain", "no domain"),
+        ("domain", "co.uk/x y"),
+        ("prefix", "ftp://a.example/"),
+    ],
+)
+def test_what_names_no_page_is_refused(kind: str, value: str) -> None:
+    with pytest.raises(InputError):
+        asked(kind, value)
+
+
+def test_a_request_needs_a_reason() -> None:
+    with pytest.raises(InputError, match="reason"):
+        asked("url", "https://a.example/", terms=TakedownTerms("  "))
+
+
+def test_a_request_is_stored_once_and_never_changed(local_store: ObjectStore) -> None:
+    request = ask(local_store, "url", "https://a.example/x?utm_source=y")
+    assert request.values == ("https://a.example/x",)
+    assert not add_request(local_store, request)
+    assert [state.request for state in read_states(local_store)] == [request]
+
+
+def test_a_damaged_request_stops_everything(local_store: ObjectStore) -> None:
+    """Rather nothing than what must not be: nobody knows what the file forbade."""
+    request = ask(local_store, "url", "https://a.example/x")
+    local_store.put(f"takedowns/requests/{request.id}.json", b"{")
+    with pytest.raises(StorageError, match="restore it"):
+        Takedowns.read(local_store)
+
+
+def test_an_unknown_request_cannot_be_withdrawn(local_store: ObjectStore) -> None:
+    with pytest.raises(InputError, match="there is no takedown"):
+        withdraw_request(local_store, "20250101-00000000", reason="", now=NOW)
+
+
+def _part(held: dict[str, int], calls: list[str]) -> SimplePart:
+    def remove(partition: str, _takedowns: Takedowns) -> RemovedData:
+        calls.append(partition)
+        if partition == "broken":
+            raise StorageError("it is damaged")
+        return RemovedData(held[partition], 10, 5)
+
+    return SimplePart("things", lambda _: held, remove)
+
+
+def test_the_record_says_what_went_and_never_what_it_was(local_store: ObjectStore) -> None:
+    request = ask(local_store, "domain", "a.example")
+    calls: list[str] = []
+    report = apply_takedowns(local_store, [_part({"p/1": 3}, calls)], now=NOW)
+    assert (report.served, calls) == ((request.id,), ["p/1"])
+    record = read_record(local_store, request.id)
+    assert record["bytes_removed"] == 10 and "a.example" not in str(record)
+    assert require_request(local_store, request.id).is_applied
+    # Served requests are not searched for again.
+    assert apply_takedowns(local_store, [_part({"p/1": 3}, calls)], now=NOW).served == ()
+    assert calls == ["p/1"]
+
+
+def test_what_fails_stays_marked_and_the_rest_is_done(local_store: ObjectStore) -> None:
+    request = ask(local_store, "domain", "a.example")
+    calls: list[str] = []
+    part = _part({"a": 1, "broken": 1, "z": 1}, calls)
+    report = apply_takedowns(local_store, [part], now=NOW)
+    assert report.left == {"things broken": "it is damaged"} and calls == ["a", "broken", "z"]
+    assert list_pending(local_store) == [("things", "broken")]
+    assert not require_request(local_store, request.id).is_applied
+
+
+def test_a_mark_of_somebody_else_is_served(local_store: ObjectStore) -> None:
+    ask(local_store, "domain", "a.example")
+    calls: list[str] = []
+    apply_takedowns(local_store, [_part({}, calls)], now=NOW)
+    mark_pending(local_store, "things", ["late"])
+    apply_takedowns(local_store, [_part({"late": 1}, calls)], now=NOW)
+    assert calls == ["late"] and list_pending(local_store) == []

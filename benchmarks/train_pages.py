@@ -30,11 +30,13 @@ FOLDS = 5
 # The odds of a page's words come from pages of other sites, also within the pages learned from.
 _ODDS_FOLDS = 6
 # The recall on unseen sites at which the least score is set; 0.95 is asked.
-RECALL = 0.955
+RECALL = 0.952
 _MIN_SITES = 8
 _MIN_ODDS = 20
-# Other kinds are a fifth of the pages and count as half of them.
+# Other kinds are a fifth of the pages and count as half of them. Lists are the kind that the crawl
+# of news has most of, and the hardest to tell from articles.
 _OTHER_WEIGHT = 2.5
+_LIST_WEIGHT = 5.0
 _TREES = 300
 _PARAMETERS: dict[str, Any] = {
     "objective": "binary",
@@ -115,7 +117,8 @@ def learn(rows: Rows) -> tuple[tuple[str, ...], PlacedOdds, list[Tree]]:
 
 def _fit(rows: Rows, matrix: Matrix) -> list[Tree]:
     labels = np.array([row.kind == ARTICLE for row in rows], dtype=np.int64)
-    weights = np.where(labels == 1, 1.0, _OTHER_WEIGHT)
+    given = {ARTICLE: 1.0, "listing": _LIST_WEIGHT}
+    weights = np.array([given.get(row.kind, _OTHER_WEIGHT) for row in rows])
     data = lightgbm.Dataset(matrix, labels, weight=weights)
     booster = lightgbm.train(_PARAMETERS, data, _TREES)
     return [tree_nodes(tree["tree_structure"]) for tree in booster.dump_model()["tree_info"]]

@@ -167,11 +167,14 @@ class DeltaDataset:
         return ReplacedPartition(version, sum(part.rows for part in parts), sizes)
 
     def _replaced(self, value: str, actions: "list[AddAction]") -> int:
+        table = self._opened_or_created()
+        if actions or value in self.partitions():
+            self._commit(table, value, actions)
+        return self._opened().version()
+
+    def _commit(self, table: "DeltaTable", value: str, actions: "list[AddAction]") -> None:
         from deltalake import CommitProperties, Transaction
 
-        table = self._opened_or_created()
-        if not actions and value not in self.partitions():
-            return table.version()
         # Two commits with one application id conflict, also if the partition was empty before.
         mine = Transaction(app_id=f"{self.key}={value}", version=1, last_updated=None)
         table.create_write_transaction(
@@ -182,7 +185,6 @@ class DeltaDataset:
             partition_filters=[(self.key, "=", value)],
             commit_properties=CommitProperties(app_transactions=[mine]),
         )
-        return self._opened().version()
 
     def delete(self, predicate: str) -> int:
         """Delete the rows that match a SQL predicate; return how many.

@@ -16,6 +16,7 @@ FEATURES = (
     "rss",
     "source_records",
     "near_duplicates",
+    "search",
 )
 # The shared ground; each package may also import those listed before it.
 GROUND = ("errors", "datasets", "text", "html", "web", "storage", "isolation", "articles")

@@ -63,7 +63,7 @@ def _labelled_page(folder: Path, key: str, label: Mapping[str, object]) -> Label
     return LabelledPage(
         key=f"{folder.name}/{key}",
         url=url,
-        site=str(label.get("site") or _site(page, url) or key),
+        site=str(label.get("site") or page_site(page, url) or key),
         html=page,
         body=str(label.get("body") or ""),
         must_have=_texts(label.get("must_have")),
@@ -78,10 +78,15 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list) else ()
 
 
-def _site(page: bytes, url: str) -> str:
+def page_url(page: bytes, url: str) -> str:
+    """Return the address of a page: the one that is labelled, else the one that it states."""
     found = _CANONICAL.search(page)
-    address = url or (found[1].decode("utf-8", "replace") if found else "")
-    host = urlsplit(address).hostname
+    return url or (found[1].decode("utf-8", "replace") if found else "")
+
+
+def page_site(page: bytes, url: str) -> str:
+    """Return the registrable domain of a page, or ''."""
+    host = urlsplit(page_url(page, url)).hostname
     return registrable_domain(host) or host if host else ""
 
 

@@ -143,10 +143,10 @@ def _fit(pages: Sequence[tuple[LabelledBlocks, Ints]]) -> list[list[list[int]]]:
     weight = weights[taken] / chance[taken]
     data = lightgbm.Dataset(rows[taken], labels[taken], weight=weight * len(weight) / weight.sum())
     booster = lightgbm.train(_PARAMETERS, data, _TREES)
-    return [_nodes(tree["tree_structure"]) for tree in booster.dump_model()["tree_info"]]
+    return [tree_nodes(tree["tree_structure"]) for tree in booster.dump_model()["tree_info"]]
 
 
-def _nodes(root: dict[str, Any]) -> list[list[int]]:
+def tree_nodes(root: dict[str, Any]) -> list[list[int]]:
     """Return a tree as a list of nodes, children after their parent."""
     nodes: list[list[int]] = []
 

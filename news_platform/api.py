@@ -14,6 +14,7 @@ import polars as pl
 import sqlalchemy as sa
 
 from news_platform.ccnews.scan import scan_news
+from news_platform.datasets.corpus import ALL_ARTICLES, DELTA_TABLES, STATISTICS_COLUMNS
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.datasets.registry import TABLES
 from news_platform.datasets.table import Table
@@ -22,13 +23,21 @@ from news_platform.errors import InputError
 from news_platform.resources import Resources, open_resources
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.root import RootAccess
+from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
 from news_platform.storage.queries import run_query
 
-# Replaced files of these stay until their grace period ends, so only `.domain_store` can read them.
-_BY_DOMAIN_STORE = frozenset(
-    {"domain_store", "domain_store_records", "domain_store_entries", "domain_store_ranges"}
+# Replaced files of these stay until their grace period ends, so only `.domain_store` can read them,
+# and the current version of an export.
+_BY_OTHERS = frozenset(
+    {
+        "domain_store",
+        "domain_store_records",
+        "domain_store_entries",
+        "domain_store_ranges",
+        "training_export",
+    }
 )
 
 
@@ -41,11 +50,12 @@ class NewsData:
     @cached_property
     def tables(self) -> Mapping[str, Table]:
         """Return the schema of every dataset that can be read, by name."""
-        return {
+        files = {
             table.name: table
             for table in TABLES
-            if table.path.endswith(".parquet") and table.name not in _BY_DOMAIN_STORE
+            if table.path.endswith(".parquet") and table.name not in _BY_OTHERS
         }
+        return files | {table.name: table for table in (*DELTA_TABLES, ALL_ARTICLES)}
 
     def __getitem__(self, name: str) -> pl.LazyFrame:
         """Return a dataset, which is empty as long as it has no files."""
@@ -55,8 +65,15 @@ class NewsData:
         if name == RAW_NEWS.name:
             return scan_news(self._store)
         table = self.tables[name]
+        if name == ALL_ARTICLES.name:
+            return pl.concat([self._delta(each) for each in DELTA_TABLES])
+        if table in DELTA_TABLES:
+            return self._delta(table)
         paths = [info.path for info in self._store.list(_folder(table)) if _is_file_of(info.path)]
         return scan_table(self._store, paths, table)
+
+    def _delta(self, table: Table) -> pl.LazyFrame:
+        return DeltaDataset(self._store, table, STATISTICS_COLUMNS).scan()
 
     def sql(self, query: str, *, unsafe: bool = False) -> pl.DataFrame:
         """Run a DuckDB query over all datasets; only the datasets that it names are read.

@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import EnvSettingsSource
 
 from news_platform.errors import ConfigError
+from news_platform.setting_sections.corpus import CorpusSettings
 from news_platform.setting_sections.features import (
     CcnewsSettings,
     DomainMetadataSettings,
@@ -49,6 +50,7 @@ __all__ = [
     "CcnewsSettings",
     "CheckSettings",
     "ClusterSettings",
+    "CorpusSettings",
     "CrawlStorageSettings",
     "DomainMetadataSettings",
     "DomainStoreSettings",
@@ -82,6 +84,7 @@ class Settings(GeneralSettings):
     rss: RssSettings = RssSettings()
     sheets: SheetsSettings = SheetsSettings()
     source_records: SourceRecordsSettings = SourceRecordsSettings()
+    corpus: CorpusSettings = CorpusSettings()
     retention: RetentionSettings = RetentionSettings()
     alerts: AlertSettings = AlertSettings()
     checks: CheckSettings = CheckSettings()

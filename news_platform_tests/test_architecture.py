@@ -16,6 +16,7 @@ FEATURES = (
     "rss",
     "source_records",
     "near_duplicates",
+    "corpus",
     "search",
 )
 # The shared ground; each package may also import those listed before it.
@@ -30,11 +31,12 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(FEATURES, GROUND),
     "sample": ("errors", "datasets", "storage", "web", "text", "settings", "resources"),
     "resources": (*GROUND, *FEATURES, "settings", "sample"),
+    "corpus_options": (*GROUND, *FEATURES, "settings"),
     "api": (*GROUND, *FEATURES, "settings", "resources"),
-    "defs": (*GROUND, *FEATURES, "settings", "resources", "api"),
+    "defs": (*GROUND, *FEATURES, "settings", "resources", "corpus_options", "api"),
     # A worker process starts from Celery's command line, so its app reads its own settings.
     "cluster": ("errors", "settings"),
-    "cli": (*GROUND, *FEATURES, "settings", "resources", "api"),
+    "cli": (*GROUND, *FEATURES, "settings", "resources", "corpus_options", "api"),
     # Dagster's processes start by importing the definitions, which therefore forbid core files.
     "definitions": ("defs", "resources", "settings", "isolation"),
     "__init__": ("api",),

@@ -2,7 +2,10 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from urllib.parse import urlsplit
+
+from lxml.html import HtmlElement
 
 from news_platform.articles.article import Article
 from news_platform.articles.authors import shown_authors
@@ -45,15 +48,31 @@ _TYPE_BY_WORD = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class InspectedPage:
+    """An article and what it was found by: its blocks, what the page states, and its tree."""
+
+    article: Article
+    body: ArticleBody
+    stated: ArticleMetadata
+    root: HtmlElement
+
+
 def extract_article(html: str | bytes, url: str, charset: str | None = None) -> Article:
     """Return the article of a page; a page without markup gives an empty Article.
 
     `charset` is the charset of the HTTP header; it is used for bytes only.
     """
+    found = inspect_page(html, url, charset)
+    return found.article if found is not None else Article()
+
+
+def inspect_page(html: str | bytes, url: str, charset: str | None = None) -> InspectedPage | None:
+    """Return the article of a page and what it was found by; None for a page without markup."""
     text = html_text(html, charset)
     root = parse_document(text)
     if root is None:
-        return Article()
+        return None
     stated = parse_article_metadata(root, url=url)
     body = extract_body(root, stated_texts(stated))
     clean, source = clean_text_of(text, body.clean)
@@ -61,7 +80,7 @@ def extract_article(html: str | bytes, url: str, charset: str | None = None) -> 
         root, body.place, url=url, language=stated.declared_language
     )
     language = _language(clean or body.full, declared=stated.declared_language[:2].lower())
-    return Article(
+    article = Article(
         clean_text=clean,
         full_text=body.full if source == "page" and body.full else clean or body.full,
         title=stated.title,
@@ -84,6 +103,7 @@ def extract_article(html: str | bytes, url: str, charset: str | None = None) -> 
         text_source=source,
         confidence=_confidence(body, source),
     )
+    return InspectedPage(article, body, stated, root)
 
 
 def stated_texts(stated: ArticleMetadata) -> StatedTexts:

@@ -13,6 +13,10 @@ from news_platform.isolation.core_dumps import forbid_core_dumps
 # Imported only when called, so that `--help` and small commands start at once.
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "ccnews": ("news_platform.cli.ccnews:ccnews", "List, collect and check the news crawl."),
+    "corpus": (
+        "news_platform.cli.corpus:corpus",
+        "Build the corpus of articles, and export what may be used.",
+    ),
     "demo": ("news_platform.cli.demo:demo", "Build the whole graph on the sample world, offline."),
     "dev": ("news_platform.cli.dev:dev", "Start the Dagster UI and daemon on this machine."),
     "domains": ("news_platform.cli.domains:domains", "Survey robots.txt and sitemaps of domains."),

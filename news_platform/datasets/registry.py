@@ -2,6 +2,7 @@
 
 from news_platform.datasets.articles import ARTICLES
 from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
+from news_platform.datasets.corpus import ALL_ARTICLES, ARTICLE_TABLE, CRAWL_ARTICLES
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.datasets.domain_metadata_table import (
     AI_POLICY_CHANGES,
@@ -21,6 +22,7 @@ from news_platform.datasets.near_duplicates import ARTICLE_CLUSTERS, NEAR_DUPLIC
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.datasets.source_records import SOURCE_RECORDS, SOURCE_RECORDS_QUARANTINE
 from news_platform.datasets.table import Table
+from news_platform.datasets.training_export import TRAINING_EXPORT
 from news_platform.datasets.warc_paths import WARC_PATHS
 
 TABLES: tuple[Table, ...] = (
@@ -43,6 +45,10 @@ TABLES: tuple[Table, ...] = (
     ARTICLES,
     NEAR_DUPLICATES,
     ARTICLE_CLUSTERS,
+    CRAWL_ARTICLES,
+    ARTICLE_TABLE,
+    ALL_ARTICLES,
+    TRAINING_EXPORT,
     SOURCE_RECORDS,
     SOURCE_RECORDS_QUARANTINE,
 )

@@ -14,7 +14,9 @@ from datetime import timedelta
 import dagster as dg
 from pydantic import BaseModel
 
+from news_platform.articles.article import EXTRACTOR_VERSION as ARTICLES_VERSION
 from news_platform.ccnews.options import EXTRACTOR_VERSION
+from news_platform.corpus.page_version import PAGE_MODEL_VERSION
 from news_platform.datasets.domain_metadata import DomainMetadata
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import ResearchRecord
@@ -46,6 +48,7 @@ POLICIES: Mapping[str, dg.FreshnessPolicy] = {
     "domain_store": _AFTER_CRAWL,
     "domain_catalog": _AFTER_CRAWL,
     "near_duplicates": _AFTER_CRAWL,
+    "crawl_articles": _AFTER_CRAWL,
     # Discovery runs every morning.
     "feeds": _within(warn_hours=26, fail_hours=36),
     # Every feed is polled at least every six hours.
@@ -54,10 +57,12 @@ POLICIES: Mapping[str, dg.FreshnessPolicy] = {
     "articles": _within(warn_hours=12, fail_hours=24),
     "article_clusters": _within(warn_hours=14, fail_hours=26),
     "article_sheets": _within(warn_hours=13, fail_hours=25),
+    "article_table": _within(warn_hours=14, fail_hours=26),
 }
 
 WITHOUT: Mapping[str, str] = {
     "warc_paths": "written by the crawl; if it is late, `raw_news` shows it",
+    "training_export": "written once a month, after its last days have settled",
     "research_datasets": "changes only when research files are uploaded",
     "domain_queue": "changes only when research files are uploaded",
     "domain_metadata": "changes only when research files are uploaded",
@@ -143,6 +148,7 @@ class Card:
     place: str | None = None
 
 
+_CORPUS_VERSION = f"{ARTICLES_VERSION}-{PAGE_MODEL_VERSION}"
 _SKETCH = SketchOptions().fingerprint
 
 CARDS: dict[str, Card] = {
@@ -223,6 +229,11 @@ CARDS: dict[str, Card] = {
     ),
     "article_clusters": Card(
         "one article and its cluster", "near_duplicates.md", FACTS, "low", _SKETCH
+    ),
+    "crawl_articles": Card("one article of the crawl", "corpus.md", TEXTS, "high", _CORPUS_VERSION),
+    "article_table": Card("one article of a feed", "corpus.md", TEXTS, "low", _CORPUS_VERSION),
+    "training_export": Card(
+        "one article that may be used for training", "corpus.md", TEXTS, "medium", "1"
     ),
     "page_snapshots": Card("one stored page, which is a file", "source_records.md", TEXTS, "low"),
     "source_records": Card(

@@ -13,6 +13,7 @@ from news_platform.defs import (
     alerts,
     ccnews,
     ccnews_checks,
+    corpus,
     domain_metadata,
     domain_store,
     near_duplicates,
@@ -33,6 +34,7 @@ FEATURES = (
     rss.defs,
     sheets.defs,
     near_duplicates.defs,
+    corpus.defs,
     source_records.defs,
 )
 
@@ -67,6 +69,7 @@ CHECKS: tuple[Check, ...] = (
     *domain_metadata.CHECKS,
     *rss.CHECKS,
     *near_duplicates.CHECKS,
+    *corpus.CHECKS,
     *source_records.CHECKS,
 )
 """Every check, also those that assets evaluate in their own step."""
@@ -79,6 +82,7 @@ BUILD_ORDER: tuple[Staleness, ...] = (
     *domain_metadata.STALENESS,
     *rss.STALENESS,
     *near_duplicates.STALENESS,
+    *corpus.STALENESS,
     *sheets.STALENESS,
     *source_records.STALENESS,
 )

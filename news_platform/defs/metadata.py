@@ -63,6 +63,12 @@ _SURVEYED = (
 _SNAPSHOT_BODY = tuple(f"page_snapshots.data.{name}" for name in ("rawHtml", "html", "markdown"))
 _SNAPSHOT_FACTS = ("page_snapshots.data.metadata",)
 
+_EXTRACTED = (
+    *("title", "subtitle", "authors", "published_at", "section", "tags", "topic", "article_type"),
+    *("language", "language_probability", "text", "text_hash", "word_count", "quality_flags"),
+    *("confidence", "image_url", "is_paywalled", "text_source"),
+)
+
 LINEAGE: Mapping[str, Sources] = {
     "captures": {
         **_same("raw_news", "uri", "year", "month", "day", "filename"),
@@ -133,6 +139,33 @@ LINEAGE: Mapping[str, Sources] = {
         "uri": ("raw_news.uri",),
         "date": _WARC_DAY,
         **{name: ("raw_news.text",) for name in ("cluster_id", "jaccard", "cluster_size")},
+    },
+    "crawl_articles": {
+        **{name: ("raw_news.uri",) for name in ("url", "canonical_url", "url_hash", "domain")},
+        **dict.fromkeys(_EXTRACTED, ("raw_news.tree",)),
+        "fetched_at": ("captures.warc_date",),
+        "warc": ("raw_news.filename",),
+        **_same("captures", "record_offset", "record_length"),
+        "day": _WARC_DAY,
+    },
+    "article_table": {
+        "url": ("articles.article_url",),
+        "canonical_url": ("articles.article_url_canon",),
+        "domain": ("articles.source",),
+        "text": ("articles.clean_text",),
+        "topic": ("articles.category_guess",),
+        **_same("articles", "url_hash", "text_hash", "title", "subtitle", "authors", "section"),
+        **_same("articles", "published_at", "tags", "language", "word_count", "fetched_at"),
+        "day": ("articles.date",),
+    },
+    "training_export": {
+        "id": ("crawl_articles.url_hash", "article_table.url_hash"),
+        "url": ("crawl_articles.canonical_url", "article_table.canonical_url"),
+        **{
+            name: (f"crawl_articles.{name}", f"article_table.{name}")
+            for name in ("domain", "title", "authors", "published_at", "language", "text")
+        },
+        "usage": ("domain_metadata.usage",),
     },
     "source_records": {
         **dict.fromkeys(("text", "section", "order", "kind", "hints"), _SNAPSHOT_BODY),

@@ -39,6 +39,10 @@ TASKS: Mapping[str, Task] = {
         "Discover and poll feeds, fetch articles and update the sheet now.",
         ("feeds", "pending_articles", "articles", "article_clusters", "article_sheets"),
     ),
+    "extract_crawl_articles": Task(
+        "Extract the articles of collected days again.", ("crawl_articles",)
+    ),
+    "export_months": Task("Export months of the corpus again.", ("training_export",)),
     "cut_institutions": Task(
         "Segment the page snapshots of institutions into records.", ("source_records",)
     ),

@@ -53,7 +53,7 @@ def usage_policy(
     The last survey not after `at` counts, or else the first one after it. `path` is a path of the
     site; `/` asks about the site as a whole.
     """
-    name, asked = registrable_domain(domain), _purpose(purpose)
+    name, asked = registrable_domain(domain), parse_purpose(purpose)
     store = root if isinstance(root, ObjectStore) else open_store(str(root))
     found = survey_at(store, name, at=_instant(at))
     if found is None:
@@ -76,7 +76,7 @@ def decision_of(
 ) -> Decision:
     """Return the verdict that follows from one stored survey."""
     statements = statements_of(facts.usage) if facts.usage is not None else []
-    rules, source = _rules(store, batch, facts)
+    rules, source = survey_rules(store, batch, facts)
     return decide(statements, rules=rules, bot=bot, purpose=purpose, path=path, source=source)
 
 
@@ -96,7 +96,9 @@ def survey_at(
     return later
 
 
-def _rules(store: ObjectStore, batch: PartitionInfo, facts: DomainMetadata) -> tuple[Robots, str]:
+def survey_rules(
+    store: ObjectStore, batch: PartitionInfo, facts: DomainMetadata
+) -> tuple[Robots, str]:
     """Return the access rules of a survey and the URL that they were read from."""
     robots = next((one for one in (facts.robots, *facts.other_hosts) if one.exists), facts.robots)
     try:
@@ -115,7 +117,8 @@ def _robots_file(facts: DomainMetadata) -> str:
     return next(other, ROBOTS_FILE)
 
 
-def _purpose(text: str) -> Purpose:
+def parse_purpose(text: str) -> Purpose:
+    """Return the purpose of this name; raise InputError for an unknown one."""
     for purpose in PURPOSES:
         if text == purpose:
             return purpose

@@ -1,14 +1,10 @@
 """Find and read the rows to stage: collected days of raw_news, or Parquet files by pattern."""
 
 import re
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO
 from urllib.parse import unquote
 
 import polars as pl
@@ -25,17 +21,8 @@ from news_platform.storage.commit.markers import (
     read_inputs,
 )
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
+from news_platform.storage.parquet_batches import FRAME_BYTES, iter_frames
 
-if TYPE_CHECKING:
-    import pyarrow.parquet as pq
-
-# Rows in memory at a time, by their size in the Parquet file.
-FRAME_BYTES = 4 << 20
-BUFFER_BYTES = 1 << 20
-# The large columns. In files of other crawls they may be dictionary-encoded: then a repeated page
-# is stored once, and the size of the file does not bound the memory of its rows.
-PAGE_COLUMNS = frozenset({"tree", "text"})
-DICTIONARY_ROWS = 64
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -121,45 +108,14 @@ def iter_rows(
 ) -> Iterator[pl.DataFrame]:
     """Yield the rows of Parquet files in order; the path may hold columns, too (`day=01`)."""
     for path in paths:
-        with _opened(store, path, scratch) as file:
-            yield from _iter_frames(file, store.uri(path), frame_bytes=frame_bytes)
-
-
-def _iter_frames(file: BinaryIO, path: str, *, frame_bytes: int) -> Iterator[pl.DataFrame]:
-    # Imported here because pyarrow costs 0.4 s, which every process would pay.
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    # The columns of the file win over those of the path.
-    folders = path_columns(path)
-    try:
-        parquet = pq.ParquetFile(file, pre_buffer=False, buffer_size=BUFFER_BYTES)
-        columns = [name for name in RAW_NEWS_ORDER if name in parquet.schema_arrow.names]
-        for number in range(parquet.num_row_groups):
-            for batch in parquet.iter_batches(
-                batch_size=_batch_rows(parquet.metadata.row_group(number), frame_bytes),
-                row_groups=[number],
-                columns=columns,
-                use_threads=False,
-            ):
-                frame = pl.DataFrame(pl.from_arrow(batch))
-                missing = {k: pl.lit(v) for k, v in folders.items() if k not in frame.columns}
-                yield cast_to_raw_news(frame.with_columns(**missing), path)
-    # Damaged pages raise OSError, unsupported types an ArrowException or an error of Polars.
-    except (pa.ArrowException, OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"cannot read {path!r} as Parquet: {error}", thing=path) from error
-
-
-def _batch_rows(group: "pq.RowGroupMetaData", frame_bytes: int) -> int:
-    fitting = int(max(1, group.num_rows * frame_bytes // max(group.total_byte_size, 1)))
-    return min(fitting, DICTIONARY_ROWS) if _has_repeated_pages(group) else fitting
-
-
-def _has_repeated_pages(group: "pq.RowGroupMetaData") -> bool:
-    """Return whether a column of pages is dictionary-encoded."""
-    columns = (group.column(number) for number in range(group.num_columns))
-    pages = (column for column in columns if column.path_in_schema in PAGE_COLUMNS)
-    return any("DICTIONARY" in encoding for column in pages for encoding in column.encodings)
+        uri = store.uri(path)
+        # The columns of the file win over those of the path.
+        folders = path_columns(uri)
+        for frame in iter_frames(
+            store, path, columns=RAW_NEWS_ORDER, frame_bytes=frame_bytes, scratch=scratch
+        ):
+            missing = {k: pl.lit(v) for k, v in folders.items() if k not in frame.columns}
+            yield cast_to_raw_news(frame.with_columns(**missing), uri)
 
 
 def cast_to_raw_news(rows: pl.DataFrame, source: str) -> pl.DataFrame:
@@ -184,17 +140,3 @@ def path_columns(path: str) -> Mapping[str, str]:
     """Return the columns that a path holds as `name=value` folders."""
     pairs = (part.partition("=") for part in path.split("/"))
     return {name: unquote(value) for name, sign, value in pairs if sign}
-
-
-@contextmanager
-def _opened(store: ObjectStore, path: str, scratch: str | None) -> Iterator[BinaryIO]:
-    """Open a local file in place, or an unnamed local copy of a remote one."""
-    if store.local_folder is not None:
-        store.head(path)  # Raises our own error for a missing file.
-        with (store.local_folder / path).open("rb") as file:
-            yield file
-        return
-    with tempfile.TemporaryFile(dir=scratch) as copy, store.stream(path) as source:
-        shutil.copyfileobj(source, copy, 1 << 20)
-        copy.seek(0)
-        yield copy

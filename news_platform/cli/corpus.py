@@ -1,0 +1,172 @@
+"""`news-platform corpus`: build days of the corpus, keep its tables small, export selections."""
+
+from dataclasses import asdict, replace
+from datetime import date, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from news_platform.cli.options import count_type, emit, json_option, resources_for, root_option
+from news_platform.corpus.export.card import ExportManifest
+from news_platform.corpus.export.pipeline import export_corpus
+from news_platform.corpus.export.publish import replacing_folder
+from news_platform.corpus.export.selection import (
+    FORMATS,
+    KEEPS,
+    TOPICS,
+    ExportSelection,
+)
+from news_platform.corpus.feed_articles import build_feed_day, feed_dataset, wanted_feed_days
+from news_platform.corpus.pipeline import (
+    CorpusDay,
+    build_crawl_day,
+    built_crawl_days,
+    crawl_dataset,
+    wanted_crawl_days,
+)
+from news_platform.corpus.rows import QUALITY_FLAGS
+from news_platform.corpus_options import corpus_options, export_options, usage_rules
+from news_platform.datasets.corpus import DELTA_TABLES
+from news_platform.domain_store.reading.batches import iter_warc_frames
+from news_platform.errors import InputError
+from news_platform.resources import Resources
+from news_platform.storage.commit.markers import read_inputs, stale_partitions
+from news_platform.storage.commit.root import RootAccess
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.text.days import as_day
+
+_LONGEST_DAYS = 20_000
+
+
+@click.group()
+def corpus() -> None:
+    """Build the corpus of articles, and export what may be used."""
+
+
+@corpus.command()
+@click.option("--day", "days", multiple=True, help="Only this day, as 2025-11-01; repeatable.")
+@root_option
+@json_option
+def build(days: tuple[str, ...], root: str, as_json: bool) -> None:
+    """Build the days of crawl_articles and article_table that are out of date."""
+    resources = resources_for(root, RootAccess.WRITE)
+    wanted = {as_day(day).isoformat() for day in days}
+    done = [report for report in _built(resources, wanted) if report is not None]
+    lines = [f"{one.day}  {one.articles:>9} articles of {one.pages} pages" for one in done]
+    text = "\n".join(lines) or "up to date"
+    emit([asdict(report) for report in done], as_json=as_json, text=text)
+
+
+def _built(resources: Resources, wanted: set[str]) -> list[CorpusDay | None]:
+    store, options = resources.data_root.store, corpus_options(resources.settings.corpus)
+    crawl = stale_partitions(wanted_crawl_days(store, options), built_crawl_days(store))
+    feeds = stale_partitions(wanted_feed_days(store), read_inputs(store, "article_table"))
+    rows = partial(iter_warc_frames, store)
+    reports = [
+        build_crawl_day(store, day, options=options, expired_rows=rows)
+        for day in sorted(wanted or crawl)
+    ]
+    return reports + [
+        build_feed_day(store, day, scratch=options.scratch) for day in sorted(wanted or feeds)
+    ]
+
+
+@corpus.command()
+@root_option
+@json_option
+def maintain(root: str, as_json: bool) -> None:
+    """Join small files of both tables, and delete files replaced before the grace period."""
+    resources = resources_for(root, RootAccess.WRITE)
+    store, grace = resources.data_root.store, corpus_options(resources.settings.corpus).grace
+    done = {
+        dataset.table.name: asdict(dataset.maintain(grace))
+        for dataset in (crawl_dataset(store), feed_dataset(store))
+    }
+    lines = (f"{name:<16}{counts['files_deleted']} files deleted" for name, counts in done.items())
+    emit(done, as_json=as_json, text="\n".join(lines))
+
+
+@corpus.command()
+@click.option("--output", required=True, type=click.Path(path_type=Path), help="Folder to write.")
+@click.option("--from", "first", help="First day, as 2025-11-01; default: the first one stored.")
+@click.option("--to", "last", help="Last day; default: the last one stored.")
+@click.option("--language", "languages", multiple=True, help="Only this language; repeatable.")
+@click.option("--domain", "domains", multiple=True, help="Only this domain; repeatable.")
+@click.option("--topic", "topics", multiple=True, type=click.Choice(TOPICS), help="Repeatable.")
+@click.option("--min-words", type=count_type(), default=0, help="Leave out shorter articles.")
+@click.option(
+    "--without",
+    "without_flags",
+    multiple=True,
+    type=click.Choice(QUALITY_FLAGS),
+    help="Leave out articles with this quality flag; repeatable.",
+)
+@click.option(
+    "--keep", type=click.Choice(KEEPS), default="earliest", help="Which of the same text to keep."
+)
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    help="Leave out publishers who refuse this use, as GPTBot:ai_train; repeatable.",
+)
+@click.option("--strict", is_flag=True, help="Also leave out publishers who state nothing.")
+@click.option("--format", "file_format", type=click.Choice(FORMATS), default="parquet")
+@root_option
+@json_option
+def export(
+    output: Path,
+    first: str | None,
+    last: str | None,
+    policies: tuple[str, ...],
+    file_format: Any,
+    root: str,
+    as_json: bool,
+    **chosen: Any,
+) -> None:
+    """Export a selection of the corpus to a folder: shards, manifest.json and a dataset card.
+
+    Each text is exported once. Paywalled articles and publishers who refuse are left out, and
+    manifest.json counts what is left out by reason.
+    """
+    resources = resources_for(root)
+    store = resources.data_root.store
+    selection = ExportSelection(
+        days=_stored_days(store, first, last),
+        rules=usage_rules(policies),
+        **chosen,
+    )
+    if selection.strict and not selection.rules:
+        raise InputError("--strict needs a --policy: which use should be known to be allowed?")
+    options = replace(export_options(resources.settings.corpus, store), file_format=file_format)
+    with replacing_folder(output) as folder:
+        manifest = export_corpus(store, folder, selection, options)
+    emit(manifest.as_json(), as_json=as_json, text=_summary(manifest, output))
+
+
+def _stored_days(store: ObjectStore, first: str | None, last: str | None) -> list[str]:
+    """Return the stored days between two days; raise InputError without any."""
+    start, end = (as_day(day) if day else None for day in (first, last))
+    if start and end and not timedelta() <= end - start <= timedelta(days=_LONGEST_DAYS):
+        raise InputError(f"invalid days: {end} is not after {start}", thing=str(end))
+    stored = {day for table in DELTA_TABLES for day in read_inputs(store, table.name)}
+    days = sorted(
+        day
+        for day in stored
+        if (start or date.min).isoformat() <= day <= (end or date.max).isoformat()
+    )
+    if not days:
+        asked = f"between {first or 'the beginning'} and {last or 'now'}"
+        raise InputError(f"the corpus has no day {asked}; run `news-platform corpus build` first")
+    return days
+
+
+def _summary(manifest: ExportManifest, output: Path) -> str:
+    tokens = "" if manifest.tokens is None else f", {manifest.tokens:,} tokens"
+    lines = [
+        f"{manifest.rows:,} articles of {manifest.considered:,}{tokens} in {output}",
+        *(f"  left out: {name:<22}{count:>9,}" for name, count in manifest.dropped.items()),
+    ]
+    return "\n".join(lines)

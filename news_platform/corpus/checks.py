@@ -1,0 +1,98 @@
+"""What must hold in the stored tables and exports; one sentence per problem."""
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import date
+
+import polars as pl
+
+from news_platform.corpus.export.publish import current_version, version_files
+from news_platform.corpus.options import CorpusOptions
+from news_platform.datasets.corpus import SORT_COLUMNS
+from news_platform.datasets.training_export import TRAINING_EXPORT
+from news_platform.storage.commit.collected import list_collected_day, parse_listed
+from news_platform.storage.commit.markers import read_markers, read_report
+from news_platform.storage.delta import DeltaDataset
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.parquet_batches import iter_frames
+from news_platform.text.normalize import text_hash
+
+_REFUSED = ("refuse", "conflicting")
+_HASH_CHARS = 16
+
+
+def day_report(dataset: DeltaDataset, day: str) -> Mapping[str, object] | None:
+    """Return the report of the run that built a day, or None."""
+    marker = read_markers(dataset.store, dataset.table.name).get(day)
+    return read_report(dataset.store, marker) if marker else None
+
+
+def count_problems(dataset: DeltaDataset, day: str, *, pages: int | None) -> Iterator[str]:
+    """Yield where the counts of a day do not add up; `pages` are those that its source has."""
+    report = day_report(dataset, day)
+    if report is None:
+        return
+    dropped = report["dropped"]
+    kept, read = int(str(report["articles"])), int(str(report["pages"]))
+    left = sum(dropped.values()) if isinstance(dropped, dict) else 0
+    if kept + left != read:
+        yield f"{day}: {kept} articles and {left} dropped pages are not {read} pages"
+    if pages is not None and pages != read:
+        yield f"{day}: {read} pages were read, and the source has {pages}"
+    stored = dataset.scan().filter(pl.col("day") == day).select(pl.len()).collect().item()
+    # Fewer: rows may have been taken down since.
+    if stored > kept:
+        yield f"{day}: the table has {stored} rows, the run wrote {kept}"
+
+
+def source_pages(store: ObjectStore, day: str, options: CorpusOptions) -> int:
+    """Return the pages of raw_news that a day of crawl_articles is built from."""
+    units = list_collected_day(store, date.fromisoformat(day))
+    return sum(
+        count
+        for marker in parse_listed(store, units)
+        for language, count in marker.languages.items()
+        if not options.languages or language in options.languages
+    )
+
+
+def row_problems(dataset: DeltaDataset, day: str) -> Iterator[str]:
+    """Yield what is wrong with the rows of a day: missing texts, an address twice."""
+    rows = dataset.scan().filter(pl.col("day") == day)
+    is_wrong = {
+        "without text": pl.col("text").fill_null("").str.strip_chars() == "",
+        "without an address": pl.col("canonical_url").is_null() | pl.col("domain").is_null(),
+        "with an address of another row": pl.struct(*SORT_COLUMNS).is_duplicated(),
+    }
+    counts = rows.select(**{name: rule.sum() for name, rule in is_wrong.items()}).collect()
+    for name, count in counts.row(0, named=True).items():
+        if count:
+            yield f"{day}: {count} rows {name}"
+
+
+def export_problems(store: ObjectStore, month: str) -> Iterator[str]:
+    """Yield texts that an export holds twice, and publishers who refused."""
+    if current_version(store, month) is None:
+        return
+    texts: set[str] = set()
+    for path in version_files(store, month):
+        for frame in iter_frames(store, path, columns=("id", "text", "usage")):
+            yield from _frame_problems(frame, month, texts)
+
+
+def _frame_problems(frame: pl.DataFrame, month: str, texts: set[str]) -> Iterator[str]:
+    for number, text, usage in frame.iter_rows():
+        digest = text_hash(text)[:_HASH_CHARS]
+        if digest in texts:
+            yield f"{month}: {number} repeats a text"
+        texts.add(digest)
+        if _is_refused(usage or ()):
+            yield f"{month}: the publisher of {number} refused"
+
+
+def _is_refused(usage: Collection[Mapping[str, object]]) -> bool:
+    return any(stated["verdict"] in _REFUSED for stated in usage)
+
+
+def exported_months(store: ObjectStore) -> list[str]:
+    """Return the months that have an export."""
+    return sorted(read_markers(store, TRAINING_EXPORT.name))

@@ -1,0 +1,134 @@
+"""Read the pages of a collected day of raw_news, each with its place in the WARC."""
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, time
+
+import polars as pl
+
+from news_platform.corpus.options import CorpusOptions
+from news_platform.corpus.rows import PagePlace
+from news_platform.corpus.worker_types import CrawlPage
+from news_platform.datasets.captures import CAPTURES, captures_path
+from news_platform.datasets.collected import Collected
+from news_platform.errors import StorageError
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.parquet import scan_table
+from news_platform.storage.parquet_batches import iter_frames
+from news_platform.web.urls import canonical_url
+
+_COLUMNS = ("uri", "tree", "host", "http_date")
+
+# From a day, and its expired WARCs with their row counts, to rows of raw_news.
+ExpiredRows = Callable[[str, Mapping[str, int]], Iterator[pl.DataFrame]]
+# Whether an address may not be stored.
+Covers = Callable[[str], bool]
+
+OTHER_DOMAIN = "other_domain"
+TAKEN_DOWN = "taken_down"
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPage:
+    """A page to judge, and where it was found."""
+
+    page: CrawlPage
+    place: PagePlace
+
+
+class CrawlPages:
+    """The pages of a day; after iterating, `pages` and `dropped` say how many were read.
+
+    `covers` says which canonical addresses may not be stored.
+    """
+
+    def __init__(
+        self,
+        store: ObjectStore,
+        markers: Collection[Collected],
+        *,
+        options: CorpusOptions,
+        covers: Covers,
+        expired_rows: ExpiredRows | None,
+    ) -> None:
+        self.pages = 0
+        self.dropped: Counter[str] = Counter()
+        self._store = store
+        self._markers = markers
+        self._options = options
+        self._covers = covers
+        self._expired_rows = expired_rows
+
+    def __iter__(self) -> Iterator[PlacedPage]:
+        """Yield the pages: those of expired WARCs, then file by file by WARC and language."""
+        yield from self._expired()
+        for marker in self._markers:
+            places = _Places(self._store, marker)
+            for language, path in sorted(marker.news_paths().items()):
+                if not self._options.languages or language in self._options.languages:
+                    for frame in iter_frames(
+                        self._store, path, columns=_COLUMNS, scratch=self._options.scratch
+                    ):
+                        yield from self._of_frame(frame, places)
+
+    def _expired(self) -> Iterator[PlacedPage]:
+        expired = {one.warc: one for one in self._markers if one.is_expired}
+        if not expired:
+            return
+        day = str(next(iter(expired.values())).day)
+        if self._expired_rows is None:
+            raise StorageError(f"raw_news of {day} is expired", thing=day)
+        places = {warc: _Places(self._store, marker) for warc, marker in expired.items()}
+        rows = {warc: marker.rows for warc, marker in expired.items()}
+        for frame in self._expired_rows(day, rows):
+            if self._options.languages:
+                frame = frame.filter(pl.col("main_lang").is_in(sorted(self._options.languages)))
+            for (warc,), part in frame.group_by("filename", maintain_order=True):
+                yield from self._of_frame(part, places[str(warc)])
+
+    def _of_frame(self, frame: pl.DataFrame, places: "_Places") -> Iterator[PlacedPage]:
+        for uri, tree, host, http_date in frame.select(*_COLUMNS).iter_rows():
+            self.pages += 1
+            place = places.of(uri, http_date)
+            if self._options.domains and _natural(host) not in self._options.domains:
+                self.dropped[OTHER_DOMAIN] += 1
+            elif self._covers(canonical_url(uri)):
+                self.dropped[TAKEN_DOWN] += 1
+            else:
+                yield PlacedPage(CrawlPage(uri, tree), place)
+
+
+class _Places:
+    """The captures of one WARC by address; a page that was fetched twice has two."""
+
+    def __init__(self, store: ObjectStore, marker: Collected) -> None:
+        self._marker = marker
+        self._known: dict[str, deque[tuple[str | None, int, int | None]]] = defaultdict(deque)
+        path = captures_path(marker.day, marker.warc)
+        if marker.captures is not None and store.exists(path):
+            wanted = ("uri", "warc_date", "record_offset", "record_length")
+            rows = scan_table(store, [path], CAPTURES).select(*wanted).collect()
+            for uri, *facts in rows.iter_rows():
+                self._known[uri].append((facts[0], facts[1], facts[2]))
+
+    def of(self, uri: str, http_date: str | None) -> PagePlace:
+        """Return the place of a page; the next one of its address, if there are several."""
+        known = self._known.get(uri)
+        day, warc = self._marker.day.isoformat(), self._marker.warc
+        if not known:
+            return PagePlace(day, warc, self._moment(http_date))
+        warc_date, offset, length = known.popleft() if len(known) > 1 else known[0]
+        return PagePlace(day, warc, self._moment(warc_date or http_date), offset, length)
+
+    def _moment(self, stated: str | None) -> datetime:
+        """Return a stated moment in UTC; without one, the beginning of the WARC's day."""
+        try:
+            found = datetime.fromisoformat(stated or "")
+            return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
+        except (ValueError, OverflowError):
+            return datetime.combine(self._marker.day, time(), tzinfo=UTC)
+
+
+def _natural(host: str) -> str:
+    return ".".join(reversed(host.split(".")))

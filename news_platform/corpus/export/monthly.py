@@ -1,0 +1,94 @@
+"""Build training_export: the export of one month, stored under the root as a new version."""
+
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from news_platform.corpus.export.card import ExportManifest
+from news_platform.corpus.export.pipeline import EmptySelection, ExportOptions, export_corpus
+from news_platform.corpus.export.publish import publish_version, remove_month
+from news_platform.corpus.export.selection import ExportSelection
+from news_platform.datasets.corpus import DELTA_TABLES
+from news_platform.datasets.training_export import TRAINING_EXPORT
+from news_platform.storage.commit.collected import REMOVED
+from news_platform.storage.commit.markers import (
+    delete_marker,
+    fingerprint,
+    read_inputs,
+    read_markers,
+    write_marker,
+)
+from news_platform.storage.objects.store import ObjectStore
+
+_MONTH_CHARS = len("2025-11")
+
+
+@dataclass(frozen=True, slots=True)
+class MonthReport:
+    """The manifest of a month's export, None if no article of the month may be exported."""
+
+    month: str
+    version: str | None
+    manifest: ExportManifest | None
+
+
+def wanted_months(store: ObjectStore, selection: ExportSelection) -> Mapping[str, str]:
+    """Return the fingerprint that each month should be exported from: its days, and the selection.
+
+    `selection` is that of any month; a built month without days maps to REMOVED.
+    """
+    days: dict[str, list[str]] = {}
+    for table in DELTA_TABLES:
+        for day, marker in read_markers(store, table.name).items():
+            days.setdefault(day[:_MONTH_CHARS], []).append(f"{table.name} {marker.path}")
+    chosen = json.dumps(replace(selection, days=()).as_json(), sort_keys=True)
+    wanted = {month: fingerprint([chosen, *found]) for month, found in days.items()}
+    return wanted | {month: REMOVED for month in built_months(store) if month not in wanted}
+
+
+def built_months(store: ObjectStore) -> Mapping[str, str]:
+    """Return the fingerprint that each month was exported from."""
+    return read_inputs(store, TRAINING_EXPORT.name)
+
+
+def build_month(
+    store: ObjectStore, month: str, *, selection: ExportSelection, options: ExportOptions
+) -> MonthReport:
+    """Export a month and make it the current version; `selection` is completed with its days."""
+    inputs = wanted_months(store, selection).get(month)
+    if inputs is None or inputs == REMOVED:
+        remove_month(store, month)
+        delete_marker(store, TRAINING_EXPORT.name, month)
+        return MonthReport(month, None, None)
+    days = {
+        day
+        for table in DELTA_TABLES
+        for day in read_inputs(store, table.name)
+        if day.startswith(month)
+    }
+    report = _exported(store, month, replace(selection, days=sorted(days)), options)
+    body = report.manifest.as_json() if report.manifest else {"articles": 0}
+    write_marker(
+        store,
+        TRAINING_EXPORT.name,
+        month,
+        inputs=inputs,
+        report={**body, "version": report.version},
+    )
+    return report
+
+
+def _exported(
+    store: ObjectStore, month: str, selection: ExportSelection, options: ExportOptions
+) -> MonthReport:
+    with tempfile.TemporaryDirectory(dir=options.scratch) as name:
+        try:
+            manifest = export_corpus(
+                store, Path(name), selection, replace(options, require_languages=False)
+            )
+        except EmptySelection:
+            remove_month(store, month)
+            return MonthReport(month, None, None)
+        return MonthReport(month, publish_version(store, month, Path(name)), manifest)

@@ -1,0 +1,255 @@
+"""Export a selection of the corpus: choose, read, count tokens, write shards, manifest and card.
+
+`export_corpus` fills an empty local folder; `publish.py` puts it in its place.
+"""
+
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from news_platform.corpus.export.card import ExportManifest, card_text, manifest_bytes
+from news_platform.corpus.export.choice import NARROW, ArticleChoice, Chosen, short_hash
+from news_platform.corpus.export.selection import (
+    Covers,
+    ExportSelection,
+    FileFormat,
+    StatedUsage,
+    nothing_stated,
+    require_languages,
+)
+from news_platform.corpus.export.shards import SHARD_BYTES, write_shards
+from news_platform.corpus.export.tokens import VOCABULARY
+from news_platform.corpus.feed_articles import feed_dataset
+from news_platform.corpus.pipeline import crawl_dataset
+from news_platform.corpus.sorted_rows import iter_runs, merge_runs
+from news_platform.datasets.corpus import ALL_ARTICLES, SORT_COLUMNS
+from news_platform.datasets.training_export import TRAINING_EXPORT
+from news_platform.errors import InputError
+from news_platform.storage.delta import DeltaFile
+from news_platform.storage.delta_files import arrow_schema
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.parquet_batches import iter_frames
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MANIFEST = "manifest.json"
+CARD = "README.md"
+_RUN_BYTES = 64 << 20
+_ASK = "Ask whoever published this dataset, and name the addresses; see the column `url`."
+
+
+class EmptySelection(InputError):
+    """No article of the chosen days may be exported."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportOptions:
+    """How an export is written; `clusters` (url_hash, cluster_id) joins near-identical texts.
+
+    `count_tokens` is None without a tokenizer. `removal` is the card's text about removals.
+    """
+
+    file_format: FileFormat = "parquet"
+    stated_usage: StatedUsage = nothing_stated
+    covers: Covers = lambda _: False
+    clusters: pl.DataFrame | None = None
+    count_tokens: Callable[[str], int] | None = None
+    shard_bytes: int = SHARD_BYTES
+    scratch: str | None = None
+    removal: str = _ASK
+    # An unknown language is a typing error of a person, but not of a schedule.
+    require_languages: bool = True
+
+
+@dataclass(slots=True)
+class _Totals:
+    languages: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
+    sources: Counter[str] = field(default_factory=Counter)
+    domains: set[str] = field(default_factory=set)
+
+    def counted(self, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+        for frame in frames:
+            for language, words in frame.select("language", "word_count").iter_rows():
+                found = self.languages[language or ""]
+                found[0] += 1
+                found[1] += words or 0
+            self.sources.update(frame["source"])
+            self.domains.update(frame["domain"])
+            yield frame
+
+
+def export_corpus(
+    store: ObjectStore, folder: Path, selection: ExportSelection, options: ExportOptions
+) -> ExportManifest:
+    """Write an export to an empty folder; raise EmptySelection if nothing is left."""
+    files = _files(store, selection)
+    chosen, considered = _choose(store, files, selection, options)
+    if not chosen.rows.height:
+        why = ", ".join(f"{name} {count}" for name, count in chosen.dropped.items()) or "none found"
+        message = f"the selection is empty: of {considered} articles, dropped: {why}"
+        raise EmptySelection(message, thing="selection")
+    totals = _Totals()
+    shards = write_shards(
+        totals.counted(_rows(store, files, chosen, selection, options)),
+        folder,
+        file_format=options.file_format,
+        schema=_schema(options),
+        shard_bytes=options.shard_bytes,
+    )
+    manifest = ExportManifest(
+        selection,
+        shards,
+        considered=considered,
+        dropped=chosen.dropped,
+        verdicts=chosen.verdicts,
+        languages={name: (n, words) for name, (n, words) in sorted(totals.languages.items())},
+        sources=dict(sorted(totals.sources.items())),
+        domains=len(totals.domains),
+        tokenizer=VOCABULARY if options.count_tokens else None,
+        removal=options.removal,
+    )
+    (folder / CARD).write_text(card_text(manifest), encoding="utf-8")
+    (folder / MANIFEST).write_bytes(manifest_bytes(manifest))
+    return manifest
+
+
+def _files(store: ObjectStore, selection: ExportSelection) -> list[DeltaFile]:
+    """Return the files of the chosen days, by day and table, of one version of each table."""
+    wanted = frozenset(selection.days)
+    found = [
+        (file.partition, number, file)
+        for number, dataset in enumerate((crawl_dataset(store), feed_dataset(store)))
+        for file in dataset.files()
+        if file.partition in wanted
+    ]
+    if not found:
+        days = f"{selection.days[0]} to {selection.days[-1]}" if selection.days else "no day"
+        raise EmptySelection(f"the corpus has no articles of {days}; build these days first")
+    return [file for _, _, file in sorted(found, key=lambda one: one[:2])]
+
+
+def _choose(
+    store: ObjectStore,
+    files: Iterable[DeltaFile],
+    selection: ExportSelection,
+    options: ExportOptions,
+) -> tuple[Chosen, int]:
+    choice = ArticleChoice(selection, options.stated_usage, options.covers, options.clusters)
+    considered = 0
+    languages: Counter[str] = Counter()
+    for file in files:
+        for frame in _frames(store, file, NARROW, options):
+            considered += frame.height
+            languages.update(frame["language"].fill_null(""))
+            choice.add(frame.with_columns(day=pl.lit(file.partition)).select(*NARROW))
+    if options.require_languages:
+        require_languages(selection, languages)
+    return choice.chosen(), considered
+
+
+def _frames(
+    store: ObjectStore, file: DeltaFile, columns: Iterable[str], options: ExportOptions
+) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a file with these columns; one that it lacks is null."""
+    schema = ALL_ARTICLES.schema
+    wanted = [name for name in columns if name in schema]
+    for frame in iter_frames(store, file.path, columns=wanted, scratch=options.scratch):
+        missing = {
+            name: pl.lit(None, dtype=schema[name]) for name in wanted if name not in frame.columns
+        }
+        yield frame.with_columns(**missing)
+
+
+def _rows(
+    store: ObjectStore,
+    files: list[DeltaFile],
+    chosen: Chosen,
+    selection: ExportSelection,
+    options: ExportOptions,
+) -> Iterator[pl.DataFrame]:
+    """Yield the chosen rows day by day, sorted by source, domain and address."""
+    usages = pl.DataFrame(
+        {"usage": range(len(chosen.stated)), "stated": _stated_rows(chosen, selection)},
+        schema={"usage": pl.Int64(), "stated": TRAINING_EXPORT.schema["usage"]},
+    )
+    for day in dict.fromkeys(file.partition for file in files):
+        wanted = chosen.rows.filter(pl.col("day") == day)
+        if not wanted.height:
+            continue
+        frames = (
+            _wanted(frame, wanted)
+            for file in files
+            if file.partition == day
+            for frame in _frames(store, file, _COPIED, options)
+        )
+        with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
+            keys = ("source", *SORT_COLUMNS)
+            runs = list(iter_runs(frames, Path(scratch), keys=keys, run_bytes=_RUN_BYTES))
+            for rows in merge_runs(runs, keys=keys):
+                yield _exported(rows, day, usages, options)
+
+
+def _wanted(frame: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:
+    keyed = frame.with_columns(address=short_hash("url_hash"))
+    chosen = wanted.select("source", "address", "usage")
+    return keyed.join(chosen, on=["source", "address"], how="inner", maintain_order="left")
+
+
+def _stated_rows(chosen: Chosen, selection: ExportSelection) -> list[list[dict[str, object]]]:
+    return [
+        [
+            {
+                "bot": rule.bot,
+                "purpose": rule.purpose,
+                "verdict": one.verdict,
+                "surveyed_at": one.surveyed_at,
+            }
+            for rule, one in zip(selection.rules, stated, strict=True)
+        ]
+        for stated in chosen.stated
+    ]
+
+
+def _exported(
+    rows: pl.DataFrame, day: str, usages: pl.DataFrame, options: ExportOptions
+) -> pl.DataFrame:
+    count = options.count_tokens
+    made = rows.join(usages, on="usage", how="left", maintain_order="left").with_columns(
+        id="url_hash", url="canonical_url", usage="stated", day=pl.lit(day)
+    )
+    if count is not None:
+        tokens = [count(text) for text in made["text"]]
+        made = made.with_columns(pl.Series("tokens", tokens, dtype=pl.Int64))
+    return made.select(_columns(options))
+
+
+def _columns(options: ExportOptions) -> list[str]:
+    return [name for name in TRAINING_EXPORT.schema if options.count_tokens or name != "tokens"]
+
+
+def _schema(options: ExportOptions) -> "pa.Schema":
+    import pyarrow as pa
+
+    whole = arrow_schema(TRAINING_EXPORT, with_partitions=False)
+    return pa.schema([whole.field(name) for name in _columns(options)])
+
+
+_COPIED = tuple(
+    dict.fromkeys(
+        (
+            "url_hash",
+            "canonical_url",
+            *(
+                name
+                for name in TRAINING_EXPORT.schema
+                if name in ALL_ARTICLES.schema and name != "url"
+            ),
+        )
+    )
+)

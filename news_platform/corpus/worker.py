@@ -1,0 +1,33 @@
+"""The entry module of worker processes: a page of the crawl in, its article's row or a reason out.
+
+Only worker processes import it; the models are loaded at import, which has its own deadline.
+"""
+
+import gc
+
+from news_platform.articles.block_model import load_model
+from news_platform.articles.extract import inspect_page
+from news_platform.corpus.page_features import page_features
+from news_platform.corpus.page_model import load_page_model
+from news_platform.corpus.rows import article_row
+from news_platform.corpus.worker_types import NO_TEXT, NOT_AN_ARTICLE, CrawlPage, JudgedPage
+from news_platform.text.language import COMMON_LANGUAGES, detect
+
+
+def judge_page(page: CrawlPage) -> JudgedPage:
+    """Extract the article of a page, and decide whether the page is one."""
+    found = inspect_page(page.html, page.url)
+    if found is None or not found.article.clean_text:
+        return JudgedPage(None, NO_TEXT)
+    if not load_page_model().is_article(page_features(found, page.html, page.url)):
+        return JudgedPage(None, NOT_AN_ARTICLE)
+    return JudgedPage(article_row(found.article, page.url))
+
+
+detect("ready")
+detect("ready", COMMON_LANGUAGES)
+load_model()
+load_page_model()
+# Extraction makes many objects and few cycles; what is loaded here never becomes garbage.
+gc.freeze()
+gc.set_threshold(50_000)

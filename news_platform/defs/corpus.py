@@ -1,0 +1,343 @@
+"""The Dagster assets of the corpus: articles of the crawl and of feeds, and monthly exports."""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import dagster as dg
+
+from news_platform.corpus.checks import (
+    count_problems,
+    export_problems,
+    exported_months,
+    row_problems,
+    source_pages,
+)
+from news_platform.corpus.export.monthly import build_month, built_months, wanted_months
+from news_platform.corpus.feed_articles import (
+    build_feed_day,
+    built_feed_days,
+    feed_dataset,
+    wanted_feed_days,
+)
+from news_platform.corpus.pipeline import (
+    CorpusDay,
+    build_crawl_day,
+    built_crawl_days,
+    crawl_dataset,
+    wanted_crawl_days,
+)
+from news_platform.corpus_options import corpus_options, export_options, export_selection
+from news_platform.datasets.corpus import ARTICLE_TABLE, CRAWL_ARTICLES
+from news_platform.datasets.training_export import TRAINING_EXPORT, export_folder
+from news_platform.datasets.warc_paths import FIRST_DAY
+from news_platform.defs import ccnews_checks
+from news_platform.defs.corpus_views import corpus_metadata, export_metadata
+from news_platform.defs.metadata import table_metadata
+from news_platform.defs.partition_checks import check, require_green, verdict
+from news_platform.defs.partitions import DAYS, ONE_A_RUN, SEVEN_A_RUN
+from news_platform.defs.planning import Hold
+from news_platform.defs.reconcile import reconciling_sensor
+from news_platform.defs.settled import unsettled
+from news_platform.defs.staleness import Fingerprints, Parent, Staleness, same_partition
+from news_platform.domain_store.reading.batches import iter_warc_frames
+from news_platform.resources import DataRoot, Resources
+from news_platform.storage.commit.markers import read_markers, stale_partitions
+from news_platform.storage.commit.root import is_paused
+from news_platform.storage.delta import Maintenance
+
+GROUP = "corpus"
+OWNERS = ["team:corpus"]
+MONTHS = dg.MonthlyPartitionsDefinition(start_date=f"{FIRST_DAY:%Y-%m}", fmt="%Y-%m", end_offset=1)
+# The newest days that the nightly checks read again; older ones do not change.
+_CHECKED_DAYS = 60
+
+
+@dg.asset(
+    partitions_def=DAYS,
+    deps=["raw_news"],
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"deltalake", "python"},
+    backfill_policy=ONE_A_RUN,
+    metadata=table_metadata(CRAWL_ARTICLES),
+)
+def crawl_articles(
+    context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
+) -> None:
+    """Articles of one crawl day: text by our own extractor, with title, authors, date and place.
+
+    Every page of raw_news is judged; front pages, lists and other pages are counted, not stored. A
+    run replaces its day in one step.
+    """
+    require_green(context.instance, ccnews_checks.CHECKS, context.partition_keys)
+    store, options = data_root.store, corpus_options(data_root.settings.corpus)
+    for day in context.partition_keys:
+        report = build_crawl_day(
+            store, day, options=options, expired_rows=partial(iter_warc_frames, store)
+        )
+        _describe(context, data_root, CRAWL_ARTICLES.name, day, report)
+
+
+@dg.asset(
+    partitions_def=DAYS,
+    deps=["articles"],
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"deltalake"},
+    backfill_policy=SEVEN_A_RUN,
+    metadata=table_metadata(ARTICLE_TABLE),
+)
+def article_table(context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]) -> None:
+    """Articles of feeds by the day they were stored, with the columns of crawl_articles.
+
+    The running day is refreshed at most every NEWS_PLATFORM_CORPUS_REFRESH_MINUTES.
+    """
+    scratch = data_root.settings.corpus.scratch
+    for day in context.partition_keys:
+        report = build_feed_day(data_root.store, day, scratch=scratch)
+        _describe(context, data_root, ARTICLE_TABLE.name, day, report)
+
+
+def _describe(
+    context: dg.AssetExecutionContext,
+    data_root: DataRoot,
+    asset: str,
+    day: str,
+    report: CorpusDay | None,
+) -> None:
+    if report is not None:
+        metadata = corpus_metadata(data_root.store, asset, report)
+        context.add_asset_metadata(metadata, partition_key=day)
+
+
+@dg.asset(
+    partitions_def=MONTHS,
+    deps=[CRAWL_ARTICLES.name, ARTICLE_TABLE.name],
+    group_name=GROUP,
+    owners=OWNERS,
+    kinds={"parquet", "huggingface"},
+    backfill_policy=ONE_A_RUN,
+    metadata=table_metadata(TRAINING_EXPORT),
+)
+def training_export(
+    context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
+) -> dg.MaterializeResult[None]:
+    """Articles of a month that may be used for training, each text once, as a Hugging Face folder.
+
+    Paywalled articles and those whose publisher refuses are left out, and counted by reason.
+    """
+    store, settings = data_root.store, data_root.settings.corpus
+    report = build_month(
+        store,
+        context.partition_key,
+        selection=export_selection(settings),
+        options=export_options(settings, store),
+    )
+    place = {"dagster/uri": store.uri(export_folder(context.partition_key))}
+    return dg.MaterializeResult(metadata={**export_metadata(report), **place})
+
+
+def _stale_crawl(resources: Resources) -> Fingerprints:
+    store, options = resources.data_root.store, corpus_options(resources.settings.corpus)
+    return stale_partitions(wanted_crawl_days(store, options), built_crawl_days(store))
+
+
+def _unsettled(resources: Resources, stale: Fingerprints, now: datetime) -> Mapping[str, Hold]:
+    return unsettled(resources, stale, built_crawl_days(resources.data_root.store), now)
+
+
+def _just_refreshed(resources: Resources, stale: Fingerprints, now: datetime) -> Mapping[str, Hold]:
+    """Hold back the days of article_table that were built a few minutes ago."""
+    if not resources.is_live:
+        return {}
+    store, pause = resources.data_root.store, resources.settings.corpus.refresh_minutes
+    holds = {}
+    for day, marker in read_markers(store, ARTICLE_TABLE.name).items():
+        if day in stale:
+            until = store.head(marker.path).modified_at + timedelta(minutes=pause)
+            if until > now:
+                holds[day] = Hold(f"built less than {pause:g} minutes ago", until.timestamp())
+    return holds
+
+
+def _stale_months(resources: Resources) -> Fingerprints:
+    store = resources.data_root.store
+    selection = export_selection(resources.settings.corpus)
+    return stale_partitions(wanted_months(store, selection), built_months(store))
+
+
+def _unfinished(resources: Resources, stale: Fingerprints, now: datetime) -> Mapping[str, Hold]:
+    """Hold back months that are not over, with the time that late WARCs of their end take."""
+    if not resources.is_live:
+        return {}
+    late = timedelta(hours=resources.settings.ccnews.late_hours)
+    ends = {month: _month_end(month) + late for month in stale}
+    return {
+        month: Hold("the month is not over", end.timestamp())
+        for month, end in ends.items()
+        if end > now
+    }
+
+
+def _month_end(month: str) -> datetime:
+    first = date.fromisoformat(f"{month}-01")
+    after = (first.replace(day=28) + timedelta(days=4)).replace(day=1)
+    return datetime(after.year, after.month, 1, tzinfo=UTC)
+
+
+def _same_month(parent: str, own: str) -> bool:
+    return parent.startswith(own)
+
+
+CRAWL_STALENESS = Staleness(
+    CRAWL_ARTICLES.name,
+    _stale_crawl,
+    parents=(Parent("raw_news", same_partition),),
+    partitions=DAYS,
+    holds=_unsettled,
+    sensor=f"follow_{CRAWL_ARTICLES.name}",
+)
+FEED_STALENESS = Staleness.by_fingerprint(
+    ARTICLE_TABLE.name,
+    wanted_feed_days,
+    built_feed_days,
+    parents=(Parent("articles"),),
+    partitions=DAYS,
+    per_run=7,
+    holds=_just_refreshed,
+)
+EXPORT_STALENESS = Staleness(
+    TRAINING_EXPORT.name,
+    _stale_months,
+    parents=(Parent(CRAWL_ARTICLES.name, _same_month), Parent(ARTICLE_TABLE.name, _same_month)),
+    partitions=MONTHS,
+    holds=_unfinished,
+    sensor=f"follow_{TRAINING_EXPORT.name}",
+)
+STALENESS = (CRAWL_STALENESS, FEED_STALENESS, EXPORT_STALENESS)
+
+
+def _newest(days: Mapping[str, str]) -> list[str]:
+    return sorted(days)[-_CHECKED_DAYS:]
+
+
+def _crawl_days(resources: Resources) -> list[str]:
+    return _newest(built_crawl_days(resources.data_root.store))
+
+
+def _feed_days(resources: Resources) -> list[str]:
+    return _newest(built_feed_days(resources.data_root.store))
+
+
+@check(CRAWL_ARTICLES.name, built=_crawl_days, partitions_def=DAYS)
+def every_page_is_counted(resources: Resources, key: str) -> dg.AssetCheckResult:
+    """Articles and dropped pages of a day add up to the pages that raw_news has.
+
+    If red: raw_news changed since, and the sensor builds the day again; or the table was changed
+    manually: materialize the day again.
+    """
+    store, options = resources.data_root.store, corpus_options(resources.settings.corpus)
+    pages = source_pages(store, key, options)
+    return verdict(list(count_problems(crawl_dataset(store), key, pages=pages)))
+
+
+@check(CRAWL_ARTICLES.name, built=_crawl_days, partitions_def=DAYS)
+def every_article_has_text(resources: Resources, key: str) -> dg.AssetCheckResult:
+    """Every article of the crawl has a text and an address of its own.
+
+    If red: the table was changed manually or by another version; materialize the day again.
+    """
+    return verdict(list(row_problems(crawl_dataset(resources.data_root.store), key)))
+
+
+@check(ARTICLE_TABLE.name, built=_feed_days, partitions_def=DAYS)
+def every_feed_article_has_text(resources: Resources, key: str) -> dg.AssetCheckResult:
+    """Every article of a feed has a text and an address of its own, and none is lost.
+
+    If red: the table was changed manually or by another version; materialize the day again.
+    """
+    dataset = feed_dataset(resources.data_root.store)
+    return verdict([*row_problems(dataset, key), *count_problems(dataset, key, pages=None)])
+
+
+@check(
+    TRAINING_EXPORT.name,
+    built=lambda resources: exported_months(resources.data_root.store),
+    partitions_def=MONTHS,
+)
+def nothing_twice_or_refused(resources: Resources, key: str) -> dg.AssetCheckResult:
+    """An export holds no text twice, and none whose publisher refused.
+
+    If red: do not pass the export on; materialize the month again.
+    """
+    return verdict(list(export_problems(resources.data_root.store, key)))
+
+
+CHECKS = (
+    every_page_is_counted,
+    every_article_has_text,
+    every_feed_article_has_text,
+    nothing_twice_or_refused,
+)
+
+
+@dg.op(
+    out=dg.Out(dg.Nothing),
+    description="Joins small files of the corpus, and deletes files that were replaced longer ago "
+    "than NEWS_PLATFORM_CORPUS_GRACE_DAYS.",
+)
+def keep_corpus_up(context: dg.OpExecutionContext, data_root: dg.ResourceParam[DataRoot]) -> None:
+    """Optimize and vacuum both tables."""
+    store, grace = data_root.store, corpus_options(data_root.settings.corpus).grace
+    done = {
+        dataset.table.name: dataset.maintain(grace)
+        for dataset in (crawl_dataset(store), feed_dataset(store))
+    }
+    context.add_output_metadata(_maintained(done))
+
+
+def _maintained(done: Mapping[str, Maintenance]) -> dict[str, Any]:
+    return {
+        f"{name}_{what}": count
+        for name, one in done.items()
+        for what, count in (
+            ("files_added", one.files_added),
+            ("files_removed", one.files_removed),
+            ("files_deleted", one.files_deleted),
+        )
+    }
+
+
+@dg.job(
+    description="Optimize and vacuum the tables of the corpus.",
+    executor_def=dg.in_process_executor,
+)
+def look_after_corpus() -> None:
+    """Run the nightly upkeep of the corpus."""
+    keep_corpus_up()
+
+
+@dg.schedule(
+    job=look_after_corpus,
+    cron_schedule="10 3 * * *",
+    description="Joins small files of the corpus every night and deletes replaced ones.",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+)
+def look_after_corpus_every_night(
+    data_root: dg.ResourceParam[DataRoot],
+) -> dg.RunRequest | dg.SkipReason:
+    """Request one run of the upkeep."""
+    if is_paused(data_root.store):
+        return dg.SkipReason("paused: run `news-platform resume` to start all sensors again")
+    return dg.RunRequest()
+
+
+defs = dg.Definitions(
+    assets=[crawl_articles, article_table, training_export],
+    asset_checks=[one.definition for one in CHECKS],
+    sensors=[reconciling_sensor(staleness) for staleness in STALENESS],
+    jobs=[look_after_corpus],
+    schedules=[look_after_corpus_every_night],
+)

@@ -1,0 +1,340 @@
+"""Exports: what is chosen, what is dropped and why, the files, and how they are published."""
+
+import hashlib
+import json
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from news_platform.corpus.checks import export_problems
+from news_platform.corpus.export.monthly import build_month, built_months, wanted_months
+from news_platform.corpus.export.pipeline import EmptySelection, ExportOptions, export_corpus
+from news_platform.corpus.export.publish import (
+    current_version,
+    publish_version,
+    replacing_folder,
+    version_files,
+)
+from news_platform.corpus.export.selection import ExportSelection, Stated, UsageRule
+from news_platform.corpus.export.tokens import load_tokenizer
+from news_platform.errors import InputError
+from news_platform.storage.objects.store import ObjectStore
+from news_platform_tests.corpus.articles import article, small_corpus, store_articles
+
+DAYS = ("2025-11-01", "2025-11-02")
+TRAIN = UsageRule("GPTBot", "ai_train")
+OPTIONS = ExportOptions()
+ALL = ExportSelection(days=DAYS)
+
+
+def stated(url: str, rule: UsageRule, at: datetime) -> Stated:
+    known = {"a.example": "allow", "b.example": "refuse", "d.example": "conflicting"}
+    domain = url.split("/")[2]
+    return Stated(known.get(domain, "unknown"), at if domain in known else None)
+
+
+@pytest.fixture
+def corpus(local_store: ObjectStore, tmp_path: Path) -> ObjectStore:
+    small_corpus(local_store, tmp_path)
+    return local_store
+
+
+def exported(folder: Path) -> pl.DataFrame:
+    return pl.read_parquet(sorted((folder / "data").iterdir()))
+
+
+def test_each_text_is_exported_once_and_the_rest_is_counted(
+    corpus: ObjectStore, tmp_path: Path
+) -> None:
+    manifest = export_corpus(corpus, tmp_path / "out", ALL, OPTIONS)
+    found = exported(tmp_path / "out")
+    assert found.select("day", "url").rows() == [
+        ("2025-11-01", "https://a.example/1"),
+        ("2025-11-01", "https://b.example/2"),
+        ("2025-11-01", "https://c.example/short"),
+        ("2025-11-02", "https://d.example/1"),
+        ("2025-11-02", "https://e.example/odd"),
+        ("2025-11-02", "https://f.example/feed"),
+    ]
+    assert manifest.dropped == {"duplicate_address": 1, "duplicate_text": 1, "paywalled": 1}
+    assert manifest.considered == manifest.rows + sum(manifest.dropped.values()) == 9
+    assert manifest.sources == {"crawl": 5, "feed": 1}
+    assert found["text"].n_unique() == found.height
+
+
+def test_the_longest_of_several_versions_is_kept_if_asked(
+    corpus: ObjectStore, tmp_path: Path
+) -> None:
+    export_corpus(corpus, tmp_path / "out", replace(ALL, keep="longest"), OPTIONS)
+    texts = dict(exported(tmp_path / "out").select("url", "text").rows())
+    assert texts["https://a.example/1"].endswith("updated")
+    assert "https://b.example/copy" in texts
+
+
+def test_near_identical_texts_are_one(corpus: ObjectStore, tmp_path: Path) -> None:
+    rows = exported_rows = None
+    export_corpus(corpus, tmp_path / "one", ALL, OPTIONS)
+    rows = exported(tmp_path / "one")
+    hashes = rows.filter(pl.col("domain").is_in(["b.example", "e.example"]))["id"]
+    clusters = pl.DataFrame({"url_hash": hashes, "cluster_id": ["0123456789abcdef"] * 2})
+    manifest = export_corpus(corpus, tmp_path / "two", ALL, replace(OPTIONS, clusters=clusters))
+    exported_rows = exported(tmp_path / "two")
+    assert manifest.dropped["near_duplicate"] == 1
+    assert set(rows["domain"]) - set(exported_rows["domain"]) == {"e.example"}
+
+
+@pytest.mark.parametrize(
+    ("change", "domains", "reasons"),
+    [
+        ({"languages": ["de"]}, ["d.example"], {"other_language": 8}),
+        ({"domains": ["f.example"]}, ["f.example"], {"other_domain": 8}),
+        ({"topics": ["sports"]}, ["b.example"], {"other_topic": 8}),
+        (
+            {"min_words": 100},
+            ["a.example", "d.example"],
+            {"duplicate_address": 1, "duplicate_text": 1, "few_words": 5},
+        ),
+        (
+            {"without_flags": ["no_title"], "domains": ["e.example", "f.example"]},
+            ["f.example"],
+            {"other_domain": 7, "quality_no_title": 1},
+        ),
+    ],
+    ids=["language", "domain", "topic", "words", "flags"],
+)
+def test_a_selection_drops_for_one_reason_each(
+    corpus: ObjectStore,
+    tmp_path: Path,
+    change: dict[str, object],
+    domains: list[str],
+    reasons: dict[str, int],
+) -> None:
+    chosen = replace(ALL, **change)  # type: ignore[arg-type]  # fields by name
+    manifest = export_corpus(corpus, tmp_path / "out", chosen, OPTIONS)
+    assert exported(tmp_path / "out")["domain"].to_list() == domains
+    assert manifest.dropped == reasons
+
+
+def test_refusals_and_conflicts_are_left_out_and_unknown_only_if_strict(
+    corpus: ObjectStore, tmp_path: Path
+) -> None:
+    options = replace(OPTIONS, stated_usage=stated)
+    asked = replace(ALL, rules=(TRAIN,))
+    manifest = export_corpus(corpus, tmp_path / "lenient", asked, options)
+    found = exported(tmp_path / "lenient")
+    assert set(found["domain"]) == {"a.example", "c.example", "e.example", "f.example"}
+    assert manifest.dropped["refused"] == 3
+    assert manifest.verdicts == {"GPTBot:ai_train": {"allow": 1, "unknown": 3}}
+    usage = found.filter(pl.col("domain") == "a.example")["usage"].to_list()[0]
+    assert usage[0]["verdict"] == "allow"
+    assert usage[0]["surveyed_at"] == found.row(0, named=True)["fetched_at"]
+    strict = export_corpus(corpus, tmp_path / "strict", replace(asked, strict=True), options)
+    assert set(exported(tmp_path / "strict")["domain"]) == {"a.example"}
+    assert strict.dropped["unknown_policy"] == 3
+
+
+def test_what_was_taken_down_is_not_exported(corpus: ObjectStore, tmp_path: Path) -> None:
+    options = replace(OPTIONS, covers=lambda url: "a.example" in url)
+    manifest = export_corpus(corpus, tmp_path / "out", ALL, options)
+    assert manifest.dropped["taken_down"] == 2
+    assert "a.example" not in exported(tmp_path / "out")["domain"]
+    # The copy of the text on another site is another publisher's.
+    assert "https://b.example/copy" in exported(tmp_path / "out")["url"]
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "jsonl"])
+def test_the_same_selection_gives_the_same_bytes(
+    corpus: ObjectStore, tmp_path: Path, file_format: str
+) -> None:
+    options = ExportOptions(
+        file_format=file_format,  # type: ignore[arg-type]  # one of the formats
+        shard_bytes=1,
+    )
+    for name in ("one", "two"):
+        export_corpus(corpus, tmp_path / name, ALL, options)
+    one, two = (
+        {
+            path.relative_to(folder).as_posix(): path.read_bytes()
+            for path in folder.rglob("*")
+            if path.is_file()
+        }
+        for folder in (tmp_path / "one", tmp_path / "two")
+    )
+    assert one == two
+    manifest = json.loads(one["manifest.json"])
+    for shard in manifest["shards"]:
+        body = one[shard["path"]]
+        assert (len(body), hashlib.sha256(body).hexdigest()) == (shard["bytes"], shard["sha256"])
+    assert sum(shard["articles"] for shard in manifest["shards"]) == manifest["articles"] == 6
+
+
+def test_rows_of_a_file_that_was_optimized_are_exported_in_the_same_order(
+    corpus: ObjectStore, tmp_path: Path
+) -> None:
+    from news_platform.corpus.pipeline import crawl_dataset
+
+    export_corpus(corpus, tmp_path / "one", ALL, OPTIONS)
+    crawl_dataset(corpus).delete("domain = 'c.example' and word_count > 5")
+    crawl_dataset(corpus).optimize()
+    export_corpus(corpus, tmp_path / "two", ALL, OPTIONS)
+    shards = [sorted((tmp_path / name / "data").iterdir()) for name in ("one", "two")]
+    assert shards[0][0].read_bytes() == shards[1][0].read_bytes()
+
+
+def test_json_lines_hold_the_same_rows(corpus: ObjectStore, tmp_path: Path) -> None:
+    export_corpus(corpus, tmp_path / "out", ALL, replace(OPTIONS, file_format="jsonl"))
+    (path,) = (tmp_path / "out" / "data").iterdir()
+    assert path.name == "train-00000-of-00001.jsonl.zst"
+    with pa.CompressedInputStream(pa.OSFile(str(path)), "zstd") as stream:
+        lines = [json.loads(line) for line in stream.read().splitlines()]
+    assert [line["domain"][0] for line in lines] == ["a", "b", "c", "d", "e", "f"]
+    assert lines[0]["fetched_at"] == "2025-11-01T09:00:00+00:00"
+
+
+def test_tokens_are_counted_or_the_card_says_that_they_are_not(
+    corpus: ObjectStore, tmp_path: Path
+) -> None:
+    count = load_tokenizer()
+    assert count is not None
+    assert count("a text that quotes <|endoftext|>") > 5
+    manifest = export_corpus(
+        corpus, tmp_path / "with", ALL, replace(OPTIONS, count_tokens=count)
+    )
+    found = exported(tmp_path / "with")
+    assert found["tokens"].to_list() == [count(text) for text in found["text"]]
+    assert manifest.tokens == found["tokens"].sum()
+    without = export_corpus(corpus, tmp_path / "without", ALL, OPTIONS)
+    assert without.tokens is None
+    assert "tokens" not in exported(tmp_path / "without").columns
+    assert "Tokens were not counted" in (tmp_path / "without" / "README.md").read_text()
+
+
+def test_hugging_face_datasets_load_an_export(
+    corpus: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    datasets = pytest.importorskip("datasets", reason="needs the package `datasets`")
+    export_corpus(corpus, tmp_path / "out", ALL, replace(OPTIONS, shard_bytes=1))
+    loaded = datasets.load_dataset(str(tmp_path / "out"), cache_dir=str(tmp_path / "cache"))
+    assert loaded["train"].num_rows == 6
+    assert loaded["train"][0]["url"] == "https://a.example/1"
+
+
+def test_the_card_names_sources_languages_policies_and_how_to_be_removed(
+    corpus: ObjectStore, tmp_path: Path
+) -> None:
+    options = replace(OPTIONS, stated_usage=stated, removal="Write to desk@news.example.")
+    export_corpus(corpus, tmp_path / "out", replace(ALL, rules=(TRAIN,)), options)
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert card.startswith('---\nlanguage:\n- "en"\nsize_categories:\n- n<1K\n')
+    for text in (
+        "4 articles of 4 domains, from 2025-11-01 to 2025-11-02",
+        "| crawl | 3 |",
+        "| GPTBot:ai_train | unknown | 3 |",
+        "| refused | 3 |",
+        "Write to desk@news.example.",
+    ):
+        assert text in card
+
+
+def test_an_empty_selection_is_one_clear_line(corpus: ObjectStore, tmp_path: Path) -> None:
+    with pytest.raises(EmptySelection, match="selection is empty: of 9 articles, dropped: few_wor"):
+        export_corpus(corpus, tmp_path / "out", replace(ALL, min_words=10_000), OPTIONS)
+    with pytest.raises(EmptySelection, match="no articles of 2024-01-01 to 2024-01-01"):
+        export_corpus(corpus, tmp_path / "x", ExportSelection(days=("2024-01-01",)), OPTIONS)
+    with pytest.raises(InputError, match="no article in language 'xx'.*there are: de, en"):
+        export_corpus(corpus, tmp_path / "y", replace(ALL, languages=["xx"]), OPTIONS)
+    with pytest.raises(InputError, match="unknown topic 'cats'"):
+        ExportSelection(days=DAYS, topics=["cats"])
+    with pytest.raises(InputError, match="invalid policy 'GPTBot'"):
+        UsageRule.parse("GPTBot", purposes=["ai_train"])
+
+
+def test_a_folder_that_is_not_an_export_is_left_alone(
+    corpus: ObjectStore, tmp_path: Path
+) -> None:
+    output = tmp_path / "mine"
+    output.mkdir()
+    (output / "notes.txt").write_text("precious")
+    with pytest.raises(InputError, match="is not an export"), replacing_folder(output):
+        pass
+    assert [path.name for path in output.iterdir()] == ["notes.txt"]
+    with pytest.raises(InputError, match="is not a folder"), replacing_folder(output / "notes.txt"):
+        pass
+    with pytest.raises(InputError, match="create it first"), replacing_folder(tmp_path / "a" / "b"):
+        pass
+
+
+def test_an_export_takes_the_place_of_an_earlier_one_in_one_step(
+    corpus: ObjectStore, tmp_path: Path
+) -> None:
+    output = tmp_path / "parent" / "export"
+    output.parent.mkdir()
+    with replacing_folder(output) as folder:
+        export_corpus(corpus, folder, ALL, OPTIONS)
+    first = (output / "manifest.json").read_bytes()
+    with pytest.raises(RuntimeError), replacing_folder(output) as folder:
+        export_corpus(corpus, folder, replace(ALL, languages=["de"]), OPTIONS)
+        raise RuntimeError("the writer fails")
+    assert (output / "manifest.json").read_bytes() == first
+    with replacing_folder(output) as folder:
+        export_corpus(corpus, folder, replace(ALL, languages=["de"]), OPTIONS)
+    assert (output / "manifest.json").read_bytes() != first
+    assert [path.name for path in output.parent.iterdir()] == ["export"]
+
+
+def test_a_month_is_exported_when_a_day_of_it_changes(
+    corpus: ObjectStore, tmp_path: Path
+) -> None:
+    chosen = ExportSelection(days=(), min_words=50)
+    assert wanted_months(corpus, chosen).keys() == {"2025-11"}
+    report = build_month(corpus, "2025-11", selection=chosen, options=OPTIONS)
+    assert report.manifest is not None
+    assert report.manifest.rows == 5
+    assert built_months(corpus) == wanted_months(corpus, chosen)
+    assert built_months(corpus) != wanted_months(corpus, replace(chosen, min_words=60))
+    assert list(export_problems(corpus, "2025-11")) == []
+    rows = [article("https://g.example/new", "a new text " * 30)]
+    store_articles(corpus, "2025-11-03", rows, tmp_path)
+    assert built_months(corpus) != wanted_months(corpus, chosen)
+    second = build_month(corpus, "2025-11", selection=chosen, options=OPTIONS)
+    assert second.manifest is not None
+    assert second.manifest.rows == 6
+    assert current_version(corpus, "2025-11") == second.version != report.version
+
+
+def test_a_month_without_anything_that_may_be_used_has_no_export(corpus: ObjectStore) -> None:
+    chosen = ExportSelection(days=(), min_words=10_000)
+    report = build_month(corpus, "2025-11", selection=chosen, options=OPTIONS)
+    assert report.manifest is None
+    assert current_version(corpus, "2025-11") is None
+    assert built_months(corpus) == wanted_months(corpus, chosen)
+
+
+def test_a_problem_in_an_export_is_found(corpus: ObjectStore, tmp_path: Path) -> None:
+    manifest = export_corpus(
+        corpus,
+        tmp_path / "out",
+        replace(ALL, rules=(TRAIN,)),
+        replace(OPTIONS, stated_usage=stated),
+    )
+    path = tmp_path / "out" / manifest.shards[0].path
+    rows = pl.read_parquet(path)
+    spoilt = rows.with_columns(
+        usage=pl.col("usage").list.eval(
+            pl.element().struct.with_fields(pl.lit("refuse").alias("verdict"))
+        )
+    )
+    pl.concat([spoilt.head(1), rows]).write_parquet(path)
+    publish_version(corpus, "2025-11", tmp_path / "out")
+    problems = list(export_problems(corpus, "2025-11"))
+    assert len(problems) == 2
+    assert problems[0].endswith("refused")
+    assert problems[1].endswith("repeats a text")
+    assert len(version_files(corpus, "2025-11")) == 1

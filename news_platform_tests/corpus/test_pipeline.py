@@ -1,0 +1,199 @@
+"""A day of crawl_articles: what becomes a row, what is counted, and when a day is built again."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import polars as pl
+import pytest
+
+from news_platform.corpus.checks import count_problems, row_problems, source_pages
+from news_platform.corpus.options import CorpusOptions
+from news_platform.corpus.pipeline import (
+    build_crawl_day,
+    built_crawl_days,
+    crawl_dataset,
+    wanted_crawl_days,
+)
+from news_platform.datasets.corpus import CRAWL_ARTICLES
+from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER
+from news_platform.storage.objects.store import ObjectStore
+from news_platform_tests.corpus.pages import (
+    DAY,
+    StoredPage,
+    article_html,
+    collect_pages,
+    list_html,
+)
+
+OPTIONS = CorpusOptions(workers=1)
+WARC = "CC-NEWS-20251101000000-00001.warc.gz"
+
+
+def pages() -> list[StoredPage]:
+    return [
+        StoredPage("https://www.zeta.example/news/bridge?utm_source=x", article_html(1)),
+        StoredPage("https://alpha.example/", list_html(1)),
+        StoredPage("https://alpha.example/2025/11/01/budget-vote", article_html(2)),
+        StoredPage("https://alpha.example/empty", ""),
+        StoredPage(
+            "https://alpha.example/2025/11/01/budget-vote",
+            article_html(3),
+            "2025-11-01T12:00:00+00:00",
+        ),
+    ]
+
+
+def rows(store: ObjectStore, day: str = DAY) -> pl.DataFrame:
+    return crawl_dataset(store).scan().filter(pl.col("day") == day).collect()
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> ObjectStore:
+    from news_platform.storage.objects.store import open_store
+
+    store = open_store(str(tmp_path_factory.mktemp("corpus") / "root"))
+    collect_pages(store, pages())
+    build_crawl_day(store, DAY, options=OPTIONS)
+    return store
+
+
+def test_articles_become_rows_sorted_by_domain_with_their_place(built: ObjectStore) -> None:
+    found = rows(built)
+    assert found.schema == pl.Schema(CRAWL_ARTICLES.full_schema)
+    assert found["domain"].to_list() == ["alpha.example", "zeta.example"]
+    first, last = found.to_dicts()
+    assert last["canonical_url"] == "https://www.zeta.example/news/bridge"
+    assert last["url"] == "https://www.zeta.example/news/bridge?utm_source=x"
+    assert last["title"] == "Riverton closes its old bridge, report 1"
+    assert last["authors"] == ["Ben Marsh"]
+    assert last["published_at"] == datetime(2025, 11, 1, 8, tzinfo=UTC)
+    assert (last["language"], last["source"], last["warc"]) == ("en", "crawl", WARC)
+    assert (last["record_offset"], last["record_length"]) == (0, 1000)
+    assert last["quality_flags"] == []
+    # Of an address that was fetched twice, the last one counts.
+    assert first["record_offset"] == 4000
+    assert "report 3" in first["title"]
+
+
+def test_every_page_is_a_row_or_counted_with_its_reason(built: ObjectStore) -> None:
+    dataset = crawl_dataset(built)
+    assert source_pages(built, DAY, OPTIONS) == 5
+    assert list(count_problems(dataset, DAY, pages=5)) == []
+    assert list(row_problems(dataset, DAY)) == []
+    assert list(count_problems(dataset, DAY, pages=6)) == [
+        f"{DAY}: 5 pages were read, and the source has 6"
+    ]
+    report = build_crawl_day(built, DAY, options=OPTIONS)
+    assert report is not None
+    assert (report.pages, report.articles) == (5, 2)
+    assert report.dropped == {"duplicate_address": 1, "no_text": 1, "not_an_article": 1}
+    assert report.languages == {"en": 2}
+    assert report.top_domains == {"alpha.example": 1, "zeta.example": 1}
+
+
+def test_a_day_is_wanted_until_it_is_built_and_again_when_it_changes(
+    local_store: ObjectStore,
+) -> None:
+    collect_pages(local_store, pages()[:1])
+    assert wanted_crawl_days(local_store, OPTIONS).keys() == {DAY}
+    build_crawl_day(local_store, DAY, options=OPTIONS)
+    assert wanted_crawl_days(local_store, OPTIONS) == built_crawl_days(local_store)
+    only_german = replace(OPTIONS, languages=frozenset({"de"}))
+    assert wanted_crawl_days(local_store, only_german) != built_crawl_days(local_store)
+    later = StoredPage("https://beta.example/news/story", article_html(5))
+    collect_pages(local_store, [later], warc="CC-NEWS-20251101120000-00002.warc.gz")
+    assert wanted_crawl_days(local_store, OPTIONS) != built_crawl_days(local_store)
+    build_crawl_day(local_store, DAY, options=OPTIONS)
+    assert rows(local_store)["domain"].to_list() == ["beta.example", "zeta.example"]
+
+
+def test_a_day_extracted_again_replaces_exactly_that_day(local_store: ObjectStore) -> None:
+    other = "2025-11-02"
+    collect_pages(local_store, pages()[:1])
+    collect_pages(local_store, pages()[2:3], day=other, warc="CC-NEWS-20251102000000-1.warc.gz")
+    for day in (DAY, other):
+        build_crawl_day(local_store, day, options=OPTIONS)
+    before, untouched = rows(local_store), rows(local_store, other)
+    files = [file for file in crawl_dataset(local_store).files() if file.partition == other]
+    build_crawl_day(local_store, DAY, options=OPTIONS)
+    assert rows(local_store).equals(before)
+    assert rows(local_store, other).equals(untouched)
+    assert files == [file for file in crawl_dataset(local_store).files() if file.partition == other]
+
+
+def test_a_day_whose_pages_are_gone_is_removed(local_store: ObjectStore) -> None:
+    collect_pages(local_store, pages()[:1])
+    build_crawl_day(local_store, DAY, options=OPTIONS)
+    local_store.delete([info.path for info in local_store.list("news/collected")])
+    assert wanted_crawl_days(local_store, OPTIONS) == {DAY: "removed"}
+    assert build_crawl_day(local_store, DAY, options=OPTIONS) is None
+    assert rows(local_store).is_empty()
+    assert built_crawl_days(local_store) == {}
+
+
+def test_settings_and_takedowns_leave_pages_out(local_store: ObjectStore) -> None:
+    collect_pages(local_store, pages()[:3])
+    report = build_crawl_day(
+        local_store,
+        DAY,
+        options=replace(OPTIONS, domains=frozenset({"alpha.example"})),
+        covers=lambda url: url.endswith("/budget-vote"),
+    )
+    assert report is not None
+    assert report.articles == 0
+    assert report.dropped == {"not_an_article": 1, "other_domain": 1, "taken_down": 1}
+    assert list(count_problems(crawl_dataset(local_store), DAY, pages=3)) == []
+
+
+def test_a_page_that_hangs_or_crashes_costs_itself(local_store: ObjectStore) -> None:
+    target = "news_platform_tests.corpus.hostile:judge_or_die"
+    stored = pages()[:3:2]
+    hostile = [StoredPage(f"https://bad.example/{kind}", kind) for kind in ("hang", "crash", "raise")]
+    collect_pages(local_store, [hostile[0], stored[0], *hostile[1:], stored[1]])
+    options = replace(OPTIONS, target=target, page_seconds=3.0)
+    report = build_crawl_day(local_store, DAY, options=options)
+    assert report is not None
+    assert report.articles == 2
+    assert sum(report.dropped.values()) == 3
+    assert rows(local_store)["domain"].to_list() == ["alpha.example", "zeta.example"]
+
+
+def test_pages_of_expired_warcs_come_from_elsewhere(local_store: ObjectStore) -> None:
+    from datetime import date
+
+    from news_platform.storage.commit.collected import list_collected_day, parse_listed
+
+    stored = pages()[0]
+    collect_pages(local_store, [stored])
+    (marker,) = parse_listed(local_store, list_collected_day(local_store, date(2025, 11, 1)))
+    expired = replace(marker, is_expired=True)
+
+    def expired_rows(day: str, warcs: Mapping[str, int]) -> Iterator[pl.DataFrame]:
+        assert (day, dict(warcs)) == (DAY, {WARC: 1})
+        values = {"uri": stored.uri, "tree": stored.html, "host": "example.zeta", "filename": WARC}
+        schema = {name: RAW_NEWS.full_schema[name] for name in RAW_NEWS_ORDER}
+        yield pl.DataFrame([values], schema=schema)
+
+    from news_platform.corpus.crawl_pages import CrawlPages
+
+    found = list(
+        CrawlPages(
+            local_store,
+            [expired],
+            options=OPTIONS,
+            covers=lambda _: False,
+            expired_rows=expired_rows,
+        )
+    )
+    assert [page.page.url for page in found] == [stored.uri]
+    assert found[0].place.record_offset == 0
+
+
+def test_a_root_on_s3_behaves_as_a_local_one(built: ObjectStore, s3_store: ObjectStore) -> None:
+    collect_pages(s3_store, pages())
+    report = build_crawl_day(s3_store, DAY, options=OPTIONS)
+    assert report is not None
+    assert report.articles == 2
+    assert rows(s3_store).equals(rows(built))
+    assert built_crawl_days(s3_store) == built_crawl_days(built)

@@ -38,6 +38,7 @@ from news_platform.setting_sections.platform import (
     UiSettings,
     WebSettings,
 )
+from news_platform.setting_sections.search import SearchSettings
 
 # Shorter parts of a secret, such as `5` of `?connect_timeout=5`, would blot out innocent text.
 _SHORTEST_PART = 5
@@ -85,6 +86,7 @@ class Settings(GeneralSettings):
     sheets: SheetsSettings = SheetsSettings()
     source_records: SourceRecordsSettings = SourceRecordsSettings()
     corpus: CorpusSettings = CorpusSettings()
+    search: SearchSettings = SearchSettings()
     retention: RetentionSettings = RetentionSettings()
     alerts: AlertSettings = AlertSettings()
     checks: CheckSettings = CheckSettings()

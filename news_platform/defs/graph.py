@@ -18,6 +18,7 @@ from news_platform.defs import (
     domain_store,
     near_duplicates,
     rss,
+    search,
     sheets,
     source_records,
 )
@@ -35,6 +36,7 @@ FEATURES = (
     sheets.defs,
     near_duplicates.defs,
     corpus.defs,
+    search.defs,
     source_records.defs,
 )
 
@@ -70,6 +72,7 @@ CHECKS: tuple[Check, ...] = (
     *rss.CHECKS,
     *near_duplicates.CHECKS,
     *corpus.CHECKS,
+    *search.CHECKS,
     *source_records.CHECKS,
 )
 """Every check, also those that assets evaluate in their own step."""
@@ -83,6 +86,7 @@ BUILD_ORDER: tuple[Staleness, ...] = (
     *rss.STALENESS,
     *near_duplicates.STALENESS,
     *corpus.STALENESS,
+    *search.STALENESS,
     *sheets.STALENESS,
     *source_records.STALENESS,
 )

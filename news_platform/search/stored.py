@@ -1,4 +1,4 @@
-"""Publish the index of a day under the root, and open it from there or from a local cache.
+"""Publish the index of a day under the root, and open it from a local cache.
 
 An index lies in `search/day=YYYY-MM-DD/<build>/`, and the marker of the day names the build. Every
 build has a folder of its own, so that readers of the old one are not disturbed; the folder of an
@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -95,9 +95,11 @@ def delete_old_builds(
 
 
 class IndexCache:
-    """Open indexes by day: in place on a local root, else from copies in a folder of this machine.
+    """Open indexes by day, from copies in a folder of this machine.
 
-    The oldest copies are deleted when all of them together exceed `max_bytes`.
+    The copy of a local index consists of links: tantivy writes a lock beside the files it opens,
+    and a reader writes nothing under the root. The oldest copies are deleted when all of them
+    together exceed `max_bytes`.
     """
 
     def __init__(self, store: ObjectStore, folder: Path, *, max_bytes: int) -> None:
@@ -121,9 +123,6 @@ class IndexCache:
 
     def _open(self, marker: Marker) -> IndexReader | None:
         source = index_folder(marker.partition, marker.scope)
-        local = self._store.local_folder
-        if local is not None:
-            return _opened(local / source)
         copy = self._folder / f"{marker.partition}-{marker.scope}"
         if not copy.exists() and not self._fetch(source, copy):
             return None
@@ -136,17 +135,27 @@ class IndexCache:
         if not files:
             return False
         with _new_folder(copy) as part, ThreadPoolExecutor(_CONCURRENT_TRANSFERS) as pool:
-            fetched = pool.map(lambda info: _download(self._store, info, part), files)
-            self.fetched_bytes += sum(fetched)
+            self.fetched_bytes += sum(pool.map(lambda info: self._copy(info, part), files))
         return True
 
+    def _copy(self, info: ObjectInfo, folder: Path) -> int:
+        """Link a local file, or download a remote one; return the bytes that were fetched."""
+        local, target = self._store.local_folder, folder / info.path.rpartition("/")[2]
+        if local is not None:
+            target.symlink_to((local / info.path).absolute())
+            return 0
+        return _download(self._store, info, target)
+
     def _trim(self, *, keep: Path) -> None:
-        copies = sorted(self._folder.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+        # Names with a dot are copies that another process is making.
+        copies = [path for path in self._folder.iterdir() if not path.name.startswith(".")]
         total = 0
-        for copy in copies:
-            total += sum(path.stat().st_size for path in copy.iterdir())
-            if total > self._max_bytes and copy != keep:
-                shutil.rmtree(copy, ignore_errors=True)
+        # Another process may delete a copy meanwhile.
+        with suppress(FileNotFoundError):
+            for copy in sorted(copies, key=lambda path: path.stat().st_mtime, reverse=True):
+                total += sum(path.lstat().st_size for path in copy.iterdir())
+                if total > self._max_bytes and copy != keep:
+                    shutil.rmtree(copy, ignore_errors=True)
 
 
 def read_current(cache: IndexCache, days: Callable[[str], bool]) -> Iterator[IndexReader]:
@@ -168,16 +177,16 @@ def _opened(folder: Path) -> IndexReader | None:
     try:
         return IndexReader(folder)
     except ValueError as error:
-        if not folder.exists():
-            return None
+        if not all(path.exists() for path in folder.iterdir()):
+            shutil.rmtree(folder, ignore_errors=True)
+            return None  # links to a build that was deleted meanwhile
         message = (
             f"cannot open the search index {str(folder)!r}: delete its marker to build it again"
         )
         raise StorageError(message, thing=str(folder)) from error
 
 
-def _download(store: ObjectStore, info: ObjectInfo, folder: Path) -> int:
-    target = folder / info.path.rpartition("/")[2]
+def _download(store: ObjectStore, info: ObjectInfo, target: Path) -> int:
     with (
         store.stream(info.path, expected_size=info.size_bytes) as source,
         target.open("wb") as file,

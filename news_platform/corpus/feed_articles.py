@@ -62,7 +62,9 @@ def build_feed_day(
     inputs = _inputs(store, info)
     articles = read_table(store, info.path, ARTICLES)
     rows = feed_frame(articles)
-    kept = rows.filter(~pl.col("canonical_url").map_elements(covers, return_dtype=pl.Boolean))
+    kept = rows.filter(
+        pl.Series([not covers(url) for url in rows["canonical_url"]], dtype=pl.Boolean)
+    )
     counts = TableCounts()
     with tempfile.TemporaryDirectory(dir=scratch) as folder:
         done = feed_dataset(store).replace(day, counts.counted([kept]), scratch=Path(folder))

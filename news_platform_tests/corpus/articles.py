@@ -80,7 +80,9 @@ def small_corpus(store: ObjectStore, scratch: Path) -> None:
         "2025-11-02",
         [
             article("https://d.example/1", f"{story} deutsch", language="de"),
-            article("https://a.example/1", f"{story} updated", fetched_at=FIRST + timedelta(days=1)),
+            article(
+                "https://a.example/1", f"{story} updated", fetched_at=FIRST + timedelta(days=1)
+            ),
             article("https://e.example/odd", f"{other} odd", quality_flags=["no_title"]),
         ],
         scratch,

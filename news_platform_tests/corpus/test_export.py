@@ -201,9 +201,7 @@ def test_tokens_are_counted_or_the_card_says_that_they_are_not(
     count = load_tokenizer()
     assert count is not None
     assert count("a text that quotes <|endoftext|>") > 5
-    manifest = export_corpus(
-        corpus, tmp_path / "with", ALL, replace(OPTIONS, count_tokens=count)
-    )
+    manifest = export_corpus(corpus, tmp_path / "with", ALL, replace(OPTIONS, count_tokens=count))
     found = exported(tmp_path / "with")
     assert found["tokens"].to_list() == [count(text) for text in found["text"]]
     assert manifest.tokens == found["tokens"].sum()
@@ -248,7 +246,7 @@ def test_an_empty_selection_is_one_clear_line(corpus: ObjectStore, tmp_path: Pat
         export_corpus(corpus, tmp_path / "out", replace(ALL, min_words=10_000), OPTIONS)
     with pytest.raises(EmptySelection, match="no articles of 2024-01-01 to 2024-01-01"):
         export_corpus(corpus, tmp_path / "x", ExportSelection(days=("2024-01-01",)), OPTIONS)
-    with pytest.raises(InputError, match="no article in language 'xx'.*there are: de, en"):
+    with pytest.raises(InputError, match=r"no article in language 'xx'.*there are: de, en"):
         export_corpus(corpus, tmp_path / "y", replace(ALL, languages=["xx"]), OPTIONS)
     with pytest.raises(InputError, match="unknown topic 'cats'"):
         ExportSelection(days=DAYS, topics=["cats"])
@@ -256,9 +254,7 @@ def test_an_empty_selection_is_one_clear_line(corpus: ObjectStore, tmp_path: Pat
         UsageRule.parse("GPTBot", purposes=["ai_train"])
 
 
-def test_a_folder_that_is_not_an_export_is_left_alone(
-    corpus: ObjectStore, tmp_path: Path
-) -> None:
+def test_a_folder_that_is_not_an_export_is_left_alone(corpus: ObjectStore, tmp_path: Path) -> None:
     output = tmp_path / "mine"
     output.mkdir()
     (output / "notes.txt").write_text("precious")
@@ -289,9 +285,7 @@ def test_an_export_takes_the_place_of_an_earlier_one_in_one_step(
     assert [path.name for path in output.parent.iterdir()] == ["export"]
 
 
-def test_a_month_is_exported_when_a_day_of_it_changes(
-    corpus: ObjectStore, tmp_path: Path
-) -> None:
+def test_a_month_is_exported_when_a_day_of_it_changes(corpus: ObjectStore, tmp_path: Path) -> None:
     chosen = ExportSelection(days=(), min_words=50)
     assert wanted_months(corpus, chosen).keys() == {"2025-11"}
     report = build_month(corpus, "2025-11", selection=chosen, options=OPTIONS)

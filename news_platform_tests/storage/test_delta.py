@@ -97,9 +97,7 @@ def test_a_day_that_never_had_rows_makes_no_version(
     assert found.version() == before
 
 
-def test_two_builders_of_one_day_end_in_the_rows_of_one(
-    root: ObjectStore, tmp_path: Path
-) -> None:
+def test_two_builders_of_one_day_end_in_the_rows_of_one(root: ObjectStore, tmp_path: Path) -> None:
     found = dataset(root)
     found.replace(OTHER, [rows(OTHER, 1)], scratch=tmp_path)
     start = threading.Barrier(4)

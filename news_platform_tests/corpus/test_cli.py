@@ -1,0 +1,88 @@
+"""`news-platform corpus`: build, export and maintain from the command line."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from news_platform.cli.main import main
+from news_platform.errors import InputError, NewsPlatformError
+from news_platform.storage.commit.root import RootAccess, claim_root
+from news_platform.storage.objects.store import ObjectStore
+from news_platform_tests.corpus.articles import small_corpus
+from news_platform_tests.corpus.pages import DAY, StoredPage, article_html, collect_pages
+
+
+@pytest.fixture
+def root(local_store: ObjectStore, tmp_path: Path) -> str:
+    claim_root(local_store, sample=None, access=RootAccess.CREATE)
+    small_corpus(local_store, tmp_path)
+    return local_store.url
+
+
+def run(arguments: Sequence[str]) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+def test_an_export_prints_its_manifest(root: str, tmp_path: Path) -> None:
+    output = tmp_path / "export"
+    done = run(["corpus", "export", "--root", root, "--output", str(output), "--json"])
+    assert done.exit_code == 0, done.output
+    document = json.loads(done.stdout)
+    assert document["articles"] == 6
+    assert document["tokens"] > 0
+    assert document == json.loads((output / "manifest.json").read_text())
+    again = run(["corpus", "export", "--root", root, "--output", str(output), "--language", "de"])
+    assert again.exit_code == 0, again.output
+    assert "1 articles of 9" in again.stdout
+    assert "other_language" in again.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["--language", "xx"], 1, "no article in language 'xx'"),
+        (["--min-words", "100000"], 1, "the selection is empty"),
+        (["--from", "2024-01-01", "--to", "2024-01-31"], 1, "the corpus has no day between"),
+        (["--from", "2025-11-02", "--to", "2025-11-01"], 1, "is not after"),
+        (["--from", "yesterday"], 1, "invalid day 'yesterday'"),
+        (["--policy", "GPTBot:everything"], 1, "invalid policy 'GPTBot:everything'"),
+        (["--strict"], 1, "--strict needs a --policy"),
+        (["--topic", "cats"], 2, "'cats' is not one of"),
+    ],
+    ids=["language", "empty", "days", "order", "day", "policy", "strict", "topic"],
+)
+def test_a_bad_selection_is_one_line_and_writes_nothing(
+    root: str, tmp_path: Path, arguments: list[str], code: int, message: str
+) -> None:
+    output = tmp_path / "export"
+    done = run(["corpus", "export", "--root", root, "--output", str(output), *arguments])
+    # The command line prints one of our errors as its message; wrong use is click's own.
+    assert done.exit_code == code
+    assert isinstance(done.exception, NewsPlatformError if code == 1 else SystemExit)
+    assert message in (str(done.exception) if code == 1 else done.stderr)
+    assert not output.exists()
+
+
+def test_a_folder_of_somebody_else_is_not_overwritten(root: str, tmp_path: Path) -> None:
+    output = tmp_path / "mine"
+    output.mkdir()
+    (output / "thesis.txt").write_text("precious")
+    done = run(["corpus", "export", "--root", root, "--output", str(output)])
+    assert isinstance(done.exception, InputError)
+    assert "is not an export: nothing was written" in str(done.exception)
+    assert (output / "thesis.txt").read_text() == "precious"
+
+
+def test_days_are_built_and_tables_maintained(local_store: ObjectStore) -> None:
+    claim_root(local_store, sample=None, access=RootAccess.CREATE)
+    collect_pages(local_store, [StoredPage("https://a.example/news/story", article_html(1))])
+    done = run(["corpus", "build", "--root", local_store.url])
+    assert done.exit_code == 0, done.output
+    assert f"{DAY}          1 articles of 1 pages" in done.stdout
+    again = run(["corpus", "build", "--root", local_store.url])
+    assert again.stdout == "up to date\n"
+    kept = run(["corpus", "maintain", "--root", local_store.url, "--json"])
+    assert json.loads(kept.stdout)["crawl_articles"]["files_deleted"] == 0

@@ -7,6 +7,7 @@ news["domain_catalog"].sort("records", descending=True).head(5).collect()
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -21,7 +22,11 @@ from news_platform.datasets.table import Table
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.errors import InputError
 from news_platform.resources import Resources, open_resources
+from news_platform.search.engine import SearchAnswer, SearchOptions
+from news_platform.search.pipeline import FoundArticle, search_days, with_snippets
+from news_platform.search.stored import IndexCache
 from news_platform.settings import Settings, load_settings
+from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
@@ -39,6 +44,17 @@ _BY_OTHERS = frozenset(
         "training_export",
     }
 )
+
+
+DEFAULT_SEARCH = SearchOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class SearchPage:
+    """The answer to a search, and its hits with a part of their texts if that was asked for."""
+
+    answer: SearchAnswer
+    found: tuple[FoundArticle, ...]
 
 
 class NewsData:
@@ -82,6 +98,26 @@ class NewsData:
         """
         named = [it for it in self.tables if re.search(rf"\b{it}\b", query, re.IGNORECASE)]
         return run_query(query, {name: self[name] for name in named}, unsafe=unsafe)
+
+    def search(
+        self, query: str, options: SearchOptions = DEFAULT_SEARCH, *, snippets: bool = True
+    ) -> SearchPage:
+        """Search the text of all articles; without days, the newest ones.
+
+        Raise InputError with the place of a mistake in the query.
+        """
+        settings = self._settings.search
+        answer = search_days(self._search_cache, query, options, default_days=settings.days)
+        texts = tuple(with_snippets(self._store, query, answer)) if snippets else ()
+        return SearchPage(answer, texts)
+
+    @cached_property
+    def _search_cache(self) -> IndexCache:
+        given = self._settings.search
+        place = Path(given.cache) if given.cache else Path.home() / ".cache" / "news-platform"
+        # Roots have a folder each: two may have an index of the same day.
+        folder = place / fingerprint([self._store.url])
+        return IndexCache(self._store, folder, max_bytes=given.cache_mb << 20)
 
     @property
     def domain_store(self) -> DomainStore:

@@ -39,6 +39,7 @@ from news_platform.setting_sections.platform import (
     UiSettings,
     WebSettings,
 )
+from news_platform.setting_sections.search import SearchSettings
 
 # Shorter parts of a secret, such as `5` of `?connect_timeout=5`, would blot out innocent text.
 _SHORTEST_PART = 5
@@ -88,6 +89,7 @@ class Settings(GeneralSettings):
     newsroom: NewsroomSettings = NewsroomSettings()
     source_records: SourceRecordsSettings = SourceRecordsSettings()
     corpus: CorpusSettings = CorpusSettings()
+    search: SearchSettings = SearchSettings()
     retention: RetentionSettings = RetentionSettings()
     alerts: AlertSettings = AlertSettings()
     checks: CheckSettings = CheckSettings()

@@ -17,6 +17,7 @@ FEATURES = (
     "source_records",
     "near_duplicates",
     "corpus",
+    "search",
 )
 # The shared ground; each package may also import those listed before it.
 GROUND = (

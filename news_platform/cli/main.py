@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "resume": ("news_platform.cli.dev:resume", "Start the paused sensors of a root again."),
     "retry": ("news_platform.cli.status:retry", "Ask for stale partitions of an asset now."),
     "rss": ("news_platform.cli.rss:rss", "Discover and poll feeds, fetch and export articles."),
+    "search": ("news_platform.cli.search:search", "Search the text of all articles."),
     "sql": ("news_platform.cli.sql:sql", "Query all datasets with DuckDB."),
     "status": ("news_platform.cli.status:status", "Show what is behind, running or stopped."),
     "takedown": (

@@ -24,6 +24,7 @@ from news_platform.domain_store.staging.stage import FORMAT as STORE_FORMAT
 from news_platform.near_duplicates.sketch import SketchOptions
 from news_platform.rss.pipeline import LEDGER_VERSION
 from news_platform.rss.sheets.tabs import TABS
+from news_platform.search.index import INDEX_VERSION
 from news_platform.source_records.pipeline import SEGMENTER_VERSION
 from news_platform.web.ai_bots import AI_BOTS_VERSION
 
@@ -49,6 +50,7 @@ POLICIES: Mapping[str, dg.FreshnessPolicy] = {
     "domain_catalog": _AFTER_CRAWL,
     "near_duplicates": _AFTER_CRAWL,
     "crawl_articles": _AFTER_CRAWL,
+    "search_index": _AFTER_CRAWL,
     # Discovery runs every morning.
     "feeds": _within(warn_hours=26, fail_hours=36),
     # Every feed is polled at least every six hours.
@@ -250,6 +252,7 @@ CARDS: dict[str, Card] = {
     "training_export": Card(
         "one article that may be used for training", "corpus.md", TEXTS, "medium", "1"
     ),
+    "search_index": Card("one article", "search.md", TEXTS, "medium", INDEX_VERSION),
     "page_snapshots": Card("one stored page, which is a file", "source_records.md", TEXTS, "low"),
     "source_records": Card(
         "one block of clean text", "source_records.md", TEXTS, "medium", SEGMENTER_VERSION

@@ -1,0 +1,1 @@
+"""Full-text search over the articles of the crawl and of the feeds."""

@@ -1,0 +1,214 @@
+"""Build and read one immutable tantivy index in a local folder.
+
+The text is indexed, not stored: what a hit shows beside its title is read from the article tables.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import tantivy
+
+from news_platform.search.query import (
+    EXACT_FIELDS,
+    TEXT_FIELDS,
+    AllOf,
+    AnyOf,
+    Condition,
+    DayRange,
+    Exact,
+    NotOf,
+    Phrase,
+)
+from news_platform.search.words import analyzer, fold
+
+INDEX_VERSION = "1"
+"""Part of an index's inputs: raise it whenever fields or words change."""
+
+_ANALYZER = "words"
+_SHOWN = ("url", "canonical_url", "title", "source")
+# What a title says weighs more than the same words in the text.
+_BOOSTS = {"title": 2.0}
+# One thread: the documents of a day keep their order, so the same rows give the same answers.
+_HEAP_BYTES = 256 * 1024 * 1024
+_FACET_VALUES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class SearchableArticle:
+    """What is indexed of one article of either table; `at` is when it was published or fetched."""
+
+    url: str
+    canonical_url: str
+    url_hash: str
+    domain: str
+    language: str
+    day: str
+    source: str
+    at: datetime
+    title: str
+    text: str
+    authors: Sequence[str] = ()
+    section: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One article that was found."""
+
+    score: float
+    at: datetime
+    url: str
+    canonical_url: str
+    url_hash: str
+    title: str
+    source: str
+    domain: str
+    language: str
+    day: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexAnswer:
+    """The best hits of one index and the number of all that match."""
+
+    hits: tuple[Hit, ...]
+    count: int
+
+
+def build_index(folder: Path, articles: Iterable[SearchableArticle]) -> int:
+    """Write a new index into an empty folder and return how many articles it holds."""
+    index = tantivy.Index(_schema(), path=str(folder))
+    index.register_tokenizer(_ANALYZER, analyzer())
+    writer = index.writer(_HEAP_BYTES, num_threads=1)
+    count = 0
+    for article in articles:
+        writer.add_document(_document(article))
+        count += 1
+    writer.commit()
+    writer.wait_merging_threads()
+    return count
+
+
+class IndexReader:
+    """An open index."""
+
+    def __init__(self, folder: Path) -> None:
+        self._index = tantivy.Index.open(str(folder))
+        self._index.register_tokenizer(_ANALYZER, analyzer())
+        self._schema = self._index.schema
+        self._searcher = self._index.searcher()
+
+    def __len__(self) -> int:
+        """Return the number of articles."""
+        return int(self._searcher.num_docs)
+
+    def search(self, condition: Condition, *, limit: int, newest_first: bool) -> IndexAnswer:
+        """Return the best or the newest hits."""
+        query = self._query(condition)
+        if newest_first:
+            found = self._searcher.search(query, limit, order_by_field="at")
+        else:
+            found = self._searcher.search(query, limit)
+        hits = [self._hit(address, order) for order, address in found.hits]
+        count: int = found.count  # type: ignore[attr-defined] # its stub lacks it
+        return IndexAnswer(tuple(hits), count)
+
+    def facets(self, condition: Condition, field: str) -> dict[str, int]:
+        """Return how many matching articles each value of a field has."""
+        terms = {"terms": {"field": field, "size": _FACET_VALUES}}
+        found = self._searcher.aggregate(self._query(condition), {"values": terms})
+        return {str(one["key"]): int(one["doc_count"]) for one in found["values"]["buckets"]}
+
+    def _hit(self, address: tantivy.DocAddress, order: float | int) -> Hit:
+        stored = self._searcher.doc(address).to_dict()
+        at = datetime.fromtimestamp(stored["at"][0], UTC)
+        values = {name: stored[name][0] for name in (*EXACT_FIELDS, "url_hash")}
+        return Hit(score=float(order), at=at, **values, **json.loads(bytes(stored["shown"][0])))
+
+    def _query(self, condition: Condition) -> tantivy.Query:
+        match condition:
+            case Phrase():
+                return self._any([self._phrase(name, condition.words) for name in condition.fields])
+            case Exact():
+                return tantivy.Query.term_query(self._schema, condition.field, condition.value)
+            case DayRange():
+                return self._days(condition)
+            case AllOf():
+                return self._all(condition.parts)
+            case AnyOf():
+                return self._any([self._query(part) for part in condition.parts])
+            case NotOf():
+                return self._all((condition,))
+
+    def _all(self, parts: Sequence[Condition]) -> tantivy.Query:
+        wanted = [part for part in parts if not isinstance(part, NotOf)]
+        refused = [part.part for part in parts if isinstance(part, NotOf)]
+        # Something must be asked for: a query of refusals alone finds nothing in the library.
+        must = [self._query(part) for part in wanted] or [tantivy.Query.all_query()]
+        return tantivy.Query.boolean_query(
+            [
+                *((tantivy.Occur.Must, query) for query in must),
+                *((tantivy.Occur.MustNot, self._query(part)) for part in refused),
+            ]
+        )
+
+    def _any(self, queries: Sequence[tantivy.Query]) -> tantivy.Query:
+        if len(queries) == 1:
+            return queries[0]
+        return tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in queries])
+
+    def _phrase(self, field: str, words: Sequence[str]) -> tantivy.Query:
+        if len(words) == 1:
+            query = tantivy.Query.term_query(self._schema, field, words[0], "position")
+        else:
+            query = tantivy.Query.phrase_query(self._schema, field, list(words))
+        return tantivy.Query.boost_query(query, _BOOSTS[field]) if field in _BOOSTS else query
+
+    def _days(self, days: DayRange) -> tantivy.Query:
+        return tantivy.Query.range_query(
+            self._schema,
+            "day_number",
+            tantivy.FieldType.Integer,
+            _day_number(days.first),
+            _day_number(days.last),
+        )
+
+
+def _schema() -> tantivy.Schema:
+    builder = tantivy.SchemaBuilder()
+    for name in TEXT_FIELDS:
+        builder.add_text_field(name, tokenizer_name=_ANALYZER, index_option="position")
+    for name in EXACT_FIELDS:
+        builder.add_text_field(name, stored=True, fast=True, tokenizer_name="raw")
+    builder.add_text_field("url_hash", stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_integer_field("at", stored=True, fast=True)
+    builder.add_integer_field("day_number", fast=True, indexed=True)
+    # As one value, because every text field of the library is indexed, too.
+    builder.add_bytes_field("shown", stored=True)
+    return builder.build()
+
+
+def _document(article: SearchableArticle) -> tantivy.Document:
+    document = tantivy.Document()
+    searched = {
+        "title": article.title,
+        "text": article.text,
+        "authors": "\n".join(article.authors),
+        "section": article.section,
+    }
+    for name, value in searched.items():
+        document.add_text(name, fold(value))
+    for name in (*EXACT_FIELDS, "url_hash"):
+        document.add_text(name, getattr(article, name))
+    document.add_integer("at", int(article.at.timestamp()))
+    document.add_integer("day_number", _day_number(article.day))
+    shown = {name: getattr(article, name) for name in _SHOWN}
+    document.add_bytes("shown", json.dumps(shown, ensure_ascii=False).encode())
+    return document
+
+
+def _day_number(day: str) -> int:
+    return date.fromisoformat(day).toordinal()

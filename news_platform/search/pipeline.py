@@ -1,0 +1,212 @@
+"""Build the index of a day from both article tables, and search the indexes of many days."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from typing import Any
+
+import polars as pl
+
+from news_platform.datasets.corpus import (
+    ARTICLE_TABLE,
+    CRAWL_ARTICLES,
+    DELTA_TABLES,
+    STATISTICS_COLUMNS,
+)
+from news_platform.datasets.table import Table
+from news_platform.errors import InputError
+from news_platform.search.engine import (
+    ClustersOf,
+    SearchAnswer,
+    SearchOptions,
+    condition_of,
+    search,
+)
+from news_platform.search.index import INDEX_VERSION, Hit, SearchableArticle
+from news_platform.search.query import query_words
+from news_platform.search.snippets import Snippet, snippet
+from news_platform.search.stored import (
+    DATASET,
+    IndexCache,
+    IndexReport,
+    delete_old_builds,
+    index_folder,
+    publish_index,
+    read_current,
+)
+from news_platform.storage.commit.markers import (
+    delete_marker,
+    fingerprint,
+    read_inputs,
+    read_markers,
+    read_report,
+)
+from news_platform.storage.delta import DeltaDataset
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.parquet_batches import iter_frames
+
+Covers = Callable[[str], bool]
+_COLUMNS = (
+    *("url", "canonical_url", "url_hash", "domain", "language", "source", "published_at"),
+    *("fetched_at", "title", "text", "authors", "section"),
+)
+# An article of both tables is indexed once: what the feed's worker fetched is the fresher one.
+_FRESHEST_FIRST = (ARTICLE_TABLE, CRAWL_ARTICLES)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundArticle:
+    """A hit with the part of its text that shows the words of the query."""
+
+    hit: Hit
+    snippet: Snippet
+
+
+def wanted_days(store: ObjectStore) -> Mapping[str, str]:
+    """Return the fingerprint of the rows that each day's index should be built from."""
+    parts: dict[str, list[str]] = {}
+    for table in DELTA_TABLES:
+        for day, marker in read_markers(store, table.name).items():
+            parts.setdefault(day, []).append(f"{table.name}\n{marker.inputs}\n{marker.scope}")
+    return {day: fingerprint([INDEX_VERSION, *found]) for day, found in parts.items()}
+
+
+def built_days(store: ObjectStore) -> Mapping[str, str]:
+    """Return the fingerprint that each day's index was built from."""
+    return read_inputs(store, DATASET)
+
+
+def build_day(
+    store: ObjectStore,
+    day: str,
+    *,
+    now: datetime,
+    covers: Covers = lambda _: False,
+    keep_old: bool = True,
+) -> IndexReport | None:
+    """Replace the index of a day; return None if the day has no articles any more.
+
+    Articles that `covers` names by their canonical URL are left out.
+    """
+    # Before reading: a table that changes meanwhile leaves the index stale, not wrong.
+    inputs = wanted_days(store).get(day)
+    if inputs is None:
+        delete_marker(store, DATASET, day)
+        delete_old_builds(store, day, keep=None, before=None)
+        return None
+    articles = _articles(store, day, covers)
+    return publish_index(store, day, articles, inputs=inputs, now=now, keep_old=keep_old)
+
+
+def index_problems(store: ObjectStore, day: str) -> Iterator[str]:
+    """Yield what is wrong with the stored index of a day, one sentence each."""
+    marker = read_markers(store, DATASET).get(day)
+    if marker is None:
+        return
+    stored = sum(1 for _ in store.list(index_folder(day, marker.scope)))
+    report = read_report(store, marker)
+    if stored != report["files"]:
+        yield f"{day}: {stored} files, expected {report['files']} by its marker"
+    if marker.inputs != wanted_days(store).get(day):
+        return  # out of date: the sensor builds it again
+    hashes = {key for table in DELTA_TABLES for key in _hashes(store, table, day)}
+    if len(hashes) != report["articles"]:
+        yield f"{day}: {report['articles']} articles, expected {len(hashes)} by the tables"
+
+
+def search_days(
+    cache: IndexCache,
+    query: str,
+    options: SearchOptions,
+    *,
+    default_days: int,
+    clusters_of: ClustersOf | None = None,
+) -> SearchAnswer:
+    """Search the days of the options, by default the newest ones that have an index."""
+    days = cache.days()
+    if not days:
+        raise InputError(
+            "there is no search index: run `news-platform corpus build`, then "
+            "`news-platform search --build`"
+        )
+    options = within_window(options, newest=max(days), default_days=default_days)
+    condition = condition_of(query, options)
+    readers = read_current(cache, lambda day: options.first_day <= day <= options.last_day)
+    return search(readers, condition, options, clusters_of=clusters_of)
+
+
+def within_window(options: SearchOptions, *, newest: str, default_days: int) -> SearchOptions:
+    """Return the options with both ends of the days that are searched."""
+    last = options.last_day or newest
+    first = options.first_day
+    if not first:
+        first = (date.fromisoformat(last) - timedelta(days=default_days - 1)).isoformat()
+    if first > last:
+        raise InputError(f"invalid days {first} to {last}: the first is after the last")
+    return replace(options, first_day=first, last_day=last)
+
+
+def with_snippets(store: ObjectStore, query: str, answer: SearchAnswer) -> Iterator[FoundArticle]:
+    """Yield the hits with a part of their text, read from the tables."""
+    phrases = list(query_words(condition_of(query, SearchOptions())))
+    texts = _texts(store, answer.hits)
+    for hit in answer.hits:
+        yield FoundArticle(hit, snippet(texts.get((hit.day, hit.url_hash), ""), phrases))
+
+
+def _texts(store: ObjectStore, hits: tuple[Hit, ...]) -> dict[tuple[str, str], str]:
+    if not hits:
+        return {}
+    # Day and domain prune files and row groups; hashes have no statistics.
+    wanted = (
+        pl.col("day").is_in({hit.day for hit in hits})
+        & pl.col("domain").is_in({hit.domain for hit in hits})
+        & pl.col("url_hash").is_in({hit.url_hash for hit in hits})
+    )
+    rows = [
+        _dataset(store, table).scan().filter(wanted).select("day", "url_hash", "text").collect()
+        for table in reversed(_FRESHEST_FIRST)
+    ]
+    return {(day, key): text for day, key, text in pl.concat(rows).iter_rows()}
+
+
+def _articles(store: ObjectStore, day: str, covers: Covers) -> Iterator[SearchableArticle]:
+    seen: set[str] = set()
+    for table in _FRESHEST_FIRST:
+        for row in _rows(store, _dataset(store, table), day):
+            if row["url_hash"] not in seen and not covers(row["canonical_url"]):
+                seen.add(row["url_hash"])
+                yield _searchable(row, day)
+
+
+def _rows(store: ObjectStore, dataset: DeltaDataset, day: str) -> Iterator[dict[str, Any]]:
+    for file in dataset.files():
+        if file.partition == day:
+            for frame in iter_frames(store, file.path, columns=_COLUMNS):
+                yield from frame.iter_rows(named=True)
+
+
+def _hashes(store: ObjectStore, table: Table, day: str) -> Iterator[str]:
+    rows = _dataset(store, table).scan().filter(pl.col("day") == day)
+    yield from rows.select("url_hash").collect()["url_hash"]
+
+
+def _searchable(row: Mapping[str, Any], day: str) -> SearchableArticle:
+    return SearchableArticle(
+        url=row["url"],
+        canonical_url=row["canonical_url"],
+        url_hash=row["url_hash"],
+        domain=row["domain"],
+        language=row["language"] or "unknown",
+        day=day,
+        source=row["source"],
+        at=row["published_at"] or row["fetched_at"],
+        title=row["title"] or "",
+        text=row["text"],
+        authors=row["authors"] or (),
+        section=row["section"] or "",
+    )
+
+
+def _dataset(store: ObjectStore, table: Table) -> DeltaDataset:
+    return DeltaDataset(store, table, STATISTICS_COLUMNS)

@@ -1,0 +1,110 @@
+"""An index finds exactly what a scan of all articles finds."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from news_platform.search.engine import SearchOptions, condition_of, search
+from news_platform.search.index import IndexReader, build_index
+from news_platform.search.query import AllOf, parse_query
+from news_platform_tests.search.articles import DOMAINS, made_articles, made_query, scan
+
+OPTIONS = SearchOptions(limit=5_000)
+
+
+def check_against_scan(folder: Path, *, articles: int, queries: int, seed: int) -> None:
+    made = made_articles(articles, seed=seed)
+    assert build_index(folder, made) == articles
+    reader, dice, found_any = IndexReader(folder), random.Random(seed), 0
+    for _ in range(queries):
+        query = made_query(made, dice)
+        condition = parse_query(query)
+        expected = scan(made, condition)
+        answer = reader.search(condition, limit=articles, newest_first=False)
+        assert {hit.url_hash for hit in answer.hits} == expected, query
+        assert answer.count == len(expected)
+        found_any += bool(expected) and len(expected) < articles
+    assert found_any > queries / 3
+
+
+def test_60_queries_over_400_articles_equal_a_scan(tmp_path: Path) -> None:
+    check_against_scan(tmp_path, articles=400, queries=60, seed=1)
+
+
+@pytest.mark.soak
+def test_500_queries_over_10000_articles_equal_a_scan(tmp_path: Path) -> None:
+    check_against_scan(tmp_path, articles=10_000, queries=500, seed=2)
+
+
+@pytest.fixture
+def readers(tmp_path: Path) -> list[IndexReader]:
+    """Return one index per day of the same articles."""
+    made = made_articles(300, seed=3)
+    found = []
+    for day in sorted({article.day for article in made}):
+        folder = tmp_path / day
+        folder.mkdir()
+        build_index(folder, [article for article in made if article.day == day])
+        found.append(IndexReader(folder))
+    return found
+
+
+def test_several_indexes_answer_as_one(readers: list[IndexReader], tmp_path: Path) -> None:
+    made = made_articles(300, seed=3)
+    (tmp_path / "all").mkdir()
+    build_index(tmp_path / "all", made)
+    condition = parse_query("bridge OR brucke OR 大桥")
+    several = search(readers, condition, OPTIONS)
+    one = search([IndexReader(tmp_path / "all")], condition, OPTIONS)
+    assert {hit.url for hit in several.hits} == {hit.url for hit in one.hits}
+    assert several.count == one.count == len(scan(made, condition)) > 20
+
+
+def test_pages_of_an_answer_join_without_gaps_or_repetitions(readers: list[IndexReader]) -> None:
+    for newest_first in (False, True):
+        whole = search(readers, AllOf(()), SearchOptions(limit=300, newest_first=newest_first))
+        pages = [
+            search(
+                readers,
+                AllOf(()),
+                SearchOptions(limit=50, offset=offset, newest_first=newest_first),
+            )
+            for offset in range(0, 300, 50)
+        ]
+        joined = [hit.url for page in pages for hit in page.hits]
+        assert len(set(joined)) == 300
+        assert joined == [hit.url for hit in whole.hits]
+
+
+def test_newest_first_orders_by_time(readers: list[IndexReader]) -> None:
+    found = search(readers, AllOf(()), SearchOptions(limit=100, newest_first=True)).hits
+    times = [hit.at for hit in found]
+    assert times == sorted(times, reverse=True)
+
+
+def test_facets_count_all_that_match(readers: list[IndexReader]) -> None:
+    options = SearchOptions(limit=1, facets=("domain", "language", "day"))
+    found = search(readers, AllOf(()), options)
+    assert found.count == 300
+    assert set(found.facets["domain"]) == set(DOMAINS)
+    assert [sum(values.values()) for values in found.facets.values()] == [300, 300, 300]
+
+
+def test_filters_narrow_a_query(readers: list[IndexReader]) -> None:
+    options = SearchOptions(
+        first_day="2025-11-02", languages=("de", "EN"), domains=("a.example",), limit=300
+    )
+    found = search(readers, condition_of("the OR die OR der", options), options).hits
+    assert found
+    assert all(hit.day >= "2025-11-02" and hit.domain == "a.example" for hit in found)
+    assert {hit.language for hit in found} <= {"de", "en"}
+
+
+def test_one_hit_per_cluster(readers: list[IndexReader]) -> None:
+    def clusters(hashes: object) -> dict[str, str]:
+        return {key: f"cluster {int(key, 16) % 7}" for key in hashes}  # type: ignore[attr-defined]
+
+    found = search(readers, AllOf(()), SearchOptions(limit=20), clusters_of=clusters)
+    assert len(found.hits) == 7
+    assert len({int(hit.url_hash, 16) % 7 for hit in found.hits}) == 7

@@ -1,0 +1,120 @@
+"""Indexes are published under any root, opened there, and replaced without harm to readers."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from news_platform.errors import StorageError
+from news_platform.search.query import AllOf, parse_query
+from news_platform.search.stored import (
+    DATASET,
+    IndexCache,
+    delete_old_builds,
+    index_folder,
+    publish_index,
+    read_current,
+)
+from news_platform.storage.commit.markers import read_inputs
+from news_platform.storage.objects.store import ObjectStore
+from news_platform_tests.search.articles import made_articles
+
+DAY = "2025-11-01"
+NOW = datetime.now(UTC)
+
+
+def cache(store: ObjectStore, folder: Path, *, max_bytes: int = 1 << 30) -> IndexCache:
+    return IndexCache(store, folder / "cache", max_bytes=max_bytes)
+
+
+def publish(store: ObjectStore, count: int, *, day: str = DAY, keep_old: bool = True) -> None:
+    articles = made_articles(count, seed=count, days=1)
+    inputs = f"{count:016x}"
+    publish_index(store, day, articles, inputs=inputs, now=NOW, keep_old=keep_old)
+
+
+def found(cache: IndexCache) -> list[int]:
+    """Return the number of articles in every index, newest day first."""
+    return [len(reader) for reader in read_current(cache, lambda day: True)]
+
+
+def builds(store: ObjectStore) -> set[str]:
+    return {info.path.split("/")[2] for info in store.list(index_folder(DAY))}
+
+
+def test_a_published_index_is_searched_on_any_root(any_store: ObjectStore, tmp_path: Path) -> None:
+    publish(any_store, 40)
+    assert read_inputs(any_store, DATASET) == {DAY: f"{40:016x}"}
+    (reader,) = read_current(cache(any_store, tmp_path), lambda day: day == DAY)
+    assert len(reader) == 40
+    condition = parse_query("bridge OR brucke OR 大桥 OR мост OR puente OR 橋")
+    assert reader.search(condition, limit=9, newest_first=False).hits
+
+
+def test_a_new_build_replaces_the_old_one_for_open_readers(
+    any_store: ObjectStore, tmp_path: Path
+) -> None:
+    publish(any_store, 30)
+    opened = cache(any_store, tmp_path)
+    assert found(opened) == [30]
+    (old,) = read_current(opened, lambda day: True)
+    publish(any_store, 31)
+    assert found(opened) == [31]
+    assert old.search(AllOf(()), limit=1, newest_first=False).count == 30
+    assert len(builds(any_store)) == 2  # within the grace period
+
+
+def test_old_builds_go_at_once_if_asked_for(any_store: ObjectStore, tmp_path: Path) -> None:
+    publish(any_store, 30)
+    publish(any_store, 31, keep_old=False)
+    assert len(builds(any_store)) == 1
+    assert found(cache(any_store, tmp_path)) == [31]
+
+
+def test_old_builds_go_after_the_grace_period(local_store: ObjectStore) -> None:
+    publish(local_store, 30)
+    publish(local_store, 31)
+    kept = max(builds(local_store))
+    delete_old_builds(local_store, DAY, keep=kept, before=NOW - timedelta(hours=1))
+    assert len(builds(local_store)) == 2
+    delete_old_builds(local_store, DAY, keep=kept, before=NOW + timedelta(hours=1))
+    assert builds(local_store) == {kept}
+
+
+def test_an_index_deleted_under_a_reader_does_not_stop_the_others(
+    s3_store: ObjectStore, tmp_path: Path
+) -> None:
+    publish(s3_store, 30)
+    publish(s3_store, 20, day="2025-11-02")
+    opened = cache(s3_store, tmp_path)
+    markers = opened.days()
+    s3_store.delete([info.path for info in s3_store.list(index_folder(DAY))])
+    assert opened.reader(markers[DAY]) is None
+    assert found(opened) == [20]
+
+
+def test_the_cache_keeps_what_was_fetched_and_stays_below_its_size(
+    s3_store: ObjectStore, tmp_path: Path
+) -> None:
+    days = [f"2025-11-0{number}" for number in range(1, 6)]
+    for day in days:
+        publish(s3_store, 30, day=day)
+    opened = cache(s3_store, tmp_path)
+    assert found(opened) == [30] * 5
+    fetched = opened.fetched_bytes
+    assert fetched > 0
+    again = cache(s3_store, tmp_path)
+    assert found(again) == [30] * 5
+    assert again.fetched_bytes == 0
+    small = cache(s3_store, tmp_path, max_bytes=fetched // 2)
+    assert found(small) == [30] * 5
+    assert 1 <= len(list((tmp_path / "cache").iterdir())) <= 3
+
+
+def test_a_damaged_index_is_named_with_its_cure(local_store: ObjectStore, tmp_path: Path) -> None:
+    publish(local_store, 10)
+    assert local_store.local_folder is not None
+    folder = next((local_store.local_folder / index_folder(DAY)).iterdir())
+    (folder / "meta.json").write_text("no json")
+    with pytest.raises(StorageError, match=r"cannot open the search index.*delete its marker"):
+        found(cache(local_store, tmp_path))

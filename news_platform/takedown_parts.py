@@ -5,17 +5,23 @@ files name a page: `apply`, `verify`, the asset and the sensor then know it.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import sqlalchemy as sa
 
 from news_platform.ccnews import takedown as crawl
+from news_platform.corpus import takedown as corpus
+from news_platform.corpus.export.monthly import MonthReport, build_month
+from news_platform.corpus_options import export_options, export_selection
 from news_platform.domain_metadata import takedown as survey
 from news_platform.domain_store.building import takedown as domain_store
 from news_platform.domain_store.reading.batches import iter_warc_frames
 from news_platform.near_duplicates import takedown as clusters
 from news_platform.resources import Resources, build_options, open_full_texts, records_options
+from news_platform.rss import files_takedown
 from news_platform.rss import takedown as articles
+from news_platform.search import takedown as search
 from news_platform.source_records import takedown as records
 from news_platform.storage.objects.interfaces import INCOMING
 from news_platform.storage.objects.local import gc_incoming
@@ -44,6 +50,9 @@ def all_parts(resources: Resources) -> list[TakedownPart]:
         *domain_store.takedown_parts(store, options=options, now=now),
         *records.takedown_parts(store, options=records_options(settings.source_records)),
         *survey.takedown_parts(store, engine=engine),
+        *corpus.takedown_parts(store, export_month=partial(_export_month, resources)),
+        *search.takedown_parts(store, now=now),
+        *files_takedown.takedown_parts(store),
     ]
     near = clusters.takedown_parts(
         store,
@@ -61,6 +70,12 @@ def all_parts(resources: Resources) -> list[TakedownPart]:
 
 def _hashes(engine: sa.Engine | None, takedowns: Takedowns) -> Sequence[str]:
     return sorted(articles.covered_hashes(engine, takedowns)) if engine is not None else ()
+
+
+def _export_month(resources: Resources, month: str, takedowns: Takedowns) -> MonthReport:
+    store, settings = resources.data_root.store, resources.settings.corpus
+    options = replace(export_options(settings, store), covers=takedowns.covers)
+    return build_month(store, month, selection=export_selection(settings), options=options)
 
 
 def existing_ledger(resources: Resources) -> sa.Engine | None:
@@ -120,7 +135,9 @@ def verify_root(
     takedowns = Takedowns.of(wanted, aliases=[*read_aliases(store), *known_aliases(resources)])
     hashes = [one for request in wanted for one in removed_texts(store, request.id)]
     engine = existing_ledger(resources)
-    outside = [partial(_verify_ledger, engine)] if engine is not None else []
+    outside = [partial(search.verify_indexes, store)]
+    if engine is not None:
+        outside.append(partial(_verify_ledger, engine))
     full_texts = open_full_texts(resources.data_root)
     if not full_texts.url.startswith(store.url):
         outside.append(partial(_verify_full_texts, full_texts))

@@ -17,6 +17,7 @@ from news_platform.errors import StoreUnavailable
 from news_platform.rss.export import write_day
 from news_platform.rss.full_text import full_text_path
 from news_platform.rss.ledger.article_queue import delete_articles
+from news_platform.rss.ledger.newsroom_tables import FEED_ALARMS, FEED_ITEMS, FEED_POLLS
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, RAW, ROBOTS
 from news_platform.rss.ledger.transactions import LedgerTransaction, write_transaction
 from news_platform.rss.sheets.blanking import mark_gone
@@ -183,7 +184,13 @@ def clean_ledger(
 
 
 def _other_rows(found: CoveredRows) -> tuple[tuple[sa.Column[str], Collection[str]], ...]:
-    return (FEEDS.c.feed_url_canon, found.feeds), (ROBOTS.c.origin, found.origins)
+    return (
+        (FEED_ITEMS.c.feed_url, found.feeds),
+        (FEED_POLLS.c.feed_url, found.feeds),
+        (FEED_ALARMS.c.thing, found.feeds),
+        (FEEDS.c.feed_url_canon, found.feeds),
+        (ROBOTS.c.origin, found.origins),
+    )
 
 
 def _free_duplicates(

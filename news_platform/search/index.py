@@ -4,7 +4,7 @@ The text is indexed, not stored: what a hit shows beside its title is read from 
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -115,6 +115,11 @@ class IndexReader:
         hits = [self._hit(address, order) for order, address in found.hits]
         count: int = found.count  # type: ignore[attr-defined] # its stub lacks it
         return IndexAnswer(tuple(hits), count)
+
+    def iter_articles(self) -> Iterator[Hit]:
+        """Yield what is stored of every article."""
+        if len(self):
+            yield from self.search(AllOf(()), limit=len(self), newest_first=False).hits
 
     def facets(self, condition: Condition, field: str) -> dict[str, int]:
         """Return how many matching articles each value of a field has."""

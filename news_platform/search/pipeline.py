@@ -1,6 +1,6 @@
 """Build the index of a day from both article tables, and search the indexes of many days."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -44,8 +44,8 @@ from news_platform.storage.commit.markers import (
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet_batches import iter_frames
+from news_platform.takedowns.match import Takedowns
 
-Covers = Callable[[str], bool]
 _COLUMNS = (
     *("url", "canonical_url", "url_hash", "domain", "language", "source", "published_at"),
     *("fetched_at", "title", "text", "authors", "section"),
@@ -81,12 +81,12 @@ def build_day(
     day: str,
     *,
     now: datetime,
-    covers: Covers = lambda _: False,
+    takedowns: Takedowns | None = None,
     keep_old: bool = True,
 ) -> IndexReport | None:
     """Replace the index of a day; return None if the day has no articles any more.
 
-    Articles that `covers` names by their canonical URL are left out.
+    Articles that are taken down are left out; `takedowns` are by default those of the root.
     """
     # Before reading: a table that changes meanwhile leaves the index stale, not wrong.
     inputs = wanted_days(store).get(day)
@@ -94,7 +94,8 @@ def build_day(
         delete_marker(store, DATASET, day)
         delete_old_builds(store, day, keep=None, before=None)
         return None
-    articles = _articles(store, day, covers)
+    refused = takedowns or Takedowns.read(store, use="removal")
+    articles = _articles(store, day, refused)
     return publish_index(store, day, articles, inputs=inputs, now=now, keep_old=keep_old)
 
 
@@ -170,11 +171,11 @@ def _texts(store: ObjectStore, hits: tuple[Hit, ...]) -> dict[tuple[str, str], s
     return {(day, key): text for day, key, text in pl.concat(rows).iter_rows()}
 
 
-def _articles(store: ObjectStore, day: str, covers: Covers) -> Iterator[SearchableArticle]:
+def _articles(store: ObjectStore, day: str, takedowns: Takedowns) -> Iterator[SearchableArticle]:
     seen: set[str] = set()
     for table in _FRESHEST_FIRST:
         for row in _rows(store, _dataset(store, table), day):
-            if row["url_hash"] not in seen and not covers(row["canonical_url"]):
+            if row["url_hash"] not in seen and not takedowns.covers(row["canonical_url"]):
                 seen.add(row["url_hash"])
                 yield _searchable(row, day)
 

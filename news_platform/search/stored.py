@@ -94,6 +94,21 @@ def delete_old_builds(
             store.delete([info.path for info in files])
 
 
+def stored_builds(store: ObjectStore) -> list[tuple[str, str]]:
+    """Return the day and the name of every build that lies under the root, also of old ones."""
+    found = set()
+    for info in store.list("search"):
+        day, _, rest = info.path.removeprefix("search/day=").partition("/")
+        found.add((day, rest.partition("/")[0]))
+    return sorted(found)
+
+
+def open_build(store: ObjectStore, day: str, build: str, folder: Path) -> IndexReader | None:
+    """Copy one build to a new folder and open it; None if it is gone."""
+    cache = IndexCache(store, folder, max_bytes=0)
+    return cache.reader(Marker(day, "", "", "", 0, scope=build))
+
+
 class IndexCache:
     """Open indexes by day, from copies in a folder of this machine.
 

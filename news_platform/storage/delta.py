@@ -227,6 +227,18 @@ class DeltaDataset:
                 full=True,
             )
 
+    def delete_replaced(self) -> list[str]:
+        """Delete the files of older versions at once, under readers that still have them.
+
+        Files that no version names stay: another writer may be about to commit them.
+        """
+        if not self.exists():
+            return []
+        with self._errors("vacuum"):
+            return self._opened().vacuum(
+                retention_hours=0, dry_run=False, enforce_retention_duration=False, full=False
+            )
+
     def maintain(self, grace: timedelta) -> Maintenance:
         """Optimize and vacuum."""
         added, removed = self.optimize()

@@ -25,6 +25,7 @@ from news_platform.storage.commit.markers import delete_marker, stale_partitions
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.search.articles import made_articles
+from news_platform_tests.takedowns.asked import ask
 
 DAY = "2025-11-01"
 NOW = datetime.now(UTC)
@@ -108,11 +109,14 @@ def test_a_changed_day_is_built_again_and_a_removed_one_goes(
         found(local_store, tmp_path, "bridge")
 
 
-def test_covered_articles_are_not_indexed(local_store: ObjectStore, tmp_path: Path) -> None:
+def test_articles_that_are_taken_down_are_not_indexed(
+    local_store: ObjectStore, tmp_path: Path
+) -> None:
     articles = made_articles(20, seed=7, days=1)
     write_day(local_store, CRAWL_ARTICLES, articles, tmp_path / "scratch")
     gone = articles[3]
-    build_day(local_store, DAY, now=NOW, covers=lambda url: url == gone.canonical_url)
+    ask(local_store, "url", gone.canonical_url)
+    build_day(local_store, DAY, now=NOW)
     left = found(local_store, tmp_path, "day:2025-11-01")
     assert sorted(left) == sorted(one.url_hash for one in articles if one is not gone)
 

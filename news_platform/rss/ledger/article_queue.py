@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from news_platform.rss.ledger.article_claims import ArticleClaim, held_by
 from news_platform.rss.ledger.entries import with_text
+from news_platform.rss.ledger.newsroom_tables import ALERT_MATCHES, ANALYSES, FEED_ITEMS
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, LINKS, RAW, REVISIONS
 from news_platform.rss.ledger.transactions import LedgerTransaction
 
@@ -173,10 +174,13 @@ def forget_article(transaction: LedgerTransaction, claim: ArticleClaim) -> bool:
 
 
 def delete_articles(transaction: LedgerTransaction, row_ids: Sequence[int]) -> None:
-    """Delete rows of Raw with their index entries, revisions and links."""
+    """Delete rows of Raw with all that other tables have about them."""
     for table, column in (
         (REVISIONS, REVISIONS.c.row_id),
         (LINKS, LINKS.c.row_id),
+        (FEED_ITEMS, FEED_ITEMS.c.row_id),
+        (ANALYSES, ANALYSES.c.row_id),
+        (ALERT_MATCHES, ALERT_MATCHES.c.row_id),
         (ARTICLES_INDEX, ARTICLES_INDEX.c.row_id_raw),
         (RAW, RAW.c.row_id),
     ):

@@ -1,0 +1,107 @@
+"""Remove taken-down articles from both tables of the corpus and from the monthly exports.
+
+A day is replaced without the rows, and the files of its older versions are deleted at once; its
+marker keeps its fingerprint, so that nothing which follows the day becomes stale.
+"""
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+
+from news_platform.corpus.export.monthly import MonthReport
+from news_platform.corpus.export.publish import current_version
+from news_platform.datasets.corpus import DELTA_TABLES, STATISTICS_COLUMNS
+from news_platform.datasets.training_export import CURRENT, TRAINING_EXPORT, export_folder
+from news_platform.storage.delta import DeltaDataset
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.parquet_batches import iter_frames
+from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.removal import RemovedData, SimplePart, TakedownPart
+from news_platform.takedowns.rows import is_covered, may_be_covered
+
+ExportMonth = Callable[[str, Takedowns], MonthReport]
+"""Export a month again without what is taken down."""
+
+
+def takedown_parts(store: ObjectStore, *, export_month: ExportMonth) -> list[TakedownPart]:
+    """Return the parts of both tables, by day, and of the exports, by month."""
+    tables = [DeltaDataset(store, table, STATISTICS_COLUMNS) for table in DELTA_TABLES]
+    exports = SimplePart(
+        TRAINING_EXPORT.name,
+        partial(find_months, store),
+        lambda month, it: clean_month(store, month, it, export_month=export_month),
+    )
+    return [
+        *(
+            SimplePart(one.table.name, partial(find_days, one), partial(clean_day, one))
+            for one in tables
+        ),
+        exports,
+    ]
+
+
+def find_days(dataset: DeltaDataset, takedowns: Takedowns) -> Mapping[str, int]:
+    """Return the covered rows of a table by day."""
+    likely = may_be_covered("url", takedowns) | may_be_covered("canonical_url", takedowns)
+    rows = dataset.scan().filter(likely).select("day", "url", "canonical_url").collect()
+    return Counter(rows.filter(_is_gone(rows, takedowns))["day"])
+
+
+def clean_day(dataset: DeltaDataset, day: str, takedowns: Takedowns) -> RemovedData:
+    """Replace a day without covered rows, and delete the files that held them."""
+    before = [file for file in dataset.files() if file.partition == day]
+    rows = 0
+
+    def left() -> Iterator[pl.DataFrame]:
+        nonlocal rows
+        for file in before:
+            for frame in iter_frames(dataset.store, file.path, columns=dataset.table.schema):
+                gone = _is_gone(frame, takedowns)
+                rows += int(gone.sum())
+                yield frame.filter(~gone)
+
+    with tempfile.TemporaryDirectory() as scratch:
+        done = dataset.replace(day, left(), scratch=Path(scratch))
+    dataset.delete_replaced()
+    size = sum(file.size_bytes for file in before)
+    return RemovedData(rows, max(0, size - sum(done.file_bytes)), sum(done.file_bytes))
+
+
+def _is_gone(frame: pl.DataFrame, takedowns: Takedowns) -> pl.Series:
+    return is_covered(frame["url"], takedowns) | is_covered(frame["canonical_url"], takedowns)
+
+
+def find_months(store: ObjectStore, takedowns: Takedowns) -> Mapping[str, int]:
+    """Return the covered rows of the stored exports, of all their versions, by month."""
+    found: Counter[str] = Counter()
+    for folder in store.list_folders(TRAINING_EXPORT.name):
+        month = folder.rstrip("/").rpartition("=")[2]
+        for info in store.list(folder):
+            if "/data/" in info.path:
+                found[month] += _covered_rows(store, info.path, takedowns)
+    return +found
+
+
+def _covered_rows(store: ObjectStore, path: str, takedowns: Takedowns) -> int:
+    # An export may also be JSON lines; those of the platform itself are Parquet.
+    frames = iter_frames(store, path, columns=("url",))
+    return sum(int(is_covered(frame["url"], takedowns).sum()) for frame in frames)
+
+
+def clean_month(
+    store: ObjectStore, month: str, takedowns: Takedowns, *, export_month: ExportMonth
+) -> RemovedData:
+    """Export a month again, and delete its older versions at once."""
+    lost = find_months(store, takedowns).get(month, 0)
+    before = sum(info.size_bytes for info in store.list(export_folder(month)))
+    export_month(month, takedowns)
+    version = current_version(store, month)
+    base = export_folder(month)
+    kept = (f"{base}/{version}/", f"{base}/{CURRENT}")
+    store.delete([info.path for info in store.list(base) if not info.path.startswith(kept)])
+    after = sum(info.size_bytes for info in store.list(base))
+    return RemovedData(lost, max(0, before - after), after)

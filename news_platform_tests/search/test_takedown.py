@@ -1,0 +1,50 @@
+"""A takedown rebuilds the indexes that hold the article, and nothing of it stays in any build."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from news_platform.datasets.corpus import CRAWL_ARTICLES
+from news_platform.search.pipeline import built_days, wanted_days
+from news_platform.search.stored import stored_builds
+from news_platform.search.takedown import takedown_parts, verify_indexes
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.evidence import Evidence
+from news_platform.takedowns.match import Takedowns
+from news_platform_tests.search.articles import made_articles
+from news_platform_tests.search.test_pipeline import build_stale, found, write_day
+from news_platform_tests.takedowns.asked import asked
+
+NOW = datetime.now(UTC)
+DAYS = ("2025-11-01", "2025-11-02")
+
+
+def traces(store: ObjectStore, takedowns: Takedowns) -> int:
+    evidence = Evidence.of(takedowns)
+    verify_indexes(store, evidence)
+    return len(evidence.findings)
+
+
+def test_only_the_days_of_a_page_are_built_again(any_store: ObjectStore, tmp_path: Path) -> None:
+    for number, day in enumerate(DAYS):
+        articles = made_articles(20, seed=number, days=1)
+        write_day(any_store, CRAWL_ARTICLES, articles, tmp_path / "scratch", day=day)
+    build_stale(any_store)
+    before = dict(stored_builds(any_store))
+    gone = articles[3]  # of the second day; the first has other pages at these addresses
+    others = sum(one.canonical_url == gone.canonical_url for one in made_articles(20, seed=0))
+    takedowns = Takedowns.of([asked("url", gone.canonical_url)])
+    (part,) = takedown_parts(any_store, now=NOW)
+    places = part.find(takedowns)
+    assert places[DAYS[1]] == 1
+    assert traces(any_store, takedowns) > 0
+    for day in places:
+        assert part.remove(day, takedowns).rows == 1
+    assert traces(any_store, takedowns) == 0
+    after = dict(stored_builds(any_store))
+    assert after[DAYS[1]] != before[DAYS[1]]
+    assert len(stored_builds(any_store)) == len(DAYS)
+    assert (after[DAYS[0]] == before[DAYS[0]]) == (others == 0)
+    # Nothing became stale, and a repeated removal changes no row.
+    assert built_days(any_store) == wanted_days(any_store)
+    assert part.remove(DAYS[1], takedowns).rows == 0
+    assert gone.url_hash not in found(any_store, tmp_path, "day:2025-11-02")

@@ -99,6 +99,7 @@ class UsageFetcher:
     statements: list[UseStatement] = field(default_factory=list)
     files: list[UsageFileFacts] = field(default_factory=list)
     deferred: list[str] = field(default_factory=list)
+    timed_out: list[str] = field(default_factory=list)
 
     async def fetch_home_and_licenses(self, robots: Sequence[UseStatement]) -> None:
         """Fetch the home page, tdmrep.json and the first licence document."""
@@ -138,7 +139,7 @@ class UsageFetcher:
         # A licence may lie on another host, whose rules are not these.
         if url.startswith(f"{self.origin}/") and not self.rules.allows(self.user_agent, url):
             return None
-        if not self.budget.spend():
+        if self.timed_out or not self.budget.spend():
             self.deferred.append(name)
             return None
         facts = UsageFileFacts(name=name, url=url, fetched_at=self.clock())
@@ -150,6 +151,9 @@ class UsageFetcher:
             )
         except FetchError as error:
             facts.error = error.reason
+            if error.reason == "timeout":
+                # A host that leaves us waiting once would do so for every file.
+                self.timed_out.append(name)
             return None
         if known is not None and is_known and self.previous is not None:
             self._confirm(known, fetched_at=facts.fetched_at)

@@ -87,6 +87,7 @@ USAGE_SIGNALS = Table(
         Column("path", pl.String(), "Pattern of the paths that it covers."),
         Column("raw", pl.String(), "The text as stated, at most 500 characters."),
         Column("flags", pl.List(pl.String()), "What is unusual about the statement."),
+        Column("fetched_at", pl.Datetime("us", "UTC"), "When its source was received."),
     ),
     partition_columns=(Column("date", pl.String(), "Day of the batch, YYYY-MM-DD."),),
 )

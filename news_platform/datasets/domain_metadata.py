@@ -105,7 +105,7 @@ class UseStatementFacts(BaseModel):
     path: str = Field(default="/", description="pattern of the paths it covers")
     flags: list[str] = Field(default_factory=list, description="what is unusual about it")
     fetched_at: datetime | None = Field(
-        default=None, description="when its source was received or confirmed; null before 0.3"
+        default=None, description="when its source was received or confirmed; null in older surveys"
     )
 
 

@@ -104,6 +104,9 @@ class UseStatementFacts(BaseModel):
     agents: list[str] = Field(default_factory=list, description="crawlers it binds; empty: all")
     path: str = Field(default="/", description="pattern of the paths it covers")
     flags: list[str] = Field(default_factory=list, description="what is unusual about it")
+    fetched_at: datetime | None = Field(
+        default=None, description="when its source was received or confirmed; null in older surveys"
+    )
 
 
 class UsageFileFacts(BaseModel):

@@ -64,7 +64,11 @@ DOMAIN_METADATA_TABLE = Table(
         Column("usage_ai_train", pl.String(), "Verdict on AI training for any crawler."),
         Column("llms_txt", pl.Boolean(), "Whether the site has an llms.txt; null if not asked."),
         Column("managed_robots", pl.Boolean(), "Whether Cloudflare manages part of robots.txt."),
-        Column("news_sitemaps", pl.List(pl.String()), "Sitemaps of the domain that list news."),
+        Column(
+            "news_sitemaps",
+            pl.List(pl.String()),
+            "Sitemaps of the domain that list news; null if none.",
+        ),
     ),
     partition_columns=(Column("date", pl.String(), "Day of the batch, YYYY-MM-DD."),),
 )
@@ -87,6 +91,7 @@ USAGE_SIGNALS = Table(
         Column("path", pl.String(), "Pattern of the paths that it covers."),
         Column("raw", pl.String(), "The text as stated, at most 500 characters."),
         Column("flags", pl.List(pl.String()), "What is unusual about the statement."),
+        Column("fetched_at", pl.Datetime("us", "UTC"), "When its source was received."),
     ),
     partition_columns=(Column("date", pl.String(), "Day of the batch, YYYY-MM-DD."),),
 )

@@ -3,6 +3,7 @@
 import dagster as dg
 
 from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.defs.clock_guard import clock_jump_seconds
 from news_platform.defs.reconcile import PAUSED, Work, observe_changes
 from news_platform.domain_metadata.generated_research import (
     CATALOG_PATH,
@@ -155,6 +156,9 @@ def resurvey_due_domains(
         return PAUSED
     if data_root.settings.domain_metadata.resurvey_days <= 0:
         return dg.SkipReason("disabled: NEWS_PLATFORM_RESURVEY_DAYS is 0")
+    if jump := clock_jump_seconds():
+        hours = f"the clock jumped by {jump / 3600:.0f} hours since this process started"
+        return dg.SkipReason(f"{hours}; nothing is planned until it is right again or a day passed")
     plan = _plan(data_root, ledger, clock)
     if plan.chosen:
         return dg.RunRequest(tags={"due": str(plan.due), "planned": str(len(plan.chosen))})

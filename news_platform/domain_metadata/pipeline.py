@@ -189,15 +189,31 @@ def survey_over_web(
     worker: str,
     options: SurveyOptions,
 ) -> SurveyReport:
-    """Survey a batch over HTTP; for callers without an event loop."""
+    """Survey a batch over HTTP; for callers without an event loop.
+
+    `seconds` is read once, at the start.
+    """
 
     async def go() -> SurveyReport:
         async with WebFetcher(web) as fetcher:
-            context = SurveyContext(queue, store, fetcher, clock, seconds, process_owner(worker))
+            context = SurveyContext(
+                queue, store, fetcher, clock, steady_seconds(seconds()), process_owner(worker)
+            )
             return await survey_batch(batch, context=context, options=options)
 
     with _infrequent_gc():
         return asyncio.run(go())
+
+
+def steady_seconds(now: float) -> Callable[[], float]:
+    """Return a clock that starts at `now` and runs with the event loop's.
+
+    If the machine's clock jumps during a survey, leases neither end early, which would survey
+    their domains twice, nor last for days.
+    """
+    loop_time = asyncio.get_running_loop().time
+    offset = now - loop_time()
+    return lambda: offset + loop_time()
 
 
 @contextmanager

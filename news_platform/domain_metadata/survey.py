@@ -191,7 +191,14 @@ def _usage(
     if host is None or not _is_conclusive(host):
         return None
     source = host.facts.final_url or host.facts.url
-    return usage_facts(host.body, host.rules, source=source, fetched=fetched, requests=requests)
+    return usage_facts(
+        host.body,
+        host.rules,
+        source=source,
+        fetched_at=host.facts.fetched_at,
+        fetched=fetched,
+        requests=requests,
+    )
 
 
 @dataclass(frozen=True, slots=True)

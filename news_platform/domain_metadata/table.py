@@ -122,14 +122,17 @@ def build_changes(day: str, *, store: ObjectStore) -> TableReport:
     """Build and write the AI policy changes of a day, compared with each domain's last survey."""
     days = tabled_days(store)
     inputs = days.get(day, fingerprint([]))
-    tables = {d: read_facts(store, d) for d in sorted(days) if d <= day}
-    today = tables.pop(day, facts_frame([]).with_columns(date=pl.lit(day)))
+    is_tabled = day in days
+    today = read_facts(store, day) if is_tabled else facts_frame([]).with_columns(date=pl.lit(day))
+    # Only today's domains: a year of surveys has millions of rows with hundreds of policies each.
+    ours = pl.col("domain").is_in(today.get_column("domain").unique().implode())
+    before = [one for one in sorted(days) if one < day]
     # The empty frame gives the schema when there is no earlier day.
-    earlier = pl.concat([*tables.values(), today.clear()])
+    earlier = pl.concat([*(read_facts(store, one).filter(ours) for one in before), today.clear()])
     policies = policy_changes(today, earlier)
     stated = usage_changes(
         read_usage_signals(store, day),
-        pl.concat([read_usage_signals(store, one) for one in [*tables, day]]),
+        pl.concat([read_usage_signals(store, one).filter(ours) for one in [*before, day]]),
         surveys=today,
         before=earlier.filter(pl.col("date") != day),
     )
@@ -191,7 +194,14 @@ def facts_frame(facts: Sequence[DomainMetadata]) -> pl.DataFrame:
 def policy_changes(today: pl.DataFrame, earlier: pl.DataFrame) -> pl.DataFrame:
     """Return the policies that differ from the last survey with the same crawler list version."""
     # A new version of the crawler list may give another policy for the same robots.txt.
-    before = _policies(earlier).sort("date").group_by("domain", "bot", "ai_list_version").last()
+    last = (
+        earlier.drop_nulls("ai_policies")
+        # A domain in two batches of a day counts once, as in `_policies`.
+        .unique(["date", "domain", "ai_list_version"], keep="first", maintain_order=True)
+        .sort("date", maintain_order=True)
+        .unique(["domain", "ai_list_version"], keep="last", maintain_order=True)
+    )
+    before = _policies(last).select("date", "domain", "bot", "ai_list_version", "policy")
     operators = pl.DataFrame(
         {"bot": [bot.name for bot in AI_BOTS], "operator": [bot.operator for bot in AI_BOTS]}
     )
@@ -271,7 +281,8 @@ def _row(facts: DomainMetadata) -> dict[str, object]:
         "ai_list_version": facts.ai_policy.list_version if facts.ai_policy else None,
         "ai_policies": _policy_rows(facts.ai_policy),
         "raw_file_path": facts.source.raw_file_path,
-        "news_sitemaps": sitemap.news_sitemaps,
+        # Null, as in tables that were written before this column.
+        "news_sitemaps": sitemap.news_sitemaps or None,
         **_usage_columns(facts.usage),
     }
 

@@ -72,7 +72,7 @@ def trend(surveys: pl.DataFrame, *, bots: int = 6) -> Trend:
 
 def standing(surveys: pl.DataFrame, day: str) -> pl.DataFrame:
     """Return the last survey of every domain up to a day."""
-    until = surveys.filter(pl.col("date") <= day).sort("date")
+    until = surveys.filter(pl.col("date") <= day).sort("date", maintain_order=True)
     return until.unique("domain", keep="last", maintain_order=True)
 
 

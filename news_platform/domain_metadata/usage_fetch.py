@@ -5,7 +5,7 @@ the next survey of the domain begins with it. Nothing is requested that robots.t
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -99,6 +99,7 @@ class UsageFetcher:
     statements: list[UseStatement] = field(default_factory=list)
     files: list[UsageFileFacts] = field(default_factory=list)
     deferred: list[str] = field(default_factory=list)
+    timed_out: list[str] = field(default_factory=list)
 
     async def fetch_home_and_licenses(self, robots: Sequence[UseStatement]) -> None:
         """Fetch the home page, tdmrep.json and the first licence document."""
@@ -138,7 +139,7 @@ class UsageFetcher:
         # A licence may lie on another host, whose rules are not these.
         if url.startswith(f"{self.origin}/") and not self.rules.allows(self.user_agent, url):
             return None
-        if not self.budget.spend():
+        if self.timed_out or not self.budget.spend():
             self.deferred.append(name)
             return None
         facts = UsageFileFacts(name=name, url=url, fetched_at=self.clock())
@@ -150,6 +151,9 @@ class UsageFetcher:
             )
         except FetchError as error:
             facts.error = error.reason
+            if error.reason == "timeout":
+                # A host that leaves us waiting once would do so for every file.
+                self.timed_out.append(name)
             return None
         if known is not None and is_known and self.previous is not None:
             self._confirm(known, fetched_at=facts.fetched_at)
@@ -183,13 +187,24 @@ def parse_page(response: Response) -> list[UseStatement]:
 
 
 def usage_facts(
-    robots: bytes | None, rules: Robots, *, source: str, fetched: UsageFetcher | None, requests: int
+    robots: bytes | None,
+    rules: Robots,
+    *,
+    source: str,
+    fetched_at: datetime,
+    fetched: UsageFetcher | None,
+    requests: int,
 ) -> UsageFacts:
-    """Return everything that a site states, with robots.txt first."""
+    """Return everything that a site states, with robots.txt first.
+
+    `source` and `fetched_at` are the URL and the time of robots.txt.
+    """
+    times = {source: fetched_at}
+    times |= {file.url: file.fetched_at for file in fetched.files} if fetched else {}
     signals = parse_robots_signals(robots or b"", source=source, rules=rules)
     statements = [*signals.statements, *(fetched.statements if fetched else ())]
     return UsageFacts(
-        statements=[_facts(one) for one in statements],
+        statements=[_facts(one, times) for one in statements],
         files=fetched.files if fetched else [],
         requests=requests,
         deferred=fetched.deferred if fetched else [],
@@ -220,7 +235,7 @@ def statements_of(facts: UsageFacts) -> list[UseStatement]:
     ]
 
 
-def _facts(one: UseStatement) -> UseStatementFacts:
+def _facts(one: UseStatement, times: Mapping[str, datetime]) -> UseStatementFacts:
     return UseStatementFacts(
         system=one.system,
         source=one.source,
@@ -230,6 +245,8 @@ def _facts(one: UseStatement) -> UseStatementFacts:
         agents=list(one.agents),
         path=one.path,
         flags=list(one.flags),
+        # The source of a header or element is the URL, a blank and its name.
+        fetched_at=times.get(one.source.partition(" ")[0]),
     )
 
 

@@ -76,6 +76,7 @@ def told(found: DomainMetadata) -> object:
     """Return what a survey found, without when and how it was asked."""
     assert found.usage is not None
     statements = [one.model_dump() for one in found.usage.statements]
+    assert all(one.fetched_at == NOW for one in found.usage.statements)
     return (found.outcome, found.files, found.ai_policy, statements, found.usage.verdicts)
 
 

@@ -352,6 +352,14 @@ def test_a_site_is_asked_for_all_that_it_may_state_in_order() -> None:
     }
 
 
+def test_a_host_that_leaves_us_waiting_is_asked_for_the_other_files_next_time() -> None:
+    found, fetcher = survey({ROBOTS: b"", SITEMAP: URLSET, f"{SITE}/": error("timeout")})
+    usage = found.metadata.usage
+    assert fetcher.usage_requests == ["/"] and usage is not None
+    assert usage.deferred == ["tdmrep", "ai.txt", "llms.txt", "security.txt", "trust.txt"]
+    assert found.outcome.name == "ok" and found.metadata.sitemap.exists
+
+
 def test_a_site_that_refuses_us_is_asked_for_robots_txt_only() -> None:
     found, fetcher = survey({ROBOTS: f"User-agent: *\nDisallow: /\nSitemap: {SITEMAP}".encode()})
     assert fetcher.requests == [ROBOTS] and fetcher.usage_requests == []

@@ -22,7 +22,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from io import BytesIO
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import BinaryIO
@@ -278,16 +277,20 @@ def _new_part(incoming: Path) -> Iterator[BinaryIO]:
 
 
 def _fill(part: BinaryIO, body: Body) -> None:
-    if isinstance(body, Path):
+    if isinstance(body, bytes):
+        part.write(body)
+    elif isinstance(body, Path):
         with body.open("rb") as source:
             shutil.copyfileobj(source, part, _COPY_BYTES)
     else:
-        shutil.copyfileobj(BytesIO(body) if isinstance(body, bytes) else body, part, _COPY_BYTES)
+        shutil.copyfileobj(body, part, _COPY_BYTES)
     part.flush()
     # The kernel's own timestamp advances every 4 ms: too coarse for a tag that must be unique.
     now_ns = time.time_ns()
     os.utime(part.fileno(), ns=(now_ns, now_ns))
-    os.fsync(part.fileno())
+    # An empty file, such as a success marker, has no bytes that a power cut could tear.
+    if part.tell():
+        os.fsync(part.fileno())
 
 
 def _rename(part: Path, target: Path) -> None:

@@ -29,8 +29,8 @@ _METER = re.compile(
 
 # Every alternative of the pattern contains one of these, and few lines do: the pattern is slow.
 _SIGNS = (
-    "subscri", "reading", "members", "member?", "free ", "unlock", "weiterlesen", "abo", "exklusiv",
-    "nur f\u00fcr", "la suite", "suscr", "assin", "abbona",
+    "subscri", "reading", "members", "member?", "free ", "unlock", "lesen", "ein abo", "abonn",
+    "exklusiv", "nur f\u00fcr", "la suite", "suscr", "assin", "abbona",
 )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ BENCHMARKS = (
     "ccnews",
     "domain_store",
     "domain_metadata",
+    "newsroom",
     "rss",
     "source_records",
     "near_duplicates",

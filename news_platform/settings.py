@@ -44,8 +44,11 @@ from news_platform.setting_sections.search import SearchSettings
 # Shorter parts of a secret, such as `5` of `?connect_timeout=5`, would blot out innocent text.
 _SHORTEST_PART = 5
 PREFIX = "NEWS_PLATFORM_"
+# Variables with the secrets of feeds, which the settings of a feed name.
+FEED_SECRET_PREFIX = "FEED_SECRET_"
 
 __all__ = [
+    "FEED_SECRET_PREFIX",
     "PREFIX",
     "ROOT_VARIABLE",
     "AlertSettings",
@@ -134,7 +137,10 @@ def environment_secrets(environ: Mapping[str, str]) -> frozenset[str]:
     """Return the secrets in these variables, also if the settings cannot be loaded."""
     kinds: list[type[Section]] = [GeneralSettings, *(kind for _, kind in _sections())]
     fields = (item for kind in kinds for item in kind.model_fields.values() if not item.repr)
-    return _with_parts(filter(None, (environ.get(str(it.validation_alias)) for it in fields)))
+    named = [environ.get(str(item.validation_alias)) for item in fields]
+    # Settings of feeds name further ones, which are not settings themselves.
+    named += [value for name, value in environ.items() if name.startswith(FEED_SECRET_PREFIX)]
+    return _with_parts(filter(None, named))
 
 
 _Kind = TypeVar("_Kind", bound=Section)

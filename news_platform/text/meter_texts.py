@@ -27,9 +27,19 @@ _METER = re.compile(
 )
 
 
+# Every alternative of the pattern contains one of these, and few lines do: the pattern is slow.
+_SIGNS = (
+    "subscri", "reading", "members", "member?", "free ", "unlock", "lesen", "ein abo", "abonn",
+    "exklusiv", "nur f\u00fcr", "la suite", "suscr", "assin", "abbona",
+)  # fmt: skip
+
+
 def is_meter_line(line: str) -> bool:
     """Return whether a line asks the reader to subscribe or to sign in for the rest of a text."""
-    return len(line) <= _MAX_CHARACTERS and _METER.search(line) is not None
+    if len(line) > _MAX_CHARACTERS:
+        return False
+    lowered = line.lower()
+    return any(sign in lowered for sign in _SIGNS) and _METER.search(line) is not None
 
 
 def without_meter_lines(text: str) -> tuple[str, bool]:

@@ -186,8 +186,10 @@ def _new_value(name: str) -> sa.ColumnElement[Any]:
     value = sa.bindparam(f"new_{name}", type_=FEEDS.c[name].type)
     if name != "status":
         return value
-    # A person may have paused or retired the feed while it was being polled.
-    return sa.case((FEEDS.c.status.in_(BY_PERSON), FEEDS.c.status), else_=value)
+    # A person may have paused or retired the feed while it was being polled. Not one IN: a list of
+    # values cannot be sent for many rows at once.
+    kept = ((FEEDS.c.status == status, status) for status in BY_PERSON)
+    return sa.case(*kept, else_=value)
 
 
 def known_feeds(engine: sa.Engine, *, now: datetime) -> set[str]:

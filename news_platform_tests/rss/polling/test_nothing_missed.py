@@ -269,6 +269,16 @@ def test_every_poll_is_kept_for_a_month(sqlite_ledger: sa.Engine, parse_pool: Po
     ]
 
 
+def test_many_unchanged_feeds_are_written_together(
+    ledger: sa.Engine, parse_pool: Pool, caplog: pytest.LogCaptureFixture
+) -> None:
+    urls = [f"https://post.example/{name}" for name in names("f", 30)]
+    register(ledger, *urls)
+    poll(ledger, parse_pool, {url: response(url, status=304) for url in urls})
+    assert {feed_row(ledger, url).last_status for url in urls} == {304}
+    assert caplog.messages == []
+
+
 def test_a_feed_has_its_own_interval_limit_and_headers(
     sqlite_ledger: sa.Engine, parse_pool: Pool
 ) -> None:

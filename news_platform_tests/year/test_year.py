@@ -9,11 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
+import yaml
 
+from news_platform.cluster.launcher import LiveCeleryRunLauncher
+from news_platform.cluster.queues import HEAVY, LIGHT
+from news_platform.defs.runs import run_assets
 from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.objects.store import open_store
 from news_platform_tests.year.daemon import write_home
+from news_platform_tests.year.figures import ASSETS
 from news_platform_tests.year.plan import Trouble, YearOptions
 from news_platform_tests.year.simulated import Place
 
@@ -42,6 +48,11 @@ YEAR = YearOptions(
         broken_day=100,
     ),
 )
+
+
+_CLUSTER = yaml.safe_load((Path(__file__).parents[2] / "deploy/dagster.yaml").read_text())
+HEAVY_ASSETS = _CLUSTER["run_launcher"]["config"]["heavy_assets"]
+NIGHTLY = ("look_after_crawl", "check_newest_data")
 
 
 @dataclass(frozen=True)
@@ -101,6 +112,26 @@ def ten_days(tmp_path_factory: pytest.TempPathFactory) -> Simulation:
 
 def test_ten_days_of_trouble_end_as_if_there_had_been_none(ten_days: Simulation) -> None:
     judge(ten_days)
+
+
+def test_runs_of_sensors_go_to_the_queues_of_their_assets(ten_days: Simulation) -> None:
+    """The Celery launcher of a cluster chooses by the assets that a run names."""
+    launcher = LiveCeleryRunLauncher(heavy_assets=HEAVY_ASSETS, broker="redis://127.0.0.1:1")
+    with dg.DagsterInstance.from_config(str(ten_days.place.home)) as instance:
+        made = [run for run in instance.get_runs() if "dagster/sensor_name" in run.tags]
+    queues = {
+        (asset, launcher.queue_of(run)) for run in made for asset in run_assets(run) & set(ASSETS)
+    }
+    assert queues == {(asset, HEAVY if asset in HEAVY_ASSETS else LIGHT) for asset in ASSETS}
+
+
+def test_alerts_about_runs_of_sensors_name_their_assets(ten_days: Simulation) -> None:
+    told = [json.loads(line) for line in ten_days.place.alerts.read_text().splitlines()]
+    about_runs = [one for one in told if one["run_id"]]
+    assert about_runs
+    for one in about_runs:
+        assert one["assets"] or one["job"] in NIGHTLY, one
+        assert one["partition"] or "raw_news" not in one["assets"], one
 
 
 @pytest.mark.soak

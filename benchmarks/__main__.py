@@ -17,6 +17,7 @@ BENCHMARKS = (
     "scale",
     "scale_requests",
     "startup",
+    "following",
 )
 
 

@@ -123,8 +123,9 @@ def test_only_settings_name_environment_variables() -> None:
     assert naming == []
 
 
-# The one place where a unit's failure ends, and the outermost frame of a worker process.
-BROAD_HANDLERS = {"isolation/boundary.py": 2, "isolation/worker.py": 2}
+# The one place where a unit's failure ends, and the outermost frame of a worker process, or of an
+# item that a pool without workers runs itself.
+BROAD_HANDLERS = {"isolation/boundary.py": 2, "isolation/pool.py": 1, "isolation/worker.py": 2}
 _BROAD = {"Exception", "BaseException", "ExceptionGroup", "BaseExceptionGroup"}
 
 

@@ -24,6 +24,7 @@ from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 # The crawl uploads WARCs hours after the timestamp in their names.
 GRACE = timedelta(days=2)
@@ -35,12 +36,16 @@ _FOOTER_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class ParquetFooter:
-    """Row count and schema of a Parquet file, or the `problem` that kept it from being read."""
+    """Row count and schema of a Parquet file, or the `problem` that kept it from being read.
+
+    `tree_bytes` is the stored size of its page sources.
+    """
 
     path: str
     rows: int = 0
     schema: "pa.Schema | None" = None
     problem: str = ""
+    tree_bytes: int = 0
 
 
 def read_footers(store: ObjectStore, *, day: date) -> tuple[ParquetFooter, ...]:
@@ -136,9 +141,16 @@ def _footer(store: ObjectStore, info: ObjectInfo) -> ParquetFooter:
 
     try:
         file = pq.ParquetFile(_TailFile(store, info))
-        return ParquetFooter(info.path, file.metadata.num_rows, file.schema_arrow)
+        rows, schema = file.metadata.num_rows, file.schema_arrow
+        return ParquetFooter(info.path, rows, schema, tree_bytes=_tree_bytes(file.metadata))
     except (pa.ArrowException, OSError) as error:
         return ParquetFooter(info.path, problem=f"unreadable: {error}")
+
+
+def _tree_bytes(footer: "pq.FileMetaData") -> int:
+    groups = map(footer.row_group, range(footer.num_row_groups))
+    chunks = (group.column(number) for group in groups for number in range(group.num_columns))
+    return sum(one.total_compressed_size for one in chunks if one.path_in_schema == "tree")
 
 
 class _TailFile(io.RawIOBase):

@@ -57,7 +57,7 @@ def plan_raw_news(
 ) -> RawNewsPlan:
     """Find the days older than `keep_days`; `stored_days` returns those that the store holds."""
     newest = last_expired_day(now.date(), keep_days)
-    found = {str(day): _expiring(store, day) for day in _days_with_files(store) if day <= newest}
+    found = {str(day): _expiring(store, day) for day in days_with_files(store) if day <= newest}
     days = {key: day for key, day in found.items() if day.files}
     fresh = [key for key, day in days.items() if day.fresh]
     return RawNewsPlan(days, frozenset(fresh) - frozenset(stored_days(fresh) if fresh else ()))
@@ -79,7 +79,7 @@ def expire_raw_news(
     for key, day in plan.days.items():
         if key in plan.refused:
             continue
-        if problem := _problem(day.fresh, rows_by_warc(key) if day.fresh else {}):
+        if problem := row_problem(day.fresh, rows_by_warc(key) if day.fresh else {}):
             failed[key] = problem
             continue
         record_expired(store, [expired_warc(one, expired_at=expired_at) for one in day.fresh])
@@ -88,7 +88,8 @@ def expire_raw_news(
     return replace(expiry_of(DATASET, done), refused=plan.expiry.refused, failed=failed)
 
 
-def _problem(fresh: Sequence[Collected], held: Mapping[str, int]) -> str:
+def row_problem(fresh: Sequence[Collected], held: Mapping[str, int]) -> str:
+    """Return which WARC the store holds too few rows of, by the rows `held`; "" if it has all."""
     wrong = [one for one in fresh if held.get(one.warc, 0) != one.rows]
     if not wrong:
         return ""
@@ -97,7 +98,7 @@ def _problem(fresh: Sequence[Collected], held: Mapping[str, int]) -> str:
     return f"the domain store holds {found}: run `store verify`"
 
 
-def _days_with_files(store: ObjectStore) -> Iterator[date]:
+def days_with_files(store: ObjectStore) -> Iterator[date]:
     """Yield the days that have a folder; three levels of folders instead of a million files."""
     for year in store.list_folders(_FOLDER):
         for month in store.list_folders(year):

@@ -8,6 +8,7 @@ from functools import partial
 import click
 
 from news_platform.ccnews.retention import expire_raw_news, plan_raw_news
+from news_platform.ccnews.tree_retention import expire_trees, plan_trees
 from news_platform.cli.options import emit, json_option, resources_for, root_option
 from news_platform.datasets.domain_buckets import ROOT as STAGED
 from news_platform.domain_store.reading.batches import rows_by_warc
@@ -41,9 +42,9 @@ def retention() -> None:
     """Show or delete what the policies no longer keep.
 
     The policies are settings: NEWS_PLATFORM_RETAIN_RAW_NEWS_DAYS,
-    NEWS_PLATFORM_RETAIN_STAGE_1_DAYS, NEWS_PLATFORM_FULLTEXT_KEEP_DAYS,
-    NEWS_PLATFORM_PAGES_KEEP_DAYS and NEWS_PLATFORM_STORE_GRACE_DAYS.
-    Without a policy a dataset is kept for ever.
+    NEWS_PLATFORM_RETAIN_TREE_DAYS, NEWS_PLATFORM_RETAIN_STAGE_1_DAYS,
+    NEWS_PLATFORM_FULLTEXT_KEEP_DAYS, NEWS_PLATFORM_PAGES_KEEP_DAYS and
+    NEWS_PLATFORM_STORE_GRACE_DAYS. Without a policy a dataset is kept for ever.
     """
 
 
@@ -89,6 +90,9 @@ def _policies(resources: Resources) -> Iterator[Policy]:
     if (days := settings.retention.raw_news_days) is not None:
         _require_days("NEWS_PLATFORM_RETAIN_RAW_NEWS_DAYS", days)
         yield _raw_news_policy(store, days, resources)
+    if (days := settings.retention.tree_days) is not None:
+        _require_days("NEWS_PLATFORM_RETAIN_TREE_DAYS", days)
+        yield _tree_policy(store, days, resources)
     if (days := settings.retention.stage_1_days) is not None:
         _require_days("NEWS_PLATFORM_RETAIN_STAGE_1_DAYS", days)
         yield _stage_1_policy(store, days, resources)
@@ -117,6 +121,18 @@ def _raw_news_policy(store: ObjectStore, days: int, resources: Resources) -> Pol
         if not is_applied:
             return found.expiry
         return expire_raw_news(store, found, now=now, rows_by_warc=partial(rows_by_warc, store))
+
+    return Policy(partial(run, False), partial(run, True))
+
+
+def _tree_policy(store: ObjectStore, days: int, resources: Resources) -> Policy:
+    now = resources.clock.now()
+
+    def run(is_applied: bool) -> Expiry:
+        found = plan_trees(store, keep_days=days, now=now, stored_days=partial(stored_days, store))
+        if not is_applied:
+            return found.expiry
+        return expire_trees(store, found, now=now, rows_by_warc=partial(rows_by_warc, store))
 
     return Policy(partial(run, False), partial(run, True))
 

@@ -58,8 +58,10 @@ class Collected:
     options: Mapping[str, object] = field(default_factory=dict)
     truncated_at: int | None = None
     dropped_responses: int | None = None
-    # Not part of the marker: readers set it from the record of expired WARCs.
+    # Not part of the marker: readers set them from the record of expired WARCs. `tree` alone may be
+    # expired: its files have no page sources then.
     is_expired: bool = False
+    is_tree_expired: bool = False
 
     @property
     def fingerprint(self) -> str:
@@ -131,7 +133,8 @@ def recipe_of(fingerprint: str) -> str:
 def dump_collected(marker: Collected) -> bytes:
     """Return a marker as indented JSON."""
     document = asdict(marker) | {"day": marker.day.isoformat(), "format": MARKER_FORMAT}
-    del document[_NOT_STORED]
+    for name in _NOT_STORED:
+        del document[name]
     return json.dumps(document, ensure_ascii=False, indent=1).encode()
 
 
@@ -153,8 +156,8 @@ def parse_collected(body: bytes, *, path: str) -> Collected:
     return marker
 
 
-_NOT_STORED = "is_expired"
-_FIELDS = frozenset(one.name for one in fields(Collected)) - {_NOT_STORED}
+_NOT_STORED = ("is_expired", "is_tree_expired")
+_FIELDS = frozenset(one.name for one in fields(Collected)).difference(_NOT_STORED)
 
 
 def _short_hash(parts: list[object]) -> str:

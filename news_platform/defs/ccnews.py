@@ -180,6 +180,7 @@ def _outdated_metadata(
     return {
         "warcs_outdated": len(outdated_names(without_expired(store, units), options)),
         "warcs_expired": sum(marker.is_expired for marker in markers),
+        "warcs_without_trees": sum(marker.is_tree_expired for marker in markers),
         "warcs_truncated": sum(marker.truncated_at is not None for marker in markers),
     }
 

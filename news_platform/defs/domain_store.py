@@ -15,6 +15,7 @@ from news_platform.defs.partition_checks import (
     Reporter,
     check,
     evaluate_keys,
+    red_reasons,
     require_green,
     verdict,
 )
@@ -278,7 +279,7 @@ BUCKETS_STALENESS = Staleness.by_fingerprint(
     "domain_buckets",
     wanted_days,
     staged_days,
-    parents=(Parent("raw_news", same_partition),),
+    parents=(Parent("raw_news", same_partition, red=red_reasons(ccnews_checks.CHECKS)),),
     partitions=DAYS,
     per_run=7,
     holds=_unsettled,
@@ -301,7 +302,7 @@ CATALOG_STALENESS = Staleness.by_fingerprint(
     "domain_catalog",
     wanted_catalog,
     built_catalog,
-    parents=(Parent("domain_store", is_behind=_is_store_behind),),
+    parents=(Parent("domain_store", is_behind=_is_store_behind, red=red_reasons(CHECKS)),),
 )
 STALENESS = (BUCKETS_STALENESS, STORE_STALENESS, CATALOG_STALENESS)
 

@@ -15,7 +15,7 @@ from news_platform.datasets.near_duplicates import (
 )
 from news_platform.defs import ccnews_checks
 from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
-from news_platform.defs.partition_checks import check, require_green, verdict
+from news_platform.defs.partition_checks import check, red_reasons, require_green, verdict
 from news_platform.defs.partitions import DAYS, SEVEN_A_RUN
 from news_platform.defs.planning import Hold
 from news_platform.defs.reconcile import reconciling_sensor
@@ -152,7 +152,7 @@ PAGES_STALENESS = Staleness.by_fingerprint(
     "near_duplicates",
     wanted_days,
     built_days,
-    parents=(Parent("raw_news", same_partition),),
+    parents=(Parent("raw_news", same_partition, red=red_reasons(ccnews_checks.CHECKS)),),
     partitions=DAYS,
     per_run=7,
     holds=_unsettled,

@@ -181,6 +181,21 @@ def require_green(
         )
 
 
+def red_reasons(checks: Iterable[Check]) -> Callable[[dg.DagsterInstance], Mapping[str, str]]:
+    """Return the function that finds the partitions for which a blocking check is red, and why."""
+    blocking = [one for one in checks if one.blocking]
+
+    def find(instance: dg.DagsterInstance) -> Mapping[str, str]:
+        red = red_partitions(instance, blocking)
+        return {
+            key: f"the check {one.name} of {one.asset} {key} is red"
+            for one in blocking
+            for key in red[one.key]
+        }
+
+    return find
+
+
 def red_partitions(
     instance: dg.DagsterInstance, checks: Iterable[Check]
 ) -> Mapping[dg.AssetCheckKey, frozenset[str]]:

@@ -104,7 +104,7 @@ def situation(
         running={key: run for key, run in running.items() if run},
         own=sum(run.asset == asset for run in work.runs),
         holds=staleness.holds(resources, stale, now) if staleness.holds and stale else {},
-        parents=_parents(staleness, stale, work),
+        parents={**_parents(staleness, stale, work), **_damaged(staleness, stale, instance)},
         busy=_busy(staleness, resources, work) if stale else "",
         asked=read_asked(resources.data_root.store, asset) if stale else {},
         order=order,
@@ -118,6 +118,22 @@ def _parents(staleness: Staleness, stale: Fingerprints, work: Work) -> Mapping[s
         for key in stale
         for parent in staleness.parents
         if work.feeds(parent, key)
+    }
+
+
+def _damaged(
+    staleness: Staleness, stale: Fingerprints, instance: dg.DagsterInstance | None
+) -> Mapping[str, str]:
+    """Return the partitions that would be built from damaged ones, and which check says so."""
+    if instance is None or not stale:
+        return {}
+    red = {parent: parent.red(instance) for parent in staleness.parents if parent.red}
+    return {
+        key: reason
+        for key in stale
+        for parent, found in red.items()
+        for damaged, reason in found.items()
+        if parent.feeds is None or parent.feeds(damaged, key)
     }
 
 

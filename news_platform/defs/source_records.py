@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import dagster as dg
+from pydantic import Field
 
+from news_platform.ccnews.pipeline import Redo
 from news_platform.datasets.source_records import (
     SNAPSHOTS_FOLDER,
     SOURCE_RECORDS,
@@ -29,6 +31,7 @@ from news_platform.source_records.pipeline import (
 )
 from news_platform.storage.commit.markers import read_markers, read_report, stale_partitions
 from news_platform.storage.commit.root import is_paused
+from news_platform.storage.objects.store import ObjectStore
 
 GROUP = "source_records"
 OWNERS = [f"team:{GROUP}"]
@@ -50,6 +53,16 @@ page_snapshots = dg.AssetSpec(
 )
 
 
+class RecordsConfig(dg.Config):
+    """What a run of source_records segments."""
+
+    redo: Redo = Field(
+        default=Redo.outdated,
+        description="missing: institutions whose snapshots or options changed, or whose file is "
+        "damaged. outdated: also those that another version of the segmenter made. all: always.",
+    )
+
+
 @dg.asset(
     partitions_def=INSTITUTIONS,
     deps=[page_snapshots],
@@ -59,7 +72,9 @@ page_snapshots = dg.AssetSpec(
     metadata=table_metadata(SOURCE_RECORDS),
 )
 def source_records(
-    context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
+    context: dg.AssetExecutionContext,
+    config: RecordsConfig,
+    data_root: dg.ResourceParam[DataRoot],
 ) -> dg.MaterializeResult[None]:
     """Clean, ordered blocks of an institution's pages, each with its section and its source.
 
@@ -68,11 +83,31 @@ def source_records(
     """
     store, institution = data_root.store, context.partition_key
     options = records_options(data_root.settings.source_records)
+    declare_options(store, options.segment)
+    if not _is_due(store, institution, config.redo):
+        context.log.info("%s is up to date; choose redo: all to segment it again", institution)
+        return dg.MaterializeResult(metadata={"unchanged": True, **_placed(store, institution)})
     report = build_institution(institution, store=store, options=options)
-    place = {"dagster/uri": store.uri(records_path(institution))}
-    # Of the whole dataset: institutions that another version of the segmenter made.
-    outdated = {"institutions_outdated": len(outdated_institutions(store))}
-    return dg.MaterializeResult(metadata=_shown(report) | place | outdated)
+    return dg.MaterializeResult(metadata=_shown(report) | _placed(store, institution))
+
+
+def _is_due(store: ObjectStore, institution: str, redo: Redo) -> bool:
+    """Return whether a run segments an institution; `redo` is the choice of the run config."""
+    wanted, built = wanted_institutions(store), built_institutions(store)
+    if redo is Redo.all or built.get(institution) != wanted.get(institution):
+        return True
+    if redo is Redo.outdated and institution in outdated_institutions(store):
+        return True
+    is_whole = store.exists(records_path(institution))
+    return not is_whole or any(record_problems(institution, store=store))
+
+
+def _placed(store: ObjectStore, institution: str) -> dict[str, Any]:
+    return {
+        "dagster/uri": store.uri(records_path(institution)),
+        # Of the whole dataset: institutions that another version of the segmenter made.
+        "institutions_outdated": len(outdated_institutions(store)),
+    }
 
 
 def _shown(report: RecordsReport) -> dict[str, Any]:  # Dagster takes any of its metadata types

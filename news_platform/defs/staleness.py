@@ -29,12 +29,15 @@ class Parent:
 
     `feeds(parent's partition, own partition)` says which partitions one waits for while they are
     built; None: it follows all of them, and takes those that are finished. With `is_behind` it also
-    waits a while for a parent that is about to be built.
+    waits a while for a parent that is about to be built. `red` returns the parent's partitions that
+    a blocking check found to be damaged, each with the reason: what they feed waits until they are
+    mended, since the damage would spread.
     """
 
     asset: str
     feeds: Callable[[str, str], bool] | None = None
     is_behind: Callable[[Resources], bool] | None = None
+    red: Callable[[dg.DagsterInstance], Mapping[str, str]] | None = None
 
 
 def same_partition(parent: str, own: str) -> bool:

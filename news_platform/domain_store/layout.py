@@ -11,6 +11,7 @@ from news_platform.datasets.domain_buckets import ROOT as STAGED
 from news_platform.datasets.domain_store import ROOT as STORE
 from news_platform.errors import InputError
 
+MANIFESTS = f"{STORE}/manifests"
 # Neighbouring buckets that one run builds: a partition of `domain_store`.
 RANGE_SIZE = 16
 # Of a batch's percent-encoded name: a marker adds a fingerprint and a scope, and file names end at
@@ -93,12 +94,12 @@ def view_path(bucket: int) -> str:
 
 def manifest_path(bucket: int, generation: int) -> str:
     """Return the manifest of one generation."""
-    return f"{STORE}/manifests/{bucket}/{generation:08d}.json"
+    return f"{MANIFESTS}/{bucket}/{generation:08d}.json"
 
 
 def current_path(bucket: int) -> str:
     """Return the pointer to the newest generation: a copy of its manifest."""
-    return f"{STORE}/manifests/{bucket}/CURRENT"
+    return f"{MANIFESTS}/{bucket}/CURRENT"
 
 
 def bucket_folders(bucket: int) -> tuple[str, ...]:

@@ -33,7 +33,8 @@ from news_platform.domain_store.commit import (
 from news_platform.domain_store.layout import range_buckets
 from news_platform.domain_store.manifest import Manifest, Segment
 from news_platform.domain_store.options import BuildOptions
-from news_platform.domain_store.staging.stage import Staged, read_staged
+from news_platform.domain_store.staging.inputs import StagingInput, day_input, staged_days
+from news_platform.domain_store.staging.stage import Staged, lost_batches, read_staged, stage_input
 from news_platform.domain_store.staging.takedown import require_clean
 from news_platform.errors import Conflict, StorageError
 from news_platform.storage.commit.markers import write_marker
@@ -50,6 +51,18 @@ STAGE_AGAIN = (
     "or restore the files of the store"
 )
 LOG = logging.getLogger(__name__)
+
+
+class StagedFilesGone(StorageError):
+    """Staged files of these batches were deleted, although no bucket holds them yet."""
+
+    def __init__(self, batches: tuple[str, ...]) -> None:
+        super().__init__(
+            f"the staged files of {shown_batches(batches)} are gone, but their markers are there: "
+            "stage them again (materialize domain_buckets, or repeat `store build --batch`)",
+            thing=batches[0],
+        )
+        self.batches = batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +113,7 @@ def build_range(
 ) -> BuildReport:
     """Build one range of buckets and write its marker; repair the range when nothing changed."""
     numbers = range_buckets(key, options.buckets)
-    report = build_buckets(numbers, store=store, options=options, now=now)
+    report = _build_staging_again(numbers, store=store, options=options, now=now)
     # Somebody asked for a range that is up to date, perhaps because a check found files missing.
     if not report.total("batches_added") + report.total("batches_removed"):
         report = repair_buckets(numbers, store=store, options=options, now=now)
@@ -108,6 +121,29 @@ def build_range(
     inputs = report.staged.range_fingerprint(key)
     write_marker(store, DATASET, key, inputs=inputs, report=totals)
     return report
+
+
+def _build_staging_again(
+    buckets: Sequence[int], *, store: ObjectStore, options: BuildOptions, now: datetime
+) -> BuildReport:
+    """Build buckets; collected days whose staged files somebody deleted are staged again first."""
+    again: set[str] = set()
+    while True:
+        try:
+            return build_buckets(buckets, store=store, options=options, now=now)
+        except StagedFilesGone as gone:
+            found = {batch: _collected_input(store, batch) for batch in gone.batches}
+            if not again.isdisjoint(found) or not all(found.values()):
+                raise
+            LOG.warning("staging %s again: their files are gone", shown_batches(gone.batches))
+            for batch, rows in found.items():
+                stage_input(rows, store=store, batch=batch, options=options)
+            again |= found.keys()
+
+
+def _collected_input(store: ObjectStore, batch: str) -> StagingInput | None:
+    """Return the rows of a day; None for a named crawl, whose files only its owner knows."""
+    return day_input(store, batch) if batch in staged_days(store) else None
 
 
 def repair_buckets(
@@ -183,6 +219,7 @@ def _run_until_done(
             LOG.info("bucket %d changed during its build, starting over: %s", bucket, error)
             current = read_current(builder.store, bucket)
             staged = read_staged(builder.store, builder.buckets)
+            _require_no_lost_batch(current, staged, bucket)
             latest = Takedowns.read(builder.store, now=builder.now, use="removal")
             builder = replace(builder, takedowns=latest)
             if step is _build and isinstance(error, NotFound):
@@ -279,6 +316,13 @@ def _apply_changes(
     LOG.info("bucket %d: generation %d, %d bytes", bucket, manifest.generation, written)
     added = sum(staged.size_bytes(batch.batch, bucket) for batch in new)
     return BucketReport(bucket, len(new), len(change.dropped), written, manifest, bytes_added=added)
+
+
+def _require_no_lost_batch(current: Current, staged: Staged, bucket: int) -> None:
+    """Raise StagedFilesGone when a batch to add has a marker, but no files."""
+    change = plan_batch_change(current.manifest, staged.inputs, limit=len(staged.inputs))
+    if gone := lost_batches(staged, change.added, bucket):
+        raise StagedFilesGone(gone)
 
 
 def _require_staged_files(new: Iterable[NewBatch], staged: Staged, bucket: int) -> None:

@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import dagster as dg
 import pytest
 
 from news_platform.defs.asked import ask, read_asked
+from news_platform.defs.partition_checks import Check, Reporter, red_reasons
 from news_platform.defs.planning import Limits
 from news_platform.defs.reconcile import REQUEST_TAG, reconciling_sensor
 from news_platform.defs.runs import RANGE_END_TAG, RANGE_START_TAG, REASON_TAG
@@ -64,11 +66,20 @@ def parent() -> None:
     """The asset that the toy follows."""
 
 
+SOUND = Check(
+    "parent",
+    "is_sound",
+    "Sound. If red: build it again.",
+    lambda _resources, _key: dg.AssetCheckResult(passed=True),
+    lambda _resources: (),
+    KEYS,
+    blocking=True,
+)
 TOY = Staleness.by_fingerprint(
     "toy",
     _wanted,
     _built,
-    parents=(Parent("parent", same_partition),),
+    parents=(Parent("parent", same_partition, red=red_reasons([SOUND])),),
     partitions=KEYS,
     limits=lambda _: Limits(runs=2, per_run=3),
 )
@@ -246,6 +257,23 @@ def test_runs_of_others_for_a_partition_or_its_parent_are_waited_for(shell: Shel
     shell.instance.delete_run(backfill.run_id)
     store.delete(["in/e"])
     assert [_parts(request) for request in shell.tick()] == ["a-c"]
+
+
+def test_what_a_red_blocking_check_calls_damaged_is_not_built_on_until_it_is_green(
+    shell: Shell,
+) -> None:
+    store = shell.data_root.store
+    for key in "ab":
+        store.put(f"in/{key}", b"x")
+    reporter = Reporter(shell.instance, uuid4().hex)
+    reporter.report(SOUND, "a", dg.AssetCheckResult(passed=False))
+    assert [_parts(request) for request in shell.tick()] == ["b"]
+    store.delete(["in/b"])
+    ask(store, "toy", "a", now=shell.clock.now())
+    assert shell.tick() == [], "not even if an operator asks: the damage would spread"
+    assert shell.text == "1 stale: 1 waiting (the check is_sound of parent a is red)"
+    Reporter(shell.instance, uuid4().hex).report(SOUND, "a", dg.AssetCheckResult(passed=True))
+    assert [_parts(request) for request in shell.tick()] == ["a"]
 
 
 def test_each_run_names_its_asset_its_reason_and_that_the_instance_must_not_retry(

@@ -52,6 +52,19 @@ def run(
     )
 
 
+def redone(store: ObjectStore, instance: dg.DagsterInstance, redo: str) -> bool:
+    """Return whether a run with this choice segments the institution."""
+    done = dg.materialize(
+        [source_records],
+        resources=dict(dagster_resources(Resources(settings(store, None)))),
+        partition_key="u1",
+        instance=instance,
+        run_config={"ops": {"source_records": {"config": {"redo": redo}}}},
+    )
+    (made,) = done.asset_materializations_for_node("source_records")
+    return "unchanged" not in made.metadata
+
+
 def settings(store: ObjectStore, rules: Path | None) -> Settings:
     records = SourceRecordsSettings(rules=str(rules) if rules else None)
     return Settings(root=store.url, source_records=records)
@@ -90,6 +103,24 @@ def test_an_edited_rule_file_makes_the_sensor_ask_for_the_institution_again(
     assert stale_after_a_tick(local_store, instance, rules) == {"u1"}
     assert kept(run(local_store, instance, rules)) == 2
     assert stale_after_a_tick(local_store, instance, rules) == set()
+
+
+def test_a_run_segments_what_its_redo_says(
+    local_store: ObjectStore, instance: dg.DagsterInstance
+) -> None:
+    put_page(local_store, "departments", DEPARTMENTS)
+    assert redone(local_store, instance, "missing"), "it was never built"
+    assert not redone(local_store, instance, "missing")
+    assert not redone(local_store, instance, "outdated")
+    assert redone(local_store, instance, "all")
+    [marker] = read_markers(local_store, "source_records").values()
+    rename_marker(local_store, "source_records", marker, inputs=marker.inputs, scope="0")
+    assert not redone(local_store, instance, "missing")
+    assert redone(local_store, instance, "outdated"), "another version made it"
+    local_store.delete([records_path("u1")])
+    assert redone(local_store, instance, "missing"), "its file is gone"
+    with pytest.raises(dg.DagsterInvalidConfigError, match="redo"):
+        redone(local_store, instance, "everything")
 
 
 def test_what_another_segmenter_made_is_counted_and_made_again_only_if_asked_for(

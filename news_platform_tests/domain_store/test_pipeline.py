@@ -9,12 +9,29 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.domain_store.layout import bucket_of
-from news_platform.domain_store.pipeline import compact_buckets
+from news_platform.domain_store.commit import claim_bucket_count
+from news_platform.domain_store.layout import bucket_of, range_keys
+from news_platform.domain_store.pipeline import StagedFilesGone, build_range, compact_buckets
 from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.staging.inputs import day_input
+from news_platform.domain_store.staging.stage import (
+    built_ranges,
+    stage_batch,
+    stage_input,
+    wanted_ranges,
+)
 from news_platform.errors import ConfigError
+from news_platform.storage.commit.markers import stale_partitions
 from news_platform.storage.objects.store import ObjectStore
-from news_platform_tests.domain_store.pages import NOW, SMALL, build, stage, urls
+from news_platform_tests.domain_store.pages import (
+    NOW,
+    SMALL,
+    build,
+    collect,
+    news_rows,
+    stage,
+    urls,
+)
 
 DAYS = {
     "2025-11-01": ["uk.co.bbc", "org.a", "uk.co.bbc"],
@@ -235,3 +252,43 @@ def test_many_new_batches_are_taken_up_in_steps(root: ObjectStore) -> None:
     assert bucket.manifest is not None
     assert bucket.manifest.generation == 3
     assert len(urls(root, ["a.org"])["a.org"]) == 11
+
+
+def _delete_by_hand(store: ObjectStore, *folders: str) -> None:
+    """Delete files as a person does: the markers, which are elsewhere, stay."""
+    store.delete([info.path for folder in folders for info in store.list(folder)])
+
+
+@pytest.mark.parametrize("folders", [("domain_store",), ("domain_store", "domain_buckets")])
+def test_a_store_that_was_deleted_by_hand_is_built_again(
+    local_store: ObjectStore, folders: tuple[str, ...]
+) -> None:
+    collect(local_store, {"2025-11-01": ("org.a", "org.b"), "2025-11-02": ("org.a",)})
+    for day in ("2025-11-01", "2025-11-02"):
+        stage_input(day_input(local_store, day), store=local_store, batch=day, options=SMALL)
+    _build_stale_ranges(local_store)
+    before = urls(local_store, ["a.org", "b.org"])
+    _delete_by_hand(local_store, *folders)
+    claim_bucket_count(local_store, SMALL.buckets)
+    _build_stale_ranges(local_store)
+    assert urls(local_store, ["a.org", "b.org"]) == before
+    assert stale_partitions(wanted_ranges(local_store), built_ranges(local_store)) == {}
+
+
+def _build_stale_ranges(store: ObjectStore) -> None:
+    for key in stale_partitions(wanted_ranges(store), built_ranges(store)):
+        build_range(key, store=store, options=SMALL, now=NOW)
+
+
+def test_a_named_crawl_whose_staged_files_are_gone_is_named(local_store: ObjectStore) -> None:
+    rows, name = news_rows(("org.a",)), "CC-MAIN-2013-20"
+    stage_batch([rows], store=local_store, batch=name, inputs="x", options=SMALL)
+    _delete_by_hand(local_store, "domain_buckets")
+    with pytest.raises(StagedFilesGone, match="staged files of batches 'CC-MAIN-2013-20' are gone"):
+        build_range(range_keys(SMALL.buckets)[0], store=local_store, options=SMALL, now=NOW)
+
+
+def test_an_empty_range_stays_built_without_a_store(local_store: ObjectStore) -> None:
+    claim_bucket_count(local_store, SMALL.buckets)
+    _build_stale_ranges(local_store)
+    assert stale_partitions(wanted_ranges(local_store), built_ranges(local_store)) == {}

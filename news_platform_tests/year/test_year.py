@@ -2,70 +2,23 @@
 
 import json
 import os
-import subprocess
-import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import dagster as dg
 import pytest
+import yaml
 
+from news_platform.cluster.launcher import LiveCeleryRunLauncher
+from news_platform.cluster.queues import HEAVY, LIGHT
+from news_platform.defs.runs import run_assets
 from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.objects.store import open_store
-from news_platform_tests.year.daemon import write_home
-from news_platform_tests.year.plan import Trouble, YearOptions
-from news_platform_tests.year.simulated import Place
+from news_platform_tests.year.figures import ASSETS
+from news_platform_tests.year.running import TEN_DAYS, YEAR, Simulation, simulate
 
-TEN_DAYS = YearOptions(
-    days=10,
-    backfill_days=4,
-    backfill_on=2,
-    backfill_warcs=2,
-    late_hours=24,
-    step_minutes=90,
-    trouble=Trouble(
-        outages=(("crawl", 60, 8), ("root", 130, 1)),
-        kill_days=(3, 8),
-        republished_days=(2,),
-        broken_day=4,
-    ),
-)
-YEAR = YearOptions(
-    days=365,
-    backfill_days=90,
-    backfill_on=40,
-    trouble=Trouble(
-        outages=(("crawl", 20 * 24 + 7, 8), ("crawl", 150 * 24, 72), ("root", 200 * 24 + 3, 1)),
-        kill_days=tuple(range(3, 365, 7)),
-        republished_days=(60, 240),
-        broken_day=100,
-    ),
-)
-
-
-@dataclass(frozen=True)
-class Simulation:
-    """A finished simulation: its place and its figures."""
-
-    place: Place
-    figures: Mapping[str, Any]
-
-
-def simulate(folder: Path, options: YearOptions) -> Simulation:
-    """Run a simulation to its end, from where it was if it was begun before."""
-    place = Place(folder)
-    if not place.home.exists():
-        place.write_options(options)
-        write_home(place)
-    environ = {name: text for name, text in os.environ.items() if name != "DAGSTER_HOME"}
-    command = [sys.executable, "-m", "news_platform_tests.year", str(folder)]
-    with (folder / "log").open("ab") as log:
-        done = subprocess.run(
-            command, env=environ, cwd=Path(__file__).parents[2], stdout=log, stderr=log, check=False
-        )
-    assert done.returncode == 0, (folder / "log").read_text(errors="replace")[-3000:]
-    return Simulation(place, json.loads((folder / "figures.json").read_text()))
+_CLUSTER = yaml.safe_load((Path(__file__).parents[2] / "deploy/dagster.yaml").read_text())
+HEAVY_ASSETS = _CLUSTER["run_launcher"]["config"]["heavy_assets"]
+NIGHTLY = ("look_after_crawl", "check_newest_data")
 
 
 def judge(year: Simulation) -> None:
@@ -101,6 +54,26 @@ def ten_days(tmp_path_factory: pytest.TempPathFactory) -> Simulation:
 
 def test_ten_days_of_trouble_end_as_if_there_had_been_none(ten_days: Simulation) -> None:
     judge(ten_days)
+
+
+def test_runs_of_sensors_go_to_the_queues_of_their_assets(ten_days: Simulation) -> None:
+    """The Celery launcher of a cluster chooses by the assets that a run names."""
+    launcher = LiveCeleryRunLauncher(heavy_assets=HEAVY_ASSETS, broker="redis://127.0.0.1:1")
+    with dg.DagsterInstance.from_config(str(ten_days.place.home)) as instance:
+        made = [run for run in instance.get_runs() if "dagster/sensor_name" in run.tags]
+    queues = {
+        (asset, launcher.queue_of(run)) for run in made for asset in run_assets(run) & set(ASSETS)
+    }
+    assert queues == {(asset, HEAVY if asset in HEAVY_ASSETS else LIGHT) for asset in ASSETS}
+
+
+def test_alerts_about_runs_of_sensors_name_their_assets(ten_days: Simulation) -> None:
+    told = [json.loads(line) for line in ten_days.place.alerts.read_text().splitlines()]
+    about_runs = [one for one in told if one["run_id"]]
+    assert about_runs
+    for one in about_runs:
+        assert one["assets"] or one["job"] in NIGHTLY, one
+        assert one["partition"] or "raw_news" not in one["assets"], one
 
 
 @pytest.mark.soak

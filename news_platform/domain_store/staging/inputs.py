@@ -59,9 +59,11 @@ def day_input(store: ObjectStore, day: str) -> StagingInput | None:
     # Before reading the markers: a change in between then leaves the day stale, not wrong.
     inputs = collected.day_inputs(markers, built=staged_days(store).get(day))
     found = collected.parse_listed(store, markers)
-    paths = tuple(path for marker in found for path in marker.news_paths().values())
-    expired = {marker.warc: marker.rows for marker in found if marker.is_expired}
-    return StagingInput(store, paths, inputs, expired)
+    # Records have all columns, so rows without page sources come from the store, too.
+    gone = [marker for marker in found if marker.is_expired or marker.is_tree_expired]
+    whole = [marker for marker in found if marker not in gone]
+    paths = tuple(path for marker in whole for path in marker.news_paths().values())
+    return StagingInput(store, paths, inputs, {marker.warc: marker.rows for marker in gone})
 
 
 def validated_crawl_name(batch: str) -> str:

@@ -23,6 +23,7 @@ from news_platform.domain_store.building.uploads import Uploads, open_uploads, s
 from news_platform.domain_store.commit import claim_bucket_count, read_bucket_count
 from news_platform.domain_store.gzip_members import MemberWriter
 from news_platform.domain_store.layout import (
+    MANIFESTS,
     STORE_FILE,
     batch_scope,
     facts_path,
@@ -382,5 +383,25 @@ def _range_fingerprint(markers: Mapping[str, Marker], key: str, *, buckets: int)
 
 
 def built_ranges(store: ObjectStore) -> Mapping[str, str]:
-    """Return the fingerprint that every range of buckets was built from."""
-    return read_inputs(store, STORE)
+    """Return the fingerprint that every range of buckets was built from.
+
+    Markers of a store that somebody deleted do not count, but for ranges that hold nothing.
+    """
+    inputs = read_inputs(store, STORE)
+    if not inputs or store.list_folders(MANIFESTS):
+        return inputs
+    nothing = staged_fingerprint({})
+    return {key: built_from for key, built_from in inputs.items() if built_from == nothing}
+
+
+def lost_batches(staged: Staged, batches: Iterable[str], bucket: int) -> tuple[str, ...]:
+    """Return those of the batches whose staged files in a bucket are gone, but not expired."""
+
+    def is_lost(batch: str) -> bool:
+        if not staged.files(batch, bucket) or staged.is_expired(batch):
+            return False
+        return not staged.store.exists(
+            staged_path(bucket, batch, name=staged.name(batch), number=0)
+        )
+
+    return tuple(batch for batch in batches if is_lost(batch))

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from datetime import date, datetime
 from itertools import islice
 
@@ -35,7 +34,7 @@ from news_platform.storage.commit.collected_months import (
     replace_in_month,
     written_order,
 )
-from news_platform.storage.commit.expired import is_expired, read_expired
+from news_platform.storage.commit.expired import read_expired, with_expiry
 from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
 
 WANTED = "news/wanted"
@@ -95,7 +94,7 @@ def parse_listed(store: ObjectStore, units: Sequence[CollectedUnit]) -> list[Col
             combined |= part
         found = list(threads.map(lambda unit: _read(store, unit, combined), units))
     records = read_expired(store, {unit.day for unit in units})
-    return [replace(one, is_expired=is_expired(one, records)) for one in found]
+    return [with_expiry(one, records) for one in found]
 
 
 def _month_markers(store: ObjectStore, path: str) -> Mapping[tuple[str, str], Collected]:

@@ -1,4 +1,6 @@
-"""Record which WARCs of raw_news are expired: their files are gone, their rows in the domain store.
+"""Record which WARCs of raw_news are expired: their files, or all page sources in them, are gone.
+
+The domain store holds their rows.
 
 `news/expired/YYYY-MM.json` lists them, and their collected markers stay as they are: nothing that
 follows a day becomes stale, and the WARCs count as collected.
@@ -6,7 +8,7 @@ follows a day becomes stale, and the WARCs count as collected.
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 
 from news_platform.datasets.collected import Collected
 from news_platform.errors import Conflict, StorageError, require_format
@@ -14,6 +16,8 @@ from news_platform.storage.commit.collected_months import CollectedUnit
 from news_platform.storage.objects.store import NotFound, ObjectStore
 
 EXPIRED = "news/expired"
+# The column of page sources, which may expire alone.
+TREE = "tree"
 _FORMAT = 1
 # Two processes may expire days of the same month.
 _ATTEMPTS = 20
@@ -28,14 +32,23 @@ class ExpiredWarc:
     attempt: str
     fingerprint: str
     expired_at: str
+    # The column that is empty; "": all files are gone. Rewriting them takes time, so it may not be
+    # done yet.
+    column: str = ""
+    is_done: bool = True
 
 
 Records = dict[tuple[str, str], ExpiredWarc]
 
 
-def expired_warc(marker: Collected, *, expired_at: str) -> ExpiredWarc:
-    """Return the record of a WARC that expires now."""
-    return ExpiredWarc(str(marker.day), marker.warc, marker.attempt, marker.fingerprint, expired_at)
+def expired_warc(
+    marker: Collected, *, expired_at: str, column: str = "", is_done: bool = True
+) -> ExpiredWarc:
+    """Return the record of a WARC that expires now, as a whole or with one column."""
+    day, warc = str(marker.day), marker.warc
+    return ExpiredWarc(
+        day, warc, marker.attempt, marker.fingerprint, expired_at, column=column, is_done=is_done
+    )
 
 
 def read_expired(store: ObjectStore, days: Iterable[str]) -> Mapping[tuple[str, str], ExpiredWarc]:
@@ -49,14 +62,16 @@ def read_expired(store: ObjectStore, days: Iterable[str]) -> Mapping[tuple[str, 
     return found
 
 
-def is_expired(marker: Collected, records: Mapping[tuple[str, str], ExpiredWarc]) -> bool:
-    """Return whether a record is about this very collection of the WARC."""
+def with_expiry(marker: Collected, records: Mapping[tuple[str, str], ExpiredWarc]) -> Collected:
+    """Return the marker with what a record says that is about this very collection of the WARC."""
     record = records.get((str(marker.day), marker.warc))
-    return record is not None and record.attempt == marker.attempt
+    if record is None or record.attempt != marker.attempt:
+        return marker
+    return replace(marker, is_expired=not record.column, is_tree_expired=record.column == TREE)
 
 
 def without_expired(store: ObjectStore, units: Iterable[CollectedUnit]) -> list[CollectedUnit]:
-    """Return the listed WARCs whose files still exist, without reading their markers."""
+    """Return the listed WARCs that are still whole, without reading their markers."""
     given = list(units)
     records = read_expired(store, {unit.day for unit in given})
     gone = {(record.day, record.warc, record.fingerprint) for record in records.values()}
@@ -93,7 +108,10 @@ def _read(store: ObjectStore, path: str) -> tuple[Records, str | None]:
     try:
         document = json.loads(body)
         require_format(document.get("format"), _FORMAT, path=path)
-        rows = [ExpiredWarc(**{name: row[name] for name in _FIELDS}) for row in document["warcs"]]
+        rows = [
+            ExpiredWarc(**{name: row[name] for name in _FIELDS if name in row})
+            for row in document["warcs"]
+        ]
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         message = f"cannot parse {path!r}: restore it, or its WARCs count as damaged"
         raise StorageError(message, thing=path) from error

@@ -10,6 +10,7 @@ BENCHMARKS = (
     "domain_store",
     "domain_metadata",
     "rss",
+    "exports",
     "source_records",
     "near_duplicates",
     "isolation",

@@ -5,6 +5,7 @@ frequent of their language. Sentences count by their words, and by how early the
 the main thing first.
 """
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -158,7 +159,7 @@ def _summary(text: str, weights: dict[str, float], language: str) -> str:
 def _score(sentence: str, place: int, weights: dict[str, float]) -> float:
     words = set(_words(sentence))
     # By the root of its length: else long sentences, or short ones, would always win.
-    weight = sum(weights.get(word, 0.0) for word in words) / (len(words) or 1) ** 0.5
+    weight = sum(weights.get(word, 0.0) for word in words) / math.sqrt(len(words) or 1)
     return (weight + 1.0) * (1.0 + 1.0 / (1.0 + place / _LEAD_SENTENCES))
 
 

@@ -25,7 +25,7 @@ STAGE = "analyses"
 # The Config key of the change up to which all articles are analysed.
 _CURSOR = "analyses_seq"
 _WRITE_AT_ONCE = 200
-_COLUMNS = (
+_COLUMNS: tuple[sa.Column[Any], ...] = (
     RAW.c.row_id,
     RAW.c.changed_seq,
     RAW.c.text_hash,

@@ -11,6 +11,7 @@ BENCHMARKS = (
     "domain_metadata",
     "newsroom",
     "rss",
+    "exports",
     "source_records",
     "near_duplicates",
     "isolation",

@@ -2,10 +2,12 @@
 
 from typing import TYPE_CHECKING
 
+from news_platform.errors import ConfigError
 from news_platform.settings import Settings
 
 # Imported where they are made: a command loads only what it runs.
 if TYPE_CHECKING:
+    from news_platform.rss.analyses.pipeline import AnalysisOptions
     from news_platform.rss.feed_alarms import AlarmOptions
     from news_platform.rss.sheets.sync import SyncOptions
     from news_platform.rss.sheets.workbook import WorkbookOptions
@@ -40,3 +42,22 @@ def alarm_options(given: Settings) -> "AlarmOptions":
         failing_hours=given.newsroom.failing_hours,
         text_share_fall=given.newsroom.text_share_fall,
     )
+
+
+def analysis_options(given: Settings) -> "AnalysisOptions | None":
+    """Return how articles are analysed; None: they are not. Raise ConfigError without a model."""
+    from news_platform.rss.analyses.model import ModelAccess
+    from news_platform.rss.analyses.pipeline import AnalysisOptions
+
+    wanted = given.newsroom
+    if not wanted.analyses:
+        return None
+    if not wanted.analysis_url:
+        return AnalysisOptions(per_run=wanted.analyses_per_run)
+    if not wanted.analysis_model:
+        raise ConfigError(
+            "NEWS_PLATFORM_ANALYSIS_URL is set, but no model: set NEWS_PLATFORM_ANALYSIS_MODEL",
+            thing="NEWS_PLATFORM_ANALYSIS_MODEL",
+        )
+    model = ModelAccess(wanted.analysis_url, wanted.analysis_model, wanted.analysis_key)
+    return AnalysisOptions(per_run=wanted.analyses_per_run, model=model)

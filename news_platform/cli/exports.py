@@ -5,11 +5,13 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO, get_args
 
 import click
+import polars as pl
 import sqlalchemy as sa
 
 from news_platform.cli.options import (
@@ -20,13 +22,17 @@ from news_platform.cli.options import (
     resources_for,
     root_option,
 )
+from news_platform.datasets.near_duplicates import ARTICLE_CLUSTERS
 from news_platform.errors import InputError
 from news_platform.rss.export import delta_since, export_days
 from news_platform.rss.exports.formats import FeedChannel, TextFormat, write_parquet, write_text
+from news_platform.rss.exports.reposts import count_reposts
 from news_platform.rss.exports.selection import Order, Selection
 from news_platform.rss.ledger.feed_rows import feed_urls
 from news_platform.rss.text_query import TextQuery, parse_query
 from news_platform.storage.commit.root import RootAccess
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.parquet import read_table
 from news_platform.web.opml import OpmlFeed, opml_document
 
 FORMATS = (*get_args(TextFormat), "parquet")
@@ -106,7 +112,8 @@ def export(root: str, as_json: bool, **choice: Any) -> None:
             home_page_url=choice["home_page"],
             language=selection.languages[0] if len(selection.languages) == 1 else "",
         )
-        _export_articles(engine, selection, kind, channel, output=choice["output"], as_json=as_json)
+        counted = replace(selection, reposts=_read_reposts(engine, resources.data_root.store))
+        _export_articles(engine, counted, kind, channel, output=choice["output"], as_json=as_json)
 
 
 def _selection(choice: Mapping[str, Any]) -> Selection:
@@ -119,6 +126,15 @@ def _selection(choice: Mapping[str, Any]) -> Selection:
         order=choice["order"],
         limit=choice["limit"],
     )
+
+
+def _read_reposts(engine: sa.Engine, store: ObjectStore) -> dict[str, int]:
+    """Return the reposts of the articles that have near-duplicates, where these are known."""
+    if not store.exists(ARTICLE_CLUSTERS.path):
+        return {}
+    rows = read_table(store, ARTICLE_CLUSTERS.path, ARTICLE_CLUSTERS)
+    shared = rows.filter(pl.col("cluster_size") > 1).select("url_hash", "cluster_id")
+    return count_reposts(engine, dict(shared.iter_rows()))
 
 
 def _parse_query(text: str | None) -> TextQuery | None:

@@ -23,7 +23,7 @@ from news_platform.cli.options import (
 )
 from news_platform.cli.saved_queries import alerts
 from news_platform.errors import InputError
-from news_platform.newsroom_options import sync_options, workbook_options
+from news_platform.newsroom_options import analysis_options, sync_options, workbook_options
 from news_platform.resources import (
     Resources,
     open_full_texts,
@@ -32,6 +32,7 @@ from news_platform.resources import (
     work_options,
 )
 from news_platform.rss import pipeline
+from news_platform.rss.analyses.pipeline import analyse_articles
 from news_platform.rss.feed_settings import feed_secrets
 from news_platform.rss.ledger.status import ledger_status
 from news_platform.rss.page_store import PAGES_FOLDER
@@ -93,6 +94,8 @@ def sync(root: str, as_json: bool) -> None:
     """Copy the ledger to the Google Sheet, or to a workbook."""
     resources = resources_for(root, RootAccess.WRITE)
     engine, store = resources.ledger.engine, resources.data_root.store
+    if (analyses := analysis_options(resources.settings)) is not None:
+        analyse_articles(engine, options=analyses, clock=resources.clock.now)
     if access := _access(resources):
         from news_platform.rss.sheets.sync import run_sync
 

@@ -9,7 +9,7 @@ from news_platform.defs.metadata import markdown_table
 from news_platform.defs.reconcile import PAUSED
 from news_platform.defs.runs import run_under_way, scheduled_run
 from news_platform.defs.staleness import Staleness
-from news_platform.newsroom_options import sync_options, workbook_options
+from news_platform.newsroom_options import analysis_options, sync_options, workbook_options
 from news_platform.resources import (
     Clock,
     DataRoot,
@@ -20,6 +20,11 @@ from news_platform.resources import (
     sheets_access,
 )
 from news_platform.rss import pipeline
+from news_platform.rss.analyses.pipeline import (
+    AnalysisReport,
+    analyse_articles,
+    has_unanalysed,
+)
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
 from news_platform.rss.sheets.outbox import is_behind
 from news_platform.rss.sheets.workbook import WorkbookReport, is_stale, write_workbook
@@ -52,11 +57,13 @@ def article_sheets(
     The tabs are in the Google Sheet that the settings name, or in an .xlsx file under the root.
     """
     access = _access(data_root)
+    analysed = _analyse(ledger, data_root, clock)
     if access is None:
         report = write_workbook(
             ledger.engine, data_root.store, workbook_options(data_root.settings)
         )
-        return dg.MaterializeResult(metadata=_workbook_metadata(data_root, report))
+        metadata = _workbook_metadata(data_root, report)
+        return dg.MaterializeResult(metadata={**metadata, **_analysis_metadata(analysed)})
     # Imported here because gspread costs every process 0.2 s, and only this run needs it.
     from news_platform.rss.sheets.sync import run_sync
 
@@ -78,7 +85,19 @@ def article_sheets(
         ),
         options=sync_options(data_root.settings),
     )
-    return dg.MaterializeResult(metadata=_sync_metadata(done))
+    return dg.MaterializeResult(metadata={**_sync_metadata(done), **_analysis_metadata(analysed)})
+
+
+def _analyse(ledger: Ledger, data_root: DataRoot, clock: Clock) -> AnalysisReport:
+    """Analyse new articles first, so that their analyses are in the same sync."""
+    options = analysis_options(data_root.settings)
+    if options is None:
+        return AnalysisReport()
+    return analyse_articles(ledger.engine, options=options, clock=clock.now)
+
+
+def _analysis_metadata(report: AnalysisReport) -> dict[str, Any]:
+    return {"analysed": report.analysed, "model_failures": report.model_failures}
 
 
 def _access(data_root: DataRoot) -> SheetAccess | None:
@@ -114,6 +133,8 @@ def _sync_metadata(done: "SyncReport") -> dict[str, Any]:
 
 
 def _lacks_rows(resources: Resources) -> bool:
+    if resources.settings.newsroom.analyses and has_unanalysed(resources.ledger.engine):
+        return True
     access = _access(resources.data_root)
     if access is not None:
         return is_behind(resources.ledger.engine, access)

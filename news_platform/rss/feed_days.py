@@ -108,7 +108,7 @@ def _write(
 
 
 def _frame(rows: Iterable[Any], table: Table) -> pl.DataFrame:
-    columns = list(zip(*rows, strict=True)) or [[] for _ in table.schema]
+    columns: list[tuple[Any, ...]] = list(zip(*rows, strict=True)) or [() for _ in table.schema]
     return pl.DataFrame(
         {name: list(values) for name, values in zip(table.schema, columns, strict=True)},
         schema=dict(table.schema),

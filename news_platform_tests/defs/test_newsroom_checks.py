@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -37,7 +38,7 @@ class DeskResources(Resources):
     desk_clock = SetClock()
 
     @property
-    def clock(self) -> Clock:  # type: ignore[override]
+    def clock(self) -> Clock:
         return self.desk_clock
 
 
@@ -60,7 +61,7 @@ def tick(sensor: dg.SensorDefinition, resources: Resources) -> str:
     return result.skip_message
 
 
-def set_feed(engine: sa.Engine, **values: object) -> None:
+def set_feed(engine: sa.Engine, **values: Any) -> None:
     with write_transaction(engine) as change:
         upsert_feed(change, FEED, **values)
 

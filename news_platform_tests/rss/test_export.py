@@ -8,12 +8,12 @@ import sqlalchemy as sa
 
 from news_platform.datasets.articles import ARTICLES
 from news_platform.rss.export import (
-    Selection,
     changed_days,
     delta_since,
     export_days,
     select_articles,
 )
+from news_platform.rss.exports.selection import Selection
 from news_platform.rss.full_text import (
     cut_at_word_end,
     expire_full_texts,

@@ -5,9 +5,9 @@ articles there are, and an index gives the newest article without sorting the ot
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
 from typing import Any, Literal
@@ -16,6 +16,7 @@ import polars as pl
 import sqlalchemy as sa
 
 from news_platform.datasets.articles import ARTICLES
+from news_platform.rss.exports.reposts import REPOSTS, with_reposts
 from news_platform.rss.ledger.tables import FEEDS, LINKS, RAW
 from news_platform.rss.text_query import TextQuery
 from news_platform.storage.sql.engine import read_transaction
@@ -61,10 +62,12 @@ class Selection:
     since: datetime | None = None
     order: Order = "newest"
     limit: int | None = None
+    # How many other sources carry the text, by URL hash; counted in the popularity.
+    reposts: Mapping[str, int] = field(default_factory=dict)
 
 
 def iter_articles(engine: sa.Engine, selection: Selection) -> Iterator[sa.Row[Any]]:
-    """Yield the chosen articles with their `popularity`: feeds that carry them plus links here."""
+    """Yield the chosen articles with their `popularity`: feeds, links here, and reposts."""
     yield from _iter_rows(engine, selection, as_stored=False)
 
 
@@ -81,15 +84,17 @@ def _iter_rows(
     # Filters that run here decide how many rows a limit needs.
     if accepts is None and selection.limit is not None:
         chosen = chosen.limit(selection.limit)
-    with read_transaction(engine) as connection:
-        rows = connection.execute(chosen.execution_options(yield_per=_ROWS_AT_ONCE))
-        with closing(rows):
-            yield from rows if accepts is None else islice(filter(accepts, rows), selection.limit)
+    with (
+        read_transaction(engine) as connection,
+        with_reposts(connection, selection.reposts),
+        closing(connection.execute(chosen.execution_options(yield_per=_ROWS_AT_ONCE))) as rows,
+    ):
+        yield from rows if accepts is None else islice(filter(accepts, rows), selection.limit)
 
 
 def _chosen(selection: Selection, dialect: str, *, as_stored: bool) -> sa.Select[Any]:
     columns = [_stored(column) if as_stored else column for column in _LEDGER_COLUMNS]
-    popularity = _popularity(dialect)
+    popularity = _popularity(dialect, reposts=bool(selection.reposts))
     chosen = sa.select(*columns, popularity.label("popularity")).where(
         *IS_ARTICLE, *_conditions(selection)
     )
@@ -162,8 +167,8 @@ def exported_columns(dialect: str) -> tuple[sa.ColumnElement[Any], ...]:
     return (*_LEDGER_COLUMNS, _popularity(dialect).label("popularity"))
 
 
-def _popularity(dialect: str) -> sa.ColumnElement[int]:
-    """Return the number of feeds that carry an article plus the articles that link to it."""
+def _popularity(dialect: str, *, reposts: bool = False) -> sa.ColumnElement[int]:
+    """Return the feeds that carry an article, the articles that link to it, and its reposts."""
     links = (
         sa.select(sa.func.count())
         .where(LINKS.c.target_url_hash == RAW.c.url_hash)
@@ -174,4 +179,8 @@ def _popularity(dialect: str) -> sa.ColumnElement[int]:
     array: sa.ColumnElement[Any] = sa.func.coalesce(sa.func.nullif(stored, ""), "[]")
     if dialect == "postgresql":
         array = sa.cast(array, sa.JSON)
-    return sa.func.json_array_length(array, type_=sa.Integer) + links
+    popularity = sa.func.json_array_length(array, type_=sa.Integer) + links
+    if not reposts:
+        return popularity
+    counted = sa.select(REPOSTS.c.reposts).where(REPOSTS.c.url_hash == RAW.c.url_hash)
+    return popularity + sa.func.coalesce(counted.correlate(RAW).scalar_subquery(), 0)

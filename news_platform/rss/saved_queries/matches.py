@@ -26,7 +26,7 @@ from news_platform.rss.ledger.transactions import (
 from news_platform.rss.saved_queries.query_file import SavedQuery
 from news_platform.storage.sql.engine import read_transaction
 
-_COLUMNS = (
+_COLUMNS: tuple[sa.Column[Any], ...] = (
     RAW.c.row_id,
     RAW.c.changed_seq,
     RAW.c.source,

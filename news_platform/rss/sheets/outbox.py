@@ -155,7 +155,7 @@ def abandon_intents(engine: sa.Engine, spreadsheet_id: str) -> None:
 
 def shown_up_to(engine: sa.Engine, spreadsheet_id: str) -> int:
     """Return the last change up to which the spreadsheet shows every row that it should."""
-    oldest = []
+    oldest: list[int | None] = []
     # Read first: what changes in between belongs to the next spreadsheet.
     newest = newest_seq(engine)
     with read_transaction(engine) as connection:

@@ -7,6 +7,7 @@ writes nothing.
 """
 
 import tempfile
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -194,28 +195,32 @@ def _outdated(
         if (marker := markers.get(book.partition)) and marker.scope == shape
     }
     since = int(complete) if written_shape == shape else min(known.values(), default=0)
-    changes = _changed_rows(connection, since) if known else []
+    changed = _changed_books(connection, books, known, since=since) if known else frozenset()
     existing = {info.path for info in store.list(FOLDER)}
     return [
         book
         for book in books
-        if book.partition not in known
-        or book.path not in existing
-        or any(
-            book.first <= row_id <= book.last and seq > known[book.partition]
-            for row_id, seq in changes
-        )
+        if book.partition not in known or book.path not in existing or book.partition in changed
     ]
 
 
-def _changed_rows(connection: sa.Connection, since: int) -> list[tuple[int, int]]:
-    """Return the articles that changed after this number, and the number of their change."""
-    found: dict[int, int] = {}
+def _changed_books(
+    connection: sa.Connection, books: list[MonthlyBook], known: Mapping[str, int], *, since: int
+) -> frozenset[str]:
+    """Return the books with a row that changed after the book was written."""
+    ordered = sorted(books, key=lambda book: book.first)
+    firsts = [book.first for book in ordered]
+    changed = set()
     for tab in ARTICLE_TABS:
         row_id, seq = tab.table.c[tab.order or tab.key], tab.table.c.changed_seq
-        for key, changed in connection.execute(sa.select(row_id, seq).where(seq > since)):
-            found[key] = max(changed, found.get(key, 0))
-    return list(found.items())
+        chosen = sa.select(row_id, seq).where(seq > since)
+        # Streamed: before all books are written, every row of the ledger may be among them.
+        for key, change in connection.execute(chosen.execution_options(yield_per=10_000)):
+            book = ordered[max(bisect_right(firsts, key) - 1, 0)]
+            is_in = book.first <= key <= book.last
+            if is_in and change > known.get(book.partition, change):
+                changed.add(book.partition)
+    return frozenset(changed)
 
 
 def _delete_others(

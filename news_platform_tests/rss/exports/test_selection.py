@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from news_platform.rss.exports.reposts import count_reposts
 from news_platform.rss.exports.selection import Selection, iter_articles, iter_stored_values
 from news_platform.rss.ledger.tables import RAW
 from news_platform.rss.text_query import parse_query
@@ -109,3 +110,20 @@ def test_the_first_of_many_articles_does_not_wait_for_the_last(sqlite_ledger: sa
     started = time.process_time()
     next(iter_articles(sqlite_ledger, Selection()))
     assert time.process_time() - started < whole / 2
+
+
+def test_reposts_by_other_sources_count_in_the_popularity(ledger: sa.Engine) -> None:
+    for number, source in enumerate(("a.example", "b.example", "a.example", "c.example"), 1):
+        add(ledger, f"t{number}", source=source, sources_list=(FEED,))
+    clusters = {f"{row_id:064x}": "cluster" for row_id in (1, 2, 3)}
+    reposts = count_reposts(ledger, {**clusters, "unknown": "cluster"})
+    assert reposts == dict.fromkeys(clusters, 1)
+    for _ in range(2):  # the temporary table is gone after each
+        rows = iter_articles(ledger, Selection(order="sources", reposts=reposts))
+        assert [(row.title, row.popularity) for row in rows] == [
+            ("t3", 2),
+            ("t2", 2),
+            ("t1", 2),
+            ("t4", 1),
+        ]
+    assert titles(ledger, order="sources", limit=1, reposts=reposts) == ["t3"]

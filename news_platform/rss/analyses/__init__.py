@@ -1,0 +1,1 @@
+"""Analyses of stored articles: summary, keywords, topics and, with a model, sentiment."""

@@ -16,6 +16,7 @@ BENCHMARKS = (
     "scale",
     "scale_requests",
     "startup",
+    "takedown",
 )
 
 

@@ -19,6 +19,7 @@ BENCHMARKS = (
     "scale_requests",
     "startup",
     "following",
+    "takedown",
 )
 
 

@@ -284,7 +284,9 @@ class FeedTally:
         return WrittenFile(path, len(rows))
 
 
-def feed_urls(page: CrawledPage, takedowns: Takedowns) -> dict[tuple[str, str], FeedLink]:
+def feed_urls(
+    page: CrawledPage, takedowns: Takedowns = NO_TAKEDOWNS
+) -> dict[tuple[str, str], FeedLink]:
     """Return the feeds that a page links to, each once, by the page's host and their URL."""
     return absolute_feeds(page.feeds, page_uri=page.record.uri, host=page.host, without=takedowns)
 

@@ -29,6 +29,7 @@ from news_platform.sample.world import place_inputs
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.markers import delete_marker
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.obeying import has_removed
 
 DEMO_ROOT = "data-demo"
 OUTPUTS_FILE = "demo.json"
@@ -81,7 +82,8 @@ class Outputs:
         yield
         after = self._etags()
         changed = {path for path, etag in after.items() if before.get(path) != etag}
-        if missing and not changed:
+        # What was taken down is never built again.
+        if missing and not changed and not has_removed(self.store):
             raise StorageError(
                 f"{asset} cannot build {min(missing)!r} again: "
                 "delete the demo folder and run the demo again",

@@ -8,7 +8,7 @@ of domains.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
@@ -21,6 +21,7 @@ from news_platform.web.urls import canonical_url, plain_host, registrable_domain
 if TYPE_CHECKING:
     from news_platform.storage.objects.store import ObjectStore
 
+_IS_HOST, _IS_DOMAIN = 1, 2
 TakedownUse = Literal["collection", "removal"]
 
 
@@ -35,6 +36,8 @@ class Takedowns:
     urls: frozenset[str] = frozenset()
     prefixes: tuple[str, ...] = ()
     domains: frozenset[str] = frozenset()
+    # The hosts of URLs and prefixes, and the domains, each with what it is.
+    names: Mapping[str, int] = field(default_factory=dict, repr=False)
     fingerprint: str = ""
     # The addresses as they were requested, for people and for the search in bytes.
     pages: tuple[str, ...] = field(default=(), repr=False)
@@ -78,9 +81,11 @@ class Takedowns:
         )
         further = _followed(direct, aliases)
         parts = [f"{kind} {value}" for kind, found in values.items() for value in found]
+        urls = direct.urls | {key for url in further for key in page_keys(url)}
         return replace(
             direct,
-            urls=direct.urls | {key for url in further for key in page_keys(url)},
+            urls=urls,
+            names=_names(urls, direct.prefixes, direct.domains),
             pages=(*direct.pages, *further),
             fingerprint=fingerprint([*parts, *further]) if parts else "",
         )
@@ -92,9 +97,16 @@ class Takedowns:
         """Return whether a page, given by its canonical URL, is taken down."""
         if not self.fingerprint:
             return False
-        key = bare_key(canonical_url)
+        # As in `bare_key`, spelled out: this runs for every page of the crawl.
+        start = canonical_url.find("://") + 3
+        if canonical_url.startswith("www.", start):
+            start += 4
+        key = canonical_url[start:] if start > 2 else canonical_url
         # The test spares nearly all addresses the regular expressions.
-        return self._has(key) or ("amp" in key and self._has(without_amp(key)))
+        if self._has(key):
+            return True
+        plain = without_amp(key) if "amp" in key else key
+        return plain is not key and self._has(plain)
 
     def covers_url(self, url: str | None) -> bool:
         """Return whether a page, given by any spelling of its URL, is taken down."""
@@ -111,26 +123,33 @@ class Takedowns:
         return frozenset(registrable_domain(url_host(f"https://{key}")) for key in keys)
 
     def _has(self, key: str) -> bool:
-        if key in self.urls:
-            return True
-        if self.prefixes:
+        end = key.find("/")
+        host = key if end < 0 else key[:end]
+        names = self.names
+        # Nearly all pages are of hosts that no request names: one lookup decides.
+        if kind := names.get(host):
+            if kind & _IS_DOMAIN or key in self.urls:
+                return True
             place = bisect_right(self.prefixes, key)
             if place and key.startswith(self.prefixes[place - 1]):
                 return True
-        if self.domains:
-            end = key.find("/")
-            host = key if end < 0 else key[:end]
-            return self._has_host(host) or (":" in host and self._has_host(host.partition(":")[0]))
+        return bool(self.domains) and self._has_parent(host)
+
+    def _has_parent(self, host: str) -> bool:
+        """Return whether a host, which may have a port, lies under a covered domain."""
+        if ":" in host:
+            return self._has_host(host.partition(":")[0])
+        names, dot = self.names, host.find(".")
+        while dot >= 0:
+            host = host[dot + 1 :]
+            dot = host.find(".")
+            # A single label is no domain.
+            if dot >= 0 and names.get(host, 0) & _IS_DOMAIN:
+                return True
         return False
 
     def _has_host(self, host: str) -> bool:
-        domains = self.domains
-        while host not in domains:
-            dot = host.find(".")
-            if dot < 0:
-                return False
-            host = host[dot + 1 :]
-        return True
+        return bool(self.names.get(host, 0) & _IS_DOMAIN) or self._has_parent(host)
 
 
 # For code that runs without a root, such as benchmarks.
@@ -146,10 +165,18 @@ def _outermost(prefixes: Iterable[str]) -> tuple[str, ...]:
     return tuple(kept)
 
 
+def _names(
+    urls: Iterable[str], prefixes: Iterable[str], domains: Iterable[str]
+) -> Mapping[str, int]:
+    names = {key.partition("/")[0]: _IS_HOST for key in (*urls, *prefixes)}
+    return names | {domain: names.get(domain, 0) | _IS_DOMAIN for domain in domains}
+
+
 def _followed(direct: Takedowns, aliases: Iterable[Sequence[str]]) -> tuple[str, ...]:
     """Return the addresses that lead to covered pages and are not covered by themselves."""
     groups = [[canonical_url(url) for url in group] for group in aliases]
-    known = replace(direct, fingerprint="direct")
+    names = _names(direct.urls, direct.prefixes, direct.domains)
+    known = replace(direct, fingerprint="direct", names=names)
     found: dict[str, None] = {}
     while True:
         before = len(found)

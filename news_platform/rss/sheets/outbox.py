@@ -198,6 +198,12 @@ def has_pending(engine: sa.Engine, spreadsheet_id: str) -> bool:
         is_open = (INTENTS.c.book == spreadsheet_id, INTENTS.c.applied_at.is_(None))
         if connection.execute(sa.select(INTENTS.c.id).where(*is_open).limit(1)).first():
             return True
+        # Rows that were taken down and that the spreadsheet still shows.
+        gone = sa.select(SHEET_ROWS.c.key).where(
+            SHEET_ROWS.c.book == spreadsheet_id, SHEET_ROWS.c.seq < 0
+        )
+        if connection.execute(gone.limit(1)).first():
+            return True
         return any(_is_pending(connection, spreadsheet_id, tab) for tab in TABS)
 
 

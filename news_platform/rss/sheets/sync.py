@@ -7,10 +7,12 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
+from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.errors import Conflict
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
 from news_platform.rss.sheets import outbox
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
+from news_platform.rss.sheets.blanking import blank_gone
 from news_platform.rss.sheets.books import (
     SheetBook,
     close_book,
@@ -88,6 +90,8 @@ class SyncReport:
     sent_news: bool = False
     # The address of the spreadsheet that was full, if this one continues it since now.
     continued_from: str = ""
+    # Rows that were taken down, by tab and number.
+    blanked: tuple[str, ...] = ()
     edits: EditReport = field(default_factory=EditReport)
 
 
@@ -198,6 +202,8 @@ def sync(writer: SheetWriter) -> SyncReport:
     try:
         ensure_tabs(writer.engine, writer.spreadsheet)
         _choose_first_rows(writer)
+        # First: a feed that was taken down must not look like one that an admin added.
+        report.blanked = blank_gone(writer.engine, writer.spreadsheet)
         report.edits = _read_edits(writer)
         while intent := _next_intent(writer):
             _extend_lease(writer)
@@ -347,8 +353,9 @@ def _write_metrics(writer: SheetWriter, report: SyncReport) -> None:
         "edits_refused": report.edits.refused,
         "doubled_keys": report.doubled_keys,
         "left_out": report.left_out,
+        TAKEN_DOWN: len(report.blanked),
     }
     edits = report.edits.taken + report.edits.refused
-    if report.sent_news or edits or report.doubts or report.quota_waits:
+    if report.sent_news or report.blanked or edits or report.doubts or report.quota_waits:
         with write_transaction(writer.engine) as change:
             note_metrics(change, outbox.STAGE, metrics, now=writer.clock())

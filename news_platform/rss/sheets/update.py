@@ -61,7 +61,7 @@ def build_update(
     """
     wanted = {row.tab for row in intent.rows}
     located = [tab for tab in locate_tabs(spreadsheet, state, known) if tab.tab.name in wanted]
-    all_positions = _fetch_positions(spreadsheet, located)
+    all_positions = fetch_positions(spreadsheet, located)
     # The fence comes first, so that a second copy is rejected before anything else. Old fences are
     # removed in the same call: cleaning up takes no quota of its own.
     requests = [fence_request(intent.fence, intent.token), *unfence_requests(old_fences)]
@@ -95,7 +95,8 @@ def _updates(item: LocatedTab, rows: Sequence[OutboxRow], positions: RowPosition
     ]
 
 
-def _fetch_positions(spreadsheet: Spreadsheet, located: Sequence[LocatedTab]) -> list[RowPositions]:
+def fetch_positions(spreadsheet: Spreadsheet, located: Sequence[LocatedTab]) -> list[RowPositions]:
+    """Return where each key of these tabs is now."""
     keyed = [item for item in located if item.tab.key_column]
     columns = iter(spreadsheet.fetch_values([_key_range(item) for item in keyed]))
     return [

@@ -1,0 +1,57 @@
+"""Rows of the Google Sheet whose articles and feeds were taken down."""
+
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+
+from news_platform.rss.sheets import outbox
+from news_platform.rss.takedown import clean_ledger
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.match import Takedowns
+from news_platform_tests.rss.ledger_rows import add_article, add_feed
+from news_platform_tests.rss.sheets.harness import SheetHarness, differences, open_harness
+from news_platform_tests.takedowns.asked import asked
+
+FEED = "https://outlet.example/feed"
+
+
+@pytest.fixture
+def harness(sqlite_ledger: sa.Engine) -> Iterator[SheetHarness]:
+    add_feed(sqlite_ledger, FEED)
+    add_feed(sqlite_ledger, "https://stays.example/feed")
+    add_article(sqlite_ledger)
+    with open_harness(sqlite_ledger) as harness:
+        yield harness
+
+
+def _shown(harness: SheetHarness) -> str:
+    return str([harness.rows(tab) for tab in ("Raw", "ArticlesIndex", "Feeds")])
+
+
+def test_taken_down_rows_are_blanked_and_named(
+    harness: SheetHarness, local_store: ObjectStore
+) -> None:
+    harness.sync()
+    url = str(harness.rows("Raw")[0]["article_url_canon"])
+    host = url.split("/")[2]
+    takedowns = Takedowns.of([asked("domain", host), asked("domain", "outlet.example")])
+    clean_ledger(harness.engine, takedowns, full_texts=local_store)
+    assert url in _shown(harness) and outbox.has_pending(harness.engine, harness.book.id)
+    report = harness.sync()
+    assert {name.split()[0] for name in report.blanked} == {"Raw", "ArticlesIndex", "Feeds"}
+    assert url not in _shown(harness) and FEED not in _shown(harness)
+    assert "stays.example" in _shown(harness)
+    assert differences(harness.engine, harness.book) == {}
+    # The feed in the blanked row is not taken for one that an admin added.
+    again = harness.sync()
+    assert again.blanked == () and again.edits.taken == 0
+
+
+def test_a_row_that_waits_to_be_sent_is_not_sent(
+    harness: SheetHarness, local_store: ObjectStore
+) -> None:
+    takedowns = Takedowns.of([asked("domain", "outlet.example")])
+    clean_ledger(harness.engine, takedowns, full_texts=local_store)
+    harness.sync()
+    assert "outlet.example" not in _shown(harness)

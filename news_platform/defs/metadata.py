@@ -158,6 +158,17 @@ LINEAGE: Mapping[str, Sources] = {
         **_same("articles", "published_at", "tags", "language", "word_count", "fetched_at"),
         "day": ("articles.date",),
     },
+    "text_clusters": {
+        "seen_at": ("crawl_articles.fetched_at", "article_table.fetched_at"),
+        **{
+            name: (f"crawl_articles.{name}", f"article_table.{name}")
+            for name in ("url_hash", "source", "url")
+        },
+        **{
+            name: ("crawl_articles.text", "article_table.text")
+            for name in ("cluster_id", "jaccard")
+        },
+    },
     "training_export": {
         "id": ("crawl_articles.url_hash", "article_table.url_hash"),
         "url": ("crawl_articles.canonical_url", "article_table.canonical_url"),

@@ -12,6 +12,7 @@ BENCHMARKS = (
     "rss",
     "source_records",
     "near_duplicates",
+    "corpus",
     "isolation",
     "scale",
     "scale_requests",

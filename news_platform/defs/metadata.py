@@ -143,9 +143,8 @@ LINEAGE: Mapping[str, Sources] = {
     "crawl_articles": {
         **{name: ("raw_news.uri",) for name in ("url", "canonical_url", "url_hash", "domain")},
         **dict.fromkeys(_EXTRACTED, ("raw_news.tree",)),
-        "fetched_at": ("captures.warc_date",),
+        "fetched_at": ("raw_news.http_date",),
         "warc": ("raw_news.filename",),
-        **_same("captures", "record_offset", "record_length"),
         "day": _WARC_DAY,
     },
     "article_table": {

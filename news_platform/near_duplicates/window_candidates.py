@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import duckdb
-import numpy as np
-
 from news_platform.datasets.text_clusters import bands_path, sketches_path
 from news_platform.near_duplicates.sketch import SketchOptions, jaccard_of
 from news_platform.storage.objects.store import ObjectStore
@@ -45,6 +42,9 @@ def find_candidates(
     store: ObjectStore, days: Sequence[str], options: SketchOptions, scratch: Path
 ) -> list[Candidate]:
     """Return the texts of the last day with those that share enough band keys, in SQL."""
+    # Imported where they are used, as numpy is: every process loads this module.
+    import duckdb
+
     files = [_local_copy(store, bands_path(day), scratch / f"{day}.parquet") for day in days]
     last = len(days) - 1
     union = " union all ".join(
@@ -122,6 +122,8 @@ class _StoredText:
     @property
     def hashes(self) -> "ShingleHashes":
         """Return the hashes of the shingles."""
+        import numpy as np
+
         return np.frombuffer(self.shingles, np.uint32)
 
 

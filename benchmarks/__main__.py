@@ -14,6 +14,7 @@ BENCHMARKS = (
     "exports",
     "source_records",
     "near_duplicates",
+    "corpus",
     "isolation",
     "scale",
     "scale_requests",

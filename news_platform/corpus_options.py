@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from news_platform.corpus.export.pipeline import ExportOptions
 from news_platform.corpus.export.selection import ExportSelection, Stated, UsageRule
@@ -9,6 +10,7 @@ from news_platform.corpus.export.tokens import load_tokenizer
 from news_platform.corpus.options import CorpusOptions
 from news_platform.domain_metadata.signals.statements import PURPOSES
 from news_platform.domain_metadata.usage_at import UsageAtTimes
+from news_platform.near_duplicates.window import read_clusters
 from news_platform.settings import CorpusSettings
 from news_platform.storage.objects.store import ObjectStore
 
@@ -52,7 +54,10 @@ def export_options(given: CorpusSettings, store: ObjectStore) -> ExportOptions:
         return Stated(found.verdict, found.surveyed_at)
 
     options = ExportOptions(
-        stated_usage=stated, count_tokens=load_tokenizer(), scratch=given.scratch
+        stated_usage=stated,
+        clusters_of=partial(read_clusters, store),
+        count_tokens=load_tokenizer(),
+        scratch=given.scratch,
     )
     if given.removal_contact is None:
         return options

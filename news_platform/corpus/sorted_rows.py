@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
-import pyarrow.parquet as pq
 
 # Of a run that is held in memory while it is merged: about 5 MB of articles.
 _BATCH_ROWS = 1024
@@ -45,6 +44,9 @@ class _Run:
     """One sorted file and the rows of it that are read but not yet taken."""
 
     def __init__(self, path: Path, keys: Sequence[str]) -> None:
+        # Imported here because pyarrow costs 0.4 s, which every process would pay.
+        import pyarrow.parquet as pq
+
         self._file = pq.ParquetFile(path)
         self._groups = iter(range(self._file.num_row_groups))
         self._left: int = self._file.num_row_groups

@@ -22,6 +22,12 @@ from news_platform.datasets.near_duplicates import ARTICLE_CLUSTERS, NEAR_DUPLIC
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.datasets.source_records import SOURCE_RECORDS, SOURCE_RECORDS_QUARANTINE
 from news_platform.datasets.table import Table
+from news_platform.datasets.text_clusters import (
+    CLUSTER_BANDS,
+    CLUSTER_MERGES,
+    CLUSTER_SKETCHES,
+    TEXT_CLUSTERS,
+)
 from news_platform.datasets.training_export import TRAINING_EXPORT
 from news_platform.datasets.warc_paths import WARC_PATHS
 
@@ -49,6 +55,10 @@ TABLES: tuple[Table, ...] = (
     CRAWL_ARTICLES,
     ARTICLE_TABLE,
     ALL_ARTICLES,
+    TEXT_CLUSTERS,
+    CLUSTER_MERGES,
+    CLUSTER_SKETCHES,
+    CLUSTER_BANDS,
     TRAINING_EXPORT,
     SOURCE_RECORDS,
     SOURCE_RECORDS_QUARANTINE,

@@ -60,6 +60,7 @@ POLICIES: Mapping[str, dg.FreshnessPolicy] = {
     "article_clusters": _within(warn_hours=14, fail_hours=26),
     "article_sheets": _within(warn_hours=13, fail_hours=25),
     "article_table": _within(warn_hours=14, fail_hours=26),
+    "text_clusters": _AFTER_CRAWL,
 }
 
 WITHOUT: Mapping[str, str] = {
@@ -249,6 +250,9 @@ CARDS: dict[str, Card] = {
     ),
     "crawl_articles": Card("one article of the crawl", "corpus.md", TEXTS, "high", _CORPUS_VERSION),
     "article_table": Card("one article of a feed", "corpus.md", TEXTS, "low", _CORPUS_VERSION),
+    "text_clusters": Card(
+        "one article and its cluster", "near_duplicates.md", FACTS, "medium", _SKETCH
+    ),
     "training_export": Card(
         "one article that may be used for training", "corpus.md", TEXTS, "medium", "1"
     ),

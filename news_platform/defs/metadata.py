@@ -143,9 +143,8 @@ LINEAGE: Mapping[str, Sources] = {
     "crawl_articles": {
         **{name: ("raw_news.uri",) for name in ("url", "canonical_url", "url_hash", "domain")},
         **dict.fromkeys(_EXTRACTED, ("raw_news.tree",)),
-        "fetched_at": ("captures.warc_date",),
+        "fetched_at": ("raw_news.http_date",),
         "warc": ("raw_news.filename",),
-        **_same("captures", "record_offset", "record_length"),
         "day": _WARC_DAY,
     },
     "article_table": {
@@ -157,6 +156,17 @@ LINEAGE: Mapping[str, Sources] = {
         **_same("articles", "url_hash", "text_hash", "title", "subtitle", "authors", "section"),
         **_same("articles", "published_at", "tags", "language", "word_count", "fetched_at"),
         "day": ("articles.date",),
+    },
+    "text_clusters": {
+        "seen_at": ("crawl_articles.fetched_at", "article_table.fetched_at"),
+        **{
+            name: (f"crawl_articles.{name}", f"article_table.{name}")
+            for name in ("url_hash", "source", "url")
+        },
+        **{
+            name: ("crawl_articles.text", "article_table.text")
+            for name in ("cluster_id", "jaccard")
+        },
     },
     "training_export": {
         "id": ("crawl_articles.url_hash", "article_table.url_hash"),

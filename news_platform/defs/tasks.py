@@ -42,6 +42,10 @@ TASKS: Mapping[str, Task] = {
     "extract_crawl_articles": Task(
         "Extract the articles of collected days again.", ("crawl_articles",)
     ),
+    "cluster_corpus_days": Task(
+        "Refresh the feeds' articles in the corpus, and cluster both sources with their window.",
+        ("article_table", "text_clusters"),
+    ),
     "export_months": Task("Export months of the corpus again.", ("training_export",)),
     "cut_institutions": Task(
         "Segment the page snapshots of institutions into records.", ("source_records",)

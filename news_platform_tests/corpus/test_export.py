@@ -76,12 +76,13 @@ def test_the_longest_of_several_versions_is_kept_if_asked(
 
 
 def test_near_identical_texts_are_one(corpus: ObjectStore, tmp_path: Path) -> None:
-    rows = exported_rows = None
     export_corpus(corpus, tmp_path / "one", ALL, OPTIONS)
     rows = exported(tmp_path / "one")
     hashes = rows.filter(pl.col("domain").is_in(["b.example", "e.example"]))["id"]
     clusters = pl.DataFrame({"url_hash": hashes, "cluster_id": ["0123456789abcdef"] * 2})
-    manifest = export_corpus(corpus, tmp_path / "two", ALL, replace(OPTIONS, clusters=clusters))
+    manifest = export_corpus(
+        corpus, tmp_path / "two", ALL, replace(OPTIONS, clusters_of=lambda _: clusters)
+    )
     exported_rows = exported(tmp_path / "two")
     assert manifest.dropped["near_duplicate"] == 1
     assert set(rows["domain"]) - set(exported_rows["domain"]) == {"e.example"}

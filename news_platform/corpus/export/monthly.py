@@ -11,6 +11,7 @@ from news_platform.corpus.export.pipeline import EmptySelection, ExportOptions, 
 from news_platform.corpus.export.publish import publish_version, remove_month
 from news_platform.corpus.export.selection import ExportSelection
 from news_platform.datasets.corpus import DELTA_TABLES
+from news_platform.datasets.text_clusters import TEXT_CLUSTERS
 from news_platform.datasets.training_export import TRAINING_EXPORT
 from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import (
@@ -40,9 +41,9 @@ def wanted_months(store: ObjectStore, selection: ExportSelection) -> Mapping[str
     `selection` is that of any month; a built month without days maps to REMOVED.
     """
     days: dict[str, list[str]] = {}
-    for table in DELTA_TABLES:
+    for table in (*DELTA_TABLES, TEXT_CLUSTERS):
         for day, marker in read_markers(store, table.name).items():
-            days.setdefault(day[:_MONTH_CHARS], []).append(f"{table.name} {marker.path}")
+            days.setdefault(day[:_MONTH_CHARS], []).append(marker.path)
     chosen = json.dumps(replace(selection, days=()).as_json(), sort_keys=True)
     wanted = {month: fingerprint([chosen, *found]) for month, found in days.items()}
     return wanted | {month: REMOVED for month in built_months(store) if month not in wanted}

@@ -5,7 +5,7 @@
 
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,7 +50,7 @@ class EmptySelection(InputError):
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """How an export is written; `clusters` (url_hash, cluster_id) joins near-identical texts.
+    """How an export is written; `clusters_of` days (url_hash, cluster_id) joins similar texts.
 
     `count_tokens` is None without a tokenizer. `removal` is the card's text about removals.
     """
@@ -58,7 +58,7 @@ class ExportOptions:
     file_format: FileFormat = "parquet"
     stated_usage: StatedUsage = nothing_stated
     covers: Covers = lambda _: False
-    clusters: pl.DataFrame | None = None
+    clusters_of: Callable[[Sequence[str]], pl.DataFrame | None] = lambda _: None
     count_tokens: Callable[[str], int] | None = None
     shard_bytes: int = SHARD_BYTES
     scratch: str | None = None
@@ -140,7 +140,8 @@ def _choose(
     selection: ExportSelection,
     options: ExportOptions,
 ) -> tuple[Chosen, int]:
-    choice = ArticleChoice(selection, options.stated_usage, options.covers, options.clusters)
+    clusters = options.clusters_of(selection.days)
+    choice = ArticleChoice(selection, options.stated_usage, options.covers, clusters)
     considered = 0
     languages: Counter[str] = Counter()
     for file in files:

@@ -6,13 +6,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from news_platform.corpus.export.selection import FileFormat
+
+# pyarrow costs 0.4 s, which every process would pay.
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SHARD_BYTES = 256 << 20
 _ZSTD_LEVEL = 3
@@ -40,7 +42,9 @@ class _RowWriter(Protocol):
 
 
 class _ParquetRows:
-    def __init__(self, file: BinaryIO, schema: pa.Schema) -> None:
+    def __init__(self, file: BinaryIO, schema: "pa.Schema") -> None:
+        import pyarrow.parquet as pq
+
         self._schema = schema
         self._writer = pq.ParquetWriter(
             file, schema, compression="zstd", compression_level=_ZSTD_LEVEL
@@ -55,6 +59,8 @@ class _ParquetRows:
 
 class _JsonRows:
     def __init__(self, file: BinaryIO) -> None:
+        import pyarrow as pa
+
         self._stream = pa.CompressedOutputStream(pa.PythonFile(file, "w"), "zstd")
 
     def write(self, rows: pl.DataFrame) -> None:
@@ -77,7 +83,7 @@ def write_shards(
     folder: Path,
     *,
     file_format: FileFormat,
-    schema: pa.Schema,
+    schema: "pa.Schema",
     shard_bytes: int = SHARD_BYTES,
 ) -> list[Shard]:
     """Write the frames to `data/` in the folder, in their order, and name the shards at the end."""
@@ -111,7 +117,7 @@ def _write_shard(
     first: pl.DataFrame,
     more: Iterator[pl.DataFrame],
     file_format: FileFormat,
-    schema: pa.Schema,
+    schema: "pa.Schema",
     shard_bytes: int,
 ) -> Shard:
     rows = words = tokens = 0

@@ -1,0 +1,131 @@
+"""Scan the titles of one domain: crawl_articles against captures of the same days.
+
+Days have the size of real ones, 300,000 pages of 18 WARCs; twelve of them stand for a year, since
+both sides grow with the days. Each scan runs in a process of its own. CPU time is that of the scan
+without imports; bytes are the column chunks and footers that the scan has to read.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pyarrow.parquet as pq
+
+from news_platform.corpus.pipeline import crawl_dataset
+from news_platform.datasets.captures import CAPTURES, captures_path
+from news_platform.datasets.corpus import CRAWL_ARTICLES
+from news_platform.storage.objects.store import ObjectStore, open_store
+from news_platform.storage.parquet import scan_table, write_table
+
+DAYS = 12
+_WARCS = 18
+_PAGES_PER_DAY = 300_000
+_DOMAINS = 10_000
+_WANTED = "site01234.example"
+_FIRST = date(2025, 1, 1)
+_TABLES = ("captures", "crawl_articles")
+
+
+def scan_ratios() -> Mapping[str, float]:
+    """Return how many times less CPU time and bytes the corpus takes."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = open_store(f"{folder}/root")
+        for number in range(DAYS):
+            _store_day(store, _FIRST + timedelta(days=number), number, Path(folder))
+        sizes = {
+            name: sum(_read_bytes(path, name) for path in _files(store, name)) for name in _TABLES
+        }
+        found = {name: _scanned(name, store.url) for name in _TABLES}
+    assert found["captures"]["rows"] == found["crawl_articles"]["rows"], found
+    return {
+        "rows": found["captures"]["rows"],
+        "captures_cpu_seconds": found["captures"]["cpu"],
+        "crawl_articles_cpu_seconds": found["crawl_articles"]["cpu"],
+        "cpu_ratio": found["captures"]["cpu"] / found["crawl_articles"]["cpu"],
+        "bytes_ratio": sizes["captures"] / sizes["crawl_articles"],
+    }
+
+
+def _scanned(name: str, root: str) -> Mapping[str, float]:
+    command = [sys.executable, "-m", "benchmarks.corpus_scan", name, root]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    found: Mapping[str, float] = json.loads(done.stdout)
+    return found
+
+
+def _store_day(store: ObjectStore, day: date, number: int, scratch: Path) -> None:
+    places = pl.int_range(_PAGES_PER_DAY, eager=True)
+    site = (places % _DOMAINS).cast(pl.String).str.zfill(5)
+    rows = pl.DataFrame({"site": site, "at": places}).select(
+        canonical_url=pl.format("https://site{}.example/news/{}-a-headline", "site", "at"),
+        domain=pl.format("site{}.example", "site"),
+        title=pl.format("Headline {} of the day {}", pl.col("at") * 7919 % 1_000_003, number),
+        fetched_at=pl.lit(datetime(day.year, day.month, day.day, 9, tzinfo=UTC)),
+        day=pl.lit(day.isoformat()),
+    )
+    full = rows.select(
+        pl.col(name) if name in rows.columns else pl.lit(None, dtype=kind).alias(name)
+        for name, kind in CRAWL_ARTICLES.full_schema.items()
+    )
+    ordered = full.sort("domain", "canonical_url")
+    crawl_dataset(store).replace(day.isoformat(), [ordered], scratch=scratch)
+    for warc in range(_WARCS):
+        part = rows.gather_every(_WARCS, warc).rename({"canonical_url": "uri"})
+        frame = part.select(
+            pl.col(name) if name in ("uri", "title") else pl.lit(None, dtype=kind).alias(name)
+            for name, kind in CAPTURES.schema.items()
+        )
+        write_table(store, captures_path(day, f"{warc}.warc.gz"), frame, CAPTURES)
+
+
+def _files(store: ObjectStore, name: str) -> Sequence[Path]:
+    folder = store.local_folder
+    assert folder is not None
+    if name == "captures":
+        return [folder / info.path for info in store.list("news/captures")]
+    return [folder / file.path for file in crawl_dataset(store).files()]
+
+
+def _read_bytes(path: Path, name: str) -> int:
+    """Return the bytes of a file that the scan of a table has to read."""
+    metadata = pq.ParquetFile(path).metadata
+    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
+    return int(metadata.serialized_size) + sum(_group_bytes(group, name) for group in groups)
+
+
+def _group_bytes(group: pq.RowGroupMetaData, name: str) -> int:
+    columns = (group.column(number) for number in range(group.num_columns))
+    chunks = {chunk.path_in_schema: chunk for chunk in columns}
+    known = chunks["domain"].statistics if "domain" in chunks else None
+    if known is not None and not known.min <= _WANTED <= known.max:
+        return 0
+    wanted = ("uri", "title") if name == "captures" else ("domain", "title")
+    return sum(int(chunks[column].total_compressed_size) for column in wanted)
+
+
+def _scan(name: str, store: ObjectStore) -> pl.LazyFrame:
+    if name == "crawl_articles":
+        return crawl_dataset(store).scan().filter(pl.col("domain") == _WANTED)
+    paths = [info.path for info in store.list("news/captures")]
+    is_wanted = pl.col("uri").str.contains(f"://{_WANTED}/", literal=True)
+    return scan_table(store, paths, CAPTURES).filter(is_wanted)
+
+
+def main(name: str, root: str) -> None:
+    """Scan one table and print rows and CPU seconds as JSON."""
+    store = open_store(root)
+    import deltalake  # noqa: F401 - loading the library is not part of the scan
+
+    started = time.process_time()
+    found = _scan(name, store).select("title").collect()
+    print(json.dumps({"rows": found.height, "cpu": time.process_time() - started}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2])

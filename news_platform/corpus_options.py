@@ -13,6 +13,7 @@ from news_platform.domain_metadata.usage_at import UsageAtTimes
 from news_platform.near_duplicates.window import read_clusters
 from news_platform.settings import CorpusSettings
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.match import Takedowns
 
 
 def corpus_options(given: CorpusSettings) -> CorpusOptions:
@@ -55,6 +56,7 @@ def export_options(given: CorpusSettings, store: ObjectStore) -> ExportOptions:
 
     options = ExportOptions(
         stated_usage=stated,
+        covers=Takedowns.read(store, use="removal").covers,
         clusters_of=partial(read_clusters, store),
         count_tokens=load_tokenizer(),
         scratch=given.scratch,

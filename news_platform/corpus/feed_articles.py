@@ -24,6 +24,7 @@ from news_platform.storage.commit.markers import (
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import path_values, read_table
+from news_platform.takedowns.match import Takedowns
 
 # Columns that contain the root's path, or that change whenever a feed is polled.
 _PASSING = ("full_text_ref", "full_text_len", "last_seen_rss", "sources_list", "aliases")
@@ -52,7 +53,7 @@ def built_feed_days(store: ObjectStore) -> Mapping[str, str]:
 
 
 def build_feed_day(
-    store: ObjectStore, day: str, *, covers: Covers = lambda _: False, scratch: str | None = None
+    store: ObjectStore, day: str, *, covers: Covers | None = None, scratch: str | None = None
 ) -> CorpusDay | None:
     """Replace a day of article_table; return None if its articles are gone."""
     info = store.find(articles_path(day))
@@ -62,6 +63,7 @@ def build_feed_day(
     inputs = _inputs(store, info)
     articles = read_table(store, info.path, ARTICLES)
     rows = feed_frame(articles)
+    covers = covers or Takedowns.read(store, use="removal").covers
     kept = rows.filter(
         pl.Series([not covers(url) for url in rows["canonical_url"]], dtype=pl.Boolean)
     )

@@ -30,6 +30,7 @@ from news_platform.storage.commit import collected
 from news_platform.storage.commit.markers import delete_marker, read_inputs, write_marker
 from news_platform.storage.delta import DeltaDataset, ReplacedPartition
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.match import Takedowns
 
 _log = logging.getLogger(__name__)
 
@@ -86,10 +87,14 @@ def build_crawl_day(
     day: str,
     *,
     options: CorpusOptions,
-    covers: Covers = lambda _: False,
+    covers: Covers | None = None,
     expired_rows: ExpiredRows | None = None,
 ) -> CorpusDay | None:
-    """Replace a day of crawl_articles; return None if the day has no pages any more."""
+    """Replace a day of crawl_articles; return None if the day has no pages any more.
+
+    `covers` says which canonical addresses are left out, by default those that are taken down.
+    """
+    covers = covers or Takedowns.read(store, use="removal").covers
     units = collected.list_collected_day(store, date.fromisoformat(day))
     if not units:
         remove_day(crawl_dataset(store), day, scratch=options.scratch)

@@ -20,7 +20,9 @@ from news_platform.rss.ledger.article_queue import delete_articles
 from news_platform.rss.ledger.newsroom_tables import FEED_ALARMS, FEED_ITEMS, FEED_POLLS
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, RAW, ROBOTS
 from news_platform.rss.ledger.transactions import LedgerTransaction, write_transaction
+from news_platform.rss.page_store import PAGES_FOLDER, page_path
 from news_platform.rss.sheets.blanking import mark_gone
+from news_platform.rss.sheets.monthly_books import FOLDER, is_monthly_book
 from news_platform.rss.sheets.workbook import WORKBOOK_PATH, write_workbook
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import path_values, read_table
@@ -48,7 +50,9 @@ def takedown_parts(
         SimplePart(
             LEDGER,
             partial(find_ledger, engine),
-            lambda _, it: clean_ledger(engine, it, full_texts=full_texts),
+            lambda _, it: clean_ledger(
+                engine, it, full_texts=full_texts, pages=store.child(PAGES_FOLDER)
+            ),
         ),
         SimplePart(
             WORKBOOK,
@@ -157,12 +161,18 @@ def find_ledger(engine: sa.Engine, takedowns: Takedowns) -> Mapping[str, int]:
 
 
 def clean_ledger(
-    engine: sa.Engine, takedowns: Takedowns, *, full_texts: ObjectStore
+    engine: sa.Engine,
+    takedowns: Takedowns,
+    *,
+    full_texts: ObjectStore,
+    pages: ObjectStore | None = None,
 ) -> RemovedData:
-    """Delete full texts, then rows; then overwrite what the database file still holds of them."""
+    """Delete full texts and kept pages, then rows; then overwrite what the database file holds."""
     found = covered_rows(engine, takedowns)
     texts = [info for info in map(full_texts.find, map(full_text_path, found.hashes)) if info]
     full_texts.delete(info.path for info in texts)
+    if pages is not None:
+        pages.delete(sorted(_own_pages(engine, found.row_ids)))
     with write_transaction(engine) as transaction:
         if transaction.connection.dialect.name == "sqlite":
             transaction.connection.exec_driver_sql("PRAGMA secure_delete = ON")
@@ -181,6 +191,20 @@ def clean_ledger(
                 transaction.connection.execute(sa.delete(column.table).where(column.in_(chunk)))
     pack(engine)
     return RemovedData(len(found), sum(info.size_bytes for info in texts))
+
+
+def _own_pages(engine: sa.Engine, row_ids: Collection[int]) -> set[str]:
+    """Return the files of kept pages that no other article has."""
+    refs = sa.select(RAW.c.page_ref).where(RAW.c.page_ref != "")
+    own: set[str] = set()
+    with read_transaction(engine) as connection:
+        for chunk in _chunks(row_ids):
+            own.update(connection.execute(refs.where(RAW.c.row_id.in_(chunk))).scalars())
+        for chunk in _chunks(own):
+            shared = sa.select(RAW.c.row_id, RAW.c.page_ref).where(RAW.c.page_ref.in_(chunk))
+            others = connection.execute(shared).all()
+            own -= {ref for row_id, ref in others if row_id not in row_ids}
+    return {page_path(ref) for ref in own}
 
 
 def _other_rows(found: CoveredRows) -> tuple[tuple[sa.Column[str], Collection[str]], ...]:
@@ -266,13 +290,17 @@ def pack(engine: sa.Engine) -> None:
 
 
 def clean_workbook(store: ObjectStore, engine: sa.Engine) -> RemovedData:
-    """Write the workbook again from the ledger as it is now."""
-    before = store.find(WORKBOOK_PATH)
-    if before is None:
+    """Write the workbook and all monthly books again from the ledger as it is now."""
+    before = list(store.list(FOLDER))
+    if not before:
         return RemovedData()
-    write_workbook(engine, store)
-    after = store.head(WORKBOOK_PATH).size_bytes
-    return RemovedData(1, max(0, before.size_bytes - after), after)
+    # A deleted row leaves no number of a change, so a book that had it would count as complete.
+    store.delete([info.path for info in before if is_monthly_book(info.path)])
+    while write_workbook(engine, store).books_left:
+        pass
+    sizes = sum(info.size_bytes for info in before)
+    after = sum(info.size_bytes for info in store.list(FOLDER))
+    return RemovedData(1, max(0, sizes - after), after)
 
 
 def _chunks(values: Collection[Any]) -> list[Sequence[Any]]:

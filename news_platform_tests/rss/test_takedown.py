@@ -13,7 +13,7 @@ from news_platform.rss.export import export_days
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, LINKS, RAW
 from news_platform.rss.polling.poll_schedule import PollOptions
 from news_platform.rss.takedown import clean_ledger, ledger_aliases, takedown_parts
-from news_platform.rss.worker import WorkOptions
+from news_platform.rss.work_context import WorkOptions
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import apply_takedowns

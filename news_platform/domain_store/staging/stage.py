@@ -400,8 +400,7 @@ def lost_batches(staged: Staged, batches: Iterable[str], bucket: int) -> tuple[s
     def is_lost(batch: str) -> bool:
         if not staged.files(batch, bucket) or staged.is_expired(batch):
             return False
-        return not staged.store.exists(
-            staged_path(bucket, batch, name=staged.name(batch), number=0)
-        )
+        name = staged.name(batch, bucket)
+        return not staged.store.exists(staged_path(bucket, batch, name=name, number=0))
 
     return tuple(batch for batch in batches if is_lost(batch))

@@ -50,7 +50,7 @@ def test_a_staged_batch_is_one_source_a_file(root: ObjectStore) -> None:
             root,
             BUCKET,
             batch="2025-11-01",
-            name=staged.name("2025-11-01"),
+            name=staged.name("2025-11-01", BUCKET),
             files=staged.files("2025-11-01", BUCKET),
         )
     )

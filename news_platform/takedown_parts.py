@@ -18,6 +18,7 @@ from news_platform.domain_metadata import takedown as survey
 from news_platform.domain_store.building import takedown as domain_store
 from news_platform.domain_store.reading.batches import iter_warc_frames
 from news_platform.near_duplicates import takedown as clusters
+from news_platform.near_duplicates import window_takedown
 from news_platform.resources import Resources, build_options, open_full_texts, records_options
 from news_platform.rss import files_takedown
 from news_platform.rss import takedown as articles
@@ -51,6 +52,9 @@ def all_parts(resources: Resources) -> list[TakedownPart]:
         *records.takedown_parts(store, options=records_options(settings.source_records)),
         *survey.takedown_parts(store, engine=engine),
         *corpus.takedown_parts(store, export_month=partial(_export_month, resources)),
+        *window_takedown.takedown_parts(
+            store, days=settings.corpus.cluster_days, scratch=settings.corpus.scratch
+        ),
         *search.takedown_parts(store, now=now),
         *files_takedown.takedown_parts(store),
     ]

@@ -1,7 +1,7 @@
 """Find consent dialogs that no name betrays: by their wording and their buttons."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from news_platform.source_records.html_events import BREAK, End, Event, Start
@@ -77,19 +77,18 @@ def _is_wording(text: str) -> bool:
     return len(text) >= _SENTENCE_CHARS and _WORDING.search(text) is not None
 
 
-def _ancestors(events: Sequence[Event], position: int) -> list[int]:
-    """Return the starts of the block elements around a position, inner before outer."""
-    found: list[int] = []
+def _ancestors(events: Sequence[Event], position: int) -> Iterator[int]:
+    """Yield the starts of the block elements around a position, inner before outer."""
     closed = 0
     for index in range(position, -1, -1):
         event = events[index]
         if type(event) is End:
             closed += 1
         elif type(event) is Start:
-            if not closed:
-                found.append(index)
-            closed = max(0, closed - 1)
-    return found
+            if closed:
+                closed -= 1
+            else:
+                yield index
 
 
 def _texts(events: Sequence[Event], start: int) -> list[str] | None:

@@ -63,7 +63,9 @@ def _apply_sections(decisions: list[BlockDecision], options: SegmentOptions) -> 
     below: PageBlock | None = None
     calls: dict[int, int] = {}
     # Headings in boilerplate are skipped: they head no section of the content.
-    for decision in iter_kept(decisions):
+    kept = list(iter_kept(decisions))
+    phrases = rules.phrases_in(kept)
+    for decision in kept:
         block = decision.block
         if block.level:
             path.enter(block)
@@ -72,7 +74,7 @@ def _apply_sections(decisions: list[BlockDecision], options: SegmentOptions) -> 
         decision.section = path.section
         if below is not None:
             decision.drop("dropped_section", f"below {below.text!r}")
-        elif certainty := rules.judge(decision):
+        elif certainty := rules.judge(decision, phrases):
             calls[decision.order] = certainty
     for decision in _calls(decisions, calls):
         rules.drop_call(decision)

@@ -192,11 +192,11 @@ class EventList:
         self._depth += 1
         if tag in _BLOCK_TAGS:
             self.data(_start_event(tag, attributes) if attributes else _STARTS[tag])
-        elif tag == "a":
-            self.events.append(_LINK_START)
         elif tag == "span":
             if self._span_end == len(self.events):
                 self.events.append(GAP)
+        elif tag == "a":
+            self.data(_LINK_START)
         elif tag in _HIDDEN:
             # Nested invisible elements count, so that only the outermost one ends the gap.
             if not self._hidden:
@@ -214,7 +214,7 @@ class EventList:
         """Add the end of an element; the events inside an invisible element are dropped."""
         self._depth -= 1
         if tag in _ENDS:
-            self.events.append(_ENDS[tag])
+            self.data(_ENDS[tag])
         elif tag == "span":
             self._span_end = len(self.events)
         elif tag in _HIDDEN:

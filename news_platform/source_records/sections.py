@@ -1,6 +1,7 @@
 """Track heading paths, and recognise blocks that look like content but are navigation."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -46,8 +47,16 @@ class CompiledSectionRules:
     section: re.Pattern[str]
     rules: SectionRules
 
-    def judge(self, decision: BlockDecision) -> int:
-        """Drop a block that is navigation rather than content; return how sure it is a call."""
+    def phrases_in(self, decisions: Sequence[BlockDecision]) -> Sequence[str]:
+        """Return the phrases of notices that occur anywhere in the page: few or none."""
+        page = "\n".join([decision.block.text for decision in decisions]).lower()
+        return [phrase for phrase in self.phrases if phrase in page]
+
+    def judge(self, decision: BlockDecision, phrases: Sequence[str]) -> int:
+        """Drop a block that is navigation rather than content; return how sure it is a call.
+
+        `phrases` are those that occur in the page.
+        """
         block, rules = decision.block, self.rules
         size = len(block.text)
         if size > rules.notice_chars:
@@ -64,7 +73,7 @@ class CompiledSectionRules:
             if certainty:
                 return certainty
         found = self.notice.match(text)
-        if phrase := found[0] if found else self._phrase(text):
+        if phrase := found[0] if found else _first_in(text, phrases):
             numbers = f"{size} characters, at most {rules.notice_chars}"
             decision.drop("notice", f"has {phrase!r}; {numbers}")
         return NONE
@@ -74,15 +83,16 @@ class CompiledSectionRules:
         words = decision.block.text.count(" ") + 1
         decision.drop("call_to_action", f"{words} words, at most {self.rules.call_words}")
 
-    def _phrase(self, text: str) -> str | None:
-        for phrase in self.phrases:
-            if phrase in text:
-                return phrase
-        return None
-
     def drops_section(self, heading: PageBlock) -> bool:
         """Return whether the whole section of a heading is dropped."""
         return bool(self.section.match(heading.text.lower()))
+
+
+def _first_in(text: str, phrases: Sequence[str]) -> str | None:
+    for phrase in phrases:
+        if phrase in text:
+            return phrase
+    return None
 
 
 def _name(text: str) -> str:

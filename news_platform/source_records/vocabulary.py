@@ -1,6 +1,8 @@
 """Words that tell which language a text speaks, as opposed to the names that it contains."""
 
 from collections.abc import Iterable
+from functools import lru_cache
+from itertools import repeat
 
 # Words that hardly any other language has and that occur in most sentences of the language.
 _ENGLISH = """
@@ -64,19 +66,20 @@ _ENGLISH_BEGINNINGS = """
 academ administrat department engineering faculty facilit humanities laborator languages librar
 medical medicine office research science school service studies university
 """
-_FIRST = 4
 
-
-def _spoken(
-    words: Iterable[str], beginnings: str
-) -> tuple[frozenset[str], tuple[str, ...], frozenset[str]]:
-    starts = tuple(beginnings.split())
-    return frozenset(words), starts, frozenset(start[:_FIRST] for start in starts)
-
-
-_SPOKEN_ELSEWHERE = _spoken(_JOINING.split(), _BEGINNINGS)
-_SPOKEN = {"en": _spoken(COMMON_WORDS["en"], _ENGLISH_BEGINNINGS)}
 _STRIPPED = ".,:;()|–-•\"'’"
+_SPOKEN = {
+    "en": (COMMON_WORDS["en"], tuple(_ENGLISH_BEGINNINGS.split())),
+    "": (frozenset(_JOINING.split()), tuple(_BEGINNINGS.split())),
+}
+
+
+# Pages share most of their words, so nearly every word is looked up instead of examined.
+@lru_cache(maxsize=32_768)
+def _is_spoken(word: str, code: str) -> bool:
+    words, beginnings = _SPOKEN[code]
+    bare = word.strip(_STRIPPED)
+    return bare in words or bare.startswith(beginnings)
 
 
 def speaks(words: Iterable[str], code: str) -> bool:
@@ -84,11 +87,5 @@ def speaks(words: Iterable[str], code: str) -> bool:
 
     Of the languages other than English it is not told which one.
     """
-    known, beginnings, first = _SPOKEN.get(code, _SPOKEN_ELSEWHERE)
-    stripped = {word.strip(_STRIPPED) for word in words}
-    if not known.isdisjoint(stripped):
-        return True
-    # Nearly all texts fail by the first letters of their words already.
-    return not first.isdisjoint({word[:_FIRST] for word in stripped}) and any(
-        word.startswith(beginnings) for word in stripped
-    )
+    known = code if code in _SPOKEN else ""
+    return any(map(_is_spoken, words, repeat(known)))

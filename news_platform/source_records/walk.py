@@ -54,6 +54,8 @@ _LISTS = frozenset(("ul", "ol", "menu", "dir"))
 # Zones that are hardly ever content. Forms are not among them: a form may contain a whole page.
 _SKIMMED = frozenset(("navigation", "header", "footer", "aside", "dialog"))
 _STRUCTURES = frozenset((*_KINDS, *_LISTS, "table", "tr", "td", "th"))
+# Tags that mean something to the walk whatever their attributes are.
+_TELLING = _STRUCTURES | LANDMARKS
 
 
 def walk(events: list[Event], *, zone_share: float) -> WalkedPage:
@@ -123,13 +125,19 @@ class _Walker:
             else:
                 if parts:
                     self.flush(index)
+                tag = event.tag
                 if type(event) is Start:
-                    if not self.is_skimming:
+                    # Most elements are plain <div>, <p> and the like, which only end a text.
+                    if not self.is_skimming and (
+                        tag in _TELLING or event.widget or event.attributes
+                    ):
                         self.start(index, event)
-                    path.append(event.tag)
-                elif type(event) is End:
+                    path.append(tag)
+                else:
                     path.pop()
-                    self.end(event.tag, is_edge=opened[-1] == len(path))
+                    is_edge = opened[-1] == len(path)
+                    if is_edge or (tag in _STRUCTURES and not self.is_skimming):
+                        self.end(tag, is_edge=is_edge)
 
     def start(self, index: int, event: Start) -> None:
         """Process the start of a block element."""
@@ -141,7 +149,7 @@ class _Walker:
 
     def end(self, tag: str, *, is_edge: bool) -> None:
         """Process the end of a block element; while skimming, only that of the zone matters."""
-        if tag in _STRUCTURES and (is_edge or not self.is_skimming):
+        if tag in _STRUCTURES:
             self.close_structure(tag)
         if is_edge:
             self.leave()
@@ -262,12 +270,18 @@ class _Walker:
             self.parts.append(" ")
             return
         text, links = self.take()
-        is_code = self.kinds[-1] == kinds.CODE
+        kind = self.kinds[-1]
+        is_code = kind == kinds.CODE
         if BREAK not in text and not is_code:
             line = " ".join(text.split())
-            if len(line) < _BUTTON_CHARS and line.lower() in ACTIONS:
+            size = len(line)
+            if size < _BUTTON_CHARS and line.lower() in ACTIONS:
                 self.buttons.append(index - 1)
-            self.emit_line(line, links)
+            # Half of all blocks: paragraphs in the order of the events, without hints.
+            if kind == kinds.PARAGRAPH and size and line[0].isalpha():
+                self.emit(line, kind, links, {})
+            else:
+                self.emit_line(line, links)
             return
         lines = split_code(text) if is_code else split_lines(text, is_list=_is_all(links, text))
         # Each line gets its proportional share of the link text.

@@ -7,6 +7,7 @@ files name a page: `apply`, `verify`, the asset and the sensor then know it.
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -155,15 +156,15 @@ def _verify_full_texts(full_texts: ObjectStore, evidence: Evidence) -> None:
 
 def _verify_ledger(engine: sa.Engine, evidence: Evidence) -> None:
     """Look at every row of every table of the ledger, on SQLite as on PostgreSQL."""
-    tables = sa.MetaData()
     with read_transaction(engine) as connection:
-        tables.reflect(connection)
-        for table in tables.sorted_tables:
-            names = list(table.columns.keys())
-            for row in connection.execute(sa.select(table).execution_options(yield_per=500)):
+        found = sa.inspect(connection)
+        for name in sorted(found.get_table_names()):
+            columns = [str(column["name"]) for column in found.get_columns(name)]
+            rows: sa.Select[Any] = sa.select(*map(sa.column, columns)).select_from(sa.table(name))
+            for row in connection.execute(rows.execution_options(yield_per=500)):
                 evidence.rows += 1
-                for name, value in zip(names, row, strict=True):
-                    _verify_value(evidence, table.name, name, value)
+                for column, value in zip(columns, row, strict=True):
+                    _verify_value(evidence, name, column, value)
 
 
 # Columns that refer to other pages.

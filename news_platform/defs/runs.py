@@ -213,6 +213,9 @@ def partition_order(
         return [*known, *sorted(set(stale) - set(known))]
     if partitions is None or not stale:
         return sorted(stale)
+    if isinstance(partitions, dg.MonthlyPartitionsDefinition):
+        months = dg.PartitionKeyRange(min(stale), max(stale))
+        return list(partitions.get_partition_keys_in_range(months))
     first, last = date.fromisoformat(min(stale)), date.fromisoformat(max(stale))
     return [str(first + timedelta(days=number)) for number in range((last - first).days + 1)]
 

@@ -160,7 +160,8 @@ def _verify_ledger(engine: sa.Engine, evidence: Evidence) -> None:
         found = sa.inspect(connection)
         for name in sorted(found.get_table_names()):
             columns = [str(column["name"]) for column in found.get_columns(name)]
-            rows: sa.Select[Any] = sa.select(*map(sa.column, columns)).select_from(sa.table(name))
+            chosen: list[sa.ColumnElement[Any]] = [sa.column(column) for column in columns]
+            rows = sa.select(*chosen).select_from(sa.table(name))
             for row in connection.execute(rows.execution_options(yield_per=500)):
                 evidence.rows += 1
                 for column, value in zip(columns, row, strict=True):

@@ -57,7 +57,7 @@ _FEED = click.argument("feed")
 
 @click.group()
 def feeds() -> None:
-    """Manage feeds: list, add, pause, remove, explain, import, export."""
+    """Add, pause, explain, import and export feeds."""
 
 
 def _setting_options(command: Command) -> Command:

@@ -20,6 +20,7 @@ _BACKOFF_SECONDS = 0.01
 # would leave the other workers idle. The demo comes first because other files wait for it.
 LONGEST_FIRST = (
     "test_demo_metadata.py",
+    "year/test_year.py",
     "ccnews/test_live_daemon.py",
     "cluster/test_live.py",
     "ccnews/test_pool.py",

@@ -74,10 +74,15 @@ def expected(crawl: ObjectStore, tmp_path: Path) -> tuple[pl.DataFrame, set[str]
     return _rows(store), stored_paths(store)
 
 
+@pytest.mark.parametrize("workers", [2, 0], ids=["workers", "in this process"])
 def test_warcs_are_collected_side_by_side(
-    crawl: ObjectStore, local_store: ObjectStore, expected: tuple[pl.DataFrame, set[str]]
+    crawl: ObjectStore,
+    local_store: ObjectStore,
+    expected: tuple[pl.DataFrame, set[str]],
+    workers: int,
 ) -> None:
-    report = collect_all(PATHS, source=crawl, root=local_store)
+    options = CollectOptions(workers=workers)
+    report = collect_all(PATHS, source=crawl, root=local_store, options=options)
     assert [marker.warc for marker in report.collected] == [warc_name(DAY, 1), warc_name(DAY, 2)]
     assert report.failed == ()
     assert _rows(local_store).equals(expected[0])
@@ -158,9 +163,14 @@ def test_a_page_that_hangs_costs_itself_and_is_counted(
     assert (first.rows, second.rows) == (9, 4)
 
 
-def test_a_bad_warc_does_not_keep_the_others(crawl: ObjectStore, local_store: ObjectStore) -> None:
+@pytest.mark.parametrize("workers", [2, 0], ids=["workers", "in this process"])
+def test_a_bad_warc_does_not_keep_the_others(
+    crawl: ObjectStore, local_store: ObjectStore, workers: int
+) -> None:
     crawl.put(PATHS[0], crawl.read(PATHS[0])[:-100])
-    report = collect_all([*PATHS, warc_path(DAY, 9)], source=crawl, root=local_store)
+    options, paths = CollectOptions(workers=workers), [*PATHS, warc_path(DAY, 9)]
+    report = collect_all(paths, source=crawl, root=local_store, options=options)
+    assert report.failed[0].is_broken and not report.failed[1].is_broken
     assert [marker.warc for marker in report.collected] == [warc_name(DAY, 2)]
     assert [failure.warc for failure in report.failed] == [warc_name(DAY, 1), warc_name(DAY, 9)]
     assert "is truncated" in report.failed[0].reason

@@ -50,6 +50,15 @@ def test_items_are_read_only_a_little_ahead() -> None:
         assert len(taken) <= 10
 
 
+def test_without_workers_items_run_in_this_process_and_fail_alike() -> None:
+    before = own_children()
+    with act_pool(workers=0) as pool:
+        items = [("double", 21), ("raise", ValueError("bad page")), ("double", 1)]
+        outcomes = list(pool.map(items))
+        assert own_children() == before
+    assert outcomes == [Done(42), Lost("error", "ValueError: bad page"), Done(2)]
+
+
 LOSSES = {
     "a sleeper": (("sleep", 60), "timeout", "silent for 0.3 s"),
     "a busy loop": (("busy",), "timeout", "silent for 0.3 s"),

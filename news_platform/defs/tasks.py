@@ -39,6 +39,9 @@ TASKS: Mapping[str, Task] = {
         "Discover and poll feeds, fetch articles and update the sheet now.",
         ("feeds", "pending_articles", "articles", "article_clusters", "article_sheets"),
     ),
+    "remove_taken_down_data": Task(
+        "Remove what is stored of all takedowns, and finish what was interrupted.", ("takedowns",)
+    ),
     "cut_institutions": Task(
         "Segment the page snapshots of institutions into records.", ("source_records",)
     ),

@@ -63,7 +63,7 @@ def _records(root: ObjectStore) -> dict[str, list[dict[str, object]]]:
 
 
 def _all_bytes(root: ObjectStore) -> bytes:
-    pieces = []
+    pieces: list[bytes] = []
     for folder in ("domain_store", "domain_buckets", "domain_catalog"):
         for info in root.list(folder):
             body = root.read(info.path)

@@ -7,6 +7,7 @@ files name a page: `apply`, `verify`, the asset and the sensor then know it.
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
@@ -29,6 +30,7 @@ from news_platform.storage.objects.interfaces import INCOMING
 from news_platform.storage.objects.local import gc_incoming
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import has_table, ledger_url, open_engine, read_transaction
+from news_platform.takedowns import outside
 from news_platform.takedowns.evidence import Evidence, VerifiedRoot
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import ApplyReport, TakedownPart, apply_takedowns
@@ -47,7 +49,9 @@ def all_parts(resources: Resources) -> list[TakedownPart]:
     settings = resources.settings
     options = build_options(settings.domain_store, store)
     engine = existing_ledger(resources)
+    home = Path(settings.dagster_home) if settings.dagster_home else None
     found: list[TakedownPart] = [
+        *([outside.takedown_part(home)] if home is not None and home.is_dir() else ()),
         *crawl.takedown_parts(store),
         *domain_store.takedown_parts(store, options=options, now=now),
         *records.takedown_parts(store, options=records_options(settings.source_records)),

@@ -47,6 +47,10 @@ TASKS: Mapping[str, Task] = {
         ("article_table", "text_clusters"),
     ),
     "export_months": Task("Export months of the corpus again.", ("training_export",)),
+    "index_days": Task("Build the search index of days again.", ("search_index",)),
+    "remove_taken_down_data": Task(
+        "Remove what is stored of all takedowns, and finish what was interrupted.", ("takedowns",)
+    ),
     "cut_institutions": Task(
         "Segment the page snapshots of institutions into records.", ("source_records",)
     ),

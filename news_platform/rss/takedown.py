@@ -180,7 +180,10 @@ def clean_ledger(
         found = covered_rows(engine, takedowns)
         _free_duplicates(transaction, found, takedowns)
         _forget_aliases(transaction, takedowns)
-        mark_gone(transaction.connection, rows=found.row_ids, index=found.hashes, feeds=found.feeds)
+        hashes = _text_hashes(transaction, found.row_ids)
+        shown = mark_gone(
+            transaction.connection, rows=found.row_ids, index=found.hashes, feeds=found.feeds
+        )
         for chunk in _chunks(found.row_ids):
             delete_articles(transaction, chunk)
         for chunk in _chunks(found.hashes):
@@ -190,7 +193,25 @@ def clean_ledger(
             for chunk in _chunks(values):
                 transaction.connection.execute(sa.delete(column.table).where(column.in_(chunk)))
     pack(engine)
-    return RemovedData(len(found), sum(info.size_bytes for info in texts))
+    size = sum(info.size_bytes for info in texts)
+    return RemovedData(len(found), size, notes=_notes(engine, shown), text_hashes=hashes)
+
+
+def _notes(engine: sa.Engine, shown: int) -> tuple[str, ...]:
+    notes = []
+    if shown:
+        notes.append(f"the next `rss sync` blanks {shown} rows of the Google Sheet")
+    if engine.dialect.name == "postgresql":
+        notes.append("PostgreSQL keeps deleted rows until VACUUM FULL, and in its backups")
+    return tuple(notes)
+
+
+def _text_hashes(transaction: LedgerTransaction, row_ids: Collection[int]) -> tuple[str, ...]:
+    found: set[str] = set()
+    for chunk in _chunks(row_ids):
+        chosen = sa.select(RAW.c.text_hash).where(RAW.c.row_id.in_(chunk), RAW.c.text_hash != "")
+        found.update(transaction.connection.execute(chosen).scalars())
+    return tuple(sorted(found))
 
 
 def _own_pages(engine: sa.Engine, row_ids: Collection[int]) -> set[str]:

@@ -6,7 +6,7 @@ and the next run, or the sensor, goes on from there. Nothing is downloaded.
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -38,6 +38,8 @@ class RemovedData:
     bytes_removed: int = 0
     bytes_written: int = 0
     notes: tuple[str, ...] = ()
+    # By which copies of a removed text are found; the text itself is kept nowhere.
+    text_hashes: tuple[str, ...] = ()
 
     def __add__(self, other: "RemovedData") -> "RemovedData":
         return RemovedData(
@@ -45,6 +47,7 @@ class RemovedData:
             self.bytes_removed + other.bytes_removed,
             self.bytes_written + other.bytes_written,
             (*self.notes, *other.notes),
+            (*self.text_hashes, *other.text_hashes),
         )
 
 
@@ -202,7 +205,15 @@ def _record(removed: Mapping[str, RemovedData], *, now: datetime) -> dict[str, o
     """Return what is recorded of a removal: when, what, how many bytes; never any text."""
     return {
         "applied_at": now.isoformat(),
-        "removed": {dataset: asdict(one) for dataset, one in removed.items()},
+        "removed": {
+            dataset: {
+                "rows": one.rows,
+                "bytes_removed": one.bytes_removed,
+                "bytes_written": one.bytes_written,
+            }
+            for dataset, one in removed.items()
+        },
+        "text_hashes": sorted({text for one in removed.values() for text in one.text_hashes}),
         "bytes_removed": sum(one.bytes_removed for one in removed.values()),
         "bytes_written": sum(one.bytes_written for one in removed.values()),
     }

@@ -25,7 +25,8 @@ def main(root: str, scratch: str, work: str) -> None:
     store = open_store(root)
     # Killed processes leave their scratch folders: they must not be those of the system.
     options = replace(OPTIONS, scratch=scratch)
-    print("ready", flush=True)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
     while True:
         if work == "build":
             build_crawl_day(store, DAY, options=options)

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
+import polars as pl
 import pytest
 
 from news_platform.corpus.pipeline import crawl_dataset
@@ -91,8 +92,8 @@ def test_a_damaged_day_is_red(local_store: ObjectStore, tmp_path: Path) -> None:
     assert checks["every_article_has_text"].evaluate(resources, day).passed
     # No WARC of the day is collected: the pages cannot add up.
     assert not checks["every_page_is_counted"].evaluate(resources, day).passed
-    rows = crawl_dataset(local_store).scan().collect().filter(day=day)
-    twice = rows.with_columns(canonical_url=rows["canonical_url"][0], domain=rows["domain"][0])
+    rows = crawl_dataset(local_store).scan().filter(pl.col("day") == day).collect()
+    twice = rows.with_columns(pl.col("canonical_url", "domain").first())
     crawl_dataset(local_store).replace(day, [twice], scratch=tmp_path)
     assert not checks["every_article_has_text"].evaluate(resources, day).passed
 

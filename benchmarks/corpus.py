@@ -61,7 +61,7 @@ def main() -> None:
         "decision": measure_decision,
         "export": measure_export,
         "clusters": measure_clusters,
-        "scan": lambda _: scan_ratios(),
+        "scan": scan_ratios,
     }
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     for name in [part for part in sys.argv[1:] if part in parts] or list(parts):

@@ -43,9 +43,19 @@ class PageRow:
 
 def iter_kind_pages(data: Path) -> Iterator[KindPage]:
     """Yield the article pages of the corpus, then the pages of other kinds."""
+    yield from iter_article_pages(data)
+    yield from iter_other_pages(data)
+
+
+def iter_article_pages(data: Path) -> Iterator[KindPage]:
+    """Yield the pages of articles: those of two sets of news, then those of the corpus."""
     for page in iter_labelled_pages(data / "articles"):
         url = page_url(page.html, page.url)
         yield KindPage(page.key, ARTICLE, page.site, url, page.html)
+
+
+def iter_other_pages(data: Path) -> Iterator[KindPage]:
+    """Yield the pages of other kinds."""
     for path in sorted((data / "pages" / "truth").glob("*.json")):
         label = json.loads(path.read_text())
         yield _other(data / "pages", path.stem, label["page_type"], label["url"])

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from news_platform.articles.blocks import HEADINGS, TextBlocks
 from news_platform.articles.extract import InspectedPage
@@ -108,7 +108,7 @@ def page_features(page: InspectedPage, html: str, url: str) -> PageFeatures:
         **_elements(page),
         **_address(url),
     }
-    parts = urlsplit(url)
+    parts = _parts(url)
     words = {
         "labels": _label_words(blocks, kept, sizes),
         "names": _names_around(blocks, kept),
@@ -266,8 +266,16 @@ _ADDRESS = (
 )
 
 
+def _parts(url: str) -> SplitResult:
+    """Return the parts of an address; those of an invalid one are empty."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return SplitResult("", "", "", "", "")
+
+
 def _address(url: str) -> Mapping[str, int]:
-    parts = urlsplit(url)
+    parts = _parts(url)
     if not parts.netloc:
         return dict.fromkeys(_ADDRESS, -1)
     segments = [part for part in parts.path.lower().split("/") if part]

@@ -74,7 +74,10 @@ class UsageAtTimes:
 
         The last survey not after `at` counts, else the first one after it.
         """
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError:  # such an address has no site
+            return VerdictAt(NEVER_SURVEYED)
         surveys = self._surveys(registrable_domain(parts.hostname or ""))
         if not surveys:
             return VerdictAt(NEVER_SURVEYED)

@@ -215,6 +215,14 @@ class _Clusters:
             right = other if pair.text_key is None else self._names[pair.text_key]
             if right:
                 self._join(self._names[pair.left], right)
+        self._look_back()
+
+    def _look_back(self) -> None:
+        """Let a cluster begin with an article of the day that was fetched before all others."""
+        for _, _, _, seen_at, key in self._today.articles:
+            if key is not None:
+                name = self._root(self._names[key])
+                self._seen[name] = min(seen_at, self._seen[name])
 
     def _name_new_texts(self) -> None:
         """Give each new text a cluster of its own, and each known text the one that it has."""

@@ -124,6 +124,21 @@ def test_an_article_that_changes_stays_in_its_cluster(corpus: Corpus) -> None:
     assert names[0] == names[1]
 
 
+def test_a_cluster_begins_with_its_first_article_in_whatever_order_days_come(
+    corpus: Corpus,
+) -> None:
+    corpus.add(0, {"first": story(1)})
+    early = START - timedelta(days=3)
+    url = "https://early.example/"
+    rows = [article(url, variant(1, changed=4), fetched_at=early)]
+    store_articles(corpus.store, day(1), rows, corpus.scratch)
+    corpus.build(0, 1)
+    found = read_clusters(corpus.store, [day(0), day(1)])
+    assert found["cluster_id"].n_unique() == 1
+    assert found["first_seen_at"].to_list() == [early, early]
+    assert day_clusters(corpus.store, day(1))["first_seen_at"].to_list() == [early]
+
+
 def test_a_day_is_stale_when_a_day_of_its_window_changes(corpus: Corpus) -> None:
     corpus.window = 3
     for number in (0, 1, 5):

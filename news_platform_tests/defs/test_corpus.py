@@ -1,0 +1,129 @@
+"""The assets of the corpus on small inputs: runs, checks, and what the sensors hold back."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+import polars as pl
+import pytest
+
+from news_platform.corpus.pipeline import crawl_dataset
+from news_platform.defs.corpus import (
+    CHECKS,
+    CRAWL_STALENESS,
+    EXPORT_STALENESS,
+    FEED_STALENESS,
+    article_table,
+    crawl_articles,
+    keep_corpus_up,
+    look_after_corpus,
+    training_export,
+)
+from news_platform.defs.graph import dagster_resources
+from news_platform.defs.text_clusters import STALENESS as CLUSTER_STALENESS
+from news_platform.defs.text_clusters import text_clusters
+from news_platform.resources import Resources
+from news_platform.settings import Settings
+from news_platform.storage.objects.store import ObjectStore
+from news_platform_tests.corpus.articles import small_corpus
+from news_platform_tests.corpus.pages import DAY, StoredPage, article_html, collect_pages, list_html
+from news_platform_tests.corpus.test_feed_articles import export_day
+from news_platform_tests.defs.over import over
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as opened:
+        yield opened
+
+
+def run(
+    store: ObjectStore,
+    instance: dg.DagsterInstance,
+    asset: dg.AssetsDefinition,
+    partition: str,
+) -> dg.ExecuteInProcessResult:
+    resources = dagster_resources(Resources(Settings(root=store.url)))
+    name = asset.key.to_user_string()
+    checks = [one.definition for one in CHECKS if one.asset == name]
+    return dg.materialize(
+        [asset, *checks],
+        resources=dict(resources),
+        partition_key=partition,
+        instance=instance,
+    )
+
+
+def test_days_and_their_month_are_built_checked_and_then_rest(
+    local_store: ObjectStore, instance: dg.DagsterInstance
+) -> None:
+    long = article_html(1, paragraphs=12)
+    pages = [
+        StoredPage("https://a.example/news/1", long),
+        StoredPage("https://b.example/news/1", long),
+        StoredPage("https://a.example/", list_html(1)),
+    ]
+    collect_pages(local_store, pages)
+    export_day(local_store)
+    order = (
+        (crawl_articles, CRAWL_STALENESS, DAY, 2),
+        (article_table, FEED_STALENESS, DAY, 2),
+        (text_clusters, CLUSTER_STALENESS, DAY, 4),
+        (training_export, EXPORT_STALENESS, DAY[:7], 1),
+    )
+    for asset, staleness, key, rows in order:
+        assert staleness.stale(over(local_store)).keys() == {key}
+        done = run(local_store, instance, asset, key)
+        assert done.success
+        (made,) = done.asset_materializations_for_node(asset.key.to_user_string())
+        assert made.metadata["dagster/partition_row_count"].value == rows
+        evaluations = done.get_asset_check_evaluations()
+        assert evaluations
+        assert all(check.passed for check in evaluations), asset.key
+        assert staleness.stale(over(local_store)) == {}
+
+
+def test_a_damaged_day_is_red(local_store: ObjectStore, tmp_path: Path) -> None:
+    small_corpus(local_store, tmp_path)
+    checks = {one.name: one for one in CHECKS}
+    day = "2025-11-01"
+    resources = Resources(Settings(root=local_store.url))
+    assert checks["every_article_has_text"].evaluate(resources, day).passed
+    # No WARC of the day is collected: the pages cannot add up.
+    assert not checks["every_page_is_counted"].evaluate(resources, day).passed
+    rows = crawl_dataset(local_store).scan().filter(pl.col("day") == day).collect()
+    twice = rows.with_columns(pl.col("canonical_url", "domain").first())
+    crawl_dataset(local_store).replace(day, [twice], scratch=tmp_path)
+    assert not checks["every_article_has_text"].evaluate(resources, day).passed
+
+
+def test_a_running_month_and_a_fresh_day_wait(
+    local_store: ObjectStore, instance: dg.DagsterInstance
+) -> None:
+    resources = Resources(Settings(root=local_store.url))
+    assert EXPORT_STALENESS.holds is not None
+    assert FEED_STALENESS.holds is not None
+    before = datetime(2025, 11, 30, 23, tzinfo=UTC)
+    held = EXPORT_STALENESS.holds(resources, {"2025-11": "x", "2025-10": "y"}, before)
+    assert {key: hold.reason for key, hold in held.items()} == {"2025-11": "the month is not over"}
+    after = datetime(2025, 12, 5, tzinfo=UTC)
+    assert EXPORT_STALENESS.holds(resources, {"2025-11": "x"}, after) == {}
+    export_day(local_store)
+    assert run(local_store, instance, article_table, DAY).success
+    now = datetime.now(UTC)
+    held = FEED_STALENESS.holds(resources, {DAY: "x"}, now)
+    assert held[DAY].reason == "built less than 15 minutes ago"
+    assert FEED_STALENESS.holds(resources, {DAY: "x"}, now + timedelta(minutes=16)) == {}
+
+
+def test_the_nightly_job_maintains_both_tables(
+    local_store: ObjectStore, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    small_corpus(local_store, tmp_path)
+    resources = dagster_resources(Resources(Settings(root=local_store.url)))
+    done = look_after_corpus.execute_in_process(
+        instance=instance, resources={"data_root": resources["data_root"]}
+    )
+    assert done.success
+    assert keep_corpus_up.name == "keep_corpus_up"

@@ -31,7 +31,7 @@ ARTICLES = Table(
         Column("authors", _TEXTS, "people, else agencies, in the order of the page"),
         Column("section", _TEXT, "the site's own section"),
         Column("tags", _TEXTS, "the site's own keywords"),
-        Column("article_type", _TEXT, "news, opinion, live, review, video, blog, analysis, ..."),
+        Column("article_type", _TEXT, "news, opinion, live, gallery, review, video, blog, ..."),
         Column("clean_text", _TEXT, "text of the article, truncated at CLEAN_TEXT_SHEETS_LIMIT"),
         Column("clean_text_len", _NUMBER, "characters of the untruncated clean text"),
         Column("full_text_ref", _TEXT, "file of all visible main-column text; '' once expired"),

@@ -138,7 +138,29 @@ def kept_blocks(blocks: TextBlocks, table: BlockTable, scores: Ints) -> list[int
         expected = expected_f1(columns["size"], scores, chosen)
         if expected > most:
             kept, most = chosen, expected
-    return kept
+    return _with_cells(blocks, scores, kept)
+
+
+def _with_cells(blocks: TextBlocks, scores: Ints, kept: list[int]) -> list[int]:
+    """Return the kept blocks with the cells of tables amid them that are not clearly unlikely.
+
+    A short cell says little by itself; a table beside paragraphs of the article belongs to it.
+    """
+    beside = {blocks.holders[number] for number in kept}
+    beside |= {blocks.parents[holder] for holder in beside}
+    cells = [
+        number
+        for number in (range(kept[0], kept[-1]) if kept else ())
+        if blocks.tags[blocks.holders[number]] in _CELLS
+        and scores[number] >= _THRESHOLDS[0]
+        and blocks.parents[_table(blocks, number)] in beside
+    ]
+    return sorted({*kept, *cells})
+
+
+def _table(blocks: TextBlocks, number: int) -> int:
+    """Return the table around a block, or the root."""
+    return next((e for e in _path(blocks, number) if blocks.tags[e] == "table"), 0)
 
 
 def _chosen(blocks: TextBlocks, table: BlockTable, scores: Ints, least: int) -> list[int]:

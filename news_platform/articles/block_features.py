@@ -63,15 +63,13 @@ _MIN_STATED_BODY = 200
 class StatedTexts:
     """What the page states about its article; each may be empty.
 
-    `rank` is 3 for a news article, 2 for another kind of article, 1 for a page that only OpenGraph
-    calls an article, and 0 otherwise. `article_type` changes which blocks are text, not their
-    features.
+    `is_news` and `article_type` change which blocks are text, not their features.
     """
 
     title: str = ""
     description: str = ""
     body: str = ""
-    rank: int = 0
+    is_news: bool = False
     article_type: str = ""
 
 
@@ -83,6 +81,7 @@ class BlockTable:
     prose: Ints
     containers: Ints
     headline: int
+    stated: StatedTexts
 
     def matrix(self) -> Ints:
         """Return the features as one row per block."""
@@ -100,7 +99,7 @@ def block_table(blocks: TextBlocks, stated: StatedTexts) -> BlockTable:
         **_container_columns(page),
         **_position_columns(page, headline),
     }
-    return BlockTable(columns, page.prose, page.containers, headline)
+    return BlockTable(columns, page.prose, page.containers, headline, stated)
 
 
 class _Page:
@@ -115,7 +114,8 @@ class _Page:
         self.raw = _ints([len(text) for text in texts])
         self.unspaced = _ints([0 if t.isascii() else len(_UNSPACED.findall(t)) for t in texts])
         self.size = self.raw + self.unspaced * 3 // 2
-        self.link_share = _share_of(blocks.link_chars, self.raw)
+        links = np.minimum(_ints(blocks.link_chars), self.raw)
+        self.link_share = links * 100 // np.maximum(self.raw, 1)
         self.commas = _ints([len(_COMMA.findall(text)) for text in texts])
         self.ends_sentence = _ints([_SENTENCE_END.search(text) is not None for text in texts])
         self.holder_tags = [blocks.tags[holder] for holder in blocks.holders]
@@ -196,17 +196,11 @@ def _text_columns(page: _Page) -> dict[str, Ints]:
         "capital_share": capitals * 100 // words,
         "tag": page.tag_codes,
         "after_br": _ints(page.blocks.is_after_br),
-        "bold_share": _share_of(page.blocks.bold_chars, page.raw),
-        "italic_share": _share_of(page.blocks.italic_chars, page.raw),
         "pointer_line": _matches(boilerplate.POINTER_LINE, texts, shorter_than=200),
         "credit_line": _matches(boilerplate.CREDIT_LINE, texts, shorter_than=250),
         "date_line": _matches(boilerplate.DATE_LINE, texts, shorter_than=60),
         "prose": page.prose,
     }
-
-
-def _share_of(chars: Sequence[int], raw: Ints) -> Ints:
-    return np.minimum(_ints(chars), raw) * 100 // np.maximum(raw, 1)
 
 
 def _stated_columns(page: _Page, stated: StatedTexts) -> tuple[int, dict[str, Ints]]:
@@ -221,7 +215,6 @@ def _stated_columns(page: _Page, stated: StatedTexts) -> tuple[int, dict[str, In
         "in_description": _ints([len(t) > 30 and t[:40] in summary for t in letters]),
         "in_stated_body": _ints(known if body else [-1] * len(letters)),
         "copies": _ints([copies[text] for text in letters]),
-        "page_rank": _ints([stated.rank] * len(letters)),
     }
 
 

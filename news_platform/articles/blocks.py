@@ -23,9 +23,6 @@ _UNSEEN = frozenset(
         "embed canvas textarea input head map amp-img amp-ad source link meta base title",
     )
 )
-# What surrounds a piece of text, as bits.
-_LINK, _BOLD, _ITALIC = 1, 2, 4
-_STYLES = {"a": _LINK, "b": _BOLD, "strong": _BOLD, "i": _ITALIC, "em": _ITALIC}
 INLINE = frozenset(
     re.findall(
         r"\S+",
@@ -47,8 +44,6 @@ class TextBlocks:
     # The innermost block element around the text.
     holders: list[int] = field(default_factory=list)
     link_chars: list[int] = field(default_factory=list)
-    bold_chars: list[int] = field(default_factory=list)
-    italic_chars: list[int] = field(default_factory=list)
     is_after_br: list[bool] = field(default_factory=list)
     elements: list[html.HtmlElement] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
@@ -66,7 +61,7 @@ def text_blocks(root: html.HtmlElement, skipped: Set[html.HtmlElement] = frozens
     """
     blocks = TextBlocks()
     walk = _BlockWalk(blocks, skipped)
-    walk.block(root, root.tag if isinstance(root.tag, str) else "", 0, style=0)
+    walk.block(root, root.tag if isinstance(root.tag, str) else "", 0, in_link=False)
     return blocks
 
 
@@ -78,21 +73,13 @@ def visible_text(element: html.HtmlElement) -> str:
 class _BlockWalk:
     """One pass over a tree, with the text of the block that is being read."""
 
-    __slots__ = (
-        "blocks",
-        "bold_chars",
-        "is_after_br",
-        "italic_chars",
-        "link_chars",
-        "parts",
-        "skipped",
-    )
+    __slots__ = ("blocks", "is_after_br", "link_chars", "parts", "skipped")
 
     def __init__(self, blocks: TextBlocks, skipped: Set[html.HtmlElement]) -> None:
         self.blocks = blocks
         self.skipped = skipped
         self.parts: list[str] = []
-        self.link_chars = self.bold_chars = self.italic_chars = 0
+        self.link_chars = 0
         self.is_after_br = False
 
     def flush(self, holder: int) -> None:
@@ -102,14 +89,12 @@ class _BlockWalk:
             self.blocks.texts.append(text)
             self.blocks.holders.append(holder)
             self.blocks.link_chars.append(self.link_chars)
-            self.blocks.bold_chars.append(self.bold_chars)
-            self.blocks.italic_chars.append(self.italic_chars)
             self.blocks.is_after_br.append(self.is_after_br)
         self.parts.clear()
-        self.link_chars = self.bold_chars = self.italic_chars = 0
+        self.link_chars = 0
         self.is_after_br = False
 
-    def block(self, element: html.HtmlElement, tag: str, parent: int, *, style: int) -> None:
+    def block(self, element: html.HtmlElement, tag: str, parent: int, *, in_link: bool) -> None:
         """Read an element whose text is not part of the text around it."""
         blocks, number = self.blocks, len(self.blocks.tags)
         blocks.elements.append(element)
@@ -118,45 +103,37 @@ class _BlockWalk:
         blocks.parents.append(parent)
         blocks.starts.append(len(blocks.texts))
         blocks.ends.append(0)
-        self.inside(element, number, style=style)
+        self.inside(element, number, in_link=in_link)
         if self.parts:
             self.flush(number)
         blocks.ends[number] = len(blocks.texts)
 
-    def inside(self, element: html.HtmlElement, holder: int, *, style: int) -> None:
+    def inside(self, element: html.HtmlElement, holder: int, *, in_link: bool) -> None:
         """Read the text and the children of an element."""
-        self.take(element.text, style)
+        self.take(element.text, in_link=in_link)
         for child in element:
             tag = child.tag
             # The tag of comments and processing instructions is a function.
             if isinstance(tag, str) and tag not in _UNSEEN:
-                self.child(child, tag, holder, style=style)
-            self.take(child.tail, style)
+                self.child(child, tag, holder, in_link=in_link)
+            self.take(child.tail, in_link=in_link)
 
-    def child(self, child: html.HtmlElement, tag: str, holder: int, *, style: int) -> None:
+    def child(self, child: html.HtmlElement, tag: str, holder: int, *, in_link: bool) -> None:
         if tag == "br":
             self.flush(holder)
             self.is_after_br = True
         elif tag in INLINE and _has_only_inline(child):
-            self.inside(child, holder, style=style | _STYLES.get(tag, 0))
+            self.inside(child, holder, in_link=in_link or tag == "a")
         elif child not in self.skipped:
             if self.parts:
                 self.flush(holder)
-            self.block(child, tag, holder, style=style | _STYLES.get(tag, 0))
+            self.block(child, tag, holder, in_link=in_link or tag == "a")
 
-    def take(self, text: str | None, style: int) -> None:
+    def take(self, text: str | None, *, in_link: bool) -> None:
         if text:
             self.parts.append(text)
-            if style:
-                self.count(len(text.strip()), style)
-
-    def count(self, size: int, style: int) -> None:
-        if style & _LINK:
-            self.link_chars += size
-        if style & _BOLD:
-            self.bold_chars += size
-        if style & _ITALIC:
-            self.italic_chars += size
+            if in_link:
+                self.link_chars += len(text.strip())
 
 
 def _has_only_inline(element: html.HtmlElement) -> bool:

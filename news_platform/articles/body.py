@@ -23,8 +23,11 @@ from news_platform.articles.block_features import (
 from news_platform.articles.block_model import SCORE_UNIT, load_model
 from news_platform.articles.blocks import HEADINGS, TextBlocks, text_blocks
 
-# Blocks from these odds on are kept: a probability of 0.5.
-_KEPT = 0
+# Blocks are kept from the log-odds of these that promises the best text; of equal promises, the
+# longer text. Pages of newsrooms have promotions amid their text: there less risk is taken.
+_THRESHOLDS = (-SCORE_UNIT // 2, -SCORE_UNIT // 4, 0, SCORE_UNIT // 4)
+_NEWS_THRESHOLDS = _THRESHOLDS[1:]
+_NEVER = -1_000 * SCORE_UNIT
 # On a page where no block is likely, the most likely ones are: a fixed share of the best.
 _LEAST_KEPT = -SCORE_UNIT
 # The log-odds of the probabilities 0.05, 0.1 and so on; written down, because the logarithm may
@@ -77,7 +80,7 @@ def extract_body(root: html.HtmlElement, stated: StatedTexts) -> ArticleBody:
         return ArticleBody("", "", BodyPlace(blocks, -1, ()))
     table, model = block_table(blocks, stated), load_model()
     scores = model.scores(blocks, table)
-    kept = kept_blocks(blocks, table, scores, stated.article_type)
+    kept = kept_blocks(blocks, table, scores)
     place = BodyPlace(blocks, table.headline, kept)
     if not kept:
         return ArticleBody("", "\n".join(blocks.texts), place)
@@ -116,24 +119,61 @@ def page_blocks(root: html.HtmlElement) -> TextBlocks:
     return text_blocks(area, frozenset(blocks.elements[number] for number in comments))
 
 
-def kept_blocks(
-    blocks: TextBlocks, table: BlockTable, scores: Ints, article_type: str = ""
-) -> list[int]:
+def kept_blocks(blocks: TextBlocks, table: BlockTable, scores: Ints) -> list[int]:
     """Return the numbers of the blocks that are the article's text, in reading order.
 
     The entries of a live blog all belong to it; the captions of a gallery are its text.
     """
-    columns = table.columns
+    columns, stated = table.columns, table.stated
     # Lines that only point elsewhere, credit a picture or show the date are no text of the article.
     is_line = columns["pointer_line"] | columns["credit_line"] | columns["date_line"]
-    likely = np.flatnonzero((scores >= _least_kept(columns["size"], scores)) & (is_line == 0))
+    if stated.is_news and stated.article_type != "gallery":
+        is_line[_captions(blocks, is_line)] = 1
+    scores = np.where(is_line == 0, scores, _NEVER)
+    unsure = _unsure_threshold(columns["size"], scores)
+    kept: list[int] = []
+    most = -1
+    for threshold in _NEWS_THRESHOLDS if stated.is_news else _THRESHOLDS:
+        chosen = _chosen(blocks, table, scores, min(threshold, unsure))
+        expected = expected_f1(columns["size"], scores, chosen)
+        if expected > most:
+            kept, most = chosen, expected
+    return _with_cells(blocks, scores, kept)
+
+
+def _with_cells(blocks: TextBlocks, scores: Ints, kept: list[int]) -> list[int]:
+    """Return the kept blocks with the cells of tables amid them that are not clearly unlikely.
+
+    A short cell says little by itself; a table beside paragraphs of the article belongs to it.
+    """
+    beside = {blocks.holders[number] for number in kept}
+    beside |= {blocks.parents[holder] for holder in beside}
+    cells = [
+        number
+        for number in (range(kept[0], kept[-1]) if kept else ())
+        if blocks.tags[blocks.holders[number]] in _CELLS
+        and scores[number] >= _THRESHOLDS[0]
+        and blocks.parents[_table(blocks, number)] in beside
+    ]
+    return sorted({*kept, *cells})
+
+
+def _table(blocks: TextBlocks, number: int) -> int:
+    """Return the table around a block, or the root."""
+    return next((e for e in _path(blocks, number) if blocks.tags[e] == "table"), 0)
+
+
+def _chosen(blocks: TextBlocks, table: BlockTable, scores: Ints, least: int) -> list[int]:
+    """Return the blocks with at least this score that are the text."""
+    columns, article_type = table.columns, table.stated.article_type
+    likely = np.flatnonzero(scores >= least)
     untitled = likely[columns["is_title"][likely] == 0]
     # A text of one line may be its own title; the heading above it is not text.
     text = likely[columns["tag"][likely] > LAST_HEADING]
     chosen = next((found for found in (untitled, text, likely) if len(found)), likely)
     kept = [int(number) for number in chosen]
     if article_type == "gallery":
-        kept = sorted({*kept, *_captions(blocks, columns)})
+        kept = sorted({*kept, *_gallery_captions(blocks, columns)})
     elif article_type != "live":
         kept = _first_article(blocks, columns["size"], kept)
     while kept and _introduces(blocks, kept[-1]):
@@ -141,15 +181,26 @@ def kept_blocks(
     return kept
 
 
-def _captions(blocks: TextBlocks, columns: dict[str, Ints]) -> Iterator[int]:
-    """Yield the blocks that describe a picture, each text once."""
+def _gallery_captions(blocks: TextBlocks, columns: dict[str, Ints]) -> Iterator[int]:
+    """Yield the blocks that describe a picture at some length, each text once."""
     seen: set[str] = set()
-    for number, holder in enumerate(blocks.holders):
-        names = {*blocks.names[holder], *blocks.names[blocks.parents[holder]]}
-        is_text = columns["size"][number] >= _MIN_CAPTION and not columns["credit_line"][number]
-        if is_text and names & _CAPTION_WORDS and blocks.texts[number] not in seen:
+    for number in _captions(blocks, columns["credit_line"]):
+        if columns["size"][number] >= _MIN_CAPTION and blocks.texts[number] not in seen:
             seen.add(blocks.texts[number])
             yield number
+
+
+def _captions(blocks: TextBlocks, is_credit: Ints) -> list[int]:
+    """Return the blocks that describe a picture, but not those that only credit it."""
+    return [
+        number
+        for number, holder in enumerate(blocks.holders)
+        if not is_credit[number]
+        and not (
+            _CAPTION_WORDS.isdisjoint(blocks.names[holder])
+            and _CAPTION_WORDS.isdisjoint(blocks.names[blocks.parents[holder]])
+        )
+    ]
 
 
 def _introduces(blocks: TextBlocks, number: int) -> bool:
@@ -158,11 +209,11 @@ def _introduces(blocks: TextBlocks, number: int) -> bool:
     return is_heading and len(blocks.texts[number]) < _PARAGRAPH
 
 
-def _least_kept(size: Ints, scores: Ints) -> int:
-    """Return the score from which blocks are kept: lower where even the best blocks are unsure."""
+def _unsure_threshold(size: Ints, scores: Ints) -> int:
+    """Return the score from which blocks are kept where even the best blocks are unsure."""
     long = np.sort(scores[size >= 80])
     best = int(long[-(len(long) // 10) - 1]) if len(long) else int(scores.max())
-    return min(_KEPT, max(best - SCORE_UNIT // 2, _LEAST_KEPT))
+    return max(best - SCORE_UNIT // 2, _LEAST_KEPT)
 
 
 def _first_article(blocks: TextBlocks, size: Ints, kept: list[int]) -> list[int]:

@@ -44,9 +44,13 @@ LEAD_CLASS = re.compile(
 
 # The start of a line that points to other content.
 POINTER_LINE = re.compile(
-    r"^(?:read (?:more|also|next)|see (?:more|also)|more\s*:|also (?:on|read)|don.t miss|related"
-    r"|advertisement|click here|follow |sign up|subscribe|share|lesen sie|mehr zu|auch interessant"
-    r"|copyright|©)",
+    r"^(?:(?:>>|→|►|▶|➡|[-–•])\s*)?(?:read (?:more|also|next)|see (?:more|also)|more\s*:"
+    r"|also (?:on|read)|don.t miss|related|advertisement|click here|follow |sign up|subscribe|share"
+    r"|lesen sie|lies auch|mehr (?:zu|themen|dazu|lesen)|auch interessant"
+    r"|weitere (?:artikel|themen)|hier (?:finden|lesen) sie|lees ook|lire aussi|à lire"
+    r"|leia (?:também|mais)|le[ae] también|te puede interesar|leggi anche"
+    r"|czytaj (?:też|także|również)|читайте также|copyright|©)"
+    r"|^(?:>>|→|►|▶|➡)",
     re.IGNORECASE,
 )
 # The end of a line that credits a picture.

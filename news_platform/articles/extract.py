@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from lxml import html as lxml_html
 from lxml.html import HtmlElement
 
 from news_platform.articles.article import Article
@@ -12,9 +13,12 @@ from news_platform.articles.authors import shown_authors
 from news_platform.articles.block_features import StatedTexts
 from news_platform.articles.blocks import text_blocks
 from news_platform.articles.body import ArticleBody, extract_body
-from news_platform.articles.metadata import ArticleMetadata, parse_article_metadata
-from news_platform.articles.paywall import shows_wall
-from news_platform.articles.published import shown_date
+from news_platform.articles.metadata import (
+    ArticleMetadata,
+    parse_article_metadata,
+    shows_wall,
+)
+from news_platform.articles.published import PublishedDate, corrected_date, shown_date
 from news_platform.html.decode import html_text
 from news_platform.html.document import parse_document
 from news_platform.html.links import absolute_link
@@ -92,9 +96,7 @@ def inspect_page(html: str | bytes, url: str, charset: str | None = None) -> Ins
     kind = article_type(stated.kind, url=url)
     body = extract_body(root, stated_texts(stated, kind))
     clean, source = clean_text_of(text, body.clean, stated.body)
-    published = stated.published or shown_date(
-        root, body.place, url=url, language=stated.declared_language
-    )
+    published = _published(root, stated, body, url=url)
     language = _language(clean or body.full, declared=stated.declared_language[:2].lower())
     article = Article(
         clean_text=clean,
@@ -124,7 +126,16 @@ def inspect_page(html: str | bytes, url: str, charset: str | None = None) -> Ins
 
 def stated_texts(stated: ArticleMetadata, kind: str = "") -> StatedTexts:
     """Return what the metadata say that helps to find the body; `kind` is the type of article."""
-    return StatedTexts(stated.title, stated.description, stated.body, stated.rank, kind)
+    return StatedTexts(stated.title, stated.description, stated.body, stated.is_news, kind)
+
+
+def _published(
+    root: lxml_html.HtmlElement, stated: ArticleMetadata, body: ArticleBody, *, url: str
+) -> PublishedDate | None:
+    language = stated.declared_language
+    if stated.published is None:
+        return shown_date(root, body.place, url=url, language=language)
+    return corrected_date(stated.published, root, body.place, url=url, language=language)
 
 
 def _is_paywalled(stated: ArticleMetadata, body: ArticleBody) -> bool | None:

@@ -3,6 +3,7 @@
 Only stated values count (JSON-LD, OpenGraph, meta elements, microdata); nothing is guessed.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +12,6 @@ from lxml import html
 
 from news_platform.articles.authors import article_authors
 from news_platform.articles.meta_tags import MetaTags
-from news_platform.articles.paywall import stated_paywall
 from news_platform.articles.published import PublishedDate, modified_date, stated_date
 from news_platform.articles.titles import article_title, site_names
 from news_platform.html import jsonld
@@ -20,6 +20,23 @@ from news_platform.html.jsonld import JsonObject
 from news_platform.html.links import absolute_link
 from news_platform.text.normalize import normalize_spaces
 
+_TIER_META = ("article:content_tier", "access", "content_tier", "article.content_tier")
+_LOCKED_TIERS = frozenset(("locked", "metered", "paid", "premium", "subscriber", "no", "plus"))
+_FALSE = frozenset(("false", "0", "no", "http://schema.org/false", "https://schema.org/false"))
+# A wall is known by what it says: the class `paywall` is on free articles of such sites too.
+_MAX_WALL = 200
+_WALL = re.compile(
+    r"subscribe (?:now )?to (?:continue|keep) reading"
+    r"|(?:sign in|log in|register) to continue reading"
+    r"|to (?:continue reading|read) (?:the rest of )?this (?:article|story),? (?:please )?"
+    r"(?:subscribe|sign|log)"
+    r"|(?:for|only to) subscribers only|subscriber.only (?:content|article|story)"
+    r"|(?:nur|exklusiv) für abonnent|weiterlesen mit [\w-]*(?:plus|\+|abo)"
+    r"|réservée? (?:à nos|aux) abonnés|(?:solo|exclusivo) para suscriptores"
+    r"|riservato agli abbonati|tylko dla (?:prenumeratorów|subskrybentów)|alleen voor abonnees"
+    r"|только для подписчиков",
+    re.IGNORECASE,
+)
 # Kinds of pages whose pictures are the content.
 _GALLERIES = frozenset(("ImageGallery", "MediaGallery"))
 
@@ -42,8 +59,7 @@ class ArticleMetadata:
     image_url: str = ""
     canonical_link: str = ""
     is_paywalled: bool | None = None
-    # How surely the page is an article: see `StatedTexts`.
-    rank: int = 0
+    is_news: bool = False
 
     @property
     def published_at(self) -> datetime | None:
@@ -76,8 +92,8 @@ def parse_article_metadata(root: html.HtmlElement, *, url: str) -> ArticleMetada
         body=jsonld.text(article, "articleBody") or "\n".join(jsonld.live_updates(article)),
         image_url=_image_url(article, meta, url=url),
         canonical_link=_canonical_link(root, meta, url=url),
-        is_paywalled=stated_paywall(article, meta),
-        rank=_rank(article, meta),
+        is_paywalled=_stated_paywall(article, meta),
+        is_news=jsonld.is_news(article),
     )
 
 
@@ -85,12 +101,6 @@ def _kind(article: JsonObject, objects: Iterable[JsonObject]) -> str:
     """Return the schema.org type of the article; a gallery is one even beside an article."""
     found = {kind for thing in objects for kind in jsonld.kinds(thing)}
     return next(iter(sorted(found & _GALLERIES)), "") or next(iter(jsonld.kinds(article)), "")
-
-
-def _rank(article: JsonObject, meta: MetaTags) -> int:
-    if article:
-        return 3 if jsonld.is_news(article) else 2
-    return 1 if meta.first("og:type") == "article" else 0
 
 
 def _image_url(article: JsonObject, meta: MetaTags, *, url: str) -> str:
@@ -112,6 +122,22 @@ def _canonical_link(root: html.HtmlElement, meta: MetaTags, *, url: str) -> str:
     )
     stated = (*links, *meta.all("og:url"))
     return next((link for text in stated if text and (link := absolute_link(url, text))), "")
+
+
+def _stated_paywall(article: JsonObject, meta: MetaTags) -> bool | None:
+    """Return whether the page says that its text is for subscribers; None if it does not say."""
+    parts = [part for part in jsonld.parts(article.get("hasPart")) if isinstance(part, dict)]
+    stated = [thing.get("isAccessibleForFree") for thing in (article, *parts)]
+    known = [str(free).strip().lower() in _FALSE for free in stated if free is not None]
+    if known:
+        return any(known)
+    tier = meta.first(*_TIER_META).lower()
+    return tier in _LOCKED_TIERS if tier else None
+
+
+def shows_wall(texts: Iterable[str]) -> bool:
+    """Return True if one of the page's short texts asks to subscribe for the rest."""
+    return any(len(text) <= _MAX_WALL and _WALL.search(text) for text in texts)
 
 
 def _tags(article: JsonObject, meta: MetaTags) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ a `<time>` near the headline, the day in the URL, a line near the headline that 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from urllib.parse import urlsplit
 
 from lxml import html
@@ -74,6 +75,8 @@ _MAX_DATE_LINE = 40
 # More than a publication, a change, and today.
 _LISTED_DAYS = 4
 _LEVELS_ABOVE = 4
+# Days of one moment differ by up to a day and a half between a stated and a shown date.
+_ANY_ZONE = timedelta(hours=36)
 # How many blocks a date line may stand before the headline, after it, or after the text.
 _BEFORE_HEADLINE = 12
 _AFTER_HEADLINE = 12
@@ -162,6 +165,30 @@ def shown_date(
     return None
 
 
+def corrected_date(
+    stated: PublishedDate, root: html.HtmlElement, place: BodyPlace, *, url: str, language: str
+) -> PublishedDate:
+    """Return the stated date, or the only day that the page shows by its headline if earlier.
+
+    Some systems state the day on which a page was last published, and show the first one.
+    """
+    order = day_order(language, url)
+    window = _window(place)
+    times = [(date, "time") for date in _times(root, place, window, order)]
+    lines = [
+        (date, "visible")
+        for date, is_changed in _date_lines(place, window, order)
+        if not is_changed
+    ]
+    shown = [*times, *lines]
+    if day := url_day(url):
+        shown.append((day, "url"))
+    if len({date.at.date() for date, _ in shown}) != 1:
+        return stated
+    date, source = shown[0]
+    return PublishedDate(date, source) if date.at + _ANY_ZONE < stated.date.at else stated
+
+
 def day_order(language: str, url: str = "") -> DayOrder:
     """Return how a page in this language (`en-US`, `de`) writes 3/4/2020.
 
@@ -240,19 +267,26 @@ def _nearest_time(
     root: html.HtmlElement, place: BodyPlace, window: range, order: DayOrder
 ) -> StatedDate | None:
     """Return the date of the `<time>` that stands closest to the headline."""
-    numbers = {element: number for number, element in enumerate(place.blocks.elements)}
     anchor = place.headline if place.headline >= 0 else window.start
-    best: tuple[int, StatedDate] | None = None
+    found = _times(root, place, window, order)
+    return min(found, key=lambda date: abs(found[date] - anchor), default=None)
+
+
+def _times(
+    root: html.HtmlElement, place: BodyPlace, window: range, order: DayOrder
+) -> dict[StatedDate, int]:
+    """Return the dates of the `<time>` elements near the headline, each with its first block."""
+    numbers = {element: number for number, element in enumerate(place.blocks.elements)}
+    found: dict[StatedDate, int] = {}
     for element in root.iter("time", "relative-time", "time-ago"):
         at = _place(element, numbers, place.blocks)
         if at not in window:
             continue
         text = visible_text(element)
         date = parse_stated_date(element.get("datetime") or "") or find_shown_date(text, order)
-        distance = abs(at - anchor)
-        if date and not _MODIFIED_WORDS.search(text) and (best is None or distance < best[0]):
-            best = distance, date
-    return best[1] if best else None
+        if date and not _MODIFIED_WORDS.search(text):
+            found.setdefault(date, at)
+    return found
 
 
 def _place(

@@ -33,6 +33,7 @@ _WORD = re.compile(r"\w+")
 # A heading is the title if it shares this percentage of the words of a stated one.
 _SHARED_WORDS = 30
 _MAX_LENGTH = 300
+_MAX_HEADLINE = 120
 _MIN_LETTERS = 9
 
 
@@ -220,5 +221,5 @@ def _shown_title(titles: _Titles, site: Set[str], shown: Sequence[str]) -> str:
 def _long_headings(titles: _Titles, shown: Sequence[str]) -> Iterator[str]:
     yield from (text for text in titles.headings if len(_words(text)) >= 3)
     yield from titles.headings
-    # Of the lower headings only the first stands where a headline does.
-    yield from (text for text in shown[:1] if 3 < len(text) < _MAX_LENGTH)
+    # Of the lower headings only the first stands where a headline does; some are whole sentences.
+    yield from (text for text in shown[:1] if 3 < len(text) < _MAX_HEADLINE)

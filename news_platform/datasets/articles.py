@@ -31,7 +31,7 @@ ARTICLES = Table(
         Column("authors", _TEXTS, "people, else agencies, as the page names them, else the feed"),
         Column("section", _TEXT, "the site's own section"),
         Column("tags", _TEXTS, "the site's own keywords, else the feed's"),
-        Column("article_type", _TEXT, "news, opinion, live, review, video, blog, analysis, ..."),
+        Column("article_type", _TEXT, "news, opinion, live, gallery, review, video, blog, ..."),
         Column("clean_text", _TEXT, "text of the article, uncut"),
         Column("clean_text_len", _NUMBER, "characters of the clean text"),
         Column(

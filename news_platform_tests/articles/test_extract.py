@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+import benchmarks
 from benchmarks.article_pages import harmonic_mean
 from news_platform.articles.article import Article
 from news_platform.articles.extract import article_type, extract_article
 from news_platform_tests.rss.web import SENTENCES, page
 
 URL = "https://post.example/2025/bridge"
+FOLDS = Path(benchmarks.__file__).parent / "results" / "articles_folds.json"
 PROSE = "".join(f"<p>{sentence} {sentence}</p>" for sentence in SENTENCES)
 TEXT = "\n".join(f"{sentence} {sentence}" for sentence in SENTENCES)
 
@@ -223,7 +225,7 @@ def test_the_text_of_real_pages_stays_above_its_floor(
     assert 2 * precision * recall / (precision + recall) >= floor
 
 
-def test_the_least_confident_tenth_of_real_pages_is_the_worst(bench_data: Path) -> None:
+def test_less_confident_texts_of_real_pages_are_worse(bench_data: Path) -> None:
     pairs = []
     for name in ("benchmark", "publishers"):
         for key, truth in _truth(bench_data, name).items():
@@ -232,10 +234,16 @@ def test_the_least_confident_tenth_of_real_pages_is_the_worst(bench_data: Path) 
                 found = _precision_recall(article.clean_text, str(truth["body"]))
                 pairs.append((article.confidence, harmonic_mean(*found)))
     pairs.sort()
-    size = len(pairs) // 10
-    tenths = [sum(f1 for _, f1 in pairs[at : at + size]) / size for at in range(0, size * 10, size)]
-    assert tenths[0] == min(tenths)
-    assert tenths[0] < sum(tenths) / 10 - 0.02
+    half = len(pairs) // 2
+    low, high = (sum(f1 for _, f1 in part) for part in (pairs[:half], pairs[-half:]))
+    assert low < high - half * 0.01
+
+
+def test_of_unseen_pages_the_least_confident_tenth_is_by_far_the_worst() -> None:
+    # Written by `benchmarks.train_articles`: confidence and F1 by tenth, on folds split by site.
+    tenths = json.loads(FOLDS.read_text())["confidence"]
+    assert tenths[0][1] < min(f1 for _, f1 in tenths[1:]) - 0.05
+    assert all(abs(confidence - f1) < 0.03 for confidence, f1 in tenths)
 
 
 def test_the_facts_of_real_pages_stay_above_their_floors(bench_data: Path) -> None:

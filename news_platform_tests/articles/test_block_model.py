@@ -1,0 +1,35 @@
+"""The weights of the package fit the features that the code computes; all numbers are whole."""
+
+from importlib.resources import files
+
+import numpy as np
+
+from news_platform.articles.block_features import StatedTexts, block_table
+from news_platform.articles.block_model import WORD_COLUMNS, load_model, word_matrix
+from news_platform.articles.body import confidence_of, page_blocks
+from news_platform.html.document import parse_document
+from news_platform_tests.rss.web import page
+
+
+def test_the_weights_fit_the_features() -> None:
+    root = parse_document(page("the bridge"))
+    assert root is not None
+    blocks = page_blocks(root)
+    table, model = block_table(blocks, StatedTexts()), load_model()
+    width = len(table.columns) + len(WORD_COLUMNS)
+    assert int(model.trees.features.max()) < width
+    # A model of fewer features than the code computes was trained before the last of them.
+    assert int(model.trees.features.max()) >= width - len(WORD_COLUMNS)
+    assert model.scores(blocks, table).dtype == np.int64
+    assert word_matrix(blocks, model.odds).dtype == np.int64
+
+
+def test_the_weights_are_a_small_file() -> None:
+    weights = files("news_platform.articles").joinpath("weights.json").read_bytes()
+    assert len(weights) <= 200_000
+
+
+def test_confidence_lies_between_the_steps() -> None:
+    steps = ((0, 0), (500, 400), (1000, 990))
+    found = [confidence_of(expected, steps) for expected in (0, 250, 500, 750, 1000)]
+    assert found == [0.0, 0.2, 0.4, 0.695, 0.99]

@@ -116,7 +116,7 @@ def join_item_parts(decisions: Sequence[BlockDecision], options: SegmentOptions)
         if last is not None and _are_parts(last, decision, options):
             last.block.text = join_cells((last.block.text, decision.block.text))
             last.block.link_chars += decision.block.link_chars
-            decision.drop(ATTACHED, "")
+            decision.drop(ATTACHED, "joined to the part before it")
         else:
             last = decision
 

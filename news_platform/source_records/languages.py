@@ -173,7 +173,7 @@ def _detect_long(kept: Iterable[BlockDecision], target: _TargetLanguage) -> None
 def _confirmed(text: str, target: _TargetLanguage) -> BlockLanguage | None:
     """Return the target language if every tenth word is one of its common ones.
 
-    The detector then need only confirm it among the plausible languages, in half of the time.
+    The detector then need only confirm it among the plausible languages.
     """
     sample = text[:_SAMPLE_CHARS]
     words, common = sample.lower().split(), COMMON_WORDS.get(target.target, frozenset())

@@ -10,6 +10,7 @@ from news_platform.errors import InputError
 from news_platform.html.decode import DecodedPage, decode_html, html_text
 from news_platform.source_records.blocks import BlockDecision, WalkedPage, iter_kept
 from news_platform.source_records.decisions import decide_blocks
+from news_platform.source_records.double_encoding import undo_double_encoding
 from news_platform.source_records.html_events import parse_html
 from news_platform.source_records.markdown import is_markup, read_markdown
 from news_platform.source_records.options import SegmentOptions
@@ -88,9 +89,10 @@ def _check_blocks(walked: WalkedPage) -> None:
 
 
 def _decoded(page: SourcePage) -> DecodedPage:
-    if isinstance(page.content, bytes):
-        return decode_html(page.content, page.charset)
-    text = html_text(page.content)
+    content = undo_double_encoding(page.content)
+    if isinstance(content, bytes):
+        return decode_html(content, page.charset)
+    text = html_text(content)
     return DecodedPage(text, text.encode(), page.charset or "utf-8")
 
 

@@ -125,16 +125,17 @@ class _Walker:
             else:
                 if parts:
                     self.flush(index)
-                tag = event.tag
                 if type(event) is Start:
+                    tag = event.tag
                     # Most elements are plain <div>, <p> and the like, which only end a text.
                     if not self.is_skimming and (
                         tag in _TELLING or event.widget or event.attributes
                     ):
                         self.start(index, event)
                     path.append(tag)
-                else:
+                elif type(event) is End:
                     path.pop()
+                    tag = event.tag
                     is_edge = opened[-1] == len(path)
                     if is_edge or (tag in _STRUCTURES and not self.is_skimming):
                         self.end(tag, is_edge=is_edge)

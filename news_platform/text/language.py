@@ -78,7 +78,7 @@ def _identifier() -> Any:  # py3langid is untyped
 def _restricted(languages: frozenset[str]) -> Any:
     identifier = copy.copy(_identifier())
     identifier.set_languages(languages)
-    # In half precision the sums differ visibly between processors. Row by row, the few languages of
-    # a feature lie side by side in memory: a third of the time for a text that is not in the cache.
+    # In half precision the sums differ visibly between processors. In this order the languages of
+    # one feature lie side by side in memory.
     identifier.nb_ptc = identifier.nb_ptc.astype("float32", order="C")
     return identifier

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from lxml import html as lxml_html
 from lxml.html import HtmlElement
 
 from news_platform.articles.article import Article
@@ -130,7 +129,7 @@ def stated_texts(stated: ArticleMetadata, kind: str = "") -> StatedTexts:
 
 
 def _published(
-    root: lxml_html.HtmlElement, stated: ArticleMetadata, body: ArticleBody, *, url: str
+    root: HtmlElement, stated: ArticleMetadata, body: ArticleBody, *, url: str
 ) -> PublishedDate | None:
     language = stated.declared_language
     if stated.published is None:

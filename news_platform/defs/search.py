@@ -5,15 +5,24 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from news_platform.datasets.corpus import ARTICLE_TABLE, CRAWL_ARTICLES
+from news_platform.defs.metadata import markdown_table
 from news_platform.defs.partition_checks import check, verdict
 from news_platform.defs.partitions import DAYS, SEVEN_A_RUN
 from news_platform.defs.reconcile import reconciling_sensor
 from news_platform.defs.staleness import Parent, Staleness, same_partition
 from news_platform.resources import DataRoot, Resources
-from news_platform.search.pipeline import build_day, built_days, index_problems, wanted_days
+from news_platform.search.pipeline import (
+    build_day,
+    built_days,
+    index_facets,
+    index_problems,
+    wanted_days,
+)
 from news_platform.search.stored import DATASET, index_folder
+from news_platform.storage.objects.store import ObjectStore
 
 GROUP = "search"
+_SHOWN_DOMAINS = 20
 
 
 @dg.asset(
@@ -39,8 +48,14 @@ def search_index(context: dg.AssetExecutionContext, data_root: dg.ResourceParam[
                 "dagster/uri": store.uri(index_folder(day)),
                 "files": report.files,
                 "bytes": report.size_bytes,
+                "top_domains": _top_domains(store, day),
             }
             context.add_asset_metadata(metadata, partition_key=day)
+
+
+def _top_domains(store: ObjectStore, day: str) -> dg.MarkdownMetadataValue:
+    found = list(index_facets(store, day, "domain").items())
+    return markdown_table(("domain", "articles"), found[:_SHOWN_DOMAINS])
 
 
 @check(DATASET, built=lambda resources: built_days(resources.data_root.store), partitions_def=DAYS)

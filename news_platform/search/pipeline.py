@@ -1,8 +1,10 @@
 """Build the index of a day from both article tables, and search the indexes of many days."""
 
+import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -23,7 +25,7 @@ from news_platform.search.engine import (
     search,
 )
 from news_platform.search.index import INDEX_VERSION, Hit, SearchableArticle
-from news_platform.search.query import query_words
+from news_platform.search.query import AllOf, query_words
 from news_platform.search.snippets import Snippet, snippet
 from news_platform.search.stored import (
     DATASET,
@@ -31,6 +33,7 @@ from news_platform.search.stored import (
     IndexReport,
     delete_old_builds,
     index_folder,
+    open_build,
     publish_index,
     read_current,
 )
@@ -97,6 +100,14 @@ def build_day(
     refused = takedowns or Takedowns.read(store, use="removal")
     articles = _articles(store, day, refused)
     return publish_index(store, day, articles, inputs=inputs, now=now, keep_old=keep_old)
+
+
+def index_facets(store: ObjectStore, day: str, field: str) -> Mapping[str, int]:
+    """Return how many articles of a day's index have each value of a field, most first."""
+    marker = read_markers(store, DATASET).get(day)
+    with tempfile.TemporaryDirectory() as folder:
+        reader = open_build(store, day, marker.scope, Path(folder)) if marker else None
+        return reader.facets(AllOf(()), field) if reader is not None else {}
 
 
 def index_problems(store: ObjectStore, day: str) -> Iterator[str]:

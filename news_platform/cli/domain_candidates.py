@@ -25,7 +25,7 @@ _SURVEYED_DAYS = 30
 @root_option
 @json_option
 def candidates(limit: int, add: bool, root: str, as_json: bool) -> None:
-    """List the newest pages in the news sitemaps of surveyed domains.
+    """List the newest pages in surveyed news sitemaps.
 
     Domains with a feed are left out. With --add the pages wait for `rss work` like those of feeds.
     """

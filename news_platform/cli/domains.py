@@ -150,7 +150,7 @@ def resurvey(
     root: str,
     as_json: bool,
 ) -> None:
-    """Survey DOMAINs, all domains of a batch, or all that are due, again.
+    """Survey DOMAINs, a batch, or all that are due again.
 
     The results are stored in a batch of today. Earlier results stay unchanged, so that the days can
     be compared.

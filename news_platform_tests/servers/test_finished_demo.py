@@ -41,7 +41,8 @@ def demo(finished_demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Demo:
     verdicts = check_newest_data(demo)
     # One sample institution has pages that fail, and its verdict stays red beside green ones.
     red = {name for name, passed in verdicts.items() if not passed}
-    assert red == {"rows_equal_markers", "few_pages_fail"}
+    # The corpus counts the pages of raw_news, of which the marker says there are more.
+    assert red == {"rows_equal_markers", "every_page_is_counted", "few_pages_fail"}
     for day in BACKFILLED:
         shutil.rmtree(demo.root / "news" / "collected" / day.replace("-", "/"))
     return demo

@@ -6,6 +6,7 @@ all come from this one plan.
 """
 
 import enum
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -127,9 +128,10 @@ class Plan:
     def _part(self, state: State, count: int) -> str:
         """Return what the line says about the partitions of one state."""
         mine = {key: one for key, one in self.verdicts.items() if one.state is state}
-        times = [verdict.at for verdict in mine.values() if verdict.at is not None]
-        next_at = clock(min(times), self.now) if times else ""
-        reason = next(iter(mine.values())).reason
+        # The next to go on speaks for all.
+        first = min(mine.values(), key=lambda one: math.inf if one.at is None else one.at)
+        next_at = "" if first.at is None else clock(first.at, self.now)
+        reason = first.reason
         match state:
             case State.RETRYING:
                 return f"{count} retries at {next_at} ({reason})"

@@ -74,7 +74,8 @@ def _day_groups(
     is_after = min(later, default=end + late)
     settled = seen[0] + _QUIET
     for moment in seen:
-        if moment >= max(settled, is_after):
+        # One that is seen at the very moment of settling still makes the day grow.
+        if moment > max(settled, is_after):
             break
         settled = moment + _QUIET
     settled = max(settled, is_after)

@@ -28,6 +28,7 @@ from news_platform.rss.export import delta_since, export_days
 from news_platform.rss.exports.formats import FeedChannel, TextFormat, write_parquet, write_text
 from news_platform.rss.exports.reposts import count_reposts
 from news_platform.rss.exports.selection import Order, Selection
+from news_platform.rss.feed_days import write_feed_days
 from news_platform.rss.ledger.feed_rows import feed_urls
 from news_platform.rss.text_query import TextQuery, parse_query
 from news_platform.storage.commit.root import RootAccess
@@ -73,7 +74,9 @@ _SUFFIXES = {
 @click.option("--title", default="News Platform", help="Title of the feed (jsonfeed and rss).")
 @click.option("--home-page", default="", help="Home page of the feed (jsonfeed and rss).")
 @click.option("--delta", type=count_type(0), help="Export what changed after this cursor.")
-@click.option("--daily", is_flag=True, help="Write the files articles/date=… under the root.")
+@click.option(
+    "--daily", is_flag=True, help="Write the daily files of articles, feeds and polls to the root."
+)
 @click.option("--opml", is_flag=True, help="Export the polled feeds as OPML.")
 @click.option(
     "--output",
@@ -94,7 +97,9 @@ def export(root: str, as_json: bool, **choice: Any) -> None:
     resources = resources_for(root, RootAccess.WRITE if choice["daily"] else RootAccess.READ)
     engine = resources.ledger.engine
     if choice["daily"]:
-        report = export_days(engine, resources.data_root.store, now=resources.clock.now())
+        store, now = resources.data_root.store, resources.clock.now()
+        report = export_days(engine, store, now=now)
+        write_feed_days(engine, store, now=now)
         text = f"{len(report.days)} days written, {report.rows} articles"
         emit({"days": report.days, "rows": report.rows}, as_json=as_json, text=text)
     elif choice["opml"]:

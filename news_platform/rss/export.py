@@ -22,9 +22,12 @@ from news_platform.storage.parquet import write_table
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.takedowns.obeying import require_same_takedowns
+from news_platform.takedowns.requests import mark_pending
 
 # The Config key of the `changed_seq` up to which the daily files are complete.
 _CURSOR = "articles_export_seq"
+# The name and the one partition of the ledger in takedowns.
+LEDGER, WHOLE = "ledger", "all"
 _COLUMNS = tuple(RAW.c[name] for name in ARTICLES.schema)
 
 
@@ -53,6 +56,9 @@ def export_days(engine: sa.Engine, store: ObjectStore, *, now: datetime) -> Expo
     takedowns = Takedowns.read(store, now=now, use="removal")
     rows = sum(write_day(engine, store, day, takedowns=takedowns) for day in days)
     require_same_takedowns(store, takedowns, now=now)
+    # A worker that began before a request has stored what it forbids: the ledger is cleaned again.
+    if takedowns and _has_taken_down(engine, takedowns, days):
+        mark_pending(store, LEDGER, [WHOLE])
     if days:
         with write_transaction(engine) as transaction:
             write_config(transaction, _CURSOR, str(newest), now=now)
@@ -130,6 +136,19 @@ def write_day(
     else:
         write_table(store, path, frame, ARTICLES)
     return frame.height
+
+
+def _has_taken_down(engine: sa.Engine, takedowns: Takedowns, days: Iterable[date]) -> bool:
+    changed = set(days)
+    chosen = sa.select(RAW.c.article_url, RAW.c.article_url_canon, RAW.c.stored_at).where(
+        RAW.c.stored_at.is_not(None)
+    )
+    with read_transaction(engine) as connection:
+        return any(
+            row.stored_at.astimezone(UTC).date() in changed
+            and _is_taken_down(row._mapping, takedowns)
+            for row in connection.execute(chosen.execution_options(yield_per=1_000))
+        )
 
 
 def _is_taken_down(row: Any, takedowns: Takedowns) -> bool:

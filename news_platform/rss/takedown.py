@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from news_platform.datasets.articles import ARTICLES, articles_path
 from news_platform.errors import StoreUnavailable
-from news_platform.rss.export import write_day
+from news_platform.rss.export import LEDGER, WHOLE, write_day
 from news_platform.rss.full_text import full_text_path
 from news_platform.rss.ledger.article_queue import delete_articles
 from news_platform.rss.ledger.newsroom_tables import FEED_ALARMS, FEED_ITEMS, FEED_POLLS
@@ -31,9 +31,7 @@ from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import RemovedData, SimplePart, TakedownPart
 from news_platform.takedowns.rows import covered_urls
 
-LEDGER = "ledger"
 WORKBOOK = "article_sheets"
-_WHOLE = "all"
 _CHUNK = 500
 
 
@@ -157,7 +155,7 @@ def clean_export(
 def find_ledger(engine: sa.Engine, takedowns: Takedowns) -> Mapping[str, int]:
     """Return how many rows of the ledger must go."""
     found = len(covered_rows(engine, takedowns))
-    return {_WHOLE: found} if found else {}
+    return {WHOLE: found} if found else {}
 
 
 def clean_ledger(

@@ -1,7 +1,5 @@
 """What builders share: leave covered rows out, and notice requests that came during a run."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -13,7 +11,7 @@ from news_platform.datasets.takedowns import APPLIED, SEARCHED, TAKEN_DOWN
 from news_platform.errors import Conflict, FetchError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns, TakedownUse
-from news_platform.takedowns.requests import add_aliases, mark_pending
+from news_platform.takedowns.requests import add_aliases
 from news_platform.takedowns.rows import covered_urls
 from news_platform.web.urls import reversed_domain
 
@@ -46,19 +44,6 @@ def obeying(options: OptionsT, store: ObjectStore, *, now: datetime) -> OptionsT
     if hasattr(options, "keep_alias"):
         fields["keep_alias"] = partial(add_aliases, store, now=now)
     return replace(options, **fields)
-
-
-@contextmanager
-def finished_later(
-    store: ObjectStore, dataset: str, partition: str, *, now: datetime
-) -> Iterator[None]:
-    """Mark a partition to be cleaned if requests came while the block was collecting."""
-    before = Takedowns.read(store, now=now).fingerprint
-    try:
-        yield
-    finally:
-        if Takedowns.read(store, now=now).fingerprint != before:
-            mark_pending(store, dataset, [partition])
 
 
 def require_same_takedowns(

@@ -168,3 +168,14 @@ def test_applying_twice_writes_no_new_generation(root: ObjectStore) -> None:
     parts = takedown_parts(root, options=SMALL, now=NOW)
     apply_takedowns(root, parts, now=NOW, search_again=True)
     assert [read_current(root, b).generation for b in range(SMALL.buckets)] == generations
+
+
+def test_the_same_holds_in_a_bucket(s3_store: ObjectStore) -> None:
+    _stage(s3_store, DAYS[:2])
+    _build(s3_store)
+    built = built_ranges(s3_store)
+    ask(s3_store, "url", "https://harbour.example/2025-11-02/4")
+    assert _apply(s3_store).removed["domain_store"].rows == 1
+    assert len(_records(s3_store)["harbour.example"]) == 11
+    assert all(not verify_bucket(s3_store, bucket).problems for bucket in range(SMALL.buckets))
+    assert wanted_ranges(s3_store) == built_ranges(s3_store) == built

@@ -17,6 +17,7 @@ from news_platform.rss.work_context import WorkOptions
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import apply_takedowns
+from news_platform.takedowns.requests import list_pending
 from news_platform.takedowns.sqlite_pages import iter_free_space
 from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.rss.polling.test_poller import FEED, poll, register
@@ -188,3 +189,19 @@ def test_the_daily_file_is_written_again_and_nothing_is_exported_anew(
     assert report.removed["articles"].rows == 1
     assert export_days(engine, root, now=NOW).days == ()
     assert [row.article_url_canon for row in rows(engine, RAW)] == [STAYS]
+
+
+def test_an_article_that_a_late_worker_stored_is_cleaned_afterwards(
+    sqlite_harness: WorkerHarness,
+) -> None:
+    """The worker began before the request and knows nothing of it."""
+    root, engine = sqlite_harness.full_texts.child("root"), sqlite_harness.engine
+    add_pending(engine, GONE, STAYS)
+    ask(root, "url", GONE)
+    parts = takedown_parts(root, engine=engine, full_texts=sqlite_harness.full_texts.child("t"))
+    add_pending(engine, f"{GONE}?utm_source=late")
+    sqlite_harness.work({GONE: page("a"), STAYS: page("b")})
+    assert export_days(engine, root, now=NOW).rows == 1
+    assert list_pending(root) == [("ledger", "all")]
+    apply_takedowns(root, parts, now=NOW)
+    assert _urls(engine) == [STAYS] and list_pending(root) == []

@@ -117,7 +117,11 @@ def iter_rows(
             store, path, columns=RAW_NEWS_ORDER, frame_bytes=frame_bytes, scratch=scratch
         ):
             missing = {k: pl.lit(v) for k, v in folders.items() if k not in frame.columns}
-            yield cast_to_raw_news(frame.with_columns(**missing), uri)
+            try:
+                rows = cast_to_raw_news(frame.with_columns(**missing), uri)
+            except pl.exceptions.PolarsError as error:
+                raise InputError(f"cannot read {uri!r} as Parquet: {error}", thing=uri) from error
+            yield rows
 
 
 def cast_to_raw_news(rows: pl.DataFrame, source: str) -> pl.DataFrame:

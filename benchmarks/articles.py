@@ -36,7 +36,7 @@ RESULTS = Path(__file__).parent / "results" / "articles.json"
 _SHOWN = ("f1", "kept", "dropped", "title", "authors", "day")
 
 # What peers raise on broken pages; ours must not.
-_PEER_ERRORS = (ValueError, TypeError, AttributeError, KeyError, IndexError, RecursionError)
+_PEER_ERRORS = (ValueError, TypeError, AttributeError, LookupError, RecursionError, ImportError)
 
 Extract = Callable[[str, str], Extracted]
 Results = dict[str, dict[str, dict[str, float]]]

@@ -30,11 +30,11 @@ from news_platform.domain_store.commit import (
     read_current,
     refresh_view,
 )
-from news_platform.domain_store.layout import range_buckets
+from news_platform.domain_store.layout import range_buckets, staged_path
 from news_platform.domain_store.manifest import Manifest, Segment
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.staging.inputs import StagingInput, day_input, staged_days
-from news_platform.domain_store.staging.stage import Staged, lost_batches, read_staged, stage_input
+from news_platform.domain_store.staging.stage import Staged, read_staged, stage_input
 from news_platform.domain_store.staging.takedown import require_clean
 from news_platform.errors import Conflict, StorageError
 from news_platform.storage.commit.markers import write_marker
@@ -321,7 +321,7 @@ def _apply_changes(
 def _require_no_lost_batch(current: Current, staged: Staged, bucket: int) -> None:
     """Raise StagedFilesGone when a batch to add has a marker, but no files."""
     change = plan_batch_change(current.manifest, staged.inputs, limit=len(staged.inputs))
-    if gone := lost_batches(staged, change.added, bucket):
+    if gone := _lost_batches(staged, change.added, bucket):
         raise StagedFilesGone(gone)
 
 
@@ -368,3 +368,15 @@ def _sum(one: BucketReport, other: BucketReport) -> BucketReport:
         other.not_rebuilt or one.not_rebuilt,
         one.bytes_added + other.bytes_added,
     )
+
+
+def _lost_batches(staged: Staged, batches: Iterable[str], bucket: int) -> tuple[str, ...]:
+    """Return those of the batches whose staged files in a bucket are gone, but not expired."""
+
+    def is_lost(batch: str) -> bool:
+        if not staged.files(batch, bucket) or staged.is_expired(batch):
+            return False
+        name = staged.name(batch, bucket)
+        return not staged.store.exists(staged_path(bucket, batch, name=name, number=0))
+
+    return tuple(batch for batch in batches if is_lost(batch))

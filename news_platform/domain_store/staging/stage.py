@@ -392,15 +392,3 @@ def built_ranges(store: ObjectStore) -> Mapping[str, str]:
         return inputs
     nothing = staged_fingerprint({})
     return {key: built_from for key, built_from in inputs.items() if built_from == nothing}
-
-
-def lost_batches(staged: Staged, batches: Iterable[str], bucket: int) -> tuple[str, ...]:
-    """Return those of the batches whose staged files in a bucket are gone, but not expired."""
-
-    def is_lost(batch: str) -> bool:
-        if not staged.files(batch, bucket) or staged.is_expired(batch):
-            return False
-        name = staged.name(batch, bucket)
-        return not staged.store.exists(staged_path(bucket, batch, name=name, number=0))
-
-    return tuple(batch for batch in batches if is_lost(batch))

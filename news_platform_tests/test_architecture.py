@@ -33,7 +33,7 @@ GROUND = (
 )
 
 # Modules that join settings with several features.
-COMPOSED = ("newsroom_options", "takedown_parts", "corpus_options")
+COMPOSED = ("newsroom_options", "corpus_options", "takedown_parts")
 
 # What each package or top-level module may import of ours, besides itself.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
@@ -44,7 +44,10 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(FEATURES, GROUND),
     "sample": ("errors", "datasets", "storage", "web", "text", "settings", "resources"),
     "resources": (*GROUND, *FEATURES, "settings", "sample"),
-    **dict.fromkeys(COMPOSED, (*GROUND, *FEATURES, "settings", "resources")),
+    **{
+        name: (*GROUND, *FEATURES, "settings", "resources", *COMPOSED[:place])
+        for place, name in enumerate(COMPOSED)
+    },
     "api": (*GROUND, *FEATURES, "settings", "resources"),
     "defs": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api"),
     # A worker process starts from Celery's command line, so its app reads its own settings.

@@ -20,6 +20,7 @@ from news_platform.datasets.dropped_responses import DROPPED_RESPONSES
 from news_platform.datasets.feeds import FEED_POLLS, FEEDS, PENDING_ARTICLES
 from news_platform.datasets.near_duplicates import ARTICLE_CLUSTERS, NEAR_DUPLICATES
 from news_platform.datasets.raw_news import RAW_NEWS
+from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.datasets.source_records import SOURCE_RECORDS, SOURCE_RECORDS_QUARANTINE
 from news_platform.datasets.table import Table
 from news_platform.datasets.text_clusters import (
@@ -55,6 +56,7 @@ TABLES: tuple[Table, ...] = (
     CRAWL_ARTICLES,
     ARTICLE_TABLE,
     ALL_ARTICLES,
+    SEARCH_INDEX,
     TEXT_CLUSTERS,
     CLUSTER_MERGES,
     CLUSTER_SKETCHES,

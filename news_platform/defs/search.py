@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from news_platform.datasets.corpus import ARTICLE_TABLE, CRAWL_ARTICLES
-from news_platform.defs.metadata import markdown_table
+from news_platform.datasets.search_index import SEARCH_INDEX
+from news_platform.defs.metadata import markdown_table, table_metadata
 from news_platform.defs.partition_checks import check, verdict
 from news_platform.defs.partitions import DAYS, SEVEN_A_RUN
 from news_platform.defs.reconcile import reconciling_sensor
@@ -32,7 +33,7 @@ _SHOWN_DOMAINS = 20
     owners=[f"team:{GROUP}"],
     kinds={"tantivy"},
     backfill_policy=SEVEN_A_RUN,
-    metadata={"path": "search/day=YYYY-MM-DD/BUILD/"},
+    metadata=table_metadata(SEARCH_INDEX),
 )
 def search_index(context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]) -> None:
     """Full-text index of the articles of one day: title, text, authors, section and facts.

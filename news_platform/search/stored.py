@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
+from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.errors import Conflict, StorageError
 from news_platform.search.index import IndexReader, SearchableArticle, build_index
 from news_platform.storage.commit.markers import Marker, fingerprint, read_markers, write_marker
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 
-DATASET = "search_index"
+DATASET = SEARCH_INDEX.name
 # A reader that has listed a build opens it within this time.
 _GRACE = timedelta(hours=1)
 _CONCURRENT_TRANSFERS = 8

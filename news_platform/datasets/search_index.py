@@ -9,7 +9,7 @@ _TEXT = pl.String()
 SEARCH_INDEX = Table(
     name="search_index",
     feature="search",
-    description="Full-text index of the articles of one day (tantivy); never changed, only replaced.",
+    description="Full-text index of the articles of one day (tantivy), replaced as a whole.",
     path="search/day=YYYY-MM-DD/BUILD/",
     columns=(
         Column("title", _TEXT, "words of the headline"),

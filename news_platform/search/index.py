@@ -98,6 +98,8 @@ class IndexReader:
     def __init__(self, folder: Path) -> None:
         self._index = tantivy.Index.open(str(folder))
         self._index.register_tokenizer(_ANALYZER, analyzer())
+        # An index never changes: no thread need watch its folder.
+        self._index.config_reader(reload_policy="manual")
         self._schema = self._index.schema
         self._searcher = self._index.searcher()
 

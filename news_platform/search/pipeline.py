@@ -105,7 +105,7 @@ def build_day(
 def index_facets(store: ObjectStore, day: str, field: str) -> Mapping[str, int]:
     """Return how many articles of a day's index have each value of a field, most first."""
     marker = read_markers(store, DATASET).get(day)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         reader = open_build(store, day, marker.scope, Path(folder)) if marker else None
         return reader.facets(AllOf(()), field) if reader is not None else {}
 

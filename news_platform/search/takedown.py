@@ -65,13 +65,13 @@ def verify_indexes(store: ObjectStore, evidence: Evidence) -> None:
 
 
 def _hits(store: ObjectStore, day: str, build: str) -> Iterator[Hit]:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         reader = open_build(store, day, build, Path(folder) / "index")
         yield from reader.iter_articles() if reader is not None else ()
 
 
 def _articles(store: ObjectStore, day: str) -> int:
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         readers: list[IndexReader | None] = [
             open_build(store, day, build, Path(folder) / build)
             for one, build in stored_builds(store)

@@ -232,7 +232,7 @@ def test_an_admins_new_address_passes_discovery_and_is_told_in_its_own_row(
     [
         pytest.param(fresh(NOW - timedelta(days=60)), "stale: newest entry 2025-09-04", id="stale"),
         pytest.param(b"plain text", "not_a_feed", id="no feed"),
-        pytest.param(response(NEW_FEED, status=404), "unreachable: status 404", id="missing"),
+        pytest.param(response(NEW_FEED, status=404), "missing: status 404", id="missing"),
     ],
 )
 def test_a_bad_address_is_refused_with_its_reason(

@@ -84,7 +84,7 @@ def read_figures(place: Place, instance: dg.DagsterInstance) -> YearFigures:
     """Read all figures of a finished simulation."""
     runs = list(_runs(instance))
     ours = [run for run in runs if run.asset in ASSETS]
-    waits = list(_waits(place, ours, groups(place.plan)))
+    waits = list(_waits(place, ours))
     staged, merged = (
         _metadata_sum(instance, "domain_buckets", "bytes"),
         _metadata_sum(instance, "domain_store", "bytes_added"),
@@ -161,22 +161,29 @@ def read_ticks(place: Place) -> list[dict[str, object]]:
     return list({(row["name"], row["id"]): row for row in rows}.values())
 
 
-def _waits(
-    place: Place, runs: Sequence[MadeRun], found: Sequence[DayGroup]
-) -> Iterator[tuple[DayGroup, timedelta]]:
+def _waits(place: Place, runs: Sequence[MadeRun]) -> Iterator[tuple[DayGroup, timedelta]]:
     """Yield how long each group of WARCs waited for its followers, outages apart."""
-    for group in found:
-        for asset in ("domain_buckets", "near_duplicates"):
-            begun = [
-                run.at
-                for run in runs
-                if run.asset == asset
-                and run.builds(str(group.day))
-                and run.at >= group.settled_at - timedelta(hours=2)
-            ]
-            until = min(begun, default=place.plan.end)
-            wait = max(timedelta(), until - group.settled_at)
-            yield group, wait - _outage(place, group.settled_at, until)
+    ways = [groups(place.plan, grows_on_tie=is_so) for is_so in (True, False)]
+    for day in place.plan.days:
+        found = [[(group, _wait(place, runs, group)) for group in way[day]] for way in ways]
+        yield from min(found, key=lambda waits: max(wait for _, wait in waits))
+
+
+def _wait(place: Place, runs: Sequence[MadeRun], group: DayGroup) -> timedelta:
+    """Return how long the slower of the two followers of a group took to begin."""
+    waits = []
+    for asset in ("domain_buckets", "near_duplicates"):
+        begun = [
+            run.at
+            for run in runs
+            if run.asset == asset
+            and run.builds(str(group.day))
+            and run.at >= group.settled_at - timedelta(hours=2)
+        ]
+        until = min(begun, default=place.plan.end)
+        waited = max(timedelta(), until - group.settled_at)
+        waits.append(waited - _outage(place, group.settled_at, until))
+    return max(waits)
 
 
 def _outage(place: Place, start: datetime, end: datetime) -> timedelta:

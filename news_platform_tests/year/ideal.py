@@ -31,8 +31,12 @@ def collecting_runs(arrivals: Sequence[Arrival]) -> int:
     return runs
 
 
-def groups(plan: YearPlan) -> list[DayGroup]:
-    """Return when the WARCs of each day are to be followed, by what a tick can have seen."""
+def groups(plan: YearPlan, *, grows_on_tie: bool = True) -> Mapping[date, list[DayGroup]]:
+    """Return when the WARCs of each day are to be followed, by what a tick can have seen.
+
+    Sensors tick in any order. So a WARC that is seen in the tick in which its day settles either
+    makes the day grow (`grows_on_tie`), or comes late because the day has just been followed.
+    """
     by_day = _by_day(plan)
     seen = {
         day: sorted(_tick_after(plan, one.at) for one in by_day[day] if not one.version)
@@ -40,11 +44,13 @@ def groups(plan: YearPlan) -> list[DayGroup]:
     }
     firsts = {day: moments[0] for day, moments in seen.items()}
     late = timedelta(hours=plan.options.late_hours)
-    found = []
-    for day in plan.days:
-        found += list(_day_groups(day, seen[day], firsts, late=late))
-        found += [DayGroup(day, _redone(plan, one)) for one in by_day[day] if one.version]
-    return found
+    return {
+        day: [
+            *_day_groups(day, seen[day], firsts, late=late, grows_on_tie=grows_on_tie),
+            *(DayGroup(day, _redone(plan, one)) for one in by_day[day] if one.version),
+        ]
+        for day in plan.days
+    }
 
 
 def _redone(plan: YearPlan, one: Arrival) -> datetime:
@@ -67,20 +73,29 @@ def _tick_after(plan: YearPlan, moment: datetime) -> datetime:
 
 
 def _day_groups(
-    day: date, seen: Sequence[datetime], firsts: Mapping[date, datetime], *, late: timedelta
+    day: date,
+    seen: Sequence[datetime],
+    firsts: Mapping[date, datetime],
+    *,
+    late: timedelta,
+    grows_on_tie: bool,
 ) -> Iterator[DayGroup]:
     end = datetime.combine(day + timedelta(days=1), time(), UTC)
     later = [moment for other, moment in firsts.items() if other > day]
     is_after = min(later, default=end + late)
     settled = seen[0] + _QUIET
     for moment in seen:
-        # One that is seen at the very moment of settling still makes the day grow.
-        if moment > max(settled, is_after):
+        due = max(settled, is_after)
+        if moment > due or (moment == due and not grows_on_tie):
             break
         settled = moment + _QUIET
     settled = max(settled, is_after)
     yield DayGroup(day, settled)
-    together = {end + late * (int((one - end) / late) + 1) for one in seen if one > settled}
+    together = {
+        end + late * (int((one - end) / late) + 1)
+        for one in seen
+        if one > settled or (one == settled and not grows_on_tie)
+    }
     for moment in sorted(together):
         yield DayGroup(day, moment)
 
@@ -90,7 +105,7 @@ def ideal_runs(plan: YearPlan) -> Mapping[str, int]:
     collecting = sum(
         collecting_runs(found) for day, found in _by_day(plan).items() if day in plan.days
     )
-    followed = len(groups(plan)) + len(plan.history)
+    followed = sum(map(len, groups(plan).values())) + len(plan.history)
     return {
         "raw_news": collecting + len(plan.history),
         **dict.fromkeys(

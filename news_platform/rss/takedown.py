@@ -19,7 +19,7 @@ from news_platform.rss.full_text import full_text_path
 from news_platform.rss.ledger.article_queue import delete_articles
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, RAW, ROBOTS
 from news_platform.rss.ledger.transactions import LedgerTransaction, write_transaction
-from news_platform.rss.sheets.blanking import mark_gone
+from news_platform.rss.sheets.tracking import mark_gone
 from news_platform.rss.sheets.workbook import WORKBOOK_PATH, write_workbook
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import path_values, read_table

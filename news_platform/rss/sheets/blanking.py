@@ -4,47 +4,19 @@ The ledger marks them with a change number below zero when it deletes its own ro
 finds each by its key, empties all of its cells and forgets it.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 import sqlalchemy as sa
 
 from news_platform.rss.sheets.ensure import LocatedTab, locate_tabs
 from news_platform.rss.sheets.google import Spreadsheet
 from news_platform.rss.sheets.tabs import cells_request
-from news_platform.rss.sheets.tracking import SHEET_ROWS, read_known_tabs
+from news_platform.rss.sheets.tracking import GONE, SHEET_ROWS, read_known_tabs
 from news_platform.rss.sheets.update import fetch_positions
 from news_platform.storage.sql.engine import read_transaction
 
-# `SHEET_ROWS.seq` of a row that the spreadsheet still shows and must not.
-GONE = -1
-_CHUNK = 500
 # A key that people copied stands in several rows; each round blanks one of them.
 _ROUNDS = 20
-
-
-def mark_gone(
-    connection: sa.Connection,
-    *,
-    rows: Collection[int],
-    index: Collection[str],
-    feeds: Collection[str],
-) -> int:
-    """Mark what spreadsheets show of deleted ledger rows, and drop cells that wait to be sent."""
-    keys = {
-        "Raw": [str(row) for row in rows],
-        "ArticlesIndex": list(index),
-        "Feeds": list(feeds),
-    }
-    marked = 0
-    for tab, values in keys.items():
-        for start in range(0, len(values), _CHUNK):
-            shown = sa.and_(
-                SHEET_ROWS.c.tab == tab, SHEET_ROWS.c.key.in_(values[start : start + _CHUNK])
-            )
-            gone = {"seq": GONE, "shown": "", "sending": None, "sending_seq": None}
-            changed = sa.update(SHEET_ROWS).where(shown).values(**gone, intent_id=None)
-            marked += connection.execute(changed).rowcount
-    return marked
 
 
 def blank_gone(engine: sa.Engine, spreadsheet: Spreadsheet) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ as they were last written or read. The batches of rows are in outbox.py.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -72,6 +72,10 @@ WRITERS = sa.Table(
     sa.Column("owner", sa.Text, nullable=False),
     sa.Column("until", Moment, nullable=False),
 )
+
+# `SHEET_ROWS.seq` of a row that the spreadsheet still shows and must not.
+GONE = -1
+_CHUNK = 500
 
 FirstRows = Mapping[str, int]
 """The first value of `Tab.order` that each tab shows, by tab name; other tabs show all rows."""
@@ -222,3 +226,28 @@ def write_last_written(
 def same_row(table: sa.Table, **values: str) -> tuple[sa.ColumnElement[bool], ...]:
     """Return the conditions under which the columns have these values."""
     return tuple(table.c[name] == value for name, value in values.items())
+
+
+def mark_gone(
+    connection: sa.Connection,
+    *,
+    rows: Collection[int],
+    index: Collection[str],
+    feeds: Collection[str],
+) -> int:
+    """Mark what spreadsheets show of deleted ledger rows, and drop cells that wait to be sent."""
+    keys = {
+        "Raw": [str(row) for row in rows],
+        "ArticlesIndex": list(index),
+        "Feeds": list(feeds),
+    }
+    marked = 0
+    for tab, values in keys.items():
+        for start in range(0, len(values), _CHUNK):
+            shown = sa.and_(
+                SHEET_ROWS.c.tab == tab, SHEET_ROWS.c.key.in_(values[start : start + _CHUNK])
+            )
+            gone = {"seq": GONE, "shown": "", "sending": None, "sending_seq": None}
+            changed = sa.update(SHEET_ROWS).where(shown).values(**gone, intent_id=None)
+            marked += connection.execute(changed).rowcount
+    return marked

@@ -43,6 +43,20 @@ def found(head: str = "", line: str = "", *, url: str = URL, lang: str = "de") -
         ),
         pytest.param("", TIME, URL + "/2025/11/04", ("2025-11-03", "time"), id="then a time"),
         pytest.param(
+            META,
+            "<p>5.3.2020</p>",
+            URL,
+            ("2020-03-05", "visible"),
+            id="an earlier day is the first",
+        ),
+        pytest.param(
+            META,
+            "<p>5.3.2020</p><p>6.3.2020</p>",
+            URL,
+            ("2025-11-01", "meta"),
+            id="unless several days are shown",
+        ),
+        pytest.param(
             "", "<p>5.11.2025</p>", URL + "/2025/11/04/x", ("2025-11-04", "url"), id="url"
         ),
         pytest.param(

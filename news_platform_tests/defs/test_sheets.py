@@ -107,7 +107,7 @@ def test_an_admins_address_is_looked_at_by_the_run(
     assert (metadata["edits_taken"].value, metadata["edits_refused"].value) == (1, 1)
     _, first, second = book.titled("Feeds").rows
     assert (first[0], first[3]) == (good, "active")
-    assert (second[0], second[3], second[10]) == (bad, "rejected", "[unreachable: status 404]")
+    assert (second[0], second[3], second[10]) == (bad, "rejected", "[missing: status 404]")
 
 
 def test_the_schedule_runs_when_there_is_something_to_show(resources: Resources) -> None:

@@ -116,7 +116,6 @@ def work_mutations(
     memory.check()
 
 
-@pytest.mark.xfail(reason="differs from run to run; the cause is not found yet", strict=False)
 def test_a_hundred_mutated_feeds_hurt_no_other(
     ledger: sa.Engine, parse_pool: Pool, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -60,7 +60,8 @@ def store_article(
     _write_article(transaction, row, columns, now=now)
     _write_index(transaction, row, columns, revised=result == "revised", now=now)
     _write_links(transaction, claim.row_id, link_hashes)
-    return result
+    # Of the two, one was counted as stored already, and the other is the duplicate.
+    return "duplicate_text" if twin is not None else result
 
 
 def rewrite_article(

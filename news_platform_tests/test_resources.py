@@ -176,7 +176,8 @@ def test_crawl_settings_become_options() -> None:
         statuses=frozenset({200, 404}),
     )
     assert collect_options(CcnewsSettings(mimes=("Text/Plain",))).mimes == {"text/plain"}
-    assert collect_options(CcnewsSettings(workers=0)).workers == 1
+    # None: the run collects in its own process.
+    assert collect_options(CcnewsSettings(workers=0)).workers == 0
 
 
 def test_a_status_that_is_not_a_number_names_its_setting() -> None:

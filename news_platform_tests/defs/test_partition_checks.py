@@ -213,8 +213,14 @@ def test_a_whole_asset_has_one_verdict(
     assert result.passed
 
 
+# It judges all domains together: no batch is red because others are late.
+_OF_THE_WHOLE_ASSET = {"domains_are_surveyed_in_time"}
+
+
 def test_every_check_of_the_graph_is_judged_at_night_with_its_partitions() -> None:
     graph = DEFS.resolve_asset_graph()
     assert {one.key for one in CHECKS} == graph.asset_check_keys
     for one in CHECKS:
+        if one.name in _OF_THE_WHOLE_ASSET:
+            continue
         assert one.partitions_def == graph.get(dg.AssetKey(one.asset)).partitions_def, one.name

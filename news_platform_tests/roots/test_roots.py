@@ -121,8 +121,11 @@ news, store = news_platform.open(root), open_store(root)
 _READ_ALL = """
 from news_platform.ccnews.checks import read_footers, schema_problems
 from news_platform.storage.commit.collected import read_collected
+from news_platform.datasets.corpus import ALL_ARTICLES, DELTA_TABLES
 for name in news.tables:
-    assert "added_later" in news[name].collect().columns, name
+    # These roots have no corpus; an older Delta table is read in test_delta.py.
+    if name not in {table.name for table in (*DELTA_TABLES, ALL_ARTICLES)}:
+        assert "added_later" in news[name].collect().columns, name
 for day in {marker.day for marker in read_collected(store)}:
     footers = read_footers(store, day=day)
     assert footers and schema_problems(footers) == []

@@ -1,6 +1,7 @@
 """Hostile feeds, polled over HTTP, do not affect other feeds."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -82,7 +83,11 @@ def test_hostile_feeds_cost_at_most_five_seconds_each_and_no_other_feed(
     assert sum(row.feed_url == GOOD for row in rows(sqlite_ledger)) == 2
     # Five seconds each, and the start of a new process after each one that was killed.
     assert seconds < 5 * len(hostile) + 30
-    assert len(rows(sqlite_ledger)) <= 2 + 3 * 20
+    pending = Counter(row.feed_url for row in rows(sqlite_ledger) if row.status == "pending")
+    assert max(pending.values()) <= PollOptions().max_items_per_feed
+    # The parser reads 10,000 items at most; those beyond the limit of a poll are named.
+    assert {row.status for row in rows(sqlite_ledger)} == {"pending", "skipped"}
+    assert len(rows(sqlite_ledger)) <= 10_000 + len(hostile) + 2
 
 
 def test_every_real_and_broken_feed_goes_through_the_poller(
@@ -98,7 +103,9 @@ def test_every_real_and_broken_feed_goes_through_the_poller(
     with serve(pages) as where:
         report, _ = poll(sqlite_ledger, where)
     assert report.feeds == len(files)
-    assert report.outcomes["read"] > 0.9 * len(files)
-    assert set(report.outcomes) <= {"read", "parse_error"}, report.outcomes
+    # Fixtures of parsers often have entries without links.
+    assert report.outcomes["read"] + report.outcomes["no_links"] > 0.9 * len(files)
+    assert report.outcomes["read"] > 0.8 * len(files)
+    assert set(report.outcomes) <= {"read", "no_links", "parse_error"}, report.outcomes
     assert report.new_articles > 1_000
     assert len(feed_urls(sqlite_ledger, statuses=("active",))) == len(files)

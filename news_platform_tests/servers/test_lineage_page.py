@@ -24,7 +24,8 @@ def ui(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DagsterUi]:
 
 @pytest.fixture
 def page() -> Iterator[Page]:
-    with browsing() as page:
+    # So high that no group lies outside: the graph draws only what is in view.
+    with browsing(height=3600) as page:
         yield page
 
 

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 
@@ -11,7 +11,6 @@ import click
 
 from news_platform.api import NewsData, SearchPage, open_root
 from news_platform.cli.options import count_type, emit, json_option, resources_for, root_option
-from news_platform.errors import InputError
 from news_platform.resources import Resources
 from news_platform.search.engine import FACETS, SearchAnswer, SearchOptions
 from news_platform.search.index import Hit
@@ -101,7 +100,7 @@ def _texts(given: object) -> tuple[str, ...]:
 
 
 def _print(news: NewsData, query: str, wanted: _Wanted, *, as_json: bool) -> None:
-    with_texts = wanted.shape == "text" and not wanted.only_count
+    with_texts = (as_json or wanted.shape == "text") and not wanted.only_count
     page = news.search(query, wanted.options, snippets=with_texts)
     if wanted.only_count:
         emit(_counts(page.answer), as_json=as_json, text=_plot(page.answer))
@@ -150,9 +149,7 @@ def _entry(number: int, found: FoundArticle) -> str:
     return f"{head}\n{facts}\n   {text}"
 
 
-def _facet(name: str, values: dict[str, int] | object) -> str:
-    if not isinstance(values, dict):
-        raise InputError(f"unknown facet {name!r}")
+def _facet(name: str, values: Mapping[str, int]) -> str:
     rows = [f"   {count:>7}  {value}" for value, count in list(values.items())[:_SHOWN_VALUES]]
     return "\n".join((f"by {name}:", *rows))
 

@@ -1,0 +1,67 @@
+"""The search command: hits as text, JSON, CSV and counts, and one line for a wrong query."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from news_platform.cli.search import search
+from news_platform.datasets.corpus import CRAWL_ARTICLES
+from news_platform.errors import InputError
+from news_platform.storage.commit.root import RootAccess
+from news_platform_tests.search.articles import made_articles
+from news_platform_tests.search.test_pipeline import DAY, write_day
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a root with the articles of one day and their index."""
+    from news_platform.cli.options import resources_for
+
+    folder = tmp_path_factory.mktemp("search")
+    store = resources_for(str(folder / "root"), RootAccess.CREATE).data_root.store
+    write_day(store, CRAWL_ARTICLES, made_articles(80, seed=4, days=1), folder / "scratch")
+    assert run(folder / "root", "--build").output.split() == [DAY, "80", "articles"]
+    return folder / "root"
+
+
+def run(root: Path, *words: str) -> Result:
+    cache = {"NEWS_PLATFORM_SEARCH_CACHE": str(root.parent / "cache")}
+    done = CliRunner(env=cache).invoke(search, [*words, "--root", str(root)])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done
+
+
+def test_hits_are_the_same_in_every_format(root: Path) -> None:
+    shown = json.loads(run(root, "brucke", "--json", "--limit", "50").stdout)
+    assert shown["count"] == len(shown["hits"]) > 3
+    urls = [hit["url"] for hit in shown["hits"]]
+    table = run(root, "brucke", "--format", "csv", "--limit", "50").stdout
+    assert [row["url"] for row in csv.DictReader(table.splitlines())] == urls
+    lines = run(root, "brucke", "--format", "jsonl", "--limit", "50").stdout.splitlines()
+    assert [json.loads(line)["url"] for line in lines] == urls
+    text = run(root, "brucke", "--limit", "50").stdout
+    assert all(url in text for url in urls) and text.endswith(f"{len(urls)} articles\n")
+
+
+def test_json_has_the_hits_whatever_the_format(root: Path) -> None:
+    shown = json.loads(run(root, "brucke", "--json", "--format", "csv").stdout)
+    assert shown["hits"] and all(hit["snippet"] for hit in shown["hits"])
+
+
+def test_counts_over_time_add_up(root: Path) -> None:
+    shown = json.loads(run(root, "brucke", "--count", "--json").stdout)
+    assert shown["days"] == {DAY: shown["count"]}
+
+
+def test_a_wrong_query_says_where(root: Path) -> None:
+    with pytest.raises(InputError, match="invalid query at character 1"):
+        run(root, "*cole")
+
+
+def test_a_query_is_needed_unless_indexes_are_built(root: Path) -> None:
+    done = run(root)
+    assert done.exit_code == 2 and "expected a QUERY, or --build" in done.output

@@ -1,17 +1,23 @@
-"""`news-platform domains candidates`: articles that news sitemaps of surveyed domains list."""
+"""`news-platform domains candidates|estimate`: pages of news sitemaps, and the cost of a survey."""
 
 from dataclasses import asdict, replace
 from datetime import timedelta
 
 import click
 
-from news_platform.cli.options import emit, json_option, resources_for, root_option
+from news_platform.cli.options import count_type, emit, json_option, resources_for, root_option
+from news_platform.domain_metadata.generated_research import (
+    CATALOG_PATH,
+    estimate_catalog,
+    read_catalog,
+)
 from news_platform.domain_metadata.news_sitemaps import (
     ArticleCandidate,
     CandidateOptions,
     fetch_candidates_over_web,
     read_news_sources,
 )
+from news_platform.errors import InputError
 from news_platform.rss import pipeline
 from news_platform.rss.ledger.sitemap_entries import add_sitemap_pages, domains_with_feeds
 from news_platform.storage.commit.root import RootAccess
@@ -20,7 +26,9 @@ _SURVEYED_DAYS = 30
 
 
 @click.command()
-@click.option("--limit", default=50, show_default=True, help="Sitemaps to read.")
+@click.option(
+    "--limit", type=count_type(1), default=50, show_default=True, help="Sitemaps to read."
+)
 @click.option("--add", is_flag=True, help="Add the pages to the articles to fetch.")
 @root_option
 @json_option
@@ -56,6 +64,32 @@ def candidates(limit: int, add: bool, root: str, as_json: bool) -> None:
     if added:
         lines.append(f"added {added.new} articles, {added.known} were known")
     emit(document, as_json=as_json, text="\n".join(lines))
+
+
+@click.command()
+@click.option("--per-day", type=count_type(1), help="New domains per day; default: the setting.")
+@root_option
+@json_option
+def estimate(per_day: int | None, root: str, as_json: bool) -> None:
+    """Estimate the survey of the crawl's domains; ask nobody.
+
+    With NEWS_PLATFORM_CATALOG_DOMAINS_PER_DAY=N they are surveyed; try N here first.
+    """
+    resources = resources_for(root)
+    given, store = resources.settings.domain_metadata, resources.data_root.store
+    if not store.exists(CATALOG_PATH):
+        raise InputError("there is no domain_catalog yet: run `news-platform store build`")
+    found = estimate_catalog(
+        read_catalog(store),
+        store=store,
+        per_day=given.catalog_domains_per_day if per_day is None else per_day,
+        concurrency=given.survey_concurrency,
+    )
+    text = (
+        f"{found.domains} new domains in {found.batches} batches: at most {found.requests} "
+        f"requests and {found.files} files, about {found.hours} hours"
+    )
+    emit(asdict(found), as_json=as_json, text=text)
 
 
 def _line(one: ArticleCandidate) -> str:

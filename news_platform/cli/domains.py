@@ -9,17 +9,20 @@ from pathlib import Path
 
 import click
 
-from news_platform.cli.domain_candidates import candidates
+from news_platform.cli.domain_candidates import candidates, estimate
 from news_platform.cli.domain_policies import bots, history, policy
-from news_platform.cli.options import InputFile, emit, json_option, resources_for, root_option
+from news_platform.cli.options import (
+    InputFile,
+    emit,
+    json_option,
+    resources_for,
+    root_option,
+)
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.consumer import SurveyReport
 from news_platform.domain_metadata.domain_lists import is_research_json, list_as_research
 from news_platform.domain_metadata.generated_research import (
-    CATALOG_PATH,
-    estimate_catalog,
-    read_catalog,
     write_resurvey_files,
 )
 from news_platform.domain_metadata.history import (
@@ -59,7 +62,7 @@ def domains() -> None:
     """Survey researched domains: robots.txt, sitemaps, AI crawler policies."""
 
 
-for _command in (history, policy, bots, candidates):
+for _command in (history, policy, bots, candidates, estimate):
     domains.add_command(_command)
 
 
@@ -231,32 +234,6 @@ def due_(root: str, as_json: bool) -> None:
         f"planned today: {plan.planned_before}; next: {_counted(plan.by_country) or 'none'}",
     ]
     emit(document, as_json=as_json, text="\n".join(lines))
-
-
-@domains.command()
-@click.option("--per-day", type=int, help="New domains per day; default: the setting.")
-@root_option
-@json_option
-def estimate(per_day: int | None, root: str, as_json: bool) -> None:
-    """Estimate the survey of the crawl's domains; ask nobody.
-
-    With NEWS_PLATFORM_CATALOG_DOMAINS_PER_DAY=N they are surveyed; try N here first.
-    """
-    resources = resources_for(root)
-    given, store = resources.settings.domain_metadata, resources.data_root.store
-    if not store.exists(CATALOG_PATH):
-        raise InputError("there is no domain_catalog yet: run `news-platform store build`")
-    found = estimate_catalog(
-        read_catalog(store),
-        store=store,
-        per_day=given.catalog_domains_per_day if per_day is None else per_day,
-        concurrency=given.survey_concurrency,
-    )
-    text = (
-        f"{found.domains} new domains in {found.batches} batches: at most {found.requests} "
-        f"requests and {found.files} files, about {found.hours} hours"
-    )
-    emit(asdict(found), as_json=as_json, text=text)
 
 
 def _plan(resources: Resources) -> ResurveyPlan:

@@ -1,7 +1,6 @@
 """`news-platform rss discovery`: find feeds, register them, and follow the root's feeds.opml."""
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -73,7 +72,7 @@ def discovery(feeds: tuple[str, ...], opml: Path | None, root: str, as_json: boo
     emit(document, as_json=as_json, text="\n".join(lines))
     # Scripts can see from the exit code whether a named feed was accepted.
     if named and not report.outcomes.get("active"):
-        sys.exit(1)
+        raise InputError("none of the named feeds was accepted: their verdicts above say why")
 
 
 def _candidates(resources: Resources) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 """`news-platform feeds …`: list, add, set up, pause, remove, explain, import and export feeds."""
 
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -201,7 +200,7 @@ def add(urls: tuple[str, ...], anyway: bool, root: str, as_json: bool, **choice:
     report = _register(resources, listed, anyway=anyway, recheck=True)
     _show_report(report, as_json=as_json)
     if not report.outcomes.get("active"):
-        sys.exit(1)
+        raise InputError("no feed was added: its verdict above says why")
 
 
 def _register(

@@ -212,7 +212,7 @@ def stats(root: str, as_json: bool) -> None:
 @store.command()
 @root_option
 @json_option
-@click.option("--bucket", "only", type=int, help="Only this bucket.")
+@click.option("--bucket", "only", type=count_type(), help="Only this bucket.")
 def verify(root: str, as_json: bool, only: int | None) -> None:
     """Read every byte and compare index and data."""
     opened, reader = _open_reader(root)
@@ -232,7 +232,7 @@ def verify(root: str, as_json: bool, only: int | None) -> None:
 @store.command()
 @root_option
 @json_option
-@click.option("--bucket", "only", type=int, help="Only this bucket.")
+@click.option("--bucket", "only", type=count_type(), help="Only this bucket.")
 @allow_removal_option
 def repair(root: str, as_json: bool, only: int | None, allow_removal: bool) -> None:
     """Rebuild missing files from the staged batches."""

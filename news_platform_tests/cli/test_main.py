@@ -9,6 +9,7 @@ import click
 import pytest
 
 from news_platform.cli.main import main
+from news_platform_tests.cli.fuzz import commands
 
 
 def _run(*words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
@@ -48,6 +49,18 @@ def test_the_help_of_every_command_fits_its_line(name: str) -> None:
     for line in listed.values():
         assert len(line) <= 80 and line.endswith("."), line
         assert not line.endswith("..."), line
+
+
+def test_every_number_on_the_command_line_has_bounds() -> None:
+    """A negative limit or one of thirty digits is refused before anything uses it."""
+    unbounded = [
+        f"{' '.join(words)} {option.opts[0]}"
+        for words, command in commands()
+        for option in command.params
+        if isinstance(option.type, click.types.IntParamType | click.types.FloatParamType)
+        and not isinstance(option.type, click.IntRange | click.FloatRange)
+    ]
+    assert unbounded == []
 
 
 def test_an_unknown_command_is_wrong_use() -> None:

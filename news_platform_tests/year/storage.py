@@ -67,6 +67,14 @@ class SharedRunStorage(_Shared, SqliteRunStorage):
         found: Self = cls._opened[cls]
         return found
 
+    def has_run_stats_index_cols(self) -> bool:
+        """Return what the tables of this version of Dagster have."""
+        return True
+
+    def has_backfill_id_column(self) -> bool:
+        """Return what the tables of this version of Dagster have."""
+        return True
+
 
 class SharedScheduleStorage(_Shared, SqliteScheduleStorage):
     """Ticks and cursors."""

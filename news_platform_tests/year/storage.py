@@ -96,8 +96,7 @@ class SharedScheduleStorage(_Shared, SqliteScheduleStorage):
             known[migration_name] = super().has_built_index(migration_name)
         return known[migration_name]
 
-    def has_instigators_table(self) -> bool:
-        """Return what the tables of this version of Dagster have."""
+    def _has_instigators_table(self, conn: sa.Connection) -> bool:
         return True
 
 

@@ -15,9 +15,11 @@ from itertools import chain, zip_longest
 
 from news_platform.defs.attempts import (
     HOUR,
+    FailureNews,
     Memory,
     OutcomeOf,
     StaleUnit,
+    failure_news,
     observed,
     requested,
     retry_at,
@@ -108,7 +110,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The requests of a tick, a verdict per stale partition, and what the next tick needs."""
+    """The requests of a tick, a verdict per stale partition, and what the next tick needs.
+
+    `news` are failures to report, `healed` the kinds of errors that were reported and are over.
+    """
 
     asset: str
     now: float
@@ -116,6 +121,7 @@ class Plan:
     verdicts: Mapping[str, Verdict]
     healed: tuple[str, ...]
     memory: Memory
+    news: tuple[FailureNews, ...] = ()
 
     def text(self) -> str:
         """Return what the tick saw, as one line."""
@@ -145,6 +151,7 @@ class Plan:
 
 def plan_requests(situation: Situation, memory: Memory, limits: Limits) -> Plan:
     """Decide what a tick requests."""
+    before = memory
     memory = observed(
         memory,
         situation.stale,
@@ -153,7 +160,8 @@ def plan_requests(situation: Situation, memory: Memory, limits: Limits) -> Plan:
         settings=situation.settings,
         now=situation.now,
     )
-    memory, healed = with_alarms(memory, now=situation.now)
+    memory, begun, healed = with_alarms(memory, now=situation.now)
+    news = tuple(failure_news(before, memory, begun))
     verdicts = {key: _verdict(key, situation, memory, limits) for key in situation.stale}
     requests: list[Request] = []
     for keys in _groups(_due(verdicts), situation, memory, limits):
@@ -161,7 +169,7 @@ def plan_requests(situation: Situation, memory: Memory, limits: Limits) -> Plan:
         memory = requested(memory, keys, request=request.name, now=situation.now)
         verdicts |= {key: Verdict(State.REQUESTED, request.reason) for key in keys}
         requests.append(request)
-    return Plan(situation.asset, situation.now, tuple(requests), verdicts, healed, memory)
+    return Plan(situation.asset, situation.now, tuple(requests), verdicts, healed, memory, news)
 
 
 def _verdict(key: str, situation: Situation, memory: Memory, limits: Limits) -> Verdict:

@@ -15,7 +15,7 @@ from importlib.metadata import version
 
 import dagster as dg
 
-from news_platform.defs.alerts import Alert, send_alert
+from news_platform.defs.alerts import Alert, failed_run, send_alert
 from news_platform.defs.asked import forget_served, read_asked
 from news_platform.defs.attempts import LOOK, Memory, dump_memory, load_memory, with_outage
 from news_platform.defs.planning import Plan, Situation, clock, plan_requests
@@ -26,6 +26,7 @@ from news_platform.defs.runs import (
     outcome_of,
     partition_order,
     request_tag,
+    run_of,
     run_requests,
     unfinished_backfills,
     unfinished_runs,
@@ -208,10 +209,16 @@ def reconciling_sensor(
 
 
 def after_plan(context: dg.SensorEvaluationContext, resources: Resources, plan: Plan) -> None:
-    """Say what the tick saw, report what has healed, and forget what operators asked for."""
+    """Say what the tick saw, report what began to fail or healed, and forget what was asked for."""
     context.log.info("%s: %s", plan.asset, plan.text())
     for request in plan.requests:
         context.log.info("requested %s: %s", request.name, request.reason)
+    for news in plan.news:
+        run = run_of(context.instance, request_tag(plan.asset, news.request))
+        error = news.failure.text()
+        about = Alert.about(plan.asset, f"{plan.asset} {news.partition} failed: {error}")
+        alert = failed_run(run, error, resources.settings) if run else about
+        send_alert(context.log, resources.settings, alert)
     for kind in plan.healed:
         what = f"reading its inputs ({kind.removeprefix(LOOK)})" if LOOK in kind else kind
         text = f"{plan.asset} has healed: nothing fails with {what} any more"

@@ -16,7 +16,7 @@ from dagster._core.storage.tags import (
 from dagster._time import get_current_timestamp
 from dagster_shared.error import SerializableErrorInfo
 
-from news_platform.defs.attempts import Outcome
+from news_platform.defs.attempts import CANCELED, Outcome
 from news_platform.defs.planning import Plan, Request
 from news_platform.defs.staleness import WHOLE
 from news_platform.defs.tasks import TASKS
@@ -39,7 +39,7 @@ SCHEDULED_SECONDS = 3 * 3600
 # Dagster looks for overdue runs every half minute, and lets a run end by itself for two minutes.
 _END_SECONDS = 300
 _LOST = Outcome("WorkerLost", "the run ended without an error of its own")
-_CANCELED = Outcome("Canceled", "an operator canceled the run")
+_CANCELED = Outcome(CANCELED, "an operator canceled the run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +119,20 @@ def unfinished_backfills(instance: dg.DagsterInstance) -> Iterator[UnfinishedBac
 
 def outcome_of(instance: dg.DagsterInstance, request: str) -> Outcome | None:
     """Return how the newest run of a request ended; None if there is no run."""
-    runs = instance.get_runs(filters=dg.RunsFilter(tags={REQUEST_TAG: request}), limit=1)
-    if not runs:
+    run = run_of(instance, request)
+    if run is None:
         return None
-    if runs[0].status == dg.DagsterRunStatus.SUCCESS:
+    if run.status == dg.DagsterRunStatus.SUCCESS:
         return Outcome()
-    if runs[0].status == dg.DagsterRunStatus.CANCELED:
+    if run.status == dg.DagsterRunStatus.CANCELED:
         return _CANCELED
-    return run_failure(instance, runs[0].run_id)
+    return run_failure(instance, run.run_id)
+
+
+def run_of(instance: dg.DagsterInstance, request: str) -> dg.DagsterRun | None:
+    """Return the newest run of a request."""
+    runs = instance.get_runs(filters=dg.RunsFilter(tags={REQUEST_TAG: request}), limit=1)
+    return runs[0] if runs else None
 
 
 def run_failure(instance: dg.DagsterInstance, run_id: str) -> Outcome:

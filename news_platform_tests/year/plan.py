@@ -136,7 +136,9 @@ class YearPlan:
         rng = random.Random(self.options.seed)
         found = [*self._history(), *(one for day in self.days for one in self._day(day, rng))]
         for number in self.options.trouble.republished_days:
-            old = rng.choice([one for one in found if one.day == self.days[number]])
+            # Drawn apart, so that a longer plan begins like a shorter one.
+            own = random.Random(f"republished {number} {self.options.seed}")
+            old = own.choice([one for one in found if one.day == self.days[number]])
             found.append(Arrival(old.at + timedelta(days=4), old.day, old.number, version=1))
         return sorted(found, key=lambda one: (one.at, one.path))
 

@@ -38,6 +38,17 @@ def test_the_same_seed_gives_the_same_plan_and_another_one_another() -> None:
     assert again.body(one) == YearPlan(CALM).body(one)
 
 
+def test_a_longer_plan_begins_like_a_shorter_one() -> None:
+    trouble = Trouble(republished_days=(1,), kill_days=(0, 1))
+    short, long = (
+        YearPlan(YearOptions(days=days, backfill_days=2, trouble=trouble)) for days in (9, 12)
+    )
+    until = short.start + timedelta(days=8)
+    assert short.arrived(until) == long.arrived(until)
+    assert sum(one.version for one in short.arrived(until)) == 1
+    assert short.kills == long.kills
+
+
 def test_trouble_comes_as_planned() -> None:
     trouble = Trouble(outages=(("crawl", 12, 8),), republished_days=(1,), broken_day=0)
     plan = YearPlan(YearOptions(days=3, backfill_days=0, trouble=trouble))

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 
 import dagster as dg
@@ -147,9 +148,15 @@ def _busy(staleness: Staleness, resources: Resources, work: Work) -> str:
     return ""
 
 
+@cache
+def _platform_version() -> str:
+    """Return the version, which is read from a file."""
+    return version("news-platform")
+
+
 def settings_digest(settings: Settings) -> str:
     """Return a digest of all settings and of the platform's version: what lifts a stop."""
-    text = f"{version('news-platform')}\n{settings.model_dump_json()}"
+    text = f"{_platform_version()}\n{settings.model_dump_json()}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -177,10 +177,10 @@ def _share_instance(instance: dg.DagsterInstance) -> None:
     ids: dict[str, str] = {}
     find = RemoteInstigatorOrigin.get_id
 
-    def get_id(origin: RemoteInstigatorOrigin) -> str:
-        if origin.instigator_name not in ids:
-            ids[origin.instigator_name] = find(origin)
-        return ids[origin.instigator_name]
+    def get_id(self: RemoteInstigatorOrigin) -> str:
+        if self.instigator_name not in ids:
+            ids[self.instigator_name] = find(self)
+        return ids[self.instigator_name]
 
     RemoteInstigatorOrigin.get_id = get_id  # type: ignore[method-assign]
 

@@ -12,7 +12,7 @@ from news_platform.defs.staleness import Staleness
 from news_platform_tests.year.simulated import FOLDER_VARIABLE, Place
 
 # A quarter of the time goes into pictures otherwise, at which nobody looks here.
-plots._picture = lambda _, name: dg.MetadataValue.md(name)
+plots._picture = lambda figure, name: dg.MetadataValue.md(name)
 PLACE = Place(Path(os.environ[FOLDER_VARIABLE]))
 RESOURCES = PLACE.resources()
 CHECKS = (*ccnews_checks.CHECKS, *domain_store.CHECKS, *near_duplicates.CHECKS)

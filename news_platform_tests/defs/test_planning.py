@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
@@ -27,6 +28,7 @@ from news_platform.defs.planning import (
     State,
     plan_requests,
 )
+from news_platform.defs.runs import run_requests
 
 BROKEN = Outcome("FetchError", "no route to host")
 INVALID = Outcome("InputError", "not a WARC", is_final=True)
@@ -111,6 +113,33 @@ def test_no_two_requests_share_a_run_key() -> None:
 def test_a_partition_that_a_backfill_builds_is_left_alone() -> None:
     bench = Bench(running={"x": "run of a backfill"})
     assert bench.tick({"x": "a", "y": "a"}, own=0) == ["y"]
+
+
+JUNE = datetime(2025, 6, 10, 12, tzinfo=UTC).timestamp()
+
+
+def test_a_new_day_does_not_wait_for_the_history_that_a_backfill_made_stale() -> None:
+    history = {f"2025-01-{day:02}": "a" for day in range(1, 20)}
+    bench = Bench(Limits(runs=2))
+    assert len(bench.tick(history, now=JUNE)) == 2
+    assert bench.tick(history | {"2025-06-09": "a"}, now=JUNE + MINUTE) == ["2025-06-09"]
+    assert bench.tick(history | {"2025-06-09": "a"}, now=JUNE + HOUR) == []
+    new = dict.fromkeys(("2025-06-07", "2025-06-08", "2025-06-09", "2025-06-02"), "a")
+    assert bench.tick(history | new, now=JUNE + HOUR) == ["2025-06-08"], "a few, not any number"
+
+
+@pytest.mark.parametrize(
+    ("key", "priority"),
+    [("2025-06-10", "2"), ("2025-06-03", "2"), ("2025-06-02", None), ("0000", "1"), ("all", "1")],
+)
+def test_runs_of_new_days_stand_before_those_of_all_days_and_these_before_history(
+    key: str, priority: str | None
+) -> None:
+    bench = Bench()
+    bench.tick({key: "a"}, now=JUNE)
+    assert bench.plan
+    (request,) = run_requests(bench.plan)
+    assert request.tags.get("dagster/priority") == priority
 
 
 def test_a_request_whose_run_was_deleted_is_made_again() -> None:

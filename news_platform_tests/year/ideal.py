@@ -97,20 +97,26 @@ def groups(plan: YearPlan, *, grows_on_tie: bool = True) -> Mapping[date, list[D
 def _redone(plan: YearPlan, one: Arrival) -> datetime:
     """Return when a WARC is collected again: a look at half past two finds it, a tick requests it.
 
-    Its day is followed at once.
+    Its day is followed at once. A look during an outage finds nothing; the next night's does.
     """
     night = datetime.combine(one.at.date(), time(2, 30), UTC)
     look = night if night > one.at else night + timedelta(days=1)
-    found = _tick_after(plan, look) + timedelta(minutes=30)
+    while _is_down(plan, plan.next_tick(look)):
+        look += timedelta(days=1)
+    found = plan.next_tick(look) + timedelta(minutes=30)
     return _tick_after(plan, _tick_after(plan, found) + timedelta(minutes=30))
 
 
 def _tick_after(plan: YearPlan, moment: datetime) -> datetime:
     """Return the first tick from a moment on at which the crawl and the root answer."""
     tick = moment if plan.is_tick(moment) else plan.next_tick(moment)
-    while plan.is_down("crawl", tick) or plan.is_down("root", tick):
+    while _is_down(plan, tick):
         tick += plan.tick
     return tick
+
+
+def _is_down(plan: YearPlan, moment: datetime) -> bool:
+    return plan.is_down("crawl", moment) or plan.is_down("root", moment)
 
 
 def _day_groups(

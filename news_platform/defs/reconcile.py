@@ -33,15 +33,28 @@ from news_platform.defs.runs import (
     unfinished_runs,
 )
 from news_platform.defs.staleness import Fingerprints, Parent, Staleness
-from news_platform.errors import NewsPlatformError
+from news_platform.errors import NewsPlatformError, StoreUnavailable
 from news_platform.resources import Resources
 from news_platform.settings import Settings
 from news_platform.storage.commit.root import is_paused
+from news_platform.storage.objects.store import ObjectStore
 
 __all__ = ["PAUSED", "REQUEST_TAG", "reconciling_sensor"]
 
 # The answer of every sensor and schedule while the root is paused.
 PAUSED = dg.SkipReason("paused: run `news-platform resume` to start all sensors again")
+
+
+def skip_reason(store: ObjectStore) -> dg.SkipReason | None:
+    """Return why a sensor or schedule does nothing now: its root is paused or does not answer.
+
+    Dagster evaluates a tick that raises an error only once: the reason is shown, and the next tick
+    looks again.
+    """
+    try:
+        return PAUSED if is_paused(store) else None
+    except StoreUnavailable as error:
+        return dg.SkipReason(f"cannot read the root: {' '.join(str(error).split())}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from news_platform.datasets.feeds import FEEDS, PENDING_ARTICLES
 from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
 from news_platform.defs.partition_checks import check
 from news_platform.defs.plots import hours_plot
-from news_platform.defs.reconcile import PAUSED
+from news_platform.defs.reconcile import skip_reason
 from news_platform.defs.runs import run_under_way, scheduled_run
 from news_platform.defs.staleness import Staleness
 from news_platform.resources import (
@@ -53,7 +53,6 @@ from news_platform.rss.page_store import PAGES_FOLDER
 from news_platform.rss.reextract import Reextraction, ReextractReport, outdated_articles
 from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.rss.work_context import WorkPlaces, work_places
-from news_platform.storage.commit.root import is_paused
 from news_platform.takedowns.obeying import obeying
 
 FEATURE = "rss"
@@ -362,8 +361,8 @@ def _scheduled(
     def tick(
         context: dg.ScheduleEvaluationContext, platform: dg.ResourceParam[Resources]
     ) -> dg.RunRequest | dg.SkipReason:
-        if is_paused(platform.data_root.store):
-            return PAUSED
+        if reason := skip_reason(platform.data_root.store):
+            return reason
         # A long run must not get a queue of further runs behind it.
         if running := run_under_way(context.instance, asset):
             return dg.SkipReason(f"run {running} has not finished")

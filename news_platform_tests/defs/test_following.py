@@ -9,6 +9,7 @@ import dagster as dg
 import pytest
 
 from news_platform.defs.asked import ask, read_asked
+from news_platform.defs.ccnews_upkeep import look_after_crawl_every_night
 from news_platform.defs.partition_checks import Check, Reporter, red_reasons
 from news_platform.defs.planning import Limits
 from news_platform.defs.reconcile import REQUEST_TAG, reconciling_sensor
@@ -22,6 +23,7 @@ from news_platform.storage.commit.root import pause
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.defs.over import over
 from news_platform_tests.servers.webhook import Webhook, serve_webhook
+from news_platform_tests.year.simulated import switched
 
 KEYS = dg.DynamicPartitionsDefinition(name="toy_keys")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -327,6 +329,21 @@ def test_a_tick_that_cannot_read_the_store_says_so_and_the_next_one_looks_again(
     assert "toy: cannot read what is stale: StorageError: not a marker" in str(shell.text)
     store.delete(["markers/toy/not a marker"])
     assert [_parts(request) for request in shell.tick()] == ["a"]
+
+
+def test_a_nightly_schedule_whose_root_does_not_answer_says_so_instead_of_failing(
+    local_store: ObjectStore,
+) -> None:
+    """Dagster does not evaluate a failed tick again."""
+    is_down = [True]
+    data_root = DataRoot(Settings(root=local_store.url))
+    data_root.__dict__["store"] = switched(local_store, lambda: is_down[0])
+    with dg.build_schedule_context(resources={"data_root": data_root}) as context:
+        skipped = look_after_crawl_every_night(context)
+        assert isinstance(skipped, dg.SkipReason)
+        assert "cannot read the root: " in str(skipped.skip_message)
+        is_down[0] = False
+        assert isinstance(look_after_crawl_every_night(context), dg.RunRequest)
 
 
 def test_a_paused_root_requests_nothing(shell: Shell) -> None:

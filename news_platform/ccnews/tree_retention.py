@@ -9,9 +9,10 @@ import io
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import partial
 
 from news_platform.ccnews.checks import read_footers
-from news_platform.ccnews.retention import days_with_files, row_problem
+from news_platform.ccnews.retention import expire_verified, old_days
 from news_platform.datasets.collected import Collected
 from news_platform.datasets.raw_news import raw_news_day_prefix
 from news_platform.storage.commit.collected import read_collected
@@ -63,10 +64,7 @@ def plan_trees(
 ) -> TreePlan:
     """Find the days older than `keep_days`; `stored_days` returns those that the store holds."""
     newest = last_expired_day(now.date(), keep_days)
-    found = {str(day): _expiring(store, day) for day in days_with_files(store) if day <= newest}
-    days = {key: day for key, day in found.items() if day.files}
-    fresh = [key for key, day in days.items() if day.fresh]
-    return TreePlan(days, frozenset(fresh) - frozenset(stored_days(fresh) if fresh else ()))
+    return TreePlan(*old_days(store, _expiring, newest=newest, stored_days=stored_days))
 
 
 def expire_trees(
@@ -80,14 +78,8 @@ def expire_trees(
 
     `rows_by_warc` reads a day of the store and counts its rows. Days that are refused stay.
     """
-    failed: dict[str, str] = {}
-    for key, day in plan.days.items():
-        if key in plan.refused:
-            continue
-        if problem := row_problem(day.fresh, rows_by_warc(key) if day.fresh else {}):
-            failed[key] = problem
-            continue
-        _empty(store, day, expired_at=now.isoformat(timespec="seconds"))
+    empty = partial(_empty, store, expired_at=now.isoformat(timespec="seconds"))
+    failed = expire_verified(plan.days, plan.refused, empty, rows_by_warc=rows_by_warc)
     done = {key: day for key, day in plan.days.items() if key not in failed}
     return replace(TreePlan(done, plan.refused).expiry, failed=failed)
 

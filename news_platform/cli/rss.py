@@ -36,7 +36,7 @@ from news_platform.rss.analyses.pipeline import analyse_articles
 from news_platform.rss.feed_settings import feed_secrets
 from news_platform.rss.ledger.status import ledger_status
 from news_platform.rss.page_store import PAGES_FOLDER
-from news_platform.rss.reextract import Reextraction
+from news_platform.rss.reextract import Reextraction, outdated_articles
 from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.rss.sheets import workbook
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
@@ -239,6 +239,7 @@ def status(root: str, as_json: bool) -> None:
     """Show counts of feeds and articles."""
     resources = resources_for(root)
     found = asdict(ledger_status(resources.ledger.engine, now=resources.clock.now()))
+    found["articles_outdated"] = outdated_articles(resources.ledger.engine)
     lines = [
         f"{name:<18} {_counts(value) if isinstance(value, Mapping) else value or '-'}"
         for name, value in found.items()

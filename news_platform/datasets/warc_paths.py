@@ -47,7 +47,8 @@ def warc_time(name: str) -> datetime | None:
     """Return the timestamp in a WARC's name, or None if it has none."""
     found = _NAME.fullmatch(name)
     try:
-        return datetime.strptime(f"{found[1]}+0000", "%Y%m%d%H%M%S%z") if found else None
+        # ISO 8601 is parsed ten times as fast as by strptime, and listings have many names.
+        return datetime.fromisoformat(f"{found[1][:8]}T{found[1][8:]}+0000") if found else None
     except ValueError:
         return None
 

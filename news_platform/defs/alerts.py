@@ -7,7 +7,7 @@ continues with the next run.
 
 import re
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from logging import Logger
 
@@ -15,12 +15,10 @@ import dagster as dg
 from dagster._core.storage.tags import PARTITION_NAME_TAG
 
 from news_platform.defs.runs import (
-    ATTEMPT_TAG,
     RANGE_END_TAG,
     RANGE_START_TAG,
     REQUEST_TAG,
     run_assets,
-    run_failure,
 )
 from news_platform.errors import ConfigError, FetchError, redacted
 from news_platform.resources import DataRoot
@@ -34,9 +32,6 @@ PAUSE_SECONDS = 1.0
 _LONGEST_ERROR = 1_000
 # Dagster sets this tag on a failed run that it will retry.
 _WILL_RETRY_TAG = "dagster/will_retry"
-_SENSOR_TAG = "dagster/sensor_name"
-# Runs of one sensor that may end between two looks at failed runs.
-_LATEST_RUNS = 50
 _MODULE = re.compile(r"^(?:\w+\.)+(?=\w+: )")
 
 
@@ -58,12 +53,12 @@ class Alert:
         return cls(shown, job="", assets=asset, partition="", run_id="", error=error)
 
 
-def alert_of(context: dg.RunFailureSensorContext, *, secrets: Collection[str]) -> Alert:
-    """Describe the failed run of a sensor context."""
-    run = context.dagster_run
+def failed_run(run: dg.DagsterRun, error: str, settings: Settings) -> Alert:
+    """Describe a failed run; `error` is the text of its first error."""
+    # Cut after the secrets are gone, else a part of one could stay.
+    error = redacted(error, secret_values(settings))[:_LONGEST_ERROR]
     assets = ", ".join(sorted(run_assets(run)))
     partition = _partition(run)
-    error = redacted(_first_error(context), secrets)[:_LONGEST_ERROR]
     what = " ".join(part for part in (assets or run.job_name, partition) if part)
     text = f"{what} failed in run {run.run_id}: {error.strip().splitlines()[0]}"
     return Alert(
@@ -133,57 +128,26 @@ def _redacted(alert: Alert, settings: Settings) -> Alert:
     return Alert(**{name: redacted(text, secrets) for name, text in asdict(alert).items()})
 
 
-def has_begun(context: dg.RunFailureSensorContext) -> bool:
-    """Return whether a failure is new: its sensor tries what fails again and again, for ever.
-
-    A partition's first failure is new, unless the run before it, of any partition of the asset,
-    failed in the same way: then it is the same outage.
-    """
-    run, instance = context.dagster_run, context.instance
-    if REQUEST_TAG not in run.tags:
-        return True
-    outcome = run_failure(instance, run.run_id)
-    if outcome.is_final:
-        return True
-    if run.tags.get(ATTEMPT_TAG, "1") != "1":
-        return False
-    before = _run_before(instance, run)
-    if before is None or before.status != dg.DagsterRunStatus.FAILURE:
-        return True
-    return run_failure(instance, before.run_id).kind != outcome.kind
-
-
-def _run_before(instance: dg.DagsterInstance, run: dg.DagsterRun) -> dg.DagsterRun | None:
-    """Return the run of the same sensor that ended last before this one was reported."""
-    ended = [dg.DagsterRunStatus.SUCCESS, dg.DagsterRunStatus.FAILURE]
-    sensor = {_SENSOR_TAG: run.tags.get(_SENSOR_TAG, "")}
-    records = instance.get_run_records(
-        filters=dg.RunsFilter(tags=sensor, statuses=ended), limit=_LATEST_RUNS
-    )
-    mine = next((one.end_time or 0 for one in records if one.dagster_run.run_id == run.run_id), 0)
-    older = [one for one in records if (one.end_time or 0) < mine]
-    return max(older, key=lambda one: one.end_time or 0).dagster_run if older else None
-
-
 @dg.run_failure_sensor(
     name="tell_of_failed_runs",
-    description="Logs each run that begins to fail and posts it to the alert webhook.",
+    description="Reports each failed run that no sensor requested: sensors report their own.",
     default_status=dg.DefaultSensorStatus.RUNNING,
     minimum_interval_seconds=30,
 )
 def tell_of_failed_runs(
     context: dg.RunFailureSensorContext, data_root: dg.ResourceParam[DataRoot]
 ) -> None:
-    """Report one failed run, unless it will be retried or is known to fail."""
-    run_id = context.dagster_run.run_id
-    if context.dagster_run.tags.get(_WILL_RETRY_TAG) == "true":
-        context.log.info("run %s failed and will be retried", run_id)
+    """Report one failed run, unless it will be retried or a sensor requested it."""
+    run = context.dagster_run
+    if run.tags.get(_WILL_RETRY_TAG) == "true":
+        context.log.info("run %s failed and will be retried", run.run_id)
         return
-    if not has_begun(context):
-        context.log.info("run %s failed again; its sensor goes on trying", run_id)
+    if REQUEST_TAG in run.tags:
+        # It knows whether this has just begun, and later when it is over: it reports both.
+        context.log.info("run %s failed; the sensor that requested it reports that", run.run_id)
         return
     settings = data_root.settings
-    send_alert(context.log, settings, alert_of(context, secrets=secret_values(settings)))
+    send_alert(context.log, settings, failed_run(run, _first_error(context), settings))
 
 
 defs = dg.Definitions(sensors=[tell_of_failed_runs])

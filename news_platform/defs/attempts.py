@@ -5,7 +5,7 @@ daily; what a retry cannot mend stops until its input or the settings change.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
@@ -15,6 +15,8 @@ _HOURLY_RETRIES = 24
 # Partitions whose last request is remembered although they are built; enough for every range of
 # a store, and for the days that still grow.
 _REMEMBERED_REQUESTS = 2_000
+# The kind of a run that an operator canceled: nobody needs to be told.
+CANCELED = "Canceled"
 # Alarms with this prefix are about the tick itself: it could not read what it compares.
 LOOK = "look:"
 
@@ -41,6 +43,15 @@ class Failure:
     def text(self) -> str:
         """Return the error as one line."""
         return f"{self.kind}: {self.message}" if self.message else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class FailureNews:
+    """A failure that nobody was told of: the partition, the request of its run, and the error."""
+
+    partition: str
+    request: str
+    failure: Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +186,30 @@ def _without_stop(unit: StaleUnit) -> StaleUnit:
     return replace(unit, failure=replace(failure, count=min(failure.count, len(_QUICK) + 1)))
 
 
-def with_alarms(memory: Memory, *, now: float) -> tuple[Memory, tuple[str, ...]]:
-    """Note which kinds of errors partitions fail with; return those that nothing fails with now."""
-    kinds = {unit.failure.kind for unit in memory.units.values() if unit.failure}
+def with_alarms(memory: Memory, *, now: float) -> tuple[Memory, tuple[str, ...], tuple[str, ...]]:
+    """Note which kinds of errors partitions fail with.
+
+    Return those that have begun with it, and those that nothing fails with any more. Each kind
+    begins before it heals, so whoever reports both reports them in pairs.
+    """
+    kinds = {unit.failure.kind for unit in memory.units.values() if unit.failure} - {CANCELED}
+    begun = tuple(sorted(kinds - memory.alarms.keys()))
     healed = tuple(sorted(memory.alarms.keys() - kinds))
     alarms = {kind: memory.alarms.get(kind, now) for kind in sorted(kinds)}
-    return replace(memory, alarms=alarms), healed
+    return replace(memory, alarms=alarms), begun, healed
+
+
+def failure_news(before: Memory, memory: Memory, begun: tuple[str, ...]) -> Iterator[FailureNews]:
+    """Yield the failures since the last tick that are news: each stop, and one per kind begun."""
+    told: set[str] = set()
+    for key, unit in sorted(memory.units.items()):
+        known = before.units.get(key)
+        if unit.failure is None or (known and known.failure == unit.failure):
+            continue
+        kind = unit.failure.kind
+        if unit.failure.is_final or (kind in begun and kind not in told):
+            told.add(kind)
+            yield FailureNews(key, known.request if known else "", unit.failure)
 
 
 def with_outage(memory: Memory, kind: str, *, now: float) -> tuple[Memory, bool]:

@@ -4,8 +4,8 @@ import dagster as dg
 
 from news_platform.ccnews.upkeep import keep_up
 from news_platform.defs.metadata import markdown_table
+from news_platform.defs.reconcile import skip_reason
 from news_platform.resources import Clock, Crawl, DataRoot
-from news_platform.storage.commit.root import is_paused
 
 
 @dg.op(
@@ -58,6 +58,6 @@ def look_after_crawl_every_night(
     data_root: dg.ResourceParam[DataRoot],
 ) -> dg.RunRequest | dg.SkipReason:
     """Request one run of the upkeep."""
-    if is_paused(data_root.store):
-        return dg.SkipReason("paused: run `news-platform resume` to start all sensors again")
+    if reason := skip_reason(data_root.store):
+        return reason
     return dg.RunRequest()

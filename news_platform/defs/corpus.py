@@ -39,14 +39,13 @@ from news_platform.defs.metadata import table_metadata
 from news_platform.defs.partition_checks import check, require_green, verdict
 from news_platform.defs.partitions import DAYS, ONE_A_RUN, SEVEN_A_RUN
 from news_platform.defs.planning import Hold
-from news_platform.defs.reconcile import reconciling_sensor
+from news_platform.defs.reconcile import reconciling_sensor, skip_reason
 from news_platform.defs.settled import unsettled
 from news_platform.defs.staleness import Fingerprints, Parent, Staleness, same_partition
 from news_platform.domain_store.reading.batches import iter_warc_frames
 from news_platform.near_duplicates.window_days import expire_sketches
 from news_platform.resources import DataRoot, Resources
 from news_platform.storage.commit.markers import read_markers, stale_partitions
-from news_platform.storage.commit.root import is_paused
 from news_platform.storage.delta import Maintenance
 
 GROUP = "corpus"
@@ -337,8 +336,8 @@ def look_after_corpus_every_night(
     data_root: dg.ResourceParam[DataRoot],
 ) -> dg.RunRequest | dg.SkipReason:
     """Request one run of the upkeep."""
-    if is_paused(data_root.store):
-        return dg.SkipReason("paused: run `news-platform resume` to start all sensors again")
+    if reason := skip_reason(data_root.store):
+        return reason
     return dg.RunRequest()
 
 

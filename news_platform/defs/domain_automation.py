@@ -4,7 +4,7 @@ import dagster as dg
 
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.defs.clock_guard import clock_jump_seconds
-from news_platform.defs.reconcile import PAUSED, Work, observe_changes
+from news_platform.defs.reconcile import Work, observe_changes, skip_reason
 from news_platform.domain_metadata.generated_research import (
     CATALOG_PATH,
     estimate_catalog,
@@ -20,7 +20,6 @@ from news_platform.domain_metadata.resurvey import (
     write_plan,
 )
 from news_platform.resources import Clock, DataRoot, Ledger
-from news_platform.storage.commit.root import is_paused
 
 RESEARCH_BATCHES = dg.DynamicPartitionsDefinition(name="research_batches")
 
@@ -38,8 +37,8 @@ def watch_research_datasets(
     context: dg.SensorEvaluationContext, data_root: dg.ResourceParam[DataRoot]
 ) -> dg.SensorResult | dg.SkipReason:
     """Compare the research files with those of the last tick."""
-    if is_paused(data_root.store):
-        return PAUSED
+    if reason := skip_reason(data_root.store):
+        return reason
     found = raw_batches(data_root.store)
     return observe_changes(context, "research_datasets", found, RESEARCH_BATCHES)
 
@@ -74,8 +73,8 @@ def survey_catalog_domains(
     context: dg.SensorEvaluationContext, data_root: dg.ResourceParam[DataRoot]
 ) -> dg.RunRequest | dg.SkipReason:
     """Request `seed_catalog_domains` for a new catalog, if the settings enable it."""
-    if is_paused(data_root.store):
-        return PAUSED
+    if reason := skip_reason(data_root.store):
+        return reason
     if data_root.settings.domain_metadata.catalog_domains_per_day <= 0:
         estimate = "`news-platform domains estimate --per-day N` says what it would take"
         return dg.SkipReason(f"disabled: NEWS_PLATFORM_CATALOG_DOMAINS_PER_DAY is 0; {estimate}")
@@ -97,8 +96,8 @@ def retry_unfinished_domains(
     ledger: dg.ResourceParam[Ledger],
 ) -> list[dg.RunRequest] | dg.SkipReason:
     """Request the newest batches that have unfinished domains."""
-    if is_paused(data_root.store):
-        return PAUSED
+    if reason := skip_reason(data_root.store):
+        return reason
     states = DomainQueue(ledger.engine).states()
     # A batch imported while the sensors were off is not a partition yet and would fail the tick.
     known = set(context.instance.get_dynamic_partitions(str(RESEARCH_BATCHES.name)))
@@ -152,8 +151,8 @@ def resurvey_due_domains(
     clock: dg.ResourceParam[Clock],
 ) -> dg.RunRequest | dg.SkipReason:
     """Request a plan if domains are due and the budget of the day is not used up."""
-    if is_paused(data_root.store):
-        return PAUSED
+    if reason := skip_reason(data_root.store):
+        return reason
     if data_root.settings.domain_metadata.resurvey_days <= 0:
         return dg.SkipReason("disabled: NEWS_PLATFORM_RESURVEY_DAYS is 0")
     if jump := clock_jump_seconds():

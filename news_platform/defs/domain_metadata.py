@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from operator import le
 
 import dagster as dg
 import polars as pl
@@ -32,6 +33,7 @@ from news_platform.defs.survey_trends import (
     newly_refusing_metadata,
     trend_metadata,
 )
+from news_platform.domain_metadata.change_inputs import tabled_days
 from news_platform.domain_metadata.pipeline import (
     METADATA_DATASET,
     QUEUE_DATASET,
@@ -55,7 +57,6 @@ from news_platform.domain_metadata.table import (
     read_facts,
     read_usage_signals,
     surveyed_days,
-    tabled_days,
 )
 from news_platform.domain_metadata.usage_table import USAGE_DATASET
 from news_platform.resources import Clock, DataRoot, Ledger, Resources, Web, survey_options
@@ -329,15 +330,14 @@ def _staleness(
     asset: str,
     wanted: Callable[[ObjectStore], Mapping[str, str]],
     dataset: str,
-    *,
-    parent: Parent,
+    *parents: Parent,
     partitions: dg.DynamicPartitionsDefinition,
 ) -> Staleness:
     return Staleness.by_fingerprint(
         asset,
         wanted=wanted,
         built=lambda store: read_inputs(store, dataset),
-        parents=(parent,),
+        parents=parents,
         partitions=partitions,
     )
 
@@ -347,35 +347,35 @@ STALENESS = (
         "domain_queue",
         raw_batches,
         QUEUE_DATASET,
-        parent=Parent("research_datasets", same_partition),
+        Parent("research_datasets", same_partition),
         partitions=RESEARCH_BATCHES,
     ),
     _staleness(
         "domain_metadata",
         queued_inputs,
         METADATA_DATASET,
-        parent=Parent("domain_queue", same_partition),
+        Parent("domain_queue", same_partition),
         partitions=RESEARCH_BATCHES,
     ),
     _staleness(
         "domain_metadata_table",
         surveyed_days,
         TABLE_DATASET,
-        parent=Parent("domain_metadata", _is_of_day),
+        Parent("domain_metadata", _is_of_day),
         partitions=SURVEY_DAYS,
     ),
     _staleness(
         "usage_signals",
         partial(surveyed_days, dataset=USAGE_DATASET),
         USAGE_DATASET,
-        parent=Parent("domain_metadata", _is_of_day),
+        Parent("domain_metadata", _is_of_day),
         partitions=SURVEY_DAYS,
     ),
     _staleness(
         "ai_policy_changes",
         tabled_days,
         CHANGES_DATASET,
-        parent=Parent("domain_metadata_table", same_partition),
+        *(Parent(name, le) for name in (TABLE_DATASET, USAGE_DATASET)),  # also of days before it
         partitions=SURVEY_DAYS,
     ),
 )

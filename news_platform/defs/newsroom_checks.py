@@ -7,7 +7,7 @@ import dagster as dg
 
 from news_platform.defs.alerts import Alert, post_message
 from news_platform.defs.partition_checks import check, verdict
-from news_platform.defs.reconcile import PAUSED
+from news_platform.defs.reconcile import skip_reason
 from news_platform.errors import ConfigError, FetchError
 from news_platform.newsroom_options import alarm_options
 from news_platform.resources import Resources
@@ -20,7 +20,6 @@ from news_platform.rss.feed_alarms import (
 )
 from news_platform.rss.saved_queries.pipeline import run_saved_queries
 from news_platform.rss.saved_queries.query_file import webhook_variables
-from news_platform.storage.commit.root import is_paused
 
 _SHOWN = 10
 # What an alert says has begun, and what has healed, by kind of alarm.
@@ -102,8 +101,8 @@ def watch_feeds(
 
     All alarms of one kind are one message: an outage of our own network is not a thousand.
     """
-    if is_paused(platform.data_root.store):
-        return PAUSED
+    if reason := skip_reason(platform.data_root.store):
+        return reason
     engine, now = platform.ledger.engine, platform.clock.now()
     found = find_alarms(engine, options=alarm_options(platform.settings), now=now)
     update_alarms(engine, found, now=now)
@@ -131,8 +130,8 @@ def watch_feeds(
 )
 def notify_of_matches(platform: dg.ResourceParam[Resources]) -> dg.SkipReason:
     """Run the saved queries beside all runs, so that a slow webhook keeps nothing waiting."""
-    if is_paused(platform.data_root.store):
-        return PAUSED
+    if reason := skip_reason(platform.data_root.store):
+        return reason
     report = run_saved_queries(
         platform.ledger.engine,
         platform.data_root.store,

@@ -10,14 +10,16 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from itertools import chain, zip_longest
 
 from news_platform.defs.attempts import (
     HOUR,
+    FailureNews,
     Memory,
     OutcomeOf,
     StaleUnit,
+    failure_news,
     observed,
     requested,
     retry_at,
@@ -26,6 +28,9 @@ from news_platform.defs.attempts import (
 
 # In `Situation.asked`: the operator asked for all partitions of the asset.
 EVERY = "*"
+# Days that are this new do not wait for the history that a backfill makes stale.
+_WEEK = timedelta(days=7)
+_FRESH_PLACES = 2
 _SHOWN_STOPS = 3
 _LONGEST_ERROR = 200
 
@@ -108,7 +113,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The requests of a tick, a verdict per stale partition, and what the next tick needs."""
+    """The requests of a tick, a verdict per stale partition, and what the next tick needs.
+
+    `news` are failures to report, `healed` the kinds of errors that were reported and are over.
+    """
 
     asset: str
     now: float
@@ -116,6 +124,7 @@ class Plan:
     verdicts: Mapping[str, Verdict]
     healed: tuple[str, ...]
     memory: Memory
+    news: tuple[FailureNews, ...] = ()
 
     def text(self) -> str:
         """Return what the tick saw, as one line."""
@@ -145,6 +154,7 @@ class Plan:
 
 def plan_requests(situation: Situation, memory: Memory, limits: Limits) -> Plan:
     """Decide what a tick requests."""
+    before = memory
     memory = observed(
         memory,
         situation.stale,
@@ -153,7 +163,8 @@ def plan_requests(situation: Situation, memory: Memory, limits: Limits) -> Plan:
         settings=situation.settings,
         now=situation.now,
     )
-    memory, healed = with_alarms(memory, now=situation.now)
+    memory, begun, healed = with_alarms(memory, now=situation.now)
+    news = tuple(failure_news(before, memory, begun))
     verdicts = {key: _verdict(key, situation, memory, limits) for key in situation.stale}
     requests: list[Request] = []
     for keys in _groups(_due(verdicts), situation, memory, limits):
@@ -161,7 +172,7 @@ def plan_requests(situation: Situation, memory: Memory, limits: Limits) -> Plan:
         memory = requested(memory, keys, request=request.name, now=situation.now)
         verdicts |= {key: Verdict(State.REQUESTED, request.reason) for key in keys}
         requests.append(request)
-    return Plan(situation.asset, situation.now, tuple(requests), verdicts, healed, memory)
+    return Plan(situation.asset, situation.now, tuple(requests), verdicts, healed, memory, news)
 
 
 def _verdict(key: str, situation: Situation, memory: Memory, limits: Limits) -> Verdict:
@@ -219,13 +230,13 @@ def _due(verdicts: Mapping[str, Verdict]) -> list[str]:
 def _groups(
     due: Sequence[str], situation: Situation, memory: Memory, limits: Limits
 ) -> Iterator[tuple[str, ...]]:
-    """Yield the partitions of each request, within the free places."""
+    """Yield the partitions of each request, within the free places and a few for new days."""
     place = {key: number for number, key in enumerate(situation.order)}
     open_keys = set(due)
     free = limits.runs - situation.own
     for key in _turns(due, memory, place):
-        if free <= 0:
-            return
+        if free <= (-_FRESH_PLACES if is_fresh(key, situation.now) else 0):
+            continue
         if key in open_keys:
             group = _adjacent(key, open_keys, situation.order, place, memory, limits.per_run)
             open_keys.difference_update(group)
@@ -286,6 +297,20 @@ def _request(keys: tuple[str, ...], situation: Situation, memory: Memory) -> Req
     elif failures:
         reason += f"; attempt {failures[0].count + 1} after {failures[0].kind}"
     return Request(keys, name, reason)
+
+
+def is_fresh(key: str, now: float) -> bool:
+    """Return whether a partition is one of the newest days."""
+    day = as_day(key)
+    return day is not None and abs(datetime.fromtimestamp(now, UTC).date() - day) <= _WEEK
+
+
+def as_day(key: str) -> date | None:
+    """Return the day of a partition key; None if it is not a day."""
+    try:
+        return date.fromisoformat(key)
+    except ValueError:
+        return None
 
 
 def clock(at: float, now: float) -> str:

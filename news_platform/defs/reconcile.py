@@ -11,11 +11,12 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 
 import dagster as dg
 
-from news_platform.defs.alerts import Alert, send_alert
+from news_platform.defs.alerts import Alert, failed_run, send_alert
 from news_platform.defs.asked import forget_served, read_asked
 from news_platform.defs.attempts import LOOK, Memory, dump_memory, load_memory, with_outage
 from news_platform.defs.planning import Plan, Situation, clock, plan_requests
@@ -26,20 +27,34 @@ from news_platform.defs.runs import (
     outcome_of,
     partition_order,
     request_tag,
+    run_of,
     run_requests,
     unfinished_backfills,
     unfinished_runs,
 )
 from news_platform.defs.staleness import Fingerprints, Parent, Staleness
-from news_platform.errors import NewsPlatformError
+from news_platform.errors import NewsPlatformError, StoreUnavailable
 from news_platform.resources import Resources
 from news_platform.settings import Settings
 from news_platform.storage.commit.root import is_paused
+from news_platform.storage.objects.store import ObjectStore
 
 __all__ = ["PAUSED", "REQUEST_TAG", "reconciling_sensor"]
 
 # The answer of every sensor and schedule while the root is paused.
 PAUSED = dg.SkipReason("paused: run `news-platform resume` to start all sensors again")
+
+
+def skip_reason(store: ObjectStore) -> dg.SkipReason | None:
+    """Return why a sensor or schedule does nothing now: its root is paused or does not answer.
+
+    Dagster evaluates a tick that raises an error only once: the reason is shown, and the next tick
+    looks again.
+    """
+    try:
+        return PAUSED if is_paused(store) else None
+    except StoreUnavailable as error:
+        return dg.SkipReason(f"cannot read the root: {' '.join(str(error).split())}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +161,15 @@ def _busy(staleness: Staleness, resources: Resources, work: Work) -> str:
     return ""
 
 
+@cache
+def _platform_version() -> str:
+    """Return the version, which is read from a file."""
+    return version("news-platform")
+
+
 def settings_digest(settings: Settings) -> str:
     """Return a digest of all settings and of the platform's version: what lifts a stop."""
-    text = f"{version('news-platform')}\n{settings.model_dump_json()}"
+    text = f"{_platform_version()}\n{settings.model_dump_json()}"
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -208,10 +229,16 @@ def reconciling_sensor(
 
 
 def after_plan(context: dg.SensorEvaluationContext, resources: Resources, plan: Plan) -> None:
-    """Say what the tick saw, report what has healed, and forget what operators asked for."""
+    """Say what the tick saw, report what began to fail or healed, and forget what was asked for."""
     context.log.info("%s: %s", plan.asset, plan.text())
     for request in plan.requests:
         context.log.info("requested %s: %s", request.name, request.reason)
+    for news in plan.news:
+        run = run_of(context.instance, request_tag(plan.asset, news.request))
+        error = news.failure.text()
+        about = Alert.about(plan.asset, f"{plan.asset} {news.partition} failed: {error}")
+        alert = failed_run(run, error, resources.settings) if run else about
+        send_alert(context.log, resources.settings, alert)
     for kind in plan.healed:
         what = f"reading its inputs ({kind.removeprefix(LOOK)})" if LOOK in kind else kind
         text = f"{plan.asset} has healed: nothing fails with {what} any more"

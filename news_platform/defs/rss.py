@@ -1,18 +1,22 @@
 """The assets feeds, pending_articles and articles, with their checks and schedules."""
 
 import os
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import dagster as dg
+from pydantic import Field
 
+from news_platform.articles.article import EXTRACTOR_VERSION
+from news_platform.ccnews.pipeline import Redo
 from news_platform.datasets.articles import ARTICLES
 from news_platform.datasets.feeds import FEEDS, PENDING_ARTICLES
 from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
 from news_platform.defs.partition_checks import check
 from news_platform.defs.plots import hours_plot
-from news_platform.defs.reconcile import PAUSED
+from news_platform.defs.reconcile import skip_reason
 from news_platform.defs.runs import run_under_way, scheduled_run
 from news_platform.defs.staleness import Staleness
 from news_platform.resources import (
@@ -46,9 +50,9 @@ from news_platform.rss.ledger.status import (
     worst_feeds,
 )
 from news_platform.rss.page_store import PAGES_FOLDER
+from news_platform.rss.reextract import Reextraction, ReextractReport, outdated_articles
 from news_platform.rss.robots_gate import SurveyedRobots
-from news_platform.rss.work_context import work_places
-from news_platform.storage.commit.root import is_paused
+from news_platform.rss.work_context import WorkPlaces, work_places
 from news_platform.takedowns.obeying import obeying
 
 FEATURE = "rss"
@@ -151,6 +155,16 @@ def pending_articles(
     )
 
 
+class ArticlesConfig(dg.Config):
+    """What a run of articles extracts."""
+
+    redo: Redo = Field(
+        default=Redo.outdated,
+        description="missing: pending articles. outdated: also articles of older versions of the "
+        "extractor, again from their kept pages. all: every article whose page is kept.",
+    )
+
+
 @dg.asset(
     deps=[pending_articles, dg.AssetKey("domain_metadata")],
     group_name=FEATURE,
@@ -161,6 +175,7 @@ def pending_articles(
 )
 def articles(
     context: dg.AssetExecutionContext,
+    config: ArticlesConfig,
     data_root: dg.ResourceParam[DataRoot],
     ledger: dg.ResourceParam[Ledger],
     web: dg.ResourceParam[Web],
@@ -172,15 +187,16 @@ def articles(
     written to `articles/date=…`, and expired full texts are deleted.
     """
     full_texts, given = open_full_texts(data_root), data_root.settings.rss
+    places = work_places(
+        data_root.store,
+        full_texts,
+        fulltext_dir=given.fulltext_dir,
+        keeps_pages=given.pages_keep_days > 0,
+    )
     report = pipeline.run_work(
         ledger.engine,
         fetch=web.fetch_options,
-        places=work_places(
-            data_root.store,
-            full_texts,
-            fulltext_dir=given.fulltext_dir,
-            keeps_pages=given.pages_keep_days > 0,
-        ),
+        places=places,
         known_robots=SurveyedRobots(data_root.store, now=clock.now()),
         # A retried run has another id, so it cannot use the claims of the run that died.
         worker_id=context.run.run_id,
@@ -189,6 +205,7 @@ def articles(
         secrets=feed_secrets(os.environ),
     )
     now = clock.now()
+    again = _extract_again(config.redo, places, data_root, ledger, now=now)
     exported = pipeline.run_export(
         ledger.engine,
         data_root.store,
@@ -207,12 +224,31 @@ def articles(
             "stored": report.stored,
             "duplicates_found": report.duplicates,
             "errors": report.outcomes.get("error", 0),
+            "extracted_again": again.articles,
+            "articles_outdated": sum(outdated_articles(ledger.engine).values()),
             "full_texts_expired": exported.full_texts_expired,
             "exported_days": len(exported.days),
             "outcomes": markdown_table(("outcome", "articles"), report.outcomes.items()),
+            "outcomes_again": markdown_table(("outcome", "articles"), again.outcomes.items()),
             **column_lineage("articles"),
             **_article_metadata(ledger, status),
         }
+    )
+
+
+def _extract_again(
+    redo: Redo, places: WorkPlaces, data_root: DataRoot, ledger: Ledger, *, now: datetime
+) -> ReextractReport:
+    """Extract stored articles again from the kept bytes of their pages, as the run config says."""
+    if redo is Redo.missing:
+        return ReextractReport(0, {})
+    return pipeline.run_reextract(
+        ledger.engine,
+        # Also where pages are no longer kept: those of earlier days may still be there.
+        places=replace(places, pages=data_root.store.child(PAGES_FOLDER)),
+        wanted=Reextraction("" if redo is Redo.all else EXTRACTOR_VERSION),
+        workers=work_options(data_root.settings.rss).extractors,
+        now=now,
     )
 
 
@@ -309,7 +345,9 @@ ARTICLES_STALENESS = Staleness.when("articles", _has_articles_to_work)
 STALENESS = (FEEDS_STALENESS, PENDING_STALENESS, ARTICLES_STALENESS)
 
 
-def _scheduled(staleness: Staleness, cron: str, text: str) -> dg.ScheduleDefinition:
+def _scheduled(
+    staleness: Staleness, cron: str, text: str, *, run_config: Mapping[str, object] | None = None
+) -> dg.ScheduleDefinition:
     """Return a schedule that runs an asset if it is stale and not running already."""
     asset = staleness.asset
 
@@ -323,15 +361,15 @@ def _scheduled(staleness: Staleness, cron: str, text: str) -> dg.ScheduleDefinit
     def tick(
         context: dg.ScheduleEvaluationContext, platform: dg.ResourceParam[Resources]
     ) -> dg.RunRequest | dg.SkipReason:
-        if is_paused(platform.data_root.store):
-            return PAUSED
+        if reason := skip_reason(platform.data_root.store):
+            return reason
         # A long run must not get a queue of further runs behind it.
         if running := run_under_way(context.instance, asset):
             return dg.SkipReason(f"run {running} has not finished")
         # A feed may also have been removed from feeds.opml, which is not worth a look every minute.
         if staleness is not FEEDS_STALENESS and not staleness.stale(platform):
             return dg.SkipReason("nothing is due")
-        return scheduled_run(asset)
+        return scheduled_run(asset).with_replaced_attrs(run_config=run_config)
 
     return tick
 
@@ -339,7 +377,13 @@ def _scheduled(staleness: Staleness, cron: str, text: str) -> dg.ScheduleDefinit
 SCHEDULES = (
     _scheduled(FEEDS_STALENESS, "0 6 * * *", "Looks for new feeds every morning."),
     _scheduled(PENDING_STALENESS, "2-59/5 * * * *", "Polls due feeds, each by its own rhythm."),
-    _scheduled(ARTICLES_STALENESS, "*/5 * * * *", "Fetches pending articles every five minutes."),
+    _scheduled(
+        ARTICLES_STALENESS,
+        "*/5 * * * *",
+        "Fetches pending articles every five minutes.",
+        # Only a person has a new version of the extractor redo the whole ledger.
+        run_config={"ops": {"articles": {"config": {"redo": Redo.missing.name}}}},
+    ),
 )
 
 defs = dg.Definitions(

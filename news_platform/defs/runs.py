@@ -12,12 +12,13 @@ from dagster._core.storage.tags import (
     MAX_RETRIES_TAG,
     MAX_RUNTIME_SECONDS_TAG,
     PARTITION_NAME_TAG,
+    PRIORITY_TAG,
 )
 from dagster._time import get_current_timestamp
 from dagster_shared.error import SerializableErrorInfo
 
-from news_platform.defs.attempts import Outcome
-from news_platform.defs.planning import Plan, Request
+from news_platform.defs.attempts import CANCELED, Outcome
+from news_platform.defs.planning import Plan, Request, as_day, is_fresh
 from news_platform.defs.staleness import WHOLE
 from news_platform.defs.tasks import TASKS
 from news_platform.errors import NewsPlatformError, is_retriable
@@ -36,10 +37,12 @@ UNFINISHED = (
 )
 # The longest run of a schedule; other runs have the limit of dagster.yaml.
 SCHEDULED_SECONDS = 3 * 3600
+# Places in Dagster's queue; runs of backfills and of history have none, which is 0.
+_FRESH_PRIORITY, _ALL_DAYS_PRIORITY = "2", "1"
 # Dagster looks for overdue runs every half minute, and lets a run end by itself for two minutes.
 _END_SECONDS = 300
 _LOST = Outcome("WorkerLost", "the run ended without an error of its own")
-_CANCELED = Outcome("Canceled", "an operator canceled the run")
+_CANCELED = Outcome(CANCELED, "an operator canceled the run")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +122,20 @@ def unfinished_backfills(instance: dg.DagsterInstance) -> Iterator[UnfinishedBac
 
 def outcome_of(instance: dg.DagsterInstance, request: str) -> Outcome | None:
     """Return how the newest run of a request ended; None if there is no run."""
-    runs = instance.get_runs(filters=dg.RunsFilter(tags={REQUEST_TAG: request}), limit=1)
-    if not runs:
+    run = run_of(instance, request)
+    if run is None:
         return None
-    if runs[0].status == dg.DagsterRunStatus.SUCCESS:
+    if run.status == dg.DagsterRunStatus.SUCCESS:
         return Outcome()
-    if runs[0].status == dg.DagsterRunStatus.CANCELED:
+    if run.status == dg.DagsterRunStatus.CANCELED:
         return _CANCELED
-    return run_failure(instance, runs[0].run_id)
+    return run_failure(instance, run.run_id)
+
+
+def run_of(instance: dg.DagsterInstance, request: str) -> dg.DagsterRun | None:
+    """Return the newest run of a request."""
+    runs = instance.get_runs(filters=dg.RunsFilter(tags={REQUEST_TAG: request}), limit=1)
+    return runs[0] if runs else None
 
 
 def run_failure(instance: dg.DagsterInstance, run_id: str) -> Outcome:
@@ -185,6 +194,8 @@ def _run_request(plan: Plan, request: Request) -> dg.RunRequest:
         # The sensor itself tries again. Retries of the instance would multiply its attempts.
         MAX_RETRIES_TAG: "0",
     }
+    if priority := _priority(last, plan.now):
+        tags[PRIORITY_TAG] = priority
     if first != last:
         tags[RANGE_START_TAG] = first
         tags[RANGE_END_TAG] = last
@@ -195,6 +206,16 @@ def _run_request(plan: Plan, request: Request) -> dg.RunRequest:
         asset_selection=[dg.AssetKey(plan.asset)],
         tags=tags,
     )
+
+
+def _priority(key: str, now: float) -> str:
+    """Return the place of a run in Dagster's queue: new days, followers of all days, history.
+
+    Otherwise the days that grow wait for hours behind the days that a backfill makes stale.
+    """
+    if as_day(key) is None:
+        return _ALL_DAYS_PRIORITY
+    return _FRESH_PRIORITY if is_fresh(key, now) else ""
 
 
 def request_tag(asset: str, name: str) -> str:
@@ -237,5 +258,9 @@ def scheduled_run(asset: str) -> dg.RunRequest:
     """Return the request of a schedule: the next tick comes soon, so the run may not take long."""
     return dg.RunRequest(
         asset_selection=[dg.AssetKey(asset)],
-        tags={MAX_RUNTIME_SECONDS_TAG: str(SCHEDULED_SECONDS), MAX_RETRIES_TAG: "0"},
+        tags={
+            MAX_RUNTIME_SECONDS_TAG: str(SCHEDULED_SECONDS),
+            MAX_RETRIES_TAG: "0",
+            PRIORITY_TAG: _FRESH_PRIORITY,
+        },
     )

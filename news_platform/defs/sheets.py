@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from news_platform.defs.metadata import markdown_table
-from news_platform.defs.reconcile import PAUSED
+from news_platform.defs.reconcile import skip_reason
 from news_platform.defs.runs import run_under_way, scheduled_run
 from news_platform.defs.staleness import Staleness
 from news_platform.newsroom_options import analysis_options, sync_options, workbook_options
@@ -28,7 +28,6 @@ from news_platform.rss.analyses.pipeline import (
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
 from news_platform.rss.sheets.outbox import is_behind
 from news_platform.rss.sheets.workbook import WorkbookReport, is_stale, write_workbook
-from news_platform.storage.commit.root import is_paused
 from news_platform.takedowns.obeying import obeying
 
 if TYPE_CHECKING:
@@ -159,8 +158,8 @@ def run_article_sheets(
 
     A Google Sheet is always synced: only a call to Google shows whether an admin edited it.
     """
-    if is_paused(platform.data_root.store):
-        return PAUSED
+    if reason := skip_reason(platform.data_root.store):
+        return reason
     if running := run_under_way(context.instance, "article_sheets"):
         return dg.SkipReason(f"run {running} has not finished")
     if _access(platform.data_root) is None and not SHEETS_STALENESS.stale(platform):

@@ -5,7 +5,7 @@ from datetime import timedelta
 import dagster as dg
 
 from news_platform.defs.metadata import markdown_table
-from news_platform.defs.reconcile import PAUSED
+from news_platform.defs.reconcile import skip_reason
 from news_platform.domain_metadata.news_sitemaps import (
     CandidateOptions,
     fetch_candidates_over_web,
@@ -14,7 +14,6 @@ from news_platform.domain_metadata.news_sitemaps import (
 from news_platform.resources import Clock, DataRoot, Ledger, Web
 from news_platform.rss import pipeline
 from news_platform.rss.ledger.sitemap_entries import add_sitemap_pages, domains_with_feeds
-from news_platform.storage.commit.root import is_paused
 
 # A domain that was not surveyed for longer may have changed its rules since.
 SURVEYED_DAYS = 30
@@ -66,8 +65,8 @@ def read_news_sitemaps(
     data_root: dg.ResourceParam[DataRoot],
 ) -> dg.RunRequest | dg.SkipReason:
     """Request a run if the settings enable it."""
-    if is_paused(data_root.store):
-        return PAUSED
+    if reason := skip_reason(data_root.store):
+        return reason
     if data_root.settings.domain_metadata.news_sitemaps <= 0:
         return dg.SkipReason("disabled: NEWS_PLATFORM_NEWS_SITEMAPS is 0")
     return dg.RunRequest()

@@ -15,7 +15,7 @@ from news_platform.datasets.source_records import (
 )
 from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
 from news_platform.defs.partition_checks import check, verdict
-from news_platform.defs.reconcile import PAUSED, observe_changes, reconciling_sensor
+from news_platform.defs.reconcile import observe_changes, reconciling_sensor, skip_reason
 from news_platform.defs.staleness import Staleness
 from news_platform.resources import DataRoot, Resources, records_options, segment_options
 from news_platform.source_records.pipeline import (
@@ -30,7 +30,6 @@ from news_platform.source_records.pipeline import (
     wanted_institutions,
 )
 from news_platform.storage.commit.markers import read_markers, read_report, stale_partitions
-from news_platform.storage.commit.root import is_paused
 from news_platform.storage.objects.store import ObjectStore
 
 GROUP = "source_records"
@@ -180,8 +179,8 @@ def watch_page_snapshots(
 
     A changed rule file or setting makes all institutions out of date.
     """
-    if is_paused(data_root.store):
-        return PAUSED
+    if reason := skip_reason(data_root.store):
+        return reason
     options = segment_options(data_root.settings.source_records)
     declare_options(data_root.store, options)
     found = wanted_institutions(data_root.store)

@@ -6,12 +6,11 @@ import dagster as dg
 
 from news_platform.defs.metadata import markdown_table
 from news_platform.defs.partition_checks import check, verdict
-from news_platform.defs.reconcile import PAUSED
+from news_platform.defs.reconcile import skip_reason
 from news_platform.defs.runs import run_under_way
 from news_platform.defs.staleness import Staleness
 from news_platform.errors import StorageError
 from news_platform.resources import Resources
-from news_platform.storage.commit.root import is_paused
 from news_platform.takedown_parts import apply_root, has_work, verify_root
 from news_platform.takedowns.removal import ApplyReport
 from news_platform.takedowns.requests import TakedownState, read_states
@@ -95,8 +94,8 @@ def finish_takedowns(
 ) -> dg.RunRequest | dg.SkipReason:
     """Request a run while something stored is still to be removed."""
     store = platform.data_root.store
-    if is_paused(store):
-        return PAUSED
+    if reason := skip_reason(store):
+        return reason
     if not has_work(platform):
         return dg.SkipReason("nothing is to be removed")
     if running := run_under_way(context.instance, ASSET):

@@ -10,6 +10,7 @@ from contextlib import suppress
 
 from news_platform.datasets.domain_metadata_table import DOMAIN_METADATA_TABLE
 from news_platform.datasets.research_datasets import SUCCESS_SUFFIX, PartitionInfo
+from news_platform.domain_metadata.change_inputs import tabled_days
 from news_platform.domain_metadata.pipeline import METADATA_DATASET, QUEUE_DATASET
 from news_platform.domain_metadata.raw_files import batch_files, research_inputs
 from news_platform.domain_metadata.table import (
@@ -19,7 +20,6 @@ from news_platform.domain_metadata.table import (
     facts_frame,
     read_day_facts,
     read_facts,
-    tabled_days,
 )
 from news_platform.storage.commit.markers import (
     Marker,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from news_platform.domain_metadata.change_inputs import tabled_days
 from news_platform.domain_metadata.table import (
     CHANGES_DATASET,
     TABLE_DATASET,
@@ -14,7 +15,6 @@ from news_platform.domain_metadata.table import (
     read_changes,
     read_facts,
     surveyed_days,
-    tabled_days,
 )
 from news_platform.domain_metadata.usage_table import USAGE_DATASET
 from news_platform.storage.commit.markers import read_inputs, read_markers, stale_partitions

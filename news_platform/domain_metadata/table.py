@@ -23,6 +23,7 @@ from news_platform.datasets.domain_metadata_table import (
 )
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.datasets.table import Table
+from news_platform.domain_metadata.change_inputs import record_correction, table_path, tabled_days
 from news_platform.domain_metadata.pipeline import METADATA_DATASET
 from news_platform.domain_metadata.results import read_facts_file, read_robots
 from news_platform.domain_metadata.usage_table import USAGE_DATASET, usage_changes, usage_frame
@@ -74,26 +75,11 @@ def surveyed_days(store: ObjectStore, dataset: str = TABLE_DATASET) -> dict[str,
     }
 
 
-def tabled_days(store: ObjectStore) -> dict[str, str]:
-    """Return the fingerprint of each day's table together with all days before it.
-
-    Only the names of the markers count: they contain the fingerprint of a table's inputs, so
-    rewriting the same table does not make the assets that follow it stale.
-    """
-    found: dict[str, str] = {}
-    before = ""
-    stated = read_markers(store, USAGE_DATASET)
-    for day, marker in sorted(read_markers(store, TABLE_DATASET).items()):
-        # A day of version 0.1 has no statements about use, and its fingerprint stays the same.
-        usage = [stated[day].path] if day in stated else []
-        found[day] = before = fingerprint([before, marker.path, *usage])
-    return found
-
-
 def build_table(day: str, *, store: ObjectStore) -> TableReport:
     """Build and write the table of a day from the facts of all its batches."""
     inputs = surveyed_days(store).get(day, fingerprint([]))
     frame = facts_frame(read_day_facts(store, day))
+    record_correction(store, day, frame, DOMAIN_METADATA_TABLE)
     return _write(store, day, frame, table=DOMAIN_METADATA_TABLE, inputs=inputs)
 
 
@@ -101,6 +87,7 @@ def build_usage_signals(day: str, *, store: ObjectStore) -> TableReport:
     """Build and write the statements about use of a day from the facts of all its batches."""
     inputs = surveyed_days(store, USAGE_DATASET).get(day, fingerprint([]))
     frame = usage_frame(read_day_facts(store, day))
+    record_correction(store, day, frame, USAGE_SIGNALS)
     return _write(store, day, frame, table=USAGE_SIGNALS, inputs=inputs)
 
 
@@ -143,7 +130,7 @@ def build_changes(day: str, *, store: ObjectStore) -> TableReport:
 
 def read_usage_signals(store: ObjectStore, day: str) -> pl.DataFrame:
     """Return the statements about use of a day; a day before version 0.2 has none."""
-    path = f"{USAGE_DATASET}/date={day}/part-0.parquet"
+    path = table_path(USAGE_SIGNALS, day)
     if not store.exists(path):
         return usage_frame([]).with_columns(date=pl.lit(day))
     return read_table(store, path, USAGE_SIGNALS)
@@ -308,18 +295,18 @@ def _policy_rows(facts: AiPolicyFacts | None) -> list[Mapping[str, object]] | No
 
 def read_facts(store: ObjectStore, day: str) -> pl.DataFrame:
     """Return the table of a day."""
-    return read_table(store, f"{TABLE_DATASET}/date={day}/part-0.parquet", DOMAIN_METADATA_TABLE)
+    return read_table(store, table_path(DOMAIN_METADATA_TABLE, day), DOMAIN_METADATA_TABLE)
 
 
 def read_changes(store: ObjectStore, day: str) -> pl.DataFrame:
     """Return the AI policy changes of a day."""
-    return read_table(store, f"{CHANGES_DATASET}/date={day}/part-0.parquet", AI_POLICY_CHANGES)
+    return read_table(store, table_path(AI_POLICY_CHANGES, day), AI_POLICY_CHANGES)
 
 
 def _write(
     store: ObjectStore, day: str, frame: pl.DataFrame, *, table: Table, inputs: str
 ) -> TableReport:
-    write_table(store, f"{table.name}/date={day}/part-0.parquet", frame, table)
+    write_table(store, table_path(table, day), frame, table)
     report = TableReport(day, frame.height)
     write_marker(store, table.name, day, inputs=inputs, report=asdict(report))
     return report

@@ -30,6 +30,8 @@ from news_platform.web.urls import url_hash
 # Rows that are read, extracted and written together.
 _BATCH = 64
 _DEFAULT = FeedSettings()
+# The text of an article without a page is that of its feed, which no extractor made.
+_STORED = (RAW.c.status == "stored", RAW.c.page_url != "")
 _COLUMNS = (
     RAW.c.row_id,
     RAW.c.feed_url,
@@ -65,6 +67,19 @@ class ReextractReport:
     outcomes: Mapping[str, int]
 
 
+def outdated_articles(engine: sa.Engine) -> Mapping[str, int]:
+    """Count the articles of older versions of the extractor, with a kept page and without one."""
+    has_page = RAW.c.page_ref != ""
+    chosen = (
+        sa.select(has_page, sa.func.count())
+        .where(*_STORED, _is_older(EXTRACTOR_VERSION))
+        .group_by(has_page)
+    )
+    with read_transaction(engine) as connection:
+        found = connection.execute(chosen).all()
+    return {"kept page" if is_kept else "no page": count for is_kept, count in found}
+
+
 def reextract_articles(
     engine: sa.Engine, *, places: WorkPlaces, pool: Pool, wanted: Reextraction, now: datetime
 ) -> ReextractReport:
@@ -89,9 +104,7 @@ def _batches(engine: sa.Engine, wanted: Reextraction) -> Iterator[Sequence[Any]]
     last, left = 0, wanted.limit
     while left is None or left > 0:
         size = _BATCH if left is None else min(_BATCH, left)
-        chosen = sa.select(*_COLUMNS, RAW.c.extractor_version).where(
-            RAW.c.row_id > last, RAW.c.status == "stored", RAW.c.page_url != ""
-        )
+        chosen = sa.select(*_COLUMNS, RAW.c.extractor_version).where(RAW.c.row_id > last, *_STORED)
         if wanted.source:
             chosen = chosen.where(RAW.c.source == wanted.source)
         if wanted.older_than:

@@ -8,6 +8,7 @@ import dagster as dg
 import pytest
 
 from news_platform.defs.alerts import TRIES, Alert, post_alert, tell_of_failed_runs
+from news_platform.defs.runs import REQUEST_TAG
 from news_platform.errors import ConfigError, FetchError, redacted
 from news_platform.resources import DataRoot
 from news_platform.settings import AlertSettings, Settings, StorageSettings
@@ -97,12 +98,13 @@ def doomed() -> None:
 
 
 def _failed_run(instance: dg.DagsterInstance, **tags: str) -> dg.ExecuteInProcessResult:
+    names = {"request": REQUEST_TAG}
     job = dg.Definitions(assets=[doomed]).resolve_implicit_global_asset_job_def()
     return job.execute_in_process(
         instance=instance,
         partition_key="2025-11-01",
         asset_selection=[dg.AssetKey("doomed")],
-        tags={"dagster/" + name: value for name, value in tags.items()},
+        tags={names.get(name, f"dagster/{name}"): value for name, value in tags.items()},
         raise_on_error=False,
     )
 
@@ -149,6 +151,14 @@ def test_without_a_webhook_the_alert_is_a_line_in_the_log(
 def test_a_run_that_dagster_tries_again_is_not_told_yet(webhook: Webhook, tmp_path: Path) -> None:
     with dg.DagsterInstance.ephemeral() as instance:
         _tick(instance, _settings(tmp_path, webhook.url), will_retry="true")
+    assert webhook.bodies == []
+
+
+def test_a_run_that_a_sensor_requested_is_reported_by_that_sensor(
+    webhook: Webhook, tmp_path: Path
+) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        _tick(instance, _settings(tmp_path, webhook.url), request="doomed|2025-11-01@a#1")
     assert webhook.bodies == []
 
 

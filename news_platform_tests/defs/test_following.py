@@ -9,18 +9,21 @@ import dagster as dg
 import pytest
 
 from news_platform.defs.asked import ask, read_asked
+from news_platform.defs.ccnews_upkeep import look_after_crawl_every_night
 from news_platform.defs.partition_checks import Check, Reporter, red_reasons
 from news_platform.defs.planning import Limits
 from news_platform.defs.reconcile import REQUEST_TAG, reconciling_sensor
 from news_platform.defs.runs import RANGE_END_TAG, RANGE_START_TAG, REASON_TAG
 from news_platform.defs.staleness import Parent, Staleness, same_partition
 from news_platform.errors import FetchError, InputError, StorageError, StoreUnavailable
-from news_platform.resources import Clock, DataRoot, Resources
-from news_platform.settings import Settings
+from news_platform.resources import Clock, DataRoot, Resources, open_resources
+from news_platform.settings import AlertSettings, Settings
 from news_platform.storage.commit.markers import fingerprint_of, read_markers, write_marker
 from news_platform.storage.commit.root import pause
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.defs.over import over
+from news_platform_tests.servers.webhook import Webhook, serve_webhook
+from news_platform_tests.year.simulated import switched
 
 KEYS = dg.DynamicPartitionsDefinition(name="toy_keys")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -98,7 +101,7 @@ class Shell:
 
     @property
     def platform(self) -> Resources:
-        resources = over(self.data_root.store)
+        resources = open_resources(self.data_root.settings)
         resources.__dict__["clock"] = self.clock
         return resources
 
@@ -232,6 +235,35 @@ def test_what_the_world_broke_is_tried_until_it_heals(shell: Shell, body: bytes)
     assert shell.run(request)
 
 
+def test_every_kind_of_failure_is_reported_when_it_begins_and_when_it_heals(
+    local_store: ObjectStore,
+) -> None:
+    local_store.put("in/a", b"storm")
+    with serve_webhook(Webhook()) as webhook, dg.DagsterInstance.ephemeral() as instance:
+        alerts = AlertSettings(webhook_url=webhook.url)
+        shell = Shell(DataRoot(Settings(root=local_store.url, alerts=alerts)), instance)
+        # The second attempt fails in another way, the third in the same one.
+        for body in (b"storm", b"gone", b"gone", b"x"):
+            local_store.put("in/a", body)
+            (request,) = shell.tick()
+            shell.run(request)
+            shell.tick()
+            shell.wait(hours=1)
+    texts = [body["text"].removesuffix(" (see docs/runbook.md)") for body in webhook.bodies]
+    assert [" ".join(text.split()[:4]) for text in texts] == [
+        "toy a failed in",
+        "toy a failed in",
+        "toy has healed: nothing",
+        "toy has healed: nothing",
+    ]
+    assert texts[0].endswith(": FetchError: a is bad")
+    assert texts[1].endswith(": StoreUnavailable: a is bad")
+    assert texts[2].endswith("with FetchError any more")
+    assert texts[3].endswith("with StoreUnavailable any more")
+    assert [body["partition"] for body in webhook.bodies] == ["a", "a", "", ""]
+    assert all(body["run_id"] for body in webhook.bodies[:2])
+
+
 def test_a_person_asks_for_a_stopped_partition(shell: Shell) -> None:
     store = shell.data_root.store
     store.put("in/a", b"poison")
@@ -297,6 +329,21 @@ def test_a_tick_that_cannot_read_the_store_says_so_and_the_next_one_looks_again(
     assert "toy: cannot read what is stale: StorageError: not a marker" in str(shell.text)
     store.delete(["markers/toy/not a marker"])
     assert [_parts(request) for request in shell.tick()] == ["a"]
+
+
+def test_a_nightly_schedule_whose_root_does_not_answer_says_so_instead_of_failing(
+    local_store: ObjectStore,
+) -> None:
+    """Dagster does not evaluate a failed tick again."""
+    is_down = [True]
+    data_root = DataRoot(Settings(root=local_store.url))
+    data_root.__dict__["store"] = switched(local_store, lambda: is_down[0])
+    with dg.build_schedule_context(resources={"data_root": data_root}) as context:
+        skipped = look_after_crawl_every_night(context)
+        assert isinstance(skipped, dg.SkipReason)
+        assert "cannot read the root: " in str(skipped.skip_message)
+        is_down[0] = False
+        assert isinstance(look_after_crawl_every_night(context), dg.RunRequest)
 
 
 def test_a_paused_root_requests_nothing(shell: Shell) -> None:

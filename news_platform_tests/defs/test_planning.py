@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from itertools import pairwise
 
 import pytest
 
 from news_platform.defs.attempts import (
+    CANCELED,
     DAY,
     HOUR,
     MINUTE,
@@ -26,6 +28,7 @@ from news_platform.defs.planning import (
     State,
     plan_requests,
 )
+from news_platform.defs.runs import run_requests
 
 BROKEN = Outcome("FetchError", "no route to host")
 INVALID = Outcome("InputError", "not a WARC", is_final=True)
@@ -110,6 +113,33 @@ def test_no_two_requests_share_a_run_key() -> None:
 def test_a_partition_that_a_backfill_builds_is_left_alone() -> None:
     bench = Bench(running={"x": "run of a backfill"})
     assert bench.tick({"x": "a", "y": "a"}, own=0) == ["y"]
+
+
+JUNE = datetime(2025, 6, 10, 12, tzinfo=UTC).timestamp()
+
+
+def test_a_new_day_does_not_wait_for_the_history_that_a_backfill_made_stale() -> None:
+    history = {f"2025-01-{day:02}": "a" for day in range(1, 20)}
+    bench = Bench(Limits(runs=2))
+    assert len(bench.tick(history, now=JUNE)) == 2
+    assert bench.tick(history | {"2025-06-09": "a"}, now=JUNE + MINUTE) == ["2025-06-09"]
+    assert bench.tick(history | {"2025-06-09": "a"}, now=JUNE + HOUR) == []
+    new = dict.fromkeys(("2025-06-07", "2025-06-08", "2025-06-09", "2025-06-02"), "a")
+    assert bench.tick(history | new, now=JUNE + HOUR) == ["2025-06-08"], "a few, not any number"
+
+
+@pytest.mark.parametrize(
+    ("key", "priority"),
+    [("2025-06-10", "2"), ("2025-06-03", "2"), ("2025-06-02", None), ("0000", "1"), ("all", "1")],
+)
+def test_runs_of_new_days_stand_before_those_of_all_days_and_these_before_history(
+    key: str, priority: str | None
+) -> None:
+    bench = Bench()
+    bench.tick({key: "a"}, now=JUNE)
+    assert bench.plan
+    (request,) = run_requests(bench.plan)
+    assert request.tags.get("dagster/priority") == priority
 
 
 def test_a_request_whose_run_was_deleted_is_made_again() -> None:
@@ -208,6 +238,78 @@ def test_an_error_heals_once_when_nothing_fails_with_it_any_more() -> None:
         assert bench.plan
         healed.append(bench.plan.healed)
     assert healed == [(), (), ("FetchError",), ()]
+
+
+SUCCESS, STILL_STALE = Outcome(), Outcome()
+LOST = Outcome("WorkerLost", "the run ended without an error of its own")
+CANCELED_RUN = Outcome(CANCELED, "an operator canceled the run")
+
+
+def _told(bench: Bench) -> list[str]:
+    assert bench.plan
+    begun = [f"begun {news.failure.kind}" for news in bench.plan.news]
+    return [*begun, *(f"healed {kind}" for kind in bench.plan.healed)]
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "told"),
+    [
+        ([BROKEN, SUCCESS], ["begun FetchError", "healed FetchError"]),
+        ([BROKEN, BROKEN, SUCCESS], ["begun FetchError", "healed FetchError"]),
+        (
+            [LOST, BROKEN, SUCCESS],
+            ["begun WorkerLost", "begun FetchError", "healed WorkerLost", "healed FetchError"],
+        ),
+        ([STILL_STALE, STILL_STALE], ["begun StillStale"]),
+        ([CANCELED_RUN, SUCCESS], []),
+        ([INVALID], ["begun InputError"]),
+    ],
+    ids=["once", "again", "another kind at the second attempt", "in vain", "canceled", "stopped"],
+)
+def test_what_heals_was_reported_when_it_began(outcomes: list[Outcome], told: list[str]) -> None:
+    bench, found = Bench(), []
+    bench.tick({"a": "1"})
+    for number, outcome in enumerate(outcomes, start=1):
+        bench.end("a", outcome)
+        stale = {} if outcome is SUCCESS else {"a": "1"}
+        # The first tick sees the end, the second requests the next attempt.
+        for now in (number * DAY, number * DAY + HOUR):
+            bench.tick(stale, now=now)
+            found += _told(bench)
+    assert found == told
+
+
+def test_an_outage_is_reported_once_for_all_its_partitions_and_each_stop_by_itself() -> None:
+    bench = Bench()
+    stale = {"a": "1", "b": "1", "c": "1"}
+    bench.tick(stale)
+    for key in stale:
+        bench.end(key, BROKEN)
+    bench.tick(stale, now=1.0)
+    assert bench.plan and [news.partition for news in bench.plan.news] == ["a"]
+    assert bench.plan.news[0].request.startswith("a@1#")
+    bench.tick(stale, now=HOUR)
+    for key in stale:
+        bench.end(key, INVALID)
+    bench.tick(stale, now=HOUR + 1)
+    assert [news.partition for news in bench.plan.news] == ["a", "b", "c"]
+    assert bench.plan.healed == ("FetchError",)
+    bench.tick(stale, now=HOUR + 2)
+    assert _told(bench) == []
+
+
+def test_what_begins_again_after_it_healed_is_reported_again() -> None:
+    """Also where the run before it, of another partition, failed in the same way."""
+    bench = Bench()
+    bench.tick({"a": "1"})
+    bench.end("a", BROKEN)
+    bench.tick({"a": "1"}, now=1.0)
+    bench.tick({}, now=2.0)
+    assert _told(bench) == ["healed FetchError"], "its input is gone"
+    bench.tick({"b": "1"}, now=3.0)
+    bench.end("b", BROKEN)
+    bench.tick({"b": "1"}, now=4.0)
+    assert _told(bench) == ["begun FetchError"]
 
 
 def test_an_outage_of_the_store_is_reported_once_and_heals_at_the_next_good_tick() -> None:

@@ -16,10 +16,12 @@ from news_platform.resources import Resources
 from news_platform.rss.ledger.status import overdue_locks
 from news_platform.rss.ledger.tables import FEEDS, RAW
 from news_platform.rss.ledger.transactions import newest_seq, write_transaction
+from news_platform.rss.reextract import outdated_articles
 from news_platform.sample.resources import SampleResources
 from news_platform.sample.world import place_inputs
 from news_platform.settings import Settings
 from news_platform.storage.commit.root import pause, resume
+from news_platform_tests.rss.ledger_rows import change_article
 
 ASSETS = ("feeds", "pending_articles", "articles")
 
@@ -32,13 +34,17 @@ class Shell:
     resources: Resources
     instance: dg.DagsterInstance
 
-    def build(self, asset: str) -> dg.ExecuteInProcessResult:
+    def build(self, asset: str, **config: str) -> dg.ExecuteInProcessResult:
         shell = dg.Definitions(
             resources=dagster_resources(SampleResources(self.settings, frozen_clock=True)),
             executor=dg.in_process_executor,
         )
         job = dg.Definitions.merge(defs, shell).resolve_implicit_global_asset_job_def()
-        return job.execute_in_process(asset_selection=[dg.AssetKey(asset)], instance=self.instance)
+        return job.execute_in_process(
+            asset_selection=[dg.AssetKey(asset)],
+            instance=self.instance,
+            run_config={"ops": {asset: {"config": config}}} if config else None,
+        )
 
     def metadata(self, asset: str) -> dict[str, object]:
         event = self.instance.get_latest_materialization_event(dg.AssetKey(asset))
@@ -93,6 +99,84 @@ def test_every_check_passes(shell: Shell) -> None:
         "every_stored_row_has_its_full_text": True,
         "no_lock_older_than_its_lease": True,
     }
+
+
+def _texts(shell: Shell) -> dict[int, tuple[str, str]]:
+    chosen = sa.select(RAW.c.row_id, RAW.c.clean_text, RAW.c.extractor_version)
+    with shell.resources.ledger.engine.begin() as connection:
+        found = connection.execute(chosen.where(RAW.c.status == "stored", RAW.c.page_ref != ""))
+        return {row_id: (text, version) for row_id, text, version in found.all()}
+
+
+@pytest.mark.parametrize(
+    ("config", "reextracted"),
+    [({"redo": "missing"}, 0), ({}, 1), ({"redo": "outdated"}, 1), ({"redo": "all"}, 2)],
+    ids=["missing", "by default", "outdated", "all"],
+)
+def test_a_run_extracts_outdated_articles_again_from_their_kept_pages(
+    shell: Shell, config: dict[str, str], reextracted: int
+) -> None:
+    """A row of an older version has another text; so has one of this version, for `all`."""
+    before = _texts(shell)
+    old, wrong = list(before)[:2]
+    engine = shell.resources.ledger.engine
+    change_article(engine, old, clean_text="Old text", extractor_version="1")
+    change_article(engine, wrong, clean_text="Wrong text")
+    assert outdated_articles(engine) == {"kept page": 1}
+    try:
+        assert shell.build("articles", **config).success
+        after = _texts(shell)
+        assert sum(after[one] == before[one] for one in (old, wrong)) == reextracted
+        assert (after[old] == before[old]) == (reextracted > 0), "the outdated one first"
+        left = 0 if reextracted else 1
+        assert outdated_articles(engine) == ({"kept page": 1} if left else {})
+        assert shell.metadata("articles")["articles_outdated"] == left
+    finally:
+        for one in (old, wrong):
+            change_article(engine, one, clean_text=before[one][0], extractor_version=before[one][1])
+
+
+def test_an_outdated_article_whose_page_has_expired_is_counted_and_kept(shell: Shell) -> None:
+    engine = shell.resources.ledger.engine
+    one, (text, version) = next(iter(_texts(shell).items()))
+    with engine.begin() as connection:
+        of_row = RAW.c.row_id == one
+        page = connection.execute(sa.select(RAW.c.page_ref).where(of_row)).scalar_one()
+    change_article(engine, one, extractor_version="1", page_ref="")
+    try:
+        assert shell.build("articles").success
+        assert outdated_articles(engine) == {"no page": 1}
+    finally:
+        change_article(engine, one, extractor_version=version, page_ref=page)
+    assert _texts(shell)[one] == (text, version)
+
+
+def test_a_wrong_redo_is_refused_before_anything_runs(shell: Shell) -> None:
+    before = newest_seq(shell.resources.ledger.engine)
+    with pytest.raises(dg.DagsterInvalidConfigError, match="redo"):
+        shell.build("articles", redo="sometimes")
+    assert newest_seq(shell.resources.ledger.engine) == before
+
+
+def test_the_schedule_extracts_nothing_again(shell: Shell, tmp_path: Path) -> None:
+    """A new version of the extractor must not make a run of five minutes redo the ledger."""
+    schedule = next(one for one in SCHEDULES if one.name == "run_articles")
+    engine = shell.resources.ledger.engine
+    one = next(iter(_texts(shell)))
+    change_article(engine, one, status="pending")
+    try:
+        with (
+            dg.DagsterInstance.local_temp(str(tmp_path)) as instance,
+            dg.build_schedule_context(
+                instance=instance, resources={"platform": shell.resources}
+            ) as context,
+        ):
+            request = schedule(context)
+    finally:
+        change_article(engine, one, status="stored")
+        assert shell.build("articles", redo="missing").success, "nothing is due for others"
+    assert isinstance(request, dg.RunRequest)
+    assert request.run_config == {"ops": {"articles": {"config": {"redo": "missing"}}}}
 
 
 def test_a_lock_that_nobody_takes_over_is_told(shell: Shell) -> None:

@@ -13,21 +13,32 @@ from news_platform.datasets.domain_metadata import (
 )
 from news_platform.datasets.domain_metadata_table import AI_POLICY_CHANGES, DOMAIN_METADATA_TABLE
 from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.domain_metadata.change_inputs import tabled_days
 from news_platform.domain_metadata.table import (
+    CHANGES_DATASET,
+    TABLE_DATASET,
     build_changes,
     build_table,
+    build_usage_signals,
     facts_frame,
     policy_changes,
     policy_counts,
     read_changes,
     read_facts,
     surveyed_days,
-    tabled_days,
 )
-from news_platform.storage.commit.markers import write_marker
+from news_platform.domain_metadata.usage_table import USAGE_DATASET
+from news_platform.storage.commit.markers import (
+    fingerprint,
+    read_inputs,
+    read_markers,
+    stale_partitions,
+    write_marker,
+)
 from news_platform.storage.objects.store import ObjectStore
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
+DAYS = ("2025-11-01", "2025-11-02", "2025-11-03")
 
 
 def facts(
@@ -132,18 +143,93 @@ def test_tables_are_written_with_markers_and_read_back(local_store: ObjectStore)
     assert read_facts(local_store, "2025-11-01")["date"].to_list() == ["2025-11-01"]
 
 
-def test_a_day_stands_on_its_surveys_and_a_difference_on_all_days_before(
+def tabled(store: ObjectStore, *surveys: DomainMetadata) -> None:
+    """Build the tables of surveys that have just been made."""
+    for one in surveys:
+        put(store, one)
+    for day in sorted({str(one.date) for one in surveys}):
+        build_table(day, store=store)
+        build_usage_signals(day, store=store)
+
+
+def followed(store: ObjectStore) -> list[str]:
+    """Build the changes that are stale; return their days."""
+    stale = sorted(stale_partitions(tabled_days(store), read_inputs(store, CHANGES_DATASET)))
+    for day in stale:
+        build_changes(day, store=store)
+    return stale
+
+
+def test_a_day_depends_on_its_surveys(local_store: ObjectStore) -> None:
+    tabled(local_store, *(facts("a.test", day=day) for day in DAYS))
+    surveys = surveyed_days(local_store)
+    assert set(surveys) == set(tabled_days(local_store)) == set(DAYS)
+    write_marker(local_store, "domain_metadata", f"de|media|{DAYS[0]}", inputs="y", report={})
+    assert surveyed_days(local_store)[DAYS[0]] != surveys[DAYS[0]]
+
+
+def test_a_retry_of_an_old_batch_that_finds_nothing_new_makes_no_later_day_stale(
     local_store: ObjectStore,
 ) -> None:
-    for day in ("2025-11-01", "2025-11-02"):
-        put(local_store, facts("a.test", policies={"GPTBot": "allow"}, day=day))
-        build_table(day, store=local_store)
-    surveys, tables = surveyed_days(local_store), tabled_days(local_store)
-    assert set(surveys) == set(tables) == {"2025-11-01", "2025-11-02"}
-    write_marker(local_store, "domain_metadata", "de|media|2025-11-01", inputs="y", report={})
-    assert surveyed_days(local_store)["2025-11-01"] != surveys["2025-11-01"]
-    build_table("2025-11-01", store=local_store)
-    assert all(tabled_days(local_store)[day] != tables[day] for day in tables)
+    tabled(local_store, facts("dead.test", day=DAYS[0]))
+    tabled(local_store, *(facts("a.test", policies={"GPTBot": "allow"}, day=day) for day in DAYS))
+    tabled(local_store, facts("dead.test", day=DAYS[2]))
+    assert followed(local_store) == list(DAYS)
+    late = facts("dead.test", day=DAYS[0]).model_copy(update={"collected_at": datetime.now(UTC)})
+    put(local_store, late)
+    write_marker(local_store, "domain_metadata", f"de|media|{DAYS[0]}", inputs="y", report={})
+    tabled_before = tabled_days(local_store)
+    build_table(DAYS[0], store=local_store)
+    build_usage_signals(DAYS[0], store=local_store)
+    assert tabled_days(local_store)[DAYS[0]] != tabled_before[DAYS[0]]
+    assert followed(local_store) == [DAYS[0]]
+
+
+def test_a_late_answer_makes_only_those_later_days_stale_that_surveyed_its_domain(
+    local_store: ObjectStore,
+) -> None:
+    opened, closed = {"GPTBot": "allow"}, {"GPTBot": "disallow_all"}
+    tabled(local_store, facts("a.test", policies=opened, day=DAYS[0]))
+    tabled(local_store, *(facts("b.test", policies=opened, day=day) for day in DAYS[:2]))
+    tabled(local_store, facts("a.test", policies=closed, day=DAYS[2]))
+    assert followed(local_store) == list(DAYS)
+    assert read_changes(local_store, DAYS[2])["before_date"].to_list() == [DAYS[0]]
+    # The batch of the second day had not reached this domain before.
+    put(local_store, facts("a.test", policies=closed, day=DAYS[1]))
+    write_marker(local_store, "domain_metadata", f"de|media|{DAYS[1]}", inputs="y", report={})
+    build_table(DAYS[1], store=local_store)
+    assert followed(local_store) == [DAYS[1], DAYS[2]]
+    assert read_changes(local_store, DAYS[2]).height == 0
+    assert read_changes(local_store, DAYS[1])["domain"].to_list() == ["a.test"]
+    build_table(DAYS[1], store=local_store)
+    assert followed(local_store) == [], "the same table once more changes nothing"
+
+
+def test_an_old_day_that_is_surveyed_for_the_first_time_corrects_later_days(
+    local_store: ObjectStore,
+) -> None:
+    opened, closed = {"GPTBot": "allow"}, {"GPTBot": "disallow_all"}
+    tabled(local_store, facts("b.test", policies=opened, day=DAYS[1]))
+    tabled(local_store, facts("a.test", policies=closed, day=DAYS[2]))
+    assert followed(local_store) == list(DAYS[1:])
+    tabled(local_store, facts("a.test", policies=opened, day=DAYS[0]))
+    assert followed(local_store) == [DAYS[0], DAYS[2]]
+    assert read_changes(local_store, DAYS[2])["change"].to_list() == ["blocked"]
+
+
+def test_days_that_were_current_by_the_earlier_rule_stay_current(local_store: ObjectStore) -> None:
+    """Their fingerprint was that of all days before them."""
+    tabled(local_store, *(facts("a.test", policies={"GPTBot": "allow"}, day=day) for day in DAYS))
+    before = ""
+    for day in DAYS:
+        markers = [read_markers(local_store, name)[day] for name in (TABLE_DATASET, USAGE_DATASET)]
+        before = fingerprint([before, *(one.path for one in markers)])
+        write_marker(local_store, CHANGES_DATASET, day, inputs=before, report={})
+    assert followed(local_store) == []
+    put(local_store, facts("new.test", day=DAYS[0]))
+    write_marker(local_store, "domain_metadata", f"de|media|{DAYS[0]}", inputs="y", report={})
+    build_table(DAYS[0], store=local_store)
+    assert followed(local_store) == [DAYS[0]]
 
 
 def test_a_day_without_facts_has_an_empty_table(local_store: ObjectStore) -> None:

@@ -15,11 +15,13 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pydantic import TypeAdapter
 
 from news_platform_tests.year.simulated import FOLDER_VARIABLE, Place
 
@@ -127,7 +129,6 @@ def _live(place: Place, ask_for_kill: Callable[[float], object]) -> None:
     from news_platform_tests.year.definitions import defs
 
     state, plan = _read_state(place), place.plan
-    since: datetime | None = None
     with (
         frozen(state.now),
         dg.DagsterInstance.from_config(str(place.home)) as instance,
@@ -138,7 +139,7 @@ def _live(place: Place, ask_for_kill: Callable[[float], object]) -> None:
             now = state.now
             _write_state(place, state)
             with frozen(now):
-                place.deliver(now, since=since)
+                place.deliver(now, since=state.delivered_at)
                 _ask_for_kill(place, state, ask_for_kill)
                 if now >= plan.start + timedelta(days=plan.options.backfill_on):
                     daemon.begin_backfill(now)
@@ -146,7 +147,7 @@ def _live(place: Place, ask_for_kill: Callable[[float], object]) -> None:
                 if now - state.ticks_at >= _TICKS_EVERY:
                     _log_ticks(daemon, state)
             is_drain = now > plan.arrivals[-1].at and daemon.is_idle
-            since = now
+            state.delivered_at = now
             state.now = plan.next_tick(now, count=4) if is_drain else now + _RUNS_EVERY
         _log_ticks(daemon, state)
     _write_state(place, state)
@@ -169,33 +170,29 @@ def _log_ticks(daemon: "SimulatedDaemon", state: "_State") -> None:
     sys.stderr.write(f"{state.now:%Y-%m-%d} {time.process_time():.0f} s of CPU\n")
 
 
+@dataclass
 class _State:
-    """How far a simulation is."""
+    """How far a simulation is; `delivered_at` is the last step whose WARCs are all published."""
 
-    def __init__(self, now: datetime, ticks_at: datetime, kills: int) -> None:
-        self.now, self.ticks_at, self.kills = now, ticks_at, kills
+    now: datetime
+    ticks_at: datetime
+    kills: int = 0
+    delivered_at: datetime | None = None
+
+
+_STATE = TypeAdapter(_State)
 
 
 def _read_state(place: Place) -> _State:
     file = place.folder / "state.json"
     if not file.exists():
-        return _State(place.plan.start, place.plan.start, 0)
-    given = json.loads(file.read_text())
-    return _State(
-        datetime.fromisoformat(given["now"]),
-        datetime.fromisoformat(given["ticks_at"]),
-        given["kills"],
-    )
+        return _State(place.plan.start, place.plan.start)
+    return _STATE.validate_json(file.read_bytes())
 
 
 def _write_state(place: Place, state: _State) -> None:
-    body = {
-        "now": state.now.isoformat(),
-        "ticks_at": state.ticks_at.isoformat(),
-        "kills": state.kills,
-    }
     fresh = place.folder / "state.json.new"
-    fresh.write_text(json.dumps(body))
+    fresh.write_bytes(_STATE.dump_json(state))
     fresh.replace(place.folder / "state.json")
 
 

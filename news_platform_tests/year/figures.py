@@ -162,28 +162,23 @@ def read_ticks(place: Place) -> list[dict[str, object]]:
 
 
 def _waits(place: Place, runs: Sequence[MadeRun]) -> Iterator[tuple[DayGroup, timedelta]]:
-    """Yield how long each group of WARCs waited for its followers, outages apart."""
+    """Yield how long each group of WARCs waited for each of its followers, outages apart.
+
+    Each sensor has its own place in a tick, before or after the one that sees new WARCs.
+    """
     ways = [groups(place.plan, grows_on_tie=is_so) for is_so in (True, False)]
-    for day in place.plan.days:
-        found = [[(group, _wait(place, runs, group)) for group in way[day]] for way in ways]
-        yield from min(found, key=lambda waits: max(wait for _, wait in waits))
+    for asset in ("domain_buckets", "near_duplicates"):
+        ours = [run for run in runs if run.asset == asset]
+        for day in place.plan.days:
+            found = [[(group, _wait(place, ours, group)) for group in way[day]] for way in ways]
+            yield from min(found, key=lambda waits: max(wait for _, wait in waits))
 
 
 def _wait(place: Place, runs: Sequence[MadeRun], group: DayGroup) -> timedelta:
-    """Return how long the slower of the two followers of a group took to begin."""
-    waits = []
-    for asset in ("domain_buckets", "near_duplicates"):
-        begun = [
-            run.at
-            for run in runs
-            if run.asset == asset
-            and run.builds(str(group.day))
-            and run.at >= group.settled_at - timedelta(hours=2)
-        ]
-        until = min(begun, default=place.plan.end)
-        waited = max(timedelta(), until - group.settled_at)
-        waits.append(waited - _outage(place, group.settled_at, until))
-    return max(waits)
+    """Return how long it took until a run for a settled group began."""
+    begun = (run.at for run in runs if run.builds(str(group.day)) and run.at >= group.settled_at)
+    until = min(begun, default=place.plan.end)
+    return until - group.settled_at - _outage(place, group.settled_at, until)
 
 
 def _outage(place: Place, start: datetime, end: datetime) -> timedelta:

@@ -1,6 +1,10 @@
 """What a simulation would need without trouble: runs per asset, and when each day settles.
 
-Written from the rules of the documentation, not from the code that follows the crawl.
+The ideal number of runs is that of the issue which asked for the simulation, and counts no ticks,
+no outages and no order of sensors: raw_news every 4 hours per growing day, and of each follower one
+run per settled day, range group and late group. When a day settles is what its rules in the
+documentation say, by what ticks an hour apart can have seen. Nothing here is taken from the code
+that follows the crawl.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,6 +15,53 @@ from news_platform_tests.year.plan import Arrival, YearPlan
 
 _COLLECT = timedelta(hours=4)
 _QUIET = timedelta(hours=5)
+# The 64 buckets of a simulation are 4 ranges of 16, and one run builds 4 ranges.
+_RANGE_GROUPS = 1
+_FOLLOWERS = {
+    "domain_buckets": 1,
+    "near_duplicates": 1,
+    "domain_store": _RANGE_GROUPS,
+    "domain_catalog": 1,
+}
+
+
+def ideal_runs(plan: YearPlan) -> Mapping[str, int]:
+    """Return the runs that each asset needs; a day of the backfill is a settled day, too."""
+    by_day = _by_day(plan)
+    collecting = sum(collecting_runs(by_day[day]) for day in plan.days)
+    firsts = {day: by_day[day][0].at for day in plan.days}
+    followed = sum(followed_groups(by_day[day], _after(firsts, day)) for day in plan.days)
+    history = len(plan.history)
+    return {
+        "raw_news": collecting + history,
+        **{asset: (followed + history) * runs for asset, runs in _FOLLOWERS.items()},
+    }
+
+
+def collecting_runs(arrivals: Sequence[Arrival]) -> int:
+    """Return in how many spans of four hours, from its first WARC on, a day grew."""
+    first = min(one.at for one in arrivals)
+    return len({(one.at - first) // _COLLECT for one in arrivals})
+
+
+def followed_groups(arrivals: Sequence[Arrival], later_day: datetime | None) -> int:
+    """Return how often a day is followed: settled, with all late WARCs, and per re-publication.
+
+    A day is settled when a later day is listed and nothing came for five hours.
+    """
+    moments = sorted(one.at for one in arrivals if not one.version)
+    # The last day of all settles by itself.
+    settled = max(moments[0] + _QUIET, later_day or moments[-1])
+    for moment in moments:
+        if moment > settled:
+            return 2 + sum(one.version for one in arrivals)
+        settled = max(settled, moment + _QUIET)
+    return 1 + sum(one.version for one in arrivals)
+
+
+def _after(firsts: Mapping[date, datetime], day: date) -> datetime | None:
+    """Return when a later day was first listed."""
+    return min((moment for other, moment in firsts.items() if other > day), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,16 +70,6 @@ class DayGroup:
 
     day: date
     settled_at: datetime
-
-
-def collecting_runs(arrivals: Sequence[Arrival]) -> int:
-    """Return how many runs collect the WARCs of one day, at most one every four hours."""
-    runs, last = 0, None
-    for one in sorted(arrivals, key=lambda one: one.at):
-        if last is None or one.at > last:
-            runs += 1
-            last = one.at if last is None else max(one.at, last + _COLLECT)
-    return runs
 
 
 def groups(plan: YearPlan, *, grows_on_tie: bool = True) -> Mapping[date, list[DayGroup]]:
@@ -56,20 +97,26 @@ def groups(plan: YearPlan, *, grows_on_tie: bool = True) -> Mapping[date, list[D
 def _redone(plan: YearPlan, one: Arrival) -> datetime:
     """Return when a WARC is collected again: a look at half past two finds it, a tick requests it.
 
-    Its day is followed at once.
+    Its day is followed at once. A look during an outage finds nothing; the next night's does.
     """
     night = datetime.combine(one.at.date(), time(2, 30), UTC)
     look = night if night > one.at else night + timedelta(days=1)
-    found = _tick_after(plan, look) + timedelta(minutes=30)
+    while _is_down(plan, plan.next_tick(look)):
+        look += timedelta(days=1)
+    found = plan.next_tick(look) + timedelta(minutes=30)
     return _tick_after(plan, _tick_after(plan, found) + timedelta(minutes=30))
 
 
 def _tick_after(plan: YearPlan, moment: datetime) -> datetime:
     """Return the first tick from a moment on at which the crawl and the root answer."""
     tick = moment if plan.is_tick(moment) else plan.next_tick(moment)
-    while plan.is_down("crawl", tick) or plan.is_down("root", tick):
+    while _is_down(plan, tick):
         tick += plan.tick
     return tick
+
+
+def _is_down(plan: YearPlan, moment: datetime) -> bool:
+    return plan.is_down("crawl", moment) or plan.is_down("root", moment)
 
 
 def _day_groups(
@@ -98,20 +145,6 @@ def _day_groups(
     }
     for moment in sorted(together):
         yield DayGroup(day, moment)
-
-
-def ideal_runs(plan: YearPlan) -> Mapping[str, int]:
-    """Return the runs that each asset needs: also one of each per day of the backfill."""
-    collecting = sum(
-        collecting_runs(found) for day, found in _by_day(plan).items() if day in plan.days
-    )
-    followed = sum(map(len, groups(plan).values())) + len(plan.history)
-    return {
-        "raw_news": collecting + len(plan.history),
-        **dict.fromkeys(
-            ("domain_buckets", "near_duplicates", "domain_store", "domain_catalog"), followed
-        ),
-    }
 
 
 def _by_day(plan: YearPlan) -> Mapping[date, list[Arrival]]:

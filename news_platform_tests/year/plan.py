@@ -4,7 +4,8 @@ Pure: the same options give the same plan, so a simulation that was killed goes 
 """
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cached_property
@@ -37,6 +38,11 @@ class Arrival:
     def path(self) -> str:
         """Return the WARC's path in the crawl."""
         return f"crawl-data/CC-NEWS/{self.day:%Y}/{self.day:%m}/{self.name}"
+
+    @property
+    def month(self) -> date:
+        """Return the first day of the month whose listing names the WARC."""
+        return self.day.replace(day=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +136,15 @@ class YearPlan:
         rng = random.Random(self.options.seed)
         found = [*self._history(), *(one for day in self.days for one in self._day(day, rng))]
         for number in self.options.trouble.republished_days:
-            old = rng.choice([one for one in found if one.day == self.days[number]])
+            # Drawn apart, so that a longer plan begins like a shorter one.
+            own = random.Random(f"republished {number} {self.options.seed}")
+            old = own.choice([one for one in found if one.day == self.days[number]])
             found.append(Arrival(old.at + timedelta(days=4), old.day, old.number, version=1))
         return sorted(found, key=lambda one: (one.at, one.path))
+
+    def arrived(self, now: datetime) -> Sequence[Arrival]:
+        """Return the WARCs that have come until a moment."""
+        return self.arrivals[: bisect_right(self.arrivals, now, key=lambda one: one.at)]
 
     def _history(self) -> Iterator[Arrival]:
         for day in self.history:
@@ -201,11 +213,3 @@ def _records(one: Arrival) -> list[Record]:
 
 def _named_at(day: date, number: int) -> datetime:
     return datetime.combine(day, time(), UTC) + timedelta(minutes=80 * number)
-
-
-def by_month(arrivals: Iterable[Arrival]) -> Mapping[str, list[str]]:
-    """Return the paths of each month's listing."""
-    months: dict[str, list[str]] = {}
-    for one in arrivals:
-        months.setdefault(one.path.rpartition("/")[0], []).append(one.path)
-    return months

@@ -16,7 +16,7 @@ from news_platform.resources import Clock, Crawl, DataRoot, Resources
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.ccnews.crawl import write_listings
-from news_platform_tests.year.plan import YearOptions, YearPlan, by_month
+from news_platform_tests.year.plan import YearOptions, YearPlan
 
 FOLDER_VARIABLE = "SIMULATED_YEAR_FOLDER"
 _OPTIONS = TypeAdapter(YearOptions)
@@ -173,13 +173,12 @@ class Place:
 
     def deliver(self, now: datetime, *, since: datetime | None) -> None:
         """Publish what has arrived since the last step, and the listings that name it."""
-        come = [one for one in self.plan.arrivals if one.at <= now]
+        come = self.plan.arrived(now)
         fresh = [one for one in come if since is None or one.at > since]
         for one in fresh:
             file = self.crawl / one.path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(self.plan.body(one))
-        grown = by_month(fresh)
-        for month, paths in by_month(come).items():
-            if month in grown:
-                write_listings(self.crawl, list(dict.fromkeys(paths)))
+        for month in {one.month for one in fresh}:
+            listed = (one.path for one in come if one.month == month)
+            write_listings(self.crawl, list(dict.fromkeys(listed)))

@@ -67,6 +67,14 @@ class SharedRunStorage(_Shared, SqliteRunStorage):
         found: Self = cls._opened[cls]
         return found
 
+    def has_run_stats_index_cols(self) -> bool:
+        """Return what the tables of this version of Dagster have."""
+        return True
+
+    def has_backfill_id_column(self) -> bool:
+        """Return what the tables of this version of Dagster have."""
+        return True
+
 
 class SharedScheduleStorage(_Shared, SqliteScheduleStorage):
     """Ticks and cursors."""
@@ -88,8 +96,7 @@ class SharedScheduleStorage(_Shared, SqliteScheduleStorage):
             known[migration_name] = super().has_built_index(migration_name)
         return known[migration_name]
 
-    def has_instigators_table(self) -> bool:
-        """Return what the tables of this version of Dagster have."""
+    def _has_instigators_table(self, conn: sa.Connection) -> bool:
         return True
 
 

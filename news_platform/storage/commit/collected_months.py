@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import lru_cache
 
@@ -37,6 +37,8 @@ _INDEX = re.compile(rf"{COLLECTED}/\d{{4}}/\d{{2}}/month\.json")
 _MARKERS_SUFFIX = ".jsonl.gz"
 # Another process may combine the same month, or collect a WARC of it again.
 _ATTEMPTS = 20
+# Only the newest months list every marker: a year of them, 18 WARCs per day, and room.
+_REMEMBERED_NAMES = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +92,19 @@ def is_month_index(path: str) -> bool:
 
 def listed_unit(info: ObjectInfo) -> CollectedUnit | None:
     """Return the WARC of a listed marker; None for any other file."""
-    day = collected_day(info.path)
+    unit = _named_unit(info.path)
+    # Version 0.1 went by the ETag of the marker.
+    return unit if unit is None or unit.part else replace(unit, part=etag_part(info))
+
+
+@lru_cache(_REMEMBERED_NAMES)
+def _named_unit(path: str) -> CollectedUnit | None:
+    """Return what the name of a marker says; every tick lists the same names."""
+    day = collected_day(path)
     if day is None:
         return None
-    warc, found = collected_warc(info.path), collected_fingerprint(info.path)
-    # Version 0.1 went by the ETag of the marker.
-    return CollectedUnit(day, warc, info.path, found, _part(warc, found) or etag_part(info))
+    warc, found = collected_warc(path), collected_fingerprint(path)
+    return CollectedUnit(day, warc, path, found, _part(warc, found))
 
 
 def _part(warc: str, found: str) -> str:

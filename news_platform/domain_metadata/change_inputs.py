@@ -1,0 +1,140 @@
+"""What the changes of a day were computed from: its own tables, and corrections of earlier days.
+
+The changes of a day compare each domain with its last survey on any earlier day. When the table of
+an old day is built again, because an unfinished batch was tried once more, only those later days
+are affected that surveyed a domain whose facts differ. Whoever writes a table records them first,
+so that a crash in between leaves a day that is built once more in vain, never a wrong one.
+"""
+
+from collections.abc import Mapping, Set
+
+import polars as pl
+
+from news_platform.datasets.domain_metadata_table import (
+    AI_POLICY_CHANGES,
+    DOMAIN_METADATA_TABLE,
+    USAGE_SIGNALS,
+)
+from news_platform.datasets.table import Table
+from news_platform.storage.commit.markers import (
+    fingerprint,
+    read_inputs,
+    read_markers,
+    rename_marker,
+    write_marker,
+)
+from news_platform.storage.objects.store import NotFound, ObjectStore
+from news_platform.storage.parquet import read_table
+
+# Markers of this name say which days are affected by corrected tables of earlier days.
+CORRECTIONS = "domain_metadata_table_corrections"
+# What a later day reads of an earlier one, apart from the statements about use.
+_COMPARED = (
+    "domain",
+    "country",
+    "category",
+    "robots_bytes",
+    "ai_list_version",
+    "ai_policies",
+    "usage_statements",
+)
+
+
+def table_path(table: Table, day: str) -> str:
+    """Return the file of a day."""
+    return f"{table.name}/date={day}/part-0.parquet"
+
+
+def tabled_days(store: ObjectStore) -> dict[str, str]:
+    """Return the fingerprint of what the changes of each day are computed from.
+
+    Only the names of the markers count: they contain the fingerprint of a table's inputs, so
+    rewriting the same table does not make the assets that follow it stale.
+    """
+    built = read_inputs(store, AI_POLICY_CHANGES.name)
+    parts = _table_markers(store)
+    chained = _chained(parts)
+    corrected = read_markers(store, CORRECTIONS)
+    return {
+        day: chained[day]
+        if built.get(day) == chained[day]
+        else fingerprint([*found, *([corrected[day].path] if day in corrected else [])])
+        for day, found in parts.items()
+    }
+
+
+def _table_markers(store: ObjectStore) -> Mapping[str, list[str]]:
+    """Return the names of the markers of each day's tables, oldest day first."""
+    stated = read_markers(store, USAGE_SIGNALS.name)
+    # A day of version 0.1 has no statements about use, and its fingerprint stays the same.
+    return {
+        day: [marker.path, *([stated[day].path] if day in stated else [])]
+        for day, marker in sorted(read_markers(store, DOMAIN_METADATA_TABLE.name).items())
+    }
+
+
+def _chained(parts: Mapping[str, list[str]]) -> Mapping[str, str]:
+    """Return the fingerprints by the earlier rule: every day together with all days before it."""
+    found: dict[str, str] = {}
+    before = ""
+    for day, names in parts.items():
+        found[day] = before = fingerprint([before, *names])
+    return found
+
+
+def record_correction(store: ObjectStore, day: str, frame: pl.DataFrame, table: Table) -> list[str]:
+    """Record which later days a new table of a day affects, before it is written; return them."""
+    _leave_earlier_rule(store)
+    later = [one for one in read_markers(store, DOMAIN_METADATA_TABLE.name) if one > day]
+    domains = _changed_domains(store, day, frame, table) if later else frozenset()
+    affected = [one for one in sorted(later) if domains and _has_any(store, one, domains)]
+    known = read_inputs(store, CORRECTIONS)
+    for one in affected:
+        inputs = fingerprint([known.get(one, ""), table.name, day, *_rows(frame, table)])
+        write_marker(store, CORRECTIONS, one, inputs=inputs, report={"corrected": day})
+    return affected
+
+
+def _leave_earlier_rule(store: ObjectStore) -> None:
+    """Rename the markers of days that are current by the earlier rule, which this table ends."""
+    parts = _table_markers(store)
+    chained = _chained(parts)
+    for day, marker in read_markers(store, AI_POLICY_CHANGES.name).items():
+        if day in parts and marker.inputs == chained[day]:
+            rename_marker(store, AI_POLICY_CHANGES.name, marker, inputs=fingerprint(parts[day]))
+
+
+def _changed_domains(store: ObjectStore, day: str, frame: pl.DataFrame, table: Table) -> Set[str]:
+    try:
+        before = _by_domain(read_table(store, table_path(table, day), table), table)
+    except NotFound:
+        before = {}
+    now = _by_domain(frame, table)
+    return {domain for domain in {*before, *now} if before.get(domain) != now.get(domain)}
+
+
+def _by_domain(frame: pl.DataFrame, table: Table) -> Mapping[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    counted = _counted(frame, table)
+    for domain, row in zip(counted.get_column("domain"), _rows(frame, table), strict=True):
+        found.setdefault(domain, set()).add(row)
+    return found
+
+
+def _rows(frame: pl.DataFrame, table: Table) -> list[str]:
+    """Return as text what a later day reads of each row."""
+    return _counted(frame, table).write_ndjson().splitlines()
+
+
+def _counted(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
+    """Return what a later day reads; a survey that got no answer is not compared with."""
+    if table is USAGE_SIGNALS:
+        return frame.drop("collected_at", "date", strict=False)
+    is_read = pl.col("ai_policies").is_not_null() | pl.col("usage_statements").is_not_null()
+    return frame.filter(is_read).select(_COMPARED)
+
+
+def _has_any(store: ObjectStore, day: str, domains: Set[str]) -> bool:
+    path = table_path(DOMAIN_METADATA_TABLE, day)
+    surveyed = read_table(store, path, DOMAIN_METADATA_TABLE).get_column("domain")
+    return not domains.isdisjoint(surveyed)

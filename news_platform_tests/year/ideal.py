@@ -108,9 +108,7 @@ def ideal_runs(plan: YearPlan) -> Mapping[str, int]:
     followed = sum(map(len, groups(plan).values())) + len(plan.history)
     return {
         "raw_news": collecting + len(plan.history),
-        **dict.fromkeys(
-            ("domain_buckets", "near_duplicates", "domain_store", "domain_catalog"), followed
-        ),
+        **dict.fromkeys(("domain_buckets", "domain_store", "domain_catalog"), followed),
     }
 
 

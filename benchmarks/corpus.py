@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 from itertools import combinations
 from pathlib import Path
 
@@ -22,26 +22,25 @@ from benchmarks.corpus_scan import scan_ratios
 from benchmarks.near_duplicate_edits import PLAIN
 from benchmarks.near_duplicates import article_bodies
 from benchmarks.page_kinds import iter_kind_pages
+from benchmarks.stored_texts import store_texts
 from news_platform.articles.extract import extract_article
 from news_platform.corpus.export.pipeline import ExportOptions, export_corpus
 from news_platform.corpus.export.selection import ExportSelection
 from news_platform.corpus.export.tokens import load_tokenizer
 from news_platform.corpus.options import CorpusOptions
-from news_platform.corpus.pipeline import build_crawl_day, crawl_dataset
+from news_platform.corpus.pipeline import build_crawl_day
 from news_platform.datasets.collected import Collected
-from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.datasets.raw_news import RAW_NEWS, raw_news_path
 from news_platform.html.decode import html_text
+from news_platform.near_duplicates.pipeline import build_day
+from news_platform.near_duplicates.reading import read_clusters
 from news_platform.near_duplicates.sketch import SketchOptions
-from news_platform.near_duplicates.window import read_clusters
-from news_platform.near_duplicates.window_days import build_window_day
 from news_platform.settings import load_settings
 from news_platform.storage.commit.collected import write_collected
-from news_platform.storage.commit.markers import write_marker
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import write_table
 from news_platform.text.shingles import jaccard, shingles
-from news_platform.web.urls import registrable_domain, reversed_domain, url_hash, url_host
+from news_platform.web.urls import reversed_domain
 
 RESULTS = Path(__file__).parent / "results" / "corpus.json"
 DAY = "2025-11-01"
@@ -185,34 +184,6 @@ def measure_export(data: Path) -> Mapping[str, float]:
     return {"ratio_to_bare": bare / spent, "articles_per_cpu_second": len(texts) / spent}
 
 
-def store_texts(store: ObjectStore, day: str, texts: Mapping[str, str]) -> None:
-    """Store texts by address as a day of crawl_articles."""
-    moment = datetime.fromisoformat(f"{day}T09:00:00+00:00").astimezone(UTC)
-    rows = [
-        {
-            "source": "crawl",
-            "url": url,
-            "canonical_url": url,
-            "url_hash": url_hash(url),
-            "text_hash": url_hash(text),
-            "domain": registrable_domain(url_host(url)),
-            "language": "en",
-            "title": f"Title of {url}",
-            "text": text,
-            "word_count": text.count(" ") + 1,
-            "quality_flags": [],
-            "fetched_at": moment + timedelta(seconds=number),
-            "day": day,
-        }
-        for number, (url, text) in enumerate(texts.items())
-    ]
-    frame = pl.DataFrame(rows, schema=dict(CRAWL_ARTICLES.full_schema), infer_schema_length=None)
-    with tempfile.TemporaryDirectory() as scratch:
-        ordered = frame.sort("domain", "canonical_url")
-        crawl_dataset(store).replace(day, [ordered], scratch=Path(scratch))
-    write_marker(store, CRAWL_ARTICLES.name, day, inputs=f"{len(rows)}", report={})
-
-
 def measure_clusters(data: Path) -> Mapping[str, float]:
     """Plant edits of real articles over the days of a window, and count the pairs found."""
     bodies, chance = article_bodies(data), random.Random(3)
@@ -229,7 +200,7 @@ def measure_clusters(data: Path) -> Mapping[str, float]:
         started = time.process_time()
         for day in days:
             store_texts(store, day, planted[day])
-            build_window_day(store, day, days=_WINDOW)
+            build_day(store, day, days=_WINDOW)
         spent = time.process_time() - started
         rows = read_clusters(store, days)
     return {**_pair_scores(rows, planted), "articles_per_cpu_second": rows.height / spent}
@@ -240,7 +211,7 @@ def _pair_scores(
 ) -> Mapping[str, float]:
     texts = {url: text for day in planted.values() for url, text in day.items()}
     clusters: dict[str, list[str]] = {}
-    for url, name in rows.select("url", "cluster_id").iter_rows():
+    for url, name in rows.select("uri", "cluster_id").iter_rows():
         clusters.setdefault(name, []).append(url)
     found = {pair for urls in clusters.values() for pair in combinations(sorted(urls), 2)}
     alike = set(_alike_pairs(texts))

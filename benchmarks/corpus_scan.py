@@ -1,8 +1,8 @@
 """Scan the titles of one domain: crawl_articles against captures of the same days.
 
-Days have the size of real ones, 300,000 pages of 18 WARCs; 36 of them stand for a year, since
-both sides grow with the days. Each scan runs in a process of its own. CPU time is that of the scan
-without imports; bytes are the column chunks and footers that the scan has to read.
+A year of days of the size of real ones, 300,000 pages of 18 WARCs; the rows of a week repeat, in
+files and versions of their own. Each scan runs in a process of its own. CPU time is that of the
+scan without imports; bytes are the column chunks and footers that the scan has to read.
 """
 
 import json
@@ -10,21 +10,28 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.transaction import AddAction
 
 from benchmarks.near_duplicates import article_bodies
 from news_platform.corpus.pipeline import crawl_dataset
 from news_platform.datasets.captures import CAPTURES, captures_path
 from news_platform.datasets.corpus import CRAWL_ARTICLES
+from news_platform.storage.delta_files import arrow_schema
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import scan_table, write_table
 
-DAYS = 36
+DAYS = 365
+# So many days are drawn; the others have the same rows, by links to their files.
+_DRAWN_DAYS = 7
 _WARCS = 18
 _PAGES_PER_DAY = 300_000
 _DOMAINS = 10_000
@@ -32,6 +39,7 @@ _TITLE_WORDS = 9
 _WANTED = "site01234.example"
 _FIRST = date(2025, 1, 1)
 _TABLES = ("captures", "crawl_articles")
+_MADE_AT = 1_735_689_600_000
 
 
 def scan_ratios(data: Path) -> Mapping[str, float]:
@@ -42,8 +50,11 @@ def scan_ratios(data: Path) -> Mapping[str, float]:
     words = pl.Series(sorted({word for body in article_bodies(data) for word in body.split()}))
     with tempfile.TemporaryDirectory() as folder:
         store = open_store(f"{folder}/root")
-        for number in range(DAYS):
-            _store_day(store, _FIRST + timedelta(days=number), words, Path(folder))
+        days = [_FIRST + timedelta(days=number) for number in range(DAYS)]
+        for day in days[:_DRAWN_DAYS]:
+            _store_day(store, day, words, Path(folder))
+        for number, day in enumerate(days[_DRAWN_DAYS:]):
+            _repeat_day(Path(folder) / "root", days[number % _DRAWN_DAYS], day)
         sizes = {
             name: sum(_read_bytes(path, name) for path in _files(store, name)) for name in _TABLES
         }
@@ -96,6 +107,35 @@ def _store_day(store: ObjectStore, day: date, words: pl.Series, scratch: Path) -
             for name, kind in CAPTURES.schema.items()
         )
         write_table(store, captures_path(day, f"{warc}.warc.gz"), frame, CAPTURES)
+
+
+def _repeat_day(root: Path, drawn: date, day: date) -> None:
+    """Store a day with the rows of another one, in a version of its own."""
+    for warc in range(_WARCS):
+        _link(*(root / captures_path(one, f"{warc}.warc.gz") for one in (drawn, day)))
+    folder, actions = root / CRAWL_ARTICLES.name, []
+    for add in _added_files(folder, drawn):
+        name = f"day={day}/{uuid.uuid4()}.parquet"
+        _link(folder / str(add["path"]), folder / name)
+        actions.append(
+            AddAction(name, add["size"], {"day": str(day)}, _MADE_AT, True, add["stats"])
+        )
+    table = DeltaTable(folder)
+    schema = arrow_schema(CRAWL_ARTICLES)
+    table.create_write_transaction(actions, mode="append", schema=schema, partition_by=["day"])
+
+
+def _added_files(folder: Path, day: date) -> list[dict[str, Any]]:
+    """Return the files of a day, from the logs of the days that were drawn."""
+    logs = sorted((folder / "_delta_log").glob("*.json"))[: _DRAWN_DAYS + 1]
+    lines = [json.loads(line) for log in logs for line in log.read_text().splitlines()]
+    adds: list[dict[str, Any]] = [line["add"] for line in lines if "add" in line]
+    return [add for add in adds if add["partitionValues"]["day"] == str(day)]
+
+
+def _link(known: Path, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.hardlink_to(known)
 
 
 def _files(store: ObjectStore, name: str) -> Sequence[Path]:

@@ -11,19 +11,20 @@ from itertools import combinations
 from pathlib import Path
 
 import polars as pl
-import sqlalchemy as sa
 
 from benchmarks.near_duplicate_edits import MIXED, PLAIN, STRENGTHS, Edit
-from news_platform.near_duplicates.bands import METADATA, assign_clusters
-from news_platform.near_duplicates.batch import cluster_documents
-from news_platform.near_duplicates.sketch import SketchOptions, TextDocument, sketch_of
+from benchmarks.stored_texts import store_texts
+from news_platform.near_duplicates.pipeline import build_day
+from news_platform.near_duplicates.reading import read_clusters
+from news_platform.near_duplicates.sketch import SketchOptions, sketch_of
 from news_platform.settings import load_settings
-from news_platform.storage.sql.engine import open_engine
+from news_platform.storage.objects.store import open_store
 from news_platform.text.shingles import jaccard, shingles
 
 RESULTS = Path(__file__).parent / "results" / "near_duplicates.json"
 MIN_CHARS = 500
 GROUPS = {"plain": PLAIN, "mixed": MIXED}
+_DAY = "2025-11-01"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +78,19 @@ def score_edit(name: str, edit: Edit, bodies: Sequence[str], *, seed: int) -> Sc
 
 def _added(score: Score, bodies: Sequence[str], edited: Sequence[str]) -> Score:
     options = SketchOptions()
-    documents = [
-        TextDocument(f"{number}/{kind}", text)
-        for kind, texts in (("page", bodies), ("edit", edited))
-        for number, text in enumerate(texts)
-    ]
+    texts = {
+        f"https://bench.example/{number}/{kind}": text
+        for kind, given in (("page", bodies), ("edit", edited))
+        for number, text in enumerate(given)
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        store = open_store(f"{folder}/root")
+        store_texts(store, _DAY, texts)
+        build_day(store, _DAY, days=1)
+        rows = read_clusters(store, [_DAY])
     clusters: dict[str, list[str]] = {}
-    for member in cluster_documents(lambda: documents, options=options).members:
-        clusters.setdefault(member.cluster_id, []).append(member.document_id)
+    for uri, name in rows.select("uri", "cluster_id").iter_rows():
+        clusters.setdefault(name, []).append(uri.removeprefix("https://bench.example/"))
     found = {pair for members in clusters.values() for pair in combinations(sorted(members), 2)}
     alike = {
         (f"{number}/edit", f"{number}/page")
@@ -102,25 +108,16 @@ def _added(score: Score, bodies: Sequence[str], edited: Sequence[str]) -> Score:
 
 
 def speed(bodies: Sequence[str]) -> dict[str, float]:
-    """Return documents a second and core: sketched, clustered as a batch, assigned in SQL."""
-    options = SketchOptions()
-    documents = [TextDocument(str(number), body) for number, body in enumerate(bodies)]
-    count = len(documents)
+    """Return texts per second per core: sketched, and clustered as a day of articles."""
+    options, count = SketchOptions(), len(bodies)
     with tempfile.TemporaryDirectory() as folder:
-        engine = open_engine(f"sqlite:///{folder}/bands.sqlite")
-        METADATA.create_all(engine)
-        measured = {
+        store = open_store(f"{folder}/root")
+        texts = {f"https://bench.example/{number}": body for number, body in enumerate(bodies)}
+        store_texts(store, _DAY, texts)
+        return {
             "sketch": _rate(lambda: [sketch_of(body, options) for body in bodies], count),
-            "batch": _rate(lambda: cluster_documents(lambda: documents, options=options), count),
-            "sql": _rate(lambda: _assign(documents, engine, options), count),
+            "day": _rate(lambda: build_day(store, _DAY, days=14), count),
         }
-        engine.dispose()
-    return measured
-
-
-def _assign(documents: Sequence[TextDocument], engine: sa.Engine, options: SketchOptions) -> None:
-    for _ in assign_clusters(documents, engine=engine, collection="bench", options=options):
-        pass
 
 
 def _rate(work: Callable[[], object], count: int) -> float:

@@ -21,6 +21,7 @@ from news_platform.datasets.registry import TABLES
 from news_platform.datasets.table import Table
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.errors import InputError
+from news_platform.near_duplicates.reading import RELATIONS
 from news_platform.resources import Resources, open_resources
 from news_platform.search.engine import SearchAnswer, SearchOptions
 from news_platform.search.pipeline import FoundArticle, search_days, with_snippets
@@ -80,6 +81,8 @@ class NewsData:
             raise InputError(f"unknown dataset {name!r}: expected one of {known}", thing=name)
         if name == RAW_NEWS.name:
             return scan_news(self._store)
+        if name in RELATIONS:
+            return RELATIONS[name](self._store)
         table = self.tables[name]
         if name == ALL_ARTICLES.name:
             return pl.concat([self._delta(each) for each in DELTA_TABLES])

@@ -18,9 +18,7 @@ from news_platform.corpus.export.monthly import MonthReport, build_month
 from news_platform.corpus_options import export_options, export_selection
 from news_platform.domain_metadata import takedown as survey
 from news_platform.domain_store.building import takedown as domain_store
-from news_platform.domain_store.reading.batches import iter_warc_frames
 from news_platform.near_duplicates import takedown as clusters
-from news_platform.near_duplicates import window_takedown
 from news_platform.resources import Resources, build_options, open_full_texts, records_options
 from news_platform.rss import files_takedown
 from news_platform.rss import takedown as articles
@@ -57,24 +55,21 @@ def all_parts(resources: Resources) -> list[TakedownPart]:
         *records.takedown_parts(store, options=records_options(settings.source_records)),
         *survey.takedown_parts(store, engine=engine),
         *corpus.takedown_parts(store, export_month=partial(_export_month, resources)),
-        *window_takedown.takedown_parts(
-            store, days=settings.corpus.cluster_days, scratch=settings.corpus.scratch
+        *clusters.takedown_parts(
+            store,
+            days=settings.corpus.cluster_days,
+            hashes=partial(_hashes, engine),
+            scratch=settings.corpus.scratch,
         ),
         *search.takedown_parts(store, now=now),
         *files_takedown.takedown_parts(store),
     ]
-    near = clusters.takedown_parts(
-        store,
-        engine=engine,
-        hashes=partial(_hashes, engine),
-        expired_rows=partial(iter_warc_frames, store),
-    )
     if engine is None:
-        return [*found, *near]
+        return found
     full_texts = open_full_texts(resources.data_root)
     daily, ledger, workbook = articles.takedown_parts(store, engine=engine, full_texts=full_texts)
-    # The clusters of articles need the ledger's rows, and daily files without the covered ones.
-    return [*found, daily, *near, ledger, workbook]
+    # The clusters of release 0.1 need the ledger's rows.
+    return [*found, daily, ledger, workbook]
 
 
 def _hashes(engine: sa.Engine | None, takedowns: Takedowns) -> Sequence[str]:

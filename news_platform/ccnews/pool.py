@@ -5,6 +5,7 @@ record that ends two tries is skipped and counted in the WARC's marker. This is 
 costs next to nothing.
 """
 
+import hashlib
 import logging
 import os
 import shutil
@@ -19,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 
 from news_platform.ccnews.options import CollectOptions
+from news_platform.ccnews.progress import WarcProgress, read_record_in_work
 from news_platform.datasets.collected import Collected
 from news_platform.errors import StorageError
 from news_platform.isolation.pool import Done, Lost, Pool
@@ -80,14 +82,11 @@ class CollectTask:
         """Return the WARC's file name."""
         return self.path.rpartition("/")[2]
 
-
-@dataclass(frozen=True, slots=True)
-class WarcProgress:
-    """How far a worker is; `number` is the record in work, None while it reads or publishes."""
-
-    number: int | None
-    read_bytes: int
-    rows: int
+    @property
+    def progress_path(self) -> Path:
+        """Return the file in which the worker says which record it works on."""
+        name = hashlib.sha256(self.path.encode()).hexdigest()[:16]
+        return Path(self.scratch) / f"{name}.progress"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +216,7 @@ def _run_with_restarts(pool: Pool, task: CollectTask) -> Collected | CollectFail
         if isinstance(outcome, Done):
             collected: Collected = outcome.value
             return collected
-        record = _record_in_work(outcome)
+        record = read_record_in_work(task.progress_path)
         ended_by[record] += 1
         if record is not None and ended_by[record] == _TRIES_PER_RECORD:
             task = replace(task, skip={**task.skip, record: f"extractor_{outcome.reason}"})
@@ -228,11 +227,6 @@ def _run_with_restarts(pool: Pool, task: CollectTask) -> Collected | CollectFail
             is_final = _is_final(outcome)
             return CollectFailure(task.warc_name, _message(outcome), is_broken, is_final)
         _log.warning("%s: %s at record %s; starting again", task.warc_name, outcome.reason, record)
-
-
-def _record_in_work(lost: Lost) -> int | None:
-    progress = lost.last_report
-    return progress.number if isinstance(progress, WarcProgress) else None
 
 
 def _is_final(lost: Lost) -> bool:

@@ -2,21 +2,15 @@
 
 Files are built in a scratch folder and published under names that follow from the WARC alone, the
 marker last. A second attempt therefore replaces the first, and a reader that goes by the markers
-never sees a part.
-
-The pool kills a worker that is silent for too long. While a page is in work nothing is sent after
-its number, so a page that hangs is found; while bytes are awaited or published, heartbeats are
-sent, so a slow network is never mistaken for a bad page.
+never sees a part. The pool kills a worker that is silent for too long (`progress.py`).
 """
 
 import gc
 import hashlib
 import logging
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
@@ -25,7 +19,8 @@ from tempfile import TemporaryDirectory
 from news_platform.ccnews.gzip_members import ByteSource
 from news_platform.ccnews.options import EXTRACTOR_VERSION
 from news_platform.ccnews.page import CrawledPage, read_page
-from news_platform.ccnews.pool import CollectTask, StoreAddress, WarcProgress
+from news_platform.ccnews.pool import CollectTask, StoreAddress
+from news_platform.ccnews.progress import ProgressReporter
 from news_platform.ccnews.publish_warc import publish_warc
 from news_platform.ccnews.warc import (
     BrokenWarc,
@@ -43,12 +38,10 @@ from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.datasets.warc_paths import warc_day
 from news_platform.errors import InputError, StorageError
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary
-from news_platform.isolation.worker import report
 from news_platform.storage.objects.store import ByteStream, ObjectStore, open_store
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.takedowns.requests import mark_pending
 
-_HEARTBEAT_SECONDS = 0.5
 _REST_BYTES = 1 << 20
 # Pages leave no reference cycles behind. With Python's default of 700, the objects of the public
 # suffix list alone cost a second of garbage collection.
@@ -69,7 +62,10 @@ def collect_task(task: CollectTask) -> Collected:
 
 def _collect_from(address: StoreAddress, task: CollectTask) -> Collected:
     progress = ProgressReporter()
-    with TemporaryDirectory(dir=task.scratch) as scratch, progress.heartbeat():
+    with (
+        TemporaryDirectory(dir=task.scratch) as scratch,
+        progress.heartbeat(task.progress_path),
+    ):
         return collect_warc(
             task,
             source=_opened(address),
@@ -83,60 +79,6 @@ def _collect_from(address: StoreAddress, task: CollectTask) -> Collected:
 @lru_cache(maxsize=8)
 def _opened(address: StoreAddress) -> ObjectStore:
     return open_store(address.url, options=address.options)
-
-
-class ProgressReporter:
-    """Send the number of the record in work, and heartbeats while no record is in work."""
-
-    def __init__(self, send: Callable[[WarcProgress], None] = report) -> None:
-        self._send = send
-        self._progress = WarcProgress(None, 0, 0)
-        self._is_waiting = True
-
-    def begin_record(self, response: WarcResponse, rows: int) -> None:
-        """Send that work on this response begins, with the rows written so far."""
-        self._is_waiting = False
-        record = response.record
-        self._progress = WarcProgress(record.number, record.offset, rows)
-        self._send(self._progress)
-
-    def begin_wait(self) -> None:
-        """Send that no record is in work until the next one begins."""
-        if not self._is_waiting:
-            self._is_waiting = True
-            self._progress = replace(self._progress, number=None)
-            self._send(self._progress)
-
-    def wrap(self, stream: ByteSource) -> ByteSource:
-        """Return the stream with its reads reported as waits."""
-        return _WaitingStream(stream, self)
-
-    @contextmanager
-    def heartbeat(self) -> Iterator[None]:
-        """Repeat the progress in the background while no record is in work."""
-        done = threading.Event()
-        thread = threading.Thread(target=self._beat, args=(done,), daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            done.set()
-            thread.join()
-
-    def _beat(self, done: threading.Event) -> None:
-        while not done.wait(_HEARTBEAT_SECONDS):
-            if self._is_waiting:
-                self._send(self._progress)
-
-
-class _WaitingStream:
-    def __init__(self, stream: ByteSource, progress: ProgressReporter) -> None:
-        self._stream = stream
-        self._progress = progress
-
-    def read(self, size: int = -1) -> bytes:
-        self._progress.begin_wait()
-        return self._stream.read(size)
 
 
 class DigestingStream:

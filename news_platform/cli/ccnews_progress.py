@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from news_platform.ccnews.pool import CollectFailure, CollectListener, Estimate, WarcProgress
+from news_platform.ccnews.pool import CollectFailure, CollectListener, Estimate
+from news_platform.ccnews.progress import WarcProgress
 from news_platform.datasets.collected import Collected
 
 _REFRESHES_PER_SECOND = 5

@@ -22,8 +22,8 @@ from news_platform.cli.options import (
     resources_for,
     root_option,
 )
-from news_platform.datasets.near_duplicates import ARTICLE_CLUSTERS
 from news_platform.errors import InputError
+from news_platform.near_duplicates.reading import scan_article_clusters
 from news_platform.rss.export import delta_since, export_days
 from news_platform.rss.exports.formats import FeedChannel, TextFormat, write_parquet, write_text
 from news_platform.rss.exports.reposts import count_reposts
@@ -33,7 +33,6 @@ from news_platform.rss.ledger.feed_rows import feed_urls
 from news_platform.rss.text_query import TextQuery, parse_query
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.parquet import read_table
 from news_platform.web.opml import OpmlFeed, opml_document
 
 FORMATS = (*get_args(TextFormat), "parquet")
@@ -135,10 +134,8 @@ def _selection(choice: Mapping[str, Any]) -> Selection:
 
 def _read_reposts(engine: sa.Engine, store: ObjectStore) -> dict[str, int]:
     """Return the reposts of the articles that have near-duplicates, where these are known."""
-    if not store.exists(ARTICLE_CLUSTERS.path):
-        return {}
-    rows = read_table(store, ARTICLE_CLUSTERS.path, ARTICLE_CLUSTERS)
-    shared = rows.filter(pl.col("cluster_size") > 1).select("url_hash", "cluster_id")
+    rows = scan_article_clusters(store).filter(pl.col("cluster_size") > 1)
+    shared = rows.select("url_hash", "cluster_id").collect()
     return count_reposts(engine, dict(shared.iter_rows()))
 
 

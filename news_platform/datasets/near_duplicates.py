@@ -1,54 +1,118 @@
-"""The near_duplicates and article_clusters datasets: pages and articles with similar texts."""
+"""The near_duplicates dataset: articles of both sources and their clusters of similar texts."""
 
 import polars as pl
 
 from news_platform.datasets.table import Column, Table
 
+_MOMENT = pl.Datetime("us", "UTC")
+_PATH = "near_duplicates/date=YYYY-MM-DD/part-0.parquet"
+_DAY = (Column("date", pl.String(), "Day of the article, YYYY-MM-DD."),)
+
 NEAR_DUPLICATES = Table(
     name="near_duplicates",
     feature="near_duplicates",
-    description="Pages of one crawl day whose texts are near-identical, one row per page.",
-    path="near_duplicates/date=YYYY-MM-DD/part-0.parquet",
+    description="Every article of the crawl and of the feeds with its cluster of near-identical "
+    "texts over a window of days.",
+    path=_PATH,
     columns=(
         Column(
             "cluster_id",
             pl.String(),
-            "16 hex digits, named after the cluster's first page in the order of URLs.",
+            "16 hex digits, named after the cluster's oldest article. In the files as it was when "
+            "the day was built; our readers follow `merged_ids` of later days.",
         ),
-        Column("uri", pl.String(), "URL of the page, as in raw_news."),
+        Column("uri", pl.String(), "address of the page"),
         Column(
             "jaccard",
             pl.Float64(),
-            "Share of 3-word runs in common with the most similar member, from 0.8 to 1.",
-        ),
-        Column("cluster_size", pl.Int64(), "Pages in the cluster, at least 2."),
-    ),
-    partition_columns=(Column("date", pl.String(), "Day of the crawl, YYYY-MM-DD."),),
-)
-
-
-def near_duplicates_path(day: str) -> str:
-    """Return the path of the file of one day, relative to the root."""
-    return f"near_duplicates/date={day}/part-0.parquet"
-
-
-ARTICLE_CLUSTERS = Table(
-    name="article_clusters",
-    feature="near_duplicates",
-    description="Every compared article and its cluster of near-identical texts, over all days.",
-    path="article_clusters/part-0.parquet",
-    columns=(
-        Column("url_hash", pl.String(), "the article, as in articles"),
-        Column("cluster_id", pl.String(), "16 hex digits, named after the cluster's first article"),
-        Column(
-            "jaccard",
-            pl.Float64(),
-            "share of 3-word runs in common with the most similar earlier article; null if none",
+            "share of 3-word runs in common with the most similar article of the day or of the "
+            "window before it, from 0.8 to 1; null if there is none",
         ),
         Column(
             "cluster_size",
             pl.Int64(),
-            "articles in the cluster; 1 if the article has no near-duplicate",
+            "articles of the cluster in the window that ends with the day, when it was built",
+        ),
+        Column("url_hash", pl.String(), "the article, as in all_articles; null before version 0.3"),
+        Column("source", pl.String(), "`crawl` or `feed`"),
+        Column("seen_at", _MOMENT, "when the article was fetched"),
+        Column("first_seen_at", _MOMENT, "when the first article of the cluster was fetched"),
+        Column(
+            "merged_ids",
+            pl.List(pl.String()),
+            "clusters of earlier days that go on under this `cluster_id`; null for most articles",
         ),
     ),
+    partition_columns=_DAY,
 )
+ARTICLE_CLUSTERS = Table(
+    name="article_clusters",
+    feature="near_duplicates",
+    description="The articles of feeds in near_duplicates: a relation for SQL and Python, with the "
+    "columns of the dataset that had this name before version 0.3.",
+    path=_PATH,
+    columns=(
+        Column("url_hash", pl.String(), "the article, as in articles"),
+        Column("cluster_id", pl.String(), "as in near_duplicates"),
+        Column("jaccard", pl.Float64(), "as in near_duplicates"),
+        Column("cluster_size", pl.Int64(), "articles of feeds in the cluster, over all days"),
+    ),
+)
+TEXT_CLUSTERS = Table(
+    name="text_clusters",
+    feature="near_duplicates",
+    description="near_duplicates with `uri` as `url`: a relation for SQL and Python.",
+    path=_PATH,
+    columns=(
+        Column("url_hash", pl.String(), "the article, as in all_articles"),
+        Column("source", pl.String(), "`crawl` or `feed`"),
+        Column("url", pl.String(), "address of the page"),
+        Column("seen_at", _MOMENT, "when the article was fetched"),
+        Column("cluster_id", pl.String(), "as in near_duplicates"),
+        Column("first_seen_at", _MOMENT, "as in near_duplicates"),
+        Column("jaccard", pl.Float64(), "as in near_duplicates"),
+    ),
+    partition_columns=_DAY,
+)
+CLUSTER_SKETCHES = Table(
+    name="cluster_sketches",
+    feature="near_duplicates",
+    description="The shingles of each distinct text of a day, for the days that follow.",
+    path="cluster_sketches/date=YYYY-MM-DD/part-0.parquet",
+    columns=(
+        Column("text_key", pl.String(), "equal exactly for texts with the same shingles"),
+        Column("url_hash", pl.String(), "the first article of the day with the text"),
+        Column("shingles", pl.Binary(), "sorted 32-bit hashes of its shingles"),
+    ),
+    partition_columns=_DAY,
+)
+CLUSTER_BANDS = Table(
+    name="cluster_bands",
+    feature="near_duplicates",
+    description="The band keys of each distinct text of a day; near-identical texts share some.",
+    path="cluster_bands/date=YYYY-MM-DD/part-0.parquet",
+    columns=(
+        Column("place", pl.Int64(), "number of the row in cluster_sketches of the day"),
+        Column("bands", pl.List(pl.Int64()), "one key per band"),
+        Column("is_new", pl.Boolean(), "whether no earlier day of the window has the text"),
+    ),
+    partition_columns=_DAY,
+)
+
+OLD_ARTICLE_CLUSTERS = "article_clusters/part-0.parquet"
+"""The file of article_clusters that versions before 0.3 wrote, relative to the root."""
+
+
+def near_duplicates_path(day: str) -> str:
+    """Return the path of the clusters of one day, relative to the root."""
+    return f"{NEAR_DUPLICATES.name}/date={day}/part-0.parquet"
+
+
+def sketches_path(day: str) -> str:
+    """Return the path of the sketches of one day, relative to the root."""
+    return f"{CLUSTER_SKETCHES.name}/date={day}/part-0.parquet"
+
+
+def bands_path(day: str) -> str:
+    """Return the path of the band keys of one day, relative to the root."""
+    return f"{CLUSTER_BANDS.name}/date={day}/part-0.parquet"

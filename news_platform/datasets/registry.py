@@ -18,17 +18,17 @@ from news_platform.datasets.domain_store import (
 )
 from news_platform.datasets.dropped_responses import DROPPED_RESPONSES
 from news_platform.datasets.feeds import FEED_POLLS, FEEDS, PENDING_ARTICLES
-from news_platform.datasets.near_duplicates import ARTICLE_CLUSTERS, NEAR_DUPLICATES
+from news_platform.datasets.near_duplicates import (
+    ARTICLE_CLUSTERS,
+    CLUSTER_BANDS,
+    CLUSTER_SKETCHES,
+    NEAR_DUPLICATES,
+    TEXT_CLUSTERS,
+)
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.datasets.source_records import SOURCE_RECORDS, SOURCE_RECORDS_QUARANTINE
 from news_platform.datasets.table import Table
-from news_platform.datasets.text_clusters import (
-    CLUSTER_BANDS,
-    CLUSTER_MERGES,
-    CLUSTER_SKETCHES,
-    TEXT_CLUSTERS,
-)
 from news_platform.datasets.training_export import TRAINING_EXPORT
 from news_platform.datasets.warc_paths import WARC_PATHS
 
@@ -51,16 +51,15 @@ TABLES: tuple[Table, ...] = (
     FEED_POLLS,
     PENDING_ARTICLES,
     ARTICLES,
-    NEAR_DUPLICATES,
-    ARTICLE_CLUSTERS,
     CRAWL_ARTICLES,
     ARTICLE_TABLE,
     ALL_ARTICLES,
-    SEARCH_INDEX,
+    NEAR_DUPLICATES,
+    ARTICLE_CLUSTERS,
     TEXT_CLUSTERS,
-    CLUSTER_MERGES,
     CLUSTER_SKETCHES,
     CLUSTER_BANDS,
+    SEARCH_INDEX,
     TRAINING_EXPORT,
     SOURCE_RECORDS,
     SOURCE_RECORDS_QUARANTINE,

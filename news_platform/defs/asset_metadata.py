@@ -57,10 +57,8 @@ POLICIES: Mapping[str, dg.FreshnessPolicy] = {
     "pending_articles": _within(warn_hours=7, fail_hours=12),
     # With few feeds, a night may pass without an article.
     "articles": _within(warn_hours=12, fail_hours=24),
-    "article_clusters": _within(warn_hours=14, fail_hours=26),
     "article_sheets": _within(warn_hours=13, fail_hours=25),
     "article_table": _within(warn_hours=14, fail_hours=26),
-    "text_clusters": _AFTER_CRAWL,
 }
 
 WITHOUT: Mapping[str, str] = {
@@ -242,15 +240,9 @@ CARDS: dict[str, Card] = {
         LEDGER_VERSION,
         place="article_sheets/articles.xlsx",
     ),
-    "near_duplicates": Card(
-        "one page that has a near-duplicate", "near_duplicates.md", FACTS, "medium", _SKETCH
-    ),
-    "article_clusters": Card(
-        "one article and its cluster", "near_duplicates.md", FACTS, "low", _SKETCH
-    ),
     "crawl_articles": Card("one article of the crawl", "corpus.md", TEXTS, "high", _CORPUS_VERSION),
     "article_table": Card("one article of a feed", "corpus.md", TEXTS, "low", _CORPUS_VERSION),
-    "text_clusters": Card(
+    "near_duplicates": Card(
         "one article and its cluster", "near_duplicates.md", FACTS, "medium", _SKETCH
     ),
     "training_export": Card(

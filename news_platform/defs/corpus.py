@@ -30,10 +30,10 @@ from news_platform.corpus.pipeline import (
 )
 from news_platform.corpus_options import corpus_options, export_options, export_selection
 from news_platform.datasets.corpus import ARTICLE_TABLE, CRAWL_ARTICLES
-from news_platform.datasets.text_clusters import TEXT_CLUSTERS
+from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
 from news_platform.datasets.training_export import TRAINING_EXPORT, export_folder
 from news_platform.datasets.warc_paths import FIRST_DAY
-from news_platform.defs import ccnews_checks, text_clusters
+from news_platform.defs import ccnews_checks, near_duplicates
 from news_platform.defs.corpus_views import corpus_metadata, export_metadata
 from news_platform.defs.metadata import table_metadata
 from news_platform.defs.partition_checks import check, require_green, verdict
@@ -43,7 +43,7 @@ from news_platform.defs.reconcile import reconciling_sensor, skip_reason
 from news_platform.defs.settled import unsettled
 from news_platform.defs.staleness import Fingerprints, Parent, Staleness, same_partition
 from news_platform.domain_store.reading.batches import iter_warc_frames
-from news_platform.near_duplicates.window_days import expire_sketches
+from news_platform.near_duplicates.pipeline import delete_replaced, expire_sketches
 from news_platform.resources import DataRoot, Resources
 from news_platform.storage.commit.markers import read_markers, stale_partitions
 from news_platform.storage.delta import Maintenance
@@ -115,7 +115,7 @@ def _describe(
 
 @dg.asset(
     partitions_def=MONTHS,
-    deps=[CRAWL_ARTICLES.name, ARTICLE_TABLE.name, TEXT_CLUSTERS.name],
+    deps=[CRAWL_ARTICLES.name, ARTICLE_TABLE.name, NEAR_DUPLICATES.name],
     group_name=GROUP,
     owners=OWNERS,
     kinds={"parquet", "huggingface"},
@@ -214,13 +214,13 @@ EXPORT_STALENESS = Staleness(
     _stale_months,
     parents=tuple(
         Parent(name, _same_month)
-        for name in (CRAWL_ARTICLES.name, ARTICLE_TABLE.name, TEXT_CLUSTERS.name)
+        for name in (CRAWL_ARTICLES.name, ARTICLE_TABLE.name, NEAR_DUPLICATES.name)
     ),
     partitions=MONTHS,
     holds=_unfinished,
     sensor=f"follow_{TRAINING_EXPORT.name}",
 )
-STALENESS = (CRAWL_STALENESS, FEED_STALENESS, text_clusters.STALENESS, EXPORT_STALENESS)
+STALENESS = (CRAWL_STALENESS, FEED_STALENESS, near_duplicates.STALENESS, EXPORT_STALENESS)
 
 
 def _newest(days: Mapping[str, str]) -> list[str]:
@@ -284,7 +284,6 @@ CHECKS = (
     every_article_has_text,
     every_feed_article_has_text,
     nothing_twice_or_refused,
-    *text_clusters.CHECKS,
 )
 
 
@@ -301,7 +300,10 @@ def keep_corpus_up(context: dg.OpExecutionContext, data_root: dg.ResourceParam[D
         for dataset in (crawl_dataset(store), feed_dataset(store))
     }
     days = data_root.settings.corpus.cluster_days
-    expired = {"sketches_deleted": expire_sketches(store, days=days)}
+    expired = {
+        "sketches_deleted": expire_sketches(store, days=days),
+        "replaced_files_deleted": delete_replaced(store),
+    }
     context.add_output_metadata({**_maintained(done), **expired})
 
 
@@ -342,9 +344,11 @@ def look_after_corpus_every_night(
 
 
 defs = dg.Definitions(
-    assets=[crawl_articles, article_table, text_clusters.text_clusters, training_export],
+    assets=[crawl_articles, article_table, training_export],
     asset_checks=[one.definition for one in CHECKS],
-    sensors=[reconciling_sensor(staleness) for staleness in STALENESS],
+    sensors=[
+        reconciling_sensor(one) for one in (CRAWL_STALENESS, FEED_STALENESS, EXPORT_STALENESS)
+    ],
     jobs=[look_after_corpus],
     schedules=[look_after_corpus_every_night],
 )

@@ -92,7 +92,6 @@ BUILD_ORDER: tuple[Staleness, ...] = (
     *domain_store.STALENESS,
     *domain_metadata.STALENESS,
     *rss.STALENESS,
-    *near_duplicates.STALENESS,
     *corpus.STALENESS,
     *search.STALENESS,
     *sheets.STALENESS,

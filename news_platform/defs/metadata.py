@@ -135,11 +135,6 @@ LINEAGE: Mapping[str, Sources] = {
     "feeds": {"feed_url": ("feed_candidates.feed_url",)},
     "pending_articles": {"feed_url": ("feeds.feed_url",)},
     "articles": _same("pending_articles", *_COPIED),
-    "near_duplicates": {
-        "uri": ("raw_news.uri",),
-        "date": _WARC_DAY,
-        **{name: ("raw_news.text",) for name in ("cluster_id", "jaccard", "cluster_size")},
-    },
     "crawl_articles": {
         **{name: ("raw_news.uri",) for name in ("url", "canonical_url", "url_hash", "domain")},
         **dict.fromkeys(_EXTRACTED, ("raw_news.tree",)),
@@ -157,15 +152,17 @@ LINEAGE: Mapping[str, Sources] = {
         **_same("articles", "published_at", "tags", "language", "word_count", "fetched_at"),
         "day": ("articles.date",),
     },
-    "text_clusters": {
+    "near_duplicates": {
+        "uri": ("crawl_articles.url", "article_table.url"),
         "seen_at": ("crawl_articles.fetched_at", "article_table.fetched_at"),
+        "date": ("crawl_articles.day", "article_table.day"),
         **{
             name: (f"crawl_articles.{name}", f"article_table.{name}")
-            for name in ("url_hash", "source", "url")
+            for name in ("url_hash", "source")
         },
         **{
             name: ("crawl_articles.text", "article_table.text")
-            for name in ("cluster_id", "jaccard")
+            for name in ("cluster_id", "jaccard", "cluster_size")
         },
     },
     "training_export": {
@@ -185,10 +182,6 @@ LINEAGE: Mapping[str, Sources] = {
         "url": _SNAPSHOT_FACTS,
         "fetched_at": _SNAPSHOT_FACTS,
         "id": _SNAPSHOT_BODY + _SNAPSHOT_FACTS,
-    },
-    "article_clusters": {
-        "url_hash": ("articles.url_hash",),
-        **{name: ("articles.clean_text",) for name in ("cluster_id", "jaccard", "cluster_size")},
     },
 }
 

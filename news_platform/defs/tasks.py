@@ -19,10 +19,7 @@ TASKS: Mapping[str, Task] = {
         "Collect days of the crawl; the sensors then build what depends on them.",
         OUTPUTS,
     ),
-    "regroup_crawl_days": Task(
-        "Stage collected days by domain again, and find their near-duplicates again.",
-        ("domain_buckets", "near_duplicates"),
-    ),
+    "regroup_crawl_days": Task("Stage collected days by domain again.", ("domain_buckets",)),
     "merge_days_into_store": Task(
         "Merge new batches into ranges of the domain store.", ("domain_store",)
     ),
@@ -37,14 +34,14 @@ TASKS: Mapping[str, Task] = {
     ),
     "read_feeds_now": Task(
         "Discover and poll feeds, fetch articles and update the sheet now.",
-        ("feeds", "pending_articles", "articles", "article_clusters", "article_sheets"),
+        ("feeds", "pending_articles", "articles", "article_sheets"),
     ),
     "extract_crawl_articles": Task(
         "Extract the articles of collected days again.", ("crawl_articles",)
     ),
     "cluster_corpus_days": Task(
         "Refresh the feeds' articles in the corpus, and cluster both sources with their window.",
-        ("article_table", "text_clusters"),
+        ("article_table", "near_duplicates"),
     ),
     "export_months": Task("Export months of the corpus again.", ("training_export",)),
     "index_days": Task("Build the search index of days again.", ("search_index",)),

@@ -42,8 +42,9 @@ _META_CHARSET = re.compile(
 )
 _XML_ENCODING = re.compile(rb"\s*<\?xml[^>]{1,200}?encoding\s*=\s*[\"']([^\"'>]+)", re.IGNORECASE)
 _HEADER_CHARSET = re.compile(r"charset\s*=\s*[\"']?\s*([^\"';,\s]+)", re.IGNORECASE)
-# What `scrub_text` would change, in UTF-8: counting bytes takes a tenth of searching the text.
-_CONTROL_BYTES = bytes(set(range(0x20)) - set(b"\t\n\r")) + b"\x7f"
+# What `scrub_text` would leave, in UTF-8: deleting these takes a tenth of searching the text, and
+# less than deleting the others, since nearly nothing is left to copy.
+_PLAIN_BYTES = bytes({*range(0x20, 0x100), *b"\t\n\r"} - {0x7F})
 _C1_CONTROL = re.compile(rb"\xc2[\x80-\x9f]")
 # Where Python's codec of that name has fewer characters than the browsers' decoder.
 _WIDER_CODECS = {
@@ -201,7 +202,7 @@ def _decoded(body: bytes, encoding: str) -> DecodedPage:
 
 
 def _scrubbed(text: str, utf8: bytes, encoding: str) -> DecodedPage:
-    is_clean = len(utf8.translate(None, _CONTROL_BYTES)) == len(utf8)
+    is_clean = not utf8.translate(None, _PLAIN_BYTES)
     if is_clean and not _C1_CONTROL.search(utf8):
         return DecodedPage(text, utf8, encoding)
     clean = scrub_text(text)

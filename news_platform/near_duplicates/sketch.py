@@ -21,14 +21,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class TextDocument:
-    """A text and its id, such as its URL."""
-
-    document_id: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class SketchOptions:
     """The threshold for near-duplicates and the parameters of the search.
 

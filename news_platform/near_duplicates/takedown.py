@@ -1,114 +1,115 @@
-"""Remove taken-down pages and articles from the clusters of near-identical texts.
+"""Cluster days again that have taken-down articles, and the days that were compared with them.
 
-A day of pages that had one in a cluster is clustered again. Articles that shared a cluster with one
-that goes are compared again, because the one that goes may have held them together.
+The tables of the corpus must be free of the articles before. Markers keep their fingerprints, so
+that nothing which follows becomes stale. What release 0.1 wrote is filtered instead, because the
+pages that it was made from may be gone.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
+from datetime import date, timedelta
 from functools import partial
 
-import sqlalchemy as sa
+import polars as pl
 
-from news_platform.datasets.near_duplicates import ARTICLE_CLUSTERS, NEAR_DUPLICATES
-from news_platform.near_duplicates.bands import BANDS, TEXTS
-from news_platform.near_duplicates.pipeline import (
-    COLLECTION,
-    ExpiredRows,
-    cluster_articles,
-    cluster_day,
+from news_platform.datasets.near_duplicates import (
+    ARTICLE_CLUSTERS,
+    NEAR_DUPLICATES,
+    OLD_ARTICLE_CLUSTERS,
+    near_duplicates_path,
 )
-from news_platform.storage.commit.markers import read_markers
+from news_platform.datasets.table import Table
+from news_platform.near_duplicates.pipeline import clustered_days, days_before
+from news_platform.near_duplicates.window import cluster_window
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.parquet import path_values, read_table
-from news_platform.storage.sql.engine import read_transaction
+from news_platform.storage.parquet import path_values, read_table, write_table
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import RemovedData, SimplePart, TakedownPart
-from news_platform.takedowns.rows import covered_urls
+from news_platform.takedowns.rows import is_covered
 
 CoveredHashes = Callable[[Takedowns], Collection[str]]
 """From requests to the URL hashes of the covered articles in the ledger."""
-_CHUNK = 500
 
 
 def takedown_parts(
-    store: ObjectStore,
-    *,
-    engine: sa.Engine | None,
-    hashes: CoveredHashes,
-    expired_rows: ExpiredRows | None,
+    store: ObjectStore, *, days: int, hashes: CoveredHashes, scratch: str | None = None
 ) -> list[TakedownPart]:
-    """Return the parts of the daily clusters and, with a ledger, of the articles' clusters."""
-    days = SimplePart(
+    """Return the part of the clusters over a window of `days`, and that of release 0.1."""
+    clusters = SimplePart(
         NEAR_DUPLICATES.name,
         partial(find_days, store),
-        lambda day, it: clean_day(store, day, it, expired_rows=expired_rows),
+        lambda day, it: clean_day(store, day, it, days=days, scratch=scratch),
     )
-    if engine is None:
-        return [days]
-    articles = SimplePart(
+    old = SimplePart(
         ARTICLE_CLUSTERS.name,
-        lambda it: find_articles(engine, hashes(it)),
-        lambda _, it: clean_articles(store, engine, hashes(it)),
+        lambda it: find_old_articles(store, hashes(it)),
+        lambda _, it: clean_old_articles(store, hashes(it)),
     )
-    return [days, articles]
+    return [clusters, old]
 
 
 def find_days(store: ObjectStore, takedowns: Takedowns) -> Mapping[str, int]:
-    """Return the covered members of clusters by day."""
-    found: dict[str, int] = {}
-    for info in store.list(NEAR_DUPLICATES.path.partition("/")[0]):
-        uris = read_table(store, info.path, NEAR_DUPLICATES)["uri"]
-        if count := int(uris.is_in(list(covered_urls(uris, takedowns))).sum()):
-            found[path_values(info.path)["date"]] = count
-    return found
+    """Return the covered articles by day."""
+    files = {path_values(one.path)["date"]: one.path for one in store.list(NEAR_DUPLICATES.name)}
+    return +Counter({day: _covered(store, path, takedowns) for day, path in files.items()})
 
 
 def clean_day(
-    store: ObjectStore, day: str, takedowns: Takedowns, *, expired_rows: ExpiredRows | None
+    store: ObjectStore, day: str, takedowns: Takedowns, *, days: int, scratch: str | None = None
 ) -> RemovedData:
-    """Cluster a day again from the pages that stay; its marker keeps its fingerprint."""
-    path = NEAR_DUPLICATES.path.replace("YYYY-MM-DD", day)
-    before = store.find(path)
-    if before is None or day not in find_days(store, takedowns):
+    """Cluster a day again, and then those that follow it within the window."""
+    path = near_duplicates_path(day)
+    lost, before = _covered(store, path, takedowns), _size(store, path)
+    first, clustered = date.fromisoformat(day), set(clustered_days(store))
+    if day not in clustered:
+        _filter_pages(store, path, takedowns)
+    for one in ((first + timedelta(days=number)).isoformat() for number in range(days)):
+        if one in clustered:
+            earlier = days_before(store, one, days=days)
+            cluster_window(store, one, earlier=earlier, scratch=scratch)
+    after = _size(store, path)
+    return RemovedData(lost, max(0, before - after), after)
+
+
+def _filter_pages(store: ObjectStore, path: str, takedowns: Takedowns) -> None:
+    """Remove covered pages from a day of release 0.1, and clusters that are left with one page."""
+    rows = read_table(store, path, NEAR_DUPLICATES)
+    kept = rows.filter(~is_covered(rows["uri"], takedowns))
+    _write_clusters(store, path, kept.filter(pl.len().over("cluster_id") > 1), NEAR_DUPLICATES)
+
+
+def find_old_articles(store: ObjectStore, hashes: Collection[str]) -> Mapping[str, int]:
+    """Return how many covered articles the file of release 0.1 has."""
+    if not store.exists(OLD_ARTICLE_CLUSTERS):
+        return {}
+    rows = read_table(store, OLD_ARTICLE_CLUSTERS, ARTICLE_CLUSTERS)
+    count = rows.filter(pl.col("url_hash").is_in(list(hashes))).height
+    return {"all": count} if count else {}
+
+
+def clean_old_articles(store: ObjectStore, hashes: Collection[str]) -> RemovedData:
+    """Remove covered articles from the file of release 0.1; repeating it changes nothing."""
+    if not store.exists(OLD_ARTICLE_CLUSTERS):
         return RemovedData()
-    lost = find_days(store, takedowns)[day]
-    cluster_day(store, day, expired_rows=expired_rows)
-    after = store.find(path)
-    size = after.size_bytes if after else 0
-    return RemovedData(lost, max(0, before.size_bytes - size), size)
+    before = _size(store, OLD_ARTICLE_CLUSTERS)
+    rows = read_table(store, OLD_ARTICLE_CLUSTERS, ARTICLE_CLUSTERS)
+    kept = rows.filter(~pl.col("url_hash").is_in(list(hashes)))
+    _write_clusters(store, OLD_ARTICLE_CLUSTERS, kept, ARTICLE_CLUSTERS)
+    after = _size(store, OLD_ARTICLE_CLUSTERS)
+    return RemovedData(rows.height - kept.height, max(0, before - after), after)
 
 
-def find_articles(engine: sa.Engine, hashes: Collection[str]) -> Mapping[str, int]:
-    """Return how many covered articles have a place among the clusters."""
-    found = 0
-    with read_transaction(engine) as connection:
-        for chunk in _chunks(hashes):
-            known = sa.select(sa.func.count()).where(TEXTS.c.document_id.in_(chunk))
-            found += int(connection.execute(known).scalar_one())
-    return {"all": found} if found else {}
+def _write_clusters(store: ObjectStore, path: str, rows: pl.DataFrame, table: Table) -> None:
+    sizes = pl.len().over("cluster_id").cast(pl.Int64)
+    write_table(store, path, rows.with_columns(cluster_size=sizes), table)
 
 
-def clean_articles(store: ObjectStore, engine: sa.Engine, hashes: Collection[str]) -> RemovedData:
-    """Forget covered articles, compare the others of their clusters again, write all clusters."""
-    gone = 0
-    with engine.begin() as connection:
-        if connection.dialect.name == "sqlite":
-            connection.exec_driver_sql("PRAGMA secure_delete = ON")
-        for chunk in _chunks(hashes):
-            ours = sa.and_(TEXTS.c.collection == COLLECTION, TEXTS.c.document_id.in_(chunk))
-            named = sa.select(TEXTS.c.cluster_id).where(ours)
-            shared = sa.and_(TEXTS.c.collection == COLLECTION, TEXTS.c.cluster_id.in_(named))
-            sequences = connection.execute(sa.select(TEXTS.c.sequence).where(shared)).scalars()
-            members = list(sequences)
-            counted = sa.select(sa.func.count()).where(ours)
-            gone += int(connection.execute(counted).scalar_one())
-            connection.execute(sa.delete(BANDS).where(BANDS.c.sequence.in_(members)))
-            connection.execute(sa.delete(TEXTS).where(TEXTS.c.sequence.in_(members)))
-    if read_markers(store, ARTICLE_CLUSTERS.name):
-        cluster_articles(store, engine=engine, compare_all=gone > 0)
-    return RemovedData(gone)
+def _covered(store: ObjectStore, path: str, takedowns: Takedowns) -> int:
+    if not store.exists(path):
+        return 0
+    return int(is_covered(read_table(store, path, NEAR_DUPLICATES)["uri"], takedowns).sum())
 
 
-def _chunks(hashes: Collection[str]) -> list[list[str]]:
-    given = sorted(hashes)
-    return [given[start : start + _CHUNK] for start in range(0, len(given), _CHUNK)]
+def _size(store: ObjectStore, path: str) -> int:
+    found = store.find(path)
+    return found.size_bytes if found is not None else 0

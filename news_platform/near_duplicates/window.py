@@ -3,10 +3,11 @@
 The texts of a day become sketches, stored for the days that follow; `window_candidates.py` finds
 those that are near-identical. A cluster keeps the name of its oldest article; when an article joins
 two clusters, the newer name points to the older one from then on, and readers resolve it
-(`read_clusters`). Nothing that was written for an earlier day changes.
+(`reading.py`). Nothing that was written for an earlier day changes.
 """
 
 import tempfile
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
@@ -15,26 +16,22 @@ from pathlib import Path
 import polars as pl
 
 from news_platform.datasets.corpus import DELTA_TABLES, STATISTICS_COLUMNS
-from news_platform.datasets.text_clusters import (
+from news_platform.datasets.near_duplicates import (
     CLUSTER_BANDS,
-    CLUSTER_MERGES,
     CLUSTER_SKETCHES,
-    TEXT_CLUSTERS,
+    NEAR_DUPLICATES,
     bands_path,
-    clusters_path,
-    merges_path,
+    near_duplicates_path,
     sketches_path,
 )
 from news_platform.isolation.boundary import boundary
+from news_platform.near_duplicates.candidates import TextPair, alike_pairs, find_candidates
+from news_platform.near_duplicates.reading import iter_merges, resolved_name
 from news_platform.near_duplicates.sketch import SketchOptions, cluster_id, sketch_of
-from news_platform.near_duplicates.window_candidates import (
-    TextPair,
-    alike_pairs,
-    find_candidates,
-)
+from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.parquet import read_table, scan_table, write_table
+from news_platform.storage.parquet import write_table
 from news_platform.storage.parquet_batches import iter_frames
 
 _READ = ("url_hash", "source", "url", "fetched_at", "text")
@@ -42,24 +39,42 @@ _READ = ("url_hash", "source", "url", "fetched_at", "text")
 
 @dataclass(frozen=True, slots=True)
 class WindowReport:
-    """Counts of a day: its articles, distinct texts, compared pairs, and what came of them."""
+    """Counts of a day: its articles, distinct texts, compared pairs, and what came of them.
 
-    day: str
+    `members` are articles with a near-duplicate in `clusters`; `failed` ones raised an error, which
+    is in the log, and are compared with no other. `content` is the fingerprint of the result: the
+    days that follow are built from it.
+    """
+
     articles: int
+    too_short: int
+    failed: int
     distinct_texts: int
     compared_pairs: int
-    joined: int
+    members: int
+    clusters: int
     merges: int
-    too_short: int
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class _SeenArticle:
+    """An article of the day and the key of its text; None if it is not compared."""
+
+    url_hash: str
+    source: str
+    url: str
+    seen_at: datetime
+    text_key: str | None
 
 
 @dataclass(slots=True)
 class _Day:
     """The articles of a day and the sketches of their distinct texts."""
 
-    articles: list[tuple[str, str, str, datetime, str | None]] = field(default_factory=list)
+    articles: list[_SeenArticle] = field(default_factory=list)
     sketches: dict[str, tuple[str, bytes, tuple[int, ...]]] = field(default_factory=dict)
-    too_short: int = 0
+    left_out: Counter[str] = field(default_factory=Counter)
 
 
 def window_days(day: str, days: int) -> list[str]:
@@ -69,12 +84,14 @@ def window_days(day: str, days: int) -> list[str]:
 
 
 def cluster_window(
-    store: ObjectStore, day: str, *, days: int, scratch: str | None = None
+    store: ObjectStore, day: str, *, earlier: Sequence[str], scratch: str | None = None
 ) -> WindowReport:
-    """Give each article of a day a cluster among those of the window, and store the result."""
+    """Give each article of a day a cluster, and store the result.
+
+    `earlier` are the clustered days that it is compared with, oldest first.
+    """
     options = SketchOptions()
     today = _sketch_day(store, day, options)
-    earlier = [one for one in window_days(day, days) if store.exists(clusters_path(one))]
     for one in earlier:
         if not store.exists(bands_path(one)):  # expired: see `expire_sketches`
             _write_sketches(store, one, _sketch_day(store, one, options), {})
@@ -87,27 +104,39 @@ def cluster_window(
     others = {pair.article for pair in alike if pair.text_key is None}
     known = _known(store, earlier, {*twins.values(), *others})
     found = _Clusters(known, today, twins, alike)
-    write_table(store, merges_path(day), found.merges_frame(), CLUSTER_MERGES)
-    write_table(store, clusters_path(day), found.frame(), TEXT_CLUSTERS)
+    rows = found.frame(_earlier_sizes(store, earlier, known, found))
+    write_table(store, near_duplicates_path(day), rows, NEAR_DUPLICATES)
+    members = rows.filter(pl.col("jaccard").is_not_null())
     return WindowReport(
-        day,
         articles=len(today.articles),
+        too_short=today.left_out["too_short"],
+        failed=today.left_out["failed"],
         distinct_texts=len(today.sketches),
         compared_pairs=len(candidates),
-        joined=found.joined,
+        members=members.height,
+        clusters=members["cluster_id"].n_unique(),
         merges=len(found.merges),
-        too_short=today.too_short,
+        content=_content(rows, today),
     )
+
+
+def _content(rows: pl.DataFrame, today: _Day) -> str:
+    """Return the fingerprint of all that later days take from a day."""
+    chosen = rows.select("url_hash", "source", "seen_at", "cluster_id", "first_seen_at")
+    keys = (article.text_key for article in today.articles)
+    return fingerprint(f"{row} {key}" for row, key in zip(chosen.iter_rows(), keys, strict=True))
 
 
 def _sketch_day(store: ObjectStore, day: str, options: SketchOptions) -> _Day:
     found = _Day()
-    rows = sorted(_articles(store, day), key=lambda row: (row[3], row[0], row[1]))
-    for url_hash, source, url, seen_at, key in rows:
-        found.articles.append((url_hash, source, url, seen_at, key.text_key if key else None))
-        if key is not None and key.text_key not in found.sketches:
-            found.sketches[key.text_key] = (url_hash, key.shingles, key.bands)
-    found.too_short = sum(row[4] is None for row in rows)
+    rows = sorted(
+        _articles(store, day, options, found.left_out),
+        key=lambda row: (row[0].seen_at, row[0].url_hash, row[0].source),
+    )
+    for article, sketch in rows:
+        found.articles.append(article)
+        if sketch is not None and article.text_key not in found.sketches:
+            found.sketches[sketch.text_key] = (article.url_hash, sketch.shingles, sketch.bands)
     return found
 
 
@@ -119,24 +148,30 @@ class _StoredSketch:
 
 
 def _articles(
-    store: ObjectStore, day: str
-) -> Iterator[tuple[str, str, str, datetime, _StoredSketch | None]]:
-    options = SketchOptions()
+    store: ObjectStore, day: str, options: SketchOptions, left_out: Counter[str]
+) -> Iterator[tuple[_SeenArticle, _StoredSketch | None]]:
     for table in DELTA_TABLES:
         for file in DeltaDataset(store, table, STATISTICS_COLUMNS).files():
             if file.partition == day:
                 for frame in iter_frames(store, file.path, columns=_READ):
                     for url_hash, source, url, seen_at, text in frame.select(*_READ).iter_rows():
-                        yield url_hash, source, url, seen_at, _sketch(url, text or "", options)
+                        sketch = _sketch(url, text or "", options, left_out)
+                        key = sketch.text_key if sketch else None
+                        yield _SeenArticle(url_hash, source, url, seen_at, key), sketch
 
 
-def _sketch(url: str, text: str, options: SketchOptions) -> _StoredSketch | None:
-    with boundary("article", url):
+def _sketch(
+    url: str, text: str, options: SketchOptions, left_out: Counter[str]
+) -> _StoredSketch | None:
+    found = None
+    with boundary("article", url) as unit:
         sketch = sketch_of(text, options)
-        if sketch is None:
-            return None
-        return _StoredSketch(sketch.text_key, sketch.shingle_hashes.tobytes(), sketch.band_keys)
-    return None
+        if sketch is not None:
+            shingles = sketch.shingle_hashes.tobytes()
+            found = _StoredSketch(sketch.text_key, shingles, sketch.band_keys)
+    if found is None:
+        left_out["failed" if unit.cause else "too_short"] += 1
+    return found
 
 
 def _write_sketches(store: ObjectStore, day: str, today: _Day, twins: Mapping[str, str]) -> None:
@@ -172,25 +207,43 @@ def _twins(store: ObjectStore, days: Sequence[str], today: _Day) -> dict[str, st
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The clusters of earlier articles, and when each cluster was first seen."""
+    """The clusters of earlier articles, and when each cluster was first seen.
+
+    `older` leads from clusters that ended before the day to those that went on.
+    """
 
     clusters: Mapping[str, str]
     first_seen: Mapping[str, datetime]
+    older: Mapping[str, str]
 
 
 def _known(store: ObjectStore, days: Sequence[str], wanted: Collection[str]) -> _Known:
-    """Read the clusters of some articles of earlier days, as they are now."""
-    older = _merges(store)
+    """Read the clusters of some articles of earlier days, as they are before the day."""
+    older = dict(iter_merges(store, days))
     clusters: dict[str, str] = {}
     first_seen: dict[str, datetime] = {}
     for day in days:
         columns = ("url_hash", "cluster_id", "first_seen_at")
-        for frame in iter_frames(store, clusters_path(day), columns=columns):
+        for frame in iter_frames(store, near_duplicates_path(day), columns=columns):
             for url_hash, name, seen_at in frame.select(*columns).iter_rows():
                 if url_hash in wanted:
-                    clusters.setdefault(url_hash, resolved := _resolved(name, older))
+                    clusters.setdefault(url_hash, resolved := resolved_name(name, older))
                     first_seen[resolved] = min(seen_at, first_seen.get(resolved, seen_at))
-    return _Known(clusters, first_seen)
+    return _Known(clusters, first_seen, older)
+
+
+def _earlier_sizes(
+    store: ObjectStore, days: Sequence[str], known: _Known, found: "_Clusters"
+) -> Mapping[str, int]:
+    """Return how many articles of earlier days the clusters of the day have."""
+    older = {**known.older, **found.merges}
+    names = {name: resolved_name(name, older) for name in (*older, *known.first_seen)}
+    wanted = {name: root for name, root in names.items() if root in found.roots}
+    sizes: Counter[str] = Counter()
+    for day in days:
+        for frame in iter_frames(store, near_duplicates_path(day), columns=("cluster_id",)):
+            sizes.update(wanted[name] for name in frame["cluster_id"] if name in wanted)
+    return sizes
 
 
 class _Clusters:
@@ -200,7 +253,6 @@ class _Clusters:
         self, known: _Known, today: _Day, twins: Mapping[str, str], alike: Iterable[TextPair]
     ) -> None:
         self.merges: dict[str, str] = {}
-        self.joined = 0
         self._known = known
         self._today = today
         self._twins = twins
@@ -209,30 +261,48 @@ class _Clusters:
         self._seen: dict[str, datetime] = dict(known.first_seen)
         self._names: dict[str, str] = {}
         self._name_new_texts()
+        self._name_copies()
         for pair in alike:
-            self._jaccard[pair.left] = max(pair.jaccard, self._jaccard.get(pair.left, 0.0))
-            other = self._known.clusters.get(pair.article, "")
-            right = other if pair.text_key is None else self._names[pair.text_key]
-            if right:
-                self._join(self._names[pair.left], right)
+            self._join_pair(pair)
         self._look_back()
+        self.merges = {name: self._root(name) for name in sorted(self.merges)}
 
-    def _look_back(self) -> None:
-        """Let a cluster begin with an article of the day that was fetched before all others."""
-        for _, _, _, seen_at, key in self._today.articles:
-            if key is not None:
-                name = self._root(self._names[key])
-                self._seen[name] = min(seen_at, self._seen[name])
+    @property
+    def roots(self) -> frozenset[str]:
+        """Return the clusters that the day's compared articles are in."""
+        return frozenset(map(self._root, self._names.values()))
 
     def _name_new_texts(self) -> None:
         """Give each new text a cluster of its own, and each known text the one that it has."""
-        seen = {url_hash: seen_at for url_hash, _, _, seen_at, _ in self._today.articles}
+        seen = {article.url_hash: article.seen_at for article in self._today.articles}
         for key, (url_hash, _, _) in self._today.sketches.items():
             name = self._known.clusters.get(self._twins.get(key, ""), "")
             if not name:
                 name = cluster_id(url_hash, key)
                 self._seen.setdefault(name, seen[url_hash])
             self._names[key] = name
+
+    def _name_copies(self) -> None:
+        """Record the texts that several articles of the window have."""
+        counts = Counter(article.text_key for article in self._today.articles)
+        copied = (key for key in self._names if counts[key] > 1 or key in self._twins)
+        self._jaccard = dict.fromkeys(copied, 1.0)
+
+    def _join_pair(self, pair: TextPair) -> None:
+        for key in (pair.left, pair.text_key):
+            if key is not None:
+                self._jaccard[key] = max(pair.jaccard, self._jaccard.get(key, 0.0))
+        other = self._known.clusters.get(pair.article, "")
+        right = other if pair.text_key is None else self._names[pair.text_key]
+        if right:
+            self._join(self._names[pair.left], right)
+
+    def _look_back(self) -> None:
+        """Let a cluster begin with an article of the day that was fetched before all others."""
+        for article in self._today.articles:
+            if article.text_key is not None:
+                name = self._root(self._names[article.text_key])
+                self._seen[name] = min(article.seen_at, self._seen[name])
 
     def _root(self, name: str) -> str:
         while (parent := self._parents.get(name, name)) != name:
@@ -248,61 +318,27 @@ class _Clusters:
         if newer in self._known.first_seen:
             self.merges[newer] = older
 
-    def frame(self) -> pl.DataFrame:
-        """Return a row for each article of the day, in the order of arrival."""
-        rows = [self._row(*article) for article in self._today.articles]
-        return pl.DataFrame(rows, schema=dict(TEXT_CLUSTERS.schema), orient="row")
+    def frame(self, earlier: Mapping[str, int]) -> pl.DataFrame:
+        """Return a row for each article of the day, in the order of arrival.
 
-    def _row(
-        self, url_hash: str, source: str, url: str, seen_at: datetime, key: str | None
-    ) -> tuple[object, ...]:
-        if key is None:  # too short to compare
-            return url_hash, source, url, seen_at, cluster_id(url_hash, ""), seen_at, None
-        first = self._today.sketches[key][0]
-        name = self._root(self._names[key])
-        is_twin = first != url_hash or key in self._twins
-        jaccard = 1.0 if is_twin else self._jaccard.get(key)
-        self.joined += jaccard is not None
-        return url_hash, source, url, seen_at, name, self._seen[name], jaccard
+        `earlier` has the number of articles that clusters have on earlier days.
+        """
+        names = [self._name(one.url_hash, one.text_key) for one in self._today.articles]
+        sizes = Counter(names)
+        sizes.update({name: count for name, count in earlier.items() if name in sizes})
+        ended: dict[str, list[str]] = {}
+        for name, root in self.merges.items():
+            ended.setdefault(root, []).append(name)
+        rows = []
+        for article, name in zip(self._today.articles, names, strict=True):
+            jaccard = self._jaccard.get(article.text_key or "")
+            first = self._seen.get(name, article.seen_at)
+            # The first article of a cluster says which others ended in it.
+            own = (article.url_hash, article.source, article.seen_at, first, ended.pop(name, None))
+            rows.append((name, article.url, jaccard, sizes[name], *own))
+        return pl.DataFrame(rows, schema=dict(NEAR_DUPLICATES.schema), orient="row")
 
-    def merges_frame(self) -> pl.DataFrame:
-        """Return the earlier clusters that ended, each with the one that goes on."""
-        rows = [(name, self._root(name)) for name in sorted(self.merges)]
-        return pl.DataFrame(rows, schema=dict(CLUSTER_MERGES.schema), orient="row")
-
-
-def read_clusters(store: ObjectStore, days: Iterable[str]) -> pl.DataFrame:
-    """Return the articles of these days with their clusters as they are now.
-
-    Besides the columns of text_clusters: `members`, `sources` and `first_seen_at` of the cluster
-    within these days.
-    """
-    paths = [path for day in days if store.exists(path := clusters_path(day))]
-    rows = scan_table(store, paths, TEXT_CLUSTERS).collect()
-    older = _merges(store)
-    names = {name: _resolved(name, older) for name in rows["cluster_id"].unique()}
-    cluster = pl.col("cluster_id").replace_strict(names, return_dtype=pl.String())
-    return rows.with_columns(cluster_id=cluster).with_columns(
-        first_seen_at=pl.col("first_seen_at").min().over("cluster_id"),
-        members=pl.len().over("cluster_id"),
-        sources=pl.col("source").n_unique().over("cluster_id"),
-    )
-
-
-def _merges(store: ObjectStore) -> Mapping[str, str]:
-    paths = [info.path for info in store.list(CLUSTER_MERGES.name)]
-    rows = scan_table(store, paths, CLUSTER_MERGES).select("cluster_id", "older_id").collect()
-    return dict(rows.rows())
-
-
-def _resolved(name: str, older: Mapping[str, str]) -> str:
-    seen = {name}
-    while (parent := older.get(name)) is not None and parent not in seen:
-        seen.add(parent)
-        name = parent
-    return name
-
-
-def day_clusters(store: ObjectStore, day: str) -> pl.DataFrame:
-    """Return the stored rows of one day, unresolved."""
-    return read_table(store, clusters_path(day), TEXT_CLUSTERS)
+    def _name(self, url_hash: str, text_key: str | None) -> str:
+        if text_key is None:
+            return cluster_id(url_hash, "")
+        return self._root(self._names[text_key])

@@ -20,7 +20,6 @@ from news_platform.domain_store.retention import stored_days
 from news_platform.domain_store.staging.inputs import day_input, staged_days, wanted_days
 from news_platform.domain_store.staging.stage import stage_input
 from news_platform.errors import StorageError
-from news_platform.near_duplicates.pipeline import cluster_day
 from news_platform.storage.commit.collected import (
     collected_names,
     followed_days,
@@ -177,15 +176,6 @@ def test_a_late_warc_is_not_staged_over_records_that_the_store_has_lost(
     with pytest.raises(StorageError, match="domain_store/data"):
         _stage(root)
     assert staged_days(root) == inputs
-
-
-def test_near_duplicates_of_an_expired_day_come_from_the_store(root: ObjectStore) -> None:
-    expected = cluster_day(root, "2025-11-01")
-    _expire(root)
-    found = cluster_day(root, "2025-11-01", expired_rows=partial(iter_warc_frames, root))
-    assert found == expected
-    with pytest.raises(StorageError, match="raw_news of 2025-11-01 is expired"):
-        cluster_day(root, "2025-11-01")
 
 
 def test_a_warc_that_was_collected_again_is_not_expired(root: ObjectStore) -> None:

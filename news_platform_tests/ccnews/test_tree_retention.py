@@ -18,7 +18,6 @@ from news_platform.ccnews.tree_retention import expire_trees, plan_trees
 from news_platform.domain_store.reading.batches import rows_by_warc
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.domain_store.retention import stored_days
-from news_platform.near_duplicates.pipeline import cluster_day
 from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.commit.expired import read_expired
 from news_platform.storage.objects.store import ObjectStore
@@ -64,7 +63,6 @@ def test_a_day_without_trees_is_sound_and_neither_stale_nor_outdated(root: Objec
     assert damaged_warcs(root, day=OLD) == frozenset()
     assert sorted(outdated_days(root, CollectOptions())) == ["2025-11-02"]
     assert _stage(root) == []
-    assert cluster_day(root, "2025-11-01") is not None
 
 
 def test_a_late_warc_is_staged_beside_rows_of_the_store(root: ObjectStore) -> None:

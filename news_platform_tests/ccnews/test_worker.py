@@ -1,14 +1,15 @@
 """The worker process: what it reports, and that waiting is never taken for a bad page."""
 
-import threading
 from dataclasses import replace
 from pathlib import Path
+from queue import Empty, Queue
 
 import pytest
 
-from news_platform.ccnews.pool import CollectTask, WarcProgress
+from news_platform.ccnews.pool import CollectTask
+from news_platform.ccnews.progress import ProgressReporter, WarcProgress, read_record_in_work
 from news_platform.ccnews.warc import WarcResponse, iter_responses
-from news_platform.ccnews.worker import ProgressReporter, collect_task, collect_warc
+from news_platform.ccnews.worker import collect_task, collect_warc
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform_tests.ccnews.archive import stream
@@ -29,50 +30,72 @@ def crawl(tmp_path: Path) -> ObjectStore:
     return write_crawl(tmp_path / "crawl", {PATH: mixed_pages(3)})
 
 
-def test_each_record_is_reported_and_reading_and_publishing_are_waits(
+def test_the_record_in_work_is_in_a_file_and_reading_and_publishing_are_waits(
     crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
 ) -> None:
-    sent: list[WarcProgress] = []
-    collect_warc(
-        task_of(PATH, source=crawl, root=local_store, scratch=tmp_path),
-        source=crawl,
-        root=local_store,
-        scratch=tmp_path,
-        progress=ProgressReporter(send=sent.append),
-    )
-    # The end of the file is read before the last record is yielded.
-    assert [(one.number, one.rows) for one in sent] == [
-        (0, 0),
-        (1, 1),
-        (None, 1),
-        (2, 2),
-        (None, 2),
-    ]
+    path, seen = tmp_path / "progress", []
+
+    class Watched(ProgressReporter):
+        def begin_record(self, response: WarcResponse, rows: int) -> None:
+            super().begin_record(response, rows)
+            seen.append((read_record_in_work(path), rows))
+
+        def begin_wait(self) -> None:
+            super().begin_wait()
+            seen.append((read_record_in_work(path), None))
+
+    progress = Watched()
+    with progress.heartbeat(path):
+        collect_warc(
+            task_of(PATH, source=crawl, root=local_store, scratch=tmp_path),
+            source=crawl,
+            root=local_store,
+            scratch=tmp_path,
+            progress=progress,
+        )
+    records = [(number, rows) for number, rows in seen if number is not None]
+    assert records == [(0, 0), (1, 1), (2, 2)]
+    assert seen[0] == seen[-1] == (None, None)
 
 
-def test_heartbeats_are_sent_while_waiting_and_not_while_a_record_is_in_work(
-    crawl: ObjectStore,
-) -> None:
-    sent: list[WarcProgress] = []
-    beat = threading.Event()
-
-    def send(progress: WarcProgress) -> None:
-        sent.append(progress)
-        beat.set()
-
-    progress = ProgressReporter(send=send)
-    with progress.heartbeat():
-        assert beat.wait(60)
-    assert sent[0] == WarcProgress(None, 0, 0)
+def test_an_error_leaves_the_record_in_work_in_the_file(crawl: ObjectStore, tmp_path: Path) -> None:
+    path, progress = tmp_path / "progress", ProgressReporter()
     (response, *_) = iter_responses(
         crawl.stream(PATH), warc_name="w.warc.gz", max_body_bytes=1 << 20
     )
     assert isinstance(response, WarcResponse)
-    sent.clear()
-    progress.begin_record(response, 7)
-    progress.begin_wait()
-    progress.begin_wait()
-    assert [(one.number, one.rows) for one in sent] == [(0, 7), (None, 7)]
+    with pytest.raises(MemoryError), progress.heartbeat(path):
+        progress.begin_record(replace(response, record=replace(response.record, number=5)), 0)
+        raise MemoryError
+    assert read_record_in_work(path) == 5
+
+
+def test_a_file_that_no_worker_wrote_names_no_record(tmp_path: Path) -> None:
+    assert read_record_in_work(tmp_path / "missing") is None
+    (tmp_path / "torn").write_bytes(b"abc")
+    assert read_record_in_work(tmp_path / "torn") is None
+
+
+def test_messages_are_sent_while_waiting_and_once_for_a_record_in_work(
+    crawl: ObjectStore, tmp_path: Path
+) -> None:
+    sent: Queue[WarcProgress] = Queue()
+    progress = ProgressReporter(send=sent.put)
+    (response, *_) = iter_responses(
+        crawl.stream(PATH), warc_name="w.warc.gz", max_body_bytes=1 << 20
+    )
+    assert isinstance(response, WarcResponse)
+    with progress.heartbeat(tmp_path / "progress"):
+        assert [sent.get(timeout=60).number for _ in range(2)] == [None, None]
+        progress.begin_record(response, 7)
+        while (found := sent.get(timeout=60)).number is None:
+            pass
+        assert (found.number, found.rows) == (0, 7)
+        # The record hangs: two beats pass in silence.
+        with pytest.raises(Empty):
+            sent.get(timeout=1.2)
+        progress.begin_wait()
+        assert sent.get(timeout=60).number is None
 
 
 def test_a_wrapped_stream_gives_the_same_bytes() -> None:

@@ -63,7 +63,8 @@ LOSSES = {
     "domain_buckets": "domain_buckets/**/*.jsonl.gz",
     "domain_catalog": "domain_catalog/part-0.parquet",
     "domain_metadata_table": "domain_metadata_table/**/part-0.parquet",
-    "near_duplicates": "near_duplicates/**/part-0.parquet",
+    # The last day, since a day is built from the days before it.
+    "near_duplicates": "near_duplicates/date=2025-11-03/part-0.parquet",
 }
 
 

@@ -1,11 +1,14 @@
-"""The work of one process that a test kills: build a day, maintain the tables, or export.
+"""The work of one process that a test kills: build, cluster or export a day, maintain the tables.
 
-python -m news_platform_tests.corpus.kill_target ROOT SCRATCH build|maintain|export NUMBER
+python -m news_platform_tests.corpus.kill_target ROOT STORE_OPTIONS SCRATCH WORK
 """
 
+import json
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from itertools import chain, repeat
 from pathlib import Path
 
 from news_platform.corpus.export.pipeline import ExportOptions, export_corpus
@@ -13,30 +16,57 @@ from news_platform.corpus.export.publish import replacing_folder
 from news_platform.corpus.export.selection import ExportSelection
 from news_platform.corpus.options import CorpusOptions
 from news_platform.corpus.pipeline import build_crawl_day, crawl_dataset
-from news_platform.storage.objects.store import open_store
+from news_platform.near_duplicates.pipeline import build_day
+from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform_tests.corpus.hostile import QUICK
 from news_platform_tests.corpus.pages import DAY
 
 OPTIONS = replace(CorpusOptions(workers=1), target=QUICK)
+WINDOW = 14
 
 
-def main(root: str, scratch: str, work: str) -> None:
-    """Do the work again and again until the process is killed."""
-    store = open_store(root)
+def build(store: ObjectStore, scratch: str) -> None:
+    """Extract and replace the day."""
     # Killed processes leave their scratch folders: they must not be those of the system.
-    options = replace(OPTIONS, scratch=scratch)
-    sys.stdout.write("ready\n")
-    sys.stdout.flush()
-    while True:
-        if work == "build":
-            build_crawl_day(store, DAY, options=options)
-        elif work == "maintain":
-            crawl_dataset(store).delete("domain = 'nobody.example'")
-            crawl_dataset(store).maintain(timedelta(0))
-        else:
-            with replacing_folder(Path(scratch) / "export") as folder:
-                chosen = ExportSelection(days=(DAY,))
-                export_corpus(store, folder, chosen, ExportOptions(scratch=scratch))
+    build_crawl_day(store, DAY, options=replace(OPTIONS, scratch=scratch))
+
+
+def optimize(store: ObjectStore, scratch: str) -> None:
+    """Write a version without rows of nobody, and join the files."""
+    crawl_dataset(store).delete("domain = 'nobody.example'")
+    crawl_dataset(store).maintain(timedelta(days=7))
+
+
+def vacuum(store: ObjectStore, scratch: str) -> None:
+    """Delete all files that were replaced."""
+    crawl_dataset(store).delete("domain = 'nobody.example'")
+    crawl_dataset(store).maintain(timedelta(0))
+
+
+def cluster(store: ObjectStore, scratch: str) -> None:
+    """Cluster the articles of the day."""
+    build_day(store, DAY, days=WINDOW, scratch=scratch)
+
+
+def export(store: ObjectStore, scratch: str) -> None:
+    """Export the day in the place of the last export."""
+    with replacing_folder(Path(scratch) / "export") as folder:
+        options = ExportOptions(scratch=scratch)
+        export_corpus(store, folder, ExportSelection(days=(DAY,)), options)
+
+
+WORKS: Mapping[str, Callable[[ObjectStore, str], None]] = {
+    work.__name__: work for work in (build, optimize, vacuum, cluster, export)
+}
+
+
+def main(root: str, store_options: str, scratch: str, work: str) -> None:
+    """Do the work again and again until the process is killed, with a line after each time."""
+    store = open_store(root, options=StoreOptions(**json.loads(store_options)))
+    for line in chain(["ready\n"], repeat("done\n")):
+        sys.stdout.write(line)
+        sys.stdout.flush()
+        WORKS[work](store, scratch)
 
 
 if __name__ == "__main__":

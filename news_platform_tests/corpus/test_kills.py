@@ -1,12 +1,12 @@
-"""kill -9 anywhere in build, maintenance and export: readers see the old or the new version."""
+"""kill -9 in build, maintenance, clusters and export: readers see the old or the new version."""
 
 import json
 import random
-import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,14 +14,29 @@ import polars as pl
 import pytest
 
 from news_platform.corpus.pipeline import build_crawl_day, crawl_dataset
+from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
+from news_platform.near_duplicates.pipeline import build_day
 from news_platform.storage.objects.store import ObjectStore
-from news_platform_tests.corpus.kill_target import OPTIONS
+from news_platform.storage.parquet import read_table
+from news_platform_tests.corpus.kill_target import OPTIONS, WINDOW
 from news_platform_tests.corpus.pages import DAY, StoredPage, article_html, collect_pages
 
-SHORT_KILLS = 2
-LONG_KILLS = 60
-# From the first instruction of a round to some rounds later.
-LONGEST_SECONDS = 1.5
+SHORT_WORKS: tuple[tuple[str, ...], ...] = (("build",), ("vacuum",), ("export",))
+# Two builders of one day, of which one goes on when the other is killed.
+LONG_WORKS = (
+    ("build",),
+    ("optimize",),
+    ("vacuum",),
+    ("export",),
+    ("cluster",),
+    ("build", "build"),
+    ("build", "optimize"),
+    ("cluster", "cluster"),
+)
+LOCAL_KILLS = 64
+REMOTE_KILLS = 24
+# A kill comes somewhere in the first two rounds of its work.
+ROUNDS = 2
 
 
 def stored_pages(version: int) -> list[StoredPage]:
@@ -31,44 +46,93 @@ def stored_pages(version: int) -> list[StoredPage]:
     ]
 
 
-def rows(store: ObjectStore) -> pl.DataFrame:
-    return crawl_dataset(store).scan().filter(pl.col("day") == DAY).collect()
+class Days:
+    """A day in two versions, one of which is stored, and processes that work on it."""
+
+    def __init__(self, store: ObjectStore, scratch: Path) -> None:
+        self.store, self.scratch = store, scratch
+        self.versions = [self.finished(version) for version in (0, 1)]
+        assert not self.versions[0][0].equals(self.versions[1][0])
+        self._seconds: dict[str, float] = {}
+
+    def finished(self, version: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Collect a version, build everything undisturbed, and return what is read then."""
+        self.collect(version)
+        build_crawl_day(self.store, DAY, options=OPTIONS)
+        build_day(self.store, DAY, days=WINDOW)
+        return self.rows(), self.clusters()
+
+    def collect(self, version: int) -> None:
+        collect_pages(self.store, stored_pages(100 * version))
+
+    def rows(self) -> pl.DataFrame:
+        return crawl_dataset(self.store).scan().filter(pl.col("day") == DAY).collect()
+
+    def clusters(self) -> pl.DataFrame:
+        return read_table(self.store, near_duplicates_path(DAY), NEAR_DUPLICATES)
+
+    @contextmanager
+    def working(self, work: str) -> Iterator["subprocess.Popen[bytes]"]:
+        """Start a process that is ready to work, and end it at the latest with the block."""
+        names = ("endpoint_url", "access_key", "secret_key", "allow_http", "backoff_seconds")
+        options = {name: getattr(self.store.options, name) for name in names}
+        given = [self.store.url, json.dumps(options), str(self.scratch), work]
+        command = [sys.executable, "-m", "news_platform_tests.corpus.kill_target", *given]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            try:
+                assert process.stdout.readline() == b"ready\n"
+                yield process
+            finally:
+                process.kill()
+
+    def seconds(self, work: str) -> float:
+        """Return how long the work takes once, on this machine and at this load."""
+        if work not in self._seconds:
+            with self.working(work) as process:
+                assert process.stdout is not None
+                started = time.monotonic()
+                assert process.stdout.readline() == b"done\n"
+                self._seconds[work] = time.monotonic() - started
+        return self._seconds[work]
+
+    def kill_during(self, works: Sequence[str], *, at: float) -> None:
+        """Start the works, and kill them one after the other, at a share of their time."""
+        if len(works) > 1:
+            with self.working(works[0]):
+                self.kill_during(works[1:], at=at)
+                time.sleep(self.seconds(works[0]) / 2)
+            return
+        wait = at * ROUNDS * self.seconds(works[0])
+        with self.working(works[0]):
+            time.sleep(wait)
 
 
-def kill_during(arguments: Sequence[str], *, after_seconds: float) -> None:
-    """Start the work, kill it with its workers after a while, and wait for its end."""
-    command = [sys.executable, "-m", "news_platform_tests.corpus.kill_target", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        time.sleep(after_seconds)
-        process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
-
-
-def run_kills(store: ObjectStore, scratch: Path, *, kills: int, seed: int) -> None:
-    chance = random.Random(seed)
-    versions: list[pl.DataFrame] = []
-    for version in (0, 100):
-        collect_pages(store, stored_pages(version))
-        build_crawl_day(store, DAY, options=OPTIONS)
-        versions.append(rows(store))
-    assert not versions[0].equals(versions[1])
+def run_kills(
+    store: ObjectStore, scratch: Path, works: Sequence[Sequence[str]], *, kills: int, seed: int
+) -> Mapping[str, int]:
+    chance, counts = random.Random(seed), dict.fromkeys(("old", "new"), 0)
+    days = Days(store, scratch)
     for kill in range(kills):
-        collect_pages(store, stored_pages(100 * (kill % 2)))
-        for work in ("build", "maintain", "export"):
-            wait = chance.uniform(0, LONGEST_SECONDS)
-            kill_during([store.url, str(scratch), work], after_seconds=wait)
-            assert any(rows(store).equals(one) for one in versions), (seed, kill, work)
-            assert _is_whole(scratch / "export")
-        build_crawl_day(store, DAY, options=OPTIONS)
-        assert rows(store).equals(versions[kill % 2])
+        work, version = works[kill % len(works)], kill % 2
+        # The other version is stored, and this one is to come.
+        days.collect(version)
+        days.kill_during(work, at=chance.random())
+        found = [days.rows().equals(rows) for rows, _ in days.versions]
+        assert any(found), (seed, kill, work)
+        counts["new" if found[version] else "old"] += 1
+        assert any(days.clusters().equals(it) for _, it in days.versions), (seed, kill, work)
+        assert _is_whole(scratch / "export"), (seed, kill, work)
+        rows, clusters = days.finished(version)
+        assert rows.equals(days.versions[version][0]), (seed, kill, work)
+        assert clusters.equals(days.versions[version][1]), (seed, kill, work)
     # What the dead left behind goes with the next vacuum, and no row with it.
     crawl_dataset(store).maintain(timedelta(0))
-    assert rows(store).equals(versions[(kills - 1) % 2])
+    assert days.rows().equals(days.versions[(kills - 1) % 2][0])
     files = {file.path for file in crawl_dataset(store).files()}
     left = {info.path for info in store.list("crawl_articles", name_prefix="day=")}
     assert left == files
+    return counts
 
 
 def _is_whole(export: Path) -> bool:
@@ -81,11 +145,21 @@ def _is_whole(export: Path) -> bool:
 
 
 def test_kills_leave_the_old_or_the_new_version(local_store: ObjectStore, tmp_path: Path) -> None:
-    run_kills(local_store, tmp_path, kills=SHORT_KILLS, seed=1)
+    run_kills(local_store, tmp_path, SHORT_WORKS, kills=len(SHORT_WORKS), seed=1)
 
 
 @pytest.mark.soak
 def test_many_kills_leave_the_old_or_the_new_version(
     local_store: ObjectStore, tmp_path: Path
 ) -> None:
-    run_kills(local_store, tmp_path, kills=LONG_KILLS, seed=2)
+    counts = run_kills(local_store, tmp_path, LONG_WORKS, kills=LOCAL_KILLS, seed=2)
+    # The kills came before and after the commit.
+    assert min(counts.values()) > 0
+
+
+@pytest.mark.soak
+def test_kills_on_an_object_store_leave_the_old_or_the_new_version(
+    s3_store: ObjectStore, tmp_path: Path
+) -> None:
+    counts = run_kills(s3_store, tmp_path, LONG_WORKS, kills=REMOTE_KILLS, seed=3)
+    assert min(counts.values()) > 0

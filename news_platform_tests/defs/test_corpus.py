@@ -21,8 +21,9 @@ from news_platform.defs.corpus import (
     training_export,
 )
 from news_platform.defs.graph import dagster_resources
-from news_platform.defs.text_clusters import STALENESS as CLUSTER_STALENESS
-from news_platform.defs.text_clusters import text_clusters
+from news_platform.defs.near_duplicates import CHECKS as CLUSTER_CHECKS
+from news_platform.defs.near_duplicates import STALENESS as CLUSTER_STALENESS
+from news_platform.defs.near_duplicates import near_duplicates
 from news_platform.resources import Resources
 from news_platform.settings import Settings
 from news_platform.storage.objects.store import ObjectStore
@@ -46,7 +47,7 @@ def run(
 ) -> dg.ExecuteInProcessResult:
     resources = dagster_resources(Resources(Settings(root=store.url)))
     name = asset.key.to_user_string()
-    checks = [one.definition for one in CHECKS if one.asset == name]
+    checks = [one.definition for one in (*CHECKS, *CLUSTER_CHECKS) if one.asset == name]
     return dg.materialize(
         [asset, *checks],
         resources=dict(resources),
@@ -69,7 +70,7 @@ def test_days_and_their_month_are_built_checked_and_then_rest(
     order = (
         (crawl_articles, CRAWL_STALENESS, DAY, 2),
         (article_table, FEED_STALENESS, DAY, 2),
-        (text_clusters, CLUSTER_STALENESS, DAY, 4),
+        (near_duplicates, CLUSTER_STALENESS, DAY, 4),
         (training_export, EXPORT_STALENESS, DAY[:7], 1),
     )
     for asset, staleness, key, rows in order:

@@ -31,8 +31,8 @@ CROSSING = {
     ("raw_news", "domain_buckets"),
     ("domain_catalog", "domain_metadata"),
     ("domain_metadata", "articles"),
-    ("raw_news", "near_duplicates"),
-    ("articles", "article_clusters"),
+    ("crawl_articles", "near_duplicates"),
+    ("article_table", "near_duplicates"),
 }
 
 

@@ -2,8 +2,6 @@
 
 import random
 
-from news_platform.near_duplicates.sketch import TextDocument
-
 _NOUNS = """
 council bridge river mayor harbour vote budget school winter train station museum farmer market
 storm doctor engine island forest paper engineer village library teacher garden coast summer valley
@@ -24,8 +22,3 @@ def variant(seed: int, *, changed: int) -> str:
     for number in range(changed):
         words[number * len(words) // changed] = f"changed{number}"
     return " ".join(words)
-
-
-def documents(**texts: str) -> list[TextDocument]:
-    """Return documents named by the keywords."""
-    return [TextDocument(name, text) for name, text in texts.items()]

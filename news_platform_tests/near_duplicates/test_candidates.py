@@ -1,32 +1,62 @@
-"""Candidate pairs of a batch from its band keys."""
+"""Candidates of a day from the band keys of its window."""
 
-import numpy as np
+from pathlib import Path
 
-from news_platform.near_duplicates.batch import candidate_pairs
+import polars as pl
 
+from news_platform.datasets.near_duplicates import CLUSTER_BANDS, bands_path
+from news_platform.near_duplicates.candidates import find_candidates
+from news_platform.near_duplicates.sketch import SketchOptions
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.parquet import write_table
 
-def pairs(rows: list[list[int]], *, min_shared: int = 1) -> list[tuple[int, int]]:
-    return list(candidate_pairs(np.array(rows, dtype=np.int64), min_shared=min_shared))
-
-
-def test_rows_that_share_a_key_in_the_same_band_meet() -> None:
-    assert pairs([[1, 2], [3, 2], [1, 9]]) == [(0, 1), (0, 2)]
-
-
-def test_the_same_number_in_another_band_is_no_meeting() -> None:
-    assert pairs([[1, 2], [2, 1]]) == []
+DAYS = ("2025-11-01", "2025-11-02")
 
 
-def test_as_many_shared_keys_as_asked_for_are_needed() -> None:
-    assert pairs([[1, 2, 3], [1, 2, 4], [1, 5, 3]], min_shared=2) == [(0, 1), (0, 2)]
+def store_bands(store: ObjectStore, day: str, keys: list[list[int]], *, is_new: bool) -> None:
+    rows = {"place": range(len(keys)), "bands": keys, "is_new": [is_new] * len(keys)}
+    frame = pl.DataFrame(rows, schema=dict(CLUSTER_BANDS.schema))
+    write_table(store, bands_path(day), frame, CLUSTER_BANDS)
 
 
-def test_one_row_and_no_row_meet_nobody() -> None:
-    assert pairs([[1, 2]]) == []
-    assert list(candidate_pairs(np.empty((0, 2), dtype=np.int64), min_shared=1)) == []
+def found(
+    store: ObjectStore, scratch: Path, *days: list[list[int]], shared: int = 1
+) -> list[tuple[int, str, int]]:
+    for day, keys in zip(DAYS, days, strict=False):
+        store_bands(store, day, keys, is_new=True)
+    options = SketchOptions(min_shared_bands=shared)
+    return find_candidates(store, DAYS[: len(days)], options, scratch)
 
 
-def test_a_crowd_is_held_together_without_comparing_everybody() -> None:
-    crowd = pairs([[7]] * 1000)
+def test_texts_of_a_day_that_share_a_key_meet_once(any_store: ObjectStore, tmp_path: Path) -> None:
+    keys = [[1, 2], [3, 2], [1, 9]]
+    assert found(any_store, tmp_path, keys) == [(1, DAYS[0], 0), (2, DAYS[0], 0)]
+
+
+def test_a_text_meets_those_of_earlier_days(local_store: ObjectStore, tmp_path: Path) -> None:
+    met = found(local_store, tmp_path, [[5, 6], [1, 2]], [[1, 9], [7, 8]])
+    assert met == [(0, DAYS[0], 1)]
+
+
+def test_texts_of_earlier_days_do_not_meet_again(local_store: ObjectStore, tmp_path: Path) -> None:
+    assert found(local_store, tmp_path, [[1], [1]], [[9]]) == []
+
+
+def test_as_many_shared_keys_as_asked_for_are_needed(
+    local_store: ObjectStore, tmp_path: Path
+) -> None:
+    keys = [[1, 2, 3], [1, 2, 4], [1, 5, 3]]
+    assert found(local_store, tmp_path, keys, shared=2) == [(1, DAYS[0], 0), (2, DAYS[0], 0)]
+
+
+def test_one_text_and_no_text_meet_nobody(local_store: ObjectStore, tmp_path: Path) -> None:
+    assert found(local_store, tmp_path, [[1, 2]]) == []
+    assert found(local_store, tmp_path, []) == []
+
+
+def test_a_crowd_is_held_together_without_comparing_everybody(
+    local_store: ObjectStore, tmp_path: Path
+) -> None:
+    crowd = found(local_store, tmp_path, [[7]] * 1000)
     assert len(crowd) <= 20 * 1000
-    assert {(number, number + 1) for number in range(999)} <= set(crowd)
+    assert {(number + 1, DAYS[0], number) for number in range(999)} <= set(crowd)

@@ -1,55 +1,19 @@
 """Clusters over a sliding window of days: stable names, merges, and what leaves the window."""
 
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from news_platform.corpus.feed_articles import feed_dataset
-from news_platform.near_duplicates.window import day_clusters, read_clusters, window_days
-from news_platform.near_duplicates.window_days import (
-    build_window_day,
-    built_window_days,
-    expire_sketches,
-    wanted_window_days,
-)
-from news_platform.storage.objects.store import ObjectStore
+from news_platform.near_duplicates.pipeline import built_days, expire_sketches, wanted_days
+from news_platform.near_duplicates.reading import read_clusters
+from news_platform.near_duplicates.window import window_days
+from news_platform.storage.commit.markers import write_marker
+from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.corpus.articles import article, store_articles
+from news_platform_tests.near_duplicates.days import START, Corpus, day
 from news_platform_tests.near_duplicates.stories import story, variant
-
-START = datetime(2025, 11, 1, 9, tzinfo=UTC)
-
-
-def day(number: int) -> str:
-    return (START + timedelta(days=number)).date().isoformat()
-
-
-class Corpus:
-    """A root whose days are stored and clustered one after the other."""
-
-    def __init__(self, store: ObjectStore, scratch: Path, window: int = 14) -> None:
-        self.store, self.scratch, self.window = store, scratch, window
-
-    def add(self, number: int, texts: Mapping[str, str], *, is_feed: bool = False) -> None:
-        moment = START + timedelta(days=number)
-        source = "feed" if is_feed else "crawl"
-        rows = [
-            article(f"https://{name}.example/", text, fetched_at=moment, source=source)
-            for name, text in texts.items()
-        ]
-        dataset = feed_dataset(self.store) if is_feed else None
-        store_articles(self.store, day(number), rows, self.scratch, dataset=dataset)
-
-    def build(self, *numbers: int) -> None:
-        for number in numbers:
-            build_window_day(self.store, day(number), days=self.window)
-
-    def clusters(self, *numbers: int) -> dict[str, str]:
-        rows = read_clusters(self.store, [day(number) for number in numbers])
-        names = rows["url"].str.extract("https://(.*).example")
-        return dict(zip(names, rows["cluster_id"], strict=True))
 
 
 @pytest.fixture
@@ -70,7 +34,7 @@ def test_copies_of_both_sources_and_several_days_are_one_cluster(corpus: Corpus)
     assert first["members"].to_list() == [3, 3, 3]
     assert first["sources"].to_list() == [2, 2, 2]
     assert first["first_seen_at"].unique().to_list() == [START]
-    jaccards = dict(zip(rows["url"], rows["jaccard"], strict=True))
+    jaccards = dict(zip(rows["uri"], rows["jaccard"], strict=True))
     assert jaccards["https://first.example/"] is None
     assert jaccards["https://copy.example/"] == 1.0
     assert jaccards["https://short.example/"] is None
@@ -107,13 +71,13 @@ def test_clusters_that_an_article_joins_keep_the_older_name(corpus: Corpus) -> N
     corpus.build(0, 1)
     before = corpus.clusters(0, 1)
     assert before["left"] != before["right"]
-    stored = day_clusters(corpus.store, day(1))
+    stored = corpus.rows(1)
     corpus.add(2, {"both": " ".join(words)})
     corpus.build(2)
     after = corpus.clusters(0, 1, 2)
     assert after["left"] == after["right"] == after["both"] == before["left"]
     # What was written for the earlier day is untouched: readers resolve it.
-    assert day_clusters(corpus.store, day(1)).equals(stored)
+    assert corpus.rows(1).equals(stored)
 
 
 def test_an_article_that_changes_stays_in_its_cluster(corpus: Corpus) -> None:
@@ -136,7 +100,7 @@ def test_a_cluster_begins_with_its_first_article_in_whatever_order_days_come(
     found = read_clusters(corpus.store, [day(0), day(1)])
     assert found["cluster_id"].n_unique() == 1
     assert found["first_seen_at"].to_list() == [early, early]
-    assert day_clusters(corpus.store, day(1))["first_seen_at"].to_list() == [early]
+    assert corpus.rows(1)["first_seen_at"].to_list() == [early]
 
 
 def test_a_day_is_stale_when_a_day_of_its_window_changes(corpus: Corpus) -> None:
@@ -144,19 +108,16 @@ def test_a_day_is_stale_when_a_day_of_its_window_changes(corpus: Corpus) -> None
     for number in (0, 1, 5):
         corpus.add(number, {f"story{number}": story(number)})
     corpus.build(0, 1, 5)
-
-    def stale() -> set[str]:
-        wanted, built = wanted_window_days(corpus.store, days=3), built_window_days(corpus.store)
-        return {key for key, inputs in wanted.items() if built.get(key) != inputs}
-
-    assert stale() == set()
+    assert corpus.stale() == set()
     corpus.add(0, {"story0": story(0), "more": story(9)})
-    assert stale() == {day(0), day(1)}
-    corpus.build(0, 1)
-    assert stale() == set()
-    again = day_clusters(corpus.store, day(1))
+    assert corpus.stale() == {day(0)}
+    corpus.build(0)
+    assert corpus.stale() == {day(1)}
     corpus.build(1)
-    assert day_clusters(corpus.store, day(1)).equals(again)
+    assert corpus.stale() == set()
+    again = corpus.rows(1)
+    corpus.build(1)
+    assert corpus.rows(1).equals(again)
 
 
 def test_expired_sketches_are_made_again_when_a_late_day_needs_them(corpus: Corpus) -> None:
@@ -189,7 +150,75 @@ def test_a_day_without_articles_is_removed(corpus: Corpus) -> None:
     corpus.add(0, {"first": story(1)})
     corpus.build(0)
     delete_marker(corpus.store, "crawl_articles", day(0))
-    assert wanted_window_days(corpus.store, days=14) == {day(0): "removed"}
+    assert wanted_days(corpus.store, days=14) == {day(0): "removed"}
     corpus.build(0)
-    assert built_window_days(corpus.store) == {}
+    assert built_days(corpus.store) == {}
     assert corpus.clusters(0) == {}
+
+
+def test_days_that_are_built_newest_first_end_like_those_in_order(
+    corpus: Corpus, tmp_path: Path, local_store: ObjectStore
+) -> None:
+    other = Corpus(open_store(str(tmp_path / "other")), tmp_path)
+    for each in (corpus, other):
+        for number in range(4):
+            each.add(number, {f"copy{number}": variant(1, changed=number + 1)})
+    corpus.build(*range(4))
+    other.build(*reversed(range(4)))
+    assert len(set(other.clusters(*range(4)).values())) > 1
+    # What a day gives to the days after it changed, so they are out of date.
+    while stale := sorted(other.stale()):
+        other.build(*(int(one[-2:]) - 1 for one in stale))
+    for number in range(4):
+        assert other.rows(number).equals(corpus.rows(number))
+
+
+def test_a_day_whose_result_stays_the_same_makes_nothing_stale(corpus: Corpus) -> None:
+    corpus.add(0, {"first": story(1)})
+    corpus.add(1, {"second": story(2)})
+    corpus.build(0, 1)
+    write_marker(corpus.store, "crawl_articles", day(0), inputs="extracted again", report={})
+    assert corpus.stale() == {day(0)}
+    corpus.build(0)
+    assert corpus.stale() == set()
+
+
+def test_a_day_that_is_built_again_is_not_led_by_what_it_joined_before(corpus: Corpus) -> None:
+    words = story(1, words=600).split()
+    left = " ".join([*words[:540], *story(7, words=60).split()])
+    right = " ".join([*story(8, words=60).split(), *words[60:]])
+    corpus.add(0, {"left": left, "right": right})
+    corpus.add(1, {"both": " ".join(words), "copy": right})
+    corpus.build(0, 1)
+    assert len(set(corpus.clusters(0, 1).values())) == 1
+    corpus.add(1, {"copy": right})
+    corpus.build(1)
+    found = corpus.clusters(0, 1)
+    assert found["copy"] == found["right"] != found["left"]
+
+
+def test_sizes_count_the_window_and_similar_articles_of_a_day_name_each_other(
+    corpus: Corpus,
+) -> None:
+    corpus.add(0, {"first": story(1), "alone": story(2)})
+    corpus.add(1, {"edited": variant(1, changed=4), "again": variant(1, changed=4)})
+    corpus.add(2, {"left": story(3), "right": variant(3, changed=4)})
+    corpus.build(0, 1, 2)
+    assert corpus.rows(0)["cluster_size"].to_list() == [1, 1]
+    assert corpus.rows(1)["cluster_size"].to_list() == [3, 3]
+    assert corpus.rows(1)["jaccard"].to_list() == [1.0, 1.0]
+    last = corpus.rows(2)
+    assert last["cluster_size"].to_list() == [2, 2]
+    assert last["jaccard"].n_unique() == 1 and 0.8 <= last["jaccard"][0] < 1
+
+
+def test_a_cluster_that_ended_is_in_the_row_that_ended_it(corpus: Corpus) -> None:
+    words = story(1, words=600).split()
+    corpus.add(0, {"left": " ".join([*words[:540], *story(7, words=60).split()])})
+    corpus.add(1, {"right": " ".join([*story(8, words=60).split(), *words[60:]])})
+    corpus.add(2, {"both": " ".join(words)})
+    corpus.build(0, 1, 2)
+    names = [corpus.rows(number)["cluster_id"][0] for number in range(3)]
+    assert corpus.rows(2)["merged_ids"].to_list() == [[names[1]]]
+    assert corpus.rows(2)["cluster_size"].to_list() == [3]
+    assert names[2] == names[0]

@@ -16,8 +16,7 @@ from news_platform_tests.takedowns.asked import asked
 # Columns that differ between two roots with the same history: places, times, numbers and ids.
 _OWN = {
     "articles": ("row_id", "full_text_ref", "fetched_at", "found_at"),
-    "article_clusters": ("cluster_id", "jaccard"),
-    "near_duplicates": ("cluster_id",),
+    "near_duplicates": ("cluster_id", "seen_at", "first_seen_at", "merged_ids"),
     "domain_catalog": ("bytes", "fragments"),
     "domain_metadata_table": ("collected_at",),
     "usage_signals": ("collected_at",),
@@ -34,7 +33,6 @@ _LEDGER = {
     "article_links": "target_url_hash",
     "robots": "origin",
     "domain_queue": "batch, domain, outcome",
-    "near_duplicate_texts": "document_id, text_key",
 }
 
 

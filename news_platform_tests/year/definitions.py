@@ -1,11 +1,11 @@
-"""The definitions of a simulation: the crawl, the domain store, near-duplicates and automation."""
+"""The definitions of a simulation: the crawl, the domain store and automation."""
 
 import os
 from pathlib import Path
 
 import dagster as dg
 
-from news_platform.defs import alerts, ccnews, ccnews_checks, domain_store, near_duplicates, plots
+from news_platform.defs import alerts, ccnews, ccnews_checks, domain_store, plots
 from news_platform.defs.graph import dagster_resources
 from news_platform.defs.nightly_checks import nightly_definitions
 from news_platform.defs.staleness import Staleness
@@ -15,20 +15,14 @@ from news_platform_tests.year.simulated import FOLDER_VARIABLE, Place
 plots._picture = lambda figure, name: dg.MetadataValue.md(name)
 PLACE = Place(Path(os.environ[FOLDER_VARIABLE]))
 RESOURCES = PLACE.resources()
-CHECKS = (*ccnews_checks.CHECKS, *domain_store.CHECKS, *near_duplicates.CHECKS)
+CHECKS = (*ccnews_checks.CHECKS, *domain_store.CHECKS)
 STALENESS: tuple[Staleness, ...] = (
     *ccnews.STALENESS,
     *domain_store.STALENESS,
-    near_duplicates.PAGES_STALENESS,
 )
 defs = dg.Definitions.merge(
     ccnews.defs,
     domain_store.defs,
-    dg.Definitions(
-        assets=[near_duplicates.near_duplicates],
-        asset_checks=[one.definition for one in near_duplicates.CHECKS],
-        sensors=[near_duplicates.PAGES_SENSOR],
-    ),
     alerts.defs,
     nightly_definitions(CHECKS),
     dg.Definitions(resources=dagster_resources(RESOURCES), executor=dg.in_process_executor),

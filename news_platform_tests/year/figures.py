@@ -19,14 +19,13 @@ from news_platform.domain_store.pipeline import build_range
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.domain_store.staging.inputs import day_input
 from news_platform.domain_store.staging.stage import stage_input
-from news_platform.near_duplicates.pipeline import cluster_day
 from news_platform.resources import Resources, build_options, collect_options
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
 from news_platform_tests.year.ideal import DayGroup, groups, ideal_runs
 from news_platform_tests.year.simulated import Place
 
-ASSETS = ("raw_news", "domain_buckets", "near_duplicates", "domain_store", "domain_catalog")
+ASSETS = ("raw_news", "domain_buckets", "domain_store", "domain_catalog")
 _PARTITION = "dagster/partition"
 _RETRY = "dagster/parent_run_id"
 _MAKERS = (_RETRY, "dagster/sensor_name", "dagster/schedule_name", "dagster/backfill")
@@ -167,7 +166,7 @@ def _waits(place: Place, runs: Sequence[MadeRun]) -> Iterator[tuple[DayGroup, ti
     Each sensor has its own place in a tick, before or after the one that sees new WARCs.
     """
     ways = [groups(place.plan, grows_on_tie=is_so) for is_so in (True, False)]
-    for asset in ("domain_buckets", "near_duplicates"):
+    for asset in ("domain_buckets",):
         ours = [run for run in runs if run.asset == asset]
         for day in place.plan.days:
             found = [[(group, _wait(place, ours, group)) for group in way[day]] for way in ways]
@@ -238,7 +237,6 @@ def build_undisturbed(place: Place) -> Resources:
         assert not report.failed, report.failed
         batch = str(day)
         stage_input(day_input(store, batch), store=store, batch=batch, options=options)
-        cluster_day(store, batch)
     for key in range_keys(options.buckets):
         build_range(key, store=store, options=options, now=now)
     write_catalog(store, inputs=catalog_inputs(store) or "")
@@ -247,7 +245,7 @@ def build_undisturbed(place: Place) -> Resources:
 
 def differences(ours: ObjectStore, undisturbed: ObjectStore) -> list[str]:
     """Return where the datasets of two roots differ."""
-    folders = (*_SAME_FILES, "domain_buckets", "near_duplicates")
+    folders = (*_SAME_FILES, "domain_buckets")
     found = []
     for folder in folders:
         left, right = _digests(ours, folder), _digests(undisturbed, folder)

@@ -19,7 +19,6 @@ _QUIET = timedelta(hours=5)
 _RANGE_GROUPS = 1
 _FOLLOWERS = {
     "domain_buckets": 1,
-    "near_duplicates": 1,
     "domain_store": _RANGE_GROUPS,
     "domain_catalog": 1,
 }

@@ -18,7 +18,7 @@ from dagster._time import get_current_datetime
 
 from news_platform_tests.year.simulated import HICCUPS
 
-_MINUTES = {"raw_news": 25, "domain_buckets": 12, "domain_store": 12, "near_duplicates": 8}
+_MINUTES = {"raw_news": 25, "domain_buckets": 12, "domain_store": 12}
 _USUAL_MINUTES = 3
 # Runs that wait for their end, and when it is.
 HOSTED: dict[str, datetime] = {}

@@ -11,7 +11,7 @@ from news_platform.corpus.export.pipeline import EmptySelection, ExportOptions, 
 from news_platform.corpus.export.publish import publish_version, remove_month
 from news_platform.corpus.export.selection import ExportSelection
 from news_platform.datasets.corpus import DELTA_TABLES
-from news_platform.datasets.text_clusters import TEXT_CLUSTERS
+from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
 from news_platform.datasets.training_export import TRAINING_EXPORT
 from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import (
@@ -41,7 +41,7 @@ def wanted_months(store: ObjectStore, selection: ExportSelection) -> Mapping[str
     `selection` is that of any month; a built month without days maps to REMOVED.
     """
     days: dict[str, list[str]] = {}
-    for table in (*DELTA_TABLES, TEXT_CLUSTERS):
+    for table in (*DELTA_TABLES, NEAR_DUPLICATES):
         for day, marker in read_markers(store, table.name).items():
             days.setdefault(day[:_MONTH_CHARS], []).append(marker.path)
     chosen = json.dumps(replace(selection, days=()).as_json(), sort_keys=True)

@@ -1,0 +1,103 @@
+"""Read clusters as they are now: the names of clusters that ended lead to those that go on."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import polars as pl
+
+from news_platform.datasets.near_duplicates import (
+    ARTICLE_CLUSTERS,
+    NEAR_DUPLICATES,
+    OLD_ARTICLE_CLUSTERS,
+    TEXT_CLUSTERS,
+    near_duplicates_path,
+)
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.parquet import path_values, scan_table
+
+
+def iter_merges(store: ObjectStore, days: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the clusters that ended on some days, each with the one that went on."""
+    paths = [near_duplicates_path(day) for day in days]
+    rows = scan_table(store, paths, NEAR_DUPLICATES).filter(pl.col("merged_ids").is_not_null())
+    yield from rows.select("merged_ids", "cluster_id").explode("merged_ids").collect().iter_rows()
+
+
+def resolved_name(name: str, older: Mapping[str, str]) -> str:
+    """Return the cluster under which a cluster goes on, by what `iter_merges` yields."""
+    seen = {name}
+    while (parent := older.get(name)) is not None and parent not in seen:
+        seen.add(parent)
+        name = parent
+    return name
+
+
+def read_clusters(store: ObjectStore, days: Iterable[str]) -> pl.DataFrame:
+    """Return the articles of these days with their clusters as they are now.
+
+    Besides the columns of near_duplicates: `members`, `sources` and `first_seen_at` of the cluster
+    within these days.
+    """
+    wanted = set(days)
+    stored = _stored_days(store)
+    found = [day for day in stored if day in wanted]
+    # Only a later day can have ended a cluster of these.
+    later = [day for day in stored if found and day >= found[0]]
+    return (
+        _renamed(_scan(store, found), _names(store, later))
+        .with_columns(
+            first_seen_at=pl.col("first_seen_at").min().over("cluster_id"),
+            members=pl.len().over("cluster_id"),
+            sources=pl.col("source").n_unique().over("cluster_id"),
+        )
+        .collect()
+    )
+
+
+def scan_near_duplicates(store: ObjectStore) -> pl.LazyFrame:
+    """Return the articles of all days, with the names that their clusters have now."""
+    days = _stored_days(store)
+    return _renamed(_scan(store, days), _names(store, days))
+
+
+def scan_article_clusters(store: ObjectStore) -> pl.LazyFrame:
+    """Return the articles of feeds, and those that only an earlier version has clustered."""
+    columns = ("url_hash", "cluster_id", "jaccard")
+    feeds = scan_near_duplicates(store).filter(pl.col("source") == "feed").select(*columns)
+    newest = feeds.unique("url_hash", keep="last", maintain_order=True)
+    paths = [OLD_ARTICLE_CLUSTERS] if store.exists(OLD_ARTICLE_CLUSTERS) else []
+    old = scan_table(store, paths, ARTICLE_CLUSTERS).select(*columns)
+    rows = pl.concat([old.join(newest, on="url_hash", how="anti"), newest])
+    return rows.with_columns(cluster_size=pl.len().over("cluster_id").cast(pl.Int64))
+
+
+def scan_text_clusters(store: ObjectStore) -> pl.LazyFrame:
+    """Return the articles of both sources, with `uri` as `url`."""
+    rows = scan_near_duplicates(store).filter(pl.col("url_hash").is_not_null())
+    return rows.rename({"uri": "url"}).select(*TEXT_CLUSTERS.full_schema)
+
+
+RELATIONS: Mapping[str, Callable[[ObjectStore], pl.LazyFrame]] = {
+    NEAR_DUPLICATES.name: scan_near_duplicates,
+    ARTICLE_CLUSTERS.name: scan_article_clusters,
+    TEXT_CLUSTERS.name: scan_text_clusters,
+}
+"""How SQL and Python read the clusters, by name."""
+
+
+def _stored_days(store: ObjectStore) -> list[str]:
+    return sorted(path_values(info.path)["date"] for info in store.list(NEAR_DUPLICATES.name))
+
+
+def _scan(store: ObjectStore, days: Iterable[str]) -> pl.LazyFrame:
+    return scan_table(store, [near_duplicates_path(day) for day in days], NEAR_DUPLICATES)
+
+
+def _names(store: ObjectStore, days: Iterable[str]) -> Mapping[str, str]:
+    older = dict(iter_merges(store, days))
+    return {name: resolved_name(name, older) for name in older}
+
+
+def _renamed(rows: pl.LazyFrame, names: Mapping[str, str]) -> pl.LazyFrame:
+    if not names:
+        return rows
+    return rows.with_columns(pl.col("cluster_id").replace(list(names), list(names.values())))

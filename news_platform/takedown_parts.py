@@ -4,7 +4,7 @@ A dataset that is added registers here what it finds, how it removes it, and whi
 files name a page: `apply`, `verify`, the asset and the sensor then know it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,19 +28,19 @@ from news_platform.search import takedown as search
 from news_platform.source_records import takedown as records
 from news_platform.storage.objects.interfaces import INCOMING
 from news_platform.storage.objects.local import gc_incoming
-from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import has_table, ledger_url, open_engine, read_transaction
 from news_platform.takedowns import outside
 from news_platform.takedowns.evidence import Evidence, VerifiedRoot
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import ApplyReport, TakedownPart, apply_takedowns
+from news_platform.takedowns.removed_texts import read_removed_texts
 from news_platform.takedowns.requests import (
     list_pending,
     read_aliases,
     read_states,
-    removed_texts,
 )
-from news_platform.takedowns.verify import verify_store
+from news_platform.takedowns.text_runs import RUN_BYTES
+from news_platform.takedowns.verify import verify_objects, verify_store
 
 
 def all_parts(resources: Resources) -> list[TakedownPart]:
@@ -142,20 +142,15 @@ def verify_root(
         if (one.request.id in only if only else one.is_active("removal", now))
     ]
     takedowns = Takedowns.of(wanted, aliases=[*read_aliases(store), *known_aliases(resources)])
-    hashes = [one for request in wanted for one in removed_texts(store, request.id)]
     engine = existing_ledger(resources)
     outside = [partial(search.verify_indexes, store)]
     if engine is not None:
         outside.append(partial(_verify_ledger, engine))
     full_texts = open_full_texts(resources.data_root)
     if not full_texts.url.startswith(store.url):
-        outside.append(partial(_verify_full_texts, full_texts))
-    return verify_store(store, takedowns, text_hashes=hashes, share=share, more=outside)
-
-
-def _verify_full_texts(full_texts: ObjectStore, evidence: Evidence) -> None:
-    for info in full_texts.list():
-        evidence.check_name(info.path)
+        outside.append(partial(verify_objects, full_texts))
+    texts = read_removed_texts(store)
+    return verify_store(store, takedowns, texts=texts, share=share, more=outside)
 
 
 def _verify_ledger(engine: sa.Engine, evidence: Evidence) -> None:
@@ -168,8 +163,19 @@ def _verify_ledger(engine: sa.Engine, evidence: Evidence) -> None:
             rows = sa.select(*chosen).select_from(sa.table(name))
             for row in connection.execute(rows.execution_options(yield_per=500)):
                 evidence.rows += 1
-                for column, value in zip(columns, row, strict=True):
-                    _verify_value(evidence, name, column, value)
+                _verify_row(evidence, name, dict(zip(columns, row, strict=True)))
+
+
+def _verify_row(evidence: Evidence, table: str, row: Mapping[str, object]) -> None:
+    for column, value in row.items():
+        _verify_value(evidence, table, column, value)
+    url = str(row.get("article_url_canon") or "")
+    for name in ("url_hash", "page_ref"):
+        evidence.name_page(str(row.get(name) or ""), url)
+    texts = (value for value in row.values() if isinstance(value, str))
+    long = [text.encode("utf-8", "replace") for text in texts if len(text) > RUN_BYTES]
+    if long and evidence.texts.held_by(*long):
+        evidence.add_text(f"ledger {table}", url)
 
 
 # Columns that refer to other pages.

@@ -21,6 +21,7 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet_batches import iter_frames
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import RemovedData, SimplePart, TakedownPart
+from news_platform.takedowns.removed_texts import keep_texts
 from news_platform.takedowns.rows import is_covered, may_be_covered
 
 ExportMonth = Callable[[str, Takedowns], MonthReport]
@@ -46,14 +47,14 @@ def takedown_parts(store: ObjectStore, *, export_month: ExportMonth) -> list[Tak
 
 def find_days(dataset: DeltaDataset, takedowns: Takedowns) -> Mapping[str, int]:
     """Return the covered rows of a table by day."""
-    likely = may_be_covered("url", takedowns) | may_be_covered("canonical_url", takedowns)
-    rows = dataset.scan().filter(likely).select("day", "url", "canonical_url").collect()
+    rows = dataset.scan().filter(_likely(takedowns)).select("day", "url", "canonical_url").collect()
     return Counter(rows.filter(_is_gone(rows, takedowns))["day"])
 
 
 def clean_day(dataset: DeltaDataset, day: str, takedowns: Takedowns) -> RemovedData:
     """Replace a day without covered rows, and delete the files that held them."""
     before = [file for file in dataset.files() if file.partition == day]
+    keep_texts(dataset.store, _covered_texts(dataset, day, takedowns))
     rows = 0
 
     def left() -> Iterator[pl.DataFrame]:
@@ -69,6 +70,16 @@ def clean_day(dataset: DeltaDataset, day: str, takedowns: Takedowns) -> RemovedD
     dataset.delete_replaced()
     size = sum(file.size_bytes for file in before)
     return RemovedData(rows, max(0, size - sum(done.file_bytes)), sum(done.file_bytes))
+
+
+def _covered_texts(dataset: DeltaDataset, day: str, takedowns: Takedowns) -> pl.Series:
+    rows = dataset.scan().filter((pl.col("day") == day) & _likely(takedowns))
+    found = rows.select("url", "canonical_url", "text").collect()
+    return found.filter(_is_gone(found, takedowns))["text"]
+
+
+def _likely(takedowns: Takedowns) -> pl.Expr:
+    return may_be_covered("url", takedowns) | may_be_covered("canonical_url", takedowns)
 
 
 def _is_gone(frame: pl.DataFrame, takedowns: Takedowns) -> pl.Series:

@@ -38,8 +38,6 @@ class RemovedData:
     bytes_removed: int = 0
     bytes_written: int = 0
     notes: tuple[str, ...] = ()
-    # By which copies of a removed text are found; the text itself is kept nowhere.
-    text_hashes: tuple[str, ...] = ()
 
     def __add__(self, other: "RemovedData") -> "RemovedData":
         return RemovedData(
@@ -47,7 +45,6 @@ class RemovedData:
             self.bytes_removed + other.bytes_removed,
             self.bytes_written + other.bytes_written,
             (*self.notes, *other.notes),
-            (*self.text_hashes, *other.text_hashes),
         )
 
 
@@ -213,7 +210,6 @@ def _record(removed: Mapping[str, RemovedData], *, now: datetime) -> dict[str, o
             }
             for dataset, one in removed.items()
         },
-        "text_hashes": sorted({text for one in removed.values() for text in one.text_hashes}),
         "bytes_removed": sum(one.bytes_removed for one in removed.values()),
         "bytes_written": sum(one.bytes_written for one in removed.values()),
     }

@@ -235,12 +235,6 @@ def write_applied(store: ObjectStore, takedown: str, report: Mapping[str, object
     store.put(f"{APPLIED}/{takedown}.json", json.dumps(report, indent=1).encode())
 
 
-def removed_texts(store: ObjectStore, takedown: str) -> list[str]:
-    """Return the hashes of the texts that a request removed; the texts themselves are gone."""
-    found = read_record(store, takedown).get("text_hashes")
-    return [str(one) for one in found] if isinstance(found, list) else []
-
-
 def read_record(store: ObjectStore, takedown: str) -> Mapping[str, object]:
     """Return what is recorded about the removal of a request; empty before it."""
     for folder in (APPLIED, SEARCHED):

@@ -1,0 +1,160 @@
+"""Pure: a text in, hashes of short runs of its bytes out; and the search for them in other bytes.
+
+Runs begin where the hash of eight bytes is small, so a text has the same runs wherever it is
+stored: in a table, in JSON, in HTML or in a database page. Only the hashes are kept of a removed
+text. A run has no byte that JSON or HTML escapes.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+# About six words. A shorter run would also occur in other texts.
+RUN_BYTES = 32
+# Hashes kept of a text: 128 bytes, whatever its length.
+KEPT_RUNS = 16
+# A text with fewer runs, of about 200 bytes, is too short to be recognised by them.
+FEWEST_RUNS = 3
+# One position in 64 begins a run.
+_ANCHOR_BELOW = np.uint64(2**64 // 64)
+_ANCHOR_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+_ANCHOR_BYTES = 8
+# What is searched at once stays in the caches of the processor.
+_BLOCK_BYTES = 1 << 17
+# An anchor's hash has 58 bits; the table of wanted ones is indexed by the highest 16 of them.
+_TABLE_SHIFT = np.uint64(42)
+_TABLE_SIZE = 1 << 16
+_FACTORS = np.array(
+    [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5],
+    dtype=np.uint64,
+)
+_ESCAPED = np.zeros(256, dtype=bool)
+_ESCAPED[[*range(32), *b'"\\&<>', 127]] = True
+
+Hashes = NDArray[np.uint64]
+
+
+def runs_of(text: str) -> tuple[int, ...]:
+    """Return the hashes that are kept of a text: its smallest ones; none of a short text."""
+    content = text.encode("utf-8", "replace")
+    windows = _windows(content, _anchors(content))
+    windows = windows[~_ESCAPED[windows].any(axis=1)]
+    found = np.unique(_hashed(windows))[:KEPT_RUNS]
+    return tuple(map(int, found)) if len(found) >= FEWEST_RUNS else ()
+
+
+@dataclass(frozen=True)
+class RemovedTexts:
+    """The runs of removed texts, to be looked for in bytes; `equal` are hashes of whole texts."""
+
+    runs: Sequence[Sequence[int]] = ()
+    equal: frozenset[str] = field(default=frozenset(), repr=False)
+
+    def __bool__(self) -> bool:
+        return bool(self.runs)
+
+    def positions(self, content: bytes | memoryview) -> NDArray[np.intp]:
+        """Return where runs of removed texts begin; they alone do not make a copy."""
+        if not self.runs:
+            return np.zeros(0, dtype=np.intp)
+        starts, hashes = self._search(content)
+        return starts[self._is_known(hashes)]
+
+    def held_by(self, *contents: bytes | memoryview) -> bool:
+        """Return whether the contents have at least half of what is known of a removed text."""
+        if not self.runs:
+            return False
+        found = np.concatenate([self._search(content)[1] for content in contents])
+        known = np.unique(found[self._is_known(found)])
+        if len(known) < FEWEST_RUNS:
+            return False
+        owners = self._owners
+        first, last = (np.searchsorted(owners.hashes, known, side) for side in ("left", "right"))
+        texts = [owners.texts[a:b] for a, b in zip(first, last, strict=True)]
+        counts = np.bincount(np.concatenate(texts), minlength=len(self.runs))
+        return bool((counts >= self._needed).any())
+
+    @cached_property
+    def _needed(self) -> NDArray[np.int64]:
+        sizes = np.array([len(one) for one in self.runs])
+        return np.asarray(np.maximum(FEWEST_RUNS, (sizes + 1) // 2))
+
+    @cached_property
+    def _owners(self) -> "_Owners":
+        return _Owners.of(self.runs)
+
+    @cached_property
+    def _wanted(self) -> NDArray[np.bool_]:
+        """Return which anchors begin a known run, by a part of the hash of the run."""
+        table = np.zeros(_TABLE_SIZE, dtype=bool)
+        table[(self._owners.hashes & np.uint64(_TABLE_SIZE - 1)).astype(np.intp)] = True
+        return table
+
+    def _is_known(self, hashes: Hashes) -> NDArray[np.bool_]:
+        known = self._owners.hashes
+        places = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+        return np.asarray(known[places] == hashes)
+
+    def _search(self, content: bytes | memoryview) -> tuple[NDArray[np.intp], Hashes]:
+        starts = _anchors(content, self._wanted)
+        return starts, _hashed(_windows(content, starts))
+
+
+@dataclass(frozen=True, slots=True)
+class _Owners:
+    """All known hashes, sorted, each with the number of its text."""
+
+    hashes: Hashes
+    texts: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, runs: Iterable[Sequence[int]]) -> "_Owners":
+        given = list(runs)
+        hashes = np.array([one for text in given for one in text], dtype=np.uint64)
+        texts = np.repeat(np.arange(len(given)), [len(text) for text in given])
+        order = np.argsort(hashes, kind="stable")
+        return cls(hashes[order], texts[order])
+
+
+def _anchors(
+    content: bytes | memoryview, wanted: NDArray[np.bool_] | None = None
+) -> NDArray[np.intp]:
+    """Return where runs begin, in no order; with a table of wanted ones only those."""
+    starts = [np.zeros(0, dtype=np.intp)]
+    for start in range(0, len(content), _BLOCK_BYTES):
+        for shift in range(start, start + _ANCHOR_BYTES):
+            # A copy: numpy is slow on numbers that are not aligned.
+            part = bytes(content[shift : shift + _BLOCK_BYTES])
+            numbers = np.frombuffer(part, "<u8", len(part) // _ANCHOR_BYTES)
+            hashes = numbers * _ANCHOR_FACTOR
+            found = np.flatnonzero(hashes < _ANCHOR_BELOW)
+            if wanted is not None:
+                found = found[wanted[hashes[found] >> _TABLE_SHIFT]]
+            if len(found):
+                starts.append(found * _ANCHOR_BYTES + shift)
+    every = np.concatenate(starts)
+    return every[every <= len(content) - RUN_BYTES]
+
+
+def _windows(content: bytes | memoryview, starts: NDArray[np.intp]) -> NDArray[np.uint8]:
+    if not len(starts):
+        return np.zeros((0, RUN_BYTES), dtype=np.uint8)
+    every = np.lib.stride_tricks.sliding_window_view(np.frombuffer(content, np.uint8), RUN_BYTES)
+    return np.ascontiguousarray(every[starts])
+
+
+def _hashed(windows: NDArray[np.uint8]) -> Hashes:
+    """Return a hash of each window; its lowest 16 bits are those of the anchor's hash."""
+    if not len(windows):
+        return np.zeros(0, dtype=np.uint64)
+    words = windows.view("<u8")
+    mixed = (words ^ (words >> np.uint64(29))) * _FACTORS
+    folded = mixed[:, 0] ^ (mixed[:, 1] >> np.uint64(7)) ^ (mixed[:, 2] << np.uint64(9))
+    folded ^= mixed[:, 3] >> np.uint64(15)
+    folded = (folded ^ (folded >> np.uint64(32))) * _FACTORS[0]
+    anchors = (words[:, 0] * _ANCHOR_FACTOR) >> _TABLE_SHIFT
+    low = np.uint64(_TABLE_SIZE - 1)
+    return np.asarray((folded & ~low) | anchors)

@@ -13,6 +13,7 @@ from typing import Protocol
 from news_platform.datasets.takedowns import TakedownRequest, TakedownScope
 from news_platform.errors import Conflict, StorageError
 from news_platform.storage.objects.store import NotFound, ObjectStore
+from news_platform.takedowns.combined import combine
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.requests import (
     add_aliases,
@@ -119,6 +120,7 @@ def apply_takedowns(
     requests, because the ledger forgets them. `search_again` also looks for what requests that were
     applied before cover now.
     """
+    combine(store)
     keep_aliases(store, aliases, now=now)
     states = [one for one in read_states(store) if one.is_active("removal", now)]
     fresh = [one.request for one in states if search_again or not one.is_searched]

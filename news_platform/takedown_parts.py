@@ -19,6 +19,7 @@ from news_platform.corpus_options import export_options, export_selection
 from news_platform.domain_metadata import takedown as survey
 from news_platform.domain_store.building import takedown as domain_store
 from news_platform.domain_store.reading.batches import iter_warc_frames
+from news_platform.errors import StorageError
 from news_platform.near_duplicates import takedown as clusters
 from news_platform.near_duplicates import window_takedown
 from news_platform.resources import Resources, build_options, open_full_texts, records_options
@@ -28,6 +29,8 @@ from news_platform.search import takedown as search
 from news_platform.source_records import takedown as records
 from news_platform.storage.objects.interfaces import INCOMING
 from news_platform.storage.objects.local import gc_incoming
+from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.objects.versions import count_old_versions, delete_old_versions
 from news_platform.storage.sql.engine import has_table, ledger_url, open_engine, read_transaction
 from news_platform.takedowns import outside
 from news_platform.takedowns.evidence import Evidence, VerifiedRoot
@@ -104,18 +107,44 @@ def known_aliases(resources: Resources) -> list[tuple[str, str]]:
     return articles.ledger_aliases(engine) if engine is not None else []
 
 
-def apply_root(resources: Resources, *, search_again: bool = False) -> ApplyReport:
-    """Remove what is stored of all requests, and finish what was interrupted."""
+def apply_root(
+    resources: Resources, *, search_again: bool = False, delete_versions: bool = False
+) -> ApplyReport:
+    """Remove what is stored of all requests, and finish what was interrupted.
+
+    `delete_versions` also deletes all old versions that a versioned bucket keeps under the root.
+    """
     store = resources.data_root.store
     if store.local_folder is not None:
         # What killed writers left there may hold anything.
         gc_incoming(store.local_folder / INCOMING)
-    return apply_takedowns(
+    report = apply_takedowns(
         store,
         all_parts(resources),
         now=resources.clock.now(),
         aliases=known_aliases(resources),
         search_again=search_again,
+    )
+    if delete_versions and not report.left:
+        gone = delete_old_versions(store)
+        return replace(report, notes=(f"{gone.count} old versions deleted",))
+    notes = versions_note(store) if report.served else ()
+    return replace(report, notes=(*report.notes, *notes))
+
+
+def versions_note(store: ObjectStore) -> tuple[str, ...]:
+    """Say which old versions of objects remain; nothing for a store that keeps none."""
+    if store.url.startswith("gs://"):
+        return ("noncurrent and soft-deleted objects of the bucket were not looked at",)
+    try:
+        old = count_old_versions(store)
+    except StorageError as error:
+        return (f"it is unknown whether the bucket keeps old versions: {error}",)
+    if not old.count:
+        return ()
+    return (
+        f"{old.count} old versions of {old.size_bytes} bytes remain in the bucket: "
+        "`news-platform takedown apply --delete-versions` deletes all of them",
     )
 
 

@@ -12,7 +12,13 @@ from news_platform.cli.options import emit, json_option, resources_for, root_opt
 from news_platform.datasets.takedowns import TakedownKind, TakedownScope
 from news_platform.errors import InputError
 from news_platform.storage.commit.root import RootAccess
-from news_platform.takedown_parts import all_parts, apply_root, known_aliases, verify_root
+from news_platform.takedown_parts import (
+    all_parts,
+    apply_root,
+    known_aliases,
+    verify_root,
+    versions_note,
+)
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import ApplyReport, FoundPlaces, find_places
 from news_platform.takedowns.requests import (
@@ -174,19 +180,25 @@ def withdraw(takedown_id: str, reason: str, root: str, as_json: bool) -> None:
 
 @takedown.command()
 @click.option("--all", "search_again", is_flag=True, help="Search for applied requests again, too.")
+@click.option(
+    "--delete-versions",
+    is_flag=True,
+    help="Also delete all old versions that a versioned bucket keeps under the root.",
+)
 @root_option
 @json_option
-def apply(search_again: bool, root: str, as_json: bool) -> None:
+def apply(search_again: bool, delete_versions: bool, root: str, as_json: bool) -> None:
     """Remove what is stored of all requests, and finish what was interrupted."""
     resources = resources_for(root, RootAccess.WRITE)
     try:
-        report = apply_root(resources, search_again=search_again)
+        report = apply_root(resources, search_again=search_again, delete_versions=delete_versions)
     finally:
         resources.ledger.close()
     document = {
         "served": report.served,
         "removed": {dataset: asdict(one) for dataset, one in report.removed.items()},
         "left": report.left,
+        "notes": report.notes,
     }
     emit(document, as_json=as_json, text=_apply_text(report))
     if report.left:
@@ -200,6 +212,7 @@ def _apply_text(report: ApplyReport) -> str:
         for dataset, one in report.removed.items()
     ]
     lines += [note for one in report.removed.values() for note in one.notes]
+    lines += report.notes
     lines += [f"left: {place}: {cause}" for place, cause in report.left.items()]
     lines.append(f"{len(report.served)} requests served" if report.served else "nothing to apply")
     return "\n".join(lines)
@@ -222,8 +235,13 @@ def verify(takedown_ids: tuple[str, ...], sample: float | None, root: str, as_js
     finally:
         resources.ledger.close()
     pending = list_pending(store)
-    document = {**asdict(found), "pending": [f"{one} {key}" for one, key in pending]}
-    emit(document, as_json=as_json, text=_verify_text(found))
+    notes = versions_note(store)
+    document = {
+        **asdict(found),
+        "pending": [f"{one} {key}" for one, key in pending],
+        "notes": notes,
+    }
+    emit(document, as_json=as_json, text="\n".join([*notes, _verify_text(found)]))
     if found.findings:
         sys.exit(1)
 

@@ -88,12 +88,14 @@ FoundPlaces = Mapping[str, Mapping[str, int]]
 class ApplyReport:
     """What `apply` did: the requests it served, and what went from each dataset.
 
-    `left` names the partitions that could not be rewritten, each with the reason.
+    `left` names the partitions that could not be rewritten, each with the reason; `notes` say what
+    remains outside the reach of the platform.
     """
 
     served: tuple[str, ...] = ()
     removed: Mapping[str, RemovedData] = field(default_factory=dict)
     left: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def total(self, name: str) -> int:
         """Return the sum of a number over all datasets."""

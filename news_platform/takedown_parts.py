@@ -52,9 +52,9 @@ def all_parts(resources: Resources) -> list[TakedownPart]:
     settings = resources.settings
     options = build_options(settings.domain_store, store)
     engine = existing_ledger(resources)
-    home = Path(settings.dagster_home) if settings.dagster_home else None
+    home = _dagster_home(resources)
     found: list[TakedownPart] = [
-        *([outside.takedown_part(home)] if home is not None and home.is_dir() else ()),
+        *([outside.takedown_part(home)] if home is not None else ()),
         *crawl.takedown_parts(store),
         *domain_store.takedown_parts(store, options=options, now=now),
         *records.takedown_parts(store, options=records_options(settings.source_records)),
@@ -78,6 +78,11 @@ def all_parts(resources: Resources) -> list[TakedownPart]:
     daily, ledger, workbook = articles.takedown_parts(store, engine=engine, full_texts=full_texts)
     # The clusters of articles need the ledger's rows, and daily files without the covered ones.
     return [*found, daily, *near, ledger, workbook]
+
+
+def _dagster_home(resources: Resources) -> Path | None:
+    home = resources.settings.dagster_home
+    return Path(home) if home and Path(home).is_dir() else None
 
 
 def _hashes(engine: sa.Engine | None, takedowns: Takedowns) -> Sequence[str]:
@@ -172,14 +177,16 @@ def verify_root(
     ]
     takedowns = Takedowns.of(wanted, aliases=[*read_aliases(store), *known_aliases(resources)])
     engine = existing_ledger(resources)
-    outside = [partial(search.verify_indexes, store)]
+    more = [partial(search.verify_indexes, store)]
     if engine is not None:
-        outside.append(partial(_verify_ledger, engine))
+        more.append(partial(_verify_ledger, engine))
+    if home := _dagster_home(resources):
+        more.append(partial(outside.verify_files, home))
     full_texts = open_full_texts(resources.data_root)
     if not full_texts.url.startswith(store.url):
-        outside.append(partial(verify_objects, full_texts))
+        more.append(partial(verify_objects, full_texts))
     texts = read_removed_texts(store)
-    return verify_store(store, takedowns, texts=texts, share=share, more=outside)
+    return verify_store(store, takedowns, texts=texts, share=share, more=more)
 
 
 def _verify_ledger(engine: sa.Engine, evidence: Evidence) -> None:

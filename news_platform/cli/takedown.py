@@ -1,7 +1,7 @@
 """`news-platform takedown`: remove pages and domains from everything, for good, and prove it."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +19,7 @@ from news_platform.takedown_parts import (
     verify_root,
     versions_note,
 )
+from news_platform.takedowns.evidence import StoredTrace
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import ApplyReport, FoundPlaces, find_places
 from news_platform.takedowns.requests import (
@@ -34,6 +35,7 @@ from news_platform.takedowns.requests import (
     withdraw_request,
 )
 from news_platform.takedowns.verify import VerifiedRoot
+from news_platform.web.urls import canonical_url
 
 _WITHDRAWN = (
     "the ban on collecting ends; what was removed comes back only by a new collection, such as "
@@ -246,14 +248,23 @@ def verify(takedown_ids: tuple[str, ...], sample: float | None, root: str, as_js
         sys.exit(1)
 
 
+def _copy_lines(copies: Iterable[StoredTrace]) -> list[str]:
+    """Return a line per page that has the text of a removed one, however often it is stored."""
+    places: dict[str, list[str]] = {}
+    for one in copies:
+        places.setdefault(canonical_url(one.url) if one.url else "", []).append(one.place)
+    lines = []
+    for url, held in places.items():
+        shown = held[0] + (f" and {len(held) - 1} more" if len(held) > 1 else "")
+        cure = f"; `news-platform takedown add {url!r} --reason …` would remove it, too"
+        lines.append(f"copy elsewhere  {url or 'under no address'} in {shown}{cure if url else ''}")
+    return lines
+
+
 def _verify_text(found: VerifiedRoot) -> str:
     lines = [f"found      {one.place}: {one.what}" for one in found.findings]
     lines += [f"mentioned  {place} ({count})" for place, count in sorted(found.mentioned.items())]
-    lines += [
-        f"copy elsewhere  {one.place}: {one.what}; `news-platform takedown add {one.url} "
-        "--reason …` would remove it, too"
-        for one in found.copies
-    ]
+    lines += _copy_lines(found.copies)
     lines.append(
         f"read {found.files} files, {found.bytes_read} bytes ({found.bytes_inflated} inflated), "
         f"{found.rows} rows"

@@ -9,13 +9,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import polars as pl
 
 from news_platform.corpus.export.monthly import MonthReport
 from news_platform.corpus.export.publish import current_version
+from news_platform.corpus.pipeline import CorpusDay, TableCounts
 from news_platform.datasets.corpus import DELTA_TABLES, STATISTICS_COLUMNS
+from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.datasets.training_export import CURRENT, TRAINING_EXPORT, export_folder
+from news_platform.storage.commit.markers import change_report, read_markers
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet_batches import iter_frames
@@ -23,6 +27,9 @@ from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import RemovedData, SimplePart, TakedownPart
 from news_platform.takedowns.removed_texts import keep_texts
 from news_platform.takedowns.rows import is_covered, may_be_covered
+
+# What a day's report says of its rows, not of its source.
+_COUNTED_AGAIN = ("articles", "languages", "top_domains", "words", "bytes", "files", "version")
 
 ExportMonth = Callable[[str, Takedowns], MonthReport]
 """Export a month again without what is taken down."""
@@ -65,11 +72,31 @@ def clean_day(dataset: DeltaDataset, day: str, takedowns: Takedowns) -> RemovedD
                 rows += int(gone.sum())
                 yield frame.filter(~gone)
 
+    counts = TableCounts()
     with tempfile.TemporaryDirectory() as scratch:
-        done = dataset.replace(day, left(), scratch=Path(scratch))
+        done = dataset.replace(day, counts.counted(left()), scratch=Path(scratch))
     dataset.delete_replaced()
+    if takedowns.domains:
+        # The statistics of a version have its first and last domain.
+        dataset.forget_older_versions()
+    _amend(dataset, day, counts.report(day, done, pages=0, dropped={}, source_bytes=0))
     size = sum(file.size_bytes for file in before)
     return RemovedData(rows, max(0, size - sum(done.file_bytes)), sum(done.file_bytes))
+
+
+def _amend(dataset: DeltaDataset, day: str, now: CorpusDay) -> None:
+    """Let the marker of a day count the rows that are left; its fingerprint stays."""
+    marker = read_markers(dataset.store, dataset.table.name).get(day)
+    if marker is None:
+        return
+
+    def change(report: Mapping[str, object]) -> Mapping[str, object]:
+        dropped = Counter(cast(Mapping[str, int], report.get("dropped", {})))
+        dropped[TAKEN_DOWN] += int(str(report.get("articles", 0))) - now.articles
+        own = {name: getattr(now, name) for name in _COUNTED_AGAIN}
+        return {**report, **own, "dropped": dict(sorted((+dropped).items()))}
+
+    change_report(dataset.store, marker, change)
 
 
 def _covered_texts(dataset: DeltaDataset, day: str, takedowns: Takedowns) -> pl.Series:

@@ -124,9 +124,11 @@ class Evidence:
             self.find(place, f"{name} {value!r}")
 
     def check_json(self, place: str, document: object) -> None:
-        """Look at every field of a JSON document."""
+        """Look at every field of a JSON document, and at keys that are domains."""
         for name, value in _iter_fields(document):
             self.check_field(place, name, value)
+            if "." in name and self.takedowns.covers_domain(name):
+                self.find(place, f"key {name!r}")
 
     def mention(self, place: str, count: int = 1) -> None:
         """Add mentions of a covered page inside other content."""

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 RUN_BYTES = 32
 # Hashes kept of a text: 128 bytes, whatever its length.
 KEPT_RUNS = 16
-# A text with fewer runs, of about 200 bytes, is too short to be recognised by them.
-FEWEST_RUNS = 3
+# A text with fewer runs, of about 300 bytes, is too short to be recognised by them.
+FEWEST_RUNS = 5
+# Texts by one template, such as results and weather, share more than half of their runs.
+_SHARE_OF_COPY = 0.8
 # One position in 64 begins a run.
 _ANCHOR_BELOW = np.uint64(2**64 // 64)
 _ANCHOR_FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -64,12 +66,12 @@ class RemovedTexts:
         return starts[self._is_known(hashes)]
 
     def held_by(self, *contents: bytes | memoryview) -> bool:
-        """Return whether the contents have at least half of what is known of a removed text."""
+        """Return whether the contents have nearly all that is known of a removed text."""
         if not self.runs:
             return False
         found = np.concatenate([self._search(content)[1] for content in contents])
         known = np.unique(found[self._is_known(found)])
-        if len(known) < FEWEST_RUNS:
+        if not len(known):
             return False
         owners = self._owners
         first, last = (np.searchsorted(owners.hashes, known, side) for side in ("left", "right"))
@@ -78,9 +80,9 @@ class RemovedTexts:
         return bool((counts >= self._needed).any())
 
     @cached_property
-    def _needed(self) -> NDArray[np.int64]:
+    def _needed(self) -> NDArray[np.float64]:
         sizes = np.array([len(one) for one in self.runs])
-        return np.asarray(np.maximum(FEWEST_RUNS, (sizes + 1) // 2))
+        return np.asarray(np.ceil(sizes * _SHARE_OF_COPY))
 
     @cached_property
     def _owners(self) -> "_Owners":

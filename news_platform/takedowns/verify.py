@@ -31,6 +31,7 @@ _SQLITE = b"SQLite format 3\0"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 # The start of every record of the domain store, see `staging/sorted_runs.py`.
 _DOMAIN = b'{"domain":"'
+_DELTA_LOG = "/_delta_log/"
 # The survey of a domain is found by its folder; addresses and texts inside are those that it read.
 _ONLY_MENTIONING = (*MENTIONING, "prod/")
 
@@ -132,7 +133,8 @@ def _read_plain(path: str, body: bytes, evidence: Evidence) -> None:
         if has_text and evidence.texts.held_by(body):
             evidence.add_text(path, "")
     elif has_text or evidence.may_name(body) or (evidence.texts and b"\\u" in body):
-        for line in body.splitlines() if path.endswith(".jsonl") else [body]:
+        has_lines = path.endswith(".jsonl") or _DELTA_LOG in path
+        for line in body.splitlines() if has_lines else [body]:
             _check_document(path, line, evidence)
 
 
@@ -142,11 +144,20 @@ def _check_document(path: str, line: bytes, evidence: Evidence) -> None:
     except ValueError:
         return
     evidence.check_json(path, document)
+    if _DELTA_LOG in path:
+        _check_statistics(path, document, evidence)
     if evidence.texts:
         # Without the escapes of letters, which JSON allows.
         content = json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
         if evidence.texts.held_by(content):
             evidence.add_text(path, document_url(document))
+
+
+def _check_statistics(path: str, action: object, evidence: Evidence) -> None:
+    """Look at the smallest and largest values that the log of a Delta table keeps of a file."""
+    for fields in action.values() if isinstance(action, dict) else ():
+        if isinstance(fields, dict) and fields.get("stats"):
+            evidence.check_json(path, json.loads(fields["stats"]))
 
 
 def _read_gzip(store: ObjectStore, info: ObjectInfo, evidence: Evidence) -> None:

@@ -12,12 +12,13 @@ import pyarrow.parquet as pq
 
 from news_platform.takedowns.evidence import DOMAIN_FIELDS, HASH_FIELDS, URL_FIELDS, Evidence
 from news_platform.takedowns.rows import covered_urls, may_be_covered
-from news_platform.takedowns.text_runs import FEWEST_RUNS
 
 # The column by which equal texts are found, also short ones.
 _TEXT_HASH = "text_hash"
 # The column that names the page of a row, the first that a table has.
 _ROW_URL = ("uri", "article_url_canon", "url", "canonical_url")
+# A row with fewer runs of removed texts is not looked at more closely.
+_FEWEST_HITS = 4
 
 
 def read_parquet(path: str, body: bytes, evidence: Evidence) -> None:
@@ -59,7 +60,7 @@ def _rows_with_text(chunk: pa.Array, evidence: Evidence) -> Iterator[int]:
     places = evidence.texts.positions(data[first : int(offsets[-1])]) + first
     counts = Counter((np.searchsorted(offsets, places, "right") - 1).tolist())
     for row, count in counts.items():
-        if count >= FEWEST_RUNS and evidence.texts.held_by(data[offsets[row] : offsets[row + 1]]):
+        if count >= _FEWEST_HITS and evidence.texts.held_by(data[offsets[row] : offsets[row + 1]]):
             yield row
 
 

@@ -46,13 +46,13 @@ def test_a_text_is_found_in_any_wrapping(script: str) -> None:
         assert removed.held_by(content)
 
 
-def test_half_of_a_text_is_a_copy_and_a_quote_is_not() -> None:
+def test_nearly_all_of_a_text_is_a_copy_and_half_of_it_is_not() -> None:
     removed = RemovedTexts([runs_of(TEXT)])
     content = TEXT.encode()
-    assert removed.held_by(content[: len(content) * 4 // 5])
+    assert removed.held_by(content[: len(content) * 19 // 20])
     assert removed.held_by(content[: len(content) // 2], content[len(content) // 2 :])
-    assert not removed.held_by(content[:150])
-    assert len(removed.positions(content[:150])) <= FEWEST_RUNS
+    assert not removed.held_by(content[: len(content) // 2])
+    assert len(removed.positions(content)) >= len(runs_of(TEXT)) >= FEWEST_RUNS
 
 
 def test_other_texts_have_no_run_in_common() -> None:

@@ -20,15 +20,20 @@ KEPT_RUNS = 16
 FEWEST_RUNS = 5
 # Texts by one template, such as results and weather, share more than half of their runs.
 _SHARE_OF_COPY = 0.8
-# One position in 64 begins a run.
-_ANCHOR_BELOW = np.uint64(2**64 // 64)
-_ANCHOR_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-_ANCHOR_BYTES = 8
+# One position in 64 begins a run: the hash of four bytes selects one in 16, and of these the hash
+# of eight bytes one in four.
+_ANCHOR_BYTES = 4
+_ANCHOR_FACTORS = (np.uint32(2_654_435_761), np.uint32(2_246_822_519))
+_FIRST_BELOW = np.uint32(2**32 // 16)
+_ANCHOR_BELOW = np.uint32(2**32 // 4)
+# The hash of an anchor has 30 bits; the table of wanted ones is indexed by the highest 16 of them.
+_TABLE_SHIFT = np.uint32(14)
+_TABLE_SIZE = 1 << 16
+# The hash of a run is looked up in a larger table first, by these of its bits.
+_RUN_SHIFT = np.uint64(16)
+_RUN_TABLE_SIZE = 1 << 20
 # What is searched at once stays in the caches of the processor.
 _BLOCK_BYTES = 1 << 17
-# An anchor's hash has 58 bits; the table of wanted ones is indexed by the highest 16 of them.
-_TABLE_SHIFT = np.uint64(42)
-_TABLE_SIZE = 1 << 16
 _FACTORS = np.array(
     [0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5],
     dtype=np.uint64,
@@ -62,15 +67,13 @@ class RemovedTexts:
         """Return where runs of removed texts begin; they alone do not make a copy."""
         if not self.runs:
             return np.zeros(0, dtype=np.intp)
-        starts, hashes = self._search(content)
-        return starts[self._is_known(hashes)]
+        return self._search(content)[0]
 
     def held_by(self, *contents: bytes | memoryview) -> bool:
         """Return whether the contents have nearly all that is known of a removed text."""
         if not self.runs:
             return False
-        found = np.concatenate([self._search(content)[1] for content in contents])
-        known = np.unique(found[self._is_known(found)])
+        known = np.unique(np.concatenate([self._search(content)[1] for content in contents]))
         if not len(known):
             return False
         owners = self._owners
@@ -95,14 +98,22 @@ class RemovedTexts:
         table[(self._owners.hashes & np.uint64(_TABLE_SIZE - 1)).astype(np.intp)] = True
         return table
 
-    def _is_known(self, hashes: Hashes) -> NDArray[np.bool_]:
-        known = self._owners.hashes
-        places = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
-        return np.asarray(known[places] == hashes)
+    @cached_property
+    def _run_table(self) -> NDArray[np.bool_]:
+        table = np.zeros(_RUN_TABLE_SIZE, dtype=bool)
+        table[_run_places(self._owners.hashes)] = True
+        return table
 
     def _search(self, content: bytes | memoryview) -> tuple[NDArray[np.intp], Hashes]:
+        """Return where known runs begin, and their hashes."""
         starts = _anchors(content, self._wanted)
-        return starts, _hashed(_windows(content, starts))
+        hashes = _hashed(_windows(content, starts))
+        # A large table decides about nearly all; only the rest is searched for.
+        likely = np.flatnonzero(self._run_table[_run_places(hashes)])
+        starts, hashes, known = starts[likely], hashes[likely], self._owners.hashes
+        places = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+        is_known = known[places] == hashes
+        return starts[is_known], hashes[is_known]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +132,11 @@ class _Owners:
         return cls(hashes[order], texts[order])
 
 
+def _run_places(hashes: Hashes) -> NDArray[np.intp]:
+    places = (hashes >> _RUN_SHIFT) & np.uint64(_RUN_TABLE_SIZE - 1)
+    return np.asarray(places.astype(np.intp))
+
+
 def _anchors(
     content: bytes | memoryview, wanted: NDArray[np.bool_] | None = None
 ) -> NDArray[np.intp]:
@@ -129,16 +145,24 @@ def _anchors(
     for start in range(0, len(content), _BLOCK_BYTES):
         for shift in range(start, start + _ANCHOR_BYTES):
             # A copy: numpy is slow on numbers that are not aligned.
-            part = bytes(content[shift : shift + _BLOCK_BYTES])
-            numbers = np.frombuffer(part, "<u8", len(part) // _ANCHOR_BYTES)
-            hashes = numbers * _ANCHOR_FACTOR
-            found = np.flatnonzero(hashes < _ANCHOR_BELOW)
+            part = bytes(content[shift : shift + _BLOCK_BYTES + _ANCHOR_BYTES])
+            words = np.frombuffer(part, "<u4", len(part) // _ANCHOR_BYTES)
+            first = words[:-1] * _ANCHOR_FACTORS[0]
+            found = np.flatnonzero(first < _FIRST_BELOW)
+            marks = _marks(first[found], words[1:][found])
+            kept = marks < _ANCHOR_BELOW
+            found, marks = found[kept], marks[kept]
             if wanted is not None:
-                found = found[wanted[hashes[found] >> _TABLE_SHIFT]]
+                found = found[wanted[marks >> _TABLE_SHIFT]]
             if len(found):
                 starts.append(found * _ANCHOR_BYTES + shift)
     every = np.concatenate(starts)
     return every[every <= len(content) - RUN_BYTES]
+
+
+def _marks(first: NDArray[np.uint32], following: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return hashes of eight bytes, from the hash of four and the four bytes after them."""
+    return np.asarray(first * np.uint32(16) + following * _ANCHOR_FACTORS[1])
 
 
 def _windows(content: bytes | memoryview, starts: NDArray[np.intp]) -> NDArray[np.uint8]:
@@ -157,6 +181,7 @@ def _hashed(windows: NDArray[np.uint8]) -> Hashes:
     folded = mixed[:, 0] ^ (mixed[:, 1] >> np.uint64(7)) ^ (mixed[:, 2] << np.uint64(9))
     folded ^= mixed[:, 3] >> np.uint64(15)
     folded = (folded ^ (folded >> np.uint64(32))) * _FACTORS[0]
-    anchors = (words[:, 0] * _ANCHOR_FACTOR) >> _TABLE_SHIFT
+    starts = windows.view("<u4")[:, :2]
+    anchors = _marks(starts[:, 0] * _ANCHOR_FACTORS[0], starts[:, 1]) >> _TABLE_SHIFT
     low = np.uint64(_TABLE_SIZE - 1)
     return np.asarray((folded & ~low) | anchors)

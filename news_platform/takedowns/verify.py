@@ -166,22 +166,27 @@ def _read_gzip(store: ObjectStore, info: ObjectInfo, evidence: Evidence) -> None
     if not info.path.endswith(".jsonl.gz") or info.path.startswith(MENTIONING):
         _read_gzip_page(store, info, evidence)
         return
-    rest = b""
-    for content in _iter_inflated(store, info):
-        evidence.bytes_inflated += len(content)
-        evidence.check_bytes(info.path, content)
-        # A record may end in the next piece.
-        block = rest + content if rest else content
-        end = block.rfind(b"\n") + 1
-        rest = block[end:]
-        _check_block(info.path, block[:end], evidence)
-    if rest:
-        _check_block(info.path, rest + b"\n", evidence)
+    for block in _iter_blocks(_iter_inflated(store, info)):
+        evidence.bytes_inflated += len(block)
+        evidence.check_bytes(info.path, block)
+        _check_lines(info.path, block.splitlines(), evidence)
+        _check_line_texts(info.path, block, evidence)
 
 
-def _check_block(path: str, block: bytes, evidence: Evidence) -> None:
-    _check_lines(path, block.split(b"\n")[:-1], evidence)
-    _check_line_texts(path, block, evidence)
+def _iter_blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield whole lines in blocks of about a megabyte: members of gzip files may be small."""
+    held: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= _PIECE_BYTES and b"\n" in piece:
+            content = b"".join(held)
+            end = content.rfind(b"\n") + 1
+            yield content[:end]
+            held, size = [content[end:]], len(content) - end
+    if size:
+        yield b"".join(held)
 
 
 def _read_gzip_page(store: ObjectStore, info: ObjectInfo, evidence: Evidence) -> None:
@@ -237,6 +242,7 @@ def _check_line_texts(path: str, block: bytes, evidence: Evidence) -> None:
     """Look for removed texts in lines; only those with a part of one are parsed."""
     starts = {block.rfind(b"\n", 0, at) + 1 for at in evidence.texts.positions(block).tolist()}
     for start in sorted(starts):
-        line = block[start : block.find(b"\n", start)]
+        end = block.find(b"\n", start)
+        line = block[start : end if end >= 0 else len(block)]
         if evidence.texts.held_by(line):
             evidence.add_text(path, document_url(_start_of(json.loads(line))))

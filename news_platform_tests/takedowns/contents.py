@@ -10,12 +10,15 @@ from pathlib import Path
 import polars as pl
 import sqlalchemy as sa
 
+from news_platform.corpus.export.publish import current_version
 from news_platform.datasets.corpus import DELTA_TABLES, STATISTICS_COLUMNS
+from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.datasets.takedowns import TakedownRequest
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.errors import InputError
 from news_platform.resources import Resources
-from news_platform.search.stored import open_build, stored_builds
+from news_platform.search.stored import open_build
+from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.takedowns.asked import asked
@@ -36,6 +39,7 @@ _OWN = {
     "news/feed_candidates": (),
     "news/dropped": (),
 }
+# Not `robots`: it has the hosts that were ever asked, also of pages that went later.
 _LEDGER = {
     "raw": "article_url, article_url_canon, url_hash, text_hash, title, status, clean_text",
     "articles_index": "url_hash, text_hash, article_url_canon, is_duplicate, reason",
@@ -43,7 +47,6 @@ _LEDGER = {
     "feed_items": "feed_url, item_id, title, summary",
     "analyses": "summary, text_hash",
     "article_links": "target_url_hash",
-    "robots": "origin",
     "domain_queue": "batch, domain, outcome",
 }
 _DELTA_OWN = ("fetched_at", "day")
@@ -74,16 +77,24 @@ def contents(resources: Resources) -> Mapping[str, object]:
 
 
 def _rows(store: ObjectStore, folder: str, own: tuple[str, ...]) -> Iterator[str]:
+    exports = {
+        month: current_version(store, month)
+        for month in (one.partition("=")[2] for one in store.list_folders("training_export"))
+    }
     for info in store.list(folder):
-        if info.path.endswith(".parquet"):
+        # Readers of an older version of an export may still have it.
+        is_old = folder == "training_export" and not any(
+            f"month={month}/{version}/" in info.path for month, version in exports.items()
+        )
+        if info.path.endswith(".parquet") and not is_old:
             rows = pl.read_parquet(io.BytesIO(store.read(info.path)), hive_partitioning=False)
             yield from map(str, rows.select(pl.exclude(own)).rows())
 
 
 def _indexed(store: ObjectStore) -> Iterator[str]:
-    for day, build in stored_builds(store):
+    for day, marker in read_markers(store, SEARCH_INDEX.name).items():
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            reader = open_build(store, day, build, Path(folder) / "index")
+            reader = open_build(store, day, marker.scope, Path(folder) / "index")
             for hit in reader.iter_articles() if reader is not None else ():
                 yield str((hit.canonical_url, hit.title, hit.source, hit.domain, hit.language))
 

@@ -1,6 +1,6 @@
 """Pure: a text in, hashes of short runs of its bytes out; and the search for them in other bytes.
 
-Runs begin where the hash of eight bytes is small, so a text has the same runs wherever it is
+Runs begin where the hash of three bytes is small, so a text has the same runs wherever it is
 stored: in a table, in JSON, in HTML or in a database page. Only the hashes are kept of a removed
 text. A run has no byte that JSON or HTML escapes.
 """
@@ -20,14 +20,13 @@ KEPT_RUNS = 16
 FEWEST_RUNS = 5
 # Texts by one template, such as results and weather, share more than half of their runs.
 _SHARE_OF_COPY = 0.8
-# One position in 64 begins a run: the hash of four bytes selects one in 16, and of these the hash
-# of eight bytes one in four.
-_ANCHOR_BYTES = 4
-_ANCHOR_FACTORS = (np.uint32(2_654_435_761), np.uint32(2_246_822_519))
-_FIRST_BELOW = np.uint32(2**32 // 16)
-_ANCHOR_BELOW = np.uint32(2**32 // 4)
-# The hash of an anchor has 30 bits; the table of wanted ones is indexed by the highest 16 of them.
-_TABLE_SHIFT = np.uint32(14)
+# The hash of three bytes, in one byte, lets about one position in 64 begin a run. Arithmetic with
+# single bytes is the fastest that numpy has.
+_ANCHOR_FACTORS = (np.uint8(167), np.uint8(91), np.uint8(213))
+_ANCHOR_BELOW = np.uint8(4)
+# The first eight bytes of a run have a hash of 16 bits, by which nearly all others are left out.
+_START_BYTES = 8
+_START_SHIFT = np.uint64(48)
 _TABLE_SIZE = 1 << 16
 # The hash of a run is looked up in a larger table first, by these of its bits.
 _RUN_SHIFT = np.uint64(16)
@@ -93,7 +92,7 @@ class RemovedTexts:
 
     @cached_property
     def _wanted(self) -> NDArray[np.bool_]:
-        """Return which anchors begin a known run, by a part of the hash of the run."""
+        """Return the hashes of first bytes that begin a known run."""
         table = np.zeros(_TABLE_SIZE, dtype=bool)
         table[(self._owners.hashes & np.uint64(_TABLE_SIZE - 1)).astype(np.intp)] = True
         return table
@@ -106,7 +105,9 @@ class RemovedTexts:
 
     def _search(self, content: bytes | memoryview) -> tuple[NDArray[np.intp], Hashes]:
         """Return where known runs begin, and their hashes."""
-        starts = _anchors(content, self._wanted)
+        starts = _anchors(content)
+        firsts = _windows(content, starts, _START_BYTES).view("<u8")
+        starts = starts[self._wanted[_marks(firsts[:, 0])]] if len(starts) else starts
         hashes = _hashed(_windows(content, starts))
         # A large table decides about nearly all; only the rest is searched for.
         likely = np.flatnonzero(self._run_table[_run_places(hashes)])
@@ -137,51 +138,41 @@ def _run_places(hashes: Hashes) -> NDArray[np.intp]:
     return np.asarray(places.astype(np.intp))
 
 
-def _anchors(
-    content: bytes | memoryview, wanted: NDArray[np.bool_] | None = None
-) -> NDArray[np.intp]:
-    """Return where runs begin, in no order; with a table of wanted ones only those."""
+def _anchors(content: bytes | memoryview) -> NDArray[np.intp]:
+    """Return where runs begin, in order."""
+    last = len(content) - RUN_BYTES
     starts = [np.zeros(0, dtype=np.intp)]
-    for start in range(0, len(content), _BLOCK_BYTES):
-        for shift in range(start, start + _ANCHOR_BYTES):
-            # A copy: numpy is slow on numbers that are not aligned.
-            part = bytes(content[shift : shift + _BLOCK_BYTES + _ANCHOR_BYTES])
-            words = np.frombuffer(part, "<u4", len(part) // _ANCHOR_BYTES)
-            first = words[:-1] * _ANCHOR_FACTORS[0]
-            found = np.flatnonzero(first < _FIRST_BELOW)
-            marks = _marks(first[found], words[1:][found])
-            kept = marks < _ANCHOR_BELOW
-            found, marks = found[kept], marks[kept]
-            if wanted is not None:
-                found = found[wanted[marks >> _TABLE_SHIFT]]
-            if len(found):
-                starts.append(found * _ANCHOR_BYTES + shift)
-    every = np.concatenate(starts)
-    return every[every <= len(content) - RUN_BYTES]
+    for start in range(0, last + 1, _BLOCK_BYTES):
+        size = min(_BLOCK_BYTES, last + 1 - start)
+        part = np.frombuffer(content, np.uint8, size + 2, start)
+        hashes = part[:-2] * _ANCHOR_FACTORS[0]
+        hashes += part[1:-1] * _ANCHOR_FACTORS[1]
+        hashes += part[2:] * _ANCHOR_FACTORS[2]
+        starts.append(np.flatnonzero(hashes < _ANCHOR_BELOW) + start)
+    return np.concatenate(starts)
 
 
-def _marks(first: NDArray[np.uint32], following: NDArray[np.uint32]) -> NDArray[np.uint32]:
-    """Return hashes of eight bytes, from the hash of four and the four bytes after them."""
-    return np.asarray(first * np.uint32(16) + following * _ANCHOR_FACTORS[1])
+def _marks(starts: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return a hash of the first eight bytes of runs."""
+    return np.asarray((starts * _FACTORS[0]) >> _START_SHIFT)
 
 
-def _windows(content: bytes | memoryview, starts: NDArray[np.intp]) -> NDArray[np.uint8]:
+def _windows(
+    content: bytes | memoryview, starts: NDArray[np.intp], size: int = RUN_BYTES
+) -> NDArray[np.uint8]:
     if not len(starts):
-        return np.zeros((0, RUN_BYTES), dtype=np.uint8)
-    every = np.lib.stride_tricks.sliding_window_view(np.frombuffer(content, np.uint8), RUN_BYTES)
+        return np.zeros((0, size), dtype=np.uint8)
+    every = np.lib.stride_tricks.sliding_window_view(np.frombuffer(content, np.uint8), size)
     return np.ascontiguousarray(every[starts])
 
 
 def _hashed(windows: NDArray[np.uint8]) -> Hashes:
-    """Return a hash of each window; its lowest 16 bits are those of the anchor's hash."""
+    """Return a hash of each window; its lowest 16 bits are the hash of its first bytes."""
     if not len(windows):
         return np.zeros(0, dtype=np.uint64)
     words = windows.view("<u8")
-    mixed = (words ^ (words >> np.uint64(29))) * _FACTORS
-    folded = mixed[:, 0] ^ (mixed[:, 1] >> np.uint64(7)) ^ (mixed[:, 2] << np.uint64(9))
-    folded ^= mixed[:, 3] >> np.uint64(15)
+    folded = words @ _FACTORS
     folded = (folded ^ (folded >> np.uint64(32))) * _FACTORS[0]
-    starts = windows.view("<u4")[:, :2]
-    anchors = _marks(starts[:, 0] * _ANCHOR_FACTORS[0], starts[:, 1]) >> _TABLE_SHIFT
+    folded ^= folded >> np.uint64(29)
     low = np.uint64(_TABLE_SIZE - 1)
-    return np.asarray((folded & ~low) | anchors)
+    return np.asarray((folded & ~low) | _marks(words[:, 0]))

@@ -30,7 +30,7 @@ _PIECE_BYTES = 1 << 20
 _SQLITE = b"SQLite format 3\0"
 _ZSTD = b"\x28\xb5\x2f\xfd"
 # The start of every record of the domain store, see `staging/sorted_runs.py`.
-_DOMAIN = b'{"domain":"'
+_DOMAIN, _URI = b'{"domain":"', b'","uri":"'
 _DELTA_LOG = "/_delta_log/"
 # The survey of a domain is found by its folder; addresses and texts inside are those that it read.
 _ONLY_MENTIONING = (*MENTIONING, "prod/")
@@ -222,13 +222,22 @@ def _check_lines(path: str, lines: list[bytes], evidence: Evidence) -> None:
     domains = evidence.takedowns.registrable_domains
     evidence.rows += len(lines)
     for line in lines:
+        if not line.startswith(_DOMAIN):
+            evidence.check_json(path, _start_of(json.loads(line)) if line else None)
+            continue
         # Parsed only if its domain may have covered pages: a record has up to a megabyte.
-        if line.startswith(_DOMAIN):
-            end = line.find(b'"', len(_DOMAIN))
-            if line[len(_DOMAIN) : end].decode("utf-8", "replace") not in domains:
-                continue
-        if line:
-            evidence.check_json(path, _start_of(json.loads(line)))
+        end = line.find(b'"', len(_DOMAIN))
+        if line[len(_DOMAIN) : end].decode("utf-8", "replace") in domains:
+            evidence.check_json(path, _parse_start(line, end))
+
+
+def _parse_start(line: bytes, domain_end: int) -> object:
+    """Parse what names a record, without its text if the address follows the domain."""
+    uri_end = line.find(b'"', domain_end + len(_URI))
+    start = line[: uri_end + 1]
+    if line.startswith(_URI, domain_end) and b"\\" not in start:
+        return json.loads(start + b"}")
+    return _start_of(json.loads(line))
 
 
 def _start_of(record: object) -> object:

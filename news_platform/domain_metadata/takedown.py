@@ -80,7 +80,7 @@ def delete_folders(store: ObjectStore, batch: str, takedowns: Takedowns) -> Remo
 
 def _forget_slowest(store: ObjectStore, batch: str, takedowns: Takedowns) -> None:
     """Remove covered domains from what the marker of the batch tells about its run."""
-    key = "|".join(path_values(batch).values())
+    key = "|".join(path_values(f"{batch}/").values())
     marker = read_markers(store, METADATA_DATASET).get(key)
     if marker is None:
         return

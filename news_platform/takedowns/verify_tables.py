@@ -16,7 +16,7 @@ from news_platform.takedowns.rows import covered_urls, may_be_covered
 # The column by which equal texts are found, also short ones.
 _TEXT_HASH = "text_hash"
 # The column that names the page of a row, the first that a table has.
-_ROW_URL = ("uri", "article_url_canon", "url", "canonical_url")
+_ROW_URL = ("uri", "article_url_canon", "canonical_url", "url")
 # A row with fewer runs of removed texts is not looked at more closely.
 _FEWEST_HITS = 4
 
@@ -104,14 +104,9 @@ def read_workbook(path: str, body: bytes, evidence: Evidence) -> None:
             if evidence.may_name(content):
                 for url in _cell_urls(content):
                     evidence.check_field(f"{path} {name}", "url", url)
+            # The workbook shows the ledger, which names the copies that have another address.
             if evidence.texts.held_by(content):
-                _check_rows(f"{path} {name}", content, evidence)
-
-
-def _check_rows(place: str, sheet: bytes, evidence: Evidence) -> None:
-    for row in sheet.split(b"<row")[1:]:
-        if evidence.texts.held_by(row):
-            evidence.add_text(place, next(_cell_urls(row), ""))
+                evidence.copy(f"{path} {name}", "")
 
 
 def _cell_urls(content: bytes) -> Iterator[str]:

@@ -16,6 +16,8 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedown_parts import apply_root, has_work, verify_root
 from news_platform.takedowns.evidence import VerifiedRoot
 
+_LEDGER = "NEWS_PLATFORM_LEDGER_URL"
+
 
 @dataclass(frozen=True, slots=True)
 class SampleRoot:
@@ -30,8 +32,8 @@ class SampleRoot:
         return cls(str(folder), {"NEWS_PLATFORM_SAMPLE": "1"})
 
     @classmethod
-    def in_bucket(cls, server: str, bucket: str, *, ledger: str, folder: Path) -> "SampleRoot":
-        """Return a root in an S3 emulator with a ledger elsewhere; the world lies in a folder."""
+    def in_bucket(cls, server: str, bucket: str, *, folder: Path) -> "SampleRoot":
+        """Return a root in an S3 emulator; its ledger and the world lie in a folder."""
         settings = {
             "NEWS_PLATFORM_SAMPLE": "1",
             "NEWS_PLATFORM_SAMPLE_WORLD": str(folder / "world"),
@@ -39,13 +41,22 @@ class SampleRoot:
             "NEWS_PLATFORM_S3_ACCESS_KEY": "test-key",
             "NEWS_PLATFORM_S3_SECRET_KEY": "test-secret",
             "NEWS_PLATFORM_ALLOW_HTTP": "1",
-            "NEWS_PLATFORM_LEDGER_URL": ledger,
+            _LEDGER: f"sqlite:///{folder}/ledger.sqlite",
         }
         return cls(f"s3://{bucket}/root", settings)
 
     def with_settings(self, **more: str) -> "SampleRoot":
         """Return the same root with further settings."""
         return replace(self, settings={**self.settings, **more})
+
+    def upload(self, root: Path) -> None:
+        """Fill an empty root with the files of a local one; its ledger is a file elsewhere."""
+        store = self.store
+        for path in sorted(root.rglob("*")):
+            name = path.relative_to(root).as_posix()
+            if path.is_file() and not name.startswith(("world/", "ledger.sqlite", ".incoming")):
+                store.put(name, path)
+        shutil.copy(root / "ledger.sqlite", self.settings[_LEDGER].removeprefix("sqlite:///"))
 
     def copy(self, folder: Path) -> "SampleRoot":
         """Copy a local root to another place."""
@@ -73,8 +84,10 @@ class SampleRoot:
     def start(self, *words: str) -> "subprocess.Popen[bytes]":
         """Start a command on the root."""
         kept = {key: value for key, value in os.environ.items() if key != "DAGSTER_HOME"}
+        is_demo = words == ("demo",)
+        module = "news_platform_tests.takedowns.build_sample" if is_demo else "news_platform.cli"
         return subprocess.Popen(
-            [sys.executable, "-m", "news_platform.cli", *words, "--root", self.url],
+            [sys.executable, "-m", module, *words, "--root", self.url],
             env={**kept, **self.settings},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -87,12 +88,10 @@ def test_500_requests_in_a_folder(finished_demo: Demo, tmp_path: Path, part: int
 @pytest.mark.soak
 @pytest.mark.parametrize("part", S3_PARTS)
 @pytest.mark.usefixtures("part_record")
-def test_500_requests_in_a_bucket(tmp_path: Path, postgres_url: str, part: int) -> None:
+def test_500_requests_in_a_bucket(finished_demo: Demo, tmp_path: Path, part: int) -> None:
     with s3_process() as server:
-        root = SampleRoot.in_bucket(
-            server, new_bucket(server), ledger=postgres_url, folder=tmp_path
-        )
-        root.run("demo")
+        root = SampleRoot.in_bucket(server, new_bucket(server), folder=tmp_path)
+        root.upload(finished_demo.root)
         _serve_under_fire(root, seed=part)
         _collect_everything_again(root)
         assert _differing(root, _root_that_had_them_first(root, tmp_path)) == []
@@ -103,6 +102,7 @@ def _serve_under_fire(root: SampleRoot, *, seed: int) -> None:
     draw = random.Random(seed)
     with root.opened() as resources:
         requests = drawn_requests(resources, REQUESTS_PER_PART, seed=seed)
+    usual = _seconds_of_apply(root)
     stop = threading.Event()
     reader = threading.Thread(target=_read_on, args=(root.store, stop))
     reader.start()
@@ -114,9 +114,9 @@ def _serve_under_fire(root: SampleRoot, *, seed: int) -> None:
             if draw.random() < 0.5:
                 again = draw.choice([COLLECT_AGAIN, ("store", "build"), ("rss", "poll"), ("demo",)])
                 others.append(root.start(*again))
-            kill_after(root.start("takedown", "apply"), draw.uniform(1, 20))
+            kill_after(root.start("takedown", "apply"), draw.uniform(0.5, 4) * usual)
             if others and draw.random() < 0.5:
-                kill_after(others.pop(), draw.uniform(0, 10))
+                kill_after(others.pop(), draw.uniform(0, 2) * usual)
         for process in others:
             process.wait()
     finally:
@@ -126,6 +126,13 @@ def _serve_under_fire(root: SampleRoot, *, seed: int) -> None:
     # Collectors that began before a request may have ended after its removal.
     root.start("takedown", "apply", "--all").wait()
     assert root.verified().findings == ()
+
+
+def _seconds_of_apply(root: SampleRoot) -> float:
+    """Return how long an apply without work takes here: kills come before and after its start."""
+    started = time.monotonic()
+    root.run("takedown", "apply")
+    return time.monotonic() - started
 
 
 def _collect_everything_again(root: SampleRoot) -> None:

@@ -52,10 +52,12 @@ def publish_index(
     inputs: str,
     now: datetime,
     keep_old: bool = True,
+    before_commit: Callable[[], None] = lambda: None,
 ) -> IndexReport:
     """Build the index of a day and make it the one that readers open.
 
     Without `keep_old` all older builds are deleted at once, under readers that still have them.
+    `before_commit` runs when all files are stored; if it raises, they are deleted again.
     """
     with tempfile.TemporaryDirectory(prefix="search-") as scratch:
         folder = Path(scratch)
@@ -68,6 +70,11 @@ def publish_index(
             for _ in pool.map(lambda path: store.put(f"{target}/{path.name}", path), files):
                 pass
         report = IndexReport(count, len(files), sum(path.stat().st_size for path in files))
+    try:
+        before_commit()
+    except Conflict:
+        store.delete([f"{target}/{path.name}" for path in files])
+        raise
     _commit(store, day, build, inputs=inputs, report=report)
     delete_old_builds(store, day, keep=build, before=now - _GRACE if keep_old else None)
     return report

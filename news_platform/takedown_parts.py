@@ -26,6 +26,7 @@ from news_platform.resources import Resources, build_options, open_full_texts, r
 from news_platform.rss import files_takedown
 from news_platform.rss import takedown as articles
 from news_platform.search import takedown as search
+from news_platform.search.stored import cache_folder, delete_old_copies
 from news_platform.source_records import takedown as records
 from news_platform.storage.objects.interfaces import INCOMING
 from news_platform.storage.objects.local import gc_incoming
@@ -130,6 +131,8 @@ def apply_root(
         aliases=known_aliases(resources),
         search_again=search_again,
     )
+    # This machine's copies of indexes; others trim theirs when they are next used.
+    delete_old_copies(store, cache_folder(store, resources.settings.search.cache))
     if delete_versions and not report.left:
         gone = delete_old_versions(store)
         return replace(report, notes=(f"{gone.count} old versions deleted",))

@@ -117,6 +117,25 @@ def open_build(store: ObjectStore, day: str, build: str, folder: Path) -> IndexR
     return cache.reader(Marker(day, "", "", "", 0, scope=build))
 
 
+def cache_folder(store: ObjectStore, place: str | None) -> Path:
+    """Return where this machine keeps copies of a root's indexes, by default in the home folder.
+
+    Roots have a folder each: two may have an index of the same day.
+    """
+    given = Path(place) if place else Path.home() / ".cache" / "news-platform"
+    return given / fingerprint([store.url])
+
+
+def delete_old_copies(store: ObjectStore, folder: Path) -> int:
+    """Delete the copies on this machine of builds that are no longer stored; return how many."""
+    stored = {f"{day}-{build}" for day, build in stored_builds(store)}
+    copies = [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
+    gone = [path for path in copies if path.name not in stored]
+    for path in gone:
+        shutil.rmtree(path, ignore_errors=True)
+    return len(gone)
+
+
 class IndexCache:
     """Open indexes by day, from copies in a folder of this machine.
 

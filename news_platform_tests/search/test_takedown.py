@@ -8,7 +8,7 @@ import pytest
 from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.errors import Conflict
 from news_platform.search.pipeline import built_days, wanted_days
-from news_platform.search.stored import publish_index, stored_builds
+from news_platform.search.stored import delete_old_copies, publish_index, stored_builds
 from news_platform.search.takedown import takedown_parts, verify_indexes
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.evidence import Evidence
@@ -80,3 +80,17 @@ def test_a_day_with_an_unfinished_build_is_built_again(
     part.remove(DAYS[0], takedowns)
     assert not local_store.exists(f"search/day={DAYS[0]}/died/x.store")
     assert part.find(takedowns) == {} and len(stored_builds(local_store)) == 1
+
+
+def test_copies_of_builds_that_are_gone_leave_this_machine(
+    any_store: ObjectStore, tmp_path: Path
+) -> None:
+    write_day(any_store, CRAWL_ARTICLES, made_articles(5, seed=1, days=1), tmp_path, day=DAYS[0])
+    build_stale(any_store)
+    found(any_store, tmp_path, f"day:{DAYS[0]}")
+    folder = tmp_path / "cache"
+    assert delete_old_copies(any_store, folder) == 0 and len(list(folder.iterdir())) == 1
+    (part,) = takedown_parts(any_store, now=NOW)
+    part.remove(DAYS[0], Takedowns.of([asked("url", "https://elsewhere.example/1")]))
+    assert delete_old_copies(any_store, folder) == 1 and list(folder.iterdir()) == []
+    assert delete_old_copies(any_store, tmp_path / "none") == 0

@@ -25,9 +25,8 @@ from news_platform.near_duplicates.reading import RELATIONS
 from news_platform.resources import Resources, open_resources
 from news_platform.search.engine import SearchAnswer, SearchOptions
 from news_platform.search.pipeline import FoundArticle, search_days, with_snippets
-from news_platform.search.stored import IndexCache
+from news_platform.search.stored import IndexCache, cache_folder
 from news_platform.settings import Settings, load_settings
-from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
@@ -117,9 +116,7 @@ class NewsData:
     @cached_property
     def _search_cache(self) -> IndexCache:
         given = self._settings.search
-        place = Path(given.cache) if given.cache else Path.home() / ".cache" / "news-platform"
-        # Roots have a folder each: two may have an index of the same day.
-        folder = place / fingerprint([self._store.url])
+        folder = cache_folder(self._store, given.cache)
         return IndexCache(self._store, folder, max_bytes=given.cache_mb << 20)
 
     @property

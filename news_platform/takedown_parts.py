@@ -4,7 +4,7 @@ A dataset that is added registers here what it finds, how it removes it, and whi
 files name a page: `apply`, `verify`, the asset and the sensor then know it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,27 +18,31 @@ from news_platform.corpus.export.monthly import MonthReport, build_month
 from news_platform.corpus_options import export_options, export_selection
 from news_platform.domain_metadata import takedown as survey
 from news_platform.domain_store.building import takedown as domain_store
+from news_platform.errors import StorageError
 from news_platform.near_duplicates import takedown as clusters
 from news_platform.resources import Resources, build_options, open_full_texts, records_options
 from news_platform.rss import files_takedown
 from news_platform.rss import takedown as articles
 from news_platform.search import takedown as search
+from news_platform.search.stored import cache_folder, delete_old_copies
 from news_platform.source_records import takedown as records
 from news_platform.storage.objects.interfaces import INCOMING
 from news_platform.storage.objects.local import gc_incoming
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.objects.versions import count_old_versions, delete_old_versions
 from news_platform.storage.sql.engine import has_table, ledger_url, open_engine, read_transaction
 from news_platform.takedowns import outside
 from news_platform.takedowns.evidence import Evidence, VerifiedRoot
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import ApplyReport, TakedownPart, apply_takedowns
+from news_platform.takedowns.removed_texts import read_removed_texts
 from news_platform.takedowns.requests import (
     list_pending,
     read_aliases,
     read_states,
-    removed_texts,
 )
-from news_platform.takedowns.verify import verify_store
+from news_platform.takedowns.text_runs import RUN_BYTES
+from news_platform.takedowns.verify import verify_objects, verify_store
 
 
 def all_parts(resources: Resources) -> list[TakedownPart]:
@@ -47,9 +51,9 @@ def all_parts(resources: Resources) -> list[TakedownPart]:
     settings = resources.settings
     options = build_options(settings.domain_store, store)
     engine = existing_ledger(resources)
-    home = Path(settings.dagster_home) if settings.dagster_home else None
+    home = _dagster_home(resources)
     found: list[TakedownPart] = [
-        *([outside.takedown_part(home)] if home is not None and home.is_dir() else ()),
+        *([outside.takedown_part(home)] if home is not None else ()),
         *crawl.takedown_parts(store),
         *domain_store.takedown_parts(store, options=options, now=now),
         *records.takedown_parts(store, options=records_options(settings.source_records)),
@@ -70,6 +74,11 @@ def all_parts(resources: Resources) -> list[TakedownPart]:
     daily, ledger, workbook = articles.takedown_parts(store, engine=engine, full_texts=full_texts)
     # The clusters of release 0.1 need the ledger's rows.
     return [*found, daily, ledger, workbook]
+
+
+def _dagster_home(resources: Resources) -> Path | None:
+    home = resources.settings.dagster_home
+    return Path(home) if home and Path(home).is_dir() else None
 
 
 def _hashes(engine: sa.Engine | None, takedowns: Takedowns) -> Sequence[str]:
@@ -99,18 +108,46 @@ def known_aliases(resources: Resources) -> list[tuple[str, str]]:
     return articles.ledger_aliases(engine) if engine is not None else []
 
 
-def apply_root(resources: Resources, *, search_again: bool = False) -> ApplyReport:
-    """Remove what is stored of all requests, and finish what was interrupted."""
+def apply_root(
+    resources: Resources, *, search_again: bool = False, delete_versions: bool = False
+) -> ApplyReport:
+    """Remove what is stored of all requests, and finish what was interrupted.
+
+    `delete_versions` also deletes all old versions that a versioned bucket keeps under the root.
+    """
     store = resources.data_root.store
     if store.local_folder is not None:
         # What killed writers left there may hold anything.
         gc_incoming(store.local_folder / INCOMING)
-    return apply_takedowns(
+    report = apply_takedowns(
         store,
         all_parts(resources),
         now=resources.clock.now(),
         aliases=known_aliases(resources),
         search_again=search_again,
+    )
+    # This machine's copies of indexes; others trim theirs when they are next used.
+    delete_old_copies(store, cache_folder(store, resources.settings.search.cache))
+    if delete_versions and not report.left:
+        gone = delete_old_versions(store)
+        return replace(report, notes=(f"{gone.count} old versions deleted",))
+    notes = versions_note(store) if report.served else ()
+    return replace(report, notes=(*report.notes, *notes))
+
+
+def versions_note(store: ObjectStore) -> tuple[str, ...]:
+    """Say which old versions of objects remain; nothing for a store that keeps none."""
+    if store.url.startswith("gs://"):
+        return ("noncurrent and soft-deleted objects of the bucket were not looked at",)
+    try:
+        old = count_old_versions(store)
+    except StorageError as error:
+        return (f"it is unknown whether the bucket keeps old versions: {error}",)
+    if not old.count:
+        return ()
+    return (
+        f"{old.count} old versions of {old.size_bytes} bytes remain in the bucket: "
+        "`news-platform takedown apply --delete-versions` deletes all of them",
     )
 
 
@@ -137,20 +174,17 @@ def verify_root(
         if (one.request.id in only if only else one.is_active("removal", now))
     ]
     takedowns = Takedowns.of(wanted, aliases=[*read_aliases(store), *known_aliases(resources)])
-    hashes = [one for request in wanted for one in removed_texts(store, request.id)]
     engine = existing_ledger(resources)
-    outside = [partial(search.verify_indexes, store)]
+    more = [partial(search.verify_indexes, store)]
     if engine is not None:
-        outside.append(partial(_verify_ledger, engine))
+        more.append(partial(_verify_ledger, engine))
+    if home := _dagster_home(resources):
+        more.append(partial(outside.verify_files, home))
     full_texts = open_full_texts(resources.data_root)
     if not full_texts.url.startswith(store.url):
-        outside.append(partial(_verify_full_texts, full_texts))
-    return verify_store(store, takedowns, text_hashes=hashes, share=share, more=outside)
-
-
-def _verify_full_texts(full_texts: ObjectStore, evidence: Evidence) -> None:
-    for info in full_texts.list():
-        evidence.check_name(info.path)
+        more.append(partial(verify_objects, full_texts))
+    texts = read_removed_texts(store)
+    return verify_store(store, takedowns, texts=texts, share=share, more=more)
 
 
 def _verify_ledger(engine: sa.Engine, evidence: Evidence) -> None:
@@ -163,8 +197,19 @@ def _verify_ledger(engine: sa.Engine, evidence: Evidence) -> None:
             rows = sa.select(*chosen).select_from(sa.table(name))
             for row in connection.execute(rows.execution_options(yield_per=500)):
                 evidence.rows += 1
-                for column, value in zip(columns, row, strict=True):
-                    _verify_value(evidence, name, column, value)
+                _verify_row(evidence, name, dict(zip(columns, row, strict=True)))
+
+
+def _verify_row(evidence: Evidence, table: str, row: Mapping[str, object]) -> None:
+    for column, value in row.items():
+        _verify_value(evidence, table, column, value)
+    url = str(row.get("article_url_canon") or "")
+    for name in ("url_hash", "page_ref"):
+        evidence.name_page(str(row.get(name) or ""), url)
+    texts = (value for value in row.values() if isinstance(value, str))
+    long = [text.encode("utf-8", "replace") for text in texts if len(text) > RUN_BYTES]
+    if long and evidence.texts.held_by(*long):
+        evidence.add_text(f"ledger {table}", url)
 
 
 # Columns that refer to other pages.

@@ -42,7 +42,10 @@ from news_platform.settings import (
 from news_platform.source_records.pipeline import RecordsOptions
 from news_platform.storage.commit.root import read_world
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.verify import verify_store
 from news_platform.web.fetch import FetchOptions, WebFetcher
+from news_platform_tests.takedowns.asked import ask
 
 
 @pytest.fixture
@@ -148,6 +151,20 @@ def test_inputs_are_placed_once(sample_resources: SampleResources) -> None:
     assert place_inputs(world, store) == 0
     assert store.exists("feeds.opml")
     assert list(store.list("raw")) and list(store.list("snapshots"))
+
+
+def test_inputs_that_are_taken_down_are_not_placed_again(sample_resources: SampleResources) -> None:
+    store, world = sample_resources.data_root.store, sample_resources.world.folder
+    place_inputs(world, store)
+    ask(store, "domain", "almarsa.example", "northmoor-university.example")
+    held = verify_store(store, Takedowns.read(store)).findings
+    gone = {one.place for one in held}
+    assert {place.partition("/")[0] for place in gone} == {"prod", "snapshots"}
+    store.delete(gone)
+    assert place_inputs(world, store) == 0
+    ask(store, "url", "https://elsewhere.example/")
+    store.delete(["feeds.opml"])
+    assert place_inputs(world, store) == 1
 
 
 def test_crawl_settings_become_options() -> None:

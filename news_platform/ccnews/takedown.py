@@ -26,6 +26,7 @@ from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import path_values, scan_table
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import RemovedData, SimplePart, TakedownPart
+from news_platform.takedowns.removed_texts import keep_texts
 from news_platform.takedowns.rows import covered_urls, is_covered, may_be_covered
 from news_platform.web.urls import reversed_domain
 
@@ -155,6 +156,7 @@ def _clean_warc(store: ObjectStore, files: _WarcFiles, takedowns: Takedowns) -> 
 
     is_dropped = partial(_dropped_rows, takedowns)
     news = [info for info in files.news if _covered_in(store, info, _NEWS, takedowns)]
+    keep_texts(store, _covered_texts(store, news, takedowns))
     done = _clean_feeds(store, files, news, takedowns)
     for infos, rewrite, folder in (
         (files.dropped, rewrite_dropped, _DROPPED),
@@ -166,6 +168,15 @@ def _clean_warc(store: ObjectStore, files: _WarcFiles, takedowns: Takedowns) -> 
                 counts = folder is _NEWS or (folder is _DROPPED)
                 done += _rewritten(store, info, partial(rewrite, is_dropped=is_dropped), counts)
     return done
+
+
+def _covered_texts(
+    store: ObjectStore, news: Sequence[ObjectInfo], takedowns: Takedowns
+) -> Iterator[str | None]:
+    for info in news:
+        rows = scan_table(store, [info.path], RAW_NEWS).filter(may_be_covered("uri", takedowns))
+        likely = rows.select("uri", "text").collect()
+        yield from likely.filter(is_covered(likely["uri"], takedowns))["text"]
 
 
 def _dropped_rows(takedowns: Takedowns, urls: pl.Series) -> pl.Series:

@@ -1,7 +1,7 @@
 """`news-platform takedown`: remove pages and domains from everything, for good, and prove it."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +12,14 @@ from news_platform.cli.options import emit, json_option, resources_for, root_opt
 from news_platform.datasets.takedowns import TakedownKind, TakedownScope
 from news_platform.errors import InputError
 from news_platform.storage.commit.root import RootAccess
-from news_platform.takedown_parts import all_parts, apply_root, known_aliases, verify_root
+from news_platform.takedown_parts import (
+    all_parts,
+    apply_root,
+    known_aliases,
+    verify_root,
+    versions_note,
+)
+from news_platform.takedowns.evidence import StoredTrace
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import ApplyReport, FoundPlaces, find_places
 from news_platform.takedowns.requests import (
@@ -28,6 +35,7 @@ from news_platform.takedowns.requests import (
     withdraw_request,
 )
 from news_platform.takedowns.verify import VerifiedRoot
+from news_platform.web.urls import canonical_url
 
 _WITHDRAWN = (
     "the ban on collecting ends; what was removed comes back only by a new collection, such as "
@@ -174,19 +182,25 @@ def withdraw(takedown_id: str, reason: str, root: str, as_json: bool) -> None:
 
 @takedown.command()
 @click.option("--all", "search_again", is_flag=True, help="Search for applied requests again, too.")
+@click.option(
+    "--delete-versions",
+    is_flag=True,
+    help="Also delete all old versions that a versioned bucket keeps under the root.",
+)
 @root_option
 @json_option
-def apply(search_again: bool, root: str, as_json: bool) -> None:
+def apply(search_again: bool, delete_versions: bool, root: str, as_json: bool) -> None:
     """Remove what is stored of all requests, and finish what was interrupted."""
     resources = resources_for(root, RootAccess.WRITE)
     try:
-        report = apply_root(resources, search_again=search_again)
+        report = apply_root(resources, search_again=search_again, delete_versions=delete_versions)
     finally:
         resources.ledger.close()
     document = {
         "served": report.served,
         "removed": {dataset: asdict(one) for dataset, one in report.removed.items()},
         "left": report.left,
+        "notes": report.notes,
     }
     emit(document, as_json=as_json, text=_apply_text(report))
     if report.left:
@@ -200,6 +214,7 @@ def _apply_text(report: ApplyReport) -> str:
         for dataset, one in report.removed.items()
     ]
     lines += [note for one in report.removed.values() for note in one.notes]
+    lines += report.notes
     lines += [f"left: {place}: {cause}" for place, cause in report.left.items()]
     lines.append(f"{len(report.served)} requests served" if report.served else "nothing to apply")
     return "\n".join(lines)
@@ -222,20 +237,34 @@ def verify(takedown_ids: tuple[str, ...], sample: float | None, root: str, as_js
     finally:
         resources.ledger.close()
     pending = list_pending(store)
-    document = {**asdict(found), "pending": [f"{one} {key}" for one, key in pending]}
-    emit(document, as_json=as_json, text=_verify_text(found))
+    notes = versions_note(store)
+    document = {
+        **asdict(found),
+        "pending": [f"{one} {key}" for one, key in pending],
+        "notes": notes,
+    }
+    emit(document, as_json=as_json, text="\n".join([*notes, _verify_text(found)]))
     if found.findings:
         sys.exit(1)
+
+
+def _copy_lines(copies: Iterable[StoredTrace]) -> list[str]:
+    """Return a line per page that has the text of a removed one, however often it is stored."""
+    places: dict[str, list[str]] = {}
+    for one in copies:
+        places.setdefault(canonical_url(one.url) if one.url else "", []).append(one.place)
+    lines = []
+    for url, held in places.items():
+        shown = held[0] + (f" and {len(held) - 1} more" if len(held) > 1 else "")
+        cure = f"; `news-platform takedown add {url!r} --reason …` would remove it, too"
+        lines.append(f"copy elsewhere  {url or 'under no address'} in {shown}{cure if url else ''}")
+    return lines
 
 
 def _verify_text(found: VerifiedRoot) -> str:
     lines = [f"found      {one.place}: {one.what}" for one in found.findings]
     lines += [f"mentioned  {place} ({count})" for place, count in sorted(found.mentioned.items())]
-    lines += [
-        f"copy elsewhere  {one.place}: {one.what}; `news-platform takedown add {one.url} "
-        "--reason …` would remove it, too"
-        for one in found.copies
-    ]
+    lines += _copy_lines(found.copies)
     lines.append(
         f"read {found.files} files, {found.bytes_read} bytes ({found.bytes_inflated} inflated), "
         f"{found.rows} rows"

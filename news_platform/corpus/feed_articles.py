@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from news_platform.corpus.crawl_pages import TAKEN_DOWN, Covers
-from news_platform.corpus.pipeline import CorpusDay, TableCounts, remove_day
+from news_platform.corpus.pipeline import CorpusDay, TableCounts, obeying_build, remove_day
 from news_platform.corpus.rows import feed_frame
 from news_platform.datasets.articles import ARTICLES, articles_path
 from news_platform.datasets.corpus import ARTICLE_TABLE, STATISTICS_COLUMNS
@@ -24,7 +24,6 @@ from news_platform.storage.commit.markers import (
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import path_values, read_table
-from news_platform.takedowns.match import Takedowns
 
 # Columns that contain the root's path, or that change whenever a feed is polled.
 _PASSING = ("full_text_ref", "full_text_len", "last_seen_rss", "sources_list", "aliases")
@@ -56,6 +55,11 @@ def build_feed_day(
     store: ObjectStore, day: str, *, covers: Covers | None = None, scratch: str | None = None
 ) -> CorpusDay | None:
     """Replace a day of article_table; return None if its articles are gone."""
+    if covers is None:
+        return obeying_build(
+            feed_dataset(store),
+            lambda found: build_feed_day(store, day, covers=found, scratch=scratch),
+        )
     info = store.find(articles_path(day))
     if info is None:
         remove_day(feed_dataset(store), day, scratch=scratch)
@@ -63,7 +67,6 @@ def build_feed_day(
     inputs = _inputs(store, info)
     articles = read_table(store, info.path, ARTICLES)
     rows = feed_frame(articles)
-    covers = covers or Takedowns.read(store, use="removal").covers
     kept = rows.filter(
         pl.Series([not covers(url) for url in rows["canonical_url"]], dtype=pl.Boolean)
     )

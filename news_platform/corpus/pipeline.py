@@ -8,7 +8,7 @@ of feeds, which are extracted already. A marker says what each day was built fro
 import logging
 import tempfile
 from collections import Counter, deque
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import date
@@ -31,6 +31,7 @@ from news_platform.storage.commit.markers import delete_marker, read_inputs, wri
 from news_platform.storage.delta import DeltaDataset, ReplacedPartition
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.obeying import has_new_takedowns
 
 _log = logging.getLogger(__name__)
 
@@ -94,7 +95,13 @@ def build_crawl_day(
 
     `covers` says which canonical addresses are left out, by default those that are taken down.
     """
-    covers = covers or Takedowns.read(store, use="removal").covers
+    if covers is None:
+        return obeying_build(
+            crawl_dataset(store),
+            lambda found: build_crawl_day(
+                store, day, options=options, covers=found, expired_rows=expired_rows
+            ),
+        )
     units = collected.list_collected_day(store, date.fromisoformat(day))
     if not units:
         remove_day(crawl_dataset(store), day, scratch=options.scratch)
@@ -114,6 +121,20 @@ def build_crawl_day(
         report=asdict(report),
         scope=f"{EXTRACTOR_VERSION}-{PAGE_MODEL_VERSION}",
     )
+    return report
+
+
+def obeying_build(
+    dataset: DeltaDataset, build: Callable[[Covers], CorpusDay | None]
+) -> CorpusDay | None:
+    """Build a day without what is taken down, again if requests come meanwhile."""
+    takedowns = Takedowns.read(dataset.store, use="removal")
+    report = build(takedowns.covers)
+    while has_new_takedowns(dataset.store, takedowns):
+        takedowns = Takedowns.read(dataset.store, use="removal")
+        report = build(takedowns.covers)
+        # What was built from older requests may hold too much.
+        dataset.delete_replaced()
     return report
 
 

@@ -6,22 +6,31 @@ marker keeps its fingerprint, so that nothing which follows the day becomes stal
 
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 import polars as pl
 
 from news_platform.corpus.export.monthly import MonthReport
 from news_platform.corpus.export.publish import current_version
+from news_platform.corpus.pipeline import CorpusDay, TableCounts
 from news_platform.datasets.corpus import DELTA_TABLES, STATISTICS_COLUMNS
+from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.datasets.training_export import CURRENT, TRAINING_EXPORT, export_folder
+from news_platform.storage.commit.markers import change_report, read_markers
 from news_platform.storage.delta import DeltaDataset
-from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.objects.store import ObjectInfo, ObjectStore
+from news_platform.storage.parquet import path_values
 from news_platform.storage.parquet_batches import iter_frames
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import RemovedData, SimplePart, TakedownPart
+from news_platform.takedowns.removed_texts import keep_texts
 from news_platform.takedowns.rows import is_covered, may_be_covered
+
+# What a day's report says of its rows, not of its source.
+_COUNTED_AGAIN = ("articles", "languages", "top_domains", "words", "bytes", "files", "version")
 
 ExportMonth = Callable[[str, Takedowns], MonthReport]
 """Export a month again without what is taken down."""
@@ -46,14 +55,33 @@ def takedown_parts(store: ObjectStore, *, export_month: ExportMonth) -> list[Tak
 
 def find_days(dataset: DeltaDataset, takedowns: Takedowns) -> Mapping[str, int]:
     """Return the covered rows of a table by day."""
-    likely = may_be_covered("url", takedowns) | may_be_covered("canonical_url", takedowns)
-    rows = dataset.scan().filter(likely).select("day", "url", "canonical_url").collect()
-    return Counter(rows.filter(_is_gone(rows, takedowns))["day"])
+    rows = dataset.scan().filter(_likely(takedowns)).select("day", "url", "canonical_url").collect()
+    found = Counter(rows.filter(_is_gone(rows, takedowns))["day"])
+    for info in _unnamed_files(dataset):
+        found[path_values(info.path)["day"]] += _covered_in(dataset, info, takedowns)
+    return +found
+
+
+def _unnamed_files(dataset: DeltaDataset) -> list[ObjectInfo]:
+    """Return the files that the newest version lacks: of older versions, and of dead writers."""
+    named = {file.path for file in dataset.files()}
+    infos = dataset.store.list(dataset.table.name)
+    return [one for one in infos if one.path.endswith(".parquet") and _is_data(one, named)]
+
+
+def _is_data(info: ObjectInfo, named: Container[str]) -> bool:
+    return "/_delta_log/" not in info.path and info.path not in named
+
+
+def _covered_in(dataset: DeltaDataset, info: ObjectInfo, takedowns: Takedowns) -> int:
+    frames = iter_frames(dataset.store, info.path, columns=("url", "canonical_url"))
+    return sum(int(_is_gone(frame, takedowns).sum()) for frame in frames)
 
 
 def clean_day(dataset: DeltaDataset, day: str, takedowns: Takedowns) -> RemovedData:
     """Replace a day without covered rows, and delete the files that held them."""
     before = [file for file in dataset.files() if file.partition == day]
+    keep_texts(dataset.store, _covered_texts(dataset, day, takedowns))
     rows = 0
 
     def left() -> Iterator[pl.DataFrame]:
@@ -64,11 +92,53 @@ def clean_day(dataset: DeltaDataset, day: str, takedowns: Takedowns) -> RemovedD
                 rows += int(gone.sum())
                 yield frame.filter(~gone)
 
+    counts = TableCounts()
     with tempfile.TemporaryDirectory() as scratch:
-        done = dataset.replace(day, left(), scratch=Path(scratch))
+        done = dataset.replace(day, counts.counted(left()), scratch=Path(scratch))
     dataset.delete_replaced()
+    _delete_unnamed(dataset, day, takedowns)
+    if takedowns.domains:
+        # The statistics of a version have its first and last domain.
+        dataset.forget_older_versions()
+    _amend(dataset, day, counts.report(day, done, pages=0, dropped={}, source_bytes=0))
     size = sum(file.size_bytes for file in before)
     return RemovedData(rows, max(0, size - sum(done.file_bytes)), sum(done.file_bytes))
+
+
+def _delete_unnamed(dataset: DeltaDataset, day: str, takedowns: Takedowns) -> None:
+    """Delete files with covered rows that no version names.
+
+    A writer that is about to commit one notices the request and builds the day again.
+    """
+    others = [one for one in _unnamed_files(dataset) if path_values(one.path)["day"] == day]
+    dataset.store.delete(
+        [one.path for one in others if _covered_in(dataset, one, takedowns)],
+    )
+
+
+def _amend(dataset: DeltaDataset, day: str, now: CorpusDay) -> None:
+    """Let the marker of a day count the rows that are left; its fingerprint stays."""
+    marker = read_markers(dataset.store, dataset.table.name).get(day)
+    if marker is None:
+        return
+
+    def change(report: Mapping[str, object]) -> Mapping[str, object]:
+        dropped = Counter(cast(Mapping[str, int], report.get("dropped", {})))
+        dropped[TAKEN_DOWN] += int(str(report.get("articles", 0))) - now.articles
+        own = {name: getattr(now, name) for name in _COUNTED_AGAIN}
+        return {**report, **own, "dropped": dict(sorted((+dropped).items()))}
+
+    change_report(dataset.store, marker, change)
+
+
+def _covered_texts(dataset: DeltaDataset, day: str, takedowns: Takedowns) -> pl.Series:
+    rows = dataset.scan().filter((pl.col("day") == day) & _likely(takedowns))
+    found = rows.select("url", "canonical_url", "text").collect()
+    return found.filter(_is_gone(found, takedowns))["text"]
+
+
+def _likely(takedowns: Takedowns) -> pl.Expr:
+    return may_be_covered("url", takedowns) | may_be_covered("canonical_url", takedowns)
 
 
 def _is_gone(frame: pl.DataFrame, takedowns: Takedowns) -> pl.Series:

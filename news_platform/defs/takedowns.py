@@ -30,6 +30,8 @@ def takedowns(
     A run removes what is stored of them, and finishes what an interrupted one left.
     """
     report = apply_root(platform)
+    for note in report.notes:
+        context.log.warning(note)
     for place, cause in report.left.items():
         context.log.warning(f"{place} could not be rewritten: {cause}")
     if report.left:

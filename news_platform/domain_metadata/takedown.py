@@ -20,6 +20,7 @@ from news_platform.datasets.domain_queue import DATASET as QUEUE_DATASET
 from news_platform.datasets.table import Table
 from news_platform.domain_metadata.pipeline import METADATA_DATASET
 from news_platform.domain_metadata.queue import QUEUE
+from news_platform.storage.commit.markers import change_report, read_markers
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import path_values, read_table, write_table
 from news_platform.storage.sql.engine import read_transaction
@@ -72,8 +73,25 @@ def delete_folders(store: ObjectStore, batch: str, takedowns: Takedowns) -> Remo
     """Delete the files of covered domains; the batch keeps its marker."""
     infos = [info for _, info in _covered_files(store, batch, takedowns)]
     store.delete(info.path for info in infos)
+    _forget_slowest(store, batch, takedowns)
     domains = {info.path.split("/")[-2] for info in infos}
     return RemovedData(len(domains), sum(info.size_bytes for info in infos))
+
+
+def _forget_slowest(store: ObjectStore, batch: str, takedowns: Takedowns) -> None:
+    """Remove covered domains from what the marker of the batch tells about its run."""
+    key = "|".join(path_values(f"{batch}/").values())
+    marker = read_markers(store, METADATA_DATASET).get(key)
+    if marker is None:
+        return
+
+    def change(report: Mapping[str, object]) -> Mapping[str, object]:
+        slowest = report.get("slowest")
+        given = slowest if isinstance(slowest, list) else []
+        kept = [one for one in given if not takedowns.covers_domain(str(one[0]))]
+        return {**report, "slowest": kept} if len(kept) < len(given) else report
+
+    change_report(store, marker, change)
 
 
 def find_rows(store: ObjectStore, table: Table, takedowns: Takedowns) -> Mapping[str, int]:

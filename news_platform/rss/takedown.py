@@ -4,7 +4,8 @@ The daily files are written first, while the ledger still knows their days; its 
 SQLite deleted content is overwritten, the file is packed, and the write-ahead log is emptied.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import gzip
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date
 from functools import partial
@@ -24,11 +25,12 @@ from news_platform.rss.page_store import PAGES_FOLDER, page_path
 from news_platform.rss.sheets.monthly_books import FOLDER, is_monthly_book
 from news_platform.rss.sheets.tracking import mark_gone
 from news_platform.rss.sheets.workbook import WORKBOOK_PATH, write_workbook
-from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.parquet import path_values, read_table
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import RemovedData, SimplePart, TakedownPart
+from news_platform.takedowns.removed_texts import keep_texts
 from news_platform.takedowns.rows import covered_urls
 
 WORKBOOK = "article_sheets"
@@ -48,9 +50,7 @@ def takedown_parts(
         SimplePart(
             LEDGER,
             partial(find_ledger, engine),
-            lambda _, it: clean_ledger(
-                engine, it, full_texts=full_texts, pages=store.child(PAGES_FOLDER)
-            ),
+            lambda _, it: clean_ledger(store, engine, it, full_texts=full_texts),
         ),
         SimplePart(
             WORKBOOK,
@@ -159,18 +159,14 @@ def find_ledger(engine: sa.Engine, takedowns: Takedowns) -> Mapping[str, int]:
 
 
 def clean_ledger(
-    engine: sa.Engine,
-    takedowns: Takedowns,
-    *,
-    full_texts: ObjectStore,
-    pages: ObjectStore | None = None,
+    store: ObjectStore, engine: sa.Engine, takedowns: Takedowns, *, full_texts: ObjectStore
 ) -> RemovedData:
     """Delete full texts and kept pages, then rows; then overwrite what the database file holds."""
     found = covered_rows(engine, takedowns)
+    keep_texts(store, _covered_texts(engine, found, full_texts))
     texts = [info for info in map(full_texts.find, map(full_text_path, found.hashes)) if info]
     full_texts.delete(info.path for info in texts)
-    if pages is not None:
-        pages.delete(sorted(_own_pages(engine, found.row_ids)))
+    store.child(PAGES_FOLDER).delete(sorted(_own_pages(engine, found.row_ids)))
     with write_transaction(engine) as transaction:
         if transaction.connection.dialect.name == "sqlite":
             transaction.connection.exec_driver_sql("PRAGMA secure_delete = ON")
@@ -178,7 +174,6 @@ def clean_ledger(
         found = covered_rows(engine, takedowns)
         _free_duplicates(transaction, found, takedowns)
         _forget_aliases(transaction, takedowns)
-        hashes = _text_hashes(transaction, found.row_ids)
         shown = mark_gone(
             transaction.connection, rows=found.row_ids, index=found.hashes, feeds=found.feeds
         )
@@ -192,7 +187,7 @@ def clean_ledger(
                 transaction.connection.execute(sa.delete(column.table).where(column.in_(chunk)))
     pack(engine)
     size = sum(info.size_bytes for info in texts)
-    return RemovedData(len(found), size, notes=_notes(engine, shown), text_hashes=hashes)
+    return RemovedData(len(found), size, notes=_notes(engine, shown))
 
 
 def _notes(engine: sa.Engine, shown: int) -> tuple[str, ...]:
@@ -204,12 +199,17 @@ def _notes(engine: sa.Engine, shown: int) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _text_hashes(transaction: LedgerTransaction, row_ids: Collection[int]) -> tuple[str, ...]:
-    found: set[str] = set()
-    for chunk in _chunks(row_ids):
-        chosen = sa.select(RAW.c.text_hash).where(RAW.c.row_id.in_(chunk), RAW.c.text_hash != "")
-        found.update(transaction.connection.execute(chosen).scalars())
-    return tuple(sorted(found))
+def _covered_texts(engine: sa.Engine, found: CoveredRows, full_texts: ObjectStore) -> Iterator[str]:
+    """Yield the texts of articles: the whole one where there is a file, else what the row has."""
+    chosen = sa.select(RAW.c.url_hash, RAW.c.clean_text)
+    with read_transaction(engine) as connection:
+        for chunk in _chunks(found.row_ids):
+            for url_hash, shown in connection.execute(chosen.where(RAW.c.row_id.in_(chunk))).all():
+                try:
+                    packed = full_texts.read(full_text_path(url_hash))
+                    yield gzip.decompress(packed).decode("utf-8", "replace")
+                except NotFound:
+                    yield shown or ""
 
 
 def _own_pages(engine: sa.Engine, row_ids: Collection[int]) -> set[str]:

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import date
 from functools import cache
@@ -16,6 +17,8 @@ from news_platform.sample.build import World, WorldSummary, articles_of, build_w
 from news_platform.sample.crawl import late_warc
 from news_platform.sample.dates import DAYS, WORLD_NOW
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.evidence import Evidence
+from news_platform.takedowns.match import Takedowns
 
 MANIFEST = "world.json"
 
@@ -133,7 +136,11 @@ FEEDS_FILE = "feeds.opml"
 
 
 def place_inputs(world: Path, store: ObjectStore) -> int:
-    """Upload the inputs that the root does not have yet; return how many were uploaded."""
+    """Upload the inputs that the root does not have yet; return how many were uploaded.
+
+    What is taken down is not delivered again.
+    """
+    refused = Evidence.of(Takedowns.read(store))
     wanted = {
         f"{place}/{path.relative_to(world / folder).as_posix()}": path
         for folder, place in PLACES.items()
@@ -141,4 +148,19 @@ def place_inputs(world: Path, store: ObjectStore) -> int:
         if path.is_file()
     }
     wanted[FEEDS_FILE] = world / FEEDS_FILE
-    return sum(store.put_if_absent(place, path.read_bytes()) for place, path in wanted.items())
+    return sum(
+        store.put_if_absent(place, path.read_bytes())
+        for place, path in wanted.items()
+        if not _is_refused(place, path, refused)
+    )
+
+
+def _is_refused(place: str, path: Path, evidence: Evidence) -> bool:
+    if not evidence.takedowns:
+        return False
+    evidence.findings.clear()
+    evidence.check_name(place)
+    # A damaged snapshot is part of the world, too.
+    with suppress(ValueError):
+        evidence.check_json(place, json.loads(path.read_bytes()) if "snapshots/" in place else None)
+    return bool(evidence.findings)

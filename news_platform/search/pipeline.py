@@ -48,6 +48,7 @@ from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet_batches import iter_frames
 from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.obeying import require_same_takedowns
 
 _COLUMNS = (
     *("url", "canonical_url", "url_hash", "domain", "language", "source", "published_at"),
@@ -99,7 +100,20 @@ def build_day(
         return None
     refused = takedowns or Takedowns.read(store, use="removal")
     articles = _articles(store, day, refused)
-    return publish_index(store, day, articles, inputs=inputs, now=now, keep_old=keep_old)
+
+    def require_same() -> None:
+        if takedowns is None:
+            require_same_takedowns(store, refused, now=None)
+
+    return publish_index(
+        store,
+        day,
+        articles,
+        inputs=inputs,
+        now=now,
+        keep_old=keep_old,
+        before_commit=require_same,
+    )
 
 
 def index_facets(store: ObjectStore, day: str, field: str) -> Mapping[str, int]:

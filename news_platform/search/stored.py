@@ -52,10 +52,12 @@ def publish_index(
     inputs: str,
     now: datetime,
     keep_old: bool = True,
+    before_commit: Callable[[], None] = lambda: None,
 ) -> IndexReport:
     """Build the index of a day and make it the one that readers open.
 
     Without `keep_old` all older builds are deleted at once, under readers that still have them.
+    `before_commit` runs when all files are stored; if it raises, they are deleted again.
     """
     with tempfile.TemporaryDirectory(prefix="search-") as scratch:
         folder = Path(scratch)
@@ -68,6 +70,11 @@ def publish_index(
             for _ in pool.map(lambda path: store.put(f"{target}/{path.name}", path), files):
                 pass
         report = IndexReport(count, len(files), sum(path.stat().st_size for path in files))
+    try:
+        before_commit()
+    except Conflict:
+        store.delete([f"{target}/{path.name}" for path in files])
+        raise
     _commit(store, day, build, inputs=inputs, report=report)
     delete_old_builds(store, day, keep=build, before=now - _GRACE if keep_old else None)
     return report
@@ -108,6 +115,25 @@ def open_build(store: ObjectStore, day: str, build: str, folder: Path) -> IndexR
     """Copy one build to a new folder and open it; None if it is gone."""
     cache = IndexCache(store, folder, max_bytes=0)
     return cache.reader(Marker(day, "", "", "", 0, scope=build))
+
+
+def cache_folder(store: ObjectStore, place: str | None) -> Path:
+    """Return where this machine keeps copies of a root's indexes, by default in the home folder.
+
+    Roots have a folder each: two may have an index of the same day.
+    """
+    given = Path(place) if place else Path.home() / ".cache" / "news-platform"
+    return given / fingerprint([store.url])
+
+
+def delete_old_copies(store: ObjectStore, folder: Path) -> int:
+    """Delete the copies on this machine of builds that are no longer stored; return how many."""
+    stored = {f"{day}-{build}" for day, build in stored_builds(store)}
+    copies = [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
+    gone = [path for path in copies if path.name not in stored]
+    for path in gone:
+        shutil.rmtree(path, ignore_errors=True)
+    return len(gone)
 
 
 class IndexCache:

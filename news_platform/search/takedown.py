@@ -14,9 +14,11 @@ from pathlib import Path
 import polars as pl
 
 from news_platform.datasets.corpus import DELTA_TABLES, STATISTICS_COLUMNS
-from news_platform.search.index import Hit, IndexReader
+from news_platform.errors import StorageError
+from news_platform.search.index import Hit
 from news_platform.search.pipeline import build_day
 from news_platform.search.stored import DATASET, index_folder, open_build, stored_builds
+from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.evidence import Evidence
@@ -40,6 +42,11 @@ def find_days(store: ObjectStore, takedowns: Takedowns) -> Mapping[str, int]:
         chosen: pl.DataFrame = likely.select("day", "canonical_url").collect()
         gone = chosen.filter(is_covered(chosen["canonical_url"], takedowns))
         found.update(day for day in gone["day"] if day in days)
+    # An older build, or one whose builder died, may hold anything of its day.
+    current = {(day, marker.scope) for day, marker in read_markers(store, DATASET).items()}
+    for day, build in stored_builds(store):
+        if takedowns and (day, build) not in current:
+            found.setdefault(day, 0)
     return found
 
 
@@ -54,14 +61,22 @@ def clean_day(store: ObjectStore, now: datetime, day: str, takedowns: Takedowns)
 
 
 def verify_indexes(store: ObjectStore, evidence: Evidence) -> None:
-    """Look at every article of every stored build."""
+    """Look at every article of every stored build; one that cannot be read may hold anything."""
     for day, build in stored_builds(store):
         place = index_folder(day, build)
-        for hit in _hits(store, day, build):
-            evidence.rows += 1
-            for name in ("url", "canonical_url", "url_hash", "domain"):
-                known_as = "url" if name == "canonical_url" else name
-                evidence.check_field(place, known_as, getattr(hit, name))
+        try:
+            _verify_build(store, day, build, evidence)
+        except StorageError:
+            evidence.find(place, "an unfinished index, which cannot be read")
+
+
+def _verify_build(store: ObjectStore, day: str, build: str, evidence: Evidence) -> None:
+    place = index_folder(day, build)
+    for hit in _hits(store, day, build):
+        evidence.rows += 1
+        for name in ("url", "canonical_url", "url_hash", "domain"):
+            known_as = "url" if name == "canonical_url" else name
+            evidence.check_field(place, known_as, getattr(hit, name))
 
 
 def _hits(store: ObjectStore, day: str, build: str) -> Iterator[Hit]:
@@ -71,13 +86,9 @@ def _hits(store: ObjectStore, day: str, build: str) -> Iterator[Hit]:
 
 
 def _articles(store: ObjectStore, day: str) -> int:
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        readers: list[IndexReader | None] = [
-            open_build(store, day, build, Path(folder) / build)
-            for one, build in stored_builds(store)
-            if one == day
-        ]
-        return max((len(reader) for reader in readers if reader is not None), default=0)
+    """Return how many articles the index of a day has, by its marker."""
+    marker = read_markers(store, DATASET).get(day)
+    return int(str(read_report(store, marker)["articles"])) if marker is not None else 0
 
 
 def _size(store: ObjectStore, day: str) -> int:

@@ -239,6 +239,21 @@ class DeltaDataset:
                 retention_hours=0, dry_run=False, enforce_retention_duration=False, full=False
             )
 
+    def forget_older_versions(self) -> None:
+        """Delete the log of all versions but the newest, and the older checkpoints.
+
+        Their statistics may name what was removed. A writer that began before has to start over.
+        """
+        if not self.exists():
+            return
+        with self._errors("checkpoint"):
+            table = self._opened()
+            table.create_checkpoint()
+        newest = f"{table.version():020}"
+        folder = f"{self.table.name}/_delta_log"
+        names = ((info.path, info.path.rpartition("/")[2]) for info in self.store.list(folder))
+        self.store.delete(path for path, name in names if name[:20].isdigit() and name < newest)
+
     def maintain(self, grace: timedelta) -> Maintenance:
         """Optimize and vacuum."""
         added, removed = self.optimize()

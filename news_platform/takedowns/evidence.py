@@ -1,15 +1,19 @@
 """Pure: what counts as stored, and what merely mentions a page; collected over a whole root.
 
-A finding is a row, record, key or file name of a covered page. An address inside the text of
-another page, in a sitemap, in a research file or in a request is a mention.
+A finding is a row, record, key or file name of a covered page, or the text of a removed page under
+its own address or under none. An address inside the text of another page, in a sitemap, in a
+research file or in a request is a mention, and the text under another address is a copy.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from news_platform.storage.objects.interfaces import INCOMING
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.spellings import bare_key, page_keys, shown_spellings
+from news_platform.takedowns.naming import page_needles
+from news_platform.takedowns.spellings import shown_spellings
+from news_platform.takedowns.text_runs import RemovedTexts
 from news_platform.web.urls import url_hash
 
 # Fields that name the page, the host or the hash of a row, whatever dataset it is in.
@@ -20,6 +24,8 @@ DOMAIN_FIELDS = frozenset(("domain", "registrable_domain"))
 HASH_FIELDS = frozenset(("url_hash", "document_id"))
 # Inputs of others, the record of the requests itself, and the fictional outside.
 MENTIONING = ("raw/", "takedowns/", "world/", "crawl-data/")
+# Files that hold one page each and are named after it; the ledger knows its address.
+_PAGE_FILES = ("articles/full_text/", "articles/pages/")
 # More needles would make the search for mentions slower than reading.
 _MOST_NEEDLES = 64
 
@@ -51,7 +57,7 @@ class Evidence:
     """Collects findings and mentions while files are read."""
 
     takedowns: Takedowns
-    text_hashes: frozenset[str] = frozenset()
+    texts: RemovedTexts = field(default_factory=RemovedTexts)
     findings: dict[StoredTrace, None] = field(default_factory=dict)
     mentions: Counter[str] = field(default_factory=Counter)
     copies: dict[StoredTrace, None] = field(default_factory=dict)
@@ -60,24 +66,29 @@ class Evidence:
     bytes_inflated: int = 0
     rows: int = 0
     needles: tuple[bytes, ...] = ()
+    has_all_needles: bool = True
     hashes: frozenset[str] = frozenset()
+    # Files with the text of a removed page, by the name that the ledger may have an address for.
+    unnamed: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, takedowns: Takedowns, text_hashes: Iterable[str] = ()) -> "Evidence":
-        """Return empty evidence for these requests."""
-        keys = {page_keys(url)[0] for url in takedowns.pages}
-        needles = sorted({*keys, *map(bare_key, takedowns.prefixes), *takedowns.domains})
+    def of(cls, takedowns: Takedowns, texts: RemovedTexts | None = None) -> "Evidence":
+        """Return empty evidence for these requests and removed texts."""
+        needles = page_needles(takedowns)
         return cls(
             takedowns,
-            frozenset(text_hashes),
+            texts if texts is not None else RemovedTexts(),
             needles=tuple(key.encode() for key in needles[:_MOST_NEEDLES]),
+            has_all_needles=len(needles) <= _MOST_NEEDLES,
             hashes=frozenset(
                 url_hash(one) for page in takedowns.pages for one in shown_spellings(page)
             ),
         )
 
     def result(self) -> VerifiedRoot:
-        """Return what was found."""
+        """Return what was found; the text of a removed page that nobody else has is a finding."""
+        for place in self.unnamed.values():
+            self.find(place, "text of a removed page, under no address")
         return VerifiedRoot(
             tuple(self.findings),
             dict(self.mentions),
@@ -113,9 +124,11 @@ class Evidence:
             self.find(place, f"{name} {value!r}")
 
     def check_json(self, place: str, document: object) -> None:
-        """Look at every field of a JSON document."""
+        """Look at every field of a JSON document, and at keys that are domains."""
         for name, value in _iter_fields(document):
             self.check_field(place, name, value)
+            if "." in name and self.takedowns.covers_domain(name):
+                self.find(place, f"key {name!r}")
 
     def mention(self, place: str, count: int = 1) -> None:
         """Add mentions of a covered page inside other content."""
@@ -126,9 +139,36 @@ class Evidence:
         """Count the mentions in some content."""
         self.mention(place, sum(content.count(needle) for needle in self.needles))
 
+    def may_name(self, content: bytes) -> bool:
+        """Return False if no covered page is named; True may also mean that nobody looked."""
+        return not self.has_all_needles or any(needle in content for needle in self.needles)
+
     def copy(self, place: str, url: str) -> None:
         """Add a page that has the text of a removed one under another address."""
-        self.copies[StoredTrace(place, f"equal text under {url}", url)] = None
+        what = f"equal text under {url}" if url else "equal text"
+        self.copies[StoredTrace(place, what, url)] = None
+
+    def add_text(self, place: str, url: str) -> None:
+        """Add a place that has the text of a removed page; `url` is empty if it names none."""
+        if url and self.takedowns.covers_url(url):
+            self.find(place, f"text of a removed page, under {url!r}")
+        elif not url and place.startswith(_PAGE_FILES):
+            self.unnamed[place.rpartition("/")[2].partition(".")[0]] = place
+        elif not url and f"{INCOMING}/" in place:
+            self.unnamed[place] = place
+        else:
+            self.copy(place, url)
+
+    def name_page(self, name: str, url: str) -> None:
+        """Say whose page a file holds, once the ledger is read."""
+        if place := self.unnamed.pop(name, None):
+            self.add_text(place, url)
+
+
+def document_url(document: object) -> str:
+    """Return the address of the page that a JSON document is about, or an empty text."""
+    named = (str(value) for name, value in _iter_fields(document) if name in URL_FIELDS and value)
+    return next(named, "")
 
 
 def _iter_fields(document: object, name: str = "") -> Iterator[tuple[str, object]]:

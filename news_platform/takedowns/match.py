@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from news_platform.datasets.takedowns import TakedownKind, TakedownRequest
@@ -63,7 +64,7 @@ class Takedowns:
 
         store = open_store(root) if isinstance(root, str) else root
         requests, known = read_active(store, now=now, use=use)
-        return cls.of(requests, aliases=[*known, *aliases])
+        return _matcher(tuple(requests), tuple(map(tuple, [*known, *aliases])))
 
     @classmethod
     def of(
@@ -150,6 +151,14 @@ class Takedowns:
 
     def _has_host(self, host: str) -> bool:
         return bool(self.names.get(host, 0) & _IS_DOMAIN) or self._has_parent(host)
+
+
+# Long runs read the requests again before every commit, and most often nothing has changed.
+@lru_cache(4)
+def _matcher(
+    requests: tuple[TakedownRequest, ...], aliases: tuple[tuple[str, ...], ...]
+) -> Takedowns:
+    return Takedowns.of(requests, aliases=aliases)
 
 
 # For code that runs without a root, such as benchmarks.

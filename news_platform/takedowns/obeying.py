@@ -61,6 +61,14 @@ def require_same_takedowns(
         raise Conflict("takedowns changed during the build: try again", thing=store.url)
 
 
+def has_new_takedowns(store: ObjectStore, takedowns: Takedowns) -> bool:
+    """Return whether requests for removal came since they were read.
+
+    Asked after a commit that nothing else guards: what was built may hold too much.
+    """
+    return Takedowns.read(store, use="removal").fingerprint != takedowns.fingerprint
+
+
 def has_removed(store: ObjectStore) -> bool:
     """Return whether anything was ever removed from a root by a takedown."""
     return any(next(iter(store.list(folder)), None) for folder in (SEARCHED, APPLIED))

@@ -13,6 +13,7 @@ from typing import Protocol
 from news_platform.datasets.takedowns import TakedownRequest, TakedownScope
 from news_platform.errors import Conflict, StorageError
 from news_platform.storage.objects.store import NotFound, ObjectStore
+from news_platform.takedowns.combined import combine
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.requests import (
     add_aliases,
@@ -38,8 +39,6 @@ class RemovedData:
     bytes_removed: int = 0
     bytes_written: int = 0
     notes: tuple[str, ...] = ()
-    # By which copies of a removed text are found; the text itself is kept nowhere.
-    text_hashes: tuple[str, ...] = ()
 
     def __add__(self, other: "RemovedData") -> "RemovedData":
         return RemovedData(
@@ -47,7 +46,6 @@ class RemovedData:
             self.bytes_removed + other.bytes_removed,
             self.bytes_written + other.bytes_written,
             (*self.notes, *other.notes),
-            (*self.text_hashes, *other.text_hashes),
         )
 
 
@@ -90,12 +88,14 @@ FoundPlaces = Mapping[str, Mapping[str, int]]
 class ApplyReport:
     """What `apply` did: the requests it served, and what went from each dataset.
 
-    `left` names the partitions that could not be rewritten, each with the reason.
+    `left` names the partitions that could not be rewritten, each with the reason; `notes` say what
+    remains outside the reach of the platform.
     """
 
     served: tuple[str, ...] = ()
     removed: Mapping[str, RemovedData] = field(default_factory=dict)
     left: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     def total(self, name: str) -> int:
         """Return the sum of a number over all datasets."""
@@ -122,6 +122,7 @@ def apply_takedowns(
     requests, because the ledger forgets them. `search_again` also looks for what requests that were
     applied before cover now.
     """
+    combine(store)
     keep_aliases(store, aliases, now=now)
     states = [one for one in read_states(store) if one.is_active("removal", now)]
     fresh = [one.request for one in states if search_again or not one.is_searched]
@@ -213,7 +214,6 @@ def _record(removed: Mapping[str, RemovedData], *, now: datetime) -> dict[str, o
             }
             for dataset, one in removed.items()
         },
-        "text_hashes": sorted({text for one in removed.values() for text in one.text_hashes}),
         "bytes_removed": sum(one.bytes_removed for one in removed.values()),
         "bytes_written": sum(one.bytes_written for one in removed.values()),
     }

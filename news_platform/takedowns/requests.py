@@ -28,13 +28,14 @@ from news_platform.datasets.takedowns import (
 )
 from news_platform.errors import InputError
 from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
+from news_platform.takedowns.combined import read_files
 from news_platform.takedowns.match import TakedownUse
 from news_platform.takedowns.spellings import bare_key
 from news_platform.web.urls import canonical_url, has_registrable_domain, plain_host, url_host
 
-# Requests are small and many: read one by one they would delay every run.
-_CONCURRENT_READS = 16
-# A request is never changed, so a process reads each once.
+# Marks of partitions are small and many.
+_CONCURRENT_WRITES = 16
+# A request is never changed, so a process parses each once.
 _REMEMBERED = 1 << 18
 
 
@@ -154,7 +155,7 @@ def read_states(store: ObjectStore) -> list[TakedownState]:
     infos = list(store.list(ROOT))
     names = {info.path for info in infos}
     listed = [info for info in infos if info.path.startswith(f"{REQUESTS}/")]
-    return [_state(request, names) for request in _read_all(store, listed)]
+    return [_state(request, names) for request in _read_requests(store, listed)]
 
 
 def _state(request: TakedownRequest, names: set[str]) -> TakedownState:
@@ -166,37 +167,35 @@ def _state(request: TakedownRequest, names: set[str]) -> TakedownState:
     )
 
 
-def _read_all(store: ObjectStore, infos: Sequence[ObjectInfo]) -> list[TakedownRequest]:
-    if not infos:
-        return []
-    with ThreadPoolExecutor(_CONCURRENT_READS) as threads:
-        return list(threads.map(lambda info: _read_request(store, info.path, info.etag), infos))
+def _read_requests(store: ObjectStore, infos: Sequence[ObjectInfo]) -> list[TakedownRequest]:
+    return [_parse_request(body, path) for path, body in read_files(store, infos).items()]
 
 
 @lru_cache(_REMEMBERED)
-def _read_request(store: ObjectStore, path: str, etag: str) -> TakedownRequest:
-    return parse_request(store.read(path), path)
-
-
-@lru_cache(_REMEMBERED)
-def _read_aliases(store: ObjectStore, path: str, etag: str) -> TakedownAliases:
-    return parse_aliases(store.read(path), path)
+def _parse_request(body: bytes, path: str) -> TakedownRequest:
+    return parse_request(body, path)
 
 
 def read_active(
     store: ObjectStore, *, now: datetime | None, use: TakedownUse
 ) -> tuple[list[TakedownRequest], list[tuple[str, ...]]]:
     """Return the requests that count for a use, and all known groups of aliases."""
-    active = [one.request for one in read_states(store) if one.is_active(use, now)]
+    infos = list(store.list(REQUESTS))
+    requests = _read_requests(store, infos) if infos else []
+    # Only what decides is listed: a hundred thousand requests have as many other files.
+    folders = [WITHDRAWN] if requests else []
+    if use == "removal" and any(one.scope is TakedownScope.stored for one in requests):
+        folders.append(APPLIED)
+    names = {info.path for folder in folders for info in store.list(folder)}
+    states = (_state(request, names) for request in requests)
+    active = [one.request for one in states if one.is_active(use, now)]
     return active, read_aliases(store) if active else []
 
 
 def read_aliases(store: ObjectStore) -> list[tuple[str, ...]]:
     """Return the groups of addresses that lead to one page."""
-    infos = list(store.list(ALIASES))
-    with ThreadPoolExecutor(_CONCURRENT_READS) as threads:
-        found = threads.map(lambda info: _read_aliases(store, info.path, info.etag), infos)
-        return [one.urls for one in found]
+    found = read_files(store, list(store.list(ALIASES)))
+    return [parse_aliases(body, path).urls for path, body in found.items()]
 
 
 def add_aliases(store: ObjectStore, urls: Iterable[str], *, now: datetime) -> None:
@@ -211,7 +210,7 @@ def mark_pending(store: ObjectStore, dataset: str, partitions: Iterable[str]) ->
     """Record that these partitions are to be rewritten, whoever comes to it."""
     paths = [pending_path(dataset, partition) for partition in partitions]
     if paths:
-        with ThreadPoolExecutor(_CONCURRENT_READS) as threads:
+        with ThreadPoolExecutor(_CONCURRENT_WRITES) as threads:
             list(threads.map(lambda path: store.put(path, b""), paths))
 
 
@@ -233,12 +232,6 @@ def write_searched(store: ObjectStore, takedown: str, found: Mapping[str, object
 def write_applied(store: ObjectStore, takedown: str, report: Mapping[str, object]) -> None:
     """Record that nothing of a request is stored any more: when, what and how many bytes."""
     store.put(f"{APPLIED}/{takedown}.json", json.dumps(report, indent=1).encode())
-
-
-def removed_texts(store: ObjectStore, takedown: str) -> list[str]:
-    """Return the hashes of the texts that a request removed; the texts themselves are gone."""
-    found = read_record(store, takedown).get("text_hashes")
-    return [str(one) for one in found] if isinstance(found, list) else []
 
 
 def read_record(store: ObjectStore, takedown: str) -> Mapping[str, object]:

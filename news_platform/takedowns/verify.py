@@ -1,68 +1,68 @@
 """Read every byte under a root and look for what is taken down.
 
-gzip, Parquet and xlsx are inflated, JSON and JSON lines are parsed where they may name a page,
-SQLite files are read by rows and by the space that no row uses.
+gzip, zstd, Parquet and xlsx are inflated, JSON and JSON lines are parsed where they may name a
+page, SQLite files are read by rows and by the space that no row uses. All of them are searched for
+the texts of removed pages.
 """
 
-import io
 import json
 import random
-import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-import polars as pl
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
 
 from news_platform.errors import StorageError
 from news_platform.storage.objects.interfaces import INCOMING
 from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
-from news_platform.takedowns.evidence import (
-    DOMAIN_FIELDS,
-    HASH_FIELDS,
-    MENTIONING,
-    URL_FIELDS,
-    Evidence,
-    VerifiedRoot,
-)
+from news_platform.takedowns.evidence import MENTIONING, Evidence, VerifiedRoot, document_url
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.rows import covered_urls, may_be_covered
+from news_platform.takedowns.naming import may_name_pages, page_needles
 from news_platform.takedowns.sqlite_pages import iter_free_space
+from news_platform.takedowns.text_runs import RemovedTexts
+from news_platform.takedowns.verify_tables import read_parquet, read_workbook
 
-__all__ = ["VerifiedRoot", "verify_store"]
+__all__ = ["VerifiedRoot", "verify_objects", "verify_store"]
 
 _GZIP = 31
 _PIECE_BYTES = 1 << 20
 _SQLITE = b"SQLite format 3\0"
+_ZSTD = b"\x28\xb5\x2f\xfd"
 # The start of every record of the domain store, see `staging/sorted_runs.py`.
-_DOMAIN, _URI = b'{"domain":"', b'"uri":"'
-# Columns with the text of a page, and the column by which equal texts are found.
-_TEXT_HASH = "text_hash"
+_DOMAIN, _URI = b'{"domain":"', b'","uri":"'
+_DELTA_LOG = "/_delta_log/"
+# The survey of a domain is found by its folder; addresses and texts inside are those that it read.
+_ONLY_MENTIONING = (*MENTIONING, "prod/")
 
 
 def verify_store(
     store: ObjectStore,
     takedowns: Takedowns,
     *,
-    text_hashes: Iterable[str] = (),
+    texts: RemovedTexts | None = None,
     share: float | None = None,
     more: Iterable[Callable[[Evidence], None]] = (),
 ) -> VerifiedRoot:
     """Read all objects, or a random share of them; `more` looks at what lies outside the root."""
-    evidence = Evidence.of(takedowns, text_hashes)
+    evidence = Evidence.of(takedowns, texts)
     if not takedowns:
         return evidence.result()
-    draw = random.Random(takedowns.fingerprint)
-    for info in store.list():
-        evidence.check_name(info.path)
-        if share is None or draw.random() < share:
-            _read_object(store, info, evidence)
+    verify_objects(store, evidence, share=share)
     for path in _unfinished(store):
         _read_content(str(path), path.read_bytes(), evidence)
     for look in more:
         look(evidence)
     return evidence.result()
+
+
+def verify_objects(store: ObjectStore, evidence: Evidence, *, share: float | None = None) -> None:
+    """Look at the name of every object, and at the content of all or a share of them."""
+    draw = random.Random(evidence.takedowns.fingerprint)
+    for info in store.list():
+        evidence.check_name(info.path)
+        if share is None or draw.random() < share:
+            _read_object(store, info, evidence)
 
 
 def _unfinished(store: ObjectStore) -> Iterator[Path]:
@@ -87,45 +87,118 @@ def _read_content(path: str, body: bytes, evidence: Evidence) -> None:
     evidence.files += 1
     evidence.bytes_read += len(body)
     if body.startswith(b"PAR1"):
-        _read_parquet(path, body, evidence)
+        read_parquet(path, body, evidence)
     elif body.startswith(b"PK\x03\x04"):
-        _read_archive(path, body, evidence)
+        read_workbook(path, body, evidence)
     elif body.startswith(_SQLITE):
-        for space in iter_free_space(body):
-            for needle in evidence.needles:
-                if needle in space:
-                    evidence.find(path, f"{needle.decode()!r} in space that no row uses")
+        _read_free_space(path, body, evidence)
+    elif body.startswith(_ZSTD):
+        content = _inflated_zstd(path, body)
+        evidence.bytes_inflated += len(content)
+        _read_plain(path, content, evidence)
     else:
         _read_plain(path, body, evidence)
 
 
+def _inflated_zstd(path: str, body: bytes) -> bytes:
+    import pyarrow as pa
+
+    try:
+        with pa.input_stream(pa.py_buffer(body), compression="zstd") as stream:
+            return bytes(stream.read())
+    except (OSError, pa.ArrowException) as error:
+        raise StorageError(f"cannot inflate {path!r}: {error}", thing=path) from error
+
+
+def _read_free_space(path: str, body: bytes, evidence: Evidence) -> None:
+    spaces = [space for space in iter_free_space(body) if space.strip(b"\0")]
+    needles = page_needles(evidence.takedowns)
+    shown = [space.decode("utf-8", "replace") for space in spaces]
+    held = [
+        text for text, is_held in zip(shown, may_name_pages(shown, needles), strict=True) if is_held
+    ]
+    for needle in needles if held else ():
+        if any(needle in text for text in held):
+            evidence.find(path, f"{needle!r} in space that no row uses")
+    if evidence.texts.held_by(*spaces):
+        evidence.find(path, "text of a removed page in space that no row uses")
+
+
 def _read_plain(path: str, body: bytes, evidence: Evidence) -> None:
-    if not any(needle in body for needle in evidence.needles):
-        return
     evidence.check_bytes(path, body)
-    # The survey of a domain is found by its folder; addresses inside are those that it read.
-    if path.startswith((*MENTIONING, "prod/")):
+    if path.startswith(_ONLY_MENTIONING):
         return
-    lines = body.splitlines() if path.endswith(".jsonl") else [body]
-    for line in lines if path.endswith((".json", ".jsonl")) else ():
-        try:
-            evidence.check_json(path, json.loads(line))
-        except ValueError:
-            continue
+    has_text = len(evidence.texts.positions(body)) > 0
+    if not path.endswith((".json", ".jsonl")):
+        if has_text and evidence.texts.held_by(body):
+            evidence.add_text(path, "")
+    elif has_text or evidence.may_name(body) or (evidence.texts and b"\\u" in body):
+        has_lines = path.endswith(".jsonl") or _DELTA_LOG in path
+        for line in body.splitlines() if has_lines else [body]:
+            _check_document(path, line, evidence)
+
+
+def _check_document(path: str, line: bytes, evidence: Evidence) -> None:
+    try:
+        document = json.loads(line)
+    except ValueError:
+        return
+    evidence.check_json(path, document)
+    if _DELTA_LOG in path:
+        _check_statistics(path, document, evidence)
+    if evidence.texts:
+        # Without the escapes of letters, which JSON allows.
+        content = json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
+        if evidence.texts.held_by(content):
+            evidence.add_text(path, document_url(document))
+
+
+def _check_statistics(path: str, action: object, evidence: Evidence) -> None:
+    """Look at the smallest and largest values that the log of a Delta table keeps of a file."""
+    for fields in action.values() if isinstance(action, dict) else ():
+        if isinstance(fields, dict) and fields.get("stats"):
+            evidence.check_json(path, json.loads(fields["stats"]))
 
 
 def _read_gzip(store: ObjectStore, info: ObjectInfo, evidence: Evidence) -> None:
     evidence.files += 1
     evidence.bytes_read += info.size_bytes
-    is_lines = info.path.endswith(".jsonl.gz") and not info.path.startswith(MENTIONING)
-    rest = b""
+    if not info.path.endswith(".jsonl.gz") or info.path.startswith(MENTIONING):
+        _read_gzip_page(store, info, evidence)
+        return
+    for block in _iter_blocks(_iter_inflated(store, info)):
+        evidence.bytes_inflated += len(block)
+        evidence.check_bytes(info.path, block)
+        _check_lines(info.path, block.splitlines(), evidence)
+        _check_line_texts(info.path, block, evidence)
+
+
+def _iter_blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield whole lines in blocks of about a megabyte: members of gzip files may be small."""
+    held: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= _PIECE_BYTES and b"\n" in piece:
+            content = b"".join(held)
+            end = content.rfind(b"\n") + 1
+            yield content[:end]
+            held, size = [content[end:]], len(content) - end
+    if size:
+        yield b"".join(held)
+
+
+def _read_gzip_page(store: ObjectStore, info: ObjectInfo, evidence: Evidence) -> None:
+    """Read a file that is one text, or one of others' archives, piece by piece."""
+    held: list[bytes] = []
     for content in _iter_inflated(store, info):
         evidence.bytes_inflated += len(content)
         evidence.check_bytes(info.path, content)
-        if is_lines:
-            # A record may end in the next piece.
-            *lines, rest = (rest + content).split(b"\n") if rest else content.split(b"\n")
-            _check_lines(info.path, lines, evidence)
+        if len(evidence.texts.positions(content)):
+            held.append(content)
+    if held and not info.path.startswith(MENTIONING) and evidence.texts.held_by(*held):
+        evidence.add_text(info.path, "")
 
 
 def _iter_inflated(store: ObjectStore, info: ObjectInfo) -> Iterator[bytes]:
@@ -149,13 +222,22 @@ def _check_lines(path: str, lines: list[bytes], evidence: Evidence) -> None:
     domains = evidence.takedowns.registrable_domains
     evidence.rows += len(lines)
     for line in lines:
+        if not line.startswith(_DOMAIN):
+            evidence.check_json(path, _start_of(json.loads(line)) if line else None)
+            continue
         # Parsed only if its domain may have covered pages: a record has up to a megabyte.
-        if line.startswith(_DOMAIN):
-            end = line.find(b'"', len(_DOMAIN))
-            if line[len(_DOMAIN) : end].decode("utf-8", "replace") not in domains:
-                continue
-        if line:
-            evidence.check_json(path, _start_of(json.loads(line)))
+        end = line.find(b'"', len(_DOMAIN))
+        if line[len(_DOMAIN) : end].decode("utf-8", "replace") in domains:
+            evidence.check_json(path, _parse_start(line, end))
+
+
+def _parse_start(line: bytes, domain_end: int) -> object:
+    """Parse what names a record, without its text if the address follows the domain."""
+    uri_end = line.find(b'"', domain_end + len(_URI))
+    start = line[: uri_end + 1]
+    if line.startswith(_URI, domain_end) and b"\\" not in start:
+        return json.loads(start + b"}")
+    return _start_of(json.loads(line))
 
 
 def _start_of(record: object) -> object:
@@ -165,57 +247,11 @@ def _start_of(record: object) -> object:
     return {key: value for key, value in record.items() if key in ("domain", "uri", "url")}
 
 
-def _read_parquet(path: str, body: bytes, evidence: Evidence) -> None:
-    import pyarrow.parquet as pq
-
-    file = pq.ParquetFile(io.BytesIO(body))
-    for number in range(file.num_row_groups):
-        rows = pl.DataFrame(pl.from_arrow(file.read_row_group(number, use_threads=False)))
-        evidence.rows += rows.height
-        evidence.bytes_inflated += int(rows.estimated_size())
-        for name, kind in rows.schema.items():
-            _check_column(path, rows, name, kind, evidence)
-
-
-def _check_column(
-    path: str, rows: pl.DataFrame, name: str, kind: pl.DataType, evidence: Evidence
-) -> None:
-    column = rows[name].explode() if kind == pl.List(pl.String) else rows[name]
-    if column.dtype != pl.String:
-        return
-    is_candidate = path.startswith("news/feed_candidates") and name == "feed_url"
-    if name in URL_FIELDS or is_candidate:
-        likely = rows.filter(may_be_covered(name, evidence.takedowns))[name]
-        for url in sorted(covered_urls(likely, evidence.takedowns)):
-            evidence.find(path, f"{name} {url!r}")
-    elif name in DOMAIN_FIELDS or name in HASH_FIELDS:
-        for value in column.unique():
-            evidence.check_field(path, name, value)
-    elif name == _TEXT_HASH and evidence.text_hashes:
-        _check_copies(path, rows, evidence)
-    else:
-        needles = [needle.decode() for needle in evidence.needles]
-        found = column.fill_null("").str.contains_any(needles).sum()
-        evidence.mention(path, int(found or 0))
-
-
-def _check_copies(path: str, rows: pl.DataFrame, evidence: Evidence) -> None:
-    if "article_url_canon" in rows.columns:
-        equal = rows.filter(pl.col(_TEXT_HASH).is_in(list(evidence.text_hashes)))
-        for url in equal["article_url_canon"]:
-            evidence.copy(path, str(url))
-
-
-def _read_archive(path: str, body: bytes, evidence: Evidence) -> None:
-    """Read a workbook: a cell that is an address is a row's, one that contains it mentions it."""
-    with zipfile.ZipFile(io.BytesIO(body)) as archive:
-        for name in archive.namelist():
-            content = archive.read(name)
-            evidence.bytes_inflated += len(content)
-            if not any(needle in content for needle in evidence.needles):
-                continue
-            evidence.check_bytes(path, content)
-            for cell in content.split(b"<t")[1:]:
-                text = cell.partition(b">")[2].partition(b"</t>")[0].decode("utf-8", "replace")
-                if text.startswith("http") and " " not in text:
-                    evidence.check_field(f"{path} {name}", "url", text.replace("&amp;", "&"))
+def _check_line_texts(path: str, block: bytes, evidence: Evidence) -> None:
+    """Look for removed texts in lines; only those with a part of one are parsed."""
+    starts = {block.rfind(b"\n", 0, at) + 1 for at in evidence.texts.positions(block).tolist()}
+    for start in sorted(starts):
+        end = block.find(b"\n", start)
+        line = block[start : end if end >= 0 else len(block)]
+        if evidence.texts.held_by(line):
+            evidence.add_text(path, document_url(_start_of(json.loads(line))))

@@ -3,9 +3,12 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from news_platform.datasets.corpus import CRAWL_ARTICLES
+from news_platform.errors import Conflict
 from news_platform.search.pipeline import built_days, wanted_days
-from news_platform.search.stored import stored_builds
+from news_platform.search.stored import delete_old_copies, publish_index, stored_builds
 from news_platform.search.takedown import takedown_parts, verify_indexes
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.evidence import Evidence
@@ -48,3 +51,46 @@ def test_only_the_days_of_a_page_are_built_again(any_store: ObjectStore, tmp_pat
     assert built_days(any_store) == wanted_days(any_store)
     assert part.remove(DAYS[1], takedowns).rows == 0
     assert gone.url_hash not in found(any_store, tmp_path, "day:2025-11-02")
+
+
+def test_an_index_built_while_a_request_came_is_not_published(
+    local_store: ObjectStore, tmp_path: Path
+) -> None:
+    articles = made_articles(5, seed=1, days=1)
+    write_day(local_store, CRAWL_ARTICLES, articles, tmp_path / "scratch", day=DAYS[0])
+
+    def changed() -> None:
+        raise Conflict("takedowns changed during the build: try again")
+
+    with pytest.raises(Conflict):
+        publish_index(local_store, DAYS[0], articles, inputs="x", now=NOW, before_commit=changed)
+    assert stored_builds(local_store) == [] and built_days(local_store) == {}
+
+
+def test_a_day_with_an_unfinished_build_is_built_again(
+    local_store: ObjectStore, tmp_path: Path
+) -> None:
+    write_day(local_store, CRAWL_ARTICLES, made_articles(5, seed=1, days=1), tmp_path, day=DAYS[0])
+    build_stale(local_store)
+    takedowns = Takedowns.of([asked("url", "https://elsewhere.example/1")])
+    (part,) = takedown_parts(local_store, now=NOW)
+    assert part.find(takedowns) == {}
+    local_store.put(f"search/day={DAYS[0]}/died/x.store", b"anything")
+    assert part.find(takedowns) == {DAYS[0]: 0} and traces(local_store, takedowns) == 1
+    part.remove(DAYS[0], takedowns)
+    assert not local_store.exists(f"search/day={DAYS[0]}/died/x.store")
+    assert part.find(takedowns) == {} and len(stored_builds(local_store)) == 1
+
+
+def test_copies_of_builds_that_are_gone_leave_this_machine(
+    any_store: ObjectStore, tmp_path: Path
+) -> None:
+    write_day(any_store, CRAWL_ARTICLES, made_articles(5, seed=1, days=1), tmp_path, day=DAYS[0])
+    build_stale(any_store)
+    found(any_store, tmp_path, f"day:{DAYS[0]}")
+    folder = tmp_path / "cache"
+    assert delete_old_copies(any_store, folder) == 0 and len(list(folder.iterdir())) == 1
+    (part,) = takedown_parts(any_store, now=NOW)
+    part.remove(DAYS[0], Takedowns.of([asked("url", "https://elsewhere.example/1")]))
+    assert delete_old_copies(any_store, folder) == 1 and list(folder.iterdir()) == []
+    assert delete_old_copies(any_store, tmp_path / "none") == 0

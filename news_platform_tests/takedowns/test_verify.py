@@ -14,6 +14,7 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.evidence import Evidence
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.sqlite_pages import iter_free_space
+from news_platform.takedowns.text_runs import RemovedTexts
 from news_platform.takedowns.verify import VerifiedRoot, verify_store
 from news_platform.web.urls import url_hash
 from news_platform_tests.takedowns.asked import asked
@@ -138,7 +139,9 @@ def test_equal_text_under_another_address_is_a_copy_elsewhere(local_store: Objec
     other = "https://o.example/copy"
     body = _parquet(article_url_canon=[other], text_hash=["f00"])
     local_store.put("articles/date=2025-11-01/part-0.parquet", body)
-    found = verify_store(local_store, Takedowns.of([asked("url", URL)]), text_hashes=["f00"])
+    found = verify_store(
+        local_store, Takedowns.of([asked("url", URL)]), texts=RemovedTexts(equal=frozenset(["f00"]))
+    )
     assert found.findings == () and [one.url for one in found.copies] == [other]
 
 

@@ -161,16 +161,15 @@ def read_ticks(place: Place) -> list[dict[str, object]]:
 
 
 def _waits(place: Place, runs: Sequence[MadeRun]) -> Iterator[tuple[DayGroup, timedelta]]:
-    """Yield how long each group of WARCs waited for each of its followers, outages apart.
+    """Yield how long each group of WARCs waited for its follower, outages apart.
 
-    Each sensor has its own place in a tick, before or after the one that sees new WARCs.
+    A sensor has its own place in a tick, before or after the one that sees new WARCs.
     """
     ways = [groups(place.plan, grows_on_tie=is_so) for is_so in (True, False)]
-    for asset in ("domain_buckets",):
-        ours = [run for run in runs if run.asset == asset]
-        for day in place.plan.days:
-            found = [[(group, _wait(place, ours, group)) for group in way[day]] for way in ways]
-            yield from min(found, key=lambda waits: max(wait for _, wait in waits))
+    ours = [run for run in runs if run.asset == "domain_buckets"]
+    for day in place.plan.days:
+        found = [[(group, _wait(place, ours, group)) for group in way[day]] for way in ways]
+        yield from min(found, key=lambda waits: max(wait for _, wait in waits))
 
 
 def _wait(place: Place, runs: Sequence[MadeRun], group: DayGroup) -> timedelta:

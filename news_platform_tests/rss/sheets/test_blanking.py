@@ -36,7 +36,7 @@ def test_taken_down_rows_are_blanked_and_named(
     url = str(harness.rows("Raw")[0]["article_url_canon"])
     host = url.split("/")[2]
     takedowns = Takedowns.of([asked("domain", host), asked("domain", "outlet.example")])
-    clean_ledger(harness.engine, takedowns, full_texts=local_store)
+    clean_ledger(local_store, harness.engine, takedowns, full_texts=local_store)
     assert url in _shown(harness) and outbox.has_pending(harness.engine, harness.book.id)
     report = harness.sync()
     assert {name.split()[0] for name in report.blanked} == {"Raw", "ArticlesIndex", "Feeds"}
@@ -52,6 +52,6 @@ def test_a_row_that_waits_to_be_sent_is_not_sent(
     harness: SheetHarness, local_store: ObjectStore
 ) -> None:
     takedowns = Takedowns.of([asked("domain", "outlet.example")])
-    clean_ledger(harness.engine, takedowns, full_texts=local_store)
+    clean_ledger(local_store, harness.engine, takedowns, full_texts=local_store)
     harness.sync()
     assert "outlet.example" not in _shown(harness)

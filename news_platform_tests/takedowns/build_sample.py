@@ -1,0 +1,23 @@
+"""Build what is out of date of a sample root anywhere; `news-platform demo` takes only a folder."""
+
+import os
+import sys
+
+from news_platform.cli.demo import build_all
+from news_platform.sample.resources import SampleResources
+from news_platform.sample.world import place_inputs
+from news_platform.settings import load_settings
+
+
+def main(root: str) -> None:
+    """Place the inputs of the world and build every asset."""
+    settings = load_settings(os.environ).model_copy(update={"root": root})
+    resources = SampleResources(settings, frozen_clock=True)
+    place_inputs(resources.world.folder, resources.data_root.store)
+    for _ in build_all(resources):
+        pass
+    resources.ledger.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[-1])

@@ -40,6 +40,7 @@ from news_platform.setting_sections.platform import (
     WebSettings,
 )
 from news_platform.setting_sections.search import SearchSettings
+from news_platform.setting_sections.server import ServerSettings
 
 # Shorter parts of a secret, such as `5` of `?connect_timeout=5`, would blot out innocent text.
 _SHORTEST_PART = 5
@@ -97,6 +98,7 @@ class Settings(GeneralSettings):
     alerts: AlertSettings = AlertSettings()
     checks: CheckSettings = CheckSettings()
     ui: UiSettings = UiSettings()
+    server: ServerSettings = ServerSettings()
     cluster: ClusterSettings = ClusterSettings()
 
 

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.corpus import ALL_ARTICLES, DELTA_TABLES, STATISTICS_COLUMNS
+from news_platform.datasets.evidence import Explanation
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.datasets.registry import TABLES
 from news_platform.datasets.table import Table
@@ -110,6 +111,16 @@ class NewsData:
         answer = search_days(self._search_cache, query, options, default_days=settings.days)
         texts = tuple(with_snippets(self._store, query, answer)) if snippets else ()
         return SearchPage(answer, texts)
+
+    def explain(self, subject: str) -> Explanation:
+        """Return all that is known about a URL, a domain or a feed, in any spelling.
+
+        Raise InputError for text that is none of them.
+        """
+        # Every feature has a part in the answer: only a process that asks pays for loading them.
+        from news_platform.explain_parts import explain_subject
+
+        return explain_subject(self._resources, subject)
 
     @cached_property
     def _search_cache(self) -> IndexCache:

@@ -31,7 +31,7 @@ from news_platform.storage.objects.local import gc_incoming
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import has_table, ledger_url, open_engine, read_transaction
 from news_platform.takedowns import outside
-from news_platform.takedowns.evidence import Evidence, VerifiedRoot
+from news_platform.takedowns.evidence import StoredTraces, VerifiedRoot
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import ApplyReport, TakedownPart, apply_takedowns
 from news_platform.takedowns.requests import (
@@ -153,12 +153,12 @@ def verify_root(
     return verify_store(store, takedowns, text_hashes=hashes, share=share, more=outside)
 
 
-def _verify_full_texts(full_texts: ObjectStore, evidence: Evidence) -> None:
+def _verify_full_texts(full_texts: ObjectStore, evidence: StoredTraces) -> None:
     for info in full_texts.list():
         evidence.check_name(info.path)
 
 
-def _verify_ledger(engine: sa.Engine, evidence: Evidence) -> None:
+def _verify_ledger(engine: sa.Engine, evidence: StoredTraces) -> None:
     """Look at every row of every table of the ledger, on SQLite as on PostgreSQL."""
     with read_transaction(engine) as connection:
         found = sa.inspect(connection)
@@ -178,7 +178,7 @@ _REFERRING = {("article_links", "target_url_hash"), ("raw", "out_links")}
 _KEYS = {("sheet_rows", "key"): ("feed_url_canon", "url_hash")}
 
 
-def _verify_value(evidence: Evidence, table: str, name: str, value: object) -> None:
+def _verify_value(evidence: StoredTraces, table: str, name: str, value: object) -> None:
     place = f"ledger {table}"
     if not isinstance(value, str):
         return

@@ -33,7 +33,7 @@ GROUND = (
 )
 
 # Modules that join settings with several features.
-COMPOSED = ("newsroom_options", "corpus_options", "takedown_parts")
+COMPOSED = ("newsroom_options", "corpus_options", "takedown_parts", "explain_parts")
 
 # What each package or top-level module may import of ours, besides itself.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
@@ -48,7 +48,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         name: (*GROUND, *FEATURES, "settings", "resources", *COMPOSED[:place])
         for place, name in enumerate(COMPOSED)
     },
-    "api": (*GROUND, *FEATURES, "settings", "resources"),
+    "api": (*GROUND, *FEATURES, "settings", "resources", "explain_parts"),
     "defs": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api"),
     # A worker process starts from Celery's command line, so its app reads its own settings.
     "cluster": ("errors", "settings"),

@@ -19,7 +19,7 @@ from news_platform.search.pipeline import build_day
 from news_platform.search.stored import DATASET, index_folder, open_build, stored_builds
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.evidence import Evidence
+from news_platform.takedowns.evidence import StoredTraces
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import RemovedData, SimplePart, TakedownPart
 from news_platform.takedowns.rows import is_covered, may_be_covered
@@ -53,7 +53,7 @@ def clean_day(store: ObjectStore, now: datetime, day: str, takedowns: Takedowns)
     return RemovedData(max(0, lost - left), max(0, before - after), after)
 
 
-def verify_indexes(store: ObjectStore, evidence: Evidence) -> None:
+def verify_indexes(store: ObjectStore, evidence: StoredTraces) -> None:
     """Look at every article of every stored build."""
     for day, build in stored_builds(store):
         place = index_folder(day, build)

@@ -47,7 +47,7 @@ class VerifiedRoot:
 
 
 @dataclass(slots=True)
-class Evidence:
+class StoredTraces:
     """Collects findings and mentions while files are read."""
 
     takedowns: Takedowns
@@ -63,7 +63,7 @@ class Evidence:
     hashes: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, takedowns: Takedowns, text_hashes: Iterable[str] = ()) -> "Evidence":
+    def of(cls, takedowns: Takedowns, text_hashes: Iterable[str] = ()) -> "StoredTraces":
         """Return empty evidence for these requests."""
         keys = {page_keys(url)[0] for url in takedowns.pages}
         needles = sorted({*keys, *map(bare_key, takedowns.prefixes), *takedowns.domains})

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from news_platform.errors import StoreUnavailable
-from news_platform.takedowns.evidence import Evidence
+from news_platform.takedowns.evidence import StoredTraces
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import RemovedData, SimplePart, TakedownPart
 
@@ -40,7 +40,7 @@ def find_files(folder: Path, takedowns: Takedowns) -> Mapping[str, int]:
 
 
 def _needles(takedowns: Takedowns) -> list[str]:
-    return [needle.decode() for needle in Evidence.of(takedowns).needles]
+    return [needle.decode() for needle in StoredTraces.of(takedowns).needles]
 
 
 def _count(path: Path, needles: list[str]) -> int:

@@ -23,7 +23,7 @@ from news_platform.takedowns.evidence import (
     HASH_FIELDS,
     MENTIONING,
     URL_FIELDS,
-    Evidence,
+    StoredTraces,
     VerifiedRoot,
 )
 from news_platform.takedowns.match import Takedowns
@@ -47,10 +47,10 @@ def verify_store(
     *,
     text_hashes: Iterable[str] = (),
     share: float | None = None,
-    more: Iterable[Callable[[Evidence], None]] = (),
+    more: Iterable[Callable[[StoredTraces], None]] = (),
 ) -> VerifiedRoot:
     """Read all objects, or a random share of them; `more` looks at what lies outside the root."""
-    evidence = Evidence.of(takedowns, text_hashes)
+    evidence = StoredTraces.of(takedowns, text_hashes)
     if not takedowns:
         return evidence.result()
     draw = random.Random(takedowns.fingerprint)
@@ -72,7 +72,7 @@ def _unfinished(store: ObjectStore) -> Iterator[Path]:
         yield from (path for path in folder.rglob(f"{INCOMING}/*") if path.is_file())
 
 
-def _read_object(store: ObjectStore, info: ObjectInfo, evidence: Evidence) -> None:
+def _read_object(store: ObjectStore, info: ObjectInfo, evidence: StoredTraces) -> None:
     try:
         if info.path.endswith(".gz"):
             _read_gzip(store, info, evidence)
@@ -83,7 +83,7 @@ def _read_object(store: ObjectStore, info: ObjectInfo, evidence: Evidence) -> No
     _read_content(info.path, body, evidence)
 
 
-def _read_content(path: str, body: bytes, evidence: Evidence) -> None:
+def _read_content(path: str, body: bytes, evidence: StoredTraces) -> None:
     evidence.files += 1
     evidence.bytes_read += len(body)
     if body.startswith(b"PAR1"):
@@ -99,7 +99,7 @@ def _read_content(path: str, body: bytes, evidence: Evidence) -> None:
         _read_plain(path, body, evidence)
 
 
-def _read_plain(path: str, body: bytes, evidence: Evidence) -> None:
+def _read_plain(path: str, body: bytes, evidence: StoredTraces) -> None:
     if not any(needle in body for needle in evidence.needles):
         return
     evidence.check_bytes(path, body)
@@ -114,7 +114,7 @@ def _read_plain(path: str, body: bytes, evidence: Evidence) -> None:
             continue
 
 
-def _read_gzip(store: ObjectStore, info: ObjectInfo, evidence: Evidence) -> None:
+def _read_gzip(store: ObjectStore, info: ObjectInfo, evidence: StoredTraces) -> None:
     evidence.files += 1
     evidence.bytes_read += info.size_bytes
     is_lines = info.path.endswith(".jsonl.gz") and not info.path.startswith(MENTIONING)
@@ -145,7 +145,7 @@ def _iter_inflated(store: ObjectStore, info: ObjectInfo) -> Iterator[bytes]:
                     piece, member = member.unused_data, isal_zlib.decompressobj(_GZIP)
 
 
-def _check_lines(path: str, lines: list[bytes], evidence: Evidence) -> None:
+def _check_lines(path: str, lines: list[bytes], evidence: StoredTraces) -> None:
     domains = evidence.takedowns.registrable_domains
     evidence.rows += len(lines)
     for line in lines:
@@ -165,7 +165,7 @@ def _start_of(record: object) -> object:
     return {key: value for key, value in record.items() if key in ("domain", "uri", "url")}
 
 
-def _read_parquet(path: str, body: bytes, evidence: Evidence) -> None:
+def _read_parquet(path: str, body: bytes, evidence: StoredTraces) -> None:
     import pyarrow.parquet as pq
 
     file = pq.ParquetFile(io.BytesIO(body))
@@ -178,7 +178,7 @@ def _read_parquet(path: str, body: bytes, evidence: Evidence) -> None:
 
 
 def _check_column(
-    path: str, rows: pl.DataFrame, name: str, kind: pl.DataType, evidence: Evidence
+    path: str, rows: pl.DataFrame, name: str, kind: pl.DataType, evidence: StoredTraces
 ) -> None:
     column = rows[name].explode() if kind == pl.List(pl.String) else rows[name]
     if column.dtype != pl.String:
@@ -199,14 +199,14 @@ def _check_column(
         evidence.mention(path, int(found or 0))
 
 
-def _check_copies(path: str, rows: pl.DataFrame, evidence: Evidence) -> None:
+def _check_copies(path: str, rows: pl.DataFrame, evidence: StoredTraces) -> None:
     if "article_url_canon" in rows.columns:
         equal = rows.filter(pl.col(_TEXT_HASH).is_in(list(evidence.text_hashes)))
         for url in equal["article_url_canon"]:
             evidence.copy(path, str(url))
 
 
-def _read_archive(path: str, body: bytes, evidence: Evidence) -> None:
+def _read_archive(path: str, body: bytes, evidence: StoredTraces) -> None:
     """Read a workbook: a cell that is an address is a row's, one that contains it mentions it."""
     with zipfile.ZipFile(io.BytesIO(body)) as archive:
         for name in archive.namelist():

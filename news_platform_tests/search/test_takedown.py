@@ -8,7 +8,7 @@ from news_platform.search.pipeline import built_days, wanted_days
 from news_platform.search.stored import stored_builds
 from news_platform.search.takedown import takedown_parts, verify_indexes
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.evidence import Evidence
+from news_platform.takedowns.evidence import StoredTraces
 from news_platform.takedowns.match import Takedowns
 from news_platform_tests.search.articles import made_articles
 from news_platform_tests.search.test_pipeline import build_stale, found, write_day
@@ -19,7 +19,7 @@ DAYS = ("2025-11-01", "2025-11-02")
 
 
 def traces(store: ObjectStore, takedowns: Takedowns) -> int:
-    evidence = Evidence.of(takedowns)
+    evidence = StoredTraces.of(takedowns)
     verify_indexes(store, evidence)
     return len(evidence.findings)
 

@@ -32,7 +32,7 @@ from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
-from news_platform.storage.queries import run_query
+from news_platform.storage.queries import QueryLimits, run_query
 
 # Replaced files of these stay until their grace period ends, so only `.domain_store` can read them,
 # and the current version of an export.
@@ -92,13 +92,16 @@ class NewsData:
     def _delta(self, table: Table) -> pl.LazyFrame:
         return DeltaDataset(self._store, table, STATISTICS_COLUMNS).scan()
 
-    def sql(self, query: str, *, unsafe: bool = False) -> pl.DataFrame:
+    def sql(
+        self, query: str, *, unsafe: bool = False, limits: QueryLimits | None = None
+    ) -> pl.DataFrame:
         """Run a DuckDB query over all datasets; only the datasets that it names are read.
 
         The query reaches no file, network or setting unless it is `unsafe`.
         """
         named = [it for it in self.tables if re.search(rf"\b{it}\b", query, re.IGNORECASE)]
-        return run_query(query, {name: self[name] for name in named}, unsafe=unsafe)
+        frames = {name: self[name] for name in named}
+        return run_query(query, frames, unsafe=unsafe, limits=limits)
 
     def search(
         self, query: str, options: SearchOptions = DEFAULT_SEARCH, *, snippets: bool = True

@@ -50,9 +50,11 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     },
     "api": (*GROUND, *FEATURES, "settings", "resources", "explain_parts"),
     "defs": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api"),
+    # The status page plans as the sensors do; what else the server shows needs no Dagster.
+    "server": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api", "defs"),
     # A worker process starts from Celery's command line, so its app reads its own settings.
     "cluster": ("errors", "settings"),
-    "cli": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api"),
+    "cli": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api", "server"),
     # Dagster's processes start by importing the definitions, which therefore forbid core files.
     "definitions": ("defs", "resources", "settings", "isolation"),
     "__init__": ("api",),

@@ -1,5 +1,6 @@
 """Options and output that all commands share."""
 
+import errno
 import json
 import os
 import socket
@@ -120,7 +121,8 @@ def refuse_taken_port(host: str, port: int, *, cure: str) -> None:
         try:
             probe.bind((host, port))
         except OSError as error:
-            raise ConfigError(
-                f"cannot listen on port {port} of {host} ({(error.strerror or str(error)).lower()}): "
-                f"stop the process that listens there, or {cure}"
-            ) from error
+            if error.errno == errno.EADDRINUSE:
+                message = f"port {port} of {host} is in use: stop the process that listens there"
+            else:
+                message = f"cannot listen on port {port} of {host}: {error.strerror or error}"
+            raise ConfigError(f"{message}, or {cure}") from error

@@ -121,7 +121,10 @@ def _response(request: Request, kept: _Kept) -> Response:
     answer = kept.answer
     if answer.status != 200:
         return Response(
-            answer.body, answer.status, {**answer.headers, "Cache-Control": "no-store"}, answer.media_type
+            answer.body,
+            answer.status,
+            {**answer.headers, "Cache-Control": "no-store"},
+            answer.media_type,
         )
     headers = {"ETag": kept.etag, "Cache-Control": _CACHE_CONTROL, **answer.headers}
     if is_match(request.headers.get("if-none-match", ""), kept.etag):

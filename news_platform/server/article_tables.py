@@ -53,16 +53,20 @@ class ArticleTables:
             & pl.col("domain").is_in(domains)
             & pl.col("url_hash").is_in(hashes)
         )
-        rows = self.read(lambda all_: all_.filter(wanted).select("source", "day", "url_hash", "text"))
+        rows = self.read(
+            lambda all_: all_.filter(wanted).select("source", "day", "url_hash", "text")
+        )
         by_source = rows.sort(pl.col("source") == FEED_SOURCE)
         return {(day, key): text or "" for _, day, key, text in by_source.iter_rows()}
 
     def days_of(self, domain: str) -> Mapping[str, int]:
         """Return how many articles a domain has on each day."""
         rows = self.read(
-            lambda all_: all_.filter(pl.col("domain") == domain)
-            .group_by("day")
-            .agg(pl.col("url_hash").n_unique())
+            lambda all_: (
+                all_.filter(pl.col("domain") == domain)
+                .group_by("day")
+                .agg(pl.col("url_hash").n_unique())
+            )
         )
         return dict(sorted(rows.iter_rows()))
 
@@ -73,12 +77,14 @@ class ArticleTables:
             wanted &= pl.col("domain") == domain
         at = pl.coalesce("published_at", "fetched_at").alias("at")
         return self.read(
-            lambda all_: all_.filter(wanted)
-            .select(*_LISTED)
-            .with_columns(at)
-            .unique("url_hash", keep="first")
-            .sort("at", "url_hash", descending=[True, False])
-            .head(limit)
+            lambda all_: (
+                all_.filter(wanted)
+                .select(*_LISTED)
+                .with_columns(at)
+                .unique("url_hash", keep="first")
+                .sort("at", "url_hash", descending=[True, False])
+                .head(limit)
+            )
         )
 
     def newest_days(self, count: int) -> list[str]:

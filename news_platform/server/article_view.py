@@ -62,9 +62,7 @@ def clusters_around(site: Site, day: str) -> pl.DataFrame:
     if not window:
         return read_clusters(site.store, ()).clear()
     name = f"clusters {window[0]} {window[-1]}"
-    return site.kept(
-        name, lambda: read_clusters(site.store, window).filter(pl.col("members") > 1)
-    )
+    return site.kept(name, lambda: read_clusters(site.store, window).filter(pl.col("members") > 1))
 
 
 def members_of(site: Site, rows: pl.DataFrame) -> list[ClusterMemberDocument]:

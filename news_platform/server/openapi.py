@@ -75,9 +75,9 @@ _PATH_PARAMETERS = {
 
 def document(version: str) -> bytes:
     """Return the description as JSON."""
-    models = [model for _, model, _ in PATHS.values()]
+    models: list[type[BaseModel]] = [ErrorDocument, *(model for _, model, _ in PATHS.values())]
     _, schemas = models_json_schema(
-        [(model, "serialization") for model in (*models, ErrorDocument)],
+        [(model, "serialization") for model in models],
         ref_template=_REFERENCES,
     )
     described = {

@@ -56,7 +56,7 @@ def page_routes(answers: Answers) -> list[Route]:
 
 def refused_page(site: Site, request: Request, status: int, message: str) -> Answer:
     """Return the page of a request that failed."""
-    return _page(site, request, "error.html", status=status, message=message)
+    return _page(site, request, "error.html", status, message=message)
 
 
 def _search(site: Site, request: Request) -> Answer:
@@ -123,7 +123,7 @@ def _domains(site: Site, request: Request) -> Answer:
 def _domain(site: Site, request: Request) -> Answer:
     domain = domain_document(site, request.path_params["domain"])
     pages = {one.day: one.pages for one in domain.days}
-    stated = [one for one in domain.policies if one.policy != "unspecified"]
+    stated = [one for one in domain.policies if one.own]
     return _page(
         site, request, "domain.html", domain=domain, bars=charts.bars(pages), stated=stated
     )
@@ -230,8 +230,12 @@ def _narrower(
 def _page(
     site: Site, request: Request, template: str, status: int = 200, /, **values: Any
 ) -> Answer:
-    html = _templates().get_template(template).render(
-        path=request.url.path, dagster_url=site.options.dagster_url, status=status, **values
+    html = (
+        _templates()
+        .get_template(template)
+        .render(
+            path=request.url.path, dagster_url=site.options.dagster_url, status=status, **values
+        )
     )
     return Answer(html.encode(), _HTML, status)
 

@@ -15,7 +15,7 @@ _GRACE_SECONDS = 3
 def run_app(app: AsgiApp, options: ServerOptions, *, shutdown_pipe: int | None = None) -> None:
     """Serve until Ctrl-C, TERM, or the other end of the pipe is written to or closed."""
     config = uvicorn.Config(
-        app,  # type: ignore[arg-type]  # its type of a scope is narrower than ours
+        app,
         host=options.host,
         port=options.port,
         log_level="warning",

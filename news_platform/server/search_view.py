@@ -28,7 +28,9 @@ def search_document(site: Site, query: str, options: SearchOptions) -> SearchDoc
     end = options.offset + options.limit
     has_more = end < min(answer.count, MAX_LIMIT - MAX_PAGE)
     facets = {
-        name: dict(sorted(values.items()) if name == "day" else list(values.items())[:_SHOWN_VALUES])
+        name: dict(
+            sorted(values.items()) if name == "day" else list(values.items())[:_SHOWN_VALUES]
+        )
         for name, values in answer.facets.items()
     }
     return SearchDocument(

@@ -44,14 +44,13 @@ class DataVersion:
 
     def current(self) -> str:
         """Return the version; look if the last time is too long ago and nobody else does."""
-        if not self.is_fresh:
-            # The first request waits for the first version; later ones use the last meanwhile.
-            if self._looking.acquire(blocking=not self._version):
-                try:
-                    if not self.is_fresh:
-                        self._look()
-                finally:
-                    self._looking.release()
+        # The first request waits for the first version; later ones use the last meanwhile.
+        if not self.is_fresh and self._looking.acquire(blocking=not self._version):
+            try:
+                if not self.is_fresh:
+                    self._look()
+            finally:
+                self._looking.release()
         return self._version
 
     def forget(self) -> None:

@@ -20,6 +20,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "demo": ("news_platform.cli.demo:demo", "Build the whole graph on the sample world, offline."),
     "dev": ("news_platform.cli.dev:dev", "Start the Dagster UI and daemon on this machine."),
     "domains": ("news_platform.cli.domains:domains", "Survey robots.txt and sitemaps of domains."),
+    "explain": (
+        "news_platform.cli.explain:explain",
+        "Show what is known about a URL, a domain or a feed, and why it is missing.",
+    ),
     "feeds": ("news_platform.cli.feeds:feeds", "Add, pause, explain, import and export feeds."),
     "pause": ("news_platform.cli.dev:pause", "Pause all sensors of a root."),
     "records": ("news_platform.cli.records:records", "Segment stored pages into clean records."),

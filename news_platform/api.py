@@ -123,7 +123,7 @@ class NewsData:
         # Every feature has a part in the answer: only a process that asks pays for loading them.
         from news_platform.explain_parts import explain_subject
 
-        return explain_subject(self._resources, subject)
+        return explain_subject(self._resources, self._search_cache, subject)
 
     @cached_property
     def _search_cache(self) -> IndexCache:

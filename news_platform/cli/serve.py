@@ -29,4 +29,4 @@ def serve(host: str, port: int, shutdown_pipe: int | None, root: str) -> None:
     refuse_taken_port(host, port, cure="choose another with --port")
     shown = f"[{host}]" if ":" in host else host
     click.echo(f"http://{shown}:{port} over {resources.data_root.store.url}", err=True)
-    run_app(create_app(resources, options), options, shutdown_pipe=shutdown_pipe)
+    run_app(create_app(resources, options, warm=True), options, shutdown_pipe=shutdown_pipe)

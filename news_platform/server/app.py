@@ -28,15 +28,22 @@ def site_routes(site: Site) -> list[BaseRoute]:
 
 
 def create_app(
-    resources: Resources, options: ServerOptions, *, more_routes: Sequence[BaseRoute] = ()
+    resources: Resources,
+    options: ServerOptions,
+    *,
+    more_routes: Sequence[BaseRoute] = (),
+    warm: bool = False,
 ) -> AsgiApp:
-    """Return the guarded app over a root; `more_routes` are served beside its own."""
+    """Return the guarded app over a root; `more_routes` are served beside its own.
+
+    With `warm` it loads at its start what takes seconds, instead of at the first request.
+    """
     site = Site(resources, options)
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        # The status takes seconds when first asked for: it loads the whole graph.
-        threading.Thread(target=site.status.current, daemon=True).start()
+        if warm:
+            threading.Thread(target=site.warm_up, daemon=True).start()
         yield
 
     async def refuse(request: Request, error: Exception) -> Response:

@@ -49,6 +49,13 @@ class Site:
         """Return the store of the root."""
         return self.resources.data_root.store
 
+    def warm_up(self) -> None:
+        """Load the modules that only some answers need, and find the status."""
+        # The parts of all features, which `explain` loads when first asked.
+        import news_platform.explain_parts  # noqa: F401  # only for its effect
+
+        self.status.current()
+
     @property
     def takedowns(self) -> Takedowns:
         """Return what must not be shown."""

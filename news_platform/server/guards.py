@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from news_platform.server.documents import API_PREFIX, error_body
 from news_platform.server.options import ServerOptions
-from news_platform.server.rate_limit import RateLimit
+from news_platform.server.client_rates import ClientRates
 from news_platform.web.allowed_hosts import AllowedHosts, AsgiApp, Message, Receive, Send
 
 # Nothing is loaded from elsewhere, and no script, frame or plugin at all.
@@ -61,7 +61,7 @@ class _Requests:
 
     def __init__(self, app: AsgiApp, options: ServerOptions, *, methods: Sequence[str]) -> None:
         self._app = app
-        self._rate = RateLimit(options.requests_per_minute)
+        self._rate = ClientRates(options.requests_per_minute)
         self._token = options.token.encode() if options.token else None
         self._methods = tuple(methods)
 

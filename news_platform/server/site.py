@@ -1,6 +1,7 @@
 """What all requests share: one root, opened once, and what was read from it."""
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
 
 _REMEMBERED = 64
+_WARM_UP_AFTER_SECONDS = 10
 _Value = TypeVar("_Value")
 
 
@@ -50,7 +52,9 @@ class Site:
         return self.resources.data_root.store
 
     def warm_up(self) -> None:
-        """Load the modules that only some answers need, and find the status."""
+        """Load the modules that only some answers need, and find the status, a little later."""
+        # First the pages: what starts beside the server needs the processor, too.
+        time.sleep(_WARM_UP_AFTER_SECONDS)
         # The parts of all features, which `explain` loads when first asked.
         import news_platform.explain_parts  # noqa: F401  # only for its effect
 

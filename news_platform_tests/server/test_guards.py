@@ -8,7 +8,7 @@ import pytest
 from news_platform.errors import ConfigError
 from news_platform.server.guards import CONTENT_SECURITY_POLICY, has_token
 from news_platform.server.options import is_loopback, parse_address, server_options
-from news_platform.server.rate_limit import RateLimit
+from news_platform.server.client_rates import ClientRates
 from news_platform.settings import load_settings
 from news_platform_tests.server.explorer import Explorer, exploring
 
@@ -109,7 +109,7 @@ def test_an_address_is_a_host_and_a_port() -> None:
 
 
 def test_a_client_waits_after_its_burst_and_others_do_not() -> None:
-    limit = RateLimit(60)
+    limit = ClientRates(60)
     assert [limit.seconds_to_wait("a", now=0.0) for _ in range(20)] == [0.0] * 20
     assert limit.seconds_to_wait("a", now=0.0) == 1.0
     assert limit.seconds_to_wait("b", now=0.0) == 0.0
@@ -118,7 +118,7 @@ def test_a_client_waits_after_its_burst_and_others_do_not() -> None:
 
 
 def test_a_crowd_of_clients_is_forgotten() -> None:
-    limit = RateLimit(60)
+    limit = ClientRates(60)
     for number in range(20_000):
         assert limit.seconds_to_wait(str(number), now=0.0) == 0.0
     assert len(limit._clients) == 10_000

@@ -58,7 +58,8 @@ def _called(site: Site, *calls: tuple[str, Mapping[str, Any]]) -> list[tuple[boo
             found.append((bool(result.is_error), content.text))  # type: ignore[union-attr]
         return found
 
-    return _with(Client(create_mcp(site)), call)
+    found: list[tuple[bool, str]] = _with(Client(create_mcp(site)), call)
+    return found
 
 
 def _with(client: Client, use: Callable[[Client], Awaitable[Any]]) -> Any:

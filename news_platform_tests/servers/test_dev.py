@@ -180,8 +180,9 @@ def test_an_asset_links_to_the_explorer(dev: Dev) -> None:
     ui = DagsterUi(f"http://127.0.0.1:{dev.port}", dev.folder / "home")
     ask = """{ assetNodes(assetKeys: [{path: ["search_index"]}]) {
         metadataEntries { label ... on UrlMetadataEntry { url } } } }"""
-    (node,) = ui.query(ask)["assetNodes"]  # type: ignore[misc]  # a list, if it is there
-    links = {one["label"]: one.get("url") for one in node["metadataEntries"]}
+    nodes = ui.query(ask)["assetNodes"]
+    assert isinstance(nodes, list)
+    links = {one["label"]: one.get("url") for one in nodes[0]["metadataEntries"]}
     assert links["explorer"] == f"http://127.0.0.1:{dev.server_port}/"
 
 

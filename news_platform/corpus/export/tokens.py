@@ -1,7 +1,6 @@
 """Count the tokens of texts with the tokenizer of the extra `tokens`, if it is installed."""
 
 from collections.abc import Callable
-from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -9,7 +8,6 @@ VOCABULARY = "cl100k_base"
 _PACKAGE = "bpe_openai"
 
 
-@cache
 def load_tokenizer() -> Callable[[str], int] | None:
     """Return the function that counts the tokens of a text; None without the extra."""
     if find_spec(_PACKAGE) is None:

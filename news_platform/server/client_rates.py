@@ -9,7 +9,7 @@ _LEAST_BURST = 20
 _REMEMBERED_CLIENTS = 10_000
 
 
-class RateLimit:
+class ClientRates:
     """The requests that each client may still send."""
 
     def __init__(self, requests_per_minute: int) -> None:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from news_platform.ccnews import explain as crawl
 from news_platform.corpus import explain as corpus
 from news_platform.corpus.worker_types import JudgedPage
-from news_platform.corpus_options import corpus_options, export_options, export_selection
+from news_platform.corpus_options import corpus_options, export_selection, stated_usage
 from news_platform.datasets.evidence import Evidence, Explanation, SubjectKind
 from news_platform.domain_metadata import explain as survey
 from news_platform.domain_store import explain as domain_store
@@ -25,6 +25,7 @@ from news_platform.source_records import explain as records
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import has_table, ledger_url, open_engine
 from news_platform.takedowns import explain as takedowns
+from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.same_page import PageAddress
 from news_platform.web.urls import (
     canonical_url,
@@ -150,13 +151,12 @@ class _Parts:
 
     def _export(self, found: corpus.CorpusAnswer) -> Iterator[Evidence]:
         settings = self.resources.settings.corpus
-        options = export_options(settings, self.store)
         yield from corpus.explain_export(
             self.store,
             found,
             selection=export_selection(settings),
-            stated_usage=options.stated_usage,
-            covers=options.covers,
+            stated_usage=stated_usage(self.store),
+            covers=Takedowns.read(self.store, use="removal").covers,
         )
 
 

@@ -1,16 +1,17 @@
 """Answer a search over the indexes of many days: one order, facets, counts over time.
 
-Every index scores by BM25 with the statistics of its own day, so a rare word of one day may weigh
-more than on another. Hits of equal score keep the order of the indexes, newest day first, and of
+Every index scores by BM25 with the statistics of its own day or month, so a rare word of one may
+weigh more than in another. Hits of equal score keep the order of the indexes, newest first, and of
 the articles in them, so that the order is the same in every answer.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from news_platform.errors import InputError
-from news_platform.search.index import Hit, IndexReader
+from news_platform.search.index import Hit, IndexAnswer
 from news_platform.search.query import AllOf, AnyOf, Condition, DayRange, Exact, parse_query
 
 FACETS = ("domain", "language", "day")
@@ -42,6 +43,18 @@ class SearchAnswer:
     facets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
+class SearchableIndex(Protocol):
+    """One open index, or some days of it."""
+
+    def search(self, condition: Condition, *, limit: int, newest_first: bool) -> IndexAnswer:
+        """Return the best or the newest hits."""
+        ...
+
+    def facets(self, condition: Condition, field: str) -> Mapping[str, int]:
+        """Return how many matching articles each value of a field has."""
+        ...
+
+
 ClustersOf = Callable[[Sequence[str]], Mapping[str, str]]
 """From URL hashes to cluster ids; an article without a cluster is missing."""
 
@@ -58,7 +71,7 @@ def condition_of(query: str, options: SearchOptions) -> Condition:
 
 
 def search(
-    readers: Iterable[IndexReader],
+    readers: Iterable[SearchableIndex],
     condition: Condition,
     options: SearchOptions,
     *,

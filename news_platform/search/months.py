@@ -15,6 +15,7 @@ from news_platform.search.stored import (
     GRACE,
     IndexReport,
     delete_old_builds,
+    delete_unused_builds,
     point_day,
     require_complete,
     upload_index,
@@ -23,6 +24,7 @@ from news_platform.storage.commit.markers import (
     delete_marker,
     fingerprint,
     read_inputs,
+    stale_partitions,
     write_marker,
 )
 from news_platform.storage.objects.store import ObjectStore
@@ -56,6 +58,16 @@ def wanted_months(store: ObjectStore, *, after_days: int) -> Mapping[str, str]:
 def built_months(store: ObjectStore) -> Mapping[str, str]:
     """Return the fingerprint that the index of each month was built from."""
     return read_inputs(store, MONTHS_DATASET)
+
+
+def join_months(
+    store: ObjectStore, *, after_days: int, now: datetime
+) -> Iterator[tuple[str, IndexReport | None]]:
+    """Build the indexes of old months that are out of date, then delete builds nobody reads."""
+    wanted = wanted_months(store, after_days=after_days)
+    for month in sorted(stale_partitions(wanted, built_months(store))):
+        yield month, build_month(store, month, now=now)
+    delete_unused_builds(store, now=now)
 
 
 def build_month(

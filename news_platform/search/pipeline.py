@@ -136,7 +136,10 @@ def search_days(
     default_days: int,
     clusters_of: ClustersOf | None = None,
 ) -> SearchAnswer:
-    """Search the days of the options, by default the newest ones that have an index."""
+    """Search the days of the options, by default the newest ones that have an index.
+
+    `clusters_of` is needed if the options ask for one article per cluster.
+    """
     days = cache.days()
     if not days:
         raise InputError(
@@ -146,7 +149,8 @@ def search_days(
     options = within_window(options, newest=max(days), default_days=default_days)
     condition = condition_of(query, options)
     readers = read_current(cache, lambda day: options.first_day <= day <= options.last_day)
-    return search(readers, condition, options, clusters_of=clusters_of)
+    chosen = clusters_of if options.one_per_cluster else None
+    return search(readers, condition, options, clusters_of=chosen)
 
 
 def within_window(options: SearchOptions, *, newest: str, default_days: int) -> SearchOptions:

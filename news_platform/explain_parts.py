@@ -1,5 +1,6 @@
 """Join what every feature knows about a URL, a domain or a feed, in the order of the pipeline."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -32,7 +33,10 @@ from news_platform.web.urls import (
     has_registrable_domain,
     plain_host,
     registrable_domain,
+    url_host,
 )
+
+_HOST = re.compile(r"[^\s/:@?#\\]+")
 
 
 def explain_subject(resources: Resources, cache: IndexCache, subject: str) -> Explanation:
@@ -162,10 +166,11 @@ class _Parts:
 
 def _kind(engine: sa.Engine | None, subject: str) -> SubjectKind:
     text = subject.strip()
-    if "/" not in text and has_registrable_domain(text):
+    if _HOST.fullmatch(text) and has_registrable_domain(text):
         return "domain"
     canonical = canonical_url(text)
-    if not canonical.startswith(("http://", "https://")):
+    host = url_host(canonical)
+    if not host or " " in host or not canonical.startswith(("http:", "https:")):
         raise InputError(
             f"{subject[:200]!r} is neither a URL nor a domain: expected an address such as "
             "https://example.org/page, a domain such as example.org, or the address of a feed",

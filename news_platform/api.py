@@ -6,7 +6,7 @@ news["domain_catalog"].sort("records", descending=True).head(5).collect()
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,7 @@ from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.errors import InputError
 from news_platform.resources import Resources, open_resources
 from news_platform.search.engine import SearchAnswer, SearchOptions
+from news_platform.search.index import Hit
 from news_platform.search.pipeline import FoundArticle, search_days, with_snippets
 from news_platform.search.stored import IndexCache
 from news_platform.settings import Settings, load_settings
@@ -111,7 +112,13 @@ class NewsData:
         Raise InputError with the place of a mistake in the query.
         """
         settings = self._settings.search
-        answer = search_days(self._search_cache, query, options, default_days=settings.days)
+        answer = search_days(
+            self._search_cache,
+            query,
+            options,
+            default_days=settings.days,
+            clusters_of=self._clusters_of,
+        )
         texts = tuple(with_snippets(self._store, query, answer)) if snippets else ()
         return SearchPage(answer, texts)
 
@@ -124,6 +131,13 @@ class NewsData:
         from news_platform.explain_parts import explain_subject
 
         return explain_subject(self._resources, self._search_cache, subject)
+
+    def _clusters_of(self, hits: Sequence[Hit]) -> Mapping[str, str]:
+        # Only a search for one article per cluster pays for loading them.
+        from news_platform.near_duplicates.explain import cluster_names
+
+        days = {hit.day for hit in hits}
+        return cluster_names(self._store, days, [hit.url_hash for hit in hits])
 
     @cached_property
     def _search_cache(self) -> IndexCache:

@@ -1,5 +1,6 @@
 """Join what every feature knows about a URL, a domain or a feed, in the order of the pipeline."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +11,7 @@ import sqlalchemy as sa
 from news_platform.ccnews import explain as crawl
 from news_platform.corpus import explain as corpus
 from news_platform.corpus.worker_types import JudgedPage
-from news_platform.corpus_options import corpus_options, export_options, export_selection
+from news_platform.corpus_options import corpus_options, export_selection, stated_usage
 from news_platform.datasets.evidence import Evidence, Explanation, SubjectKind
 from news_platform.domain_metadata import explain as survey
 from news_platform.domain_store import explain as domain_store
@@ -25,13 +26,17 @@ from news_platform.source_records import explain as records
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import has_table, ledger_url, open_engine
 from news_platform.takedowns import explain as takedowns
+from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.same_page import PageAddress
 from news_platform.web.urls import (
     canonical_url,
     has_registrable_domain,
     plain_host,
     registrable_domain,
+    url_host,
 )
+
+_HOST = re.compile(r"[^\s/:@?#\\]+")
 
 
 def explain_subject(resources: Resources, cache: IndexCache, subject: str) -> Explanation:
@@ -150,22 +155,22 @@ class _Parts:
 
     def _export(self, found: corpus.CorpusAnswer) -> Iterator[Evidence]:
         settings = self.resources.settings.corpus
-        options = export_options(settings, self.store)
         yield from corpus.explain_export(
             self.store,
             found,
             selection=export_selection(settings),
-            stated_usage=options.stated_usage,
-            covers=options.covers,
+            stated_usage=stated_usage(self.store),
+            covers=Takedowns.read(self.store, use="removal").covers,
         )
 
 
 def _kind(engine: sa.Engine | None, subject: str) -> SubjectKind:
     text = subject.strip()
-    if "/" not in text and has_registrable_domain(text):
+    if _HOST.fullmatch(text) and has_registrable_domain(text):
         return "domain"
     canonical = canonical_url(text)
-    if not canonical.startswith(("http://", "https://")):
+    host = url_host(canonical)
+    if not host or " " in host or not canonical.startswith(("http:", "https:")):
         raise InputError(
             f"{subject[:200]!r} is neither a URL nor a domain: expected an address such as "
             "https://example.org/page, a domain such as example.org, or the address of a feed",

@@ -15,8 +15,20 @@ import polars as pl
 
 from news_platform.datasets.corpus import DELTA_TABLES, STATISTICS_COLUMNS
 from news_platform.search.index import Hit, IndexReader
+from news_platform.search.months import build_month, month_of
 from news_platform.search.pipeline import build_day
-from news_platform.search.stored import DATASET, index_folder, open_build, stored_builds
+from news_platform.search.stored import (
+    DATASET,
+    IndexPlace,
+    IndexReport,
+    delete_old_builds,
+    index_folder,
+    is_month,
+    open_build,
+    place_of,
+    stored_builds,
+)
+from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.evidence import StoredTraces
@@ -26,59 +38,73 @@ from news_platform.takedowns.rows import is_covered, may_be_covered
 
 
 def takedown_parts(store: ObjectStore, *, now: datetime) -> list[TakedownPart]:
-    """Return the part of the indexes, by day."""
-    return [SimplePart(DATASET, partial(find_days, store), partial(clean_day, store, now))]
+    """Return the part of the indexes, by day or month."""
+    return [SimplePart(DATASET, partial(find_days, store), partial(clean_index, store, now))]
 
 
 def find_days(store: ObjectStore, takedowns: Takedowns) -> Mapping[str, int]:
-    """Return the covered articles by day, as the tables have them that indexes are built from."""
+    """Return the covered articles by the days and months whose indexes may hold them."""
     found: Counter[str] = Counter()
-    days = {day for day, _ in stored_builds(store)}
+    keys = {place.key for place in stored_builds(store)}
     for table in DELTA_TABLES:
         rows = DeltaDataset(store, table, STATISTICS_COLUMNS).scan()
         likely = rows.filter(may_be_covered("canonical_url", takedowns))
         chosen: pl.DataFrame = likely.select("day", "canonical_url").collect()
         gone = chosen.filter(is_covered(chosen["canonical_url"], takedowns))
-        found.update(day for day in gone["day"] if day in days)
+        for day in gone["day"]:
+            found.update(key for key in (day, month_of(day)) if key in keys)
     return found
 
 
-def clean_day(store: ObjectStore, now: datetime, day: str, takedowns: Takedowns) -> RemovedData:
-    """Build the index of a day again without covered articles, and delete all older builds."""
-    before = _size(store, day)
-    lost = _articles(store, day)
-    report = build_day(store, day, now=now, takedowns=takedowns, keep_old=False)
+def clean_index(store: ObjectStore, now: datetime, key: str, takedowns: Takedowns) -> RemovedData:
+    """Build the index of a day or a month again without covered articles; delete older builds."""
+    before = _size(store, key)
+    lost = _articles(store, key)
+    report = _rebuilt(store, now, key, takedowns)
     left = report.articles if report is not None else 0
-    after = _size(store, day)
+    after = _size(store, key)
     return RemovedData(max(0, lost - left), max(0, before - after), after)
+
+
+def _rebuilt(
+    store: ObjectStore, now: datetime, key: str, takedowns: Takedowns
+) -> IndexReport | None:
+    if is_month(key):
+        return build_month(store, key, now=now, takedowns=takedowns, keep_old=False)
+    marker = read_markers(store, DATASET).get(key)
+    if marker is not None and place_of(marker).key != key:
+        # The month has the day; what is left of the day's own index is not read any more.
+        delete_old_builds(store, key, keep=None, before=None)
+        return None
+    return build_day(store, key, now=now, takedowns=takedowns, keep_old=False)
 
 
 def verify_indexes(store: ObjectStore, evidence: StoredTraces) -> None:
     """Look at every article of every stored build."""
-    for day, build in stored_builds(store):
-        place = index_folder(day, build)
-        for hit in _hits(store, day, build):
+    for place in stored_builds(store):
+        folder = index_folder(place.key, place.build)
+        for hit in _hits(store, place):
             evidence.rows += 1
             for name in ("url", "canonical_url", "url_hash", "domain"):
                 known_as = "url" if name == "canonical_url" else name
-                evidence.check_field(place, known_as, getattr(hit, name))
+                evidence.check_field(folder, known_as, getattr(hit, name))
 
 
-def _hits(store: ObjectStore, day: str, build: str) -> Iterator[Hit]:
+def _hits(store: ObjectStore, place: IndexPlace) -> Iterator[Hit]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        reader = open_build(store, day, build, Path(folder) / "index")
+        reader = open_build(store, place, Path(folder) / "index")
         yield from reader.iter_articles() if reader is not None else ()
 
 
-def _articles(store: ObjectStore, day: str) -> int:
+def _articles(store: ObjectStore, key: str) -> int:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         readers: list[IndexReader | None] = [
-            open_build(store, day, build, Path(folder) / build)
-            for one, build in stored_builds(store)
-            if one == day
+            open_build(store, place, Path(folder) / place.build)
+            for place in stored_builds(store)
+            if place.key == key
         ]
         return max((len(reader) for reader in readers if reader is not None), default=0)
 
 
-def _size(store: ObjectStore, day: str) -> int:
-    return sum(info.size_bytes for info in store.list(index_folder(day)))
+def _size(store: ObjectStore, key: str) -> int:
+    return sum(info.size_bytes for info in store.list(index_folder(key)))

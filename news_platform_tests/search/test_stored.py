@@ -12,6 +12,7 @@ from news_platform.search.stored import (
     IndexCache,
     delete_old_builds,
     index_folder,
+    place_of,
     publish_index,
     read_current,
 )
@@ -89,7 +90,7 @@ def test_an_index_deleted_under_a_reader_does_not_stop_the_others(
     opened = cache(s3_store, tmp_path)
     markers = opened.days()
     s3_store.delete([info.path for info in s3_store.list(index_folder(DAY))])
-    assert opened.reader(markers[DAY]) is None
+    assert opened.reader(place_of(markers[DAY])) is None
     assert found(opened) == [20]
 
 

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from news_platform.datasets.corpus import CRAWL_ARTICLES
+from news_platform.search.months import build_month
 from news_platform.search.pipeline import built_days, wanted_days
 from news_platform.search.stored import stored_builds
 from news_platform.search.takedown import takedown_parts, verify_indexes
@@ -29,7 +30,7 @@ def test_only_the_days_of_a_page_are_built_again(any_store: ObjectStore, tmp_pat
         articles = made_articles(20, seed=number, days=1)
         write_day(any_store, CRAWL_ARTICLES, articles, tmp_path / "scratch", day=day)
     build_stale(any_store)
-    before = dict(stored_builds(any_store))
+    before = {one.key: one.build for one in stored_builds(any_store)}
     gone = articles[3]  # of the second day; the first has other pages at these addresses
     others = sum(one.canonical_url == gone.canonical_url for one in made_articles(20, seed=0))
     takedowns = Takedowns.of([asked("url", gone.canonical_url)])
@@ -40,7 +41,7 @@ def test_only_the_days_of_a_page_are_built_again(any_store: ObjectStore, tmp_pat
     for day in places:
         assert part.remove(day, takedowns).rows == 1
     assert traces(any_store, takedowns) == 0
-    after = dict(stored_builds(any_store))
+    after = {one.key: one.build for one in stored_builds(any_store)}
     assert after[DAYS[1]] != before[DAYS[1]]
     assert len(stored_builds(any_store)) == len(DAYS)
     assert (after[DAYS[0]] == before[DAYS[0]]) == (others == 0)
@@ -48,3 +49,25 @@ def test_only_the_days_of_a_page_are_built_again(any_store: ObjectStore, tmp_pat
     assert built_days(any_store) == wanted_days(any_store)
     assert part.remove(DAYS[1], takedowns).rows == 0
     assert gone.url_hash not in found(any_store, tmp_path, "day:2025-11-02")
+
+
+def test_a_month_is_built_again_and_all_its_older_builds_go(
+    local_store: ObjectStore, tmp_path: Path
+) -> None:
+    for number, day in enumerate(DAYS):
+        articles = made_articles(20, seed=number, days=1)
+        write_day(local_store, CRAWL_ARTICLES, articles, tmp_path / "scratch", day=day)
+    build_stale(local_store)
+    build_month(local_store, "2025-11", now=NOW)  # the indexes of the days stay for their readers
+    gone = articles[3]
+    takedowns = Takedowns.of([asked("url", gone.canonical_url)])
+    (part,) = takedown_parts(local_store, now=NOW)
+    places = part.find(takedowns)
+    assert {"2025-11", DAYS[1]} <= places.keys()
+    for key in places:
+        part.remove(key, takedowns)
+    assert traces(local_store, takedowns) == 0
+    assert {one.key for one in stored_builds(local_store)} <= {"2025-11", DAYS[0]}
+    assert built_days(local_store) == wanted_days(local_store)
+    assert gone.url_hash not in found(local_store, tmp_path, "day:2025-11-02")
+    assert len(found(local_store, tmp_path, "day:2025-11-02")) == 19

@@ -7,9 +7,9 @@ import math
 import time
 from collections.abc import Sequence
 
+from news_platform.server.client_rates import ClientRates
 from news_platform.server.documents import API_PREFIX, error_body
 from news_platform.server.options import ServerOptions
-from news_platform.server.client_rates import ClientRates
 from news_platform.web.allowed_hosts import AllowedHosts, AsgiApp, Message, Receive, Send
 
 # Nothing is loaded from elsewhere, and no script, frame or plugin at all.

@@ -38,6 +38,7 @@ PATHS: Mapping[str, tuple[str, type[BaseModel], Sequence[Parameter]]] = {
             ("language", _TEXTS, "only these languages"),
             ("domain", _TEXTS, "only these domains"),
             ("sort", {"enum": ["score", "date"]}, "order of the hits"),
+            ("one_per_cluster", {"type": "boolean"}, "leave out near-identical articles"),
             _LIMIT,
             _CURSOR,
         ),

@@ -36,6 +36,7 @@ def search_options(request: Request, *, limit: int) -> SearchOptions:
         newest_first=sort == "date",
         limit=size,
         offset=_offset(request, size),
+        one_per_cluster=text_of(request, "one_per_cluster") in ("1", "true", "on"),
     )
 
 

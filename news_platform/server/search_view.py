@@ -26,7 +26,9 @@ def search_document(site: Site, query: str, options: SearchOptions) -> SearchDoc
     phrases = list(query_words(condition_of(query, SearchOptions())))
     hits = tuple(_hit(hit, texts.get((hit.day, hit.url_hash), ""), phrases) for hit in shown)
     end = options.offset + options.limit
-    has_more = end < min(answer.count, MAX_LIMIT - MAX_PAGE)
+    # With one article per cluster there are fewer hits than articles that match.
+    is_full = len(answer.hits) == options.limit
+    has_more = is_full and end < min(answer.count, MAX_LIMIT - MAX_PAGE)
     facets = {
         name: dict(
             sorted(values.items()) if name == "day" else list(values.items())[:_SHOWN_VALUES]

@@ -77,6 +77,19 @@ def test_filters_and_order_are_obeyed(demo_explorer: Explorer) -> None:
     assert {hit["domain"] for hit in kept} == {domain}
 
 
+def test_one_article_per_cluster_leaves_copies_out(demo_explorer: Explorer) -> None:
+    words = "q=the&limit=100&language=en"
+    whole = demo_explorer.get(f"{API}/search?{words}").json
+    fewer = demo_explorer.get(f"{API}/search?{words}&one_per_cluster=1").json
+    assert {_place(hit) for hit in fewer["hits"]} != {_place(hit) for hit in whole["hits"]}
+    clusters = [
+        demo_explorer.get(f"{API}/articles/{hit['url_hash']}?day={hit['day']}").json["cluster"]
+        for hit in fewer["hits"][:15]
+    ]
+    names = [cluster["cluster_id"] for cluster in clusters if cluster]
+    assert len(names) == len(set(names)) > 0
+
+
 def test_an_article_has_text_captures_and_bytes(
     demo_explorer: Explorer, described: Any, some_hash: str
 ) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from news_platform.errors import ConfigError
+from news_platform.server.client_rates import ClientRates
 from news_platform.server.guards import CONTENT_SECURITY_POLICY, has_token
 from news_platform.server.options import is_loopback, parse_address, server_options
-from news_platform.server.client_rates import ClientRates
 from news_platform.settings import load_settings
 from news_platform_tests.server.explorer import Explorer, exploring
 

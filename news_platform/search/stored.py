@@ -6,9 +6,11 @@ readers of the old one are not disturbed; the folder of an older build is delete
 if its text must go.
 """
 
+import errno
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -185,6 +187,7 @@ class IndexCache:
     def __init__(self, store: ObjectStore, folder: Path, *, max_bytes: int) -> None:
         self._store, self._folder, self._max_bytes = store, folder, max_bytes
         self._readers: dict[str, tuple[str, IndexReader]] = {}
+        self._opening = threading.Lock()
         self.fetched_bytes = 0
 
     def days(self) -> dict[str, Marker]:
@@ -193,22 +196,31 @@ class IndexCache:
 
     def reader(self, place: IndexPlace) -> IndexReader | None:
         """Return an open index, or None if that build is no longer stored."""
+        reader = self._known(place)
+        if reader is not None:
+            return reader
+        # The threads of a server need the same build at the same moment, and copy it once.
+        with self._opening:
+            reader = self._known(place) or self._open(place)
+            if reader is not None:
+                self._readers[place.key] = (place.build, reader)
+            return reader
+
+    def _known(self, place: IndexPlace) -> IndexReader | None:
         build, reader = self._readers.get(place.key, ("", None))
-        if reader is None or build != place.build:
-            reader = self._open(place)
-            if reader is None:
-                return None
-            self._readers[place.key] = (place.build, reader)
-        return reader
+        return reader if build == place.build else None
 
     def _open(self, place: IndexPlace) -> IndexReader | None:
         source = index_folder(place.key, place.build)
         copy = self._folder / f"{place.key}-{place.build}"
         if not copy.exists() and not self._fetch(source, copy):
             return None
-        os.utime(copy)
-        self._trim(keep=copy)
-        return _opened(copy)
+        try:
+            os.utime(copy)
+            self._trim(keep=copy)
+            return _opened(copy)
+        except FileNotFoundError:
+            return None  # another process deleted the copy meanwhile
 
     def _fetch(self, source: str, copy: Path) -> bool:
         files = list(self._store.list(source))
@@ -333,8 +345,11 @@ def _new_folder(folder: Path) -> Iterator[Path]:
     part = Path(tempfile.mkdtemp(dir=folder.parent, prefix="."))
     try:
         yield part
-        # Another process may have fetched the same build meanwhile.
-        if not folder.exists():
+        try:
             part.rename(folder)
+        except OSError as error:
+            # Another process has fetched the same build meanwhile.
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
     finally:
         shutil.rmtree(part, ignore_errors=True)

@@ -20,7 +20,7 @@ from news_platform.server.site import NothingHere, Site, TakenDown
 
 _CACHE_BYTES = 64 * 1024 * 1024
 # What is not part of the version, such as the ledger, is shown at most this late.
-_CACHE_SECONDS = 30.0
+_CACHE_SECONDS = 60.0
 # A day that is replaced while it is read is read once more.
 _ATTEMPTS = 2
 # Answers are private to their reader, and asked for again with their ETag.

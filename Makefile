@@ -55,9 +55,9 @@ bench: $(STAMP) ## run all benchmarks
 cluster-demo: $(STAMP) ## run the graph on PostgreSQL, Redis, Celery and S3, all on this machine
 	@$(BIN)/python -m deploy.cluster_demo
 
-dev: $(STAMP) $(DAGSTER_STATE)/dagster.yaml ## start the Dagster UI and daemon on 127.0.0.1:3000
+dev: $(STAMP) $(DAGSTER_STATE)/dagster.yaml ## start the Dagster UI on 127.0.0.1:3000 and the explorer on :8000
 	@$(if $(NEWS_PLATFORM_ROOT),,NEWS_PLATFORM_SAMPLE=1 NEWS_PLATFORM_ROOT=$(DEMO_ROOT)) \
-		$(BIN)/news-platform dev --port $${PORT:-3000}
+		$(BIN)/news-platform dev --port $${PORT:-3000} --server-port $${SERVER_PORT:-8000}
 
 lock: $(STAMP) ## update requirements.lock
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \

@@ -21,6 +21,7 @@ BENCHMARKS = (
     "startup",
     "following",
     "takedown",
+    "server",
 )
 
 

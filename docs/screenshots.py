@@ -12,6 +12,7 @@ from playwright.sync_api import Page
 
 from news_platform.storage.commit.root import pause
 from news_platform.storage.objects.store import open_store
+from news_platform_tests.server.explorer import exploring
 from news_platform_tests.servers.browser import browsing
 from news_platform_tests.servers.dagster_ui import PROJECT, running_ui
 from news_platform_tests.servers.demo import Demo, check_newest_data, make_a_marker_lie
@@ -34,6 +35,7 @@ def main(root: Path, home: Path) -> None:
         ):
             _take_lineage(page, ui.url)
             _take_asset(page, ui.url)
+            _take_explorer(page, demo)
             make_a_marker_lie(demo)
             check_newest_data(demo)
             page.goto(f"{ui.url}/assets/raw_news?view=checks&checkDetail=rows_equal_markers")
@@ -59,6 +61,18 @@ def _take_asset(page: Page, url: str) -> None:
     days.fill("[2025-11-01...2025-11-02]")
     days.press("Enter")
     _settled(page, "backfill")
+
+
+def _take_explorer(page: Page, demo: Demo) -> None:
+    environ = {"NEWS_PLATFORM_SAMPLE": "1", "DAGSTER_HOME": str(demo.home)}
+    with exploring(demo.root, **environ) as explorer:
+        page.set_viewport_size({"width": 1200, "height": 800})
+        page.goto(f"{explorer.url}/?q=bridge+OR+mayor")
+        page.screenshot(path=IMAGES / "explorer.png")
+        page.locator(".hits a").first.click()
+        page.locator("#provenance").scroll_into_view_if_needed()
+        page.screenshot(path=IMAGES / "explorer_article.png")
+    page.set_viewport_size({"width": 1600, "height": 1000})
 
 
 def _settled(page: Page, name: str) -> None:

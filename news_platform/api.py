@@ -6,7 +6,7 @@ news["domain_catalog"].sort("records", descending=True).head(5).collect()
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.corpus import ALL_ARTICLES, DELTA_TABLES, STATISTICS_COLUMNS
+from news_platform.datasets.evidence import Explanation
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.datasets.registry import TABLES
 from news_platform.datasets.table import Table
@@ -24,6 +25,7 @@ from news_platform.errors import InputError
 from news_platform.near_duplicates.reading import RELATIONS
 from news_platform.resources import Resources, open_resources
 from news_platform.search.engine import SearchAnswer, SearchOptions
+from news_platform.search.index import Hit
 from news_platform.search.pipeline import FoundArticle, search_days, with_snippets
 from news_platform.search.stored import IndexCache, cache_folder
 from news_platform.settings import Settings, load_settings
@@ -31,7 +33,7 @@ from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
-from news_platform.storage.queries import run_query
+from news_platform.storage.queries import QueryLimits, run_query
 
 # Replaced files of these stay until their grace period ends, so only `.domain_store` can read them,
 # and the current version of an export.
@@ -93,13 +95,16 @@ class NewsData:
     def _delta(self, table: Table) -> pl.LazyFrame:
         return DeltaDataset(self._store, table, STATISTICS_COLUMNS).scan()
 
-    def sql(self, query: str, *, unsafe: bool = False) -> pl.DataFrame:
+    def sql(
+        self, query: str, *, unsafe: bool = False, limits: QueryLimits | None = None
+    ) -> pl.DataFrame:
         """Run a DuckDB query over all datasets; only the datasets that it names are read.
 
         The query reaches no file, network or setting unless it is `unsafe`.
         """
         named = [it for it in self.tables if re.search(rf"\b{it}\b", query, re.IGNORECASE)]
-        return run_query(query, {name: self[name] for name in named}, unsafe=unsafe)
+        frames = {name: self[name] for name in named}
+        return run_query(query, frames, unsafe=unsafe, limits=limits)
 
     def search(
         self, query: str, options: SearchOptions = DEFAULT_SEARCH, *, snippets: bool = True
@@ -109,9 +114,32 @@ class NewsData:
         Raise InputError with the place of a mistake in the query.
         """
         settings = self._settings.search
-        answer = search_days(self._search_cache, query, options, default_days=settings.days)
+        answer = search_days(
+            self._search_cache,
+            query,
+            options,
+            default_days=settings.days,
+            clusters_of=self._clusters_of,
+        )
         texts = tuple(with_snippets(self._store, query, answer)) if snippets else ()
         return SearchPage(answer, texts)
+
+    def explain(self, subject: str) -> Explanation:
+        """Return all that is known about a URL, a domain or a feed, in any spelling.
+
+        Raise InputError for text that is none of them.
+        """
+        # Every feature has a part in the answer: only a process that asks pays for loading them.
+        from news_platform.explain_parts import explain_subject
+
+        return explain_subject(self._resources, self._search_cache, subject)
+
+    def _clusters_of(self, hits: Sequence[Hit]) -> Mapping[str, str]:
+        # Only a search for one article per cluster pays for loading them.
+        from news_platform.near_duplicates.explain import cluster_names
+
+        days = {hit.day for hit in hits}
+        return cluster_names(self._store, days, [hit.url_hash for hit in hits])
 
     @cached_property
     def _search_cache(self) -> IndexCache:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from news_platform.corpus.export.pipeline import ExportOptions
-from news_platform.corpus.export.selection import ExportSelection, Stated, UsageRule
+from news_platform.corpus.export.selection import ExportSelection, Stated, StatedUsage, UsageRule
 from news_platform.corpus.export.tokens import load_tokenizer
 from news_platform.corpus.options import CorpusOptions
 from news_platform.domain_metadata.signals.statements import PURPOSES
@@ -46,16 +46,21 @@ def usage_rules(texts: tuple[str, ...]) -> tuple[UsageRule, ...]:
     return tuple(UsageRule.parse(text, purposes=PURPOSES) for text in texts)
 
 
-def export_options(given: CorpusSettings, store: ObjectStore) -> ExportOptions:
-    """Return how an export is written, with what the surveys under the root know."""
+def stated_usage(store: ObjectStore) -> StatedUsage:
+    """Return what the surveys under the root know about use at a time."""
     usage = UsageAtTimes(store)
 
     def stated(url: str, rule: UsageRule, at: datetime) -> Stated:
         found = usage.verdict(url, bot=rule.bot, purpose=rule.purpose, at=at)
         return Stated(found.verdict, found.surveyed_at)
 
+    return stated
+
+
+def export_options(given: CorpusSettings, store: ObjectStore) -> ExportOptions:
+    """Return how an export is written, with what the surveys under the root know."""
     options = ExportOptions(
-        stated_usage=stated,
+        stated_usage=stated_usage(store),
         covers=Takedowns.read(store, use="removal").covers,
         clusters_of=partial(read_clusters, store),
         count_tokens=load_tokenizer(),

@@ -25,7 +25,8 @@ def _describe(resources: Resources) -> Callable[[dg.AssetSpec], dg.AssetSpec]:
     """Return the function that adds what a spec needs beyond its feature's own definition."""
 
     def describe(spec: dg.AssetSpec) -> dg.AssetSpec:
-        described = with_card(spec, docs_url=resources.settings.docs_url)
+        settings = resources.settings
+        described = with_card(spec, docs_url=settings.docs_url, server_url=settings.server.url)
         narrowed = within_days(described, resources.partition_days)
         return with_freshness(narrowed) if resources.is_live else narrowed
 

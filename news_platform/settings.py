@@ -40,6 +40,7 @@ from news_platform.setting_sections.platform import (
     WebSettings,
 )
 from news_platform.setting_sections.search import SearchSettings
+from news_platform.setting_sections.server import ServerSettings
 
 # Shorter parts of a secret, such as `5` of `?connect_timeout=5`, would blot out innocent text.
 _SHORTEST_PART = 5
@@ -74,6 +75,7 @@ __all__ = [
     "environment_secrets",
     "load_settings",
     "secret_values",
+    "server_addresses",
     "setting_infos",
 ]
 
@@ -97,6 +99,7 @@ class Settings(GeneralSettings):
     alerts: AlertSettings = AlertSettings()
     checks: CheckSettings = CheckSettings()
     ui: UiSettings = UiSettings()
+    server: ServerSettings = ServerSettings()
     cluster: ClusterSettings = ClusterSettings()
 
 
@@ -141,6 +144,13 @@ def environment_secrets(environ: Mapping[str, str]) -> frozenset[str]:
     # Settings of feeds name further ones, which are not settings themselves.
     named += [value for name, value in environ.items() if name.startswith(FEED_SECRET_PREFIX)]
     return _with_parts(filter(None, named))
+
+
+def server_addresses(dagster_url: str, server_url: str) -> dict[str, str]:
+    """Return the variables that tell the Dagster UI and the explorer of each other."""
+    fields = ServerSettings.model_fields
+    named = {"dagster_url": dagster_url, "url": server_url}
+    return {str(fields[name].validation_alias): value for name, value in named.items()}
 
 
 _Kind = TypeVar("_Kind", bound=Section)

@@ -32,7 +32,7 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.objects.versions import count_old_versions, delete_old_versions
 from news_platform.storage.sql.engine import has_table, ledger_url, open_engine, read_transaction
 from news_platform.takedowns import outside
-from news_platform.takedowns.evidence import Evidence, VerifiedRoot
+from news_platform.takedowns.evidence import StoredTraces, VerifiedRoot
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import ApplyReport, TakedownPart, apply_takedowns
 from news_platform.takedowns.removed_texts import read_removed_texts
@@ -187,7 +187,7 @@ def verify_root(
     return verify_store(store, takedowns, texts=texts, share=share, more=more)
 
 
-def _verify_ledger(engine: sa.Engine, evidence: Evidence) -> None:
+def _verify_ledger(engine: sa.Engine, evidence: StoredTraces) -> None:
     """Look at every row of every table of the ledger, on SQLite as on PostgreSQL."""
     with read_transaction(engine) as connection:
         found = sa.inspect(connection)
@@ -200,7 +200,7 @@ def _verify_ledger(engine: sa.Engine, evidence: Evidence) -> None:
                 _verify_row(evidence, name, dict(zip(columns, row, strict=True)))
 
 
-def _verify_row(evidence: Evidence, table: str, row: Mapping[str, object]) -> None:
+def _verify_row(evidence: StoredTraces, table: str, row: Mapping[str, object]) -> None:
     for column, value in row.items():
         _verify_value(evidence, table, column, value)
     url = str(row.get("article_url_canon") or "")
@@ -218,7 +218,7 @@ _REFERRING = {("article_links", "target_url_hash"), ("raw", "out_links")}
 _KEYS = {("sheet_rows", "key"): ("feed_url_canon", "url_hash")}
 
 
-def _verify_value(evidence: Evidence, table: str, name: str, value: object) -> None:
+def _verify_value(evidence: StoredTraces, table: str, name: str, value: object) -> None:
     place = f"ledger {table}"
     if not isinstance(value, str):
         return

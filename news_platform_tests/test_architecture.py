@@ -33,7 +33,7 @@ GROUND = (
 )
 
 # Modules that join settings with several features.
-COMPOSED = ("newsroom_options", "corpus_options", "takedown_parts")
+COMPOSED = ("newsroom_options", "corpus_options", "takedown_parts", "explain_parts")
 
 # What each package or top-level module may import of ours, besides itself.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
@@ -48,11 +48,13 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         name: (*GROUND, *FEATURES, "settings", "resources", *COMPOSED[:place])
         for place, name in enumerate(COMPOSED)
     },
-    "api": (*GROUND, *FEATURES, "settings", "resources"),
+    "api": (*GROUND, *FEATURES, "settings", "resources", "explain_parts"),
     "defs": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api"),
+    # The status page plans as the sensors do; what else the server shows needs no Dagster.
+    "server": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api", "defs"),
     # A worker process starts from Celery's command line, so its app reads its own settings.
     "cluster": ("errors", "settings"),
-    "cli": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api"),
+    "cli": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api", "server"),
     # Dagster's processes start by importing the definitions, which therefore forbid core files.
     "definitions": ("defs", "resources", "settings", "isolation"),
     "__init__": ("api",),

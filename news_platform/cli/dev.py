@@ -1,16 +1,22 @@
 """`news-platform dev`, `pause` and `resume`: run and control the automation of a root."""
 
 import os
-import socket
 import sys
 from pathlib import Path
 
 import click
 
-from news_platform.cli.options import emit, json_option, resources_for, root_option, settings_for
+from news_platform.cli.options import (
+    emit,
+    json_option,
+    refuse_taken_port,
+    resources_for,
+    root_option,
+    settings_for,
+)
 from news_platform.errors import ConfigError
 from news_platform.resources import open_resources
-from news_platform.settings import ROOT_VARIABLE, Settings
+from news_platform.settings import ROOT_VARIABLE, Settings, server_addresses
 from news_platform.storage.commit import root as roots
 from news_platform.storage.commit.root import RootAccess
 from news_platform.web.allowed_hosts import allowed_names
@@ -34,21 +40,38 @@ _WORKSPACE = """load_from:
     show_default=True,
     help="Port of the UI on 127.0.0.1.",
 )
+@click.option(
+    "--server-port",
+    default=8000,
+    type=click.IntRange(1, 65_535),
+    show_default=True,
+    help="Port of the explorer on 127.0.0.1.",
+)
 @root_option
-def dev(root: str, port: int) -> None:
-    """Start the Dagster UI and daemon on 127.0.0.1 until interrupted."""
+def dev(root: str, port: int, server_port: int) -> None:
+    """Start the Dagster UI, its daemon and the explorer on 127.0.0.1 until interrupted."""
     settings = settings_for(root)
     home = _dagster_home(settings)
     _refuse_wrong_hosts(settings)
-    _refuse_taken_port(port)
+    refuse_taken_port(HOST, port, cure="choose another port with `make dev PORT=3001`")
+    cure = "choose another port with `make dev SERVER_PORT=8001`"
+    refuse_taken_port(HOST, server_port, cure=cure)
     store = open_resources(settings).data_root.store
     click.echo(f"http://{HOST}:{port} over {store.url}", err=True)
+    click.echo(f"http://{HOST}:{server_port} search, articles, domains, AI policies", err=True)
     absolute = str(store.local_folder) if store.local_folder else root
     workspace = home / "workspace.yaml"
     workspace.write_text(_WORKSPACE, encoding="utf-8")
     services = ["-m", _SERVICES, "-h", HOST, "-p", str(port), "-w", str(workspace)]
-    # Dagster warns about its own beta features, which users of the graph cannot change.
-    quiet = {"PYTHONWARNINGS": "ignore", "DAGSTER_IS_DEV_CLI": "1", **os.environ}
+    services += ["--server-port", str(server_port)]
+    quiet = {
+        # Dagster warns about its own beta features, which users of the graph cannot change.
+        "PYTHONWARNINGS": "ignore",
+        "DAGSTER_IS_DEV_CLI": "1",
+        # The two link to each other, unless they are known by other names.
+        **server_addresses(f"http://{HOST}:{port}", f"http://{HOST}:{server_port}"),
+        **os.environ,
+    }
     os.execve(sys.executable, [sys.executable, *services], {**quiet, ROOT_VARIABLE: absolute})
 
 
@@ -67,18 +90,6 @@ def _refuse_wrong_hosts(settings: Settings) -> None:
         allowed_names(settings.ui.allowed_hosts)
     except ConfigError as error:
         raise ConfigError(f"NEWS_PLATFORM_ALLOWED_HOSTS: {error}") from error
-
-
-def _refuse_taken_port(port: int) -> None:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError as error:
-            raise ConfigError(
-                f"port {port} of {HOST} is in use: stop the process that listens there, or choose "
-                "another port with `make dev PORT=3001`"
-            ) from error
 
 
 @click.command()

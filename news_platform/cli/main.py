@@ -18,9 +18,17 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Build the corpus of articles, and export what may be used.",
     ),
     "demo": ("news_platform.cli.demo:demo", "Build the whole graph on the sample world, offline."),
-    "dev": ("news_platform.cli.dev:dev", "Start the Dagster UI and daemon on this machine."),
+    "dev": (
+        "news_platform.cli.dev:dev",
+        "Start the Dagster UI, its daemon and the explorer on this machine.",
+    ),
     "domains": ("news_platform.cli.domains:domains", "Survey robots.txt and sitemaps of domains."),
+    "explain": (
+        "news_platform.cli.explain:explain",
+        "Show what is known about a URL, a domain or a feed, and why it is missing.",
+    ),
     "feeds": ("news_platform.cli.feeds:feeds", "Add, pause, explain, import and export feeds."),
+    "mcp": ("news_platform.cli.mcp:mcp", "Answer the questions of language models over MCP."),
     "pause": ("news_platform.cli.dev:pause", "Pause all sensors of a root."),
     "records": ("news_platform.cli.records:records", "Segment stored pages into clean records."),
     "retention": (
@@ -31,6 +39,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "retry": ("news_platform.cli.status:retry", "Ask for stale partitions of an asset now."),
     "rss": ("news_platform.cli.rss:rss", "Discover and poll feeds, fetch and export articles."),
     "search": ("news_platform.cli.search:search", "Search the text of all articles."),
+    "serve": ("news_platform.cli.serve:serve", "Serve pages and a JSON API over a root."),
     "sql": ("news_platform.cli.sql:sql", "Query all datasets with DuckDB."),
     "status": ("news_platform.cli.status:status", "Show what is behind, running or stopped."),
     "takedown": (

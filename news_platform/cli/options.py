@@ -1,13 +1,16 @@
 """Options and output that all commands share."""
 
+import errno
 import json
 import os
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from news_platform.errors import ConfigError
 from news_platform.resources import Resources, open_resources
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.root import RootAccess, require_data
@@ -108,3 +111,18 @@ def emit(document: object, *, as_json: bool, text: str | None = None) -> None:
     """Print a result as one JSON document, or as text if there is one."""
     shown = json.dumps(document, ensure_ascii=False, indent=2, default=str)
     click.echo(shown if as_json or text is None else text)
+
+
+def refuse_taken_port(host: str, port: int, *, cure: str) -> None:
+    """Raise ConfigError if a server could not listen on this address."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                message = f"port {port} of {host} is in use: stop the process that listens there"
+            else:
+                message = f"cannot listen on port {port} of {host}: {error.strerror or error}"
+            raise ConfigError(f"{message}, or {cure}") from error

@@ -3,8 +3,8 @@
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 import click
@@ -14,6 +14,7 @@ from news_platform.cli.options import count_type, emit, json_option, resources_f
 from news_platform.resources import Resources
 from news_platform.search.engine import FACETS, SearchAnswer, SearchOptions
 from news_platform.search.index import Hit
+from news_platform.search.months import join_months
 from news_platform.search.pipeline import FoundArticle, build_day, built_days, wanted_days
 from news_platform.storage.commit.markers import stale_partitions
 from news_platform.storage.commit.root import RootAccess
@@ -24,15 +25,39 @@ _SHOWN_VALUES = 10
 _TABLE_COLUMNS = ("at", "title", "url", "domain", "language", "day", "source", "score")
 
 
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """How the answer is printed."""
+
+    format: str
+    only_count: bool
+    as_json: bool
+
+
+def _as_day(_context: click.Context, _option: click.Parameter, value: str | None) -> str:
+    """Return a day as written in the indexes; '' if none is given."""
+    return as_day(value).isoformat() if value else ""
+
+
 @click.command()
 @click.argument("query", required=False)
-@click.option("--from", "first", help="First day, as 2025-11-01; default: 30 days before the last.")
-@click.option("--to", "last", help="Last day, as 2025-11-30; default: the newest.")
+@click.option(
+    "--from",
+    "first_day",
+    callback=_as_day,
+    help="First day, as 2025-11-01; default: 30 days before the last.",
+)
+@click.option(
+    "--to", "last_day", callback=_as_day, help="Last day, as 2025-11-30; default: the newest."
+)
 @click.option("--language", "languages", multiple=True, help="Only this language; repeatable.")
 @click.option("--domain", "domains", multiple=True, help="Only this domain; repeatable.")
 @click.option("--sort", type=click.Choice(["score", "date"]), default="score", show_default=True)
 @click.option("--limit", type=count_type(1), default=10, show_default=True)
 @click.option("--offset", type=count_type(), default=0, show_default=True)
+@click.option(
+    "--one-per-cluster", is_flag=True, help="Of articles with near-identical texts only the first."
+)
 @click.option("--facets", is_flag=True, help="Also count by domain, language and day.")
 @click.option("--count", "only_count", is_flag=True, help="Only count, by day, as a small plot.")
 @click.option(
@@ -45,7 +70,23 @@ _TABLE_COLUMNS = ("at", "title", "url", "domain", "language", "day", "source", "
 @click.option("--build", is_flag=True, help="First build the indexes that are out of date.")
 @root_option
 @json_option
-def search(query: str | None, build: bool, root: str, as_json: bool, **given: object) -> None:
+def search(  # noqa: PLR0913 - one parameter per option of the command line
+    query: str | None,
+    first_day: str,
+    last_day: str,
+    languages: tuple[str, ...],
+    domains: tuple[str, ...],
+    sort: str,
+    limit: int,
+    offset: int,
+    one_per_cluster: bool,
+    facets: bool,
+    only_count: bool,
+    shape: str,
+    build: bool,
+    root: str,
+    as_json: bool,
+) -> None:
     """Search for QUERY: words, "phrases", AND, OR, NOT, (brackets), title:word, domain:name.
 
     Fields are title, text, authors, section, domain, language and day (day:2025-11-01..2025-11-07).
@@ -54,60 +95,45 @@ def search(query: str | None, build: bool, root: str, as_json: bool, **given: ob
         raise click.UsageError("expected a QUERY, or --build")
     if build:
         _build(resources_for(root, RootAccess.WRITE), as_json=as_json or query is not None)
-    if query is not None:
-        resources_for(root)  # refuses a root that does not exist
-        _print(open_root(root), query, _Wanted.of(given), as_json=as_json)
+    if query is None:
+        return
+    resources_for(root)  # refuses a root that does not exist
+    options = SearchOptions(
+        first_day=first_day,
+        last_day=last_day,
+        languages=languages,
+        domains=domains,
+        newest_first=sort == "date",
+        limit=limit,
+        offset=offset,
+        facets=FACETS if facets else (("day",) if only_count else ()),
+        one_per_cluster=one_per_cluster,
+    )
+    _print(open_root(root), query, options, _Shape(shape, only_count, as_json))
 
 
 def _build(resources: Resources, *, as_json: bool) -> None:
-    store, done = resources.data_root.store, []
+    store, done, now = resources.data_root.store, [], resources.clock.now()
     for day in sorted(stale_partitions(wanted_days(store), built_days(store))):
-        report = build_day(store, day, now=resources.clock.now())
+        report = build_day(store, day, now=now)
         done.append(f"{day}  {report.articles if report is not None else 0:>9} articles")
+    for month, report in join_months(
+        store, after_days=resources.settings.search.months_after_days, now=now
+    ):
+        done.append(f"{month:<10}  {report.articles if report is not None else 0:>9} articles")
     click.echo("\n".join(done) or "all indexes are up to date", err=as_json)
 
 
-class _Wanted:
-    """What the command line asks for."""
-
-    def __init__(self, options: SearchOptions, *, shape: str, only_count: bool) -> None:
-        self.options, self.shape, self.only_count = options, shape, only_count
-
-    @classmethod
-    def of(cls, given: dict[str, object]) -> "_Wanted":
-        """Check the options of the command line."""
-        only_count = bool(given["only_count"])
-        shown = FACETS if given["facets"] else (("day",) if only_count else ())
-        options = SearchOptions(
-            first_day=_day(given["first"]),
-            last_day=_day(given["last"]),
-            languages=_texts(given["languages"]),
-            domains=_texts(given["domains"]),
-            newest_first=given["sort"] == "date",
-            limit=int(str(given["limit"])),
-            offset=int(str(given["offset"])),
-            facets=shown,
-        )
-        return cls(options, shape=str(given["shape"]), only_count=only_count)
-
-
-def _day(given: object) -> str:
-    return as_day(str(given)).isoformat() if given else ""
-
-
-def _texts(given: object) -> tuple[str, ...]:
-    return tuple(map(str, given)) if isinstance(given, Sequence) else ()
-
-
-def _print(news: NewsData, query: str, wanted: _Wanted, *, as_json: bool) -> None:
-    with_texts = (as_json or wanted.shape == "text") and not wanted.only_count
-    page = news.search(query, wanted.options, snippets=with_texts)
-    if wanted.only_count:
+def _print(news: NewsData, query: str, options: SearchOptions, shape: _Shape) -> None:
+    as_json, is_text = shape.as_json, shape.format == "text"
+    with_texts = (as_json or is_text) and not shape.only_count
+    page = news.search(query, options, snippets=with_texts)
+    if shape.only_count:
         emit(_counts(page.answer), as_json=as_json, text=_plot(page.answer))
-    elif as_json or wanted.shape == "text":
-        emit(_document(page), as_json=as_json, text=_text(page, wanted.options))
+    elif as_json or is_text:
+        emit(_document(page), as_json=as_json, text=_text(page, options))
     else:
-        lines = _csv(page.answer.hits) if wanted.shape == "csv" else _jsonl(page.answer.hits)
+        lines = _csv(page.answer.hits) if shape.format == "csv" else _jsonl(page.answer.hits)
         click.echo(lines, nl=False)
 
 

@@ -1,24 +1,19 @@
 """`news-platform status` and `retry`: what the automation is doing, and asking it to go on."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict
-from pathlib import Path
-
 import click
-import dagster as dg
 
 from news_platform.cli.options import emit, json_option, resources_for, root_option
 from news_platform.defs.asked import ask
 from news_platform.defs.graph import BUILD_ORDER
-from news_platform.defs.planning import State
 from news_platform.defs.staleness import Staleness
-from news_platform.defs.status import AssetStatus, iter_statuses
+from news_platform.defs.status import (
+    PlatformStatus,
+    iter_statuses,
+    open_instance,
+    platform_status,
+)
 from news_platform.errors import ConfigError, InputError
-from news_platform.settings import Settings
-from news_platform.storage.commit.root import RootAccess, is_paused
-
-_SHOWN = (State.BEHIND, State.RUNNING, State.WAITING, State.RETRYING, State.STOPPED)
+from news_platform.storage.commit.root import RootAccess
 
 
 @click.command()
@@ -26,20 +21,8 @@ _SHOWN = (State.BEHIND, State.RUNNING, State.WAITING, State.RETRYING, State.STOP
 @json_option
 def status(root: str, as_json: bool) -> None:
     """Show what is behind, running, waiting or stopped in all rooms, and why."""
-    resources = resources_for(root)
-    with _instance(resources.settings) as instance:
-        found = list(iter_statuses(BUILD_ORDER, resources, instance))
-    paused = is_paused(resources.data_root.store)
-    emit(
-        {
-            "root": resources.data_root.store.url,
-            "paused": paused,
-            "dagster": instance is not None,
-            "assets": [_document(one) for one in found],
-        },
-        as_json=as_json,
-        text=_table(found, paused=paused, has_runs=instance is not None),
-    )
+    found = platform_status(BUILD_ORDER, resources_for(root))
+    emit(found.document(), as_json=as_json, text=_table(found))
 
 
 @click.command()
@@ -55,7 +38,7 @@ def retry(asset: str, partition: str | None, root: str, as_json: bool) -> None:
     """
     staleness = _followed(asset)
     resources = resources_for(root, RootAccess.WRITE)
-    with _instance(resources.settings) as instance:
+    with open_instance(resources.settings) as instance:
         (found,) = iter_statuses([staleness], resources, instance)
     keys = [one.partition for one in found.partitions if partition in (None, one.partition)]
     if not keys and not found.error:
@@ -74,31 +57,8 @@ def _followed(asset: str) -> Staleness:
     return followed[asset]
 
 
-@contextmanager
-def _instance(settings: Settings) -> Iterator[dg.DagsterInstance | None]:
-    """Open the instance of DAGSTER_HOME; None if there is none."""
-    if settings.dagster_home is None or not Path(settings.dagster_home).is_dir():
-        yield None
-        return
-    with dg.DagsterInstance.from_config(settings.dagster_home) as instance:
-        yield instance
-
-
-def _document(one: AssetStatus) -> Mapping[str, object]:
-    counts = {str(state): one.count(state) for state in _SHOWN}
-    return {
-        "asset": one.asset,
-        "stale": len(one.partitions),
-        **counts,
-        "next_attempt": one.next_attempt,
-        "text": one.text,
-        "error": one.error,
-        "partitions": [asdict(partition) for partition in one.partitions],
-    }
-
-
-def _table(found: Sequence[AssetStatus], *, paused: bool, has_runs: bool) -> str:
-    lines = ["paused: `news-platform resume` starts all sensors again"] if paused else []
-    if not has_runs:
+def _table(found: PlatformStatus) -> str:
+    lines = ["paused: `news-platform resume` starts all sensors again"] if found.is_paused else []
+    if not found.has_runs:
         lines.append("DAGSTER_HOME is not set: runs and failed attempts are not known")
-    return "\n".join([*lines, *(f"{one.asset:<22} {one.text}" for one in found)])
+    return "\n".join([*lines, *(f"{one.asset:<22} {one.text}" for one in found.assets)])

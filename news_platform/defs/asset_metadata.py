@@ -264,7 +264,23 @@ CARDS: dict[str, Card] = {
 }
 
 
-def with_card(spec: dg.AssetSpec, *, docs_url: str | None = None) -> dg.AssetSpec:
+# The page of the explorer that shows an asset's data; all others are on its status page.
+_EXPLORER_PAGES = {
+    "search_index": "/",
+    "crawl_articles": "/",
+    "article_table": "/",
+    "domain_store": "/domains",
+    "domain_catalog": "/domains",
+    "domain_metadata": "/policies",
+    "domain_metadata_table": "/policies",
+    "ai_policy_changes": "/policies",
+    "usage_signals": "/policies",
+}
+
+
+def with_card(
+    spec: dg.AssetSpec, *, docs_url: str | None = None, server_url: str | None = None
+) -> dg.AssetSpec:
     """Add the card of an asset to its description, tags and metadata."""
     name = spec.key.to_user_string()
     card = CARDS[name]
@@ -273,6 +289,9 @@ def with_card(spec: dg.AssetSpec, *, docs_url: str | None = None) -> dg.AssetSpe
     more: dict[str, object] = {"no_freshness_policy": WITHOUT[name]} if name in WITHOUT else {}
     if name in SCHEMAS:
         more["dagster/column_schema"] = SCHEMAS[name]
+    if server_url is not None:
+        page = _EXPLORER_PAGES.get(name, "/status")
+        more["explorer"] = dg.MetadataValue.url(f"{server_url.rstrip('/')}{page}")
     return spec.replace_attributes(
         description=f"{spec.description}\n\nA row is {card.row}. It is stored at `{place}`.",
         code_version=card.version,

@@ -12,6 +12,7 @@ from news_platform.defs.partitions import DAYS, SEVEN_A_RUN
 from news_platform.defs.reconcile import reconciling_sensor
 from news_platform.defs.staleness import Parent, Staleness, same_partition
 from news_platform.resources import DataRoot, Resources
+from news_platform.search.months import join_months
 from news_platform.search.pipeline import (
     build_day,
     built_days,
@@ -20,6 +21,7 @@ from news_platform.search.pipeline import (
     wanted_days,
 )
 from news_platform.search.stored import DATASET, index_folder
+from news_platform.storage.commit.root import is_paused
 from news_platform.storage.objects.store import ObjectStore
 
 GROUP = "search"
@@ -70,6 +72,48 @@ def every_article_is_indexed(resources: Resources, key: str) -> dg.AssetCheckRes
 
 CHECKS = (every_article_is_indexed,)
 
+
+@dg.op(
+    out=dg.Out(dg.Nothing),
+    description="Builds one index for each month that ended NEWS_PLATFORM_SEARCH_MONTHS_AFTER_DAYS "
+    "before the newest day, and deletes indexes that no day names any more.",
+)
+def keep_search_up(context: dg.OpExecutionContext, data_root: dg.ResourceParam[DataRoot]) -> None:
+    """Join the indexes of old days, month by month."""
+    after_days = data_root.settings.search.months_after_days
+    done = {
+        month: report.articles if report is not None else 0
+        for month, report in join_months(
+            data_root.store, after_days=after_days, now=datetime.now(UTC)
+        )
+    }
+    context.add_output_metadata({"months": len(done), "articles": sum(done.values())})
+
+
+@dg.job(
+    description="Join the search indexes of old days into months.",
+    executor_def=dg.in_process_executor,
+)
+def look_after_search() -> None:
+    """Run the nightly upkeep of the search."""
+    keep_search_up()
+
+
+@dg.schedule(
+    job=look_after_search,
+    cron_schedule="40 3 * * *",
+    description="Joins the search indexes of old days into months every night.",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+)
+def look_after_search_every_night(
+    data_root: dg.ResourceParam[DataRoot],
+) -> dg.RunRequest | dg.SkipReason:
+    """Request one run of the upkeep."""
+    if is_paused(data_root.store):
+        return dg.SkipReason("paused: run `news-platform resume` to start all sensors again")
+    return dg.RunRequest()
+
+
 STALENESS = (
     Staleness.by_fingerprint(
         DATASET,
@@ -88,4 +132,6 @@ defs = dg.Definitions(
     assets=[search_index],
     asset_checks=[one.definition for one in CHECKS],
     sensors=[reconciling_sensor(staleness) for staleness in STALENESS],
+    jobs=[look_after_search],
+    schedules=[look_after_search_every_night],
 )

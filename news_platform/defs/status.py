@@ -4,8 +4,10 @@ It is the plan that each sensor would make now, read without changing anything.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 import dagster as dg
 from dagster._core.scheduler.instigation import InstigatorType, SensorInstigatorData
@@ -15,6 +17,10 @@ from news_platform.defs.reconcile import memory_in, plan_of
 from news_platform.defs.staleness import Staleness
 from news_platform.errors import NewsPlatformError
 from news_platform.resources import Resources
+from news_platform.settings import Settings
+from news_platform.storage.commit.root import is_paused
+
+_SHOWN = (State.BEHIND, State.RUNNING, State.WAITING, State.RETRYING, State.STOPPED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,56 @@ class AssetStatus:
     def next_attempt(self) -> str | None:
         """Return the earliest time at which something is tried again."""
         return min((one.next_attempt for one in self.partitions if one.next_attempt), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformStatus:
+    """The state of all assets of a root; without runs, attempts are not known."""
+
+    root: str
+    is_paused: bool
+    has_runs: bool
+    assets: tuple[AssetStatus, ...]
+
+    def document(self) -> dict[str, object]:
+        """Return it as `news-platform status --json` and the server's API show it."""
+        return {
+            "root": self.root,
+            "paused": self.is_paused,
+            "dagster": self.has_runs,
+            "assets": [_document(one) for one in self.assets],
+        }
+
+
+def platform_status(order: Iterable[Staleness], resources: Resources) -> PlatformStatus:
+    """Return the state of these assets, with the runs of DAGSTER_HOME if it is set."""
+    store = resources.data_root.store
+    with open_instance(resources.settings) as instance:
+        assets = tuple(iter_statuses(order, resources, instance))
+    return PlatformStatus(store.url, is_paused(store), instance is not None, assets)
+
+
+@contextmanager
+def open_instance(settings: Settings) -> Iterator[dg.DagsterInstance | None]:
+    """Open the instance of DAGSTER_HOME; None if there is none."""
+    if settings.dagster_home is None or not Path(settings.dagster_home).is_dir():
+        yield None
+        return
+    with dg.DagsterInstance.from_config(settings.dagster_home) as instance:
+        yield instance
+
+
+def _document(one: AssetStatus) -> Mapping[str, object]:
+    counts = {str(state): one.count(state) for state in _SHOWN}
+    return {
+        "asset": one.asset,
+        "stale": len(one.partitions),
+        **counts,
+        "next_attempt": one.next_attempt,
+        "text": one.text,
+        "error": one.error,
+        "partitions": [asdict(partition) for partition in one.partitions],
+    }
 
 
 def iter_statuses(

@@ -1,21 +1,23 @@
 """Answer a search over the indexes of many days: one order, facets, counts over time.
 
-Every index scores by BM25 with the statistics of its own day, so a rare word of one day may weigh
-more than on another. Hits of equal score keep the order of the indexes, newest day first, and of
+Every index scores by BM25 with the statistics of its own day or month, so a rare word of one may
+weigh more than in another. Hits of equal score keep the order of the indexes, newest first, and of
 the articles in them, so that the order is the same in every answer.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from news_platform.errors import InputError
-from news_platform.search.index import Hit, IndexReader
+from news_platform.search.index import Hit, IndexAnswer
 from news_platform.search.query import AllOf, AnyOf, Condition, DayRange, Exact, parse_query
 
 FACETS = ("domain", "language", "day")
 MAX_LIMIT = 10_000
-# The articles of one cluster that are left out must be replaced by others.
+# The articles of one cluster that are left out must be replaced by others: so many times the hits
+# that are asked for are looked at first, and as many times more as long as they do not suffice.
 _CLUSTER_FACTOR = 4
 
 
@@ -31,6 +33,7 @@ class SearchOptions:
     limit: int = 10
     offset: int = 0
     facets: tuple[str, ...] = ()
+    one_per_cluster: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,20 @@ class SearchAnswer:
     facets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
-ClustersOf = Callable[[Sequence[str]], Mapping[str, str]]
-"""From URL hashes to cluster ids; an article without a cluster is missing."""
+class SearchableIndex(Protocol):
+    """One open index, or some days of it."""
+
+    def search(self, condition: Condition, *, limit: int, newest_first: bool) -> IndexAnswer:
+        """Return the best or the newest hits."""
+        ...
+
+    def facets(self, condition: Condition, field: str) -> Mapping[str, int]:
+        """Return how many matching articles each value of a field has."""
+        ...
+
+
+ClustersOf = Callable[[Sequence[Hit]], Mapping[str, str]]
+"""From hits to the clusters of their URL hashes; an article without a cluster is missing."""
 
 
 def condition_of(query: str, options: SearchOptions) -> Condition:
@@ -58,34 +73,68 @@ def condition_of(query: str, options: SearchOptions) -> Condition:
 
 
 def search(
-    readers: Iterable[IndexReader],
+    readers: Iterable[SearchableIndex],
     condition: Condition,
     options: SearchOptions,
     *,
     clusters_of: ClustersOf | None = None,
 ) -> SearchAnswer:
-    """Search all indexes; with `clusters_of`, return only the first hit of each cluster."""
+    """Search all indexes; with `clusters_of`, return only the first hit of each cluster.
+
+    The count and the facets are those of all articles that match, whatever their clusters.
+    """
     needed = options.offset + options.limit
     if options.limit < 1 or options.offset < 0 or needed > MAX_LIMIT:
         raise InputError(
             f"invalid limit {options.limit} or offset {options.offset}: expected at "
             f"least 1 and 0, and at most {MAX_LIMIT} together"
         )
-    fetched = needed * (_CLUSTER_FACTOR if clusters_of else 1)
+    opened = list(readers)
+    if clusters_of is None:
+        hits, count = _best(opened, condition, options, needed)
+    else:
+        hits, count = _best_clusters(opened, condition, options, clusters_of)
+    facets = {name: _facet(opened, condition, name) for name in options.facets}
+    return SearchAnswer(tuple(hits[options.offset : needed]), count, facets)
+
+
+def _best(
+    readers: Sequence[SearchableIndex], condition: Condition, options: SearchOptions, limit: int
+) -> tuple[list[Hit], int]:
+    """Return the first hits of all indexes together, and how many articles match."""
     hits: list[Hit] = []
-    count, facets = 0, {name: Counter[str]() for name in options.facets}
+    count = 0
     for reader in readers:
-        answer = reader.search(condition, limit=fetched, newest_first=options.newest_first)
+        answer = reader.search(condition, limit=limit, newest_first=options.newest_first)
         hits += answer.hits
         count += answer.count
-        for name, values in facets.items():
-            values.update(reader.facets(condition, name))
     # Stable: each index has cut its hits of equal score in this order, too.
     hits.sort(key=lambda hit: _order(hit, options.newest_first))
-    if clusters_of is not None:
-        hits = _one_per_cluster(hits[:fetched], clusters_of)
-    shown = {name: dict(values.most_common()) for name, values in facets.items()}
-    return SearchAnswer(tuple(hits[options.offset : needed]), count, shown)
+    return hits[:limit], count
+
+
+def _best_clusters(
+    readers: Sequence[SearchableIndex],
+    condition: Condition,
+    options: SearchOptions,
+    clusters_of: ClustersOf,
+) -> tuple[list[Hit], int]:
+    """Return the first hit of each cluster, from as many hits as that takes."""
+    needed = options.offset + options.limit
+    fetched = needed
+    while True:
+        fetched = min(fetched * _CLUSTER_FACTOR, MAX_LIMIT)
+        hits, count = _best(readers, condition, options, fetched)
+        first = _one_per_cluster(hits, clusters_of)
+        if len(first) >= needed or len(hits) >= count or fetched == MAX_LIMIT:
+            return first, count
+
+
+def _facet(readers: Iterable[SearchableIndex], condition: Condition, name: str) -> dict[str, int]:
+    values = Counter[str]()
+    for reader in readers:
+        values.update(reader.facets(condition, name))
+    return dict(values.most_common())
 
 
 def _order(hit: Hit, newest_first: bool) -> float:
@@ -93,7 +142,7 @@ def _order(hit: Hit, newest_first: bool) -> float:
 
 
 def _one_per_cluster(hits: Sequence[Hit], clusters_of: ClustersOf) -> list[Hit]:
-    clusters = clusters_of([hit.url_hash for hit in hits])
+    clusters = clusters_of(hits)
     first: dict[str, Hit] = {}
     for hit in hits:
         first.setdefault(clusters.get(hit.url_hash, hit.url_hash), hit)

@@ -1,9 +1,10 @@
 """Build the index of a day from both article tables, and search the indexes of many days."""
 
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from news_platform.search.engine import (
     search,
 )
 from news_platform.search.index import INDEX_VERSION, Hit, SearchableArticle
-from news_platform.search.query import AllOf, query_words
+from news_platform.search.query import DayRange, query_words
 from news_platform.search.snippets import Snippet, snippet
 from news_platform.search.stored import (
     DATASET,
@@ -34,6 +35,7 @@ from news_platform.search.stored import (
     delete_old_builds,
     index_folder,
     open_build,
+    place_of,
     publish_index,
     read_current,
 )
@@ -98,17 +100,11 @@ def build_day(
         delete_marker(store, DATASET, day)
         delete_old_builds(store, day, keep=None, before=None)
         return None
-    refused = takedowns or Takedowns.read(store, use="removal")
-    articles = _articles(store, day, refused)
-
-    def require_same() -> None:
-        if takedowns is None:
-            require_same_takedowns(store, refused, now=None)
-
+    refused, require_same = checked_takedowns(store, takedowns)
     return publish_index(
         store,
         day,
-        articles,
+        iter_articles(store, day, refused),
         inputs=inputs,
         now=now,
         keep_old=keep_old,
@@ -116,12 +112,22 @@ def build_day(
     )
 
 
+def checked_takedowns(
+    store: ObjectStore, given: Takedowns | None
+) -> tuple[Takedowns, Callable[[], None]]:
+    """Return the takedowns to obey, and a check that raises Conflict if requests came since."""
+    if given is not None:
+        return given, lambda: None
+    found = Takedowns.read(store, use="removal")
+    return found, partial(require_same_takedowns, store, found, now=None)
+
+
 def index_facets(store: ObjectStore, day: str, field: str) -> Mapping[str, int]:
     """Return how many articles of a day's index have each value of a field, most first."""
     marker = read_markers(store, DATASET).get(day)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        reader = open_build(store, day, marker.scope, Path(folder)) if marker else None
-        return reader.facets(AllOf(()), field) if reader is not None else {}
+        reader = open_build(store, place_of(marker), Path(folder)) if marker else None
+        return reader.facets(DayRange(day, day), field) if reader is not None else {}
 
 
 def index_problems(store: ObjectStore, day: str) -> Iterator[str]:
@@ -129,7 +135,8 @@ def index_problems(store: ObjectStore, day: str) -> Iterator[str]:
     marker = read_markers(store, DATASET).get(day)
     if marker is None:
         return
-    stored = sum(1 for _ in store.list(index_folder(day, marker.scope)))
+    place = place_of(marker)
+    stored = sum(1 for _ in store.list(index_folder(place.key, place.build)))
     report = read_report(store, marker)
     if stored != report["files"]:
         yield f"{day}: {stored} files, expected {report['files']} by its marker"
@@ -148,7 +155,10 @@ def search_days(
     default_days: int,
     clusters_of: ClustersOf | None = None,
 ) -> SearchAnswer:
-    """Search the days of the options, by default the newest ones that have an index."""
+    """Search the days of the options, by default the newest ones that have an index.
+
+    `clusters_of` is needed if the options ask for one article per cluster.
+    """
     days = cache.days()
     if not days:
         raise InputError(
@@ -158,7 +168,8 @@ def search_days(
     options = within_window(options, newest=max(days), default_days=default_days)
     condition = condition_of(query, options)
     readers = read_current(cache, lambda day: options.first_day <= day <= options.last_day)
-    return search(readers, condition, options, clusters_of=clusters_of)
+    chosen = clusters_of if options.one_per_cluster else None
+    return search(readers, condition, options, clusters_of=chosen)
 
 
 def within_window(options: SearchOptions, *, newest: str, default_days: int) -> SearchOptions:
@@ -196,7 +207,10 @@ def _texts(store: ObjectStore, hits: tuple[Hit, ...]) -> dict[tuple[str, str], s
     return {(day, key): text for day, key, text in pl.concat(rows).iter_rows()}
 
 
-def _articles(store: ObjectStore, day: str, takedowns: Takedowns) -> Iterator[SearchableArticle]:
+def iter_articles(
+    store: ObjectStore, day: str, takedowns: Takedowns
+) -> Iterator[SearchableArticle]:
+    """Yield the articles of a day of both tables, each address once, none that is taken down."""
     seen: set[str] = set()
     for table in _FRESHEST_FIRST:
         for row in _rows(store, _dataset(store, table), day):

@@ -1,29 +1,35 @@
-"""Publish the index of a day under the root, and open it from a local cache.
+"""Publish the index of a day or a month under the root, and open it from a local cache.
 
-An index lies in `search/day=YYYY-MM-DD/<build>/`, and the marker of the day names the build. Every
-build has a folder of its own, so that readers of the old one are not disturbed; the folder of an
-older build is deleted later, or at once if its text must go.
+An index lies in `search/day=YYYY-MM-DD/<build>/` or `search/month=YYYY-MM/<build>/`, and the marker
+of each day names the build that has its articles. Every build has a folder of its own, so that
+readers of the old one are not disturbed; the folder of an older build is deleted later, or at once
+if its text must go.
 """
 
+import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.errors import Conflict, StorageError
-from news_platform.search.index import IndexReader, SearchableArticle, build_index
+from news_platform.search.index import IndexAnswer, IndexReader, SearchableArticle, build_index
+from news_platform.search.query import AllOf, AnyOf, Condition, DayRange
 from news_platform.storage.commit.markers import Marker, fingerprint, read_markers, write_marker
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 
 DATASET = SEARCH_INDEX.name
+ROOT = "search"
+_JOINS = "_"
 # A reader that has listed a build opens it within this time.
-_GRACE = timedelta(hours=1)
+GRACE = timedelta(hours=1)
 _CONCURRENT_TRANSFERS = 8
 _COPY_BYTES = 4 * 1024 * 1024
 # The lock of a writer; nobody writes to a published index.
@@ -39,9 +45,33 @@ class IndexReport:
     size_bytes: int
 
 
-def index_folder(day: str, build: str = "") -> str:
-    """Return the folder of a day's builds, or of one of them."""
-    return f"search/day={day}/{build}".rstrip("/")
+@dataclass(frozen=True, slots=True)
+class IndexPlace:
+    """A build of the index of a day, `2025-11-01`, or of a month, `2025-11`."""
+
+    key: str
+    build: str
+
+    @property
+    def scope(self) -> str:
+        """Return what the marker of a day says about it."""
+        return f"{self.key}{_JOINS}{self.build}" if is_month(self.key) else self.build
+
+
+def place_of(marker: Marker) -> IndexPlace:
+    """Return the build that the marker of a day names."""
+    month, _, build = marker.scope.rpartition(_JOINS)
+    return IndexPlace(month or marker.partition, build)
+
+
+def is_month(key: str) -> bool:
+    """Return whether a key names a month, not a day."""
+    return len(key) == len("2025-11")
+
+
+def index_folder(key: str, build: str = "") -> str:
+    """Return the folder of all builds of a day or a month, or of one of them."""
+    return f"{ROOT}/{'month' if is_month(key) else 'day'}={key}/{build}".rstrip("/")
 
 
 def publish_index(
@@ -57,15 +87,33 @@ def publish_index(
     """Build the index of a day and make it the one that readers open.
 
     Without `keep_old` all older builds are deleted at once, under readers that still have them.
-    `before_commit` runs when all files are stored; if it raises, they are deleted again.
+    """
+    place, report = upload_index(store, day, articles, inputs=inputs, before_commit=before_commit)
+    point_day(store, day, place, inputs=inputs, report=report)
+    require_complete(store, place, report)
+    delete_old_builds(store, day, keep=place.build, before=now - GRACE if keep_old else None)
+    return report
+
+
+def upload_index(
+    store: ObjectStore,
+    key: str,
+    articles: Iterable[SearchableArticle],
+    *,
+    inputs: str,
+    before_commit: Callable[[], None] = lambda: None,
+) -> tuple[IndexPlace, IndexReport]:
+    """Build the index of a day or a month and put its files under the root; no reader sees it.
+
+    `before_commit` runs when all files are stored; if it raises Conflict, they are deleted again.
     """
     with tempfile.TemporaryDirectory(prefix="search-") as scratch:
         folder = Path(scratch)
         count = build_index(folder, articles)
         files = [path for path in sorted(folder.iterdir()) if path.name not in _LOCK_FILES]
         # tantivy names its files at random, so every build has a name of its own.
-        build = fingerprint([inputs, *(path.name for path in files)])
-        target = index_folder(day, build)
+        place = IndexPlace(key, fingerprint([inputs, *(path.name for path in files)]))
+        target = index_folder(place.key, place.build)
         with ThreadPoolExecutor(_CONCURRENT_TRANSFERS) as pool:
             for _ in pool.map(lambda path: store.put(f"{target}/{path.name}", path), files):
                 pass
@@ -75,46 +123,71 @@ def publish_index(
     except Conflict:
         store.delete([f"{target}/{path.name}" for path in files])
         raise
-    _commit(store, day, build, inputs=inputs, report=report)
-    delete_old_builds(store, day, keep=build, before=now - _GRACE if keep_old else None)
-    return report
+    return place, report
 
 
-def _commit(store: ObjectStore, day: str, build: str, *, inputs: str, report: IndexReport) -> None:
+def point_day(
+    store: ObjectStore, day: str, place: IndexPlace, *, inputs: str, report: IndexReport
+) -> None:
+    """Make a build the one in which readers find a day; `report` counts the day's articles."""
     fields = {"articles": report.articles, "files": report.files, "bytes": report.size_bytes}
-    write_marker(store, DATASET, day, inputs=inputs, report=fields, scope=build)
-    if len(list(store.list(index_folder(day, build)))) != report.files:
-        # Another builder of this day, which removes old text at once, took this one for old.
-        raise Conflict(f"the index of {day} was replaced while it was built: build it again")
+    write_marker(store, DATASET, day, inputs=inputs, report=fields, scope=place.scope)
+
+
+def require_complete(store: ObjectStore, place: IndexPlace, report: IndexReport) -> None:
+    """Raise Conflict if another builder, which removes old text at once, took this for old."""
+    if len(list(store.list(index_folder(place.key, place.build)))) != report.files:
+        raise Conflict(f"the index of {place.key} was replaced while it was built: build it again")
 
 
 def delete_old_builds(
-    store: ObjectStore, day: str, *, keep: str | None, before: datetime | None
+    store: ObjectStore, key: str, *, keep: str | None, before: datetime | None
 ) -> None:
-    """Delete the builds of a day other than `keep`; with `before` only those not changed since."""
-    old: dict[str, list[ObjectInfo]] = {}
-    for info in store.list(index_folder(day)):
-        build = info.path.removeprefix(f"{index_folder(day)}/").partition("/")[0]
-        if build != keep:
-            old.setdefault(build, []).append(info)
-    for files in old.values():
-        if before is None or all(info.modified_at < before for info in files):
-            store.delete([info.path for info in files])
+    """Delete the builds of a day or a month other than `keep`.
+
+    With `before` only those whose files have not changed since.
+    """
+    _delete(store, index_folder(key), before, keep=lambda place: place.build == keep)
 
 
-def stored_builds(store: ObjectStore) -> list[tuple[str, str]]:
-    """Return the day and the name of every build that lies under the root, also of old ones."""
-    found = set()
-    for info in store.list("search"):
-        day, _, rest = info.path.removeprefix("search/day=").partition("/")
-        found.add((day, rest.partition("/")[0]))
-    return sorted(found)
+def delete_unused_builds(store: ObjectStore, *, now: datetime) -> int:
+    """Delete every build that no marker names and that readers have had time to leave."""
+    used = {place_of(marker) for marker in read_markers(store, DATASET).values()}
+    return _delete(store, ROOT, now - GRACE, keep=lambda place: place in used)
 
 
-def open_build(store: ObjectStore, day: str, build: str, folder: Path) -> IndexReader | None:
+def _delete(
+    store: ObjectStore, folder: str, before: datetime | None, *, keep: Callable[[IndexPlace], bool]
+) -> int:
+    old: dict[IndexPlace, list[ObjectInfo]] = {}
+    for info in store.list(folder):
+        place = _place_of_file(info.path)
+        if not keep(place):
+            old.setdefault(place, []).append(info)
+    gone = [
+        files
+        for files in old.values()
+        if before is None or all(info.modified_at < before for info in files)
+    ]
+    for files in gone:
+        store.delete([info.path for info in files])
+    return len(gone)
+
+
+def stored_builds(store: ObjectStore) -> list[IndexPlace]:
+    """Return every build that lies under the root, also old ones."""
+    found = {_place_of_file(info.path) for info in store.list(ROOT)}
+    return sorted(found, key=lambda place: (place.key, place.build))
+
+
+def _place_of_file(path: str) -> IndexPlace:
+    key, _, rest = path.removeprefix(f"{ROOT}/").partition("=")[2].partition("/")
+    return IndexPlace(key, rest.partition("/")[0])
+
+
+def open_build(store: ObjectStore, place: IndexPlace, folder: Path) -> IndexReader | None:
     """Copy one build to a new folder and open it; None if it is gone."""
-    cache = IndexCache(store, folder, max_bytes=0)
-    return cache.reader(Marker(day, "", "", "", 0, scope=build))
+    return IndexCache(store, folder, max_bytes=0).reader(place)
 
 
 def cache_folder(store: ObjectStore, place: str | None) -> Path:
@@ -128,7 +201,7 @@ def cache_folder(store: ObjectStore, place: str | None) -> Path:
 
 def delete_old_copies(store: ObjectStore, folder: Path) -> int:
     """Delete the copies on this machine of builds that are no longer stored; return how many."""
-    stored = {f"{day}-{build}" for day, build in stored_builds(store)}
+    stored = {f"{place.key}-{place.build}" for place in stored_builds(store)}
     copies = [path for path in folder.iterdir() if path.is_dir()] if folder.is_dir() else []
     gone = [path for path in copies if path.name not in stored]
     for path in gone:
@@ -137,7 +210,7 @@ def delete_old_copies(store: ObjectStore, folder: Path) -> int:
 
 
 class IndexCache:
-    """Open indexes by day, from copies in a folder of this machine.
+    """Open the indexes of days and months, from copies in a folder of this machine.
 
     The copy of a local index consists of links: tantivy writes a lock beside the files it opens,
     and a reader writes nothing under the root. The oldest copies are deleted when all of them
@@ -147,30 +220,40 @@ class IndexCache:
     def __init__(self, store: ObjectStore, folder: Path, *, max_bytes: int) -> None:
         self._store, self._folder, self._max_bytes = store, folder, max_bytes
         self._readers: dict[str, tuple[str, IndexReader]] = {}
+        self._opening = threading.Lock()
         self.fetched_bytes = 0
 
     def days(self) -> dict[str, Marker]:
         """Return the markers of all days that have an index."""
         return read_markers(self._store, DATASET)
 
-    def reader(self, marker: Marker) -> IndexReader | None:
-        """Return the open index of a day, or None if that build is no longer stored."""
-        build, reader = self._readers.get(marker.partition, ("", None))
-        if reader is None or build != marker.scope:
-            reader = self._open(marker)
-            if reader is None:
-                return None
-            self._readers[marker.partition] = (marker.scope, reader)
-        return reader
+    def reader(self, place: IndexPlace) -> IndexReader | None:
+        """Return an open index, or None if that build is no longer stored."""
+        reader = self._known(place)
+        if reader is not None:
+            return reader
+        # The threads of a server need the same build at the same moment, and copy it once.
+        with self._opening:
+            reader = self._known(place) or self._open(place)
+            if reader is not None:
+                self._readers[place.key] = (place.build, reader)
+            return reader
 
-    def _open(self, marker: Marker) -> IndexReader | None:
-        source = index_folder(marker.partition, marker.scope)
-        copy = self._folder / f"{marker.partition}-{marker.scope}"
+    def _known(self, place: IndexPlace) -> IndexReader | None:
+        build, reader = self._readers.get(place.key, ("", None))
+        return reader if build == place.build else None
+
+    def _open(self, place: IndexPlace) -> IndexReader | None:
+        source = index_folder(place.key, place.build)
+        copy = self._folder / f"{place.key}-{place.build}"
         if not copy.exists() and not self._fetch(source, copy):
             return None
-        os.utime(copy)
-        self._trim(keep=copy)
-        return _opened(copy)
+        try:
+            os.utime(copy)
+            self._trim(keep=copy)
+            return _opened(copy)
+        except FileNotFoundError:
+            return None  # another process deleted the copy meanwhile
 
     def _fetch(self, source: str, copy: Path) -> bool:
         files = list(self._store.list(source))
@@ -200,19 +283,69 @@ class IndexCache:
                     shutil.rmtree(copy, ignore_errors=True)
 
 
-def read_current(cache: IndexCache, days: Callable[[str], bool]) -> Iterator[IndexReader]:
+@dataclass(frozen=True, slots=True)
+class DaysOfIndex:
+    """An open index of which only some days count; the others have a newer index of their own."""
+
+    reader: IndexReader
+    days: Condition
+
+    def __len__(self) -> int:
+        return self.reader.search(self.days, limit=1, newest_first=False).count
+
+    def search(self, condition: Condition, *, limit: int, newest_first: bool) -> IndexAnswer:
+        """Return the best or the newest hits of the days that count."""
+        wanted = AllOf((condition, self.days))
+        return self.reader.search(wanted, limit=limit, newest_first=newest_first)
+
+    def facets(self, condition: Condition, field: str) -> dict[str, int]:
+        """Return how many matching articles of these days each value of a field has."""
+        return self.reader.facets(AllOf((condition, self.days)), field)
+
+
+def read_current(
+    cache: IndexCache, days: Callable[[str], bool]
+) -> Iterator[IndexReader | DaysOfIndex]:
     """Yield the open indexes of the chosen days, newest first.
 
     A build that was replaced since it was listed is looked up once more.
     """
+    for place, own in _places(cache, days).items():
+        if (reader := cache.reader(place)) is not None:
+            yield _restricted(place, reader, own)
+            continue
+        for newer, left in _places(cache, own.__contains__).items():
+            if (reader := cache.reader(newer)) is not None:
+                yield _restricted(newer, reader, left)
+
+
+def _places(cache: IndexCache, days: Callable[[str], bool]) -> dict[IndexPlace, list[str]]:
+    """Return the builds that have the chosen days, each with its days, newest first."""
     markers = cache.days()
+    found: dict[IndexPlace, list[str]] = {}
     for day in sorted(filter(days, markers), reverse=True):
-        reader = cache.reader(markers[day])
-        if reader is None:
-            marker = cache.days().get(day)
-            reader = cache.reader(marker) if marker is not None else None
-        if reader is not None:
-            yield reader
+        found.setdefault(place_of(markers[day]), []).append(day)
+    return found
+
+
+def _restricted(
+    place: IndexPlace, reader: IndexReader, days: Sequence[str]
+) -> IndexReader | DaysOfIndex:
+    if not is_month(place.key):
+        return reader
+    return DaysOfIndex(reader, AnyOf(tuple(day_ranges(days))))
+
+
+def day_ranges(days: Iterable[str]) -> Iterator[DayRange]:
+    """Yield the runs of days that follow each other, oldest first."""
+    first = last = None
+    for day in sorted(map(date.fromisoformat, days)):
+        if first is not None and last is not None and day != last + timedelta(days=1):
+            yield DayRange(first.isoformat(), last.isoformat())
+            first = None
+        first, last = first or day, day
+    if first is not None and last is not None:
+        yield DayRange(first.isoformat(), last.isoformat())
 
 
 def _opened(folder: Path) -> IndexReader | None:
@@ -245,8 +378,11 @@ def _new_folder(folder: Path) -> Iterator[Path]:
     part = Path(tempfile.mkdtemp(dir=folder.parent, prefix="."))
     try:
         yield part
-        # Another process may have fetched the same build meanwhile.
-        if not folder.exists():
+        try:
             part.rename(folder)
+        except OSError as error:
+            # Another process has fetched the same build meanwhile.
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
     finally:
         shutil.rmtree(part, ignore_errors=True)

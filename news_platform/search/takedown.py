@@ -16,80 +16,107 @@ import polars as pl
 from news_platform.datasets.corpus import DELTA_TABLES, STATISTICS_COLUMNS
 from news_platform.errors import StorageError
 from news_platform.search.index import Hit
+from news_platform.search.months import MONTHS_DATASET, build_month, month_of
 from news_platform.search.pipeline import build_day
-from news_platform.search.stored import DATASET, index_folder, open_build, stored_builds
+from news_platform.search.stored import (
+    DATASET,
+    IndexPlace,
+    IndexReport,
+    delete_old_builds,
+    index_folder,
+    is_month,
+    open_build,
+    place_of,
+    stored_builds,
+)
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.evidence import Evidence
+from news_platform.takedowns.evidence import StoredTraces
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import RemovedData, SimplePart, TakedownPart
 from news_platform.takedowns.rows import is_covered, may_be_covered
 
 
 def takedown_parts(store: ObjectStore, *, now: datetime) -> list[TakedownPart]:
-    """Return the part of the indexes, by day."""
-    return [SimplePart(DATASET, partial(find_days, store), partial(clean_day, store, now))]
+    """Return the part of the indexes, by day or month."""
+    return [SimplePart(DATASET, partial(find_days, store), partial(clean_index, store, now))]
 
 
 def find_days(store: ObjectStore, takedowns: Takedowns) -> Mapping[str, int]:
-    """Return the covered articles by day, as the tables have them that indexes are built from."""
+    """Return the covered articles by the days and months whose indexes may hold them."""
     found: Counter[str] = Counter()
-    days = {day for day, _ in stored_builds(store)}
+    keys = {place.key for place in stored_builds(store)}
     for table in DELTA_TABLES:
         rows = DeltaDataset(store, table, STATISTICS_COLUMNS).scan()
         likely = rows.filter(may_be_covered("canonical_url", takedowns))
         chosen: pl.DataFrame = likely.select("day", "canonical_url").collect()
         gone = chosen.filter(is_covered(chosen["canonical_url"], takedowns))
-        found.update(day for day in gone["day"] if day in days)
-    # An older build, or one whose builder died, may hold anything of its day.
-    current = {(day, marker.scope) for day, marker in read_markers(store, DATASET).items()}
-    for day, build in stored_builds(store):
-        if takedowns and (day, build) not in current:
-            found.setdefault(day, 0)
+        for day in gone["day"]:
+            found.update(key for key in (day, month_of(day)) if key in keys)
+    # An older build, or one whose builder died, may hold anything of its day or month.
+    current = {place_of(marker) for marker in read_markers(store, DATASET).values()}
+    for place in stored_builds(store):
+        if takedowns and place not in current:
+            found.setdefault(place.key, 0)
     return found
 
 
-def clean_day(store: ObjectStore, now: datetime, day: str, takedowns: Takedowns) -> RemovedData:
-    """Build the index of a day again without covered articles, and delete all older builds."""
-    before = _size(store, day)
-    lost = _articles(store, day)
-    report = build_day(store, day, now=now, takedowns=takedowns, keep_old=False)
+def clean_index(store: ObjectStore, now: datetime, key: str, takedowns: Takedowns) -> RemovedData:
+    """Build the index of a day or a month again without covered articles; delete older builds."""
+    before = _size(store, key)
+    lost = _articles(store, key)
+    report = _rebuilt(store, now, key, takedowns)
     left = report.articles if report is not None else 0
-    after = _size(store, day)
+    after = _size(store, key)
     return RemovedData(max(0, lost - left), max(0, before - after), after)
 
 
-def verify_indexes(store: ObjectStore, evidence: Evidence) -> None:
+def _rebuilt(
+    store: ObjectStore, now: datetime, key: str, takedowns: Takedowns
+) -> IndexReport | None:
+    if is_month(key):
+        return build_month(store, key, now=now, takedowns=takedowns, keep_old=False)
+    marker = read_markers(store, DATASET).get(key)
+    if marker is not None and place_of(marker).key != key:
+        # The month has the day; what is left of the day's own index is not read any more.
+        delete_old_builds(store, key, keep=None, before=None)
+        return None
+    return build_day(store, key, now=now, takedowns=takedowns, keep_old=False)
+
+
+def verify_indexes(store: ObjectStore, evidence: StoredTraces) -> None:
     """Look at every article of every stored build; one that cannot be read may hold anything."""
-    for day, build in stored_builds(store):
-        place = index_folder(day, build)
+    for place in stored_builds(store):
         try:
-            _verify_build(store, day, build, evidence)
+            _verify_build(store, place, evidence)
         except StorageError:
-            evidence.find(place, "an unfinished index, which cannot be read")
+            folder = index_folder(place.key, place.build)
+            evidence.find(folder, "an unfinished index, which cannot be read")
 
 
-def _verify_build(store: ObjectStore, day: str, build: str, evidence: Evidence) -> None:
-    place = index_folder(day, build)
-    for hit in _hits(store, day, build):
+def _verify_build(store: ObjectStore, place: IndexPlace, evidence: StoredTraces) -> None:
+    folder = index_folder(place.key, place.build)
+    for hit in _hits(store, place):
         evidence.rows += 1
         for name in ("url", "canonical_url", "url_hash", "domain"):
             known_as = "url" if name == "canonical_url" else name
-            evidence.check_field(place, known_as, getattr(hit, name))
+            evidence.check_field(folder, known_as, getattr(hit, name))
 
 
-def _hits(store: ObjectStore, day: str, build: str) -> Iterator[Hit]:
+def _hits(store: ObjectStore, place: IndexPlace) -> Iterator[Hit]:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        reader = open_build(store, day, build, Path(folder) / "index")
+        reader = open_build(store, place, Path(folder) / "index")
         yield from reader.iter_articles() if reader is not None else ()
 
 
-def _articles(store: ObjectStore, day: str) -> int:
-    """Return how many articles the index of a day has, by its marker."""
-    marker = read_markers(store, DATASET).get(day)
-    return int(str(read_report(store, marker)["articles"])) if marker is not None else 0
+def _articles(store: ObjectStore, key: str) -> int:
+    """Return how many articles the index of a day or a month has, by its marker."""
+    marker = read_markers(store, MONTHS_DATASET if is_month(key) else DATASET).get(key)
+    if marker is None or (not is_month(key) and place_of(marker).key != key):
+        return 0
+    return int(str(read_report(store, marker)["articles"]))
 
 
-def _size(store: ObjectStore, day: str) -> int:
-    return sum(info.size_bytes for info in store.list(index_folder(day)))
+def _size(store: ObjectStore, key: str) -> int:
+    return sum(info.size_bytes for info in store.list(index_folder(key)))

@@ -9,6 +9,11 @@ class SearchSettings(Section):
     days: int = env(
         "NEWS_PLATFORM_SEARCH_DAYS", "newest days that are searched if the query names none", 30
     )
+    months_after_days: int = env(
+        "NEWS_PLATFORM_SEARCH_MONTHS_AFTER_DAYS",
+        "days after its end at which a month gets one index instead of one per day; 0: never",
+        7,
+    )
     cache: str | None = env(
         "NEWS_PLATFORM_SEARCH_CACHE",
         "folder for copies of the indexes; unset: ~/.cache/news-platform",

@@ -3,7 +3,10 @@
 A query that could open files would read this process's secrets from /proc, or overwrite a root.
 """
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import duckdb
 import polars as pl
@@ -22,8 +25,21 @@ _RESTRICTIONS = (
 _CURE = "only a query run with --unsafe (in Python: unsafe=True) may use files and the network"
 
 
+@dataclass(frozen=True, slots=True)
+class QueryLimits:
+    """The most that a query may take; further rows are left out."""
+
+    max_rows: int
+    timeout_seconds: float
+    memory_mb: int = 1024
+
+
 def run_query(
-    query: str, frames: Mapping[str, pl.LazyFrame], *, unsafe: bool = False
+    query: str,
+    frames: Mapping[str, pl.LazyFrame],
+    *,
+    unsafe: bool = False,
+    limits: QueryLimits | None = None,
 ) -> pl.DataFrame:
     """Run the query over these tables; raise InputError if it fails or returns nothing.
 
@@ -34,17 +50,42 @@ def run_query(
         # Frames and not views over `read_parquet`: Polars opens their files, DuckDB may not.
         for name, frame in frames.items():
             connection.register(name, frame)
+        if limits is not None:
+            connection.execute(f"SET memory_limit = '{limits.memory_mb}MB'")
         for restriction in () if unsafe else _RESTRICTIONS:
             connection.execute(restriction)
         try:
             # None for an empty query or one that is only a comment.
-            relation: duckdb.DuckDBPyRelation | None = connection.sql(query)
-            answer: pl.DataFrame | None = relation.pl() if relation is not None else None
+            with _interrupted(connection, limits):
+                relation: duckdb.DuckDBPyRelation | None = connection.sql(query)
+                if relation is not None and limits is not None:
+                    relation = relation.limit(limits.max_rows)
+                answer: pl.DataFrame | None = relation.pl() if relation is not None else None
+        except duckdb.InterruptException as error:
+            seconds = limits.timeout_seconds if limits is not None else 0
+            message = f"the query took longer than {seconds:.0f} s: ask for less"
+            raise InputError(message, thing=query) from error
         except duckdb.Error as error:
             raise InputError(f"cannot run the query: {_cause(error)}", thing=query) from error
     if answer is None:
         raise InputError(f"{query!r} returns nothing: expected a SELECT", thing=query)
     return answer
+
+
+@contextmanager
+def _interrupted(
+    connection: duckdb.DuckDBPyConnection, limits: QueryLimits | None
+) -> Iterator[None]:
+    """Interrupt what runs on a connection when its time is over."""
+    if limits is None:
+        yield
+        return
+    timer = threading.Timer(limits.timeout_seconds, connection.interrupt)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _cause(error: duckdb.Error) -> str:

@@ -53,7 +53,7 @@ class VerifiedRoot:
 
 
 @dataclass(slots=True)
-class Evidence:
+class StoredTraces:
     """Collects findings and mentions while files are read."""
 
     takedowns: Takedowns
@@ -72,7 +72,7 @@ class Evidence:
     unnamed: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, takedowns: Takedowns, texts: RemovedTexts | None = None) -> "Evidence":
+    def of(cls, takedowns: Takedowns, texts: RemovedTexts | None = None) -> "StoredTraces":
         """Return empty evidence for these requests and removed texts."""
         needles = page_needles(takedowns)
         return cls(

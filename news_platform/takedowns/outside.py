@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from news_platform.errors import StoreUnavailable
-from news_platform.takedowns.evidence import Evidence
+from news_platform.takedowns.evidence import StoredTraces
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.naming import host_needles, may_name_pages, names_page
 from news_platform.takedowns.removal import RemovedData, SimplePart, TakedownPart
@@ -42,7 +42,7 @@ def find_files(folder: Path, takedowns: Takedowns) -> Mapping[str, int]:
     return found
 
 
-def verify_files(folder: Path, evidence: Evidence) -> None:
+def verify_files(folder: Path, evidence: StoredTraces) -> None:
     """Look at every database and log under a folder."""
     for name in find_files(folder, evidence.takedowns):
         evidence.find(str(folder / name), "an address in an event or a log")

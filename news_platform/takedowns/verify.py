@@ -16,7 +16,7 @@ from isal.igzip_lib import IsalError
 from news_platform.errors import StorageError
 from news_platform.storage.objects.interfaces import INCOMING
 from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
-from news_platform.takedowns.evidence import MENTIONING, Evidence, VerifiedRoot, document_url
+from news_platform.takedowns.evidence import MENTIONING, StoredTraces, VerifiedRoot, document_url
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.naming import may_name_pages, page_needles
 from news_platform.takedowns.sqlite_pages import iter_free_space
@@ -42,10 +42,10 @@ def verify_store(
     *,
     texts: RemovedTexts | None = None,
     share: float | None = None,
-    more: Iterable[Callable[[Evidence], None]] = (),
+    more: Iterable[Callable[[StoredTraces], None]] = (),
 ) -> VerifiedRoot:
     """Read all objects, or a random share of them; `more` looks at what lies outside the root."""
-    evidence = Evidence.of(takedowns, texts)
+    evidence = StoredTraces.of(takedowns, texts)
     if not takedowns:
         return evidence.result()
     verify_objects(store, evidence, share=share)
@@ -56,7 +56,9 @@ def verify_store(
     return evidence.result()
 
 
-def verify_objects(store: ObjectStore, evidence: Evidence, *, share: float | None = None) -> None:
+def verify_objects(
+    store: ObjectStore, evidence: StoredTraces, *, share: float | None = None
+) -> None:
     """Look at the name of every object, and at the content of all or a share of them."""
     draw = random.Random(evidence.takedowns.fingerprint)
     for info in store.list():
@@ -72,7 +74,7 @@ def _unfinished(store: ObjectStore) -> Iterator[Path]:
         yield from (path for path in folder.rglob(f"{INCOMING}/*") if path.is_file())
 
 
-def _read_object(store: ObjectStore, info: ObjectInfo, evidence: Evidence) -> None:
+def _read_object(store: ObjectStore, info: ObjectInfo, evidence: StoredTraces) -> None:
     try:
         if info.path.endswith(".gz"):
             _read_gzip(store, info, evidence)
@@ -83,7 +85,7 @@ def _read_object(store: ObjectStore, info: ObjectInfo, evidence: Evidence) -> No
     _read_content(info.path, body, evidence)
 
 
-def _read_content(path: str, body: bytes, evidence: Evidence) -> None:
+def _read_content(path: str, body: bytes, evidence: StoredTraces) -> None:
     evidence.files += 1
     evidence.bytes_read += len(body)
     if body.startswith(b"PAR1"):
@@ -110,7 +112,7 @@ def _inflated_zstd(path: str, body: bytes) -> bytes:
         raise StorageError(f"cannot inflate {path!r}: {error}", thing=path) from error
 
 
-def _read_free_space(path: str, body: bytes, evidence: Evidence) -> None:
+def _read_free_space(path: str, body: bytes, evidence: StoredTraces) -> None:
     spaces = [space for space in iter_free_space(body) if space.strip(b"\0")]
     needles = page_needles(evidence.takedowns)
     shown = [space.decode("utf-8", "replace") for space in spaces]
@@ -124,7 +126,7 @@ def _read_free_space(path: str, body: bytes, evidence: Evidence) -> None:
         evidence.find(path, "text of a removed page in space that no row uses")
 
 
-def _read_plain(path: str, body: bytes, evidence: Evidence) -> None:
+def _read_plain(path: str, body: bytes, evidence: StoredTraces) -> None:
     evidence.check_bytes(path, body)
     if path.startswith(_ONLY_MENTIONING):
         return
@@ -138,7 +140,7 @@ def _read_plain(path: str, body: bytes, evidence: Evidence) -> None:
             _check_document(path, line, evidence)
 
 
-def _check_document(path: str, line: bytes, evidence: Evidence) -> None:
+def _check_document(path: str, line: bytes, evidence: StoredTraces) -> None:
     try:
         document = json.loads(line)
     except ValueError:
@@ -153,14 +155,14 @@ def _check_document(path: str, line: bytes, evidence: Evidence) -> None:
             evidence.add_text(path, document_url(document))
 
 
-def _check_statistics(path: str, action: object, evidence: Evidence) -> None:
+def _check_statistics(path: str, action: object, evidence: StoredTraces) -> None:
     """Look at the smallest and largest values that the log of a Delta table keeps of a file."""
     for fields in action.values() if isinstance(action, dict) else ():
         if isinstance(fields, dict) and fields.get("stats"):
             evidence.check_json(path, json.loads(fields["stats"]))
 
 
-def _read_gzip(store: ObjectStore, info: ObjectInfo, evidence: Evidence) -> None:
+def _read_gzip(store: ObjectStore, info: ObjectInfo, evidence: StoredTraces) -> None:
     evidence.files += 1
     evidence.bytes_read += info.size_bytes
     if not info.path.endswith(".jsonl.gz") or info.path.startswith(MENTIONING):
@@ -189,7 +191,7 @@ def _iter_blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(held)
 
 
-def _read_gzip_page(store: ObjectStore, info: ObjectInfo, evidence: Evidence) -> None:
+def _read_gzip_page(store: ObjectStore, info: ObjectInfo, evidence: StoredTraces) -> None:
     """Read a file that is one text, or one of others' archives, piece by piece."""
     held: list[bytes] = []
     for content in _iter_inflated(store, info):
@@ -218,7 +220,7 @@ def _iter_inflated(store: ObjectStore, info: ObjectInfo) -> Iterator[bytes]:
                     piece, member = member.unused_data, isal_zlib.decompressobj(_GZIP)
 
 
-def _check_lines(path: str, lines: list[bytes], evidence: Evidence) -> None:
+def _check_lines(path: str, lines: list[bytes], evidence: StoredTraces) -> None:
     domains = evidence.takedowns.registrable_domains
     evidence.rows += len(lines)
     for line in lines:
@@ -247,7 +249,7 @@ def _start_of(record: object) -> object:
     return {key: value for key, value in record.items() if key in ("domain", "uri", "url")}
 
 
-def _check_line_texts(path: str, block: bytes, evidence: Evidence) -> None:
+def _check_line_texts(path: str, block: bytes, evidence: StoredTraces) -> None:
     """Look for removed texts in lines; only those with a part of one are parsed."""
     starts = {block.rfind(b"\n", 0, at) + 1 for at in evidence.texts.positions(block).tolist()}
     for start in sorted(starts):

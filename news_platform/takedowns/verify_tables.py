@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from news_platform.takedowns.evidence import DOMAIN_FIELDS, HASH_FIELDS, URL_FIELDS, Evidence
+from news_platform.takedowns.evidence import DOMAIN_FIELDS, HASH_FIELDS, URL_FIELDS, StoredTraces
 from news_platform.takedowns.rows import covered_urls, may_be_covered
 
 # The column by which equal texts are found, also short ones.
@@ -21,7 +21,7 @@ _ROW_URL = ("uri", "article_url_canon", "canonical_url", "url")
 _FEWEST_HITS = 4
 
 
-def read_parquet(path: str, body: bytes, evidence: Evidence) -> None:
+def read_parquet(path: str, body: bytes, evidence: StoredTraces) -> None:
     """Look at every column of every row group."""
     file = pq.ParquetFile(io.BytesIO(body))
     for number in range(file.num_row_groups):
@@ -35,7 +35,7 @@ def read_parquet(path: str, body: bytes, evidence: Evidence) -> None:
             _check_texts(path, table, rows, evidence)
 
 
-def _check_texts(path: str, table: pa.Table, rows: pl.DataFrame, evidence: Evidence) -> None:
+def _check_texts(path: str, table: pa.Table, rows: pl.DataFrame, evidence: StoredTraces) -> None:
     named = next((name for name in _ROW_URL if name in rows.columns), None)
     found: dict[int, None] = {}
     for name in table.column_names:
@@ -47,7 +47,7 @@ def _check_texts(path: str, table: pa.Table, rows: pl.DataFrame, evidence: Evide
         evidence.add_text(path, str(rows[named][row] or "") if named else "")
 
 
-def _rows_with_text(chunk: pa.Array, evidence: Evidence) -> Iterator[int]:
+def _rows_with_text(chunk: pa.Array, evidence: StoredTraces) -> Iterator[int]:
     """Yield the rows of a column that hold a removed text; its bytes are searched in one piece."""
     if not (pa.types.is_string(chunk.type) or pa.types.is_large_string(chunk.type)):
         return
@@ -65,7 +65,7 @@ def _rows_with_text(chunk: pa.Array, evidence: Evidence) -> Iterator[int]:
 
 
 def _check_column(
-    path: str, rows: pl.DataFrame, name: str, kind: pl.DataType, evidence: Evidence
+    path: str, rows: pl.DataFrame, name: str, kind: pl.DataType, evidence: StoredTraces
 ) -> None:
     column = rows[name].explode() if kind == pl.List(pl.String) else rows[name]
     if column.dtype != pl.String:
@@ -86,7 +86,7 @@ def _check_column(
         evidence.mention(path, int(found or 0))
 
 
-def _check_copies(path: str, rows: pl.DataFrame, evidence: Evidence) -> None:
+def _check_copies(path: str, rows: pl.DataFrame, evidence: StoredTraces) -> None:
     named = next((name for name in _ROW_URL if name in rows.columns), None)
     if named is not None:
         equal = rows.filter(pl.col(_TEXT_HASH).is_in(list(evidence.texts.equal)))
@@ -94,7 +94,7 @@ def _check_copies(path: str, rows: pl.DataFrame, evidence: Evidence) -> None:
             evidence.add_text(path, str(url))
 
 
-def read_workbook(path: str, body: bytes, evidence: Evidence) -> None:
+def read_workbook(path: str, body: bytes, evidence: StoredTraces) -> None:
     """Read a workbook: a cell that is an address is a row's, one that contains it mentions it."""
     with zipfile.ZipFile(io.BytesIO(body)) as archive:
         for name in archive.namelist():

@@ -52,10 +52,14 @@ _EVERYTHING = frozenset({"/", "*", "/*"})
 
 @dataclass(frozen=True, slots=True)
 class RobotsRule:
-    """One allow or disallow line; the pattern is percent-encoded like a URL."""
+    """One allow or disallow line; the pattern is percent-encoded like a URL.
+
+    `line` is its number in the file, from 1; 0 for a rule that is in no file.
+    """
 
     allow: bool
     pattern: str
+    line: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
         """Return the line as robots.txt has it."""
@@ -144,7 +148,7 @@ class Robots:
         sitemaps: list[str] = []
         uses: list[UseLine] = []  # before the first group
         open_group = False  # True while further agents join the last group
-        for key, value in _lines(body):
+        for number, key, value in _lines(body):
             if key == "user-agent":
                 if not open_group:
                     groups.append(RobotsGroup())
@@ -155,7 +159,7 @@ class Robots:
             elif groups and key == "crawl-delay":
                 groups[-1].crawl_delay = _seconds(value, groups[-1].crawl_delay)
             elif groups and key in ("allow", "disallow"):
-                groups[-1].rules.append(RobotsRule(key == "allow", _escaped(value)))
+                groups[-1].rules.append(RobotsRule(key == "allow", _escaped(value), number))
                 open_group = False
             elif key in USE_KEYS:
                 line = UseLine(key, value.encode("latin-1").decode("utf-8", "replace"))
@@ -245,8 +249,8 @@ def _allow(groups: Iterable[RobotsGroup], url: str) -> bool:
     return refused <= allowed
 
 
-def _lines(body: bytes) -> Iterable[tuple[str, str]]:
-    """Yield known keys with their values; each byte becomes one character."""
+def _lines(body: bytes) -> Iterable[tuple[int, str, str]]:
+    """Yield the numbers of lines with known keys and values; a byte becomes one character."""
     # A line cut in half could mean something else, and a body of just this length was cut by us.
     if len(body) >= MAX_BYTES:
         body = body[: max(body.rfind(b"\n", 0, MAX_BYTES), body.rfind(b"\r", 0, MAX_BYTES), 0)]
@@ -254,10 +258,11 @@ def _lines(body: bytes) -> Iterable[tuple[str, str]]:
         if body.startswith(_BOM[:size]):
             body = body[size:]
             break
-    for line in body.decode("latin-1").replace("\r", "\n").split("\n"):
+    text = body.decode("latin-1").replace("\r\n", "\n").replace("\r", "\n")
+    for number, line in enumerate(text.split("\n"), 1):
         found = _key_and_value(line[:_MAX_LINE_BYTES]) if line else None
         if found is not None:
-            yield found
+            yield number, *found
 
 
 def _key_and_value(line: str) -> tuple[str, str] | None:

@@ -1,12 +1,13 @@
 """An index finds exactly what a scan of all articles finds."""
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from news_platform.search.engine import SearchOptions, condition_of, search
-from news_platform.search.index import IndexReader, build_index
+from news_platform.search.index import Hit, IndexReader, build_index
 from news_platform.search.query import AllOf, parse_query
 from news_platform_tests.search.articles import DOMAINS, made_articles, made_query, scan
 
@@ -101,10 +102,26 @@ def test_filters_narrow_a_query(readers: list[IndexReader]) -> None:
     assert {hit.language for hit in found} <= {"de", "en"}
 
 
-def test_one_hit_per_cluster(readers: list[IndexReader]) -> None:
-    def clusters(hashes: object) -> dict[str, str]:
-        return {key: f"cluster {int(key, 16) % 7}" for key in hashes}  # type: ignore[attr-defined]
+def sevenths(hits: Sequence[Hit]) -> dict[str, str]:
+    return {hit.url_hash: f"cluster {int(hit.url_hash, 16) % 7}" for hit in hits}
 
-    found = search(readers, AllOf(()), SearchOptions(limit=20), clusters_of=clusters)
+
+def test_one_hit_per_cluster(readers: list[IndexReader]) -> None:
+    found = search(readers, AllOf(()), SearchOptions(limit=20), clusters_of=sevenths)
     assert len(found.hits) == 7
     assert len({int(hit.url_hash, 16) % 7 for hit in found.hits}) == 7
+    assert found.count == 300
+
+
+def test_a_large_cluster_hides_no_other_article(readers: list[IndexReader]) -> None:
+    """All but the last hits are of one cluster: more hits are looked at until there are enough."""
+    ordered = search(readers, AllOf(()), SearchOptions(limit=300)).hits
+    last = {hit.url_hash for hit in ordered[-2:]}
+
+    def clusters(hits: Sequence[Hit]) -> dict[str, str]:
+        return {hit.url_hash: "one" for hit in hits if hit.url_hash not in last}
+
+    found = search(readers, AllOf(()), SearchOptions(limit=3), clusters_of=clusters)
+    assert [hit.url_hash for hit in found.hits] == [
+        hit.url_hash for hit in (ordered[0], *ordered[-2:])
+    ]

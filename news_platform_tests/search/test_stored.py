@@ -1,17 +1,21 @@
 """Indexes are published under any root, opened there, and replaced without harm to readers."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from news_platform.errors import StorageError
+from news_platform.search.index import IndexReader
 from news_platform.search.query import AllOf, parse_query
 from news_platform.search.stored import (
     DATASET,
     IndexCache,
     delete_old_builds,
     index_folder,
+    place_of,
     publish_index,
     read_current,
 )
@@ -89,7 +93,7 @@ def test_an_index_deleted_under_a_reader_does_not_stop_the_others(
     opened = cache(s3_store, tmp_path)
     markers = opened.days()
     s3_store.delete([info.path for info in s3_store.list(index_folder(DAY))])
-    assert opened.reader(markers[DAY]) is None
+    assert opened.reader(place_of(markers[DAY])) is None
     assert found(opened) == [20]
 
 
@@ -118,3 +122,21 @@ def test_a_damaged_index_is_named_with_its_cure(local_store: ObjectStore, tmp_pa
     (folder / "meta.json").write_text("no json")
     with pytest.raises(StorageError, match=r"cannot open the search index.*delete its marker"):
         found(cache(local_store, tmp_path))
+
+
+def test_threads_that_need_one_build_at_once_fetch_it_once(
+    s3_store: ObjectStore, tmp_path: Path
+) -> None:
+    publish(s3_store, 30)
+    opened, together = cache(s3_store, tmp_path), threading.Barrier(6)
+
+    place = place_of(opened.days()[DAY])
+
+    def look(_number: int) -> IndexReader | None:
+        together.wait()
+        return opened.reader(place)
+
+    with ThreadPoolExecutor(6) as pool:
+        assert len(set(pool.map(look, range(6)))) == 1
+    size = sum(info.size_bytes for info in s3_store.list(index_folder(DAY)))
+    assert opened.fetched_bytes == size

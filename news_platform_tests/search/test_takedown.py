@@ -7,11 +7,12 @@ import pytest
 
 from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.errors import Conflict
+from news_platform.search.months import build_month
 from news_platform.search.pipeline import built_days, wanted_days
 from news_platform.search.stored import delete_old_copies, publish_index, stored_builds
 from news_platform.search.takedown import takedown_parts, verify_indexes
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.evidence import Evidence
+from news_platform.takedowns.evidence import StoredTraces
 from news_platform.takedowns.match import Takedowns
 from news_platform_tests.search.articles import made_articles
 from news_platform_tests.search.test_pipeline import build_stale, found, write_day
@@ -22,7 +23,7 @@ DAYS = ("2025-11-01", "2025-11-02")
 
 
 def traces(store: ObjectStore, takedowns: Takedowns) -> int:
-    evidence = Evidence.of(takedowns)
+    evidence = StoredTraces.of(takedowns)
     verify_indexes(store, evidence)
     return len(evidence.findings)
 
@@ -32,7 +33,7 @@ def test_only_the_days_of_a_page_are_built_again(any_store: ObjectStore, tmp_pat
         articles = made_articles(20, seed=number, days=1)
         write_day(any_store, CRAWL_ARTICLES, articles, tmp_path / "scratch", day=day)
     build_stale(any_store)
-    before = dict(stored_builds(any_store))
+    before = {one.key: one.build for one in stored_builds(any_store)}
     gone = articles[3]  # of the second day; the first has other pages at these addresses
     others = sum(one.canonical_url == gone.canonical_url for one in made_articles(20, seed=0))
     takedowns = Takedowns.of([asked("url", gone.canonical_url)])
@@ -43,7 +44,7 @@ def test_only_the_days_of_a_page_are_built_again(any_store: ObjectStore, tmp_pat
     for day in places:
         assert part.remove(day, takedowns).rows == 1
     assert traces(any_store, takedowns) == 0
-    after = dict(stored_builds(any_store))
+    after = {one.key: one.build for one in stored_builds(any_store)}
     assert after[DAYS[1]] != before[DAYS[1]]
     assert len(stored_builds(any_store)) == len(DAYS)
     assert (after[DAYS[0]] == before[DAYS[0]]) == (others == 0)
@@ -94,3 +95,25 @@ def test_copies_of_builds_that_are_gone_leave_this_machine(
     part.remove(DAYS[0], Takedowns.of([asked("url", "https://elsewhere.example/1")]))
     assert delete_old_copies(any_store, folder) == 1 and list(folder.iterdir()) == []
     assert delete_old_copies(any_store, tmp_path / "none") == 0
+
+
+def test_a_month_is_built_again_and_all_its_older_builds_go(
+    local_store: ObjectStore, tmp_path: Path
+) -> None:
+    for number, day in enumerate(DAYS):
+        articles = made_articles(20, seed=number, days=1)
+        write_day(local_store, CRAWL_ARTICLES, articles, tmp_path / "scratch", day=day)
+    build_stale(local_store)
+    build_month(local_store, "2025-11", now=NOW)  # the indexes of the days stay for their readers
+    gone = articles[3]
+    takedowns = Takedowns.of([asked("url", gone.canonical_url)])
+    (part,) = takedown_parts(local_store, now=NOW)
+    places = part.find(takedowns)
+    assert {"2025-11", DAYS[1]} <= places.keys()
+    for key in places:
+        part.remove(key, takedowns)
+    assert traces(local_store, takedowns) == 0
+    assert {one.key for one in stored_builds(local_store)} <= {"2025-11", DAYS[0]}
+    assert built_days(local_store) == wanted_days(local_store)
+    assert gone.url_hash not in found(local_store, tmp_path, "day:2025-11-02")
+    assert len(found(local_store, tmp_path, "day:2025-11-02")) == 19

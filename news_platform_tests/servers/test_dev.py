@@ -32,6 +32,7 @@ from news_platform_tests.servers.dagster_ui import (
 READY_SECONDS = 30.0
 UNDER_LOAD = 3
 STOP_SECONDS = 60.0
+EXPLORER_STOP_SECONDS = 10.0
 _LOCATIONS = "{ workspaceOrError { ... on Workspace { locationEntries { name } } } }"
 _FOREIGN = ("evil.example", "evil.example:80", "localhost.evil.example", "127.0.0.1.evil.example")
 
@@ -42,6 +43,7 @@ class Dev:
 
     process: "subprocess.Popen[bytes]"
     port: int
+    server_port: int
     folder: Path
     seconds_until_ready: float
 
@@ -69,7 +71,8 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
     """Start `news-platform dev` on a new sample root, with one configured host."""
     folder = tmp_path_factory.mktemp("dev")
     prepare_home(folder / "home")
-    port = free_port()
+    port, server_port = free_port(), free_port()
+    words = ["dev", "--port", str(port), "--server-port", str(server_port)]
     environ = {
         "DAGSTER_HOME": str(folder / "home"),
         "NEWS_PLATFORM_ROOT": str(folder / "root"),
@@ -79,7 +82,7 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
     started = time.monotonic()
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "news_platform.cli", "dev", "--port", str(port)],
+            [sys.executable, "-m", "news_platform.cli", *words],
             cwd=PROJECT,
             env={**os.environ, **environ},
             stdout=log,
@@ -92,7 +95,7 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
             assert process.poll() is None, log_text
             assert time.monotonic() - started < READY_SECONDS * UNDER_LOAD, log_text
             time.sleep(0.2)
-        yield Dev(process, port, folder, time.monotonic() - started)
+        yield Dev(process, port, server_port, folder, time.monotonic() - started)
     finally:
         stop_group(process)
 
@@ -166,13 +169,36 @@ async def _acknowledged(port: int, host: str, origin: str = "") -> str:
     return kind
 
 
+def test_dev_names_and_serves_the_explorer_which_links_to_dagster(dev: Dev) -> None:
+    address = f"http://127.0.0.1:{dev.server_port}"
+    assert f"{address} search, articles" in (dev.folder / "log").read_text(errors="replace")
+    with urllib.request.urlopen(f"{address}/domains", timeout=60) as answer:
+        assert f'href="http://127.0.0.1:{dev.port}/asset-groups"' in answer.read().decode()
+
+
+def test_an_asset_links_to_the_explorer(dev: Dev) -> None:
+    ui = DagsterUi(f"http://127.0.0.1:{dev.port}", dev.folder / "home")
+    ask = """{ assetNodes(assetKeys: [{path: ["search_index"]}]) {
+        metadataEntries { label ... on UrlMetadataEntry { url } } } }"""
+    nodes = ui.query(ask)["assetNodes"]
+    assert isinstance(nodes, list)
+    links = {one["label"]: one.get("url") for one in nodes[0]["metadataEntries"]}
+    assert links["explorer"] == f"http://127.0.0.1:{dev.server_port}/"
+
+
 def test_term_ends_the_webserver_the_daemon_and_the_code_server(dev: Dev) -> None:
     """The last test of this file: it stops what the others use."""
+    explorer = f"http://127.0.0.1:{dev.server_port}/domains"
+    assert _answers(explorer)
     ours = _session(dev.process.pid)
     names = " ".join(ours.values())
-    for module in ("services.webserver", "dagster._daemon", "code-server start"):
+    for module in ("services.webserver", "dagster._daemon", "code-server start", "cli serve"):
         assert module in names, names
     dev.process.send_signal(signal.SIGTERM)
+    started = time.monotonic()
+    while _answers(explorer):
+        assert time.monotonic() - started < EXPLORER_STOP_SECONDS * UNDER_LOAD
+        time.sleep(0.1)
     assert dev.process.wait(STOP_SECONDS) == 0
     deadline = time.monotonic() + STOP_SECONDS
     while left := _session(dev.process.pid):

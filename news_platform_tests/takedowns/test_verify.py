@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.evidence import Evidence
+from news_platform.takedowns.evidence import StoredTraces
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.sqlite_pages import iter_free_space
 from news_platform.takedowns.text_runs import RemovedTexts
@@ -148,4 +148,4 @@ def test_equal_text_under_another_address_is_a_copy_elsewhere(local_store: Objec
 def test_without_requests_nothing_is_read(local_store: ObjectStore) -> None:
     local_store.put("x", b"1")
     assert verify_store(local_store, Takedowns()).files == 0
-    assert Evidence.of(Takedowns()).result().rows == 0
+    assert StoredTraces.of(Takedowns()).result().rows == 0

@@ -1,4 +1,4 @@
-"""Run one code server, the UI and the daemon until interrupted or until one of them ends.
+"""Run one code server, the UI, the daemon and the explorer until interrupted or until one ends.
 
 `python -m news_platform.defs.services.dev` does what `dagster dev` does, with our webserver:
 `dagster dev` starts Dagster's own, which answers every Host header.
@@ -24,8 +24,12 @@ from dagster._utils.log import configure_loggers
 from dagster_shared.ipc import get_ipc_shutdown_pipe, send_ipc_shutdown_message
 
 _STOP_SECONDS = 60.0
+# The explorer has nothing to finish.
+_STOP_EXPLORER_SECONDS = 8.0
 _LOOK_SECONDS = 1.0
 _WEBSERVER = "news_platform.defs.services.webserver"
+# Started by its name: the explorer does not need Dagster, nor Dagster the explorer.
+_EXPLORER = ("news_platform.cli", "serve")
 _LOG = logging.getLogger("dagster")
 _Processes: TypeAlias = "dict[str, subprocess.Popen[bytes]]"
 
@@ -34,7 +38,8 @@ _Processes: TypeAlias = "dict[str, subprocess.Popen[bytes]]"
 @click.option("--host", "-h", default="127.0.0.1", show_default=True, help="Address of the UI.")
 @click.option("--port", "-p", default=3000, show_default=True, help="Port of the UI.")
 @click.option("--workspace", "-w", required=True, help="Workspace file.")
-def run_services(host: str, port: int, workspace: str) -> None:
+@click.option("--server-port", type=int, help="Port of the explorer; without it there is none.")
+def run_services(host: str, port: int, workspace: str, server_port: int | None) -> None:
     """Start all services, and stop them on Ctrl-C or TERM; exit with 1 if one ends by itself."""
     configure_loggers(formatter="colored", log_level="INFO")
     setup_interrupt_handlers()  # TERM ends it as Ctrl-C does
@@ -44,6 +49,8 @@ def run_services(host: str, port: int, workspace: str) -> None:
             "webserver": [_WEBSERVER, "-h", host, "-p", str(port), "-w", served],
             "daemon": ["dagster._daemon", "run", "-w", served],
         }
+        if server_port is not None:
+            commands["explorer"] = [*_EXPLORER, "--host", host, "--port", str(server_port)]
         with _running(commands) as processes:
             ended = _first_to_end(processes)
     if ended:
@@ -84,15 +91,17 @@ def _running(commands: dict[str, list[str]]) -> Iterator[_Processes]:
         _LOG.info("Stopping the Dagster services ...")
         for write_end in pipes:
             send_ipc_shutdown_message(write_end)
-        for name, process in processes.items():
-            _wait(name, process)
+        # The explorer first: it must not wait for the others.
+        for name in sorted(processes, key=lambda it: it != "explorer"):
+            _wait(name, processes[name])
 
 
 def _wait(name: str, process: "subprocess.Popen[bytes]") -> None:
+    seconds = _STOP_EXPLORER_SECONDS if name == "explorer" else _STOP_SECONDS
     try:
-        process.wait(_STOP_SECONDS)
+        process.wait(seconds)
     except subprocess.TimeoutExpired:
-        _LOG.warning("The %s did not end within %.0f s: killing it", name, _STOP_SECONDS)
+        _LOG.warning("The %s did not end within %.0f s: killing it", name, seconds)
         process.kill()
 
 

@@ -128,16 +128,18 @@ class DomainStore:
         """Return the manifest of a bucket that this reader uses; None for an empty bucket."""
         return self._bucket(bucket).manifest
 
-    def scan_records(self) -> pl.LazyFrame:
-        """Return one narrow row per record of the whole store."""
+    def scan_records(self, domain: str | None = None) -> pl.LazyFrame:
+        """Return one narrow row per record of the whole store, or of one domain."""
+        buckets = range(self.buckets) if domain is None else [bucket_of(domain, self.buckets)]
         frames = [
             scan_table(self._store, [records_path(bucket, segment.name)], RECORDS).filter(
                 ~pl.col("batch").is_in(list(segment.dropped))
             )
-            for bucket in range(self.buckets)
+            for bucket in buckets
             for segment in getattr(self.manifest(bucket), "segments", ())
         ]
-        return pl.concat(frames) if frames else pl.LazyFrame(schema=RECORDS.schema)
+        rows = pl.concat(frames) if frames else pl.LazyFrame(schema=RECORDS.schema)
+        return rows if domain is None else rows.filter(pl.col("domain") == domain)
 
     def refresh(self) -> None:
         """Forget the manifests, so that lookups use the newest generations."""

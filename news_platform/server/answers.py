@@ -1,0 +1,138 @@
+"""Answer requests: keep what was made from this version of the data, with ETags.
+
+An answer is made by a plain function in a thread; the event loop only looks at headers. Errors of
+the platform become a status: wrong input 400, nothing there 404, taken down 410.
+"""
+
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import anyio.to_thread
+from starlette.requests import Request
+from starlette.responses import Response
+
+from news_platform.errors import InputError, NewsPlatformError
+from news_platform.server.site import NothingHere, Site, TakenDown
+
+_CACHE_BYTES = 64 * 1024 * 1024
+# What is not part of the version, such as the ledger, is shown at most this late.
+_CACHE_SECONDS = 60.0
+# A day that is replaced while it is read is read once more.
+_ATTEMPTS = 2
+# Answers are private to their reader, and asked for again with their ETag.
+_CACHE_CONTROL = "private, no-cache"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The bytes of an answer; `headers` are added to those that all have."""
+
+    body: bytes
+    media_type: str
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def etag(self) -> str:
+        """Return the validator of the bytes."""
+        return f'"{hashlib.sha256(self.body).hexdigest()[:32]}"'
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    version: str
+    until: float
+    etag: str
+    answer: Answer
+
+
+_Value = TypeVar("_Value")
+Make = Callable[[Site, Request], Answer]
+Refuse = Callable[[Site, Request, int, str], Answer]
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class Answers:
+    """Makes and keeps the answers of one site."""
+
+    def __init__(self, site: Site, refuse: Refuse) -> None:
+        self._site, self._refuse = site, refuse
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._bytes = 0
+
+    def endpoint(self, make: Make) -> Endpoint:
+        """Return the endpoint of a route whose answers `make` makes."""
+
+        async def answer(request: Request) -> Response:
+            kept = await self._answer(make, request)
+            return _response(request, kept)
+
+        return answer
+
+    async def _answer(self, make: Make, request: Request) -> _Kept:
+        version = self._site.version
+        name = version.current() if version.is_fresh else await _in_thread(version.current)
+        key = f"{request.url.path}?{request.scope['query_string'].decode('latin-1')}"
+        kept = self._kept.get(key)
+        if kept is not None and kept.version == name and time.monotonic() < kept.until:
+            self._kept.move_to_end(key)
+            return kept
+        made = await _in_thread(lambda: self._made(make, request))
+        kept = _Kept(name, time.monotonic() + _CACHE_SECONDS, made.etag, made)
+        if made.status == 200:
+            self._keep(key, kept)
+        return kept
+
+    def _made(self, make: Make, request: Request) -> Answer:
+        site = self._site
+        for attempt in range(_ATTEMPTS):
+            try:
+                return make(site, request)
+            except TakenDown as error:
+                return self._refuse(site, request, 410, str(error))
+            except NothingHere as error:
+                return self._refuse(site, request, 404, str(error))
+            except InputError as error:
+                return self._refuse(site, request, 400, str(error))
+            except NewsPlatformError as error:
+                site.version.forget()
+                if attempt + 1 == _ATTEMPTS:
+                    return self._refuse(site, request, 503, str(error))
+        raise AssertionError("unreachable")
+
+    def _keep(self, key: str, kept: _Kept) -> None:
+        old = self._kept.pop(key, None)
+        self._bytes += len(kept.answer.body) - (len(old.answer.body) if old else 0)
+        self._kept[key] = kept
+        while self._bytes > _CACHE_BYTES and len(self._kept) > 1:
+            _, oldest = self._kept.popitem(last=False)
+            self._bytes -= len(oldest.answer.body)
+
+
+async def _in_thread(function: Callable[[], _Value]) -> _Value:
+    return await anyio.to_thread.run_sync(function)
+
+
+def _response(request: Request, kept: _Kept) -> Response:
+    answer = kept.answer
+    if answer.status != 200:
+        return Response(
+            answer.body,
+            answer.status,
+            {**answer.headers, "Cache-Control": "no-store"},
+            answer.media_type,
+        )
+    headers = {"ETag": kept.etag, "Cache-Control": _CACHE_CONTROL, **answer.headers}
+    if is_match(request.headers.get("if-none-match", ""), kept.etag):
+        return Response(status_code=304, headers=headers)
+    return Response(answer.body, headers=headers, media_type=answer.media_type)
+
+
+def is_match(if_none_match: str, etag: str) -> bool:
+    """Return whether a header If-None-Match names the ETag; weak ones count as equal."""
+    sent = {part.strip().removeprefix("W/") for part in if_none_match.split(",")}
+    return "*" in sent or etag in sent

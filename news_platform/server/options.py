@@ -1,0 +1,79 @@
+"""Settings in, checked options of a server out."""
+
+import ipaddress
+import re
+from dataclasses import dataclass, field
+
+from news_platform.errors import ConfigError
+from news_platform.settings import Settings
+from news_platform.web.allowed_hosts import LOOPBACK_NAMES, allowed_names
+
+_SHORTEST_TOKEN = 16
+_ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/]+):(?P<port>\d{1,5})")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """Where a server listens and whom it answers."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    allowed_hosts: frozenset[str] = LOOPBACK_NAMES
+    token: str | None = field(default=None, repr=False)
+    requests_per_minute: int = 1200
+    dagster_url: str | None = None
+
+
+def server_options(settings: Settings, *, host: str, port: int) -> ServerOptions:
+    """Return the options; raise ConfigError if strangers could read the data."""
+    given = settings.server
+    if not is_loopback(host) and not given.token:
+        raise ConfigError(
+            f"cannot serve on {host!r} without a token: set NEWS_PLATFORM_SERVER_TOKEN, or use "
+            "127.0.0.1",
+            thing=host,
+        )
+    if given.token and len(given.token) < _SHORTEST_TOKEN:
+        raise ConfigError(
+            f"NEWS_PLATFORM_SERVER_TOKEN is too short: expected at least {_SHORTEST_TOKEN} "
+            "characters",
+            thing="NEWS_PLATFORM_SERVER_TOKEN",
+        )
+    return ServerOptions(
+        host=host,
+        port=port,
+        allowed_hosts=_allowed(settings, host),
+        token=given.token,
+        requests_per_minute=max(0, given.requests_per_minute),
+        dagster_url=_http_url("NEWS_PLATFORM_DAGSTER_URL", given.dagster_url),
+    )
+
+
+def parse_address(text: str) -> tuple[str, int]:
+    """Return host and port of the text `HOST:PORT`; raise ConfigError if it is another."""
+    found = _ADDRESS.fullmatch(text)
+    if found is None or not 0 < int(found["port"]) < 65_536:
+        raise ConfigError(f"invalid address {text!r}: expected HOST:PORT", thing=text)
+    return found["host"].strip("[]"), int(found["port"])
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _allowed(settings: Settings, host: str) -> frozenset[str]:
+    try:
+        names = allowed_names(settings.ui.allowed_hosts)
+    except ConfigError as error:
+        raise ConfigError(f"NEWS_PLATFORM_ALLOWED_HOSTS: {error}") from error
+    return names | {f"[{host}]" if ":" in host else host.lower()}
+
+
+def _http_url(name: str, url: str | None) -> str | None:
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise ConfigError(f"{name}={url!r} is not an address: expected http:// or https://")
+    return url.rstrip("/") if url else None

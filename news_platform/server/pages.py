@@ -1,0 +1,273 @@
+"""The pages of the explorer: one function per page, from a request to HTML.
+
+Templates escape every value. Foreign text is never HTML, and its addresses are links only if they
+are http or https.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import jinja2
+from starlette.requests import Request
+from starlette.routing import Route
+
+from news_platform.errors import InputError
+from news_platform.search.engine import SearchOptions
+from news_platform.server import charts, shown
+from news_platform.server.answers import Answer, Answers
+from news_platform.server.api_routes import explain_document
+from news_platform.server.article_view import article_document
+from news_platform.server.documents import ArticleDocument, HitDocument, SearchDocument
+from news_platform.server.domain_view import domain_document, newest_articles
+from news_platform.server.parameters import day_of, policy_choice, search_options, text_of
+from news_platform.server.policy_view import policies_csv, policies_document
+from news_platform.server.search_view import search_document
+from news_platform.server.site import NothingHere, Site
+
+_HTML = "text/html; charset=utf-8"
+_HITS = 20
+_NEWEST = 15
+# A page stays below 100 KB: the rest is facts, evidence and the frame.
+_TEXT_BYTES = 45_000
+_SHOWN_EVIDENCE = 60
+_SHOWN_DOMAINS = 200
+_STATIC = {"style.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
+
+
+def page_routes(answers: Answers) -> list[Route]:
+    """Return the routes of all pages."""
+    makers = {
+        "/": _search,
+        "/articles/{url_hash}": _article,
+        "/domains": _domains,
+        "/domains/{domain}": _domain,
+        "/policies": _policies,
+        "/policies.csv": _policies_csv,
+        "/explain": _explain,
+        "/status": _status,
+        "/static/{name}": _static,
+    }
+    return [Route(path, answers.endpoint(make), name=path) for path, make in makers.items()]
+
+
+def refused_page(site: Site, request: Request, status: int, message: str) -> Answer:
+    """Return the page of a request that failed."""
+    return _page(site, request, "error.html", status, message=message)
+
+
+def _search(site: Site, request: Request) -> Answer:
+    query = text_of(request, "q")
+    options = search_options(request, limit=_HITS)
+    if not query:
+        days = dict.fromkeys(site.tables.newest_days(2), _NEWEST)
+        newest = list(newest_articles(site, days, limit=_NEWEST))
+        return _page(site, request, "search.html", query="", options=options, newest=newest)
+    try:
+        found = search_document(site, query, options)
+    except InputError as error:
+        return _page(
+            site, request, "search.html", 400, query=query, options=options, mistake=str(error)
+        )
+    return _page(
+        site,
+        request,
+        "search.html",
+        query=query,
+        options=options,
+        found=found,
+        first=options.offset + 1,
+        days=charts.bars(found.facets["day"]),
+        next_url=_next_url(request, found.next_cursor),
+        narrower=_narrower(request, found, options),
+    )
+
+
+def _article(site: Site, request: Request) -> Answer:
+    key, day = request.path_params["url_hash"], day_of(request, "day")
+    article = article_document(site, key, day=day)
+    text, is_whole = shown.paragraphs(article.text, max_bytes=_TEXT_BYTES)
+    explained = explain_document(site, article.canonical_url)
+    return _page(
+        site,
+        request,
+        "article.html",
+        article=article,
+        text=text,
+        is_whole=is_whole,
+        facts=dict(_facts(article)),
+        explained=explained,
+        evidence=explained.evidence[:_SHOWN_EVIDENCE],
+    )
+
+
+def _domains(site: Site, request: Request) -> Answer:
+    wanted = text_of(request, "q").lower()
+    rows = site.kept("catalog", lambda: site.news["domain_catalog"].collect().to_dicts())
+    found = [row for row in rows if wanted in row["domain"]]
+    found = [row for row in found if not site.takedowns.covers_domain(row["domain"])]
+    found.sort(key=lambda row: (-row["records"], row["domain"]))
+    return _page(
+        site,
+        request,
+        "domains.html",
+        query=wanted,
+        count=len(found),
+        domains=found[:_SHOWN_DOMAINS],
+    )
+
+
+def _domain(site: Site, request: Request) -> Answer:
+    domain = domain_document(site, request.path_params["domain"])
+    pages = {one.day: one.pages for one in domain.days}
+    stated = [one for one in domain.policies if one.own]
+    return _page(
+        site, request, "domain.html", domain=domain, bars=charts.bars(pages), stated=stated
+    )
+
+
+def _policies(site: Site, request: Request) -> Answer:
+    choice = policy_choice(request)
+    # Without a crawler the list of policies is of no use, only the table of crawlers.
+    found = policies_document(site, choice if choice.bot else replace(choice, limit=1))
+    return _page(
+        site,
+        request,
+        "policies.html",
+        choice=choice,
+        found=found,
+        lines={one.bot: charts.line(one.trend) for one in found.crawlers},
+        next_url=_next_url(request, found.next_cursor),
+        csv_url="/policies.csv?" + urlencode({"bot": choice.bot, "domain": choice.domain}),
+    )
+
+
+def _policies_csv(site: Site, request: Request) -> Answer:
+    name = {"Content-Disposition": 'attachment; filename="ai_policies.csv"'}
+    body = policies_csv(site, policy_choice(request))
+    return Answer(body, "text/csv; charset=utf-8", headers=name)
+
+
+def _explain(site: Site, request: Request) -> Answer:
+    subject = text_of(request, "q")
+    if not subject:
+        return _page(site, request, "explain.html", query="")
+    try:
+        found = explain_document(site, subject)
+    except InputError as error:
+        return _page(site, request, "explain.html", 400, query=subject, mistake=str(error))
+    return _page(
+        site,
+        request,
+        "explain.html",
+        query=subject,
+        found=found,
+        evidence=found.evidence[:_SHOWN_EVIDENCE],
+    )
+
+
+def _status(site: Site, request: Request) -> Answer:
+    return _page(site, request, "status.html", found=site.status.current())
+
+
+def _static(_site: Site, request: Request) -> Answer:
+    name = request.path_params["name"]
+    if name not in _STATIC:
+        raise NothingHere(f"no file {name[:80]!r}")
+    body = (files("news_platform.server") / "static" / name).read_bytes()
+    return Answer(body, _STATIC[name], headers={"Cache-Control": "private, max-age=3600"})
+
+
+def _facts(article: ArticleDocument) -> Iterator[tuple[str, object]]:
+    """Yield the facts of an article that are known, by their labels."""
+    if article.article_type:
+        yield "Type", article.article_type
+    if article.topic:
+        yield "Topic", article.topic
+    if article.section:
+        yield "Section", shown.one_line(article.section, limit=100)
+    if article.tags:
+        tags = [shown.one_line(tag, limit=60) for tag in article.tags[:15]]
+        yield "Tags", ", ".join(filter(None, tags))
+    if article.word_count is not None:
+        yield "Words", f"{article.word_count:,}"
+    if article.confidence is not None:
+        yield "Confidence in the text", f"{article.confidence:.2f}"
+    if article.is_paywalled is not None:
+        yield "Paywall", "yes" if article.is_paywalled else "no"
+    if article.quality_flags:
+        yield "Quality flags", ", ".join(article.quality_flags)
+    if article.text_source:
+        yield "Text taken from", article.text_source
+
+
+def _next_url(request: Request, cursor: str | None) -> str | None:
+    if cursor is None:
+        return None
+    given = [(name, text) for name, text in request.query_params.multi_items() if name != "cursor"]
+    return f"{request.url.path}?{urlencode([*given, ('cursor', cursor)])}"
+
+
+def _narrower(
+    request: Request, found: SearchDocument, options: SearchOptions
+) -> Mapping[str, list[tuple[str, int, str]]]:
+    """Return the values of each facet with their counts and the address that keeps only them."""
+    given = [(name, text) for name, text in request.query_params.multi_items() if name != "cursor"]
+    chosen = {"language": options.languages, "domain": options.domains}
+    return {
+        name: [
+            (value, count, f"/?{urlencode([*given, (name, value)])}")
+            for value, count in list(found.facets[name].items())[:12]
+            if value not in chosen[name]
+        ]
+        for name in chosen
+    }
+
+
+def _page(
+    site: Site, request: Request, template: str, status: int = 200, /, **values: Any
+) -> Answer:
+    html = (
+        _templates()
+        .get_template(template)
+        .render(
+            path=request.url.path, dagster_url=site.options.dagster_url, status=status, **values
+        )
+    )
+    return Answer(html.encode(), _HTML, status)
+
+
+def _snippet(hit: HitDocument) -> list[tuple[str, bool]]:
+    """Return the parts of a hit's text and whether they are words of the query."""
+    parts, last = [], 0
+    for start, end in hit.marks:
+        parts += [(hit.snippet[last:start], False), (hit.snippet[start:end], True)]
+        last = end
+    parts.append((hit.snippet[last:], False))
+    return [(shown.visible(text), is_mark) for text, is_mark in parts if text]
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("news_platform.server"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(
+        found=None, mistake=None, newest=None, next_url=None, snippet=_snippet
+    )
+    environment.filters.update(
+        line=shown.one_line,
+        link=shown.link,
+        lang=shown.language_code,
+        path_part=lambda text: quote(str(text), safe=""),
+        moment=lambda at: f"{at:%Y-%m-%d %H:%M}" if at else "",
+        percent=lambda share: f"{share:.0%}",
+    )
+    return environment

@@ -1,0 +1,177 @@
+"""From the surveys of the last 90 days to the AI policy tracker: who refuses whom, since when."""
+
+import csv
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from news_platform.domain_metadata.table import (
+    CHANGES_DATASET,
+    POLICIES,
+    TABLE_DATASET,
+    policy_counts,
+    read_changes,
+)
+from news_platform.domain_metadata.trends import read_surveys, refusals_by_bot, standing
+from news_platform.errors import InputError
+from news_platform.server.documents import (
+    CrawlerDocument,
+    PoliciesDocument,
+    PolicyChangeDocument,
+    PolicyDocument,
+)
+from news_platform.server.search_view import cursor_at
+from news_platform.server.site import Site
+from news_platform.storage.commit.markers import read_markers
+from news_platform.storage.objects.store import NotFound
+from news_platform.web.ai_bots import AI_BOTS
+
+_BOTS = {bot.name: bot for bot in AI_BOTS}
+_CHANGES = 50
+CSV_COLUMNS = ("date", "domain", "country", "bot", "policy", "own")
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyChoice:
+    """Which policies to list; empty means all."""
+
+    bot: str = ""
+    domain: str = ""
+    policy: str = ""
+    limit: int = 100
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        if self.policy and self.policy not in POLICIES:
+            names = ", ".join(POLICIES)
+            raise InputError(f"unknown policy {self.policy!r}: expected one of {names}")
+        if self.bot and self.bot not in _BOTS:
+            raise InputError(f"unknown crawler {self.bot[:80]!r}: see `crawlers` for all names")
+
+
+def policies_document(site: Site, choice: PolicyChoice) -> PoliciesDocument:
+    """Return the tracker: all crawlers, one page of policies, and the newest changes."""
+    surveys = _surveys(site)
+    now = _standing(surveys)
+    chosen = _chosen(_rows(now), choice)
+    page = chosen.slice(choice.offset, choice.limit)
+    end = choice.offset + choice.limit
+    return PoliciesDocument(
+        domains=now.height,
+        days=tuple(_days(surveys)),
+        crawlers=site.kept("crawlers", lambda: _crawlers(surveys)),
+        policies=tuple(PolicyDocument(**row) for row in page.iter_rows(named=True)),
+        changes=tuple(_changes(site, choice)),
+        count=chosen.height,
+        next_cursor=cursor_at(end) if end < chosen.height else None,
+    )
+
+
+def policies_csv(site: Site, choice: PolicyChoice) -> bytes:
+    """Return every survey's policies as CSV, oldest first, so that one sees them change."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(CSV_COLUMNS)
+    chosen = _chosen(_rows(_surveys(site)), choice).sort("date", "domain", "bot")
+    writer.writerows(chosen.select(CSV_COLUMNS).iter_rows())
+    return out.getvalue().encode()
+
+
+def domain_policies(site: Site, domain: str) -> tuple[PolicyDocument, ...]:
+    """Return the policies of a domain's newest survey, refusals first."""
+    rows = _rows(_standing(_surveys(site)).filter(pl.col("domain") == domain))
+    order = {name: place for place, name in enumerate(("disallow_all", "partial", "allow"))}
+    found = [PolicyDocument(**row) for row in rows.iter_rows(named=True)]
+    return tuple(sorted(found, key=lambda one: (order.get(one.policy, 9), one.bot)))
+
+
+def _surveys(site: Site) -> pl.DataFrame:
+    def read() -> pl.DataFrame:
+        days = read_markers(site.store, TABLE_DATASET)
+        surveys = read_surveys(site.store, max(days)) if days else pl.DataFrame()
+        if surveys.is_empty():
+            return surveys
+        shown = [not site.takedowns.covers_domain(name) for name in surveys["domain"]]
+        return surveys.filter(pl.Series(shown))
+
+    return site.kept("surveys", read)
+
+
+def _standing(surveys: pl.DataFrame) -> pl.DataFrame:
+    days = _days(surveys)
+    return standing(surveys, days[-1]) if days else pl.DataFrame(schema=_EMPTY)
+
+
+_EMPTY = {"domain": pl.String, "country": pl.String, "date": pl.String, "ai_policies": pl.Null}
+
+
+def _days(surveys: pl.DataFrame) -> list[str]:
+    return sorted(surveys["date"].unique()) if surveys.height else []
+
+
+def _rows(surveys: pl.DataFrame) -> pl.DataFrame:
+    """Return one row per domain and crawler."""
+    if surveys.is_empty():
+        return pl.DataFrame(schema=dict.fromkeys(CSV_COLUMNS, pl.String))
+    rows = surveys.select("date", "domain", "country", "ai_policies").explode("ai_policies")
+    return rows.drop_nulls("ai_policies").unnest("ai_policies").select(CSV_COLUMNS)
+
+
+def _chosen(rows: pl.DataFrame, choice: PolicyChoice) -> pl.DataFrame:
+    wanted = {"bot": choice.bot, "domain": choice.domain, "policy": choice.policy}
+    for name, value in wanted.items():
+        if value:
+            rows = rows.filter(pl.col(name) == value)
+    return rows.sort("domain", "bot")
+
+
+def _crawlers(surveys: pl.DataFrame) -> tuple[CrawlerDocument, ...]:
+    now = _standing(surveys)
+    if now.is_empty():
+        return ()
+    shares = [refusals_by_bot(standing(surveys, day)) for day in _days(surveys)]
+    columns = ("domain", "country", "date", "ai_policies")
+    # The version of the list of crawlers does not matter for counts of one day.
+    counts = policy_counts(now.select(columns).with_columns(ai_list_version=pl.lit("")))
+    return tuple(
+        CrawlerDocument(
+            **row,
+            operator=_BOTS[row["bot"]].operator if row["bot"] in _BOTS else None,
+            purpose=_BOTS[row["bot"]].purpose if row["bot"] in _BOTS else None,
+            share=shares[-1].get(row["bot"], 0.0),
+            trend=tuple(share.get(row["bot"], 0.0) for share in shares),
+        )
+        for row in counts.iter_rows(named=True)
+    )
+
+
+def _changes(site: Site, choice: PolicyChoice) -> Iterator[PolicyChangeDocument]:
+    left = _CHANGES
+    for row in site.kept("policy changes", lambda: _read_changes(site)):
+        if choice.bot not in ("", row["bot"]) or choice.domain not in ("", row["domain"]):
+            continue
+        if left == 0:
+            return
+        left -= 1
+        yield change_document(row)
+
+
+def _read_changes(site: Site) -> list[dict[str, object]]:
+    """Return the changes of the last days that had some, newest first."""
+    found: list[dict[str, object]] = []
+    for day in sorted(read_markers(site.store, CHANGES_DATASET), reverse=True):
+        if len(found) >= 20 * _CHANGES:
+            break
+        try:
+            found += read_changes(site.store, day).to_dicts()
+        except NotFound:
+            continue  # the table is being rebuilt
+    return [row for row in found if not site.takedowns.covers_domain(str(row["domain"]))]
+
+
+def change_document(row: dict[str, object]) -> PolicyChangeDocument:
+    """Return one row of ai_policy_changes."""
+    names = PolicyChangeDocument.model_fields
+    return PolicyChangeDocument.model_validate({name: row[name] for name in names})

@@ -1,0 +1,78 @@
+"""From the parameters of a search to its document, with snippets and a cursor."""
+
+import base64
+import binascii
+import json
+from dataclasses import replace
+
+from news_platform.errors import InputError
+from news_platform.search.engine import FACETS, MAX_LIMIT, SearchOptions, condition_of
+from news_platform.search.index import Hit
+from news_platform.search.query import query_words
+from news_platform.search.snippets import snippet
+from news_platform.server.documents import HitDocument, SearchDocument
+from news_platform.server.site import Site
+
+MAX_PAGE = 100
+# Facets have up to a thousand values each; a page shows the most frequent ones.
+_SHOWN_VALUES = 20
+
+
+def search_document(site: Site, query: str, options: SearchOptions) -> SearchDocument:
+    """Return the hits of a query; raise InputError with the place of a mistake in it."""
+    answer = site.news.search(query, replace(options, facets=FACETS), snippets=False).answer
+    shown = [hit for hit in answer.hits if not site.takedowns.covers(hit.canonical_url)]
+    texts = site.tables.texts([(hit.day, hit.domain, hit.url_hash) for hit in shown])
+    phrases = list(query_words(condition_of(query, SearchOptions())))
+    hits = tuple(_hit(hit, texts.get((hit.day, hit.url_hash), ""), phrases) for hit in shown)
+    end = options.offset + options.limit
+    # With one article per cluster there are fewer hits than articles that match.
+    is_full = len(answer.hits) == options.limit
+    has_more = is_full and end < min(answer.count, MAX_LIMIT - MAX_PAGE)
+    facets = {
+        name: dict(
+            sorted(values.items()) if name == "day" else list(values.items())[:_SHOWN_VALUES]
+        )
+        for name, values in answer.facets.items()
+    }
+    return SearchDocument(
+        query=query,
+        count=answer.count,
+        hits=hits,
+        facets=facets,
+        next_cursor=cursor_at(end) if has_more else None,
+    )
+
+
+def cursor_at(offset: int) -> str:
+    """Return the opaque text that names the place after so many rows."""
+    return base64.urlsafe_b64encode(json.dumps({"offset": offset}).encode()).decode().rstrip("=")
+
+
+def parse_cursor(cursor: str) -> int:
+    """Return the place that a cursor names; raise InputError for text that is none."""
+    try:
+        padded = cursor.encode() + b"=" * (-len(cursor) % 4)
+        offset = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))["offset"]
+    except (binascii.Error, ValueError, KeyError, TypeError) as error:
+        raise InputError("invalid cursor: expected one from `next_cursor`") from error
+    if not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
+        raise InputError("invalid cursor: expected one from `next_cursor`")
+    return offset
+
+
+def _hit(hit: Hit, text: str, phrases: list[tuple[str, ...]]) -> HitDocument:
+    found = snippet(text, phrases)
+    return HitDocument(
+        url=hit.url,
+        url_hash=hit.url_hash,
+        title=hit.title,
+        domain=hit.domain,
+        language=hit.language,
+        day=hit.day,
+        at=hit.at,
+        source=hit.source,
+        score=hit.score,
+        snippet=found.text,
+        marks=found.marks,
+    )

@@ -1,0 +1,204 @@
+"""Old days are joined into months, and every day is found in exactly one index at any time."""
+
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from news_platform.datasets.corpus import CRAWL_ARTICLES
+from news_platform.search.engine import SearchOptions
+from news_platform.search.index import SearchableArticle
+from news_platform.search.months import build_month, built_months, month_of, wanted_months
+from news_platform.search.pipeline import (
+    build_day,
+    built_days,
+    index_facets,
+    index_problems,
+    search_days,
+    wanted_days,
+)
+from news_platform.search.query import DayRange
+from news_platform.search.stored import (
+    DATASET,
+    IndexCache,
+    day_ranges,
+    delete_unused_builds,
+    index_folder,
+    place_of,
+    read_current,
+    stored_builds,
+)
+from news_platform.storage.commit.markers import delete_marker, read_markers, stale_partitions
+from news_platform.storage.objects.store import ObjectStore
+from news_platform_tests.search.articles import made_articles
+from news_platform_tests.search.test_pipeline import build_stale, write_day
+
+NOW = datetime.now(UTC)
+MONTH = "2025-10"
+DAYS = ("2025-10-01", "2025-10-02", "2025-10-03", "2025-10-20", "2025-11-30")
+EVERY = SearchOptions(first_day="2025-01-01", limit=1_000, facets=("day",))
+SHORT_KILLS, LONG_KILLS = 2, 60
+
+
+def articles_of(day: str, *, count: int = 6, seed: int = 0) -> list[SearchableArticle]:
+    return made_articles(count, seed=seed + int(day[-2:]), days=1)
+
+
+def fill(store: ObjectStore, folder: Path) -> None:
+    for day in DAYS:
+        write_day(store, CRAWL_ARTICLES, articles_of(day), folder / "scratch", day=day)
+    build_stale(store)
+
+
+def cache(store: ObjectStore, folder: Path) -> IndexCache:
+    return IndexCache(store, folder / "cache", max_bytes=1 << 30)
+
+
+def counts(store: ObjectStore, folder: Path) -> dict[str, int]:
+    """Return how many articles of each day a search over all of them finds."""
+    query = "domain:a.example OR NOT domain:a.example"
+    answer = search_days(cache(store, folder), query, EVERY, default_days=30)
+    by_hits = Counter(hit.day for hit in answer.hits)
+    assert by_hits == answer.facets["day"]
+    return dict(by_hits)
+
+
+def join(store: ObjectStore) -> list[str]:
+    """Build the months that are out of date."""
+    stale = stale_partitions(wanted_months(store, after_days=7), built_months(store))
+    for month in sorted(stale):
+        build_month(store, month, now=NOW)
+    return sorted(stale)
+
+
+def test_a_month_that_is_over_becomes_one_index(any_store: ObjectStore, tmp_path: Path) -> None:
+    fill(any_store, tmp_path)
+    before = counts(any_store, tmp_path)
+    assert join(any_store) == [MONTH]
+    assert join(any_store) == []
+    assert counts(any_store, tmp_path) == before == dict.fromkeys(DAYS, 6)
+    assert len(list(read_current(cache(any_store, tmp_path), lambda day: True))) == 2
+    assert stale_partitions(wanted_days(any_store), built_days(any_store)) == {}
+    assert [list(index_problems(any_store, day)) for day in DAYS] == [[]] * len(DAYS)
+    assert sum(index_facets(any_store, DAYS[1], "domain").values()) == 6
+
+
+def test_no_month_is_joined_before_its_time(local_store: ObjectStore, tmp_path: Path) -> None:
+    fill(local_store, tmp_path)
+    assert list(wanted_months(local_store, after_days=30)) == [MONTH]
+    assert list(wanted_months(local_store, after_days=31)) == []
+    assert list(wanted_months(local_store, after_days=0)) == []
+
+
+def test_a_day_that_changes_is_found_in_its_own_index_until_the_month_follows(
+    local_store: ObjectStore, tmp_path: Path
+) -> None:
+    fill(local_store, tmp_path)
+    join(local_store)
+    changed = articles_of(DAYS[1], count=9, seed=50)
+    write_day(local_store, CRAWL_ARTICLES, changed, tmp_path / "scratch", day=DAYS[1])
+    assert build_stale(local_store) == [DAYS[1]]
+    expected = dict.fromkeys(DAYS, 6) | {DAYS[1]: 9}
+    assert counts(local_store, tmp_path) == expected
+    assert len(list(read_current(cache(local_store, tmp_path), lambda day: True))) == 3
+    assert join(local_store) == [MONTH]
+    assert counts(local_store, tmp_path) == expected
+    places = {place_of(one).key for one in read_markers(local_store, DATASET).values()}
+    assert places == {MONTH, DAYS[-1]}
+
+
+def test_a_day_that_is_removed_is_not_found_in_the_month(
+    local_store: ObjectStore, tmp_path: Path
+) -> None:
+    fill(local_store, tmp_path)
+    join(local_store)
+    delete_marker(local_store, CRAWL_ARTICLES.name, DAYS[1])
+    assert build_day(local_store, DAYS[1], now=NOW) is None
+    expected = {day: 6 for day in DAYS if day != DAYS[1]}
+    assert counts(local_store, tmp_path) == expected
+    assert join(local_store) == [MONTH]
+    assert counts(local_store, tmp_path) == expected
+
+
+def test_builds_that_no_day_names_go_after_the_grace_period(
+    local_store: ObjectStore, tmp_path: Path
+) -> None:
+    fill(local_store, tmp_path)
+    join(local_store)
+    assert len(stored_builds(local_store)) == len(DAYS) + 1
+    assert delete_unused_builds(local_store, now=NOW) == 0
+    assert delete_unused_builds(local_store, now=NOW + timedelta(hours=2)) == len(DAYS) - 1
+    assert {one.key for one in stored_builds(local_store)} == {MONTH, DAYS[-1]}
+    assert counts(local_store, tmp_path) == dict.fromkeys(DAYS, 6)
+
+
+def test_an_index_deleted_under_an_open_reader_is_looked_up_again(
+    s3_store: ObjectStore, tmp_path: Path
+) -> None:
+    fill(s3_store, tmp_path)
+    opened = cache(s3_store, tmp_path)
+    readers = read_current(opened, lambda day: True)
+    next(readers)
+    join(s3_store)
+    for day in DAYS[:-1]:
+        s3_store.delete([info.path for info in s3_store.list(index_folder(day))])
+    assert [len(reader) for reader in readers] == [6, 6, 6, 6]
+
+
+def test_days_that_follow_each_other_are_one_range() -> None:
+    assert list(day_ranges(DAYS[:4])) == [
+        DayRange("2025-10-01", "2025-10-03"),
+        DayRange("2025-10-20", "2025-10-20"),
+    ]
+    assert list(day_ranges(())) == []
+    assert month_of("2025-10-20") == MONTH
+
+
+def run_kills(store: ObjectStore, folder: Path, *, kills: int, seed: int) -> None:
+    """Kill builders of the day and the month; every day is found whole, as it was or as it is."""
+    fill(store, folder)
+    join(store)
+    chance = random.Random(seed)
+    for kill in range(kills):
+        size = 6 + 3 * (kill % 2)
+        before = counts(store, folder)
+        changed = articles_of(DAYS[1], count=size, seed=kill)
+        write_day(store, CRAWL_ARTICLES, changed, folder / "scratch", day=DAYS[1])
+        _kill_builder(store, folder, after_seconds=chance.uniform(0, 0.6))
+        found = counts(store, folder)
+        assert found[DAYS[1]] in (before[DAYS[1]], size), (seed, kill)
+        assert found | {DAYS[1]: 0} == before | {DAYS[1]: 0}, (seed, kill)
+        build_stale(store)
+        join(store)
+        assert counts(store, folder) == before | {DAYS[1]: size}
+    delete_unused_builds(store, now=NOW + timedelta(hours=2))
+    assert {one.key for one in stored_builds(store)} == {MONTH, DAYS[-1]}
+
+
+def _kill_builder(store: ObjectStore, folder: Path, *, after_seconds: float) -> None:
+    command = [sys.executable, "-m", "news_platform_tests.search.kill_target", store.url]
+    # What a killed builder leaves in its scratch folder must not fill the system's.
+    scratch = {"TMPDIR": str(folder), "PATH": "", "PYTHONPATH": ":".join(sys.path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=scratch) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(after_seconds)
+        process.kill()
+
+
+def test_a_builder_killed_anywhere_leaves_every_day_whole(
+    local_store: ObjectStore, tmp_path: Path
+) -> None:
+    run_kills(local_store, tmp_path, kills=SHORT_KILLS, seed=1)
+
+
+@pytest.mark.soak
+def test_a_builder_killed_60_times_leaves_every_day_whole(
+    local_store: ObjectStore, tmp_path: Path
+) -> None:
+    run_kills(local_store, tmp_path, kills=LONG_KILLS, seed=2)

@@ -1,0 +1,1 @@
+"""Tests of the explorer, its API and the MCP server."""

@@ -1,0 +1,229 @@
+"""Every route of the API keeps the contract of its OpenAPI description."""
+
+import json
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import jsonschema
+import pytest
+
+from news_platform.server.openapi import PATHS
+from news_platform_tests.server.explorer import Explorer, Reply
+
+API = "/api/v1"
+
+
+@pytest.fixture(scope="session")
+def described(demo_explorer: Explorer) -> Any:
+    return demo_explorer.get(f"{API}/openapi.json").json
+
+
+@pytest.fixture(scope="session")
+def some_hash(demo_explorer: Explorer) -> str:
+    hits = demo_explorer.get(f"{API}/search?q=bridge").json["hits"]
+    return str(hits[0]["url_hash"])
+
+
+def _check(described: Any, path: str, reply: Reply) -> Any:
+    """Check an answer against the schema that the description names for it."""
+    answers = described["paths"][f"{API}/{path}"]["get"]["responses"]
+    schema = answers["200" if reply.status == 200 else "4XX"]["content"]["application/json"]
+    whole = {**schema["schema"], "components": described["components"]}
+    jsonschema.Draft202012Validator(whole).validate(reply.json)
+    return reply.json
+
+
+def test_the_description_names_every_route(described: Any) -> None:
+    assert described["openapi"].startswith("3.1")
+    assert set(described["paths"]) == {f"{API}/{path}" for path in PATHS}
+    for path in described["paths"].values():
+        assert set(path) == {"get"}
+
+
+def test_search_finds_marks_and_counts(demo_explorer: Explorer, described: Any) -> None:
+    found = _check(described, "search", demo_explorer.get(f"{API}/search?q=bridge"))
+    assert found["count"] >= len(found["hits"]) > 0
+    start, end = found["hits"][0]["marks"][0]
+    assert found["hits"][0]["snippet"][start:end].lower() == "bridge"
+    assert sum(found["facets"]["day"].values()) == found["count"]
+
+
+def _place(hit: dict[str, str]) -> str:
+    """Return the key of a hit: an article that was captured on two days is found on both."""
+    return f"{hit['day']} {hit['url_hash']}"
+
+
+def test_cursors_lead_through_all_hits_once(demo_explorer: Explorer) -> None:
+    whole = demo_explorer.get(f"{API}/search?q=the&limit=100&language=en").json
+    seen: list[str] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        words = urlencode({"q": "the", "limit": 30, "language": "en", "cursor": cursor})
+        page = demo_explorer.get(f"{API}/search?{words}").json
+        seen += map(_place, page["hits"])
+        cursor = page["next_cursor"]
+    assert len(seen) == len(set(seen)) == whole["count"]
+    assert seen[:100] == list(map(_place, whole["hits"]))
+
+
+def test_filters_and_order_are_obeyed(demo_explorer: Explorer) -> None:
+    words = "q=the&sort=date&from=2025-11-02&to=2025-11-02&limit=50"
+    hits = demo_explorer.get(f"{API}/search?{words}").json["hits"]
+    assert {hit["day"] for hit in hits} == {"2025-11-02"}
+    times = [hit["at"] for hit in hits]
+    assert times == sorted(times, reverse=True) and len(times) > 3
+    domain = hits[0]["domain"]
+    kept = demo_explorer.get(f"{API}/search?{words}&domain={domain}").json["hits"]
+    assert {hit["domain"] for hit in kept} == {domain}
+
+
+def test_one_article_per_cluster_leaves_copies_out(demo_explorer: Explorer) -> None:
+    words = "q=the&limit=100&language=en"
+    whole = demo_explorer.get(f"{API}/search?{words}").json
+    fewer = demo_explorer.get(f"{API}/search?{words}&one_per_cluster=1").json
+    assert {_place(hit) for hit in fewer["hits"]} != {_place(hit) for hit in whole["hits"]}
+    clusters = [
+        demo_explorer.get(f"{API}/articles/{hit['url_hash']}?day={hit['day']}").json["cluster"]
+        for hit in fewer["hits"][:15]
+    ]
+    names = [cluster["cluster_id"] for cluster in clusters if cluster]
+    assert len(names) == len(set(names)) > 0
+
+
+def test_an_article_has_text_captures_and_bytes(
+    demo_explorer: Explorer, described: Any, some_hash: str
+) -> None:
+    path = "articles/{url_hash}"
+    found = _check(described, path, demo_explorer.get(f"{API}/articles/{some_hash}"))
+    assert found["url_hash"] == some_hash and found["text"]
+    crawled = [one for one in found["captures"] if one["source"] == "crawl"]
+    assert all(one["warc"].endswith(".warc.gz") and one["record_length"] for one in crawled)
+    narrow = demo_explorer.get(f"{API}/articles/{some_hash}?day={found['day']}").json
+    assert narrow["text"] == found["text"]
+
+
+def test_a_cluster_lists_its_members(demo_explorer: Explorer) -> None:
+    domain = demo_explorer.get(f"{API}/domains/meridian.example").json
+    key = (domain["copied_by"] or domain["copied_from"])[0]["ours_hash"]
+    cluster = demo_explorer.get(f"{API}/articles/{key}").json["cluster"]
+    assert cluster["size"] >= 2 and key in [one["url_hash"] for one in cluster["members"]]
+
+
+def test_a_domain_has_days_languages_feeds_and_policies(
+    demo_explorer: Explorer, described: Any
+) -> None:
+    reply = demo_explorer.get(f"{API}/domains/meridian.example")
+    found = _check(described, "domains/{domain}", reply)
+    assert found["pages"] == sum(one["pages"] for one in found["days"])
+    assert found["pages"] == sum(found["languages"].values())
+    assert found["feeds"] and found["surveys"] and found["policies"] and found["articles"]
+    # A host leads to its domain.
+    again = demo_explorer.get(f"{API}/domains/WWW.Meridian.Example").json
+    assert again["domain"] == "meridian.example"
+
+
+def test_policies_name_who_refuses_whom(demo_explorer: Explorer, described: Any) -> None:
+    reply = demo_explorer.get(f"{API}/policies?bot=GPTBot&policy=disallow_all")
+    found = _check(described, "policies", reply)
+    assert found["count"] == len(found["policies"]) > 0
+    assert {one["bot"] for one in found["policies"]} == {"GPTBot"}
+    crawler = next(one for one in found["crawlers"] if one["bot"] == "GPTBot")
+    assert crawler["disallow_all"] == found["count"]
+    assert len(crawler["trend"]) == len(found["days"])
+
+
+def test_policies_can_be_downloaded(demo_explorer: Explorer) -> None:
+    reply = demo_explorer.get("/policies.csv?bot=GPTBot")
+    assert reply.headers["content-disposition"] == 'attachment; filename="ai_policies.csv"'
+    lines = reply.text.splitlines()
+    assert lines[0] == "date,domain,country,bot,policy,own"
+    assert len(lines) > 10 and all(",GPTBot," in line for line in lines[1:])
+
+
+def test_explain_answers_for_urls_domains_and_feeds(
+    demo_explorer: Explorer, described: Any, some_hash: str
+) -> None:
+    url = demo_explorer.get(f"{API}/articles/{some_hash}").json["url"]
+    feed = demo_explorer.get(f"{API}/domains/meridian.example").json["feeds"][0]["feed_url"]
+    for subject, kind in ((url, "url"), ("meridian.example", "domain"), (feed, "feed")):
+        reply = demo_explorer.get(f"{API}/explain?subject={quote(subject, safe='')}")
+        found = _check(described, "explain", reply)
+        assert (found["kind"], found["known"]) == (kind, True), subject
+        assert found["evidence"]
+
+
+def test_the_status_is_that_of_the_command(demo_explorer: Explorer, described: Any) -> None:
+    found = _check(described, "status", demo_explorer.get(f"{API}/status"))
+    assert found["dagster"] is True
+    assert {"raw_news", "search_index", "articles"} <= {one["asset"] for one in found["assets"]}
+    assert "root" not in found
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("search", 400),
+        ("search?q=", 400),
+        ("search?q=%28bridge", 400),
+        ("search?q=bri*", 400),
+        ("search?q=bridge&limit=0", 400),
+        ("search?q=bridge&limit=101", 400),
+        ("search?q=bridge&limit=%C2%B2", 400),
+        ("search?q=bridge&sort=random", 400),
+        ("search?q=bridge&from=yesterday", 400),
+        ("search?q=bridge&from=2025-11-03&to=2025-11-01", 400),
+        ("search?q=bridge&cursor=!!!", 400),
+        ("search?q=bridge&cursor=eyJvZmZzZXQiOi0xfQ", 400),
+        ("search?q=bridge&cursor=eyJvZmZzZXQiOjk5OTk5OTk5fQ", 400),
+        ("articles/zz", 404),
+        ("articles/" + "0" * 64, 404),
+        ("articles/" + "0" * 64 + "?day=x", 400),
+        ("domains/nobody.example", 404),
+        ("domains/" + "x" * 300, 404),
+        ("explain", 400),
+        ("explain?subject=", 400),
+        ("policies?bot=Nobody", 400),
+        ("policies?policy=maybe", 400),
+        ("nothing", 404),
+    ],
+)
+def test_a_wrong_request_gets_a_clear_error(
+    demo_explorer: Explorer, described: Any, path: str, status: int
+) -> None:
+    reply = demo_explorer.get(f"{API}/{path}")
+    assert reply.status == status, reply.text
+    problem = reply.json["error"]
+    jsonschema.Draft202012Validator(
+        {
+            "$ref": "#/components/schemas/ErrorDocument",
+            "components": described["components"],
+        }
+    ).validate(reply.json)
+    assert problem["status"] == status and problem["message"] and "\n" not in problem["message"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "search?q=bridge",
+        "domains/meridian.example",
+        "policies",
+        "explain?subject=meridian.example",
+        "openapi.json",
+    ],
+)
+def test_an_unchanged_answer_is_304(demo_explorer: Explorer, path: str) -> None:
+    first = demo_explorer.get(f"{API}/{path}")
+    assert first.status == 200 and first.headers["cache-control"] == "private, no-cache"
+    etag = first.headers["etag"]
+    for sent in (etag, f"W/{etag}", f'"other", {etag}', "*"):
+        again = demo_explorer.get(f"{API}/{path}", If_None_Match=sent)
+        assert (again.status, again.body) == (304, b"")
+        assert again.headers["etag"] == etag
+    assert demo_explorer.get(f"{API}/{path}", If_None_Match='"other"').status == 200
+
+
+def test_an_answer_is_utf8_json(demo_explorer: Explorer) -> None:
+    reply = demo_explorer.get(f"{API}/search?q=language:el")
+    assert reply.headers["content-type"] == "application/json"
+    assert any(ord(letter) > 0x370 for letter in json.loads(reply.body)["hits"][0]["title"])

@@ -1,0 +1,118 @@
+"""The server while its data changes: days replaced, indexes deleted, takedowns, and query bombs."""
+
+import shutil
+import threading
+import time
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from news_platform.corpus.pipeline import crawl_dataset
+from news_platform.search.pipeline import build_day
+from news_platform.storage.objects.store import open_store
+from news_platform.web.urls import url_hash
+from news_platform_tests.corpus.articles import article, store_articles
+from news_platform_tests.server.conftest import DAY, write_root
+from news_platform_tests.server.explorer import Explorer, exploring
+from news_platform_tests.takedowns.asked import ask
+
+PLAIN = f"/articles/{url_hash('https://a.example/plain')}"
+PATHS = ("/", "/?q=bridge", PLAIN, f"/api/v1{PLAIN}", "/api/v1/search?q=bridge", "/domains")
+
+
+def test_a_server_under_load_never_fails_while_days_are_replaced(tmp_path: Path) -> None:
+    store = write_root(tmp_path / "root", tmp_path)
+    statuses: Counter[int] = Counter()
+    is_over = threading.Event()
+    cache = {"NEWS_PLATFORM_SEARCH_CACHE": str(tmp_path / "cache")}
+    with exploring(tmp_path / "root", **cache) as running:
+
+        def load() -> None:
+            while not is_over.is_set():
+                for path in PATHS:
+                    statuses[running.get(path).status] += 1
+
+        threads = [threading.Thread(target=load) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for number in range(6):
+            text = f"The bridge of build {number} is open. " * 20
+            rows = [article("https://a.example/plain", text, title=f"Bridge {number}")]
+            store_articles(store, DAY, rows, tmp_path)
+            build_day(store, DAY, now=datetime.now(UTC), keep_old=False)
+            # Readers of the version before lose their files at once.
+            crawl_dataset(store).vacuum(timedelta(0))
+            time.sleep(0.2)
+        is_over.set()
+        for thread in threads:
+            thread.join()
+        _wait_for(running, "Bridge 5")
+    assert set(statuses) == {200}, statuses
+    assert statuses[200] > 50
+
+
+def _wait_for(running: Explorer, text: str) -> None:
+    """Wait until the newest version is shown: the server looks at most every few seconds."""
+    deadline = time.monotonic() + 30
+    while text not in running.get(PLAIN).text:
+        assert time.monotonic() < deadline, f"{text} was never shown"
+        time.sleep(0.1)
+
+
+def test_an_index_deleted_under_the_server_is_told_and_comes_back(tmp_path: Path) -> None:
+    store = write_root(tmp_path / "root", tmp_path)
+    cache = {"NEWS_PLATFORM_SEARCH_CACHE": str(tmp_path / "cache")}
+    with exploring(tmp_path / "root", **cache) as running:
+        assert running.get("/api/v1/search?q=bridge").json["count"] == 2
+        shutil.rmtree(tmp_path / "root" / "search")
+        for place in range(20):
+            assert running.get(f"/api/v1/search?q=bridge+OR+x{place}").status < 500
+            assert running.get(f"/?q=bridge+OR+y{place}").status < 500
+            assert running.get(PLAIN).status == 200
+        shutil.rmtree(tmp_path / "root" / "markers" / "search_index")
+        time.sleep(1.1)
+        gone = running.get("/?q=bridge")
+        assert gone.status == 400 and "there is no search index" in gone.text
+        build_day(store, DAY, now=datetime.now(UTC))
+        time.sleep(1.1)
+        assert running.get("/api/v1/search?q=bridge").json["count"] == 2
+
+
+def test_a_takedown_is_obeyed_before_anything_is_removed(tmp_path: Path) -> None:
+    write_root(tmp_path / "root", tmp_path)
+    cache = {"NEWS_PLATFORM_SEARCH_CACHE": str(tmp_path / "cache")}
+    with exploring(tmp_path / "root", **cache) as running:
+        assert running.get(PLAIN).status == 200
+        ask(open_store(str(tmp_path / "root")), "url", "https://a.example/plain")
+        time.sleep(1.1)
+        assert running.get(PLAIN).status == 410
+        hits = running.get("/api/v1/search?q=bridge").json["hits"]
+        assert [hit["url"] for hit in hits] == ["https://b.example/copy"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        " OR ".join(f"word{number}" for number in range(10_000)),
+        " ".join(["bridge"] * 101),
+        "(" * 1_000 + "bridge" + ")" * 1_000,
+        "(" * 100 + "bridge" + ")" * 100,
+        "*cole",
+        "*" * 1_500,
+        "-" * 1_500,
+        '"' * 1_501,
+        "NOT " * 400,
+        "title:" * 300,
+        "bridge~2 OR brid?e OR /.*/",
+        "\u202e(" * 500,
+    ],
+    ids=range(12),
+)
+def test_a_query_bomb_is_refused_within_two_seconds(small: Explorer, query: str) -> None:
+    for path in ("/api/v1/search?q=", "/?q="):
+        reply = small.get(path + quote(query, safe=""))
+        assert 400 <= reply.status < 500, reply.text[:300]
+        assert reply.seconds < 2

@@ -1,0 +1,221 @@
+"""The MCP server as the library's own client sees it: tools, sizes, citations, refusals."""
+
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client, StdioServerParameters
+
+from news_platform.errors import InputError
+from news_platform.resources import open_resources
+from news_platform.server.guards import guarded
+from news_platform.server.mcp_answers import MAX_CHARACTERS, NOTICE, answer_text
+from news_platform.server.mcp_tools import create_mcp
+from news_platform.server.options import ServerOptions
+from news_platform.server.site import Site
+from news_platform.settings import load_settings
+from news_platform.storage.commit.root import RootAccess
+from news_platform.storage.queries import QueryLimits
+from news_platform.web.urls import url_hash
+from news_platform_tests.server.explorer import serving
+from news_platform_tests.server.hostile import HOSTILE
+from news_platform_tests.servers.dagster_ui import free_port
+from news_platform_tests.servers.demo import Demo
+
+TOOLS = ["search", "article", "domain", "explain", "policy", "sql"]
+
+
+def _site(root: Path, cache: str, **environ: str) -> Site:
+    settings = load_settings(
+        {"NEWS_PLATFORM_ROOT": str(root), "NEWS_PLATFORM_SEARCH_CACHE": cache, **environ}
+    )
+    return Site(open_resources(settings, access=RootAccess.READ), ServerOptions())
+
+
+@pytest.fixture(scope="module")
+def demo_site(finished_demo: Demo, search_cache: str) -> Site:
+    return _site(finished_demo.root, search_cache, NEWS_PLATFORM_SAMPLE="1")
+
+
+@pytest.fixture(scope="module")
+def hostile_site(small_root: Path, search_cache: str) -> Site:
+    return _site(small_root, search_cache)
+
+
+def _called(site: Site, *calls: tuple[str, Mapping[str, Any]]) -> list[tuple[bool, str]]:
+    """Call tools over the library's own client; return whether each failed, and its text."""
+
+    async def call(client: Client) -> list[tuple[bool, str]]:
+        found = []
+        for name, arguments in calls:
+            result = await client.call_tool(name, dict(arguments))
+            (content,) = result.content
+            found.append((bool(result.is_error), content.text))  # type: ignore[union-attr]
+        return found
+
+    found: list[tuple[bool, str]] = _with(Client(create_mcp(site)), call)
+    return found
+
+
+def _with(client: Client, use: Callable[[Client], Awaitable[Any]]) -> Any:
+    async def run() -> Any:
+        async with client as opened:
+            return await use(opened)
+
+    return anyio.run(run)
+
+
+def _data(answer: tuple[bool, str]) -> Any:
+    assert answer[0] is False, answer[1]
+    document = json.loads(answer[1])
+    assert document["notice"] == NOTICE
+    return document
+
+
+def test_every_tool_only_reads(demo_site: Site) -> None:
+    async def tools(client: Client) -> Any:
+        return (await client.list_tools()).tools
+
+    found = _with(Client(create_mcp(demo_site)), tools)
+    assert [tool.name for tool in found] == TOOLS
+    assert all(tool.annotations.read_only_hint for tool in found)
+    assert all(tool.description and tool.input_schema["properties"] for tool in found)
+
+
+def test_every_tool_answers_and_cites(demo_site: Site) -> None:
+    domain = {"name": "meridian.example"}
+    answers = _called(
+        demo_site,
+        ("search", {"query": "bridge", "limit": 3, "language": "en"}),
+        ("domain", domain),
+        ("explain", {"subject": "meridian.example"}),
+        ("policy", {"domain": "meridian.example", "bot": "GPTBot"}),
+        ("sql", {"query": "select url, day from all_articles order by url, day limit 3"}),
+        ("sql", {"query": "show"}),
+    )
+    found, about, explained, policy, rows, datasets = map(_data, answers)
+    assert len(found["data"]["hits"]) == 3
+    assert found["sources"] == [hit["url"] for hit in found["data"]["hits"]]
+    assert about["data"]["domain"] == "meridian.example" and about["sources"]
+    assert explained["data"]["known"] is True
+    verdicts = {one["purpose"]: one["verdict"] for one in policy["data"]["policies"]}
+    assert verdicts["ai_train"] == "refuse"
+    assert len(rows["data"]["rows"]) == 3 and rows["sources"]
+    assert "all_articles" in datasets["data"]["datasets"]
+    url = found["sources"][0]
+    (article,) = map(_data, _called(demo_site, ("article", {"url": url})))
+    assert article["data"]["url"] == url and article["sources"][0] == url
+
+
+def test_no_answer_exceeds_its_size_and_hidden_characters_are_gone(hostile_site: Site) -> None:
+    keys = [url_hash(f"https://hostile.example/{number}") for number in range(len(HOSTILE))]
+    calls: list[tuple[str, Mapping[str, Any]]] = [("article", {"url": key}) for key in keys]
+    calls += [("search", {"query": "hostileword", "limit": 50})]
+    calls += [("sql", {"query": "select * from all_articles"})]
+    for answer in _called(hostile_site, *calls):
+        document = _data(answer)
+        assert len(answer[1]) <= MAX_CHARACTERS
+        assert not set(answer[1]) & set("\u202e\u2066\u200b\ufeff\U000e0067")
+        assert document["data"] is not None
+
+
+def test_a_wrong_question_is_an_error_that_a_model_can_read(demo_site: Site) -> None:
+    calls: list[tuple[str, Mapping[str, Any]]] = [
+        ("search", {"query": "(bridge"}),
+        ("search", {"query": "bridge", "limit": 1000}),
+        ("search", {"query": "bridge", "first_day": "soon"}),
+        ("article", {"url": "nothing"}),
+        ("article", {"url": "https://nobody.example/1"}),
+        ("domain", {"name": "nobody.example"}),
+        ("policy", {"domain": "meridian.example", "at": "soon"}),
+        ("sql", {"query": "drop table all_articles"}),
+        ("sql", {"query": "copy (select 1) to 'stolen.csv'"}),
+        ("sql", {"query": "select * from read_text('/etc/passwd')"}),
+        ("sql", {"query": "select * from nothing"}),
+        ("sql", {"query": ""}),
+    ]
+    for (name, arguments), (is_error, text) in zip(calls, _called(demo_site, *calls), strict=True):
+        assert is_error, (name, arguments, text)
+        assert "Traceback" not in text and len(text) < 2_000
+
+
+def test_an_endless_query_ends_and_rows_are_limited(demo_site: Site) -> None:
+    limits = QueryLimits(max_rows=5, timeout_seconds=0.3)
+    endless = "select count(*) from range(1000000000) a, range(1000000) b where a.range = -b.range"
+    with pytest.raises(InputError, match="took longer than"):
+        demo_site.news.sql(endless, limits=limits)
+    assert demo_site.news.sql("select * from range(100)", limits=limits).height == 5
+    (many,) = map(_data, _called(demo_site, ("sql", {"query": "select * from range(1000)"})))
+    assert len(many["data"]["rows"]) == 200
+
+
+def test_a_document_of_any_shape_fits() -> None:
+    shapes: list[Mapping[str, Any]] = [
+        {"text": "x" * 200_000},
+        {"rows": [{"a": "x" * 100} for _ in range(2_000)]},
+        {f"name {number}": number for number in range(20_000)},
+        {"deep": [[["x" * 5_000] * 30] * 30]},
+        {"url": "https://a.example/" + "x" * 100_000},
+    ]
+    for shape in shapes:
+        text = answer_text(shape)
+        assert len(text) <= MAX_CHARACTERS
+        assert json.loads(text)["is_cut"] is True
+    assert json.loads(answer_text({"url": "https://a.example/"}))["is_cut"] is False
+
+
+def test_the_command_speaks_over_standard_input_and_output(
+    small_root: Path, search_cache: str
+) -> None:
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "news_platform.cli", "mcp", "--root", str(small_root)],
+        env={**os.environ, "NEWS_PLATFORM_SEARCH_CACHE": search_cache},
+    )
+
+    async def call(client: Client) -> Any:
+        return await client.call_tool("search", {"query": "bridge"})
+
+    result = _with(Client(server), call)
+    document = json.loads(result.content[0].text)
+    assert document["data"]["count"] == 2
+
+
+@pytest.fixture
+def http_port(hostile_site: Site) -> Iterator[int]:
+    app = create_mcp(hostile_site).streamable_http_app(stateless_http=True, json_response=True)
+    options = ServerOptions(token="a-long-and-secret-token", requests_per_minute=0)
+    with serving(guarded(app, options, methods=("GET", "POST", "DELETE")), free_port()) as running:
+        yield running.port
+
+
+def test_over_http_the_guards_of_the_pages_hold(http_port: int) -> None:
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp.shared._httpx_utils import create_mcp_http_client
+
+    url = f"http://127.0.0.1:{http_port}/mcp"
+    header = {"Authorization": "Bearer a-long-and-secret-token"}
+
+    async def names() -> list[str]:
+        async with (
+            create_mcp_http_client(headers=header) as http,
+            Client(streamable_http_client(url, http_client=http)) as client,
+        ):
+            return [tool.name for tool in (await client.list_tools()).tools]
+
+    async def refused() -> int:
+        async with create_mcp_http_client() as http:
+            return int((await http.post(url, json={})).status_code)
+
+    async def foreign() -> int:
+        async with create_mcp_http_client(headers={**header, "Host": "evil.example"}) as http:
+            return int((await http.post(url, json={})).status_code)
+
+    assert anyio.run(names) == TOOLS
+    assert anyio.run(refused) == 401
+    assert anyio.run(foreign) == 400

@@ -6,8 +6,8 @@ from datetime import date, timedelta
 import polars as pl
 
 from news_platform.datasets.evidence import Evidence
-from news_platform.datasets.text_clusters import TEXT_CLUSTERS
-from news_platform.near_duplicates.window import read_clusters
+from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
+from news_platform.near_duplicates.reading import read_clusters
 from news_platform.storage.objects.store import ObjectStore
 
 ROOM = "near_duplicates"
@@ -41,7 +41,7 @@ def explain_clusters(
         yield Evidence(ROOM, "absent", "The article was not compared with others yet.")
         return
     names = sorted(set(mine["cluster_id"]))
-    others = rows.filter(pl.col("cluster_id").is_in(names), ~is_mine).sort("seen_at", "url")
+    others = rows.filter(pl.col("cluster_id").is_in(names), ~is_mine).sort("seen_at", "uri")
     others = others.unique("url_hash", keep="first", maintain_order=True)
     details = {"cluster": ", ".join(names), "members": str(others.height + 1)}
     yield Evidence(
@@ -51,17 +51,17 @@ def explain_clusters(
         f"{_DAYS_AROUND} days before and after it "
         f"{'has' if others.height < 2 else 'have'} a near-identical text.",
         at=mine.row(0, named=True)["first_seen_at"],
-        source=TEXT_CLUSTERS.name,
+        source=NEAR_DUPLICATES.name,
         details=details,
     )
     for row in others.head(_SHOWN).iter_rows(named=True):
         yield Evidence(
             ROOM,
             "duplicate",
-            f"{row['url']} has a near-identical text.",
+            f"{row['uri']} has a near-identical text.",
             at=row["seen_at"],
-            source=f"{TEXT_CLUSTERS.name} {row['date']}",
-            details={"url": row["url"], "source": row["source"]},
+            source=f"{NEAR_DUPLICATES.name} {row['date']}",
+            details={"url": row["uri"], "source": row["source"]},
         )
 
 

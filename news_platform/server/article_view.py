@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from news_platform.datasets.text_clusters import TEXT_CLUSTERS
+from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
 from news_platform.datasets.warc_paths import warc_day
-from news_platform.near_duplicates.window import read_clusters
+from news_platform.near_duplicates.reading import read_clusters
 from news_platform.server.documents import (
     ArticleDocument,
     CaptureDocument,
@@ -56,7 +56,7 @@ def article_document(site: Site, url_hash: str, *, day: str = "") -> ArticleDocu
 
 def clusters_around(site: Site, day: str) -> pl.DataFrame:
     """Return the articles with near-identical ones in the days around a day."""
-    days = site.kept("cluster days", lambda: sorted(read_markers(site.store, TEXT_CLUSTERS.name)))
+    days = site.kept("cluster days", lambda: sorted(read_markers(site.store, NEAR_DUPLICATES.name)))
     after = (date.fromisoformat(day) + timedelta(days=_DAYS_AFTER)).isoformat()
     window = [one for one in days if one <= after][-_CLUSTER_DAYS:]
     if not window:
@@ -69,16 +69,16 @@ def members_of(site: Site, rows: pl.DataFrame) -> list[ClusterMemberDocument]:
     """Return rows of clusters as documents, oldest first, without what is taken down."""
     found = []
     for row in rows.sort("seen_at", "url_hash").iter_rows(named=True):
-        if not site.takedowns.covers_url(row["url"]):
+        if not site.takedowns.covers_url(row["uri"]):
             found.append(_member(row))
     return found
 
 
 def _member(row: Mapping[str, Any]) -> ClusterMemberDocument:
     return ClusterMemberDocument(
-        url=row["url"],
+        url=row["uri"],
         url_hash=row["url_hash"],
-        domain=registrable_domain(url_host(row["url"])),
+        domain=registrable_domain(url_host(row["uri"])),
         source=row["source"],
         seen_at=row["seen_at"],
         day=row["date"],

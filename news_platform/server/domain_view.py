@@ -140,7 +140,7 @@ def _copies(
     """Return near-identical texts that others had before this domain, and after it."""
     rows = clusters_around(site, max(days) if days else datetime.now(UTC).date().isoformat())
     # Cheap first: the exact domain is compared only for addresses that contain it.
-    likely = rows.filter(pl.col("url").str.contains(domain, literal=True))
+    likely = rows.filter(pl.col("uri").str.contains(domain, literal=True))
     clusters = rows.filter(pl.col("cluster_id").is_in(likely["cluster_id"].unique().implode()))
     earlier: list[DuplicateDocument] = []
     later: list[DuplicateDocument] = []

@@ -10,7 +10,7 @@ from news_platform.storage.objects.store import ObjectStore
 # The datasets whose markers change with what a page shows.
 _MARKED = (
     "search_index",
-    "text_clusters",
+    "near_duplicates",
     "domain_metadata_table",
     "usage_signals",
     "ai_policy_changes",

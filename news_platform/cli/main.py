@@ -21,6 +21,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "dev": ("news_platform.cli.dev:dev", "Start the Dagster UI and daemon on this machine."),
     "domains": ("news_platform.cli.domains:domains", "Survey robots.txt and sitemaps of domains."),
     "feeds": ("news_platform.cli.feeds:feeds", "Add, pause, explain, import and export feeds."),
+    "ledger": (
+        "news_platform.cli.ledger:ledger",
+        "Back up, restore, check and move the SQL ledger.",
+    ),
     "pause": ("news_platform.cli.dev:pause", "Pause all sensors of a root."),
     "records": ("news_platform.cli.records:records", "Segment stored pages into clean records."),
     "retention": (

@@ -140,6 +140,10 @@ class GeneralSettings(Section):
     ledger_url: str | None = secret(
         "NEWS_PLATFORM_LEDGER_URL", "SQLAlchemy URL of the ledger; unset: SQLite under a local root"
     )
+    ledger_target_url: str | None = secret(
+        "NEWS_PLATFORM_LEDGER_TARGET_URL",
+        "URL of the empty ledger that `ledger move` fills; unset: its option --to",
+    )
     bench_data: str | None = env(
         "NEWS_PLATFORM_BENCH_DATA", "folder of real inputs for tests and benchmarks"
     )

@@ -22,6 +22,7 @@ FEATURES = (
 # The shared ground; each package may also import those listed before it.
 GROUND = (
     "errors",
+    "logs",
     "datasets",
     "text",
     "html",
@@ -39,7 +40,7 @@ COMPOSED = ("newsroom_options", "corpus_options", "takedown_parts")
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "errors": (),
     "setting_sections": (),
-    "settings": ("errors", "setting_sections"),
+    "settings": ("errors", "logs", "setting_sections"),
     **{name: GROUND[:place] for place, name in enumerate(GROUND)},
     **dict.fromkeys(FEATURES, GROUND),
     "sample": ("errors", "datasets", "storage", "web", "text", "settings", "resources"),
@@ -51,10 +52,10 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "api": (*GROUND, *FEATURES, "settings", "resources"),
     "defs": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api"),
     # A worker process starts from Celery's command line, so its app reads its own settings.
-    "cluster": ("errors", "settings"),
+    "cluster": ("errors", "logs", "settings"),
     "cli": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api"),
     # Dagster's processes start by importing the definitions, which therefore forbid core files.
-    "definitions": ("defs", "resources", "settings", "isolation"),
+    "definitions": ("defs", "resources", "settings", "isolation", "logs"),
     "__init__": ("api",),
 }
 KNOWS_DAGSTER = ("defs", "cluster", "definitions")

@@ -21,7 +21,7 @@ from news_platform.resources import Resources
 from news_platform.rss.ledger.opening import require_articles
 from news_platform.storage.commit.root import RootAccess, read_world
 from news_platform.storage.sql.engine import ledger_url, open_engine, shown_url
-from news_platform.storage.sql.ledger_archive import Manifest, open_archive
+from news_platform.storage.sql.ledger_archive import LedgerManifest, open_archive
 from news_platform.storage.sql.ledger_check import LedgerCheck, check_ledger
 from news_platform.storage.sql.ledger_copy import backup_ledger, move_ledger, restore_ledger
 
@@ -149,7 +149,7 @@ def _engine(url: str) -> Iterator[sa.Engine]:
         engine.dispose()
 
 
-def _show_backup(done: str, file: Path, manifest: Manifest, *, as_json: bool) -> None:
+def _show_backup(done: str, file: Path, manifest: LedgerManifest, *, as_json: bool) -> None:
     size = file.stat().st_size
     text = (
         f"{done} {file}: {manifest.rows} rows of {len(manifest.tables)} tables, {size} bytes, "

@@ -1,9 +1,10 @@
 """The command `news-platform`: import the called command, print errors as one line."""
 
+import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import click
 
@@ -79,8 +80,28 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup)
 @click.version_option(package_name="news-platform")
-def main() -> None:
+@click.pass_obj
+def main(prepare: Callable[[], None] | None) -> None:
     """Collect, store and read news data: crawl, domains, feeds and stored pages."""
+    if prepare is not None:
+        prepare()
+
+
+def _configure_logs() -> None:
+    """Write log lines as the settings say; what is wrong with these, the command reports itself."""
+    # Imported here: only a command pays for loading the settings.
+    from news_platform.logs import configure_logging
+    from news_platform.settings import load_settings, log_options
+
+    with contextlib.suppress(ConfigError):
+        options = log_options(load_settings(os.environ))
+        configure_logging(options, secrets=_secrets())
+
+
+def _secrets() -> frozenset[str]:
+    from news_platform.settings import environment_secrets
+
+    return environment_secrets(os.environ)
 
 
 def run() -> None:
@@ -88,12 +109,9 @@ def run() -> None:
     # Commands parse foreign headers and archives themselves; `dev` hands the limit to its servers.
     forbid_core_dumps()
     try:
-        main()
+        main(obj=_configure_logs)
     except NewsPlatformError as error:
-        # Imported here: only a failure pays for loading the settings.
-        from news_platform.settings import environment_secrets
-
-        line = redacted(" ".join(str(error).split()), environment_secrets(os.environ))
+        line = redacted(" ".join(str(error).split()), _secrets())
         click.echo(f"error: {line}", err=True)
         sys.exit(2 if isinstance(error, ConfigError) else 1)
     except OSError as error:

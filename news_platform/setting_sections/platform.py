@@ -1,8 +1,15 @@
 """Settings that belong to no single feature: stores, the web, alerts, the cluster, the root."""
 
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator
+
 from news_platform.setting_sections.fields import Names, Section, Switch, env, secret
 
 ROOT_VARIABLE = "NEWS_PLATFORM_ROOT"
+_lower = BeforeValidator(lambda it: it.strip().lower() if isinstance(it, str) else it)
+LogFormat = Annotated[Literal["text", "json"], _lower]
+LogLevel = Annotated[Literal["debug", "info", "warning", "error"], _lower]
 
 
 class StorageSettings(Section):
@@ -109,6 +116,19 @@ class CheckSettings(Section):
         "NEWS_PLATFORM_CHECKS_MAX_HOURS",
         "longest time of one nightly evaluation; the rest is first in the next",
         3.0,
+    )
+
+
+class LogSettings(Section):
+    """How every process of the platform writes its log lines to stderr."""
+
+    format: LogFormat = env(
+        "NEWS_PLATFORM_LOG_FORMAT", "text, or json: one JSON object per line", "text"
+    )
+    level: LogLevel = env(
+        "NEWS_PLATFORM_LOG_LEVEL",
+        "least level that is written: debug (a line per article), info, warning or error",
+        "warning",
     )
 
 

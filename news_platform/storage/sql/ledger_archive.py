@@ -36,7 +36,7 @@ class TableFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Manifest:
+class LedgerManifest:
     """What a backup holds: the schema's revision, the moment (ISO 8601), and the tables."""
 
     revision: str
@@ -115,7 +115,7 @@ def open_archive(path: Path) -> Iterator[Archive]:
 
 def write_archive(
     path: Path, connection: sa.Connection, *, revision: str, world: str, made_at: str
-) -> Manifest:
+) -> LedgerManifest:
     """Write the rows that this connection sees; the file appears only when it is whole."""
     building = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -124,7 +124,7 @@ def write_archive(
                 table.name: _write_table(file, connection, table)
                 for table in read_tables(connection)
             }
-            manifest = Manifest(revision, world, made_at, tables, read_counters(connection))
+            manifest = LedgerManifest(revision, world, made_at, tables, read_counters(connection))
             file.writestr(MANIFEST, manifest.to_json())
         with open_archive(building) as written:
             written.verify()
@@ -152,7 +152,7 @@ def _write(target: IO[bytes], line: bytes) -> None:
     target.write(line)
 
 
-def _read_manifest(file: zipfile.ZipFile, path: Path) -> Manifest:
+def _read_manifest(file: zipfile.ZipFile, path: Path) -> LedgerManifest:
     try:
         document = json.loads(file.read(MANIFEST))
         require_format(document.pop("format", None), _FORMAT, path=str(path))
@@ -160,7 +160,7 @@ def _read_manifest(file: zipfile.ZipFile, path: Path) -> Manifest:
             name: TableFacts(**{**facts, "columns": tuple(facts["columns"])})
             for name, facts in document.pop("tables").items()
         }
-        return Manifest(**document, tables=tables)
+        return LedgerManifest(**document, tables=tables)
     except NewsPlatformError:
         raise
     except (zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:

@@ -24,7 +24,7 @@ from news_platform.storage.sql.engine import (
     sqlite_path,
     upgrade,
 )
-from news_platform.storage.sql.ledger_archive import Archive, Manifest, write_archive
+from news_platform.storage.sql.ledger_archive import Archive, LedgerManifest, write_archive
 from news_platform.storage.sql.ledger_rows import (
     Tally,
     insert_lines,
@@ -89,7 +89,7 @@ class OpenLedger:
         return iter_lines(self.connection, self.tables[table])
 
 
-def backup_ledger(engine: sa.Engine, path: Path, *, world: str, made_at: str) -> Manifest:
+def backup_ledger(engine: sa.Engine, path: Path, *, world: str, made_at: str) -> LedgerManifest:
     """Write all rows of one moment to a file; writers go on meanwhile."""
     with snapshot(engine, scratch=path.parent) as ledger:
         return write_archive(

@@ -51,14 +51,23 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     },
     "api": (*GROUND, *FEATURES, "settings", "resources"),
     "defs": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api"),
+    "operations": (
+        *GROUND,
+        *FEATURES,
+        "settings",
+        "resources",
+        *COMPOSED,
+        "defs",
+        "cluster",
+    ),  # fmt: skip
     # A worker process starts from Celery's command line, so its app reads its own settings.
     "cluster": ("errors", "logs", "settings"),
-    "cli": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api"),
+    "cli": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api", "operations"),
     # Dagster's processes start by importing the definitions, which therefore forbid core files.
     "definitions": ("defs", "resources", "settings", "isolation", "logs"),
     "__init__": ("api",),
 }
-KNOWS_DAGSTER = ("defs", "cluster", "definitions")
+KNOWS_DAGSTER = ("defs", "cluster", "operations", "definitions")
 # The demo runs the graph in this process, and `status` plans as the sensors do.
 ON_THE_GRAPH = (Path("cli/demo.py"), Path("cli/status.py"))
 SOURCES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))

@@ -20,11 +20,16 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "demo": ("news_platform.cli.demo:demo", "Build the whole graph on the sample world, offline."),
     "dev": ("news_platform.cli.dev:dev", "Start the Dagster UI and daemon on this machine."),
+    "doctor": ("news_platform.cli.doctor:doctor", "Say what is wrong here, and what to do."),
     "domains": ("news_platform.cli.domains:domains", "Survey robots.txt and sitemaps of domains."),
     "feeds": ("news_platform.cli.feeds:feeds", "Add, pause, explain, import and export feeds."),
     "ledger": (
         "news_platform.cli.ledger:ledger",
         "Back up, restore, check and move the SQL ledger.",
+    ),
+    "metrics": (
+        "news_platform.cli.metrics:metrics",
+        "Serve the metrics of a root to Prometheus.",
     ),
     "pause": ("news_platform.cli.dev:pause", "Pause all sensors of a root."),
     "records": ("news_platform.cli.records:records", "Segment stored pages into clean records."),

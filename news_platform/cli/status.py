@@ -1,12 +1,9 @@
 """`news-platform status` and `retry`: what the automation is doing, and asking it to go on."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 import click
-import dagster as dg
 
 from news_platform.cli.options import emit, json_option, resources_for, root_option
 from news_platform.defs.asked import ask
@@ -15,7 +12,7 @@ from news_platform.defs.planning import State
 from news_platform.defs.staleness import Staleness
 from news_platform.defs.status import AssetStatus, iter_statuses
 from news_platform.errors import ConfigError, InputError
-from news_platform.settings import Settings
+from news_platform.operations.automation import open_instance
 from news_platform.storage.commit.root import RootAccess, is_paused
 
 _SHOWN = (State.BEHIND, State.RUNNING, State.WAITING, State.RETRYING, State.STOPPED)
@@ -27,7 +24,7 @@ _SHOWN = (State.BEHIND, State.RUNNING, State.WAITING, State.RETRYING, State.STOP
 def status(root: str, as_json: bool) -> None:
     """Show what is behind, running, waiting or stopped in all rooms, and why."""
     resources = resources_for(root)
-    with _instance(resources.settings) as instance:
+    with open_instance(resources.settings) as instance:
         found = list(iter_statuses(BUILD_ORDER, resources, instance))
     paused = is_paused(resources.data_root.store)
     emit(
@@ -55,7 +52,7 @@ def retry(asset: str, partition: str | None, root: str, as_json: bool) -> None:
     """
     staleness = _followed(asset)
     resources = resources_for(root, RootAccess.WRITE)
-    with _instance(resources.settings) as instance:
+    with open_instance(resources.settings) as instance:
         (found,) = iter_statuses([staleness], resources, instance)
     keys = [one.partition for one in found.partitions if partition in (None, one.partition)]
     if not keys and not found.error:
@@ -72,16 +69,6 @@ def _followed(asset: str) -> Staleness:
         names = ", ".join(sorted(followed))
         raise ConfigError(f"no sensor follows {asset!r}: expected one of {names}", thing=asset)
     return followed[asset]
-
-
-@contextmanager
-def _instance(settings: Settings) -> Iterator[dg.DagsterInstance | None]:
-    """Open the instance of DAGSTER_HOME; None if there is none."""
-    if settings.dagster_home is None or not Path(settings.dagster_home).is_dir():
-        yield None
-        return
-    with dg.DagsterInstance.from_config(settings.dagster_home) as instance:
-        yield instance
 
 
 def _document(one: AssetStatus) -> Mapping[str, object]:

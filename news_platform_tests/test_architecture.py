@@ -59,7 +59,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
         *COMPOSED,
         "defs",
         "cluster",
-    ),  # fmt: skip
+    ),
     # A worker process starts from Celery's command line, so its app reads its own settings.
     "cluster": ("errors", "logs", "settings"),
     "cli": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api", "operations"),

@@ -121,7 +121,7 @@ def test_facts_reach_tasks_and_carried_functions_but_not_their_neighbours() -> N
             return bound_facts()["feed"]
 
     async def both() -> list[str]:
-        return await asyncio.gather(fetch("a"), fetch("b"))
+        return list(await asyncio.gather(fetch("a"), fetch("b")))
 
     assert asyncio.run(both()) == ["a", "b"]
     with bound(warc="w"), ThreadPoolExecutor(1) as threads:

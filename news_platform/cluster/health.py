@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from news_platform.cluster.app import build_app
+from dagster_celery.make_app import make_app
+
 from news_platform.cluster.launcher import BROKER_ERRORS
-from news_platform.cluster.queues import HEAVY, LIGHT
+from news_platform.cluster.queues import HEAVY, LIGHT, configure
 from news_platform.errors import StoreUnavailable
 from news_platform.settings import ClusterSettings
 
@@ -23,7 +24,8 @@ class Queues:
 
 def read_queues(settings: ClusterSettings) -> Queues:
     """Return the state of the queues; raise StoreUnavailable if the broker does not answer."""
-    app = build_app(settings)
+    # Without the tasks of a worker: only the broker is asked.
+    app = configure(make_app({"broker": settings.broker_url}))
     try:
         with app.connection_for_read(connect_timeout=_ANSWER_SECONDS) as connection:
             connection.ensure_connection(max_retries=1, timeout=_ANSWER_SECONDS)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from news_platform.errors import NewsPlatformError
+from news_platform.errors import ConfigError, FetchError, NewsPlatformError, StoreUnavailable
 from news_platform.operations import machine_checks, service_checks
 from news_platform.operations.findings import Finding, skipped, wrong
 from news_platform.resources import Resources
@@ -84,13 +84,21 @@ def _bounded(name: str, check: Check, seconds: float) -> Iterator[Finding]:
         yield finding
 
 
+def _cure(error: NewsPlatformError) -> str:
+    """Return what to do by the type of an error; its message says it in detail."""
+    if isinstance(error, ConfigError):
+        return "correct the setting or option that the message names (docs/settings.md)"
+    if isinstance(error, StoreUnavailable | FetchError):
+        return "check the network, the server and the credentials; runs retry by themselves"
+    return "see 'Storage and the ledger' in docs/runbook.md"
+
+
 def _run(name: str, check: Check, found: "queue.SimpleQueue[Finding | None]") -> None:
     try:
         result = check()
         for finding in (result,) if isinstance(result, Finding) else result:
             found.put(finding)
     except NewsPlatformError as error:
-        # The message names the cure itself.
-        found.put(wrong(name, " ".join(str(error).split()), "do what the message says"))
+        found.put(wrong(name, " ".join(str(error).split()), _cure(error)))
     finally:
         found.put(None)

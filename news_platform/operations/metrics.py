@@ -213,7 +213,7 @@ def _of_root(facts: RootFacts) -> dict[str, Samples]:
         },
         "unread_markers": {(name,): one.unread for name, one in datasets.items()},
         "dropped_pages": _by_label(dict(dropped)),
-        "pool_restarts": dict(facts.restarts),
+        "pool_restarts": _by_labels(facts.restarts),
         "store_buckets": {(): facts.store_buckets},
         "store_manifests": {(): facts.store_manifests},
         "store_generation": {(): facts.newest_generation},
@@ -227,7 +227,7 @@ def _of_ledger(facts: LedgerFacts) -> dict[str, Samples]:
         "feed_alarms": _by_label(facts.alarms),
         "articles": _by_label(facts.articles),
         "oldest_pending_article_seconds": {(): facts.oldest_pending_seconds},
-        "http_answers_last_day": dict(facts.answers),
+        "http_answers_last_day": _by_labels(facts.answers),
         "domain_queue": _by_label(facts.queue),
         "survey_outcomes_last_day": _by_label(facts.outcomes),
         "outbox": _by_label(facts.outbox),
@@ -235,6 +235,10 @@ def _of_ledger(facts: LedgerFacts) -> dict[str, Samples]:
         "sheets_quota_waits_last_hour": {(): facts.quota_waits},
         "pool_restarts": {("rss", reason): count for reason, count in facts.lost.items()},
     }
+
+
+def _by_labels(counts: Mapping[tuple[str, str], int]) -> Samples:
+    return {**counts}
 
 
 def _by_label(counts: Mapping[str, int]) -> Samples:

@@ -1,5 +1,6 @@
 """Check what the platform talks to: the ledger, the crawl, the sheet, feeds and workers."""
 
+import time
 from collections.abc import Iterator
 
 from news_platform.datasets.warc_paths import listing_path
@@ -70,7 +71,7 @@ def _sheet(resources: Resources) -> Finding:
     from news_platform.rss.sheets.google import find_spreadsheet
 
     try:
-        book = find_spreadsheet(access, CallTiming())
+        book = find_spreadsheet(access, CallTiming(time.monotonic, time.sleep))
     except FetchError as error:
         return wrong("sheet", f"Google refuses: {error}", "check the service account and its key")
     if book is not None:

@@ -1,5 +1,6 @@
 """Backups of ledgers in use, ledgers restored or moved elsewhere, and what a check finds."""
 
+import shutil
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
@@ -27,6 +28,24 @@ from news_platform.storage.sql.ledger_rows import iter_lines, read_counters, rea
 MOMENT = datetime(2025, 11, 1, 12, 30, 59, 123456, UTC)
 KINDS = ("sqlite", "postgres")
 NewLedger = Callable[[str], sa.Engine]
+
+
+@pytest.fixture(scope="module")
+def filled_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a filled SQLite ledger, which tests copy: migrating takes longer than most tests."""
+    file = tmp_path_factory.mktemp("filled") / "ledger.sqlite"
+    _fill(engine := open_engine(f"sqlite:///{file}"))
+    engine.dispose()
+    return file
+
+
+@pytest.fixture
+def filled(filled_file: Path, tmp_path: Path) -> Iterator[sa.Engine]:
+    """Return a filled SQLite ledger of the test's own."""
+    shutil.copy(filled_file, tmp_path / "filled.sqlite")
+    engine = open_engine(f"sqlite:///{tmp_path}/filled.sqlite")
+    yield engine
+    engine.dispose()
 
 
 @pytest.fixture
@@ -96,21 +115,22 @@ def _restore(engine: sa.Engine, path: Path) -> dict[str, int]:
 
 @pytest.mark.parametrize(("source", "target"), [("sqlite", "postgres"), ("postgres", "sqlite")])
 def test_a_backup_restores_to_the_same_rows_on_either_database(
-    source: str, target: str, new_ledger: NewLedger, tmp_path: Path
+    source: str, target: str, new_ledger: NewLedger, filled: sa.Engine, tmp_path: Path
 ) -> None:
-    ledger, restored = _fill(new_ledger(source)), new_ledger(target)
+    ledger = filled if source == "sqlite" else _fill(new_ledger(source))
+    restored = new_ledger(target)
     counts = _restore(restored, _backup(ledger, tmp_path / "backup.zip"))
     assert _rows(restored) == _rows(ledger)
     assert (counts["feeds"], counts["robots"], counts["near_duplicate_bands"]) == (1_200, 1, 1)
 
 
-@pytest.mark.parametrize(("source", "target"), [("sqlite", "postgres"), ("sqlite", "sqlite")])
+@pytest.mark.parametrize("target", KINDS)
 def test_a_moved_ledger_has_the_same_rows_and_goes_on_counting(
-    source: str, target: str, new_ledger: NewLedger
+    target: str, new_ledger: NewLedger, filled: sa.Engine
 ) -> None:
-    ledger, moved = _fill(new_ledger(source)), new_ledger(target)
-    move_ledger(ledger, moved)
-    assert _rows(moved) == _rows(ledger)
+    moved = new_ledger(target)
+    move_ledger(filled, moved)
+    assert _rows(moved) == _rows(filled)
     row = {"run_at": MOMENT, "stage": "s", "metric": "m", "value": 1.0, "changed_seq": 1}
     texts = BANDS.tables["near_duplicate_texts"]
     text = {"collection": "c", "sketch": "s", "text_key": "t", "cluster_id": "e"}
@@ -160,9 +180,9 @@ def _count(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> in
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_backup_under_load_holds_one_consistent_moment(
-    kind: str, new_ledger: NewLedger, tmp_path: Path
+    kind: str, new_ledger: NewLedger, filled: sa.Engine, tmp_path: Path
 ) -> None:
-    ledger = _fill(new_ledger(kind))
+    ledger = filled if kind == "sqlite" else _fill(new_ledger(kind))
     with Load(ledger) as load:
         first = load.written
         taken = [(load.written, _backup(ledger, tmp_path / f"{n}.zip")) for n in range(2)]
@@ -180,9 +200,10 @@ def test_a_backup_under_load_holds_one_consistent_moment(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_ledger_with_rows_is_not_overwritten(
-    kind: str, new_ledger: NewLedger, tmp_path: Path
+    kind: str, new_ledger: NewLedger, filled: sa.Engine, tmp_path: Path
 ) -> None:
-    ledger, taken = _fill(new_ledger("sqlite")), _fill(new_ledger(kind))
+    ledger, taken = filled, new_ledger(kind)
+    move_ledger(ledger, taken)
     before = _rows(taken)
     with pytest.raises(InputError, match="is not empty: 'diagnostics' has rows"):
         _restore(taken, _backup(ledger, tmp_path / "backup.zip"))
@@ -192,12 +213,12 @@ def test_a_ledger_with_rows_is_not_overwritten(
 
 
 def test_an_empty_ledger_of_the_right_revision_is_filled(
-    new_ledger: NewLedger, tmp_path: Path
+    new_ledger: NewLedger, filled: sa.Engine, tmp_path: Path
 ) -> None:
-    ledger, empty = _fill(new_ledger("sqlite")), new_ledger("sqlite")
+    empty = new_ledger("sqlite")
     migrate(empty)
-    _restore(empty, _backup(ledger, tmp_path / "backup.zip"))
-    assert _rows(empty) == _rows(ledger)
+    _restore(empty, _backup(filled, tmp_path / "backup.zip"))
+    assert _rows(empty) == _rows(filled)
 
 
 def test_a_backup_of_an_older_revision_is_upgraded_with_its_rows(
@@ -220,10 +241,12 @@ def test_a_backup_of_an_older_revision_is_upgraded_with_its_rows(
         _restore(newer, path)
 
 
-def test_a_ledger_that_is_written_to_while_it_moves_is_not_moved(new_ledger: NewLedger) -> None:
-    ledger, target = _fill(new_ledger("sqlite")), new_ledger("sqlite")
-    with Load(ledger), pytest.raises(InputError, match="of the ledger was written to while"):
-        move_ledger(ledger, target)
+def test_a_ledger_that_is_written_to_while_it_moves_is_not_moved(
+    new_ledger: NewLedger, filled: sa.Engine
+) -> None:
+    target = new_ledger("sqlite")
+    with Load(filled), pytest.raises(InputError, match="of the ledger was written to while"):
+        move_ledger(filled, target)
     with read_transaction(target) as connection:
         assert read_tables(connection) == ()
 
@@ -255,9 +278,10 @@ def test_a_changed_backup_is_refused_and_leaves_the_ledger_empty(
     change: Callable[[bytes], bytes],
     message: str,
     new_ledger: NewLedger,
+    filled: sa.Engine,
     tmp_path: Path,
 ) -> None:
-    path = _backup(_fill(new_ledger("sqlite")), tmp_path / "backup.zip")
+    path = _backup(filled, tmp_path / "backup.zip")
     target = new_ledger("sqlite")
     with pytest.raises(StorageError, match=message):
         _restore(target, _changed(path, member, change))
@@ -265,19 +289,19 @@ def test_a_changed_backup_is_refused_and_leaves_the_ledger_empty(
         assert read_tables(connection) == ()
 
 
-def test_a_truncated_zip_is_refused(new_ledger: NewLedger, tmp_path: Path) -> None:
-    path = _backup(_fill(new_ledger("sqlite")), tmp_path / "backup.zip")
+def test_a_truncated_zip_is_refused(filled: sa.Engine, tmp_path: Path) -> None:
+    path = _backup(filled, tmp_path / "backup.zip")
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(StorageError, match="cannot be opened as a zip"), open_archive(path):
         pass
 
 
 def test_a_backup_leaves_only_its_file_and_a_failed_one_nothing(
-    new_ledger: NewLedger, tmp_path: Path
+    new_ledger: NewLedger, filled: sa.Engine, tmp_path: Path
 ) -> None:
     folder = tmp_path / "backups"
     folder.mkdir()
-    _backup(_fill(new_ledger("sqlite")), folder / "backup.zip")
+    _backup(filled, folder / "backup.zip")
     assert [path.name for path in folder.iterdir()] == ["backup.zip"]
     with pytest.raises(InputError, match="there is no ledger"):
         _backup(new_ledger("sqlite"), folder / "none.zip")
@@ -285,8 +309,10 @@ def test_a_backup_leaves_only_its_file_and_a_failed_one_nothing(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_whole_ledger_passes_the_check(kind: str, new_ledger: NewLedger) -> None:
-    engine = _fill(new_ledger(kind))
+def test_a_whole_ledger_passes_the_check(
+    kind: str, new_ledger: NewLedger, filled: sa.Engine
+) -> None:
+    engine = filled if kind == "sqlite" else _fill(new_ledger(kind))
     found = check_ledger(engine.url.render_as_string(hide_password=False))
     assert (found.problems, found.revision, found.is_outdated) == ((), "0006", False)
     assert found.rows is not None and found.rows["feeds"] == 1_200
@@ -308,9 +334,9 @@ def test_a_missing_ledger_is_new_and_an_older_one_outdated(new_ledger: NewLedger
 
 
 def test_a_damaged_page_is_found_and_the_readable_rows_are_counted(
-    new_ledger: NewLedger,
+    filled: sa.Engine,
 ) -> None:
-    engine = _fill(new_ledger("sqlite"))
+    engine = filled
     engine.dispose()
     file = Path(engine.url.database or "")
     body = bytearray(file.read_bytes())

@@ -26,10 +26,17 @@ def _naming(value: object) -> dg.ResourceDefinition:
             yield value
             return
         bind_process(**run_facts(run))
-        yield value
-        bind_process()
+        try:
+            yield value
+        finally:
+            bind_process()
 
     return dg.ResourceDefinition(named)
+
+
+def dagster_log_format(form: str) -> str:
+    """Return the name that Dagster has for a format of ours, for its own services."""
+    return "json" if form == "json" else "colored"
 
 
 def run_facts(run: dg.DagsterRun) -> dict[str, str]:

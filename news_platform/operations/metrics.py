@@ -238,7 +238,7 @@ def _of_ledger(facts: LedgerFacts) -> dict[str, Samples]:
 
 
 def _by_labels(counts: Mapping[tuple[str, str], int]) -> Samples:
-    return {**counts}
+    return {labels: number for labels, number in counts.items()}
 
 
 def _by_label(counts: Mapping[str, int]) -> Samples:

@@ -7,6 +7,7 @@
 import contextlib
 import json
 import logging
+import os
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,9 @@ from dagster._utils.interrupts import setup_interrupt_handlers
 from dagster._utils.log import configure_loggers
 from dagster_shared.ipc import get_ipc_shutdown_pipe, send_ipc_shutdown_message
 
+from news_platform.defs.run_logs import dagster_log_format
+from news_platform.settings import load_settings
+
 _STOP_SECONDS = 60.0
 _LOOK_SECONDS = 1.0
 _WEBSERVER = "news_platform.defs.services.webserver"
@@ -36,13 +40,14 @@ _Processes: TypeAlias = "dict[str, subprocess.Popen[bytes]]"
 @click.option("--workspace", "-w", required=True, help="Workspace file.")
 def run_services(host: str, port: int, workspace: str) -> None:
     """Start all services, and stop them on Ctrl-C or TERM; exit with 1 if one ends by itself."""
-    configure_loggers(formatter="colored", log_level="INFO")
+    lines = dagster_log_format(load_settings(os.environ).logs.format)
+    configure_loggers(formatter=lines, log_level="INFO")
     setup_interrupt_handlers()  # TERM ends it as Ctrl-C does
     ended: str | None = None
     with contextlib.suppress(KeyboardInterrupt), _code_server(workspace) as served:
         commands = {
             "webserver": [_WEBSERVER, "-h", host, "-p", str(port), "-w", served],
-            "daemon": ["dagster._daemon", "run", "-w", served],
+            "daemon": ["dagster._daemon", "run", "-w", served, "--log-format", lines],
         }
         with _running(commands) as processes:
             ended = _first_to_end(processes)

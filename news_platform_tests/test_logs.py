@@ -164,8 +164,6 @@ def test_a_command_writes_text_or_json_by_setting(tmp_path: Any) -> None:
     assert (first["level"], first["logger"]) == ("warning", "news_platform.storage.commit.upgrade")
     (tmp_path / "root.json").write_text('{"world": "real"}')
     assert _command(*words).stderr.startswith("warning: upgrading root ")
-    (tmp_path / "root.json").write_text('{"world": "real"}')
-    assert "upgrading" not in _command(*words, NEWS_PLATFORM_LOG_LEVEL="error").stderr
 
 
 def test_a_wrong_format_or_level_is_named_with_the_choices() -> None:

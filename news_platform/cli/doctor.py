@@ -8,8 +8,8 @@ import click
 
 from news_platform.cli.options import emit, json_option, root_option, settings_for
 from news_platform.errors import NewsPlatformError
+from news_platform.operations.diagnosis import Diagnosis, Health
 from news_platform.operations.doctor import examine
-from news_platform.operations.findings import Finding, Health
 from news_platform.resources import open_resources
 from news_platform.storage.commit.root import RootAccess
 
@@ -36,7 +36,7 @@ def doctor(root: str, as_json: bool) -> None:
         raise NewsPlatformError(f"{len(bad)} of {len(found)} are wrong, first: {bad[0].check}")
 
 
-def _lines(found: Sequence[Finding]) -> Iterator[str]:
+def _lines(found: Sequence[Diagnosis]) -> Iterator[str]:
     for one in found:
         yield f"{one.state:<8} {one.check:<17} {one.meaning}"
         if one.action:

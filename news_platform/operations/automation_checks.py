@@ -15,7 +15,7 @@ from news_platform.operations.automation import (
     read_runs,
     read_sensors,
 )
-from news_platform.operations.findings import Finding, age_text, ok, warning, wrong
+from news_platform.operations.diagnosis import Diagnosis, age_text, ok, warning, wrong
 from news_platform.resources import Resources
 from news_platform.storage.commit.root import is_paused
 
@@ -26,7 +26,7 @@ _STALE_WARNING = 86_400.0
 _SHOWN = 3
 
 
-def check_automation(resources: Resources, instance: dg.DagsterInstance) -> Iterator[Finding]:
+def check_automation(resources: Resources, instance: dg.DagsterInstance) -> Iterator[Diagnosis]:
     """Look at everything that Dagster's storage knows."""
     now = resources.clock.now()
     yield _home(resources)
@@ -39,7 +39,7 @@ def check_automation(resources: Resources, instance: dg.DagsterInstance) -> Iter
     yield _checks(instance)
 
 
-def _home(resources: Resources) -> Finding:
+def _home(resources: Resources) -> Diagnosis:
     home = Path(resources.settings.dagster_home or "")
     if not (home / "dagster.yaml").is_file():
         return warning(
@@ -50,7 +50,7 @@ def _home(resources: Resources) -> Finding:
     return ok("dagster home", f"{home} can be read")
 
 
-def _daemon(instance: dg.DagsterInstance, resources: Resources) -> Finding:
+def _daemon(instance: dg.DagsterInstance, resources: Resources) -> Diagnosis:
     found = read_daemons(instance, now=resources.clock.now())
     silent = [one for one in found if not one.is_alive]
     if not silent:
@@ -66,7 +66,7 @@ def _daemon(instance: dg.DagsterInstance, resources: Resources) -> Finding:
     )
 
 
-def _sensors(found: list[SensorFact], *, is_paused: bool) -> Finding:
+def _sensors(found: list[SensorFact], *, is_paused: bool) -> Diagnosis:
     on = [one for one in found if one.is_on]
     if not on:
         return wrong(
@@ -104,7 +104,7 @@ def _patience(sensor: SensorFact) -> float:
     return max(_LATE_SECONDS, _LATE_TICKS * sensor.interval_seconds)
 
 
-def _queue(instance: dg.DagsterInstance, resources: Resources) -> Finding:
+def _queue(instance: dg.DagsterInstance, resources: Resources) -> Diagnosis:
     runs = read_runs(instance, now=resources.clock.now())
     counts, waits = runs.counts, runs.oldest_queued_seconds
     text = (
@@ -123,7 +123,7 @@ def _queue(instance: dg.DagsterInstance, resources: Resources) -> Finding:
     return ok("queue", text)
 
 
-def _stale(lags: list[AssetLag]) -> Finding:
+def _stale(lags: list[AssetLag]) -> Diagnosis:
     stopped = [(lag.asset, key, why) for lag in lags for key, why in lag.stopped]
     if stopped:
         asset, key, why = stopped[0]
@@ -146,7 +146,7 @@ def _stale(lags: list[AssetLag]) -> Finding:
     return ok("stale partitions", text)
 
 
-def _checks(instance: dg.DagsterInstance) -> Finding:
+def _checks(instance: dg.DagsterInstance) -> Diagnosis:
     red = read_red_checks(instance)
     if not red:
         return ok("checks", "no asset check is red")

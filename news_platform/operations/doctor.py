@@ -8,15 +8,15 @@ from pathlib import Path
 
 from news_platform.errors import ConfigError, FetchError, NewsPlatformError, StoreUnavailable
 from news_platform.operations import machine_checks, service_checks
-from news_platform.operations.findings import Finding, skipped, wrong
+from news_platform.operations.diagnosis import Diagnosis, skipped, wrong
 from news_platform.resources import Resources
 
 # An object store that is down is tried again for a while; people wait no longer than this.
 CHECK_SECONDS = 30.0
-Check = Callable[[], Finding | Iterable[Finding]]
+Check = Callable[[], Diagnosis | Iterable[Diagnosis]]
 
 
-def examine(resources: Resources, *, check_seconds: float = CHECK_SECONDS) -> Iterator[Finding]:
+def examine(resources: Resources, *, check_seconds: float = CHECK_SECONDS) -> Iterator[Diagnosis]:
     """Yield one finding per thing; what stands on a broken root is not looked at."""
     yield machine_checks.check_versions()
     root = list(_bounded("root", partial(machine_checks.check_root, resources), check_seconds))
@@ -39,7 +39,7 @@ def _checks(resources: Resources) -> Iterator[tuple[str, Check]]:
     yield "dagster home", partial(_automation, resources)
 
 
-def _automation(resources: Resources) -> Iterator[Finding]:
+def _automation(resources: Resources) -> Iterator[Diagnosis]:
     home = resources.settings.dagster_home
     if home is None or not Path(home).is_dir():
         yield _no_home(home)
@@ -53,7 +53,7 @@ def _automation(resources: Resources) -> Iterator[Finding]:
         yield from check_automation(resources, instance)
 
 
-def _no_home(home: str | None) -> Finding:
+def _no_home(home: str | None) -> Diagnosis:
     if home is None:
         return skipped(
             "dagster home",
@@ -67,9 +67,9 @@ def _no_home(home: str | None) -> Finding:
     )
 
 
-def _bounded(name: str, check: Check, seconds: float) -> Iterator[Finding]:
+def _bounded(name: str, check: Check, seconds: float) -> Iterator[Diagnosis]:
     """Yield the findings of a check, as far as they come within this time."""
-    found: queue.SimpleQueue[Finding | None] = queue.SimpleQueue()
+    found: queue.SimpleQueue[Diagnosis | None] = queue.SimpleQueue()
     # A daemon thread: one that hangs in a native library must not keep the process alive.
     threading.Thread(target=_run, args=(name, check, found), daemon=True).start()
     while True:
@@ -93,10 +93,10 @@ def _cure(error: NewsPlatformError) -> str:
     return "see 'Storage and the ledger' in docs/runbook.md"
 
 
-def _run(name: str, check: Check, found: "queue.SimpleQueue[Finding | None]") -> None:
+def _run(name: str, check: Check, found: "queue.SimpleQueue[Diagnosis | None]") -> None:
     try:
         result = check()
-        for finding in (result,) if isinstance(result, Finding) else result:
+        for finding in (result,) if isinstance(result, Diagnosis) else result:
             found.put(finding)
     except NewsPlatformError as error:
         found.put(wrong(name, " ".join(str(error).split()), _cure(error)))

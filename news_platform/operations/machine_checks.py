@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from news_platform.ccnews.pool import estimate
-from news_platform.operations.findings import Finding, age_text, ok, skipped, warning, wrong
+from news_platform.operations.diagnosis import Diagnosis, age_text, ok, skipped, warning, wrong
 from news_platform.resources import Resources
 from news_platform.storage.commit.collected import followed_days
 from news_platform.storage.commit.root import SAMPLE, is_paused, read_world, require_data
@@ -36,7 +36,7 @@ _Shown = Callable[[int], str]
 _Free = tuple[int, int, _Shown]
 
 
-def check_versions() -> Finding:
+def check_versions() -> Diagnosis:
     """Check Python and SQLite, and name the versions of what matters most."""
     shown = ", ".join(f"{name} {_version(name)}" for name in _SHOWN_PACKAGES)
     python = ".".join(map(str, sys.version_info[:3]))
@@ -48,7 +48,7 @@ def check_versions() -> Finding:
     return ok("versions", text)
 
 
-def check_root(resources: Resources) -> Finding:
+def check_root(resources: Resources) -> Diagnosis:
     """Write, read and delete a small object, as every run does."""
     store = resources.data_root.store
     require_data(store)
@@ -74,7 +74,7 @@ def _probe_path() -> str:
     return f"doctor-{secrets.token_hex(8)}"
 
 
-def check_clock(resources: Resources) -> Finding:
+def check_clock(resources: Resources) -> Diagnosis:
     """Compare this clock with the one of the object store, by the time of a new object."""
     store = resources.data_root.store
     if store.local_folder is not None:
@@ -88,14 +88,14 @@ def check_clock(resources: Resources) -> Finding:
     return _clock_finding(abs((datetime.now(UTC) - modified).total_seconds()), "the store's clock")
 
 
-def _clock_against_files(folder: Path) -> Finding:
+def _clock_against_files(folder: Path) -> Diagnosis:
     """Compare with the newest file at the top of the root: none may be from the future."""
     newest = max((path.stat().st_mtime for path in folder.iterdir()), default=0.0)
     ahead = newest - datetime.now(UTC).timestamp()
     return _clock_finding(max(0.0, ahead), "the newest file of the root")
 
 
-def _clock_finding(seconds: float, other: str) -> Finding:
+def _clock_finding(seconds: float, other: str) -> Diagnosis:
     text = f"this clock differs from {other} by {age_text(seconds)}"
     if seconds >= _CLOCK_WRONG:
         return wrong("clock", text, "set the clock (NTP), then restart the daemon")
@@ -104,7 +104,7 @@ def _clock_finding(seconds: float, other: str) -> Finding:
     return ok("clock", text)
 
 
-def check_room(resources: Resources) -> Iterator[Finding]:
+def check_room(resources: Resources) -> Iterator[Diagnosis]:
     """Compare free bytes and inodes with what the next days of the crawl need."""
     store, settings = resources.data_root.store, resources.settings
     warcs = settings.ccnews.max_warcs or _WARCS_PER_DAY
@@ -117,7 +117,7 @@ def check_room(resources: Resources) -> Iterator[Finding]:
     yield _room("scratch", Path(tempfile.gettempdir()), plan.scratch_bytes, _free_bytes)
 
 
-def _room(check: str, folder: Path, per_day: int, free_of: Callable[[Path], _Free]) -> Finding:
+def _room(check: str, folder: Path, per_day: int, free_of: Callable[[Path], _Free]) -> Diagnosis:
     free, least, shown = free_of(folder)
     needed = max(per_day, least)
     plan = f"a day of the crawl needs {shown(per_day)}" if per_day else "nothing is planned"
@@ -143,7 +143,7 @@ def _free_files(folder: Path) -> _Free:
     return free, _LEAST_FILES, lambda n: "no limit" if n == sys.maxsize else f"{n:,} files"
 
 
-def check_listeners() -> Finding:
+def check_listeners() -> Diagnosis:
     """Find servers of ours that listen on other addresses than loopback: they have no password."""
     table = Path("/proc/net/tcp")
     if not table.exists():

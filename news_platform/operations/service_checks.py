@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from news_platform.datasets.warc_paths import listing_path
 from news_platform.errors import FetchError, NewsPlatformError, StorageError
 from news_platform.newsroom_options import alarm_options
-from news_platform.operations.findings import Finding, ok, skipped, warning, wrong
+from news_platform.operations.diagnosis import Diagnosis, ok, skipped, warning, wrong
 from news_platform.operations.ledger_facts import open_ledger
 from news_platform.resources import Resources, sheets_access
 from news_platform.rss.feed_alarms import find_alarms
@@ -16,7 +16,7 @@ from news_platform.storage.sql.engine import ledger_url, open_engine, shown_url
 _SHOWN = 3
 
 
-def check_ledger_state(resources: Resources) -> Finding:
+def check_ledger_state(resources: Resources) -> Diagnosis:
     """Open the ledger, compare its revision, and see that it is the one of this root."""
     with open_ledger(resources) as engine:
         if engine is None:
@@ -35,13 +35,13 @@ def _require_articles(resources: Resources) -> None:
         engine.dispose()
 
 
-def check_credentials(resources: Resources) -> Iterator[Finding]:
+def check_credentials(resources: Resources) -> Iterator[Diagnosis]:
     """Use each account once: the crawl's and the sheet's. The root's was used to write to it."""
     yield _crawl(resources)
     yield _sheet(resources)
 
 
-def _crawl(resources: Resources) -> Finding:
+def _crawl(resources: Resources) -> Diagnosis:
     store, month = resources.crawl.store, resources.clock.now().date().replace(day=1)
     path = listing_path(month)
     try:
@@ -62,7 +62,7 @@ def _crawl(resources: Resources) -> Finding:
     return ok("crawl", f"{store.url} lists this month")
 
 
-def _sheet(resources: Resources) -> Finding:
+def _sheet(resources: Resources) -> Diagnosis:
     access = sheets_access(resources.settings.sheets)
     if access is None:
         return skipped("sheet", "no Google Sheet is set; the local workbook takes its place")
@@ -82,7 +82,7 @@ def _sheet(resources: Resources) -> Finding:
     return ok("sheet", "the account works; the first sync creates the spreadsheet")
 
 
-def check_feeds(resources: Resources) -> Finding:
+def check_feeds(resources: Resources) -> Diagnosis:
     """Find feeds that are silent against their own rhythm, or fail for long."""
     with open_ledger(resources) as engine:
         if engine is None:
@@ -103,7 +103,7 @@ def check_feeds(resources: Resources) -> Finding:
     )
 
 
-def check_workers(resources: Resources) -> Finding:
+def check_workers(resources: Resources) -> Diagnosis:
     """Ask the Celery workers whether they live, and count what waits in their queues."""
     if resources.settings.cluster.broker_url is None:
         return skipped("workers", "no broker is set: runs are processes of this machine")

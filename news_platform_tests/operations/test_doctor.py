@@ -19,8 +19,8 @@ import sqlalchemy as sa
 from news_platform.cli.main import main
 from news_platform.defs.attempts import Failure
 from news_platform.errors import NewsPlatformError
+from news_platform.operations.diagnosis import Diagnosis, Health, age_text
 from news_platform.operations.doctor import examine
-from news_platform.operations.findings import Finding, Health, age_text
 from news_platform.operations.machine_checks import _room, check_listeners
 from news_platform.rss.ledger.tables import FEEDS
 from news_platform.storage.sql.engine import open_engine, upgrade
@@ -28,11 +28,11 @@ from news_platform_tests.emulators.redis import redis_server
 from news_platform_tests.operations.conftest import Site
 
 
-def _findings(site: Site, **environ: str) -> dict[str, Finding]:
+def _findings(site: Site, **environ: str) -> dict[str, Diagnosis]:
     return {one.check: one for one in examine(site.resources(**environ))}
 
 
-def _wrong(found: dict[str, Finding]) -> set[str]:
+def _wrong(found: dict[str, Diagnosis]) -> set[str]:
     return {name for name, one in found.items() if one.state is Health.WRONG}
 
 

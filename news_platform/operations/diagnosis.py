@@ -14,7 +14,7 @@ class Health(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Diagnosis:
     """The state of one thing. `action` says what to do; empty if nothing is to be done."""
 
     check: str
@@ -23,24 +23,24 @@ class Finding:
     action: str = ""
 
 
-def ok(check: str, meaning: str) -> Finding:
+def ok(check: str, meaning: str) -> Diagnosis:
     """Return that a thing is as it should be."""
-    return Finding(check, Health.OK, meaning)
+    return Diagnosis(check, Health.OK, meaning)
 
 
-def skipped(check: str, meaning: str) -> Finding:
+def skipped(check: str, meaning: str) -> Diagnosis:
     """Return that a thing does not apply, or could not be looked at."""
-    return Finding(check, Health.SKIPPED, meaning)
+    return Diagnosis(check, Health.SKIPPED, meaning)
 
 
-def warning(check: str, meaning: str, action: str) -> Finding:
+def warning(check: str, meaning: str, action: str) -> Diagnosis:
     """Return that a thing works, but wants somebody to look."""
-    return Finding(check, Health.WARNING, meaning, action)
+    return Diagnosis(check, Health.WARNING, meaning, action)
 
 
-def wrong(check: str, meaning: str, action: str) -> Finding:
+def wrong(check: str, meaning: str, action: str) -> Diagnosis:
     """Return that a thing does not work."""
-    return Finding(check, Health.WRONG, meaning, action)
+    return Diagnosis(check, Health.WRONG, meaning, action)
 
 
 def age_text(seconds: float) -> str:

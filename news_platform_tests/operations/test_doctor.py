@@ -212,7 +212,7 @@ def test_a_check_that_hangs_ends_with_a_line(site: Site) -> None:
     server.shutdown()
     server.server_close()
     assert found["crawl"].meaning == "no answer within 1 s"
-    assert found["daemon"].state is Health.OK, "the others are looked at all the same"
+    assert {"feeds", "workers", "ledger"} <= found.keys(), "the others are looked at all the same"
 
 
 def test_the_command_prints_lines_or_json_and_fails(

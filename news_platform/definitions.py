@@ -8,15 +8,19 @@ import dagster as dg
 from news_platform.defs.asset_metadata import with_card, with_freshness
 from news_platform.defs.graph import AUTOMATION, FEATURES, dagster_resources
 from news_platform.defs.partitions import within_days
+from news_platform.defs.run_logs import naming_runs
 from news_platform.isolation.core_dumps import forbid_core_dumps
+from news_platform.logs import configure_logging, is_configured
 from news_platform.resources import Resources, open_resources
-from news_platform.settings import load_settings
+from news_platform.settings import load_settings, log_options, secret_values
 
 
 def build_definitions(resources: Resources) -> dg.Definitions:
     """Join the definitions of all features, with these resources."""
     describe = _describe(resources)
-    shared = dg.Definitions(resources=dagster_resources(resources), executor=dg.in_process_executor)
+    shared = dg.Definitions(
+        resources=naming_runs(dagster_resources(resources)), executor=dg.in_process_executor
+    )
     features = (_described(feature, describe) for feature in FEATURES)
     return dg.Definitions.merge(*features, *AUTOMATION, shared)
 
@@ -52,4 +56,7 @@ def _described(
 
 # Dagster's code servers and runs start here, not at the command line.
 forbid_core_dumps()
-defs = build_definitions(open_resources(load_settings(os.environ), may_connect=False))
+_settings = load_settings(os.environ)
+if not is_configured():  # the command line has chosen for its own process
+    configure_logging(log_options(_settings), secrets=secret_values(_settings), logger=__package__)
+defs = build_definitions(open_resources(_settings, may_connect=False))

@@ -18,7 +18,8 @@ from collections.abc import Collection
 _BLOT = "***"
 _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 _QUERY = re.compile(
-    r"(?i)\b([a-z_-]*(?:key|token|secret|signature|password|passwd|pwd|sig)=)[^&\s'\"]+"
+    r"(?i)\b([a-z_-]*(?:key|token|secret|signature|credential|password|passwd|pwd|sig|auth)=)"
+    r"[^&\s'\"]+"
 )
 
 

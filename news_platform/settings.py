@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import EnvSettingsSource
 
 from news_platform.errors import ConfigError
+from news_platform.logs import LogOptions
 from news_platform.setting_sections.corpus import CorpusSettings
 from news_platform.setting_sections.features import (
     CcnewsSettings,
@@ -35,6 +36,7 @@ from news_platform.setting_sections.platform import (
     ClusterSettings,
     CrawlStorageSettings,
     GeneralSettings,
+    LogSettings,
     StorageSettings,
     UiSettings,
     WebSettings,
@@ -61,6 +63,7 @@ __all__ = [
     "DomainMetadataSettings",
     "DomainStoreSettings",
     "GeneralSettings",
+    "LogSettings",
     "NewsroomSettings",
     "RetentionSettings",
     "RssSettings",
@@ -74,6 +77,7 @@ __all__ = [
     "WebSettings",
     "environment_secrets",
     "load_settings",
+    "log_options",
     "secret_values",
     "server_addresses",
     "setting_infos",
@@ -101,6 +105,7 @@ class Settings(GeneralSettings):
     ui: UiSettings = UiSettings()
     server: ServerSettings = ServerSettings()
     cluster: ClusterSettings = ClusterSettings()
+    logs: LogSettings = LogSettings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +134,11 @@ def setting_infos() -> tuple[SettingInfo, ...]:
 def _info(section: str, item: FieldInfo) -> SettingInfo:
     default = "" if item.default is None else str(item.default)
     return SettingInfo(section, str(item.validation_alias), default, item.description or "")
+
+
+def log_options(settings: Settings) -> LogOptions:
+    """Return how the platform writes its log lines."""
+    return LogOptions(settings.logs.format, settings.logs.level)
 
 
 def secret_values(settings: Settings) -> frozenset[str]:
@@ -168,6 +178,8 @@ def _load(kind: type[_Kind], environ: Mapping[str, str]) -> _Kind:
         found = error.errors(include_url=False, include_input=False)[0]
         name, wanted = str(found["loc"][0]), found["type"].partition("_")[0]
         message = f"{name}={environ[name]!r} is not of type {wanted}"
+        if wanted == "literal":
+            message = f"{name}={environ[name]!r}: expected {found['ctx']['expected']}"
         raise ConfigError(message, thing=name) from error
 
 

@@ -22,6 +22,7 @@ FEATURES = (
 # The shared ground; each package may also import those listed before it.
 GROUND = (
     "errors",
+    "logs",
     "datasets",
     "text",
     "html",
@@ -39,7 +40,7 @@ COMPOSED = ("newsroom_options", "corpus_options", "takedown_parts", "explain_par
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "errors": (),
     "setting_sections": (),
-    "settings": ("errors", "setting_sections"),
+    "settings": ("errors", "logs", "setting_sections"),
     **{name: GROUND[:place] for place, name in enumerate(GROUND)},
     **dict.fromkeys(FEATURES, GROUND),
     "sample": ("errors", "datasets", "storage", "web", "text", "settings", "resources"),
@@ -50,16 +51,25 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     },
     "api": (*GROUND, *FEATURES, "settings", "resources", "explain_parts"),
     "defs": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api"),
+    "operations": (
+        *GROUND,
+        *FEATURES,
+        "settings",
+        "resources",
+        *COMPOSED,
+        "defs",
+        "cluster",
+    ),
     # The status page plans as the sensors do; what else the server shows needs no Dagster.
-    "server": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api", "defs"),
+    "server": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api", "defs", "operations"),
     # A worker process starts from Celery's command line, so its app reads its own settings.
-    "cluster": ("errors", "settings"),
-    "cli": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api", "server"),
+    "cluster": ("errors", "logs", "storage", "settings", "resources"),
+    "cli": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api", "operations", "server"),
     # Dagster's processes start by importing the definitions, which therefore forbid core files.
-    "definitions": ("defs", "resources", "settings", "isolation"),
+    "definitions": ("defs", "resources", "settings", "isolation", "logs"),
     "__init__": ("api",),
 }
-KNOWS_DAGSTER = ("defs", "cluster", "definitions")
+KNOWS_DAGSTER = ("defs", "cluster", "operations", "definitions")
 # The demo runs the graph in this process, and `status` plans as the sensors do.
 ON_THE_GRAPH = (Path("cli/demo.py"), Path("cli/status.py"))
 SOURCES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))

@@ -24,6 +24,7 @@ from news_platform.ccnews.progress import WarcProgress, read_record_in_work
 from news_platform.datasets.collected import Collected
 from news_platform.errors import StorageError
 from news_platform.isolation.pool import Done, Lost, Pool
+from news_platform.logs import bound, carried
 from news_platform.storage.objects.remote import CREDENTIAL_VARIABLES
 from news_platform.storage.objects.store import ObjectStore, StoreOptions
 from news_platform.text.sizes import bytes_text
@@ -187,7 +188,7 @@ def run_tasks(
         ) as pool,
         ThreadPoolExecutor(max(1, workers), thread_name_prefix="ccnews") as threads,
     ):
-        return list(threads.map(partial(_run_task, pool, listener), tasks))
+        return list(threads.map(carried(partial(_run_task, pool, listener)), tasks))
 
 
 def _variables(tasks: Sequence[CollectTask]) -> tuple[str, ...]:
@@ -199,12 +200,13 @@ def _variables(tasks: Sequence[CollectTask]) -> tuple[str, ...]:
 def _run_task(
     pool: Pool, listener: CollectListener, task: CollectTask
 ) -> Collected | CollectFailure:
-    outcome = _run_with_restarts(pool, task)
-    if isinstance(outcome, CollectFailure):
-        _log.info("%s failed: %s", outcome.warc, outcome.reason)
-    else:
-        _log.info("%s: %s rows, %s bytes", outcome.warc, outcome.rows, outcome.bytes)
-    listener.finish(outcome)
+    with bound(warc=task.warc_name):
+        outcome = _run_with_restarts(pool, task)
+        if isinstance(outcome, CollectFailure):
+            _log.info("%s failed: %s", outcome.warc, outcome.reason)
+        else:
+            _log.info("%s: %s rows, %s bytes", outcome.warc, outcome.rows, outcome.bytes)
+        listener.finish(outcome)
     return outcome
 
 

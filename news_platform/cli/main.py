@@ -1,9 +1,10 @@
 """The command `news-platform`: import the called command, print errors as one line."""
 
+import contextlib
 import importlib
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import click
 
@@ -22,13 +23,22 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "news_platform.cli.dev:dev",
         "Start the Dagster UI, its daemon and the explorer on this machine.",
     ),
+    "doctor": ("news_platform.cli.doctor:doctor", "Say what is wrong here, and what to do."),
     "domains": ("news_platform.cli.domains:domains", "Survey robots.txt and sitemaps of domains."),
     "explain": (
         "news_platform.cli.explain:explain",
         "Show what is known about a URL, a domain or a feed, and why it is missing.",
     ),
     "feeds": ("news_platform.cli.feeds:feeds", "Add, pause, explain, import and export feeds."),
+    "ledger": (
+        "news_platform.cli.ledger:ledger",
+        "Back up, restore, check and move the SQL ledger.",
+    ),
     "mcp": ("news_platform.cli.mcp:mcp", "Answer the questions of language models over MCP."),
+    "metrics": (
+        "news_platform.cli.metrics:metrics",
+        "Serve the metrics of a root to Prometheus.",
+    ),
     "pause": ("news_platform.cli.dev:pause", "Pause all sensors of a root."),
     "records": ("news_platform.cli.records:records", "Segment stored pages into clean records."),
     "retention": (
@@ -84,8 +94,28 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup)
 @click.version_option(package_name="news-platform")
-def main() -> None:
+@click.pass_obj
+def main(prepare: Callable[[], None] | None) -> None:
     """Collect, store and read news data: crawl, domains, feeds and stored pages."""
+    if prepare is not None:
+        prepare()
+
+
+def _configure_logs() -> None:
+    """Write log lines as the settings say; what is wrong with these, the command reports itself."""
+    # Imported here: only a command pays for loading the settings.
+    from news_platform.logs import configure_logging
+    from news_platform.settings import load_settings, log_options
+
+    with contextlib.suppress(ConfigError):
+        options = log_options(load_settings(os.environ))
+        configure_logging(options, secrets=_secrets())
+
+
+def _secrets() -> frozenset[str]:
+    from news_platform.settings import environment_secrets
+
+    return environment_secrets(os.environ)
 
 
 def run() -> None:
@@ -93,12 +123,9 @@ def run() -> None:
     # Commands parse foreign headers and archives themselves; `dev` hands the limit to its servers.
     forbid_core_dumps()
     try:
-        main()
+        main(obj=_configure_logs)
     except NewsPlatformError as error:
-        # Imported here: only a failure pays for loading the settings.
-        from news_platform.settings import environment_secrets
-
-        line = redacted(" ".join(str(error).split()), environment_secrets(os.environ))
+        line = redacted(" ".join(str(error).split()), _secrets())
         click.echo(f"error: {line}", err=True)
         sys.exit(2 if isinstance(error, ConfigError) else 1)
     except OSError as error:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from celery import Celery
-from celery.signals import task_prerun
+from celery.signals import setup_logging, task_prerun
 from dagster import DagsterInstance, DagsterRunStatus
 from dagster._grpc.types import ExecuteRunArgs, ResumeRunArgs
 from dagster._serdes import unpack_value
@@ -14,7 +14,8 @@ from dagster_celery.tasks import create_execute_job_task, create_resume_job_task
 
 from news_platform.cluster.queues import configure
 from news_platform.errors import ConfigError
-from news_platform.settings import ClusterSettings, load_settings
+from news_platform.logs import configure_logging
+from news_platform.settings import ClusterSettings, load_settings, log_options, secret_values
 
 # Shown with each run in the Dagster UI, where it can be searched.
 WORKER_TAG = "news_platform/worker"
@@ -56,5 +57,13 @@ def name_worker(task: Any = None, kwargs: Mapping[str, Any] | None = None, **_: 
             instance.add_run_tags(run_id, {WORKER_TAG: task.request.hostname})
 
 
+def write_our_lines(**_: Any) -> None:
+    """Write the lines of all loggers of a worker as every other process of the platform does."""
+    settings = load_settings(os.environ)
+    configure_logging(log_options(settings), secrets=secret_values(settings))
+
+
 task_prerun.connect(name_worker)
+# Connected, it also keeps Celery from setting up loggers of its own.
+setup_logging.connect(write_our_lines)
 app = build_app(load_settings(os.environ).cluster)

@@ -213,6 +213,7 @@ class _JudgedDay:
                     self.dropped[outcome.reason] += 1
                     continue
                 judged: JudgedPage = outcome.value
+                _log.debug("%s: %s", placed.page.url, judged.reason or "article")
                 if judged.row is None:
                     self.dropped[judged.reason] += 1
                 else:

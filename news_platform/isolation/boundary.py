@@ -23,6 +23,7 @@ from traceback import extract_tb
 from typing import Any, TypeVar, cast
 
 from news_platform.errors import ConfigError, NewsPlatformError, StorageError
+from news_platform.logs import bound
 from news_platform.text.normalize import normalize_spaces, scrub_text
 
 T = TypeVar("T")
@@ -31,6 +32,16 @@ _log = logging.getLogger(__name__)
 INTERNAL_ERROR = "internal_error"
 """The outcome of a unit whose work raised an exception that nothing else handles."""
 
+# The name under which log lines show a unit; a candidate may become a feed.
+_FACTS = {
+    "feed": "feed",
+    "candidate": "feed",
+    "article": "article",
+    "page": "page",
+    "domain": "domain",
+    "news sitemap": "sitemap",
+    "research file": "file",
+}
 # A cause is stored in a cell of the sheet and printed on one line.
 _MAX_CAUSE = 300
 _PACKAGE = Path(__file__).parents[1]
@@ -64,6 +75,11 @@ def boundary(kind: str, name: str) -> AbstractContextManager[Unit, bool]:
 
 @contextmanager
 def _contained(unit: Unit) -> Iterator[Unit]:
+    with bound(**{_FACTS.get(unit.kind, "unit"): unit.name}):
+        yield from _caught(unit)
+
+
+def _caught(unit: Unit) -> Iterator[Unit]:
     try:
         yield unit
     except Exception as error:  # foreign input may raise anything, in any library

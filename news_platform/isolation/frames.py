@@ -8,7 +8,8 @@ import struct
 
 HEADER = struct.Struct("<cQ")
 
-VARIABLES = b"V"  # environment variables for the target, sent once before its import
+START = b"S"  # environment variables and log options, sent once before the target's import
+CONTEXT = b"C"  # what the log lines of the following items are about
 REQUEST = b"Q"  # an item for the target
 READY = b"R"  # the target is imported; items may be sent
 UNUSABLE = b"U"  # the target cannot be imported

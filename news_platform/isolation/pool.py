@@ -24,6 +24,7 @@ from news_platform.errors import ConfigError, InputError
 from news_platform.isolation.environment import named_variables
 from news_platform.isolation.process import Done, Lost, Outcome, WorkerFailed, WorkerProcess
 from news_platform.isolation.worker import load_target
+from news_platform.logs import carried
 
 __all__ = ["Done", "Lost", "Outcome", "Pool"]
 
@@ -106,7 +107,7 @@ class Pool:
         """
         self._pending.acquire()
         try:
-            future = self._threads.submit(self._run, item)
+            future = self._threads.submit(carried(self._run), item)
         except RuntimeError:  # the pool is closed
             self._pending.release()
             raise

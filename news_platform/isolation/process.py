@@ -17,6 +17,7 @@ from typing import Any, Literal
 from news_platform.errors import ConfigError
 from news_platform.isolation import frames
 from news_platform.isolation.environment import worker_environment
+from news_platform.logs import bound_facts, options_document
 
 Reason = Literal["timeout", "memory", "crash", "error"]
 
@@ -111,6 +112,7 @@ class WorkerProcess:
         self._writable = select.poll()
         self._writable.register(self._requests, select.POLLOUT)
         self._statm = _open_statm(self.pid) if memory_bytes else None
+        self._context: Mapping[str, str] = {}
         self._ready_bytes = 0  # resident size before the first item
         self._resident_bytes = 0
         self._watched_at = 0.0
@@ -123,7 +125,8 @@ class WorkerProcess:
 
     def await_ready(self) -> None:
         """Wait until the target is imported; raise ConfigError if it cannot be."""
-        self._send(frames.VARIABLES, json.dumps(dict(self._variables)).encode())
+        start = {"variables": dict(self._variables), "logs": options_document()}
+        self._send(frames.START, json.dumps(start).encode())
         kind, payload = self._next_frame()
         if kind != frames.READY:
             raise ConfigError(
@@ -151,6 +154,7 @@ class WorkerProcess:
         last_report = b""
         self._renew_deadline(self._deadline_seconds)
         try:
+            self._send_context(bound_facts())
             self._send(frames.REQUEST, request)
             while (frame := self._next_frame())[0] == frames.REPORT:
                 last_report = frame[1]
@@ -178,6 +182,11 @@ class WorkerProcess:
     def _renew_deadline(self, seconds: float) -> None:
         self._allowed_seconds = seconds
         self._deadline = time.monotonic() + seconds
+
+    def _send_context(self, facts: Mapping[str, str]) -> None:
+        if facts != self._context:
+            self._send(frames.CONTEXT, json.dumps(facts).encode())
+            self._context = facts
 
     def _send(self, kind: bytes, payload: bytes) -> None:
         header = frames.HEADER.pack(kind, len(payload))

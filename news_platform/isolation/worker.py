@@ -18,9 +18,11 @@ from typing import Any, BinaryIO
 
 from news_platform.isolation import frames
 from news_platform.isolation.core_dumps import forbid_core_dumps
+from news_platform.logs import LogOptions, bind_process, configure_logging
 
 _PR_SET_PDEATHSIG = 1
 _PICKLE_PROTOCOL = 5
+_SHORTEST_SECRET = 16
 
 
 class _Channel:
@@ -50,10 +52,10 @@ def main(target: str, *, parent_pid: int, data_limit_bytes: int | None) -> None:
     requests, channel = _take_pipes()
     _die_with(parent_pid)
     _limit(data_limit_bytes)
-    variables = _read_request(requests)
-    if variables is None:
+    start = _read_frame(requests)
+    if start is None:
         return
-    os.environ.update(json.loads(variables))
+    _start(json.loads(start[1]))
     try:
         function = load_target(target)
     except BaseException as error:  # noqa: BLE001 - an import may raise anything; the pool reports it
@@ -61,8 +63,19 @@ def main(target: str, *, parent_pid: int, data_limit_bytes: int | None) -> None:
         return
     _channel = channel
     channel.send(frames.READY, b"")
-    while (request := _read_request(requests)) is not None:
-        _answer(function, request, channel)
+    while (frame := _read_frame(requests)) is not None:
+        if frame[0] == frames.CONTEXT:
+            bind_process(**json.loads(frame[1]))
+        else:
+            _answer(function, frame[1], channel)
+
+
+def _start(given: dict[str, dict[str, str]]) -> None:
+    """Set the variables of the target, and write log lines as the process of the pool does."""
+    os.environ.update(given["variables"])
+    # Their values must not be in a line; shorter ones are names of regions and the like.
+    secrets = [value for value in given["variables"].values() if len(value) >= _SHORTEST_SECRET]
+    configure_logging(LogOptions(**given["logs"]), secrets=secrets)  # type: ignore[arg-type] # the pool sends its own options
 
 
 def load_target(target: str) -> Callable[[Any], Any]:
@@ -99,13 +112,13 @@ def _take_pipes() -> tuple[BinaryIO, _Channel]:
     return requests, _Channel(answers)
 
 
-def _read_request(requests: BinaryIO) -> bytes | None:
+def _read_frame(requests: BinaryIO) -> tuple[bytes, bytes] | None:
     header = requests.read(frames.HEADER.size)
     if len(header) < frames.HEADER.size:
         return None
-    _, length = frames.HEADER.unpack(header)
+    kind, length = frames.HEADER.unpack(header)
     payload = requests.read(length)
-    return payload if len(payload) == length else None
+    return (kind, payload) if len(payload) == length else None
 
 
 def _limit(data_bytes: int | None) -> None:

@@ -5,6 +5,7 @@ results are written to the ledger one by one.
 """
 
 import asyncio
+import logging
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
@@ -19,6 +20,7 @@ from news_platform.errors import FetchError
 from news_platform.html.decode import content_type_charset
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, run_concurrently
 from news_platform.isolation.pool import Done
+from news_platform.logs import bound
 from news_platform.rss.article_columns import (
     FEED,
     article_columns,
@@ -54,6 +56,7 @@ _RETRY_STATUSES = frozenset((408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 5
 _FINAL_REASONS = frozenset(("blocked_address", "blocked_port", "bad_url", "nxdomain"))
 _HTML_TYPES = ("html", "xml")
 _DEFAULT = FeedSettings()
+_log = logging.getLogger(__name__)
 
 
 async def work_articles(
@@ -122,7 +125,9 @@ class _WorkRun:
     async def consume(self) -> None:
         """Work on one article after the other until none is due."""
         while (claim := await self.next_claim()) is not None:
-            outcome = await self._work_on(claim)
+            with bound(feed=claim.feed_url, article=claim.url_canon):
+                outcome = await self._work_on(claim)
+                _log.debug("article %s: %s", claim.row_id, outcome)
             del self.unfinished[claim.row_id]
             self.outcomes[outcome] += 1
 

@@ -1,8 +1,15 @@
 """Settings that belong to no single feature: stores, the web, alerts, the cluster, the root."""
 
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator
+
 from news_platform.setting_sections.fields import Names, Section, Switch, env, secret
 
 ROOT_VARIABLE = "NEWS_PLATFORM_ROOT"
+_lower = BeforeValidator(lambda it: it.strip().lower() if isinstance(it, str) else it)
+LogFormat = Annotated[Literal["text", "json"], _lower]
+LogLevel = Annotated[Literal["debug", "info", "warning", "error"], _lower]
 
 
 class StorageSettings(Section):
@@ -112,6 +119,19 @@ class CheckSettings(Section):
     )
 
 
+class LogSettings(Section):
+    """How every process of the platform writes its log lines to stderr."""
+
+    format: LogFormat = env(
+        "NEWS_PLATFORM_LOG_FORMAT", "text, or json: one JSON object per line", "text"
+    )
+    level: LogLevel = env(
+        "NEWS_PLATFORM_LOG_LEVEL",
+        "least level that is written: debug (a line per article), info, warning or error",
+        "warning",
+    )
+
+
 class ClusterSettings(Section):
     """The servers of a cluster; not used on one machine."""
 
@@ -139,6 +159,10 @@ class GeneralSettings(Section):
     )
     ledger_url: str | None = secret(
         "NEWS_PLATFORM_LEDGER_URL", "SQLAlchemy URL of the ledger; unset: SQLite under a local root"
+    )
+    ledger_target_url: str | None = secret(
+        "NEWS_PLATFORM_LEDGER_TARGET_URL",
+        "URL of the empty ledger that `ledger move` fills; unset: its option --to",
     )
     bench_data: str | None = env(
         "NEWS_PLATFORM_BENCH_DATA", "folder of real inputs for tests and benchmarks"

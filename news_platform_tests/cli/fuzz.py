@@ -17,7 +17,7 @@ import click
 from news_platform.cli.main import main
 
 # Commands that build the sample world or serve until interrupted: always with a value they refuse.
-RUNS_LONG = frozenset({"demo", "dev", "serve", "mcp"})
+RUNS_LONG = frozenset({"demo", "dev", "metrics", "serve", "mcp"})
 # These look at files or at the crawl, and need no root.
 READS_NO_ROOT = frozenset({"segment"})
 

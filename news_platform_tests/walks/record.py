@@ -23,10 +23,12 @@ PAGE = PROJECT / "docs" / "architecture.md"
 _END = "<!-- end of walk -->"
 FEED = "https://wire.meridian.example/rss.xml"
 _OPML = f'<opml version="2.0"><body><outline xmlUrl="{FEED}"/></body></opml>'
-# Schemas, error types and settings serve every module; the others present or check a finished run.
+# Schemas, errors, log lines and settings serve all; the others present or check a finished run.
 NOT_ON_THE_WAY = (
     "datasets.",
     "errors",
+    "logs",
+    "defs.run_logs",
     "setting_sections",
     "settings",
     "defs.asset_metadata",

@@ -7,6 +7,7 @@
 import contextlib
 import json
 import logging
+import os
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,9 @@ from dagster._core.workspace.load_target import WorkspaceFileTarget
 from dagster._utils.interrupts import setup_interrupt_handlers
 from dagster._utils.log import configure_loggers
 from dagster_shared.ipc import get_ipc_shutdown_pipe, send_ipc_shutdown_message
+
+from news_platform.defs.run_logs import dagster_log_format
+from news_platform.settings import load_settings
 
 _STOP_SECONDS = 60.0
 # The explorer has nothing to finish.
@@ -41,13 +45,14 @@ _Processes: TypeAlias = "dict[str, subprocess.Popen[bytes]]"
 @click.option("--server-port", type=int, help="Port of the explorer; without it there is none.")
 def run_services(host: str, port: int, workspace: str, server_port: int | None) -> None:
     """Start all services, and stop them on Ctrl-C or TERM; exit with 1 if one ends by itself."""
-    configure_loggers(formatter="colored", log_level="INFO")
+    lines = dagster_log_format(load_settings(os.environ).logs.format)
+    configure_loggers(formatter=lines, log_level="INFO")
     setup_interrupt_handlers()  # TERM ends it as Ctrl-C does
     ended: str | None = None
     with contextlib.suppress(KeyboardInterrupt), _code_server(workspace) as served:
         commands = {
             "webserver": [_WEBSERVER, "-h", host, "-p", str(port), "-w", served],
-            "daemon": ["dagster._daemon", "run", "-w", served],
+            "daemon": ["dagster._daemon", "run", "-w", served, "--log-format", lines],
         }
         if server_port is not None:
             commands["explorer"] = [*_EXPLORER, "--host", host, "--port", str(server_port)]

@@ -21,6 +21,7 @@ from dagster_webserver import cli as dagster_cli
 from dagster_webserver.app import create_app_from_workspace_process_context
 from dagster_webserver.version import __version__
 
+from news_platform.defs.run_logs import dagster_log_format
 from news_platform.errors import NewsPlatformError
 from news_platform.settings import load_settings
 from news_platform.web.allowed_hosts import AllowedHosts, allowed_names
@@ -40,10 +41,12 @@ def serve(
 ) -> None:
     """Serve the Dagster UI until interrupted."""
     try:
-        allowed = allowed_names(load_settings(os.environ).ui.allowed_hosts)
+        settings = load_settings(os.environ)
+        allowed = allowed_names(settings.ui.allowed_hosts)
     except NewsPlatformError as error:
         raise click.ClickException(str(error)) from error
-    configure_loggers(formatter="colored", log_level="INFO")
+    lines = dagster_log_format(settings.logs.format)
+    configure_loggers(formatter=lines, log_level="INFO")
     with contextlib.ExitStack() as stack:
         if shutdown_pipe is not None:
             stack.enter_context(interrupt_on_ipc_shutdown_message(shutdown_pipe))

@@ -25,8 +25,8 @@ def require_articles(engine: sa.Engine, store: ObjectStore) -> None:
     thing, found = shown_url(engine.url), store.uri(proof.path)
     raise StorageError(
         f"ledger {thing!r} holds no articles, but the root does, such as {found!r}: "
-        f"restore the ledger from a backup, or move the folder {_ARTICLES!r} out of the root to "
-        "begin anew",
+        f"run `news-platform ledger check`, restore the ledger from a backup, or move the folder "
+        f"{_ARTICLES!r} out of the root to begin anew",
         thing=thing,
     )
 

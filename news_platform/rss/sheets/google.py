@@ -172,6 +172,17 @@ def open_by_id(access: SheetAccess, timing: CallTiming, spreadsheet_id: str) -> 
         return None
 
 
+def find_spreadsheet(access: SheetAccess, timing: CallTiming) -> Spreadsheet | None:
+    """Open the spreadsheet by its id or title; None if there is none that the account can see."""
+    if access.spreadsheet_id:
+        return open_by_id(access, timing, access.spreadsheet_id)
+    caller, client = ApiCaller(timing), _client(access, timing)
+    try:
+        return Spreadsheet(caller.read(lambda: client.open(access.spreadsheet_title)), caller)
+    except SpreadsheetNotFound:
+        return None
+
+
 def _share(client: Any, spreadsheet_id: str, permission: Mapping[str, Any]) -> None:
     who = permission.get("emailAddress") or permission.get("domain")
     kind, role = permission["type"], permission["role"]

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -15,12 +16,17 @@ from news_platform.storage.objects.error_mapping import map_errors
 from news_platform.storage.objects.store import local_folder
 from news_platform.storage.sql.sqlite_file import check_file, is_new, sqlite_error
 
+if TYPE_CHECKING:
+    from alembic.config import Config
+
 # Writers in other processes hold the lock for milliseconds; after a minute one must be hanging.
 _BUSY_TIMEOUT_MS = 60_000
 _MIGRATIONS = Path(__file__).parent / "migrations"
 # Any constant works, as long as all our processes take the same PostgreSQL advisory lock.
 _MIGRATION_LOCK = 7_236_120_455
 _READ_ONLY = "news_platform_read_only"
+NEWEST = "head"
+"""The name of the newest revision of the schema."""
 
 
 def ledger_url(root: str, configured: str | None) -> str:
@@ -65,7 +71,7 @@ def shown_url(url: sa.URL) -> str:
 
 def has_table(engine: sa.Engine, name: str) -> bool:
     """Return whether the ledger has this table; a SQLite file that is new is not created."""
-    if (file := _sqlite_path(engine.url)) is not None and is_new(file):
+    if (file := sqlite_path(engine.url)) is not None and is_new(file):
         return False
     with read_transaction(engine) as connection:
         return sa.inspect(connection).has_table(name)
@@ -84,30 +90,50 @@ def migrate(engine: sa.Engine) -> None:
     Raise StorageError for a ledger that a newer version has upgraded; nothing is written to it.
     """
     with engine.begin() as connection:
-        _upgrade(connection)
+        upgrade(connection)
 
 
-def _upgrade(connection: sa.Connection) -> None:
-    # Alembic takes 0.2 s to import, and only a process that opens a ledger needs it.
+def upgrade(connection: sa.Connection, revision: str = NEWEST) -> None:
+    """Upgrade the schema to a revision within the transaction of this connection."""
     from alembic import command
-    from alembic.config import Config
+
+    config = _alembic_config(connection)
+    if connection.dialect.name == "postgresql":
+        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
+    found = read_revision(connection)
+    for wanted in (found, revision):
+        if wanted not in (None, NEWEST, *known_revisions()):
+            thing = shown_url(connection.engine.url)
+            cause = f"a newer version of news-platform has upgraded it to revision {wanted!r}"
+            raise StorageError(
+                f"cannot open ledger {thing!r}: {cause}; update news-platform", thing=thing
+            )
+    command.upgrade(config, revision)
+
+
+def read_revision(connection: sa.Connection) -> str | None:
+    """Return the revision of the schema; None for a database without one."""
     from alembic.runtime.migration import MigrationContext
+
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def known_revisions() -> tuple[str, ...]:
+    """Return the revisions that this version knows, the newest first."""
     from alembic.script import ScriptDirectory
+
+    scripts = ScriptDirectory.from_config(_alembic_config(None))
+    return tuple(script.revision for script in scripts.walk_revisions())
+
+
+def _alembic_config(connection: sa.Connection | None) -> "Config":
+    # Alembic takes 0.2 s to import, and only a process that opens a ledger needs it.
+    from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
-    if connection.dialect.name == "postgresql":
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
-    known = {it.revision for it in ScriptDirectory.from_config(config).walk_revisions()}
-    found = set(MigrationContext.configure(connection).get_current_heads())
-    if unknown := sorted(found - known):
-        thing = shown_url(connection.engine.url)
-        cause = f"a newer version of news-platform has upgraded it to revision {unknown[0]!r}"
-        raise StorageError(
-            f"cannot open ledger {thing!r}: {cause}; update news-platform", thing=thing
-        )
-    command.upgrade(config, "head")
+    return config
 
 
 def _checked(url: str) -> sa.URL:
@@ -147,13 +173,14 @@ def _as_our_error(context: ExceptionContext) -> BaseException | None:
     return None
 
 
-def _sqlite_path(url: sa.URL) -> Path | None:
+def sqlite_path(url: sa.URL) -> Path | None:
+    """Return the file of a SQLite ledger; None for one in memory and for other databases."""
     is_file = url.get_backend_name() == "sqlite" and url.database not in (None, "", ":memory:")
     return Path(url.database or "") if is_file else None
 
 
 def _tune_sqlite(engine: sa.Engine) -> None:
-    if (file := _sqlite_path(engine.url)) is not None:
+    if (file := sqlite_path(engine.url)) is not None:
         check_file(file)
         with map_errors("open", str(file)):
             file.parent.mkdir(parents=True, exist_ok=True)

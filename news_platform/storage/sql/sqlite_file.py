@@ -15,7 +15,8 @@ _MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
 # Checking takes about 1 s per GB; in a larger file damage is found when a query meets it.
 _CHECKED_BYTES = 256 << 20
-_CURE = "restore it from a backup, see 'A damaged ledger' in docs/runbook.md"
+CURE = "run `news-platform ledger check`, then see 'A damaged ledger' in docs/runbook.md"
+"""What to do with a damaged ledger."""
 # By SQLite's primary result code, https://www.sqlite.org/rescode.html; None: it is damaged.
 _CAUSES = {
     sqlite3.SQLITE_CORRUPT: None,
@@ -29,10 +30,11 @@ _CAUSES = {
 }
 
 
-def check_file(path: Path) -> None:
+def check_file(path: Path, *, is_whole: bool = False) -> None:
     """Raise StorageError if the file is not a whole database; one that is missing or empty is new.
 
-    A log of changes beside an empty file is damage: SQLite would delete it.
+    A log of changes beside an empty file is damage: SQLite would delete it. With `is_whole` every
+    page is read, however large the file is.
     """
     try:
         size = path.stat().st_size if path.exists() else 0
@@ -44,7 +46,7 @@ def check_file(path: Path) -> None:
     except OSError as error:
         cause = error.strerror or str(error)
         raise StorageError(f"cannot read ledger {str(path)!r}: {cause}", thing=str(path)) from error
-    _check_pages(path, is_small=size <= _CHECKED_BYTES)
+    _check_pages(path, is_small=is_whole or size <= _CHECKED_BYTES)
 
 
 def is_new(path: Path) -> bool:
@@ -66,7 +68,7 @@ def sqlite_error(error: sqlite3.Error, path: Path | str) -> StorageError | None:
 
 def damaged(path: Path | str, cause: str) -> StorageError:
     """Return the error of a damaged ledger, with the cure."""
-    return StorageError(f"ledger {str(path)!r} is damaged ({cause}): {_CURE}", thing=str(path))
+    return StorageError(f"ledger {str(path)!r} is damaged ({cause}): {CURE}", thing=str(path))
 
 
 def _has_log(path: Path) -> bool:
@@ -92,10 +94,20 @@ def _check_header(path: Path, size: int) -> None:
             raise damaged(path, f"it has {size} of {expected} bytes")
 
 
+def connect_readonly(path: Path) -> sqlite3.Connection:
+    """Open a file that must not change, also if it is damaged."""
+    mode = "immutable=1" if _is_closed(path) else "mode=ro"
+    return sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True, timeout=60)
+
+
+def _is_closed(path: Path) -> bool:
+    return not Path(f"{path}-wal").exists() and not Path(f"{path}-journal").exists()
+
+
 def _check_pages(path: Path, *, is_small: bool) -> None:
     before = path.stat()
     # Immutable: no lock and no side file is made, which is safe while nobody has the file open.
-    is_closed = not Path(f"{path}-wal").exists() and not Path(f"{path}-journal").exists()
+    is_closed = _is_closed(path)
     try:
         _read_pages(path, "immutable=1" if is_closed else "mode=ro", is_small=is_small)
     except StorageError:

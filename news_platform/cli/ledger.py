@@ -1,0 +1,182 @@
+"""`news-platform ledger`: back up, restore, check and move the SQL ledger of a root."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+import sqlalchemy as sa
+
+from news_platform.cli.options import (
+    InputFile,
+    OutputFile,
+    emit,
+    json_option,
+    resources_for,
+    root_option,
+)
+from news_platform.errors import ConfigError, InputError, StorageError
+from news_platform.resources import Resources
+from news_platform.rss.ledger.opening import require_articles
+from news_platform.storage.commit.root import RootAccess, read_world
+from news_platform.storage.sql.engine import ledger_url, open_engine, shown_url
+from news_platform.storage.sql.ledger_archive import LedgerManifest, open_archive
+from news_platform.storage.sql.ledger_check import LedgerCheck, check_ledger
+from news_platform.storage.sql.ledger_copy import backup_ledger, move_ledger, restore_ledger
+
+
+@click.group()
+def ledger() -> None:
+    """Back up, restore, check and move the SQL ledger.
+
+    The ledger holds feeds, articles and queues: it is data that nothing else can rebuild.
+    """
+
+
+@ledger.command()
+@click.argument("file", type=OutputFile())
+@root_option
+@json_option
+def backup(file: Path, root: str, as_json: bool) -> None:
+    """Write all rows of one moment to FILE, and verify it.
+
+    Others may write to the ledger meanwhile. FILE is a zip with one file of JSON lines per table.
+    """
+    if file.exists():
+        raise InputError(f"{str(file)!r} exists already: choose another name", thing=str(file))
+    resources = resources_for(root)
+    with _engine(_url(resources)) as engine:
+        made_at = resources.clock.now().isoformat(timespec="seconds")
+        manifest = backup_ledger(engine, file, world=_world(resources), made_at=made_at)
+    _show_backup("wrote", file, manifest, as_json=as_json)
+
+
+@ledger.command()
+@click.argument("file", type=InputFile())
+@root_option
+@json_option
+def restore(file: Path, root: str, as_json: bool) -> None:
+    """Fill the empty ledger of a root from FILE, and verify it.
+
+    The ledger may be of the other kind: a backup of SQLite fills PostgreSQL, too.
+    """
+    with open_archive(file) as archive:
+        resources = resources_for(root, RootAccess.CREATE)
+        if archive.manifest.world != _world(resources):
+            raise ConfigError(
+                f"the backup is of the {archive.manifest.world} world, the root of the "
+                f"{_world(resources)} one: choose another root",
+                thing=str(file),
+            )
+        with _engine(url := _url(resources)) as engine:
+            rows = restore_ledger(engine, archive)
+    _show_rows("restored", url, rows, as_json=as_json)
+
+
+@ledger.command()
+@click.argument("file", type=InputFile(), required=False)
+@root_option
+@json_option
+def check(file: Path | None, root: str, as_json: bool) -> None:
+    """Read the whole ledger, or the backup FILE, and say what is wrong with it.
+
+    Nothing is written. The exit code is 1 if something is wrong.
+    """
+    if file is not None:
+        with open_archive(file) as archive:
+            archive.verify()
+            _show_backup("whole:", file, archive.manifest, as_json=as_json)
+        return
+    resources = resources_for(root)
+    found = _checked(resources)
+    emit(_check_document(found), as_json=as_json, text="\n".join(_check_lines(found)))
+    if found.problems:
+        raise StorageError(f"ledger {found.ledger!r} is damaged: {found.problems[0]}")
+
+
+@ledger.command()
+@click.option("--to", "target", help="URL of an empty ledger, such as postgresql+psycopg2://...")
+@root_option
+@json_option
+def move(target: str | None, root: str, as_json: bool) -> None:
+    """Copy the ledger into another, empty database, and verify it.
+
+    Give the address by NEWS_PLATFORM_LEDGER_TARGET_URL if it has a password: every user of the
+    machine sees a command line. The old ledger stays as it is.
+    """
+    resources = resources_for(root, RootAccess.WRITE)
+    url = target or resources.settings.ledger_target_url
+    if not url:
+        raise ConfigError("no target: give --to, or set NEWS_PLATFORM_LEDGER_TARGET_URL")
+    with _engine(_url(resources)) as source, _engine(url) as filled:
+        if source.url == filled.url:
+            raise ConfigError("the target is the ledger of the root itself: give another address")
+        rows = move_ledger(source, filled)
+    _show_rows("moved to", url, rows, as_json=as_json)
+    if not as_json:
+        click.echo("now set NEWS_PLATFORM_LEDGER_URL to it for every process", err=True)
+
+
+def _checked(resources: Resources) -> LedgerCheck:
+    found = check_ledger(url := _url(resources))
+    if found.problems:
+        return found
+    try:
+        with _engine(url) as engine:
+            require_articles(engine, resources.data_root.store)
+    except StorageError as error:
+        return LedgerCheck(
+            found.ledger, found.revision, found.is_outdated, found.rows, (str(error),)
+        )
+    return found
+
+
+def _url(resources: Resources) -> str:
+    return ledger_url(resources.data_root.store.url, resources.settings.ledger_url)
+
+
+def _world(resources: Resources) -> str:
+    return read_world(resources.data_root.store) or "real"
+
+
+@contextmanager
+def _engine(url: str) -> Iterator[sa.Engine]:
+    engine = open_engine(url)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+def _show_backup(done: str, file: Path, manifest: LedgerManifest, *, as_json: bool) -> None:
+    size = file.stat().st_size
+    text = (
+        f"{done} {file}: {manifest.rows} rows of {len(manifest.tables)} tables, {size} bytes, "
+        f"as of {manifest.made_at}"
+    )
+    document = {"file": str(file), "bytes": size, "rows": manifest.rows, **asdict(manifest)}
+    emit(document, as_json=as_json, text=text)
+
+
+def _show_rows(done: str, url: str, rows: Mapping[str, int], *, as_json: bool) -> None:
+    shown = shown_url(sa.make_url(url))
+    text = f"{done} {shown}: {sum(rows.values())} rows of {len(rows)} tables, all read back"
+    emit({"ledger": shown, "rows": sum(rows.values()), "tables": rows}, as_json=as_json, text=text)
+
+
+def _check_document(found: LedgerCheck) -> Mapping[str, object]:
+    return {"is_damaged": bool(found.problems), **asdict(found)}
+
+
+def _check_lines(found: LedgerCheck) -> Iterator[str]:
+    yield f"ledger {found.ledger}"
+    if found.is_new:
+        yield "there is no ledger yet"
+        return
+    outdated = ", upgraded when it is next opened" if found.is_outdated else ""
+    yield f"revision {found.revision}{outdated}"
+    for table, count in (found.rows or {}).items():
+        yield f"  {table:<22} {count:>10} rows"
+    yield from (f"DAMAGED: {problem}" for problem in found.problems)
+    yield "see 'A damaged ledger' in docs/runbook.md" if found.problems else "no damage found"

@@ -1,0 +1,53 @@
+"""`news-platform metrics`: serve the metrics of a root to Prometheus."""
+
+import socket
+
+import click
+
+from news_platform.cli.options import resources_for, root_option
+from news_platform.errors import ConfigError
+
+# The port that Prometheus's list of exporters leaves to OpenTelemetry and the like.
+_PORT = 9464
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port",
+    default=_PORT,
+    type=click.IntRange(1, 65_535),
+    show_default=True,
+    help="Port to listen on.",
+)
+@root_option
+def metrics(host: str, port: int, root: str) -> None:
+    """Serve /metrics for Prometheus until interrupted.
+
+    There is no password: on an address other than 127.0.0.1, a proxy or firewall must admit
+    Prometheus alone, and its name for this machine must be in NEWS_PLATFORM_ALLOWED_HOSTS.
+    """
+    resources = resources_for(root)
+    _refuse_taken(host, port)
+    # Imported here: a wrong root or port is reported before Dagster is loaded.
+    import uvicorn
+
+    from news_platform.operations.metrics_http import PATH, metrics_app
+
+    app = metrics_app(resources)
+    click.echo(f"http://{host}:{port}{PATH} over {resources.data_root.store.url}", err=True)
+    uvicorn.run(app, host=host, port=port, log_level="warning")
+
+
+def _refuse_taken(host: str, port: int) -> None:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((host, port))
+    except (OSError, UnicodeError) as error:
+        cause = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(
+            f"cannot listen on {host!r}, port {port}: {str(cause).lower()}; choose another",
+            thing=host,
+        ) from error

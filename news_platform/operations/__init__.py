@@ -1,0 +1,1 @@
+"""Look at a running platform from outside: what `doctor` checks and `metrics` counts."""

@@ -1,0 +1,41 @@
+"""Serve the metrics over HTTP: as a route of a larger server, or alone."""
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from news_platform.operations.metrics import CACHE_SECONDS, build_registry
+from news_platform.resources import Resources
+from news_platform.web.allowed_hosts import AllowedHosts, allowed_names
+
+PATH = "/metrics"
+
+
+def metrics_route(
+    resources: Resources, *, path: str = PATH, cache_seconds: float = CACHE_SECONDS
+) -> Route:
+    """Return the route that answers a scrape with all metrics of these resources."""
+    registry = build_registry(resources, cache_seconds=cache_seconds)
+
+    # Not async: Starlette runs it in a thread, because it reads files and databases.
+    def scrape(_request: Request) -> Response:
+        return Response(metrics_text(registry), media_type=CONTENT_TYPE_LATEST)
+
+    return Route(path, scrape, methods=["GET"], name="metrics")
+
+
+def metrics_text(registry: CollectorRegistry) -> bytes:
+    """Return all metrics in Prometheus's text format."""
+    return generate_latest(registry)
+
+
+def metrics_app(resources: Resources) -> AllowedHosts:
+    """Return the server that has the metrics alone, for loopback names and configured hosts."""
+    app = Starlette(routes=[metrics_route(resources)])
+    allowed = allowed_names(resources.settings.ui.allowed_hosts)
+    names = ", ".join(sorted(allowed))
+    cure = f"use one of {names}, or add a name to NEWS_PLATFORM_ALLOWED_HOSTS"
+    return AllowedHosts(app, allowed=allowed, cure=cure)

@@ -1,0 +1,102 @@
+"""`news-platform ledger`: files, refusals and exit codes."""
+
+import json
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner, Result
+
+from news_platform.cli.main import main
+from news_platform.errors import ConfigError, InputError, StorageError
+from news_platform.resources import open_resources
+from news_platform.rss.ledger.tables import CONFIG
+from news_platform.settings import Settings
+from news_platform.storage.sql.engine import open_engine, read_transaction
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a real root whose ledger has one row."""
+    folder = tmp_path / "root"
+    resources = open_resources(Settings(root=str(folder)))
+    with resources.ledger.engine.begin() as connection:
+        row = {"key": "k", "value": "v", "updated_at": resources.clock.now(), "changed_seq": 1}
+        connection.execute(sa.insert(CONFIG).values(**row))
+    resources.ledger.close()
+    return folder
+
+
+def _run(*words: object) -> Result:
+    return CliRunner().invoke(main, ["ledger", *map(str, words)])
+
+
+def _refused(*words: object) -> BaseException:
+    done = _run(*words)
+    assert done.exception is not None, done.output
+    return done.exception
+
+
+def _values(file: Path) -> list[str]:
+    engine = open_engine(f"sqlite:///{file}")
+    with read_transaction(engine) as connection:
+        found = list(connection.execute(sa.select(CONFIG.c.value)).scalars())
+    engine.dispose()
+    return found
+
+
+def test_a_ledger_goes_from_root_to_root_by_a_backup(root: Path, tmp_path: Path) -> None:
+    file, other = tmp_path / "ledger.zip", tmp_path / "other"
+    made = json.loads(_run("backup", file, "--root", root, "--json").stdout)
+    assert (made["rows"], made["tables"]["config"]["rows"]) == (2, 1)
+    assert _run("check", file).stdout.startswith(f"whole: {file}: 2 rows of")
+    done = _run("restore", file, "--root", other)
+    assert "/other/ledger.sqlite: 2 rows of" in done.stdout
+    assert _values(other / "ledger.sqlite") == ["v"]
+    assert isinstance(_refused("restore", file, "--root", other), InputError)
+    assert "exists already" in str(_refused("backup", file, "--root", root))
+
+
+def test_a_backup_of_the_sample_world_is_refused_by_a_real_root(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "ledger.zip"
+    assert _run("backup", file, "--root", root).exit_code == 0
+    monkeypatch.setenv("NEWS_PLATFORM_SAMPLE", "1")
+    error = _refused("restore", file, "--root", tmp_path / "sample")
+    assert "is of the real world, the root of the sample one" in str(error)
+
+
+def test_a_ledger_moves_to_the_address_of_the_setting(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "give --to" in str(_refused("move", "--root", root))
+    own = f"sqlite:///{root}/ledger.sqlite"
+    assert isinstance(_refused("move", "--root", root, "--to", own), ConfigError)
+    target = tmp_path / "new.sqlite"
+    monkeypatch.setenv("NEWS_PLATFORM_LEDGER_TARGET_URL", f"sqlite:///{target}")
+    done = _run("move", "--root", root)
+    assert "new.sqlite: 2 rows of" in done.stdout
+    assert "now set NEWS_PLATFORM_LEDGER_URL" in done.stderr
+    assert _values(target) == _values(root / "ledger.sqlite") == ["v"]
+
+
+def test_check_names_the_tables_and_what_is_wrong(root: Path) -> None:
+    done = _run("check", "--root", root)
+    assert done.exit_code == 0
+    assert "no damage found" in done.stdout
+    file = root / "ledger.sqlite"
+    file.write_bytes(file.read_bytes()[:-5_000])
+    broken = _run("check", "--root", root, "--json")
+    assert isinstance(broken.exception, StorageError)
+    found = json.loads(broken.stdout)
+    assert found["is_damaged"]
+    assert "bytes" in found["problems"][0]
+
+
+def test_check_finds_a_lost_ledger_of_a_root_with_articles(root: Path) -> None:
+    (root / "articles").mkdir()
+    (root / "articles" / "x.parquet").write_text("x")
+    done = _run("check", "--root", root)
+    assert "holds no articles, but the root does" in done.stdout
+    assert isinstance(done.exception, StorageError)

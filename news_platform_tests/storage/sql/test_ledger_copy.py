@@ -1,0 +1,353 @@
+"""Backups of ledgers in use, ledgers restored or moved elsewhere, and what a check finds."""
+
+import shutil
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from news_platform.near_duplicates.bands import METADATA as BANDS
+
+from news_platform.errors import InputError, StorageError
+from news_platform.rss.ledger.tables import DIAGNOSTICS, FEEDS, LINKS, ROBOTS, SEQUENCE
+from news_platform.storage.sql.engine import (
+    ledger_url,
+    migrate,
+    open_engine,
+    read_transaction,
+    upgrade,
+)
+from news_platform.storage.sql.ledger_archive import open_archive
+from news_platform.storage.sql.ledger_check import check_ledger
+from news_platform.storage.sql.ledger_copy import backup_ledger, move_ledger, restore_ledger
+from news_platform.storage.sql.ledger_rows import iter_lines, read_counters, read_tables
+
+MOMENT = datetime(2025, 11, 1, 12, 30, 59, 123456, UTC)
+KINDS = ("sqlite", "postgres")
+NewLedger = Callable[[str], sa.Engine]
+
+
+@pytest.fixture(scope="module")
+def filled_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a filled SQLite ledger, which tests copy: migrating takes longer than most tests."""
+    file = tmp_path_factory.mktemp("filled") / "ledger.sqlite"
+    _fill(engine := open_engine(f"sqlite:///{file}"))
+    engine.dispose()
+    return file
+
+
+@pytest.fixture
+def filled(filled_file: Path, tmp_path: Path) -> Iterator[sa.Engine]:
+    """Return a filled SQLite ledger of the test's own."""
+    shutil.copy(filled_file, tmp_path / "filled.sqlite")
+    engine = open_engine(f"sqlite:///{tmp_path}/filled.sqlite")
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def new_ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewLedger]:
+    """Return a function that opens an empty database of a kind."""
+    opened: list[sa.Engine] = []
+
+    def create(kind: str) -> sa.Engine:
+        if kind == "sqlite":
+            url = ledger_url(str(tmp_path / f"root{len(opened)}"), None)
+        else:
+            from news_platform_tests.emulators.postgres import new_database
+
+            url = new_database(request.getfixturevalue("postgres_server_url"))
+        opened.append(open_engine(url))
+        return opened[-1]
+
+    yield create
+    for engine in opened:
+        engine.dispose()
+
+
+def _fill(engine: sa.Engine) -> sa.Engine:
+    """Store rows of all kinds of values, and delete the newest of a numbered table."""
+    migrate(engine)
+    texts, bands = BANDS.tables["near_duplicate_texts"], BANDS.tables["near_duplicate_bands"]
+    with engine.begin() as connection:
+        feeds = [
+            {"feed_url": f"https://a.example/{n}", "feed_url_canon": f"Ünï{n}\n'\"", "status": "on",
+             "checked_at": MOMENT if n % 2 else None, "may_miss_items": n == 1, "changed_seq": n}
+            for n in range(1_200)
+        ]  # fmt: skip
+        connection.execute(sa.insert(FEEDS), feeds)
+        robots = {"origin": "o", "fetched_at": MOMENT, "status": 200, "body": bytes(range(256))}
+        connection.execute(sa.insert(ROBOTS), robots)
+        measured = {"run_at": MOMENT, "stage": "s", "metric": "m", "changed_seq": 1}
+        rows = [{**measured, "value": value} for value in (0.1, 1e300, -2.0)]
+        connection.execute(sa.insert(DIAGNOSTICS), rows)
+        connection.execute(sa.delete(DIAGNOSTICS).where(DIAGNOSTICS.c.id == 3))
+        connection.execute(sa.update(SEQUENCE).values(value=1_200))
+        text = {"collection": "c", "document_id": "d", "sketch": "s", "text_key": "t"}
+        connection.execute(
+            sa.insert(texts).values(
+                **text, sequence=7, cluster_id="d", jaccard=None, shingle_hashes=b"\x00\xff"
+            )
+        )
+        connection.execute(sa.insert(bands).values(key=-(2**62), sequence=7))
+    return engine
+
+
+def _rows(engine: sa.Engine) -> dict[str, list[bytes]]:
+    with read_transaction(engine) as connection:
+        return {
+            table.name: sorted(iter_lines(connection, table)) for table in read_tables(connection)
+        }
+
+
+def _backup(engine: sa.Engine, path: Path) -> Path:
+    backup_ledger(engine, path, world="real", made_at="2025-11-01T00:00:00+00:00")
+    return path
+
+
+def _restore(engine: sa.Engine, path: Path) -> dict[str, int]:
+    with open_archive(path) as archive:
+        return restore_ledger(engine, archive)
+
+
+@pytest.mark.parametrize(("source", "target"), [("sqlite", "postgres"), ("postgres", "sqlite")])
+def test_a_backup_restores_to_the_same_rows_on_either_database(
+    source: str, target: str, new_ledger: NewLedger, filled: sa.Engine, tmp_path: Path
+) -> None:
+    ledger = filled if source == "sqlite" else _fill(new_ledger(source))
+    restored = new_ledger(target)
+    counts = _restore(restored, _backup(ledger, tmp_path / "backup.zip"))
+    assert _rows(restored) == _rows(ledger)
+    assert (counts["feeds"], counts["robots"], counts["near_duplicate_bands"]) == (1_200, 1, 1)
+
+
+@pytest.mark.parametrize("target", KINDS)
+def test_a_moved_ledger_has_the_same_rows_and_goes_on_counting(
+    target: str, new_ledger: NewLedger, filled: sa.Engine
+) -> None:
+    moved = new_ledger(target)
+    move_ledger(filled, moved)
+    assert _rows(moved) == _rows(filled)
+    row = {"run_at": MOMENT, "stage": "s", "metric": "m", "value": 1.0, "changed_seq": 1}
+    texts = BANDS.tables["near_duplicate_texts"]
+    text = {"collection": "c", "sketch": "s", "text_key": "t", "cluster_id": "e"}
+    with moved.begin() as connection:
+        added = sa.insert(DIAGNOSTICS).values(row).returning(DIAGNOSTICS.c.id)
+        # The number of the deleted row 3 is not used again.
+        assert connection.execute(added).scalar_one() == 4
+        new = sa.insert(texts).values(**text, document_id="e", shingle_hashes=b"")
+        assert connection.execute(new.returning(texts.c.sequence)).scalar_one() == 8
+        assert read_counters(connection)["diagnostics"] == 4
+
+
+class Load:
+    """A writer whose transactions each add a row to two tables, and their number to a third."""
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self.written = 0
+        self._engine = engine
+        self._is_done = threading.Event()
+        self._thread = threading.Thread(target=self._write)
+
+    def __enter__(self) -> "Load":
+        self._thread.start()
+        while self.written < 20:
+            self._is_done.wait(0.01)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_done.set()
+        self._thread.join()
+
+    def _write(self) -> None:
+        while not self._is_done.is_set():
+            number = self.written + 1
+            with self._engine.begin() as connection:
+                feed = {"feed_url": "x", "feed_url_canon": f"load-{number}", "status": "on"}
+                connection.execute(sa.insert(FEEDS).values(**feed, changed_seq=1))
+                link = {"target_url_hash": f"load-{number}", "row_id": number}
+                connection.execute(sa.insert(LINKS).values(**link))
+                connection.execute(sa.update(SEQUENCE).values(value=number))
+            self.written = number
+
+
+def _count(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> int:
+    return int(connection.execute(sa.select(sa.func.count()).where(*conditions)).scalar_one())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_backup_under_load_holds_one_consistent_moment(
+    kind: str, new_ledger: NewLedger, filled: sa.Engine, tmp_path: Path
+) -> None:
+    ledger = filled if kind == "sqlite" else _fill(new_ledger(kind))
+    with Load(ledger) as load:
+        first = load.written
+        taken = [(load.written, _backup(ledger, tmp_path / f"{n}.zip")) for n in range(2)]
+        last = load.written
+    assert last > first, "the writer went on"
+    for before, path in taken:
+        restored = new_ledger("sqlite")
+        _restore(restored, path)
+        with read_transaction(restored) as connection:
+            value = connection.execute(sa.select(SEQUENCE.c.value)).scalar_one()
+            feeds = _count(connection, FEEDS.c.feed_url_canon.like("load-%"))
+            assert value == feeds == _count(connection, LINKS.c.row_id > 0)
+        assert before <= value <= last + 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_ledger_with_rows_is_not_overwritten(
+    kind: str, new_ledger: NewLedger, filled: sa.Engine, tmp_path: Path
+) -> None:
+    ledger, taken = filled, new_ledger(kind)
+    move_ledger(ledger, taken)
+    before = _rows(taken)
+    with pytest.raises(InputError, match="is not empty: 'diagnostics' has rows"):
+        _restore(taken, _backup(ledger, tmp_path / "backup.zip"))
+    with pytest.raises(InputError, match="is not empty"):
+        move_ledger(ledger, taken)
+    assert _rows(taken) == before
+
+
+def test_an_empty_ledger_of_the_right_revision_is_filled(
+    new_ledger: NewLedger, filled: sa.Engine, tmp_path: Path
+) -> None:
+    empty = new_ledger("sqlite")
+    migrate(empty)
+    _restore(empty, _backup(filled, tmp_path / "backup.zip"))
+    assert _rows(empty) == _rows(filled)
+
+
+def test_a_backup_of_an_older_revision_is_upgraded_with_its_rows(
+    new_ledger: NewLedger, tmp_path: Path
+) -> None:
+    old, restored = new_ledger("sqlite"), new_ledger("sqlite")
+    with old.begin() as connection:
+        upgrade(connection, "0005")
+        connection.exec_driver_sql(
+            "INSERT INTO feeds (feed_url, feed_url_canon, status, notes, changed_seq) "
+            "VALUES ('u', 'c', 'rejected', '[unreachable: x]', 1)"
+        )
+    path = _backup(old, tmp_path / "old.zip")
+    _restore(restored, path)
+    with read_transaction(restored) as connection:
+        assert connection.execute(sa.select(FEEDS.c.verdict)).scalar_one() == "unreachable"
+    newer = new_ledger("sqlite")
+    migrate(newer)
+    with pytest.raises(InputError, match="has revision '0006', the rows have '0005'"):
+        _restore(newer, path)
+
+
+def test_a_ledger_that_is_written_to_while_it_moves_is_not_moved(
+    new_ledger: NewLedger, filled: sa.Engine
+) -> None:
+    target = new_ledger("sqlite")
+    with Load(filled), pytest.raises(InputError, match="of the ledger was written to while"):
+        move_ledger(filled, target)
+    with read_transaction(target) as connection:
+        assert read_tables(connection) == ()
+
+
+def _changed(path: Path, member: str, change: Callable[[bytes], bytes]) -> Path:
+    """Return a copy of a zip in which one file is changed."""
+    copy = path.with_name(f"changed-{path.name}")
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(copy, "w") as target:
+        for name in source.namelist():
+            body = source.read(name)
+            target.writestr(name, change(body) if name == member else body)
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("member", "change", "message"),
+    [
+        ("tables/feeds.jsonl", lambda body: body[:-10], "differs from manifest.json"),
+        ("tables/feeds.jsonl", lambda body: body.replace(b"on", b"no", 1), "differs"),
+        ("tables/robots.jsonl", lambda _: b"", "differs from manifest.json"),
+        ("manifest.json", lambda _: b"{", "cannot read manifest.json"),
+        ("manifest.json", lambda _: b"[]", "cannot read manifest.json"),
+        ("manifest.json", lambda body: body.replace(b'"format": 1', b'"format": 9'), "update"),
+    ],
+    ids=["cut", "changed", "emptied", "no-json", "no-object", "later-format"],
+)
+def test_a_changed_backup_is_refused_and_leaves_the_ledger_empty(
+    member: str,
+    change: Callable[[bytes], bytes],
+    message: str,
+    new_ledger: NewLedger,
+    filled: sa.Engine,
+    tmp_path: Path,
+) -> None:
+    path = _backup(filled, tmp_path / "backup.zip")
+    target = new_ledger("sqlite")
+    with pytest.raises(StorageError, match=message):
+        _restore(target, _changed(path, member, change))
+    with read_transaction(target) as connection:
+        assert read_tables(connection) == ()
+
+
+def test_a_truncated_zip_is_refused(filled: sa.Engine, tmp_path: Path) -> None:
+    path = _backup(filled, tmp_path / "backup.zip")
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(StorageError, match="cannot be opened as a zip"), open_archive(path):
+        pass
+
+
+def test_a_backup_leaves_only_its_file_and_a_failed_one_nothing(
+    new_ledger: NewLedger, filled: sa.Engine, tmp_path: Path
+) -> None:
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    _backup(filled, folder / "backup.zip")
+    assert [path.name for path in folder.iterdir()] == ["backup.zip"]
+    with pytest.raises(InputError, match="there is no ledger"):
+        _backup(new_ledger("sqlite"), folder / "none.zip")
+    assert [path.name for path in folder.iterdir()] == ["backup.zip"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_whole_ledger_passes_the_check(
+    kind: str, new_ledger: NewLedger, filled: sa.Engine
+) -> None:
+    engine = filled if kind == "sqlite" else _fill(new_ledger(kind))
+    found = check_ledger(engine.url.render_as_string(hide_password=False))
+    assert (found.problems, found.revision, found.is_outdated) == ((), "0006", False)
+    assert found.rows is not None and found.rows["feeds"] == 1_200
+
+
+def test_a_missing_ledger_is_new_and_an_older_one_outdated(new_ledger: NewLedger) -> None:
+    engine = new_ledger("sqlite")
+    url = engine.url.render_as_string()
+    assert check_ledger(url).is_new
+    assert not Path(engine.url.database or "").exists(), "a check writes nothing"
+    with engine.begin() as connection:
+        upgrade(connection, "0004")
+    assert check_ledger(url).is_outdated
+    with engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    assert check_ledger(url).problems == (
+        "revision '9999' is of a newer version: update news-platform",
+    )
+
+
+def test_a_damaged_page_is_found_and_the_readable_rows_are_counted(
+    filled: sa.Engine,
+) -> None:
+    engine = filled
+    engine.dispose()
+    file = Path(engine.url.database or "")
+    body = bytearray(file.read_bytes())
+    with open_engine(str(engine.url)).connect() as connection:
+        query = "SELECT rootpage FROM sqlite_master WHERE name = 'diagnostics'"
+        page = int(connection.exec_driver_sql(query).scalar_one())
+    body[(page - 1) * 4096 : page * 4096] = b"\xa5" * 4096
+    file.write_bytes(body)
+    found = check_ledger(engine.url.render_as_string())
+    assert any("'diagnostics' can be read up to row 0" in problem for problem in found.problems)
+    assert found.rows is not None
+    assert (found.rows["feeds"], found.rows["diagnostics"]) == (1_200, 0)
+    with pytest.raises(StorageError, match=r"is damaged .*run `news-platform ledger check`"):
+        open_engine(engine.url.render_as_string())

@@ -16,7 +16,7 @@ DAGSTER_STATE := $(CURDIR)/.dagster/$(if $(NEWS_PLATFORM_ROOT),main,demo)
 export DAGSTER_HOME := $(DAGSTER_STATE)
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test soak bench cluster-demo dev lock clean
+.PHONY: help demo check test soak bench cluster-demo container-demo helm-check dev lock clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -55,13 +55,21 @@ bench: $(STAMP) ## run all benchmarks
 cluster-demo: $(STAMP) ## run the graph on PostgreSQL, Redis, Celery and S3, all on this machine
 	@$(BIN)/python -m deploy.cluster_demo
 
+container-demo: $(STAMP) ## build the image and run a day on docker-compose.yaml, under podman
+	@$(BIN)/python -m deploy.container_demo
+
+helm-check: $(STAMP) ## render and validate the Helm values; CHART=FOLDER of Dagster's chart
+	@$(BIN)/python -m deploy.helm_check $(CHART)
+
 dev: $(STAMP) $(DAGSTER_STATE)/dagster.yaml ## start the Dagster UI and daemon on 127.0.0.1:3000
 	@$(if $(NEWS_PLATFORM_ROOT),,NEWS_PLATFORM_SAMPLE=1 NEWS_PLATFORM_ROOT=$(DEMO_ROOT)) \
 		$(BIN)/news-platform dev --port $${PORT:-3000}
 
-lock: $(STAMP) ## update requirements.lock
+lock: $(STAMP) ## update requirements.lock, and the image's part of it
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 		--no-header --no-annotate --all-extras pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-header --no-annotate --extra cluster --extra tokens -c requirements.lock pyproject.toml -o deploy/requirements.lock
 
 clean: ## remove what was built, but not data
 	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -44,10 +44,11 @@ class StoreComputeLogManager(
     ) -> None:
         self._store = _open(url)
         self._local = LocalComputeLogManager(local_dir or tempfile.gettempdir())
-        self._subscriptions = PollingComputeLogSubscriptionManager(self)
+        # Dagster's classes have no types.
+        self._subscriptions = PollingComputeLogSubscriptionManager(self)  # type: ignore[no-untyped-call]
         self._upload_interval = upload_interval
         self._inst_data = inst_data
-        super().__init__()  # type: ignore[no-untyped-call] # Dagster's has no types
+        super().__init__()  # type: ignore[no-untyped-call] # as above
 
     @property
     def inst_data(self) -> ConfigurableClassData | None:

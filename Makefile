@@ -37,10 +37,11 @@ $(DAGSTER_STATE)/dagster.yaml:
 demo: $(STAMP) $(DAGSTER_STATE)/dagster.yaml ## run the whole graph on the sample world
 	@$(BIN)/news-platform demo --root $(DEMO_ROOT)
 
-check: $(STAMP) ## run lint, format and type checks
+check: $(STAMP) ## run lint, format and type checks, and build the docs
 	@$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy --no-error-summary
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # Three workers on two cores: many tests wait for servers, daemons and deadlines.
 test: check ## run all checks and tests

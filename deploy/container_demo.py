@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import click
+import yaml
 
 from deploy.graphql import Dagster
 from deploy.podman import Podman, missing_tools
@@ -45,10 +46,6 @@ resources = SampleResources(load_settings(os.environ), frozen_clock=True)
 place_inputs(resources.world.folder, resources.data_root.store)
 print(resources.partition_days[0])
 """
-# The demo shares one folder instead of an object store.
-_OVERRIDE = "services:\n" + "".join(
-    f'  {name}: {{ volumes: ["{{data}}:/data"] }}\n' for name in _PROCESSES
-)
 
 
 def main(arguments: list[str]) -> None:
@@ -130,12 +127,15 @@ def _composed(podman: Podman) -> Iterator[Dagster]:
     data.mkdir()
     os.chown(data, _USER, _USER)
     override = FOLDER / "override.yaml"
-    override.write_text(_OVERRIDE.format(data=data))
+    # The demo shares one folder instead of an object store.
+    shared = {name: {"volumes": [f"{data}:/data"]} for name in _PROCESSES}
+    override.write_text(yaml.safe_dump({"services": shared}))
     settings = HERE / ".env"
     if settings.exists():
         raise NewsPlatformError(f"{settings} exists: the demo would replace it; move it away")
     settings.write_text(_SETTINGS)
     try:
+        _compose(podman, override, "down", "--volumes")  # what a killed demo left behind
         _compose(podman, override, "up", "--detach")
         dagster = Dagster("http://127.0.0.1:3000", LOCATION)
         dagster.wait_until_up()

@@ -14,6 +14,7 @@ from news_platform.errors import NewsPlatformError
 
 TOOLS = ("podman", "runc", "mmdebstrap", "unshare")
 PACKAGES = ("ca-certificates", "libgomp1", "postgresql", "python3", "python3-venv", "redis-server")
+_DEBIAN = "localhost/debian-stand-in:bookworm"
 PYTHON, POSTGRES, REDIS = "python:3.11-slim", "postgres:18", "redis:7"
 _CONTAINERS_CONF = """[containers]
 default_ulimits = ["nofile=20000:20000", "nproc=30000:30000"]
@@ -77,27 +78,28 @@ class Podman:
         return bool(self.run("images", "--quiet", name))
 
     def make_stand_ins(self, *, ca_bundle: str | None) -> None:
-        """Import a Debian under the names of the base images, once."""
-        if self.has_image(PYTHON):
-            return
-        archive = self.folder / "base.tar"
-        _make_debian(archive, ca_bundle=ca_bundle)
-        self._import(archive, PYTHON, ["CMD python3"])
-        self._import(archive, REDIS, ["CMD redis-server"])
-        entry = 'ENTRYPOINT ["/usr/local/bin/postgres-entry"]'
-        self._import(archive, POSTGRES, [entry])
-        archive.unlink()
-
-    def _import(self, archive: Path, name: str, changes: list[str]) -> None:
-        words = [word for change in changes for word in ("--change", change)]
-        self.run("import", *words, str(archive), f"docker.io/library/{name}")
+        """Give a Debian, which is made once, the names of the base images."""
+        if not self.has_image(_DEBIAN):
+            archive = self.folder / "base.tar"
+            _make_debian(archive, ca_bundle=ca_bundle)
+            self.run("import", str(archive), _DEBIAN)
+            archive.unlink()
+        for name in (PYTHON, REDIS):
+            self.run("tag", _DEBIAN, f"docker.io/library/{name}")
+        recipe = self.folder / "postgres"
+        recipe.mkdir(exist_ok=True)
+        shutil.copy(POSTGRES_ENTRY, recipe)
+        (recipe / "Dockerfile").write_text(
+            f"FROM {_DEBIAN}\nCOPY --chmod=755 {POSTGRES_ENTRY.name} /usr/local/bin/\n"
+            f'ENTRYPOINT ["/usr/local/bin/{POSTGRES_ENTRY.name}"]\n'
+        )
+        self.run("build", "--quiet", "--tag", f"docker.io/library/{POSTGRES}", str(recipe))
 
 
 def _make_debian(archive: Path, *, ca_bundle: str | None) -> None:
     # pip of Debian refuses to install beside its packages; that of the official image does not.
     hooks = [
         'rm -f "$1"/usr/lib/python3*/EXTERNALLY-MANAGED',
-        f'install -m 0755 {POSTGRES_ENTRY} "$1"/usr/local/bin/postgres-entry',
         'mkdir -p "$1"/docker-entrypoint-initdb.d "$1"/data',
         'ln -sf python3 "$1"/usr/bin/python',
     ]

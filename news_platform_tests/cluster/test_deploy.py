@@ -172,7 +172,7 @@ def test_the_values_render_to_valid_objects() -> None:
 def test_redis_asks_for_a_password_and_shows_it_to_nobody() -> None:
     services = _read("docker-compose.yaml")["services"]
     start = " ".join(services["redis"]["command"])
-    assert "requirepass" in start and "redis-server -" in start
+    assert "requirepass" in start and "exec redis-server /tmp/redis.conf" in start
     assert "--requirepass" not in start
     broker = services["worker"]["environment"]["NEWS_PLATFORM_BROKER_URL"]
     assert broker.startswith("redis://:${REDIS_PASSWORD:?}@")

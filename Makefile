@@ -16,7 +16,7 @@ DAGSTER_STATE := $(CURDIR)/.dagster/$(if $(NEWS_PLATFORM_ROOT),main,demo)
 export DAGSTER_HOME := $(DAGSTER_STATE)
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test soak bench cluster-demo dev lock clean
+.PHONY: help demo check test soak bench cluster-demo container-demo helm-check dev lock clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -37,10 +37,11 @@ $(DAGSTER_STATE)/dagster.yaml:
 demo: $(STAMP) $(DAGSTER_STATE)/dagster.yaml ## run the whole graph on the sample world
 	@$(BIN)/news-platform demo --root $(DEMO_ROOT)
 
-check: $(STAMP) ## run lint, format and type checks
+check: $(STAMP) ## run lint, format and type checks, and build the docs
 	@$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/mypy --no-error-summary
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 # Three workers on two cores: many tests wait for servers, daemons and deadlines.
 test: check ## run all checks and tests
@@ -55,13 +56,21 @@ bench: $(STAMP) ## run all benchmarks
 cluster-demo: $(STAMP) ## run the graph on PostgreSQL, Redis, Celery and S3, all on this machine
 	@$(BIN)/python -m deploy.cluster_demo
 
+container-demo: $(STAMP) ## build the image and run a day on docker-compose.yaml, under podman
+	@$(BIN)/python -m deploy.container_demo
+
+helm-check: $(STAMP) ## render and validate the Helm values; CHART=FOLDER of Dagster's chart
+	@$(BIN)/python -m deploy.helm_check $(CHART)
+
 dev: $(STAMP) $(DAGSTER_STATE)/dagster.yaml ## start the Dagster UI on 127.0.0.1:3000 and the explorer on :8000
 	@$(if $(NEWS_PLATFORM_ROOT),,NEWS_PLATFORM_SAMPLE=1 NEWS_PLATFORM_ROOT=$(DEMO_ROOT)) \
 		$(BIN)/news-platform dev --port $${PORT:-3000} --server-port $${SERVER_PORT:-8000}
 
-lock: $(STAMP) ## update requirements.lock
+lock: $(STAMP) ## update requirements.lock, and the image's part of it
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade \
 		--no-header --no-annotate --all-extras pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-header --no-annotate --extra cluster --extra tokens -c requirements.lock pyproject.toml -o deploy/requirements.lock
 
 clean: ## remove what was built, but not data
 	@rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -91,6 +91,14 @@ class Dagster:
             raise NewsPlatformError(f"cannot backfill {asset}: {answer}", thing=asset)
         return str(answer["backfillId"])
 
+    def wait_for_backfill(self, backfill_id: str) -> None:
+        """Wait until all runs of a backfill have succeeded; raise if one fails for good."""
+        self._wait(
+            lambda: self._backfill_status(backfill_id),
+            what=f"backfill {backfill_id}",
+            is_over=lambda: self._has_only_successes(backfill_id),
+        )
+
     def materialize(self, asset: str) -> None:
         """Launch one run of an asset without partitions and wait until it ends."""
         run_id = self.launch(asset)

@@ -106,6 +106,7 @@ def sample_cluster(
 def _store_settings(url: str, *, bucket: str) -> dict[str, str]:
     return {
         "NEWS_PLATFORM_ROOT": f"s3://{bucket}/root",
+        "NEWS_PLATFORM_LOGS_URL": f"s3://{bucket}/logs",
         "NEWS_PLATFORM_S3_ENDPOINT": url,
         "NEWS_PLATFORM_S3_ACCESS_KEY": "demo-key",
         "NEWS_PLATFORM_S3_SECRET_KEY": "demo-secret",

@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 import tomllib
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -62,13 +61,16 @@ def test_what_our_user_fixed_is_depended_on(project: dict[str, object]) -> None:
 
 
 @pytest.fixture(scope="module")
-def unpacked_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def installed_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the sdist, the wheel from the sdist, and install the wheel into a folder."""
     out = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(out), "."]
+    build = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), "."]
     subprocess.run(build, cwd=_copy_of_sources(out), check=True, capture_output=True, timeout=120)
     (wheel,) = out.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(out / "site")
+    assert len(list(out.glob("*.tar.gz"))) == 1
+    uv = str(Path(sys.executable).parent / "uv")
+    install = [uv, "pip", "install", "--no-deps", "--offline", "--target", str(out / "site")]
+    subprocess.run([*install, str(wheel)], check=True, capture_output=True, timeout=120)
     return out / "site"
 
 
@@ -81,19 +83,19 @@ def _copy_of_sources(out: Path) -> Path:
     return sources
 
 
-def test_the_wheel_holds_its_package_data(unpacked_wheel: Path) -> None:
-    assert (unpacked_wheel / "news_platform" / "py.typed").exists()
-    assert list((unpacked_wheel / "news_platform" / "sample").rglob("*.toml"))
-    assert (unpacked_wheel / "news_platform" / "storage" / "sql" / "migrations" / "env.py").exists()
-    assert not (unpacked_wheel / "news_platform_tests").exists()
+def test_the_wheel_holds_its_package_data(installed_wheel: Path) -> None:
+    assert (installed_wheel / "news_platform" / "py.typed").exists()
+    assert list((installed_wheel / "news_platform" / "sample").rglob("*.toml"))
+    assert (installed_wheel / "news_platform" / "storage" / "sql" / "migrations" / "env.py").exists()
+    assert not (installed_wheel / "news_platform_tests").exists()
 
 
-def test_the_wheel_works_from_any_folder(unpacked_wheel: Path, tmp_path: Path) -> None:
+def test_the_wheel_works_from_any_folder(installed_wheel: Path, tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path\n"
-        f"sys.path.insert(0, {str(unpacked_wheel)!r})\n"
+        f"sys.path.insert(0, {str(installed_wheel)!r})\n"
         "import news_platform\n"
-        f"assert news_platform.__file__.startswith({str(unpacked_wheel)!r})\n"
+        f"assert news_platform.__file__.startswith({str(installed_wheel)!r})\n"
         "from news_platform.resources import open_resources\n"
         "from news_platform.settings import Settings\n"
         "resources = open_resources(Settings(root='root', sample=True))\n"

@@ -9,6 +9,9 @@ HEAVY, LIGHT = "heavy", "light"
 # the second task.
 REDELIVERY_SECONDS = 60
 _SCAN_SECONDS = 5
+# A worker that is told to stop (QUIT, or TERM with REMAP_SIGTERM=SIGQUIT) ends its run within this
+# time, or gives it up; the launcher then sees that nobody holds it, and starts it again.
+STOP_SECONDS = 25
 
 
 def configure(app: Celery, *, redelivery_seconds: int = REDELIVERY_SECONDS) -> Celery:
@@ -27,6 +30,7 @@ def configure(app: Celery, *, redelivery_seconds: int = REDELIVERY_SECONDS) -> C
         # A prefetched task would wait for its busy worker while others are idle.
         worker_prefetch_multiplier=1,
         worker_disable_prefetch=True,
+        worker_soft_shutdown_timeout=STOP_SECONDS,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
         # Dagster prints every event of a run; Celery would log each line as a warning.

@@ -140,6 +140,15 @@ class ClusterSettings(Section):
         "NEWS_PLATFORM_DAGSTER_POSTGRES_URL",
         "postgresql+psycopg2:// URL of Dagster's own storage, read by deploy/dagster.yaml",
     )
+    logs_url: str | None = env(
+        "NEWS_PLATFORM_LOGS_URL",
+        "s3:// or gs:// URL of the output of runs, read by deploy/dagster.yaml; reached like the "
+        "root, and not inside it",
+    )
+    max_concurrent_runs: int | None = env(
+        "NEWS_PLATFORM_MAX_CONCURRENT_RUNS",
+        "runs at once, the number of worker slots; unset: as deploy/dagster.yaml says",
+    )
     redelivery_seconds: int = env(
         "NEWS_PLATFORM_REDELIVERY_SECONDS",
         "seconds until another worker gets the task of one that died before its run began",

@@ -144,6 +144,7 @@ def _set_environment(
     for name, value in SECRETS.items():
         patch.setenv(name, value)
     patch.setenv("NEWS_PLATFORM_BROKER_URL", broker)
+    patch.setenv("NEWS_PLATFORM_LOGS_URL", str(folder / "logs"))
     patch.setenv("NEWS_PLATFORM_REDELIVERY_SECONDS", "15")
     patch.setenv("TOY_FOLDER", str(folder))
     patch.setenv("TOY_SECONDS", str(seconds))

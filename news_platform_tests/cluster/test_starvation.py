@@ -25,7 +25,8 @@ def _scheduler(
 ) -> Iterator[tuple[dg.DagsterInstance, WorkspaceProcessContext]]:
     """Yield an instance with the limits of a file, whose runs are launched and never end."""
     config = yaml.safe_load(config_file.read_text())
-    config.pop("storage", None)
+    for part in ("storage", "compute_logs"):
+        config.pop(part, None)
     config["run_launcher"] = {
         "module": "dagster._core.test_utils",
         "class": "MockedRunLauncher",

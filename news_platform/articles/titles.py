@@ -115,7 +115,7 @@ def _after_kickers(heading: str, stated: Sequence[str]) -> str:
         for title in stated if len(_words(rest)) >= _MIN_WORDS else ():
             for other in islice(_KICKER_END.finditer(title), _MAX_KICKERS):
                 is_same = normalize_letters(title[other.end() :]) == normalize_letters(rest)
-                if is_same and not kicker & _long_words(title[: other.start()]):
+                if is_same and kicker and not kicker & _long_words(title[: other.start()]):
                     return rest
     return ""
 

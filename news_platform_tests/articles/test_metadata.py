@@ -150,6 +150,11 @@ def test_what_follows_two_different_kickers_is_the_title() -> None:
     assert read(head, body).title == "The answer has to wait"
 
 
+def test_a_short_kicker_that_both_have_stays() -> None:
+    head = '<meta property="og:title" content="UN: The answer has to wait">'
+    assert read(head, "<h1>UN: The answer has to wait</h1>").title == "UN: The answer has to wait"
+
+
 def test_a_reworded_beginning_is_not_a_kicker() -> None:
     head = '<meta property="og:title" content="A bridge in town: The answer has to wait">'
     body = "<h1>A bridge in our town: The answer has to wait</h1>"

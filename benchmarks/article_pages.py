@@ -58,8 +58,19 @@ def iter_labelled_pages(articles: Path) -> Iterator[LabelledPage]:
             yield _labelled_page(folder, path.stem, json.loads(path.read_text()))
 
 
+def page_html(articles: Path, key: str) -> bytes:
+    """Return the bytes of a page, given its key."""
+    name, _, own = key.partition("/")
+    folder = articles / name if name in NEWS_SETS else articles / "corpus" / name
+    return _read_html(folder, own)
+
+
+def _read_html(folder: Path, key: str) -> bytes:
+    return gzip.decompress((folder / "html" / f"{key}.html.gz").read_bytes())
+
+
 def _labelled_page(folder: Path, key: str, label: Mapping[str, object]) -> LabelledPage:
-    page = gzip.decompress((folder / "html" / f"{key}.html.gz").read_bytes())
+    page = _read_html(folder, key)
     url = str(label.get("url") or "")
     return LabelledPage(
         key=f"{folder.name}/{key}",

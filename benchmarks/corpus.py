@@ -156,11 +156,10 @@ def measure_decision(data: Path) -> Mapping[str, float]:
     """Return recall and false positives by kind, on sites that were not learned from."""
     # LightGBM is needed for this part only.
     from benchmarks.page_kinds import page_row
-    from benchmarks.train_pages import kept_shares, least_score, unseen_scores
+    from benchmarks.train_pages import decided_by_other_folds, kept_shares, unseen_scores
 
     rows = [row for row in map(page_row, iter_kind_pages(data)) if row is not None]
-    scores = unseen_scores(rows)
-    return kept_shares(rows, scores, least_score(rows, scores))
+    return kept_shares(rows, decided_by_other_folds(rows, unseen_scores(rows)))
 
 
 def measure_export(data: Path) -> Mapping[str, float]:

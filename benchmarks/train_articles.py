@@ -24,13 +24,13 @@ import numpy as np
 import news_platform.articles
 from benchmarks.article_cache import read_labelled_blocks
 from benchmarks.article_labels import LabelledBlocks
-from benchmarks.article_pages import (
-    NEWS_SETS,
-    Extracted,
-    harmonic_mean,
-    in_sample,
-    mean_scores,
-    page_scores,
+from benchmarks.article_pages import NEWS_SETS
+from benchmarks.article_report import (
+    chosen_thresholds,
+    confidence_steps,
+    confidence_tenths,
+    report,
+    text_scores,
 )
 from news_platform.articles.block_features import Ints
 from news_platform.articles.block_model import (
@@ -39,7 +39,6 @@ from news_platform.articles.block_model import (
     parse_trees,
     word_matrix,
 )
-from news_platform.articles.body import confidence_of, expected_f1, kept_blocks
 from news_platform.settings import load_settings
 
 RESULTS = Path(__file__).parent / "results" / "articles_folds.json"
@@ -103,20 +102,43 @@ def main() -> None:
     if not data:
         print("train_articles: set NEWS_PLATFORM_BENCH_DATA to the folder of real inputs")
         return
-    pages = read_labelled_blocks(Path(data) / "articles", options.cache)
+    articles = Path(data) / "articles"
+    pages = read_labelled_blocks(articles, options.cache)
     weights, unseen = learn_all(pages, 0 if options.no_folds else FOLDS)
     if options.cache and unseen:
         (options.cache / "unseen_scores.pickle").write_bytes(pickle.dumps(unseen))
     steps = confidence_steps(pages, unseen) if unseen else [(0, 0), (1000, 1000)]
     write_weights(weights, steps)
     if unseen:
-        seen = {page.page.key: weights.scores(page) for page in pages}
-        results = {
-            "unseen": report("unseen", pages, unseen),
-            "seen": report("seen", pages, seen),
-            "confidence": confidence_tenths(pages, unseen, steps),
-        }
-        RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+        write_report(articles, pages, weights, unseen, steps)
+
+
+def write_report(
+    articles: Path,
+    pages: Sequence[LabelledBlocks],
+    weights: Weights,
+    unseen: dict[str, Ints],
+    steps: Sequence[tuple[int, int]],
+) -> None:
+    """Print and write the scores of unseen and seen pages."""
+    folds = {page.page.key: _fold(page, FOLDS, "fold") for page in pages}
+    seen = {page.page.key: weights.scores(page) for page in pages}
+    unseen_texts = text_scores(articles, pages, unseen)
+    results = {
+        "unseen": report("unseen", pages, unseen_texts),
+        "seen": report("seen", pages, text_scores(articles, pages, seen)),
+        "unseen_by_fold": {
+            str(fold): report(
+                f"fold {fold}",
+                [page for page in pages if folds[page.page.key] == fold],
+                unseen_texts,
+            )
+            for fold in range(FOLDS)
+        },
+        "nested_thresholds": chosen_thresholds(articles, pages, unseen, folds),
+        "confidence": confidence_tenths(pages, unseen, steps),
+    }
+    RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
 
 
 def learn_all(pages: Sequence[LabelledBlocks], folds: int) -> tuple[Weights, dict[str, Ints]]:
@@ -298,79 +320,6 @@ def _log_odds(found: dict[str, list[float]]) -> dict[str, int]:
         for word, one in found.items()
     }
     return {word: int(value) for word, value in sorted(odds.items()) if abs(value) >= _MIN_ODDS}
-
-
-def report(
-    name: str, pages: Sequence[LabelledBlocks], scores: dict[str, Ints]
-) -> dict[str, dict[str, float]]:
-    """Print and return the scores of the texts that the block scores select, by set."""
-    means_by_set: dict[str, dict[str, float]] = {}
-    found = [
-        (page.page, page_scores(page.page, Extracted(_text(page, scores[page.page.key]))))
-        for page in pages
-    ]
-    groups = {
-        "corpus": [s for p, s in found if p.set_name not in NEWS_SETS],
-        # The pages on which slow peers are measured.
-        "every_5": [s for p, s in found if in_sample(p.key, 5)],
-    }
-    for page, score in found:
-        groups.setdefault(page.set_name, []).append(score)
-    for group, values in groups.items():
-        means = mean_scores([{k: v for k, v in s.items() if k in _TEXT_SCORES} for s in values])
-        shown = " ".join(f"{k} {v:.4f}" for k, v in means.items())
-        print(f"{name:<7}{group:<16}{len(values):>5} {shown}", flush=True)
-        means_by_set[group] = {key: round(value, 4) for key, value in means.items()}
-    return means_by_set
-
-
-_TEXT_SCORES = ("precision", "recall", "kept", "dropped")
-
-
-def _text(page: LabelledBlocks, scores: Ints) -> str:
-    kept = kept_blocks(page.blocks, page.table, scores)
-    return "\n".join(page.blocks.texts[number] for number in kept)
-
-
-def confidence_steps(
-    pages: Sequence[LabelledBlocks], scores: dict[str, Ints]
-) -> list[tuple[int, int]]:
-    """Return expected F1 and the mean measured F1 of twelve groups of unseen pages, rising."""
-    groups = np.array_split(np.array(sorted(_expected_and_measured(pages, scores))), 12)
-    steps, least = [(0, 0)], 0
-    for group in groups:
-        least = max(least, round(1000 * float(group[:, 1].mean())))
-        steps.append((round(float(group[:, 0].mean())), least))
-    return [*steps, (1000, max(least, 990))]
-
-
-def _expected_and_measured(
-    pages: Sequence[LabelledBlocks], scores: dict[str, Ints]
-) -> list[tuple[int, float]]:
-    """Return the F1 that the model expects of each page with a labelled body, and the real one."""
-    pairs = []
-    for page in pages:
-        if page.page.body:
-            own = scores[page.page.key]
-            kept = kept_blocks(page.blocks, page.table, own)
-            expected = expected_f1(page.table.columns["size"], own, kept) if kept else 0
-            found = page_scores(page.page, Extracted(_text(page, own)))
-            pairs.append((expected, harmonic_mean(found["precision"], found["recall"])))
-    return pairs
-
-
-def confidence_tenths(
-    pages: Sequence[LabelledBlocks], scores: dict[str, Ints], steps: Sequence[tuple[int, int]]
-) -> list[tuple[float, float]]:
-    """Print and return the mean confidence and the mean F1 of each tenth of unseen pages."""
-    pairs = sorted(
-        (confidence_of(expected, steps), measured)
-        for expected, measured in _expected_and_measured(pages, scores)
-    )
-    tenths = [group.mean(axis=0) for group in np.array_split(np.array(pairs), 10)]
-    found = [(round(float(one[0]), 3), round(float(one[1]), 3)) for one in tenths]
-    print("confidence/F1 by tenth:", ", ".join(f"{a:.2f}/{b:.2f}" for a, b in found))
-    return found
 
 
 def write_weights(weights: Weights, steps: Sequence[tuple[int, int]]) -> None:

@@ -57,6 +57,7 @@ _PARAMETERS: dict[str, Any] = {
 Rows = Sequence[PageRow]
 Matrix = npt.NDArray[np.int64]
 Tree = list[list[int]]
+Scores = Mapping[str, int]
 
 
 def main() -> None:
@@ -70,36 +71,58 @@ def main() -> None:
     rows = [row for row in found if row is not None]
     scores = unseen_scores(rows)
     least = least_score(rows, scores)
-    for kind, share in kept_shares(rows, scores, least).items():
-        print(f"{kind:<16}{share:>8.3f}")
+    own, others = decided(scores, least), decided_by_other_folds(rows, scores)
+    print(f"{'least score set on':<20}{'all folds':>12}{'the others':>12}")
+    by_others = kept_shares(rows, others)
+    for kind, share in kept_shares(rows, own).items():
+        print(f"{kind:<20}{share:>12.3f}{by_others[kind]:>12.3f}")
+    for fold in range(FOLDS):
+        shares = kept_shares([row for row in rows if _fold(row, FOLDS, "fold") == fold], others)
+        shown = " ".join(f"{kind} {share:.3f}" for kind, share in shares.items())
+        print(f"fold {fold + 1}: {shown}")
     write_weights(rows, least)
 
 
-def unseen_scores(rows: Rows) -> npt.NDArray[np.int64]:
-    """Return the score of every page by a model that saw no page of its site."""
-    scores = np.zeros(len(rows), dtype=np.int64)
-    folds = np.array([_fold(row, FOLDS, "fold") for row in rows])
+def decided(scores: Scores, least: int) -> dict[str, bool]:
+    """Return for each page whether its score is enough for an article."""
+    return {key: score >= least for key, score in scores.items()}
+
+
+def decided_by_other_folds(rows: Rows, scores: Scores) -> dict[str, bool]:
+    """Return whether each page's score is enough, the least score being set on other sites only."""
+    found: dict[str, bool] = {}
     for fold in range(FOLDS):
-        seen = [row for row, own in zip(rows, folds, strict=True) if own != fold]
-        numbers, odds, trees = learn(seen)
-        unseen = [row for row, own in zip(rows, folds, strict=True) if own == fold]
+        own = {row.key for row in rows if _fold(row, FOLDS, "fold") == fold}
+        least = least_score([row for row in rows if row.key not in own], scores)
+        found |= decided({key: scores[key] for key in own}, least)
+    return found
+
+
+def unseen_scores(rows: Rows) -> Scores:
+    """Return the score of every page by a model that saw no page of its site."""
+    scores: dict[str, int] = {}
+    for fold in range(FOLDS):
+        numbers, odds, trees = learn([row for row in rows if _fold(row, FOLDS, "fold") != fold])
+        unseen = [row for row in rows if _fold(row, FOLDS, "fold") == fold]
         matrix = np.stack([feature_row(row.features, numbers, odds) for row in unseen])
-        scores[folds == fold] = parse_trees(trees).scores(matrix)
+        found = parse_trees(trees).scores(matrix).tolist()
+        scores |= {row.key: score for row, score in zip(unseen, found, strict=True)}
     return scores
 
 
-def least_score(rows: Rows, scores: npt.NDArray[np.int64]) -> int:
+def least_score(rows: Rows, scores: Scores) -> int:
     """Return the score that the wanted share of articles reaches."""
-    articles = np.array([row.kind == ARTICLE and row.is_counted for row in rows])
-    return int(np.quantile(scores[articles], 1 - RECALL))
+    articles = [scores[row.key] for row in rows if row.kind == ARTICLE and row.is_counted]
+    return int(np.quantile(articles, 1 - RECALL))
 
 
-def kept_shares(rows: Rows, scores: npt.NDArray[np.int64], least: int) -> Mapping[str, float]:
+def kept_shares(rows: Rows, is_article: Mapping[str, bool]) -> dict[str, float]:
     """Return the share of pages of each kind that count as articles."""
-    kinds = np.array([row.kind if row.is_counted else "" for row in rows])
-    return {
-        kind: float((scores[kinds == kind] >= least).mean()) for kind in (ARTICLE, *OTHER_KINDS)
-    }
+    kept: dict[str, list[bool]] = {kind: [] for kind in (ARTICLE, *OTHER_KINDS)}
+    for row in rows:
+        if row.is_counted:
+            kept[row.kind].append(is_article[row.key])
+    return {kind: sum(found) / max(len(found), 1) for kind, found in kept.items()}
 
 
 def learn(rows: Rows) -> tuple[tuple[str, ...], PlacedOdds, list[Tree]]:

@@ -14,14 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from news_platform.articles import boilerplate
-from news_platform.articles.blocks import HEADINGS, TextBlocks
+from news_platform.articles.blocks import HEADINGS, TextBlocks, count_unspaced
 from news_platform.text.normalize import normalize_letters
-from news_platform.text.shingles import UNSPACED
 
 Ints = npt.NDArray[np.int64]
 
 _SENTENCE_END = re.compile(r"[.!?…:;\"”»’'。！？)]$")
-_UNSPACED = re.compile(rf"[{UNSPACED}]")
 _COMMA = re.compile(r"[,，、،;；]")
 _DIGIT = re.compile(r"\d")
 _CAPITAL = re.compile(r"(?:^|\s)[A-ZÀ-ÞА-Я]")
@@ -63,7 +61,8 @@ _MIN_STATED_BODY = 200
 class StatedTexts:
     """What the page states about its article; each may be empty.
 
-    `is_news` and `article_type` change which blocks are text, not their features.
+    `is_news`, `article_type` and `parts` (ingredients, steps, questions, answers) change which
+    blocks are text, not their features.
     """
 
     title: str = ""
@@ -71,6 +70,7 @@ class StatedTexts:
     body: str = ""
     is_news: bool = False
     article_type: str = ""
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class _Page:
         self.parents = _ints(blocks.parents)
         self.starts, self.ends = _ints(blocks.starts), _ints(blocks.ends)
         self.raw = _ints([len(text) for text in texts])
-        self.unspaced = _ints([0 if t.isascii() else len(_UNSPACED.findall(t)) for t in texts])
+        self.unspaced = _ints([count_unspaced(text) for text in texts])
         self.size = self.raw + self.unspaced * 3 // 2
         links = np.minimum(_ints(blocks.link_chars), self.raw)
         self.link_share = links * 100 // np.maximum(self.raw, 1)
@@ -178,6 +178,12 @@ def _matches(pattern: re.Pattern[str], texts: Sequence[str], *, shorter_than: in
     return _ints([len(t) < shorter_than and pattern.search(t) is not None for t in texts])
 
 
+def _pointer_lines(page: _Page) -> Ints:
+    found = _matches(boilerplate.POINTER_LINE, page.blocks.texts, shorter_than=200)
+    # The marks of pointers open lines of code as well.
+    return np.where([tag == "pre" for tag in page.holder_tags], 0, found)
+
+
 def _text_columns(page: _Page) -> dict[str, Ints]:
     """Return what the text of each block says by itself."""
     texts = page.blocks.texts
@@ -196,7 +202,7 @@ def _text_columns(page: _Page) -> dict[str, Ints]:
         "capital_share": capitals * 100 // words,
         "tag": page.tag_codes,
         "after_br": _ints(page.blocks.is_after_br),
-        "pointer_line": _matches(boilerplate.POINTER_LINE, texts, shorter_than=200),
+        "pointer_line": _pointer_lines(page),
         "credit_line": _matches(boilerplate.CREDIT_LINE, texts, shorter_than=250),
         "date_line": _matches(boilerplate.DATE_LINE, texts, shorter_than=60),
         "prose": page.prose,

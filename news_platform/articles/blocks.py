@@ -13,6 +13,7 @@ from lxml import html
 
 from news_platform.articles.names import name_words
 from news_platform.text.normalize import normalize_spaces
+from news_platform.text.shingles import UNSPACED
 
 HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 # Elements that never contain prose.
@@ -23,6 +24,7 @@ _UNSEEN = frozenset(
         "embed canvas textarea input head map amp-img amp-ad source link meta base title",
     )
 )
+_UNSPACED = re.compile(rf"[{UNSPACED}]")
 INLINE = frozenset(
     re.findall(
         r"\S+",
@@ -68,6 +70,16 @@ def text_blocks(root: html.HtmlElement, skipped: Set[html.HtmlElement] = frozens
 def visible_text(element: html.HtmlElement) -> str:
     """Return all text of an element on one line, without markup."""
     return normalize_spaces("".join(element.itertext()))
+
+
+def count_unspaced(text: str) -> int:
+    """Return the number of characters of scripts without spaces."""
+    return 0 if text.isascii() else len(_UNSPACED.findall(text))
+
+
+def text_size(text: str) -> int:
+    """Return the length of a text; a character of a script without spaces says as much as 2.5."""
+    return len(text) + count_unspaced(text) * 3 // 2
 
 
 class _BlockWalk:

@@ -22,11 +22,15 @@ from news_platform.articles.block_features import (
 )
 from news_platform.articles.block_model import SCORE_UNIT, load_model
 from news_platform.articles.blocks import HEADINGS, TextBlocks, text_blocks
+from news_platform.articles.boilerplate import is_notice
+from news_platform.text.normalize import normalize_letters
 
 # Blocks are kept from the log-odds of these that promises the best text; of equal promises, the
 # longer text. Pages of newsrooms have promotions amid their text: there less risk is taken.
-_THRESHOLDS = (-SCORE_UNIT // 2, -SCORE_UNIT // 4, 0, SCORE_UNIT // 4)
-_NEWS_THRESHOLDS = _THRESHOLDS[1:]
+THRESHOLDS = (-SCORE_UNIT * 3 // 4, -SCORE_UNIT // 2, -SCORE_UNIT // 4, 0)
+# What the page states to be a step, an ingredient, a question or an answer is text of an article
+# that has such parts (12 of 15 labelled pages).
+_STATED_PART = SCORE_UNIT
 _NEVER = -1_000 * SCORE_UNIT
 # On a page where no block is likely, the most likely ones are: a fixed share of the best.
 _LEAST_KEPT = -SCORE_UNIT
@@ -46,6 +50,9 @@ _ARTICLE_SHARE = 15
 # Names of the elements around the description of a picture.
 _CAPTION_WORDS = frozenset(("tag:figcaption", "caption", "figcaption", "bildunterschrift"))
 _MIN_CAPTION = 40
+# Letters by which a long stated part is known.
+_OPENING = 40
+_LEAST_CELL = -SCORE_UNIT // 2
 _CELLS = frozenset(("td", "th"))
 
 
@@ -119,26 +126,43 @@ def page_blocks(root: html.HtmlElement) -> TextBlocks:
     return text_blocks(area, frozenset(blocks.elements[number] for number in comments))
 
 
-def kept_blocks(blocks: TextBlocks, table: BlockTable, scores: Ints) -> list[int]:
+def kept_blocks(
+    blocks: TextBlocks,
+    table: BlockTable,
+    scores: Ints,
+    thresholds: Sequence[int] = THRESHOLDS,
+) -> list[int]:
     """Return the numbers of the blocks that are the article's text, in reading order.
 
     The entries of a live blog all belong to it; the captions of a gallery are its text.
     """
     columns, stated = table.columns, table.stated
-    # Lines that only point elsewhere, credit a picture or show the date are no text of the article.
+    # Lines that only point elsewhere, credit a picture or show the date, and notices of the site,
+    # are no text of the article.
     is_line = columns["pointer_line"] | columns["credit_line"] | columns["date_line"]
+    is_line = is_line | [is_notice(text) for text in blocks.texts]
+    is_part = _is_stated_part(blocks.texts, stated.parts)
+    scores = np.where(is_part, np.maximum(scores, _STATED_PART), scores)
     if stated.is_news and stated.article_type != "gallery":
         is_line[_captions(blocks, is_line)] = 1
     scores = np.where(is_line == 0, scores, _NEVER)
     unsure = _unsure_threshold(columns["size"], scores)
     kept: list[int] = []
     most = -1
-    for threshold in _NEWS_THRESHOLDS if stated.is_news else _THRESHOLDS:
+    for threshold in thresholds[1:] if stated.is_news else thresholds:
         chosen = _chosen(blocks, table, scores, min(threshold, unsure))
         expected = expected_f1(columns["size"], scores, chosen)
         if expected > most:
             kept, most = chosen, expected
     return _with_cells(blocks, scores, kept)
+
+
+def _is_stated_part(texts: Sequence[str], parts: Iterable[str]) -> list[bool]:
+    """Return which blocks are one of the stated parts, or open like a long one."""
+    known = {normalize_letters(part) for part in parts} - {""}
+    openings = {part[:_OPENING] for part in known if len(part) > _OPENING}
+    letters = (normalize_letters(text) if known else "" for text in texts)
+    return [text in known or text[:_OPENING] in openings for text in letters]
 
 
 def _with_cells(blocks: TextBlocks, scores: Ints, kept: list[int]) -> list[int]:
@@ -152,7 +176,7 @@ def _with_cells(blocks: TextBlocks, scores: Ints, kept: list[int]) -> list[int]:
         number
         for number in (range(kept[0], kept[-1]) if kept else ())
         if blocks.tags[blocks.holders[number]] in _CELLS
-        and scores[number] >= _THRESHOLDS[0]
+        and scores[number] >= _LEAST_CELL
         and blocks.parents[_table(blocks, number)] in beside
     ]
     return sorted({*kept, *cells})

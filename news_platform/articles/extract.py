@@ -10,7 +10,7 @@ from lxml.html import HtmlElement
 from news_platform.articles.article import Article
 from news_platform.articles.authors import shown_authors
 from news_platform.articles.block_features import StatedTexts
-from news_platform.articles.blocks import text_blocks
+from news_platform.articles.blocks import text_blocks, text_size
 from news_platform.articles.body import ArticleBody, extract_body
 from news_platform.articles.metadata import (
     ArticleMetadata,
@@ -125,7 +125,9 @@ def inspect_page(html: str | bytes, url: str, charset: str | None = None) -> Ins
 
 def stated_texts(stated: ArticleMetadata, kind: str = "") -> StatedTexts:
     """Return what the metadata say that helps to find the body; `kind` is the type of article."""
-    return StatedTexts(stated.title, stated.description, stated.body, stated.is_news, kind)
+    return StatedTexts(
+        stated.title, stated.description, stated.body, stated.is_news, kind, stated.parts
+    )
 
 
 def _published(
@@ -156,10 +158,11 @@ def clean_text_of(html: str, found: str, stated: str = "") -> tuple[str, str]:
     handles the latter; it runs only for pages with little text, for it takes three times as long.
     """
     own = found, "page" if found else ""
-    enough = max(2 * len(found), _FEW_CHARACTERS)
-    if len(found) >= _FEW_CHARACTERS:
+    size = text_size(found)
+    enough = max(2 * size, _FEW_CHARACTERS)
+    if size >= _FEW_CHARACTERS:
         return own
-    if len(stated) > enough:
+    if text_size(stated) > enough:
         return _without_markup(stated), "json-ld"
     if len(html) > _MAX_FALLBACK:
         return own
@@ -167,7 +170,7 @@ def clean_text_of(html: str, found: str, stated: str = "") -> tuple[str, str]:
     from trafilatura import extract
 
     theirs = extract(html, include_comments=False) or ""
-    return (theirs, "trafilatura") if len(theirs) > enough else own
+    return (theirs, "trafilatura") if text_size(theirs) > enough else own
 
 
 def _without_markup(text: str) -> str:

@@ -60,6 +60,7 @@ class ArticleMetadata:
     canonical_link: str = ""
     is_paywalled: bool | None = None
     is_news: bool = False
+    parts: tuple[str, ...] = ()
 
     @property
     def published_at(self) -> datetime | None:
@@ -94,6 +95,7 @@ def parse_article_metadata(root: html.HtmlElement, *, url: str) -> ArticleMetada
         canonical_link=_canonical_link(root, meta, url=url),
         is_paywalled=_stated_paywall(article, meta),
         is_news=jsonld.is_news(article),
+        parts=tuple(jsonld.shown_parts(objects)),
     )
 
 

@@ -7,6 +7,7 @@ Pages of newsrooms state their headline (JSON-LD `NewsArticle`, OpenGraph); othe
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
+from itertools import islice
 from urllib.parse import urlsplit
 
 from lxml import html
@@ -26,8 +27,12 @@ _SEPARATOR = re.compile(
 _PART_MARK = re.compile(
     r"\s+[|»]+\s+|\s*[|｜]\s*|(?<=\w)_(?=\w)|::|(?<=[\u2e80-\uffef])\s?-\s?(?=[\u2e80-\uffef])"
 )
+_KICKER_END = re.compile(r":\s+|\s+[–—-]\s+")
 _APART = frozenset("([–—|-")
 _MIN_KICKER = 4
+_MIN_WORDS = 3
+_LONG_WORD = 4
+_MAX_KICKERS = 3
 _NEWS_SEPARATOR = re.compile(r"\s+[|\-–—•»:·]+\s+|\s*[|｜：]\s*")
 _WORD = re.compile(r"\w+")
 # A heading is the title if it shares this percentage of the words of a stated one.
@@ -58,7 +63,8 @@ def article_title(
     levels = [[visible_text(h) for h in root.iter(level)] for level in ("h1", "h2", "h3")]
     page_title = next((visible_text(title) for title in root.iter("title")), "")
     if stated and jsonld.is_news(article):
-        return _without_site(stated[0], site_names, bare=(headline, *levels[0]))
+        own = _newsroom_title(stated[0], headline, levels[0], page_title)
+        return _without_site(own, site_names, bare=(headline, *levels[0]))
     shown = [text for level in levels for text in level]
 
     def cut(text: str) -> str:
@@ -69,6 +75,8 @@ def article_title(
     headings = [text for text in headings if normalize_letters(text) not in site_names]
     titles = _Titles(own, cut(page_title), headings)
     heading = _same_heading(titles) or _similar_heading(titles)
+    if after_kickers := _after_kickers(heading, own):
+        return after_kickers
     if heading:
         return _without_site(_without_kicker(heading, (*stated, page_title)), site_names, bare=())
     return _longest_part(
@@ -77,6 +85,39 @@ def article_title(
         or _shown_title(titles, site_names, shown)
         or page_title
     )
+
+
+def _newsroom_title(stated: str, headline: str, headings: Iterable[str], page_title: str) -> str:
+    """Return the stated title, or the JSON-LD headline where the page speaks for that.
+
+    `og:title` may be written for search engines, like `<title>`, or shortened for shared links,
+    while the page shows the headline. If the page shows neither, `<title>` decides.
+    """
+    title, other = normalize_letters(stated), normalize_letters(headline)
+    shown = {normalize_letters(heading) for heading in headings}
+    letters = normalize_letters(page_title)
+    if not other or other == title or title in shown:
+        return stated
+    if other in shown:
+        is_for_search = letters.startswith(title) and not letters.startswith(other)
+        return headline if is_for_search or other.startswith(title) else stated
+    is_page_title = letters.startswith(other) and not letters.startswith(title)
+    return headline if is_page_title else stated
+
+
+def _after_kickers(heading: str, stated: Sequence[str]) -> str:
+    """Return what follows the kicker of a heading, if a stated title has it after another kicker.
+
+    A kicker names the topic, so that two of them share only words like "in".
+    """
+    for cut in islice(_KICKER_END.finditer(heading), _MAX_KICKERS):
+        rest, kicker = heading[cut.end() :], _long_words(heading[: cut.start()])
+        for title in stated if len(_words(rest)) >= _MIN_WORDS else ():
+            for other in islice(_KICKER_END.finditer(title), _MAX_KICKERS):
+                is_same = normalize_letters(title[other.end() :]) == normalize_letters(rest)
+                if is_same and kicker and not kicker & _long_words(title[: other.start()]):
+                    return rest
+    return ""
 
 
 def _names_linked_home(root: html.HtmlElement) -> frozenset[str]:
@@ -195,6 +236,10 @@ def _similar_heading(titles: _Titles) -> str:
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.lower()))
+
+
+def _long_words(text: str) -> frozenset[str]:
+    return frozenset(word for word in _words(text) if len(word) >= _LONG_WORD)
 
 
 def _shared(left: str, right: str) -> int:

@@ -28,6 +28,9 @@ _MAX_SCRIPTS = 8
 _ARTICLE_FIELDS = (b'"headline"', b'"datePublished"', b'"author"')
 # The entries of a live blog and what readers wrote are articles of their own.
 _OTHERS = frozenset(("liveBlogUpdate", "comment"))
+# Where steps, questions and answers have their text.
+_TEXT_FIELDS = ("name", "text", "acceptedAnswer", "itemListElement")
+_TAG = re.compile(r"<[^<>]*>")
 # An article anywhere else (`itemListElement`, `hasPart`) is one the page links to, not the page.
 _PAGE_FIELDS = ("@graph", "mainEntity", "mainEntityOfPage")
 
@@ -142,6 +145,29 @@ def live_updates(article: JsonObject) -> list[str]:
         " ".join(filter(None, (text(entry, "headline"), text(entry, "articleBody"))))
         for entry in entries
     ]
+
+
+def shown_parts(objects: Iterable[JsonObject]) -> list[str]:
+    """Return the ingredients and steps of recipes, and the questions and answers, as stated."""
+    found: list[str] = []
+    for thing in objects:
+        own = kinds(thing)
+        if "Recipe" in own:
+            found += _texts(thing.get("recipeIngredient"))
+            found += _texts(thing.get("recipeInstructions"))
+        if "FAQPage" in own:
+            found += _texts(thing.get("mainEntity"))
+    return found
+
+
+def _texts(value: object, depth: int = 0) -> list[str]:
+    """Return the texts of steps, sections of steps, questions and answers, without markup."""
+    if isinstance(value, str):
+        return [normalize_spaces(_TAG.sub(" ", unescape(value)))] if value.strip() else []
+    if isinstance(value, dict):
+        value = [value.get(key) for key in _TEXT_FIELDS]
+    inside = value if isinstance(value, list) and depth < _MAX_DEPTH else []
+    return [text for part in inside for text in _texts(part, depth + 1)]
 
 
 def _is_organisation(thing: object) -> bool:

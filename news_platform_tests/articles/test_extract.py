@@ -109,11 +109,63 @@ def test_the_lead_between_headline_and_body_belongs_to_the_text() -> None:
         "The bridge in 2019 (Image: Getty)",
         "Published: 3 November 2025, 10:20",
         "Photo: Ada Writer",
+        "» Related: What the mayor says",
+        "Auch lesen: Was die Bürgermeisterin sagt",
+        "LE PUEDE INTERESAR: La alcaldesa habla del puente",
+        "Zobacz także: co mówi burmistrz",
+        "À lire aussi : ce que dit la maire",
+        "延伸閱讀：市長談大橋",
+        "Abbildung 4: Der Pfeiler im Norden vor der Sanierung.",
+        "We may earn a commission from links on this page. Why trust us?",
+        "Sign up for our newsletter and get the news of the bridge in your inbox.",
+        "Wir verwenden Cookies, um Ihnen diese Seite zu zeigen.",
+        "This text is ours. All rights reserved.",
     ],
 )
-def test_pointers_credits_and_date_lines_are_dropped(line: str) -> None:
+def test_pointers_credits_dates_and_notices_are_dropped(line: str) -> None:
     html = f"<body><article>{PROSE}<p>{line}</p>{PROSE}</article></body>"
     assert line not in extract_article(html, URL).clean_text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "The agents earn a commission of three percent, the council said on Monday.",
+        "Foxglove publishes a newsletter that the fishermen read, the council said on Monday.",
+        "The museum shows cookies of four centuries, the council said on Monday.",
+    ],
+)
+def test_articles_may_be_about_what_notices_are_about(line: str) -> None:
+    html = f"<body><article>{PROSE}<p>{line} {SENTENCES[0]}</p>{PROSE}</article></body>"
+    assert line in extract_article(html, URL).clean_text
+
+
+def test_a_prompt_in_code_is_not_a_pointer() -> None:
+    code = ">>> bridges = [] # an empty list of bridges, which the next lines of the article fill"
+    html = f"<body><article>{PROSE}<p>{SENTENCES[0]}</p><pre>{code}</pre>{PROSE}</article></body>"
+    assert code in extract_article(html, URL).clean_text
+
+
+def test_the_stated_steps_and_answers_of_an_article_are_kept() -> None:
+    steps = ["6 eggs", "Beat the eggs."]
+    recipe = {
+        "@type": "Recipe",
+        "recipeIngredient": steps[:1],
+        "recipeInstructions": [{"@type": "HowToStep", "text": "<b>Beat</b> the eggs."}],
+    }
+    question = {
+        "@type": "Question",
+        "name": "Can they be frozen?",
+        "acceptedAnswer": {"@type": "Answer", "text": "No."},
+    }
+    stated = [recipe, {"@type": "FAQPage", "mainEntity": [question]}]
+    shown = [*steps, "Can they be frozen?", "No."]
+    items = "".join(f'<div class="widget-card"><span>{part}</span></div>' for part in shown)
+    html = (
+        f'<body><script type="application/ld+json">{json.dumps(stated)}</script>'
+        f"<article>{PROSE}</article><div>{items}</div><div>Imprint</div></body>"
+    )
+    assert extract_article(html, URL).clean_text.splitlines()[-4:] == shown
 
 
 def test_lists_and_tables_inside_the_article_are_kept() -> None:

@@ -36,6 +36,11 @@ def test_what_our_rules_found_stays() -> None:
     )
 
 
+def test_a_short_text_in_a_script_without_spaces_is_long_enough() -> None:
+    found = "市议会决定修复旧桥，工程将于下月开始，预计持续两年。" * 5
+    assert clean_text_of(f"<html><body>{HIDDEN['noscript']}</body></html>", found)[0] == found
+
+
 def test_a_page_without_an_article_stays_empty() -> None:
     page = "<html><body><nav><a href='/a'>News</a></nav><p>Please log in.</p></body></html>"
     assert clean_text_of(page, "") == ("", "")

@@ -94,6 +94,74 @@ def test_the_title_is_the_stated_one_without_the_site(head: str, body: str, titl
 
 
 @pytest.mark.parametrize(
+    ("og_title", "body", "page_title", "title"),
+    [
+        pytest.param(
+            "Sleeping bags: the test",
+            "<h1>Where to sleep well</h1>",
+            "Sleeping bags: the test - The Post",
+            "Where to sleep well",
+            id="the page shows the headline, and states another title for search engines",
+        ),
+        pytest.param(
+            "Where to sleep",
+            "<h1>Where to sleep well</h1>",
+            "Where to sleep well",
+            "Where to sleep well",
+            id="the stated title is a shortened headline",
+        ),
+        pytest.param(
+            "Where to sleep tonight",
+            "<h1>Live: all beds taken</h1>",
+            "Where to sleep well - The Post",
+            "Where to sleep well",
+            id="the page shows neither, and its title is the headline",
+        ),
+        pytest.param(
+            "All beds are taken",
+            "<h1>All beds are taken</h1>",
+            "Where to sleep well",
+            "All beds are taken",
+            id="the page shows the stated title",
+        ),
+        pytest.param(
+            "All beds are taken",
+            "<h1>Where to sleep well</h1>",
+            "Where to sleep well",
+            "All beds are taken",
+            id="only the stated title differs",
+        ),
+    ],
+)
+def test_the_page_decides_between_two_stated_titles(
+    og_title: str, body: str, page_title: str, title: str
+) -> None:
+    headline = '{"@type": "NewsArticle", "headline": "Where to sleep well"}'
+    head = (
+        f'<title>{page_title}</title><meta property="og:title" content="{og_title}">'
+        f'<script type="application/ld+json">{headline}</script>'
+    )
+    assert read(head, body).title == title
+
+
+def test_what_follows_two_different_kickers_is_the_title() -> None:
+    head = '<meta property="og:title" content="Attack in the north: The answer has to wait">'
+    body = "<h1>A region in crisis - The answer has to wait</h1>"
+    assert read(head, body).title == "The answer has to wait"
+
+
+def test_a_short_kicker_that_both_have_stays() -> None:
+    head = '<meta property="og:title" content="UN: The answer has to wait">'
+    assert read(head, "<h1>UN: The answer has to wait</h1>").title == "UN: The answer has to wait"
+
+
+def test_a_reworded_beginning_is_not_a_kicker() -> None:
+    head = '<meta property="og:title" content="A bridge in town: The answer has to wait">'
+    body = "<h1>A bridge in our town: The answer has to wait</h1>"
+    assert read(head, body).title == "A bridge in our town: The answer has to wait"
+
+
+@pytest.mark.parametrize(
     ("head", "body", "authors"),
     [
         pytest.param(ld(author={"name": "Ada"}), "", ("Ada",), id="a person"),

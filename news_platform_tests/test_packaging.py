@@ -84,9 +84,12 @@ def _copy_of_sources(out: Path) -> Path:
 
 
 def test_the_wheel_holds_its_package_data(installed_wheel: Path) -> None:
-    assert (installed_wheel / "news_platform" / "py.typed").exists()
-    assert list((installed_wheel / "news_platform" / "sample").rglob("*.toml"))
-    assert (installed_wheel / "news_platform" / "storage" / "sql" / "migrations" / "env.py").exists()
+    package = installed_wheel / "news_platform"
+    assert (package / "py.typed").exists()
+    assert list((package / "sample").rglob("*.toml"))
+    assert (package / "storage" / "sql" / "migrations" / "env.py").exists()
+    assert list((package / "server" / "templates").glob("*.html"))
+    assert list((package / "server" / "static").glob("*.css"))
     assert not (installed_wheel / "news_platform_tests").exists()
 
 

@@ -17,7 +17,7 @@ from news_platform.sample.build import World, WorldSummary, articles_of, build_w
 from news_platform.sample.crawl import late_warc
 from news_platform.sample.dates import DAYS, WORLD_NOW
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.evidence import Evidence
+from news_platform.takedowns.evidence import StoredTraces
 from news_platform.takedowns.match import Takedowns
 
 MANIFEST = "world.json"
@@ -140,7 +140,7 @@ def place_inputs(world: Path, store: ObjectStore) -> int:
 
     What is taken down is not delivered again.
     """
-    refused = Evidence.of(Takedowns.read(store))
+    refused = StoredTraces.of(Takedowns.read(store))
     wanted = {
         f"{place}/{path.relative_to(world / folder).as_posix()}": path
         for folder, place in PLACES.items()
@@ -155,7 +155,7 @@ def place_inputs(world: Path, store: ObjectStore) -> int:
     )
 
 
-def _is_refused(place: str, path: Path, evidence: Evidence) -> bool:
+def _is_refused(place: str, path: Path, evidence: StoredTraces) -> bool:
     if not evidence.takedowns:
         return False
     evidence.findings.clear()

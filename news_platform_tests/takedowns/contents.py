@@ -17,7 +17,7 @@ from news_platform.datasets.takedowns import TakedownRequest
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.errors import InputError
 from news_platform.resources import Resources
-from news_platform.search.stored import open_build
+from news_platform.search.stored import open_build, place_of
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
@@ -90,9 +90,9 @@ def _rows(store: ObjectStore, folder: str, own: tuple[str, ...]) -> Iterator[str
 
 
 def _indexed(store: ObjectStore) -> Iterator[str]:
-    for day, marker in read_markers(store, SEARCH_INDEX.name).items():
+    for place in {place_of(one) for one in read_markers(store, SEARCH_INDEX.name).values()}:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            reader = open_build(store, day, marker.scope, Path(folder) / "index")
+            reader = open_build(store, place, Path(folder) / "index")
             for hit in reader.iter_articles() if reader is not None else ():
                 yield str((hit.canonical_url, hit.title, hit.source, hit.domain, hit.language))
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from news_platform.near_duplicates.bands import METADATA as BANDS
 
 from news_platform.errors import InputError, StorageError
 from news_platform.rss.ledger.tables import DIAGNOSTICS, FEEDS, LINKS, ROBOTS, SEQUENCE
@@ -71,7 +70,6 @@ def new_ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NewLe
 def _fill(engine: sa.Engine) -> sa.Engine:
     """Store rows of all kinds of values, and delete the newest of a numbered table."""
     migrate(engine)
-    texts, bands = BANDS.tables["near_duplicate_texts"], BANDS.tables["near_duplicate_bands"]
     with engine.begin() as connection:
         feeds = [
             {"feed_url": f"https://a.example/{n}", "feed_url_canon": f"Ünï{n}\n'\"", "status": "on",
@@ -86,13 +84,6 @@ def _fill(engine: sa.Engine) -> sa.Engine:
         connection.execute(sa.insert(DIAGNOSTICS), rows)
         connection.execute(sa.delete(DIAGNOSTICS).where(DIAGNOSTICS.c.id == 3))
         connection.execute(sa.update(SEQUENCE).values(value=1_200))
-        text = {"collection": "c", "document_id": "d", "sketch": "s", "text_key": "t"}
-        connection.execute(
-            sa.insert(texts).values(
-                **text, sequence=7, cluster_id="d", jaccard=None, shingle_hashes=b"\x00\xff"
-            )
-        )
-        connection.execute(sa.insert(bands).values(key=-(2**62), sequence=7))
     return engine
 
 
@@ -121,7 +112,7 @@ def test_a_backup_restores_to_the_same_rows_on_either_database(
     restored = new_ledger(target)
     counts = _restore(restored, _backup(ledger, tmp_path / "backup.zip"))
     assert _rows(restored) == _rows(ledger)
-    assert (counts["feeds"], counts["robots"], counts["near_duplicate_bands"]) == (1_200, 1, 1)
+    assert (counts["feeds"], counts["robots"], counts["diagnostics"]) == (1_200, 1, 2)
 
 
 @pytest.mark.parametrize("target", KINDS)
@@ -132,14 +123,10 @@ def test_a_moved_ledger_has_the_same_rows_and_goes_on_counting(
     move_ledger(filled, moved)
     assert _rows(moved) == _rows(filled)
     row = {"run_at": MOMENT, "stage": "s", "metric": "m", "value": 1.0, "changed_seq": 1}
-    texts = BANDS.tables["near_duplicate_texts"]
-    text = {"collection": "c", "sketch": "s", "text_key": "t", "cluster_id": "e"}
     with moved.begin() as connection:
         added = sa.insert(DIAGNOSTICS).values(row).returning(DIAGNOSTICS.c.id)
         # The number of the deleted row 3 is not used again.
         assert connection.execute(added).scalar_one() == 4
-        new = sa.insert(texts).values(**text, document_id="e", shingle_hashes=b"")
-        assert connection.execute(new.returning(texts.c.sequence)).scalar_one() == 8
         assert read_counters(connection)["diagnostics"] == 4
 
 

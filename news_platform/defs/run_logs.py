@@ -1,7 +1,6 @@
 """Name the run, its assets and its partition in every log line of the process that executes it."""
 
 from collections.abc import Mapping
-from functools import partial
 
 import dagster as dg
 from dagster._core.storage.tags import (
@@ -21,16 +20,18 @@ def naming_runs(resources: Mapping[str, object]) -> Mapping[str, dg.ResourceDefi
     A process executes one run at a time: the executor runs its steps in the process of the run. A
     run is named until the next one opens its resources.
     """
-    return {
-        name: dg.ResourceDefinition(partial(_named, value)) for name, value in resources.items()
-    }
+    return {name: _naming(value) for name, value in resources.items()}
 
 
-def _named(value: object, context: dg.InitResourceContext) -> object:
-    # A sensor or schedule has no run: several are evaluated at a time, in threads.
-    if context.run is not None:
-        bind_process(**run_facts(context.run))
-    return value
+def _naming(value: object) -> dg.ResourceDefinition:
+    # Not a generator: whoever calls a sensor directly would have to open a context for it.
+    def named(context: dg.InitResourceContext) -> object:
+        # A sensor or schedule has no run: several are evaluated at a time, in threads.
+        if context.run is not None:
+            bind_process(**run_facts(context.run))
+        return value
+
+    return dg.ResourceDefinition(named)
 
 
 def dagster_log_format(form: str) -> str:

@@ -12,6 +12,7 @@ from news_platform.errors import StorageError
 from news_platform.resources import Resources
 from news_platform.rss.ledger.newsroom_tables import ALERT_MATCHES, FEED_ALARMS, FEED_POLLS
 from news_platform.rss.ledger.row_ranges import found_between
+from news_platform.rss.ledger.status import counts_by
 from news_platform.rss.ledger.tables import DIAGNOSTICS, FEEDS, RAW
 from news_platform.rss.sheets.outbox import STAGE
 from news_platform.rss.sheets.tracking import SHEET_ROWS
@@ -83,16 +84,16 @@ def read_ledger_facts(engine: sa.Engine, *, now: datetime, calls_per_minute: int
     """Count everything in one transaction."""
     with read_transaction(engine) as connection:
         return LedgerFacts(
-            feeds=_counts(connection, FEEDS.c.status),
+            feeds=counts_by(connection, FEEDS.c.status),
             feed_health=_feed_health(connection),
-            alarms=_counts(connection, FEED_ALARMS.c.kind, FEED_ALARMS.c.healed_at.is_(None)),
-            articles=_counts(connection, RAW.c.status),
+            alarms=counts_by(connection, FEED_ALARMS.c.kind, FEED_ALARMS.c.healed_at.is_(None)),
+            articles=counts_by(connection, RAW.c.status),
             oldest_pending_seconds=_oldest_pending(connection, now),
             answers={
                 **{("feeds", name): n for name, n in _feed_answers(connection, now).items()},
                 **{("articles", name): n for name, n in _page_answers(connection, now).items()},
             },
-            queue=_counts(connection, QUEUE.c.state),
+            queue=counts_by(connection, QUEUE.c.state),
             outcomes=_outcomes(connection, now),
             outbox={
                 "sheet": _count(connection, SHEET_ROWS.c.intent_id.is_not(None)),
@@ -102,13 +103,6 @@ def read_ledger_facts(engine: sa.Engine, *, now: datetime, calls_per_minute: int
             quota_use=_sheet_sum(connection, "batches", now) / max(1, 60 * calls_per_minute),
             quota_waits=int(_sheet_sum(connection, "quota_waits", now)),
         )
-
-
-def _counts(
-    connection: sa.Connection, column: sa.Column[str], *conditions: sa.ColumnElement[bool]
-) -> dict[str, int]:
-    chosen = sa.select(column, sa.func.count()).where(*conditions).group_by(column).order_by(column)
-    return {str(value): count for value, count in connection.execute(chosen)}
 
 
 def _count(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> int:

@@ -34,10 +34,10 @@ def ledger_status(engine: sa.Engine, *, now: datetime) -> LedgerStatus:
     """Return the counts of feeds and articles at `now`."""
     with read_transaction(engine) as connection:
         return LedgerStatus(
-            feeds=_counts(connection, FEEDS.c.status),
+            feeds=counts_by(connection, FEEDS.c.status),
             feeds_by_health=_health(connection),
-            articles=_counts(connection, RAW.c.status),
-            duplicates=_counts(
+            articles=counts_by(connection, RAW.c.status),
+            duplicates=counts_by(
                 connection, ARTICLES_INDEX.c.reason, ARTICLES_INDEX.c.is_duplicate.is_(True)
             ),
             errors_by_host=_errors_by_host(connection),
@@ -135,9 +135,10 @@ def overdue_locks(engine: sa.Engine, *, lease_seconds: int, now: datetime) -> li
         return list(connection.execute(chosen).scalars())
 
 
-def _counts(
+def counts_by(
     connection: sa.Connection, column: sa.Column[str], *conditions: sa.ColumnElement[bool]
 ) -> dict[str, int]:
+    """Count the rows that fulfil the conditions, by the values of a column."""
     chosen = sa.select(column, sa.func.count()).where(*conditions).group_by(column).order_by(column)
     return {value: count for value, count in connection.execute(chosen)}
 

@@ -43,6 +43,7 @@ from news_platform.source_records.pipeline import RecordsOptions
 from news_platform.storage.commit.root import read_world
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.obeying import input_filter
 from news_platform.takedowns.verify import verify_store
 from news_platform.web.fetch import FetchOptions, WebFetcher
 from news_platform_tests.takedowns.asked import ask
@@ -161,10 +162,10 @@ def test_inputs_that_are_taken_down_are_not_placed_again(sample_resources: Sampl
     gone = {one.place for one in held}
     assert {place.partition("/")[0] for place in gone} == {"prod", "snapshots"}
     store.delete(gone)
-    assert place_inputs(world, store) == 0
+    assert place_inputs(world, store, is_refused=input_filter(store)) == 0
     ask(store, "url", "https://elsewhere.example/")
     store.delete(["feeds.opml"])
-    assert place_inputs(world, store) == 1
+    assert place_inputs(world, store, is_refused=input_filter(store)) == 1
 
 
 def test_crawl_settings_become_options() -> None:

@@ -29,7 +29,7 @@ from news_platform.sample.world import place_inputs
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.markers import delete_marker
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.obeying import has_removed
+from news_platform.takedowns.obeying import has_removed, input_filter
 
 DEMO_ROOT = "data-demo"
 OUTPUTS_FILE = "demo.json"
@@ -132,7 +132,7 @@ def demo(root: str, as_json: bool) -> None:
     if store.local_folder is None:
         raise ConfigError(f"cannot build the demo in {root!r}: expected a local folder", thing=root)
     before = content_hash(store.local_folder)
-    place_inputs(resources.world.folder, store)
+    place_inputs(resources.world.folder, store, is_refused=input_filter(store))
     results = list(build_all(resources))
     resources.ledger.close()
     after = content_hash(store.local_folder)

@@ -2,8 +2,7 @@
 
 import json
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import date
 from functools import cache
@@ -17,8 +16,6 @@ from news_platform.sample.build import World, WorldSummary, articles_of, build_w
 from news_platform.sample.crawl import late_warc
 from news_platform.sample.dates import DAYS, WORLD_NOW
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.evidence import StoredTraces
-from news_platform.takedowns.match import Takedowns
 
 MANIFEST = "world.json"
 
@@ -135,12 +132,14 @@ PLACES = {"research": "raw", "surveyed": "prod", "snapshots": "snapshots"}
 FEEDS_FILE = "feeds.opml"
 
 
-def place_inputs(world: Path, store: ObjectStore) -> int:
-    """Upload the inputs that the root does not have yet; return how many were uploaded.
+IsRefused = Callable[[str, bytes], bool]
+"""From a path in the root and its content to whether it must not be stored."""
 
-    What is taken down is not delivered again.
-    """
-    refused = StoredTraces.of(Takedowns.read(store))
+
+def place_inputs(
+    world: Path, store: ObjectStore, *, is_refused: IsRefused = lambda path, body: False
+) -> int:
+    """Upload the inputs that the root does not have yet; return how many were uploaded."""
     wanted = {
         f"{place}/{path.relative_to(world / folder).as_posix()}": path
         for folder, place in PLACES.items()
@@ -148,19 +147,7 @@ def place_inputs(world: Path, store: ObjectStore) -> int:
         if path.is_file()
     }
     wanted[FEEDS_FILE] = world / FEEDS_FILE
+    bodies = ((place, path.read_bytes()) for place, path in wanted.items())
     return sum(
-        store.put_if_absent(place, path.read_bytes())
-        for place, path in wanted.items()
-        if not _is_refused(place, path, refused)
+        store.put_if_absent(place, body) for place, body in bodies if not is_refused(place, body)
     )
-
-
-def _is_refused(place: str, path: Path, evidence: StoredTraces) -> bool:
-    if not evidence.takedowns:
-        return False
-    evidence.findings.clear()
-    evidence.check_name(place)
-    # A damaged snapshot is part of the world, too.
-    with suppress(ValueError):
-        evidence.check_json(place, json.loads(path.read_bytes()) if "snapshots/" in place else None)
-    return bool(evidence.findings)

@@ -1,5 +1,8 @@
 """What builders share: leave covered rows out, and notice requests that came during a run."""
 
+import json
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -10,6 +13,7 @@ import polars as pl
 from news_platform.datasets.takedowns import APPLIED, SEARCHED, TAKEN_DOWN
 from news_platform.errors import Conflict, FetchError
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.evidence import Evidence
 from news_platform.takedowns.match import Takedowns, TakedownUse
 from news_platform.takedowns.requests import add_aliases
 from news_platform.takedowns.rows import covered_urls
@@ -59,6 +63,22 @@ def require_same_takedowns(
     """
     if Takedowns.read(store, now=now, use=use).fingerprint != takedowns.fingerprint:
         raise Conflict("takedowns changed during the build: try again", thing=store.url)
+
+
+def input_filter(store: ObjectStore) -> Callable[[str, bytes], bool]:
+    """Return a function that tells whether an input, by its path and content, is taken down."""
+    takedowns = Takedowns.read(store)
+
+    def is_refused(path: str, body: bytes) -> bool:
+        evidence = Evidence.of(takedowns)
+        evidence.check_name(path)
+        # What is no JSON names no page.
+        with suppress(ValueError):
+            is_snapshot = path.startswith("snapshots/")
+            evidence.check_json(path, json.loads(body) if is_snapshot else None)
+        return bool(evidence.findings)
+
+    return is_refused if takedowns else lambda path, body: False
 
 
 def has_new_takedowns(store: ObjectStore, takedowns: Takedowns) -> bool:

@@ -21,7 +21,6 @@ from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.naming import may_name_pages, page_needles
 from news_platform.takedowns.sqlite_pages import iter_free_space
 from news_platform.takedowns.text_runs import RemovedTexts
-from news_platform.takedowns.verify_tables import read_parquet, read_workbook
 
 __all__ = ["VerifiedRoot", "verify_objects", "verify_store"]
 
@@ -86,6 +85,9 @@ def _read_object(store: ObjectStore, info: ObjectInfo, evidence: StoredTraces) -
 
 
 def _read_content(path: str, body: bytes, evidence: StoredTraces) -> None:
+    # pyarrow costs 0.4 s, which only those who verify should pay.
+    from news_platform.takedowns.verify_tables import read_parquet, read_workbook
+
     evidence.files += 1
     evidence.bytes_read += len(body)
     if body.startswith(b"PAR1"):

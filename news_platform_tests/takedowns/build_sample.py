@@ -7,13 +7,15 @@ from news_platform.cli.demo import build_all
 from news_platform.sample.resources import SampleResources
 from news_platform.sample.world import place_inputs
 from news_platform.settings import load_settings
+from news_platform.takedowns.obeying import input_filter
 
 
 def main(root: str) -> None:
     """Place the inputs of the world and build every asset."""
     settings = load_settings(os.environ).model_copy(update={"root": root})
     resources = SampleResources(settings, frozen_clock=True)
-    place_inputs(resources.world.folder, resources.data_root.store)
+    store = resources.data_root.store
+    place_inputs(resources.world.folder, store, is_refused=input_filter(store))
     for _ in build_all(resources):
         pass
     resources.ledger.close()

@@ -13,7 +13,7 @@ import polars as pl
 from news_platform.datasets.takedowns import APPLIED, SEARCHED, TAKEN_DOWN
 from news_platform.errors import Conflict, FetchError
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.evidence import Evidence
+from news_platform.takedowns.evidence import StoredTraces
 from news_platform.takedowns.match import Takedowns, TakedownUse
 from news_platform.takedowns.requests import add_aliases
 from news_platform.takedowns.rows import covered_urls
@@ -70,7 +70,7 @@ def input_filter(store: ObjectStore) -> Callable[[str, bytes], bool]:
     takedowns = Takedowns.read(store)
 
     def is_refused(path: str, body: bytes) -> bool:
-        evidence = Evidence.of(takedowns)
+        evidence = StoredTraces.of(takedowns)
         evidence.check_name(path)
         # What is no JSON names no page.
         with suppress(ValueError):

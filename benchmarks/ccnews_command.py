@@ -4,16 +4,13 @@ The start of the command and of its worker is taken off: it is what the same com
 first records of the file alone. Both sides run in turn, so that a busy machine slows both.
 """
 
-import os
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
 import zlib
 from pathlib import Path
 
-from benchmarks.ccnews_bare import bare_loop
 from benchmarks.ccnews_runs import NAME
 
 # Records that a start reads: some pages, so that whatever is loaded once is loaded.
@@ -51,8 +48,7 @@ def first_members(body: bytes, count: int) -> bytes:
 
 
 def _bare_seconds(warc: Path) -> float:
-    code = f"from benchmarks.ccnews_command import bare_loop, Path; bare_loop(Path({str(warc)!r}))"
-    return _cpu_seconds([sys.executable, "-c", code])
+    return _cpu_seconds([sys.executable, "-m", "benchmarks.ccnews_runs", "bare", str(warc)])
 
 
 def _command_seconds(warc: Path, root: str) -> float:
@@ -66,11 +62,3 @@ def _cpu_seconds(command: list[str]) -> float:
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
-__all__ = ["bare_loop", "command_share", "first_members"]
-
-if __name__ == "__main__":
-    given = Path(os.environ["NEWS_PLATFORM_BENCH_DATA"]) / "warc" / "bench.warc.gz"
-    found = command_share(given, copies=4, turns=int(sys.argv[1]))
-    print(f"share of the bare loop, whole command: {statistics.median(found):.3f}")

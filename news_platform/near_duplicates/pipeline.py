@@ -10,11 +10,9 @@ from dataclasses import asdict
 
 from news_platform.datasets.corpus import DELTA_TABLES
 from news_platform.datasets.near_duplicates import (
-    ARTICLE_CLUSTERS,
     CLUSTER_BANDS,
     CLUSTER_SKETCHES,
     NEAR_DUPLICATES,
-    OLD_ARTICLE_CLUSTERS,
     bands_path,
     near_duplicates_path,
     sketches_path,
@@ -33,8 +31,14 @@ from news_platform.storage.commit.markers import (
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import path_values
 
-# The name of the one marker of article_clusters, which had no partitions.
-_WHOLE = "all"
+# Folders of clusters, and of their markers, that near_duplicates took the place of.
+_REPLACED = (
+    "article_clusters",
+    "text_clusters",
+    "cluster_merges",
+    "markers/article_clusters",
+    "markers/text_clusters",
+)
 
 
 def wanted_days(store: ObjectStore, *, days: int) -> Mapping[str, str]:
@@ -132,14 +136,11 @@ def expire_sketches(store: ObjectStore, *, days: int) -> int:
 
 
 def delete_replaced(store: ObjectStore) -> int:
-    """Delete the clusters of articles that release 0.1 wrote, once every day has its own.
-
-    Return how many files were deleted.
-    """
+    """Delete clusters of earlier versions once every day has its own; return how many files."""
     articles = store.list("articles", name_prefix="date=")
     days = {path_values(info.path)["date"] for info in articles}
-    if not store.exists(OLD_ARTICLE_CLUSTERS) or not days.issubset(_clustered(store)):
+    if not days.issubset(_clustered(store)):
         return 0
-    delete_marker(store, ARTICLE_CLUSTERS.name, _WHOLE)
-    store.delete([OLD_ARTICLE_CLUSTERS])
-    return 1
+    old = [info.path for folder in _REPLACED for info in store.list(folder)]
+    store.delete(old)
+    return len(old)

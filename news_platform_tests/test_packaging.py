@@ -85,6 +85,9 @@ def test_the_wheel_holds_its_package_data(unpacked_wheel: Path) -> None:
     assert (unpacked_wheel / "news_platform" / "py.typed").exists()
     assert list((unpacked_wheel / "news_platform" / "sample").rglob("*.toml"))
     assert (unpacked_wheel / "news_platform" / "storage" / "sql" / "migrations" / "env.py").exists()
+    server = unpacked_wheel / "news_platform" / "server"
+    assert (server / "templates" / "base.html").exists()
+    assert (server / "static" / "style.css").exists()
     assert not (unpacked_wheel / "news_platform_tests").exists()
 
 

@@ -15,6 +15,7 @@ BENCHMARKS = (
     "source_records",
     "near_duplicates",
     "corpus",
+    "search",
     "isolation",
     "scale",
     "scale_requests",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from news_platform.errors import InputError
-from news_platform.search.index import Hit, IndexAnswer
+from news_platform.search.index import Hit, IndexAnswer, RankedHit
 from news_platform.search.query import AllOf, AnyOf, Condition, DayRange, Exact, parse_query
 
 FACETS = ("domain", "language", "day")
@@ -102,15 +102,16 @@ def _best(
     readers: Sequence[SearchableIndex], condition: Condition, options: SearchOptions, limit: int
 ) -> tuple[list[Hit], int]:
     """Return the first hits of all indexes together, and how many articles match."""
-    hits: list[Hit] = []
+    ranked: list[RankedHit] = []
     count = 0
     for reader in readers:
         answer = reader.search(condition, limit=limit, newest_first=options.newest_first)
-        hits += answer.hits
+        ranked += answer.ranked
         count += answer.count
-    # Stable: each index has cut its hits of equal score in this order, too.
-    hits.sort(key=lambda hit: _order(hit, options.newest_first))
-    return hits[:limit], count
+    # Stable: each index has cut its hits of equal score in this order, too. Only those that remain
+    # are read.
+    ranked.sort(key=lambda one: -one.order)
+    return [one.read() for one in ranked[:limit]], count
 
 
 def _best_clusters(
@@ -135,10 +136,6 @@ def _facet(readers: Iterable[SearchableIndex], condition: Condition, name: str) 
     for reader in readers:
         values.update(reader.facets(condition, name))
     return dict(values.most_common())
-
-
-def _order(hit: Hit, newest_first: bool) -> float:
-    return -hit.at.timestamp() if newest_first else -hit.score
 
 
 def _one_per_cluster(hits: Sequence[Hit], clusters_of: ClustersOf) -> list[Hit]:

@@ -4,9 +4,10 @@ The text is indexed, not stored: what a hit shows beside its title is read from 
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 
 import tantivy
@@ -24,7 +25,7 @@ from news_platform.search.query import (
 )
 from news_platform.search.words import analyzer, fold
 
-INDEX_VERSION = "1"
+INDEX_VERSION = "2"
 """Part of an index's inputs: raise it whenever fields or words change."""
 
 _ANALYZER = "words"
@@ -71,11 +72,24 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexAnswer:
-    """The best hits of one index and the number of all that match."""
+class RankedHit:
+    """A hit that is not read yet: its score, or its time in seconds if the newest come first."""
 
-    hits: tuple[Hit, ...]
+    order: float
+    read: Callable[[], Hit]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexAnswer:
+    """The best hits of one index in their order, and the number of all that match."""
+
+    ranked: tuple[RankedHit, ...]
     count: int
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        """Read all of the hits."""
+        return tuple(one.read() for one in self.ranked)
 
 
 def build_index(folder: Path, articles: Iterable[SearchableArticle]) -> int:
@@ -114,9 +128,12 @@ class IndexReader:
             found = self._searcher.search(query, limit, order_by_field="at")
         else:
             found = self._searcher.search(query, limit)
-        hits = [self._hit(address, order) for order, address in found.hits]
+        ranked = [
+            RankedHit(float(order), partial(self._hit, address, order))
+            for order, address in found.hits
+        ]
         count: int = found.count  # type: ignore[attr-defined] # its stub lacks it
-        return IndexAnswer(tuple(hits), count)
+        return IndexAnswer(tuple(ranked), count)
 
     def iter_articles(self) -> Iterator[Hit]:
         """Yield what is stored of every article."""

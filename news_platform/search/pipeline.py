@@ -167,7 +167,8 @@ def search_days(
         )
     options = within_window(options, newest=max(days), default_days=default_days)
     condition = condition_of(query, options)
-    readers = read_current(cache, lambda day: options.first_day <= day <= options.last_day)
+    wanted = {day: one for day, one in days.items() if options.first_day <= day <= options.last_day}
+    readers = read_current(cache, wanted)
     chosen = clusters_of if options.one_per_cluster else None
     return search(readers, condition, options, clusters_of=chosen)
 

@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -234,7 +234,9 @@ class IndexCache:
             return reader
         # The threads of a server need the same build at the same moment, and copy it once.
         with self._opening:
-            reader = self._known(place) or self._open(place)
+            reader = self._known(place)
+            if reader is None:  # not `or`: an index of no articles is false
+                reader = self._open(place)
             if reader is not None:
                 self._readers[place.key] = (place.build, reader)
             return reader
@@ -304,26 +306,26 @@ class DaysOfIndex:
 
 
 def read_current(
-    cache: IndexCache, days: Callable[[str], bool]
+    cache: IndexCache, markers: Mapping[str, Marker]
 ) -> Iterator[IndexReader | DaysOfIndex]:
-    """Yield the open indexes of the chosen days, newest first.
+    """Yield the open indexes of the days of these markers, newest first.
 
     A build that was replaced since it was listed is looked up once more.
     """
-    for place, own in _places(cache, days).items():
+    for place, days in _places(markers).items():
         if (reader := cache.reader(place)) is not None:
-            yield _restricted(place, reader, own)
+            yield _restricted(place, reader, days)
             continue
-        for newer, left in _places(cache, own.__contains__).items():
+        now = cache.days()
+        for newer, left in _places({day: now[day] for day in days if day in now}).items():
             if (reader := cache.reader(newer)) is not None:
                 yield _restricted(newer, reader, left)
 
 
-def _places(cache: IndexCache, days: Callable[[str], bool]) -> dict[IndexPlace, list[str]]:
-    """Return the builds that have the chosen days, each with its days, newest first."""
-    markers = cache.days()
+def _places(markers: Mapping[str, Marker]) -> dict[IndexPlace, list[str]]:
+    """Return the builds that have these days, each with its days, newest first."""
     found: dict[IndexPlace, list[str]] = {}
-    for day in sorted(filter(days, markers), reverse=True):
+    for day in sorted(markers, reverse=True):
         found.setdefault(place_of(markers[day]), []).append(day)
     return found
 

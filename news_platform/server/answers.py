@@ -5,6 +5,7 @@ the platform become a status: wrong input 400, nothing there 404, taken down 410
 """
 
 import hashlib
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import anyio.to_thread
+import polars as pl
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -21,10 +23,11 @@ from news_platform.server.site import NothingHere, Site, TakenDown
 _CACHE_BYTES = 64 * 1024 * 1024
 # What is not part of the version, such as the ledger, is shown at most this late.
 _CACHE_SECONDS = 60.0
-# A day that is replaced while it is read is read once more.
-_ATTEMPTS = 2
+# A day that is replaced while it is read is read again.
+_ATTEMPTS = 3
 # Answers are private to their reader, and asked for again with their ETag.
 _CACHE_CONTROL = "private, no-cache"
+_LOG = logging.getLogger("news_platform.server")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +101,13 @@ class Answers:
                 return self._refuse(site, request, 404, str(error))
             except InputError as error:
                 return self._refuse(site, request, 400, str(error))
-            except NewsPlatformError as error:
+            # A file that was replaced between its listing and its reading is none of the reader's
+            # mistakes: Polars and the file system name it in errors of their own.
+            except (NewsPlatformError, pl.exceptions.PolarsError, OSError) as error:
                 site.version.forget()
                 if attempt + 1 == _ATTEMPTS:
-                    return self._refuse(site, request, 503, str(error))
+                    _LOG.warning("cannot answer %s", request.url.path, exc_info=error)
+                    return self._refuse(site, request, 503, f"the data cannot be read: {error}")
         raise AssertionError("unreachable")
 
     def _keep(self, key: str, kept: _Kept) -> None:

@@ -5,7 +5,6 @@ are http or https.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -31,6 +30,7 @@ from news_platform.server.site import NothingHere, Site
 _HTML = "text/html; charset=utf-8"
 _HITS = 20
 _NEWEST = 15
+_POLICIES = 50
 # A page stays below 100 KB: the rest is facts, evidence and the frame.
 _TEXT_BYTES = 45_000
 _SHOWN_EVIDENCE = 60
@@ -130,14 +130,14 @@ def _domain(site: Site, request: Request) -> Answer:
 
 
 def _policies(site: Site, request: Request) -> Answer:
-    choice = policy_choice(request)
-    # Without a crawler the list of policies is of no use, only the table of crawlers.
-    found = policies_document(site, choice if choice.bot else replace(choice, limit=1))
+    choice = policy_choice(request, limit=_POLICIES)
+    found = policies_document(site, choice)
     return _page(
         site,
         request,
         "policies.html",
         choice=choice,
+        is_chosen=bool(choice.bot or choice.domain or choice.policy),
         found=found,
         lines={one.bot: charts.line(one.trend) for one in found.crawlers},
         next_url=_next_url(request, found.next_cursor),

@@ -10,7 +10,10 @@ from click.testing import CliRunner, Result
 from news_platform.cli.search import search
 from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.errors import InputError
+from news_platform.near_duplicates.window_days import build_window_day
 from news_platform.storage.commit.root import RootAccess
+from news_platform_tests.corpus.articles import article, store_articles
+from news_platform_tests.near_duplicates.stories import story
 from news_platform_tests.search.articles import made_articles
 from news_platform_tests.search.test_pipeline import DAY, write_day
 
@@ -65,3 +68,19 @@ def test_a_wrong_query_says_where(root: Path) -> None:
 def test_a_query_is_needed_unless_indexes_are_built(root: Path) -> None:
     done = run(root)
     assert done.exit_code == 2 and "expected a QUERY, or --build" in done.output
+
+
+def test_one_article_of_a_cluster_is_enough(tmp_path: Path) -> None:
+    from news_platform.cli.options import resources_for
+
+    store = resources_for(str(tmp_path / "root"), RootAccess.CREATE).data_root.store
+    texts = {"first": story(1), "copy": story(1), "other": f"{story(2)} {story(1).split()[0]}"}
+    rows = [article(f"https://{name}.example/", text) for name, text in texts.items()]
+    store_articles(store, DAY, rows, tmp_path)
+    build_window_day(store, DAY, days=14)
+    run(tmp_path / "root", "--build")
+    word = story(1).split()[0]
+    assert json.loads(run(tmp_path / "root", word, "--json").stdout)["count"] == 3
+    chosen = json.loads(run(tmp_path / "root", word, "--json", "--one-per-cluster").stdout)
+    assert (chosen["count"], len(chosen["hits"])) == (3, 2)
+    assert "https://other.example/" in {hit["url"] for hit in chosen["hits"]}

@@ -1,14 +1,18 @@
 """An index finds exactly what a scan of all articles finds."""
 
 import random
+import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from news_platform.search.engine import SearchOptions, condition_of, search
+from news_platform.errors import InputError
+from news_platform.search.engine import FACETS, SearchOptions, condition_of, search
 from news_platform.search.index import Hit, IndexReader, build_index
 from news_platform.search.query import AllOf, parse_query
+from news_platform.search.words import words
 from news_platform_tests.search.articles import DOMAINS, made_articles, made_query, scan
 
 OPTIONS = SearchOptions(limit=5_000)
@@ -125,3 +129,42 @@ def test_a_large_cluster_hides_no_other_article(readers: list[IndexReader]) -> N
     assert [hit.url_hash for hit in found.hits] == [
         hit.url_hash for hit in (ordered[0], *ordered[-2:])
     ]
+
+
+BOMBS = {
+    "10,000 words": " OR ".join(f"word{number}" for number in range(10_000)),
+    "101 words": " ".join(["bridge"] * 101),
+    "leading wildcard": "*" * 500 + "bridge",
+    "wildcards": " ".join(["b*"] * 500),
+    "deep brackets": "(" * 900 + "bridge" + ")" * 900,
+    "open brackets": "(" * 2_000,
+    "a long phrase": '"' + "a " * 900 + '"',
+    "fields": "title:" * 300 + "bridge",
+    "a range of 9,999 years": "day:0001-01-01..9999-12-31",
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_query_bomb_ends_at_once_with_the_place_of_its_mistake(name: str) -> None:
+    started = time.process_time()
+    with pytest.raises(InputError, match=r"invalid query at character|characters: expected"):
+        parse_query(BOMBS[name])
+    assert time.process_time() - started < 0.5
+
+
+def test_the_largest_queries_that_are_allowed_end_in_time(readers: list[IndexReader]) -> None:
+    common = [word for word, _ in Counter(_all_words()).most_common(99)]
+    largest = (
+        " OR ".join(common),
+        " ".join(f"-{word}" for word in common),
+        "(" * 19 + " OR ".join(common) + ")" * 19,
+        '"' + " ".join(["bridge"] * 99) + '"',
+    )
+    for query in largest:
+        started = time.process_time()
+        search(readers, parse_query(query), SearchOptions(limit=1_000, facets=FACETS))
+        assert time.process_time() - started < 2
+
+
+def _all_words() -> list[str]:
+    return [word for one in made_articles(300, seed=3) for word in words(one.text)]

@@ -68,6 +68,11 @@ def counts(store: ObjectStore, folder: Path) -> dict[str, int]:
     return dict(by_hits)
 
 
+def open_indexes(store: ObjectStore, folder: Path) -> int:
+    opened = cache(store, folder)
+    return len(list(read_current(opened, opened.days())))
+
+
 def join(store: ObjectStore) -> list[str]:
     """Build the months that are out of date."""
     stale = stale_partitions(wanted_months(store, after_days=7), built_months(store))
@@ -82,7 +87,7 @@ def test_a_month_that_is_over_becomes_one_index(any_store: ObjectStore, tmp_path
     assert join(any_store) == [MONTH]
     assert join(any_store) == []
     assert counts(any_store, tmp_path) == before == dict.fromkeys(DAYS, 6)
-    assert len(list(read_current(cache(any_store, tmp_path), lambda day: True))) == 2
+    assert open_indexes(any_store, tmp_path) == 2
     assert stale_partitions(wanted_days(any_store), built_days(any_store)) == {}
     assert [list(index_problems(any_store, day)) for day in DAYS] == [[]] * len(DAYS)
     assert sum(index_facets(any_store, DAYS[1], "domain").values()) == 6
@@ -105,7 +110,7 @@ def test_a_day_that_changes_is_found_in_its_own_index_until_the_month_follows(
     assert build_stale(local_store) == [DAYS[1]]
     expected = dict.fromkeys(DAYS, 6) | {DAYS[1]: 9}
     assert counts(local_store, tmp_path) == expected
-    assert len(list(read_current(cache(local_store, tmp_path), lambda day: True))) == 3
+    assert open_indexes(local_store, tmp_path) == 3
     assert join(local_store) == [MONTH]
     assert counts(local_store, tmp_path) == expected
     places = {place_of(one).key for one in read_markers(local_store, DATASET).values()}
@@ -142,7 +147,7 @@ def test_an_index_deleted_under_an_open_reader_is_looked_up_again(
 ) -> None:
     fill(s3_store, tmp_path)
     opened = cache(s3_store, tmp_path)
-    readers = read_current(opened, lambda day: True)
+    readers = read_current(opened, opened.days())
     next(readers)
     join(s3_store)
     for day in DAYS[:-1]:

@@ -39,7 +39,7 @@ def publish(store: ObjectStore, count: int, *, day: str = DAY, keep_old: bool = 
 
 def found(cache: IndexCache) -> list[int]:
     """Return the number of articles in every index, newest day first."""
-    return [len(reader) for reader in read_current(cache, lambda day: True)]
+    return [len(reader) for reader in read_current(cache, cache.days())]
 
 
 def builds(store: ObjectStore) -> set[str]:
@@ -49,7 +49,8 @@ def builds(store: ObjectStore) -> set[str]:
 def test_a_published_index_is_searched_on_any_root(any_store: ObjectStore, tmp_path: Path) -> None:
     publish(any_store, 40)
     assert read_inputs(any_store, DATASET) == {DAY: f"{40:016x}"}
-    (reader,) = read_current(cache(any_store, tmp_path), lambda day: day == DAY)
+    opened = cache(any_store, tmp_path)
+    (reader,) = read_current(opened, opened.days())
     assert len(reader) == 40
     condition = parse_query("bridge OR brucke OR 大桥 OR мост OR puente OR 橋")
     assert reader.search(condition, limit=9, newest_first=False).hits
@@ -61,7 +62,7 @@ def test_a_new_build_replaces_the_old_one_for_open_readers(
     publish(any_store, 30)
     opened = cache(any_store, tmp_path)
     assert found(opened) == [30]
-    (old,) = read_current(opened, lambda day: True)
+    (old,) = read_current(opened, opened.days())
     publish(any_store, 31)
     assert found(opened) == [31]
     assert old.search(AllOf(()), limit=1, newest_first=False).count == 30

@@ -1,4 +1,4 @@
-"""The search_index dataset: one tantivy index per day; its fields, not columns of a file."""
+"""The search_index dataset: a tantivy index per day or old month; its fields, not columns."""
 
 import polars as pl
 
@@ -9,8 +9,8 @@ _TEXT = pl.String()
 SEARCH_INDEX = Table(
     name="search_index",
     feature="search",
-    description="Full-text index of the articles of one day (tantivy), replaced as a whole.",
-    path="search/day=YYYY-MM-DD/BUILD/",
+    description="Full-text index of the articles of a day or an old month (tantivy).",
+    path="search/day=YYYY-MM-DD/BUILD/, search/month=YYYY-MM/BUILD/",
     columns=(
         Column("title", _TEXT, "words of the headline"),
         Column("text", _TEXT, "words of the text; the text itself is not stored"),

@@ -11,6 +11,8 @@ import os
 import shutil
 import tempfile
 import threading
+import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -31,6 +33,7 @@ _JOINS = "_"
 # A reader that has listed a build opens it within this time.
 GRACE = timedelta(hours=1)
 _CONCURRENT_TRANSFERS = 8
+_OPEN_ATTEMPTS = 20
 _COPY_BYTES = 4 * 1024 * 1024
 # The lock of a writer; nobody writes to a published index.
 _LOCK_FILES = (".tantivy-writer.lock", ".tantivy-meta.lock", ".managed.json")
@@ -248,14 +251,21 @@ class IndexCache:
     def _open(self, place: IndexPlace) -> IndexReader | None:
         source = index_folder(place.key, place.build)
         copy = self._folder / f"{place.key}-{place.build}"
-        if not copy.exists() and not self._fetch(source, copy):
-            return None
-        try:
-            os.utime(copy)
-            self._trim(keep=copy)
-            return _opened(copy)
-        except FileNotFoundError:
-            return None  # another process deleted the copy meanwhile
+        for _ in range(_OPEN_ATTEMPTS):
+            if not copy.exists() and not self._fetch(source, copy):
+                return None
+            # Another thread or process may have trimmed the copy meanwhile.
+            with suppress(FileNotFoundError):
+                os.utime(copy)
+                # Before trimming: an open index survives that its files are deleted.
+                reader = _opened(copy)
+                self._trim(keep=copy)
+                return reader
+        raise StorageError(
+            f"the copy {str(copy)!r} of a search index is deleted again and again: raise "
+            "NEWS_PLATFORM_SEARCH_CACHE_MB",
+            thing=str(copy),
+        )
 
     def _fetch(self, source: str, copy: Path) -> bool:
         files = list(self._store.list(source))
@@ -274,15 +284,31 @@ class IndexCache:
         return _download(self._store, info, target)
 
     def _trim(self, *, keep: Path) -> None:
-        # Names with a dot are copies that another process is making.
-        copies = [path for path in self._folder.iterdir() if not path.name.startswith(".")]
-        total = 0
-        # Another process may delete a copy meanwhile.
+        """Delete the oldest copies above the limit, and what killed processes left behind."""
+        total, left_since = 0, time.time() - GRACE.total_seconds()
+        # Another thread or process may delete a copy meanwhile.
         with suppress(FileNotFoundError):
-            for copy in sorted(copies, key=lambda path: path.stat().st_mtime, reverse=True):
+            for copy in sorted(self._folder.iterdir(), key=_modified_at, reverse=True):
+                # Names with a dot are copies that somebody makes or deletes.
+                if copy.name.startswith("."):
+                    if _modified_at(copy) < left_since:
+                        shutil.rmtree(copy, ignore_errors=True)
+                    continue
                 total += sum(path.lstat().st_size for path in copy.iterdir())
                 if total > self._max_bytes and copy != keep:
-                    shutil.rmtree(copy, ignore_errors=True)
+                    _remove_whole(copy)
+
+
+def _modified_at(path: Path) -> float:
+    return path.stat().st_mtime
+
+
+def _remove_whole(copy: Path) -> None:
+    """Delete a copy; nobody sees a part of it under its name."""
+    aside = copy.with_name(f".{copy.name}-{uuid.uuid4().hex[:8]}")
+    with suppress(OSError):  # somebody else was faster
+        copy.rename(aside)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,11 +377,15 @@ def day_ranges(days: Iterable[str]) -> Iterator[DayRange]:
 
 
 def _opened(folder: Path) -> IndexReader | None:
+    """Open a copy; raise FileNotFoundError if it was deleted or replaced meanwhile."""
+    number = folder.stat().st_ino
     try:
         return IndexReader(folder)
     except ValueError as error:
+        if folder.stat().st_ino != number:
+            raise FileNotFoundError(str(folder)) from error
         if not all(path.exists() for path in folder.iterdir()):
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove_whole(folder)
             return None  # links to a build that was deleted meanwhile
         message = (
             f"cannot open the search index {str(folder)!r}: delete its marker to build it again"

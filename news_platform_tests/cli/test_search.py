@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from news_platform.near_duplicates.window_days import build_window_day
 
 from news_platform.cli.search import search
 from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.errors import InputError
-from news_platform.near_duplicates.window_days import build_window_day
 from news_platform.storage.commit.root import RootAccess
 from news_platform_tests.corpus.articles import article, store_articles
 from news_platform_tests.near_duplicates.stories import story

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from news_platform.near_duplicates.window_days import build_window_day
 
 from news_platform.near_duplicates.explain import cluster_names, explain_clusters
-from news_platform.near_duplicates.window_days import build_window_day
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.urls import url_hash
 from news_platform_tests.corpus.articles import article, store_articles

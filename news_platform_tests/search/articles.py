@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
 from news_platform.search.index import SearchableArticle
 from news_platform.search.query import (
@@ -82,10 +83,15 @@ def _matches(article: SearchableArticle, condition: Condition) -> bool:
             return not _matches(article, condition.part)
 
 
-def _holds(article: SearchableArticle, field: str, wanted: Sequence[str]) -> bool:
+def _holds(article: SearchableArticle, field: str, wanted: tuple[str, ...]) -> bool:
     value = "\n".join(article.authors) if field == "authors" else getattr(article, field)
-    found, size = words(value), len(wanted)
-    return any(tuple(found[n : n + size]) == tuple(wanted) for n in range(len(found) - size + 1))
+    found, size = _words_of(value), len(wanted)
+    return any(found[n : n + size] == wanted for n in range(len(found) - size + 1))
+
+
+@cache
+def _words_of(value: str) -> tuple[str, ...]:
+    return tuple(words(value))
 
 
 def made_query(articles: Sequence[SearchableArticle], dice: random.Random, depth: int = 2) -> str:

@@ -116,6 +116,20 @@ def test_the_cache_keeps_what_was_fetched_and_stays_below_its_size(
     assert 1 <= len(list((tmp_path / "cache").iterdir())) <= 3
 
 
+def test_many_threads_share_a_cache_that_is_too_small(
+    local_store: ObjectStore, tmp_path: Path
+) -> None:
+    """Copies are made and deleted under each other; every answer is whole all the same."""
+    for number in range(1, 4):
+        publish(local_store, 20, day=f"2025-11-0{number}")
+
+    def ask(_: int) -> list[int]:
+        return found(cache(local_store, tmp_path, max_bytes=0))
+
+    with ThreadPoolExecutor(6) as threads:
+        assert list(threads.map(ask, range(30))) == [[20, 20, 20]] * 30
+
+
 def test_a_damaged_index_is_named_with_its_cure(local_store: ObjectStore, tmp_path: Path) -> None:
     publish(local_store, 10)
     assert local_store.local_folder is not None

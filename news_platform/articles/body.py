@@ -27,7 +27,7 @@ from news_platform.text.normalize import normalize_letters
 
 # Blocks are kept from the log-odds of these that promises the best text; of equal promises, the
 # longer text. Pages of newsrooms have promotions amid their text: there less risk is taken.
-THRESHOLDS = (-SCORE_UNIT * 3 // 4, -SCORE_UNIT // 2, -SCORE_UNIT // 4, 0)
+THRESHOLDS = (-SCORE_UNIT // 2, -SCORE_UNIT // 4, 0, SCORE_UNIT // 4)
 # What the page states to be a step, an ingredient, a question or an answer is text of an article
 # that has such parts (12 of 15 labelled pages).
 _STATED_PART = SCORE_UNIT
@@ -52,7 +52,6 @@ _CAPTION_WORDS = frozenset(("tag:figcaption", "caption", "figcaption", "bildunte
 _MIN_CAPTION = 40
 # Letters by which a long stated part is known.
 _OPENING = 40
-_LEAST_CELL = -SCORE_UNIT // 2
 _CELLS = frozenset(("td", "th"))
 
 
@@ -176,7 +175,7 @@ def _with_cells(blocks: TextBlocks, scores: Ints, kept: list[int]) -> list[int]:
         number
         for number in (range(kept[0], kept[-1]) if kept else ())
         if blocks.tags[blocks.holders[number]] in _CELLS
-        and scores[number] >= _LEAST_CELL
+        and scores[number] >= THRESHOLDS[0]
         and blocks.parents[_table(blocks, number)] in beside
     ]
     return sorted({*kept, *cells})

@@ -27,10 +27,11 @@ from news_platform.text.normalize import normalize_letters
 
 # Blocks are kept from the log-odds of these that promises the best text; of equal promises, the
 # longer text. Pages of newsrooms have promotions amid their text: there less risk is taken.
-THRESHOLDS = (-SCORE_UNIT * 3 // 4, -SCORE_UNIT // 2, -SCORE_UNIT // 4, 0)
+THRESHOLDS = (-SCORE_UNIT // 2, -SCORE_UNIT // 4, 0, SCORE_UNIT // 4)
 # What the page states to be a step, an ingredient, a question or an answer is text of an article
 # that has such parts (12 of 15 labelled pages).
 _STATED_PART = SCORE_UNIT
+_UNLIKELY = -3 * SCORE_UNIT
 _NEVER = -1_000 * SCORE_UNIT
 # On a page where no block is likely, the most likely ones are: a fixed share of the best.
 _LEAST_KEPT = -SCORE_UNIT
@@ -52,7 +53,6 @@ _CAPTION_WORDS = frozenset(("tag:figcaption", "caption", "figcaption", "bildunte
 _MIN_CAPTION = 40
 # Letters by which a long stated part is known.
 _OPENING = 40
-_LEAST_CELL = -SCORE_UNIT // 2
 _CELLS = frozenset(("td", "th"))
 
 
@@ -140,7 +140,11 @@ def kept_blocks(
     # Lines that only point elsewhere, credit a picture or show the date, and notices of the site,
     # are no text of the article.
     is_line = columns["pointer_line"] | columns["credit_line"] | columns["date_line"]
-    is_line = is_line | [is_notice(text) for text in blocks.texts]
+    # Searching costs time, and unlikely blocks are not kept anyway.
+    likely = (scores >= _UNLIKELY).tolist()
+    is_line = is_line | [
+        ask and is_notice(text) for ask, text in zip(likely, blocks.texts, strict=True)
+    ]
     is_part = _is_stated_part(blocks.texts, stated.parts)
     scores = np.where(is_part, np.maximum(scores, _STATED_PART), scores)
     if stated.is_news and stated.article_type != "gallery":
@@ -176,7 +180,7 @@ def _with_cells(blocks: TextBlocks, scores: Ints, kept: list[int]) -> list[int]:
         number
         for number in (range(kept[0], kept[-1]) if kept else ())
         if blocks.tags[blocks.holders[number]] in _CELLS
-        and scores[number] >= _LEAST_CELL
+        and scores[number] >= THRESHOLDS[0]
         and blocks.parents[_table(blocks, number)] in beside
     ]
     return sorted({*kept, *cells})

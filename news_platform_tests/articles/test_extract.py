@@ -263,7 +263,7 @@ def test_a_deeply_nested_page_is_read_or_given_up_but_never_breaks() -> None:
 
 
 # Measured 0.970 and 0.955 over the two sets; a floor may only rise.
-@pytest.mark.parametrize(("name", "floor"), [("benchmark", 0.965), ("publishers", 0.950)])
+@pytest.mark.parametrize(("name", "floor"), [("benchmark", 0.970), ("publishers", 0.965)])
 def test_the_text_of_real_pages_stays_above_its_floor(
     bench_data: Path, name: str, floor: float
 ) -> None:
@@ -313,7 +313,7 @@ def test_the_facts_of_real_pages_stay_above_their_floors(bench_data: Path) -> No
         elif article.published_at:
             invented += 1
     shares = {name: sum(found) / len(found) for name, found in hits.items()}
-    assert shares["title"] >= 0.82
+    assert shares["title"] >= 0.88
     assert shares["authors"] >= 0.86
     assert shares["day"] >= 0.98
     assert invented == 0

@@ -114,6 +114,9 @@ class Texts(TypeDecorator[tuple[str, ...]]):
         """Return the list as a JSON array."""
         if value is None:
             return None
+        # Most lists are empty, and there are ten of them to an article.
+        if not value:
+            return "[]"
         return json.dumps([scrub_text(text) for text in value], ensure_ascii=False)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> tuple[str, ...]:

@@ -99,10 +99,20 @@ def _silent_feeds(
         FEEDS.c.last_entry_date < now - timedelta(hours=options.silence_hours),
     )
     for url, newest, gap, answers in connection.execute(chosen):
-        silent_seconds = (now - newest).total_seconds()
-        if silent_seconds > options.silence_factor * gap and (answers or url in known):
+        if is_silent(newest, gap, options=options, now=now) and (answers or url in known):
+            silent_seconds = (now - newest).total_seconds()
             detail = f"no entry for {_hours(silent_seconds)}, usually one every {_hours(gap)}"
             yield FeedAlarm("silent", url, detail)
+
+
+def is_silent(
+    newest: datetime | None, usual_gap_seconds: float, *, options: AlarmOptions, now: datetime
+) -> bool:
+    """Return whether a feed has been silent for much longer than its own rhythm."""
+    if newest is None or not usual_gap_seconds:
+        return False
+    usual = timedelta(seconds=options.silence_factor * usual_gap_seconds)
+    return now - newest > max(usual, timedelta(hours=options.silence_hours))
 
 
 def _failing_feeds(

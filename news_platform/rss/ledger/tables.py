@@ -94,7 +94,7 @@ class Moment(TypeDecorator[datetime]):
         """Convert to UTC, and drop the time zone where the database does not store it."""
         if value is None:
             return None
-        moment = value.astimezone(UTC)
+        moment = value if value.tzinfo is UTC else value.astimezone(UTC)
         return moment.replace(tzinfo=None) if dialect.name == "sqlite" else moment
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:

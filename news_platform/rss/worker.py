@@ -107,7 +107,8 @@ class _WorkRun:
         self.unfinished: dict[int, ArticleClaim] = {}
         self.claimed = 0
         self.outcomes: Counter[str] = Counter()
-        # SQLite has one writer at a time; waiting for this lock does not block a thread.
+        # SQLite has one writer at a time; waiting for this lock does not block a thread, and has no
+        # limit after which the ledger would count as locked by another process.
         self.writing = asyncio.Lock()
         self.robots = RobotsGate(
             context.engine,
@@ -132,14 +133,15 @@ class _WorkRun:
         limit = min(self.options.pending_batch_size, left)
         if limit <= 0:
             return []
-        claims = await asyncio.to_thread(
-            claim_articles,
-            self.context.engine,
-            self.worker_id,
-            limit=limit,
-            lease_seconds=self.options.lease_seconds,
-            now=self.context.clock(),
-        )
+        async with self.writing:
+            claims = await asyncio.to_thread(
+                claim_articles,
+                self.context.engine,
+                self.worker_id,
+                limit=limit,
+                lease_seconds=self.options.lease_seconds,
+                now=self.context.clock(),
+            )
         self.claimed += len(claims)
         self.unfinished.update((claim.row_id, claim) for claim in claims)
         return interleave_hosts(claims)
@@ -150,9 +152,10 @@ class _WorkRun:
             # One renewal may fail or be late without losing the lease.
             await asyncio.sleep(self.options.lease_seconds / 3)
             claims = tuple(self.unfinished.values())
-            await asyncio.to_thread(
-                renew_claims, self.context.engine, claims, now=self.context.clock()
-            )
+            async with self.writing:
+                await asyncio.to_thread(
+                    renew_claims, self.context.engine, claims, now=self.context.clock()
+                )
 
     async def _work_on(self, claim: ArticleClaim) -> str:
         """Return the outcome of one article; whatever its page does, the others are not affected.

@@ -105,8 +105,9 @@ class _PollRun:
         self.feeds = ClaimQueue(self.claim)
         self.finished: list[PollResult] = []
         self.finished_chars = 0
-        # One batch at a time: SQLite has one writer.
-        self.recording = asyncio.Lock()
+        # SQLite has one writer at a time. Waiting here has no limit; a claim that waited for the
+        # ledger itself would give up on a very busy machine, and end the poll.
+        self.writing = asyncio.Lock()
 
     async def consume(self) -> None:
         """Poll one feed after the other until none is left; write the results in batches."""
@@ -120,14 +121,15 @@ class _PollRun:
 
     async def claim(self) -> list[FeedRow]:
         context = self.context
-        return await asyncio.to_thread(
-            claim_feeds,
-            context.engine,
-            limit=context.options.batch_size,
-            lease_seconds=context.options.lease_seconds,
-            now=context.now,
-            only_due=context.only_due,
-        )
+        async with self.writing:
+            return await asyncio.to_thread(
+                claim_feeds,
+                context.engine,
+                limit=context.options.batch_size,
+                lease_seconds=context.options.lease_seconds,
+                now=context.now,
+                only_due=context.only_due,
+            )
 
     async def poll(self, feed: FeedRow) -> PollResult | None:
         """Return what to record of a feed; None if not even its failure can be, which is counted.
@@ -163,7 +165,7 @@ class _PollRun:
         return await evaluate(feed, response, context.pool, options=options, now=context.now)
 
     async def record(self) -> None:
-        async with self.recording:
+        async with self.writing:
             results, self.finished, self.finished_chars = self.finished, [], 0
             if results:
                 options, now = self.context.options, self.context.now

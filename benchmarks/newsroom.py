@@ -1,4 +1,7 @@
-"""Measure a newsroom's polls: 10,000 feeds, half of them unchanged, some hostile; all unchanged."""
+"""Measure a newsroom: polls of 10,000 feeds, some hostile, and articles from claim to ledger.
+
+`python -m benchmarks.newsroom 1000` polls another number of feeds.
+"""
 
 import json
 import logging
@@ -13,6 +16,7 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from benchmarks import rss
 from benchmarks.newsroom_site import HOSTS, serve
 from news_platform.rss import pipeline
 from news_platform.rss.ledger.feed_rows import upsert_feed
@@ -20,6 +24,7 @@ from news_platform.rss.ledger.tables import FEEDS
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.rss.polling.poll_schedule import PollOptions
 from news_platform.rss.polling.poller import PollReport
+from news_platform.settings import load_settings
 from news_platform.storage.sql.engine import migrate, open_engine, read_transaction
 from news_platform.web.fetch import FetchOptions
 
@@ -30,11 +35,14 @@ _HOSTILE = ("hang", "bomb", "garbage")
 
 
 @dataclass(frozen=True, slots=True)
-class PollMeasurement:
-    """One poll of many feeds."""
+class Rate:
+    """How many feeds or articles one run took per second, and the CPU seconds of its processes.
+
+    `load` is that of the machine when the run began: on a busy one, look at the CPU seconds.
+    """
 
     what: str
-    feeds_per_second: float
+    per_second: float
     at_least: float
     cpu_seconds: float
     load: float
@@ -42,18 +50,41 @@ class PollMeasurement:
 
 
 def main() -> None:
-    """Run both polls, print a table, and write the results file."""
+    """Run all measurements, print a table, and write the results file."""
     logging.disable(logging.CRITICAL)
-    count = int(sys.argv[2]) if len(sys.argv) > 2 and sys.argv[2].isdecimal() else FEED_COUNT
+    count = int(sys.argv[1]) if sys.argv[1:] and sys.argv[1].isdecimal() else FEED_COUNT
     measured = [
-        measure("half unchanged, 2 % hostile", _mixed(count), at_least=150),
-        measure("all unchanged", ["same"] * count, at_least=1_000),
+        measure(f"{count} feeds, half unchanged, 2 % hostile", _mixed(count), at_least=150),
+        measure(f"{count} feeds, all unchanged", ["same"] * count, at_least=1_000),
     ]
-    print(f"{'newsroom: poll of ' + str(count) + ' feeds':<40}{'feeds/s':>10}{'at least':>10}")
+    if data := load_settings(os.environ).bench_data:
+        measured.append(measure_articles(Path(data) / "articles"))
+    else:
+        print("articles: skipped, set NEWS_PLATFORM_BENCH_DATA to the folder of real inputs")
+    print(f"{'newsroom':<44}{'per second':>12}{'at least':>10}{'CPU s':>8}{'load':>7}")
     for one in measured:
-        mark = "" if one.feeds_per_second >= one.at_least else "  below"
-        print(f"{one.what:<40}{one.feeds_per_second:>10.0f}{one.at_least:>10.0f}{mark}")
-    RESULTS.write_text(json.dumps([asdict(one) for one in measured], indent=1) + "\n")
+        mark = "" if one.per_second >= one.at_least else "  below"
+        print(
+            f"{one.what:<44}{one.per_second:>12.0f}{one.at_least:>10.0f}"
+            f"{one.cpu_seconds:>8.1f}{one.load:>7.1f}{mark}"
+        )
+    if count == FEED_COUNT:
+        RESULTS.write_text(json.dumps([asdict(one) for one in measured], indent=1) + "\n")
+
+
+def measure_articles(folder: Path) -> Rate:
+    """Claim, fetch, extract and store real pages, and keep their bytes."""
+    load = os.getloadavg()[0]
+    wall, cpu = rss.measure_work(folder)
+    articles = rss.ARTICLE_COPIES * len(list((folder / "publishers" / "html").glob("*.html.gz")))
+    return Rate(
+        "articles end to end, bytes kept",
+        round(wall.value, 1),
+        30,
+        round(articles / cpu.value, 1),
+        round(load, 1),
+        {"articles": articles},
+    )
 
 
 def _mixed(count: int) -> list[str]:
@@ -65,7 +96,7 @@ def _mixed(count: int) -> list[str]:
     return kinds
 
 
-def measure(what: str, kinds: list[str], *, at_least: float) -> PollMeasurement:
+def measure(what: str, kinds: list[str], *, at_least: float) -> Rate:
     """Poll the feeds over HTTP, and check that every good one was polled."""
     with tempfile.TemporaryDirectory() as folder, serve() as hosts:
         engine = open_engine(f"sqlite:///{folder}/ledger.sqlite")
@@ -82,7 +113,7 @@ def measure(what: str, kinds: list[str], *, at_least: float) -> PollMeasurement:
         engine.dispose()
     speed = len(kinds) / seconds
     outcomes = dict(report.outcomes)
-    return PollMeasurement(what, round(speed, 1), at_least, round(cpu, 1), round(load, 1), outcomes)
+    return Rate(what, round(speed, 1), at_least, round(cpu, 1), round(load, 1), outcomes)
 
 
 def _poll(engine: sa.Engine, hosts: dict[str, tuple[str, int]]) -> PollReport:

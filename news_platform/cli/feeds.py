@@ -23,6 +23,7 @@ from news_platform.cli.options import (
     with_takedowns,
 )
 from news_platform.errors import InputError
+from news_platform.newsroom_options import alarm_options
 from news_platform.resources import Resources, discovery_options
 from news_platform.rss import pipeline
 from news_platform.rss.discovery.discover import DiscoveryReport, FeedAccess
@@ -45,7 +46,12 @@ from news_platform.rss.feed_files import (
     parse_feed_file,
     parse_header,
 )
-from news_platform.rss.feed_settings import FeedSettings, feed_secrets, parse_settings
+from news_platform.rss.feed_settings import (
+    FeedSettings,
+    feed_secrets,
+    first_problem,
+    parse_settings,
+)
 from news_platform.rss.feed_why import explain_feed, rhythm_text
 from news_platform.rss.ledger.feed_rows import POLLED, read_feed
 from news_platform.storage.commit.root import RootAccess
@@ -97,9 +103,7 @@ def _own_settings(choice: Mapping[str, Any], before: FeedSettings) -> FeedSettin
     try:
         return FeedSettings.model_validate({**before.model_dump(), **given})
     except ValidationError as error:
-        found = error.errors(include_url=False)[0]
-        where = ".".join(map(str, found["loc"]))
-        raise InputError(f"invalid {where}: {found['msg']}") from error
+        raise InputError(f"invalid {first_problem(error)}") from error
 
 
 @feeds.command("list")
@@ -168,7 +172,8 @@ def why(feed: str, root: str, as_json: bool) -> None:
     engine, now = resources.ledger.engine, resources.clock.now()
     row = find_feed(engine, feed)
     history = read_history(engine, row.feed_url_canon)
-    found = explain_feed(row, history, now=now)
+    alarms = alarm_options(resources.settings)
+    found = explain_feed(row, history, alarms=alarms, now=now)
     document = {"feed_url": row.feed_url, "status": row.status, **asdict(found)}
     document |= {"robots": history.robots, **_history(history)}
     lines = [
@@ -176,7 +181,7 @@ def why(feed: str, root: str, as_json: bool) -> None:
         *(f"- {reason}" for reason in found.reasons or ("nothing is wrong with it",)),
         f"rhythm: {found.rhythm}",
         f"next: {found.next_step}",
-        "last polls:",
+        "last polls:" if history.polls else "last polls: none",
         *(
             f"  {poll.polled_at:%Y-%m-%d %H:%M}  {poll.outcome:<14} {poll.status_code:>3}  "
             f"{poll.items} items, {poll.new_items} new"

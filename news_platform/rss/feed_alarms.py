@@ -1,11 +1,12 @@
 """Find feeds and sources that went silent, and remember which of these alarms people know of.
 
-An alarm begins when its condition is first seen, and heals when it is gone. Each beginning and each
-healing is told once: whoever tells it marks it as told afterwards, so that a message that failed is
-sent again.
+An alarm begins when its condition is first seen, and heals when it is gone. An open alarm is judged
+by what was usual before it began, and what only hides the condition does not heal it. Each
+beginning and each healing is told once: whoever tells it marks it as told afterwards, so that a
+message that failed is sent again.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -55,33 +56,71 @@ def find_alarms(
     """Return all alarms of these kinds, sorted."""
     finders = {"silent": _silent_feeds, "failing": _failing_feeds, "text_share": _textless_sources}
     with read_transaction(engine) as connection:
+        known = {(kind, thing): began_at for kind, thing, began_at in _open_alarms(connection)}
         found = [
-            alarm for kind in kinds for alarm in finders[kind](connection, options=options, now=now)
+            alarm
+            for kind in kinds
+            for alarm in finders[kind](
+                connection,
+                {thing: began_at for (own, thing), began_at in known.items() if own == kind},
+                options=options,
+                now=now,
+            )
         ]
     return sorted(found, key=lambda alarm: (alarm.kind, alarm.thing))
 
 
+def _open_alarms(connection: sa.Connection) -> list[tuple[str, str, datetime]]:
+    alarms = FEED_ALARMS.c
+    chosen = sa.select(alarms.kind, alarms.thing, alarms.began_at)
+    return [tuple(row) for row in connection.execute(chosen.where(alarms.healed_at.is_(None)))]
+
+
 def _silent_feeds(
-    connection: sa.Connection, *, options: AlarmOptions, now: datetime
+    connection: sa.Connection,
+    known: Mapping[str, datetime],
+    *,
+    options: AlarmOptions,
+    now: datetime,
 ) -> Iterator[FeedAlarm]:
-    """Yield feeds that answer, but have had no entry for long by their own rhythm."""
+    """Yield feeds that answer, but have had no entry for long by their own rhythm.
+
+    A silent feed that begins to fail stays a silent one.
+    """
+    is_answering = sa.and_(FEEDS.c.status == "active", FEEDS.c.failing_since.is_(None))
     chosen = sa.select(
-        FEEDS.c.feed_url_canon, FEEDS.c.last_entry_date, FEEDS.c.usual_gap_seconds
+        FEEDS.c.feed_url_canon,
+        FEEDS.c.last_entry_date,
+        FEEDS.c.usual_gap_seconds,
+        is_answering.label("is_answering"),
     ).where(
-        FEEDS.c.status == "active",
-        FEEDS.c.failing_since.is_(None),
+        FEEDS.c.status.in_(POLLED),
         FEEDS.c.usual_gap_seconds > 0,
         FEEDS.c.last_entry_date < now - timedelta(hours=options.silence_hours),
     )
-    for url, newest, gap in connection.execute(chosen):
-        silent_seconds = (now - newest).total_seconds()
-        if silent_seconds > options.silence_factor * gap:
+    for url, newest, gap, answers in connection.execute(chosen):
+        if is_silent(newest, gap, options=options, now=now) and (answers or url in known):
+            silent_seconds = (now - newest).total_seconds()
             detail = f"no entry for {_hours(silent_seconds)}, usually one every {_hours(gap)}"
             yield FeedAlarm("silent", url, detail)
 
 
+def is_silent(
+    newest: datetime | None, usual_gap_seconds: float, *, options: AlarmOptions, now: datetime
+) -> bool:
+    """Return whether a feed has been silent for much longer than its own rhythm."""
+    if newest is None or not usual_gap_seconds:
+        return False
+    usual = timedelta(seconds=options.silence_factor * usual_gap_seconds)
+    return now - newest > max(usual, timedelta(hours=options.silence_hours))
+
+
 def _failing_feeds(
-    connection: sa.Connection, *, options: AlarmOptions, now: datetime
+    connection: sa.Connection,
+    _known: Mapping[str, datetime],
+    *,
+    options: AlarmOptions,
+    now: datetime,
 ) -> Iterator[FeedAlarm]:
     chosen = sa.select(FEEDS.c.feed_url_canon, FEEDS.c.failing_since, FEEDS.c.last_status).where(
         FEEDS.c.status.in_(POLLED),
@@ -94,24 +133,54 @@ def _failing_feeds(
 
 
 def _textless_sources(
-    connection: sa.Connection, *, options: AlarmOptions, now: datetime
+    connection: sa.Connection,
+    known: Mapping[str, datetime],
+    *,
+    options: AlarmOptions,
+    now: datetime,
 ) -> Iterator[FeedAlarm]:
     """Yield sources whose pages gave texts until recently: their template has changed."""
-    recent_from = now - timedelta(days=options.recent_days)
-    usual_from = recent_from - timedelta(days=options.usual_days)
-    usual = _text_shares(connection, usual_from, recent_from, options)
-    recent = _text_shares(connection, recent_from, now, options)
+    usual = _shares_before(connection, now, options)
+    recent = _text_shares(connection, now - timedelta(days=options.recent_days), now, options)
     for source, (articles, share) in recent.items():
         usual_articles, usual_share = usual.get(source, (0, 0.0))
-        is_known = usual_articles >= options.usual_articles and usual_share >= options.usual_share
-        has_fallen = share < options.text_share_fall * usual_share
-        if is_known and articles >= options.recent_articles and has_fallen:
+        if source in known:
+            # Its usual share is by now that of the changed template: look at what was before.
+            before = _shares_before(connection, known[source], options, source=source)
+            _, usual_share = before.get(source, (0, 0.0))
+            is_alarm = share < options.text_share_fall * usual_share
+        else:
+            is_known = usual_articles >= options.usual_articles
+            is_alarm = (
+                is_known
+                and usual_share >= options.usual_share
+                and articles >= options.recent_articles
+                and share < options.text_share_fall * usual_share
+            )
+        if is_alarm:
             detail = f"{share:.0%} of {articles} articles have a text, usually {usual_share:.0%}"
             yield FeedAlarm("text_share", source, detail)
+    # Without a new article nothing shows that its pages have been mended.
+    for source in known.keys() & usual.keys() - recent.keys():
+        yield FeedAlarm("text_share", source, "no article was read since")
+
+
+def _shares_before(
+    connection: sa.Connection, moment: datetime, options: AlarmOptions, *, source: str = ""
+) -> dict[str, tuple[int, float]]:
+    """Return the shares that were usual for an alarm at this moment."""
+    recent_from = moment - timedelta(days=options.recent_days)
+    usual_from = recent_from - timedelta(days=options.usual_days)
+    return _text_shares(connection, usual_from, recent_from, options, source=source)
 
 
 def _text_shares(
-    connection: sa.Connection, start: datetime, end: datetime, options: AlarmOptions
+    connection: sa.Connection,
+    start: datetime,
+    end: datetime,
+    options: AlarmOptions,
+    *,
+    source: str = "",
 ) -> dict[str, tuple[int, float]]:
     """Return the articles that were read, and the share whose page gave a text, by source."""
     has_text = sa.and_(RAW.c.clean_text_len >= options.text_characters, RAW.c.text_source != "feed")
@@ -122,7 +191,9 @@ def _text_shares(
         .where(was_read, *found_between(connection, start, end))
         .group_by(RAW.c.source)
     )
-    return {source: (n, texts / n) for source, n, texts in connection.execute(chosen)}
+    if source:
+        chosen = chosen.where(RAW.c.source == source)
+    return {name: (n, texts / n) for name, n, texts in connection.execute(chosen)}
 
 
 def _hours(seconds: float) -> str:
@@ -135,8 +206,7 @@ def update_alarms(engine: sa.Engine, found: Iterable[FeedAlarm], *, now: datetim
     alarms, current = FEED_ALARMS.c, {(alarm.kind, alarm.thing): alarm for alarm in found}
     with engine.begin() as connection:
         is_open = alarms.healed_at.is_(None)
-        rows = connection.execute(sa.select(alarms.kind, alarms.thing).where(is_open)).all()
-        known = {(kind, thing) for kind, thing in rows}
+        known = {(kind, thing) for kind, thing, _ in _open_alarms(connection)}
         new = [
             {"kind": one.kind, "thing": one.thing, "began_at": now, "detail": one.detail}
             for key, one in current.items()

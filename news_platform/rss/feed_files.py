@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from pydantic import ValidationError
 
 from news_platform.errors import InputError
-from news_platform.rss.feed_settings import FeedSettings, parse_settings
+from news_platform.rss.feed_settings import FeedSettings, first_problem, parse_settings
 from news_platform.web.opml import OpmlFeed, opml_document, opml_entries
 
 # The columns of a CSV file; only the first is needed. `lang` is what was found and is not read
@@ -67,9 +67,7 @@ def _csv_feed(url: str, cells: dict[str, str], *, line: int) -> ListedFeed:
     try:
         settings = FeedSettings.model_validate(own)
     except ValidationError as error:
-        found = error.errors(include_url=False)[0]
-        where = ".".join(map(str, found["loc"]))
-        raise InputError(f"line {line}, column {where!r}: {found['msg']}") from error
+        raise InputError(f"line {line}, column {first_problem(error)}") from error
     return ListedFeed(url, cells.get("group", ""), cells.get("status", ""), settings)
 
 

@@ -81,17 +81,27 @@ def _mark_listed(transaction: LedgerTransaction, url: str, feed_url: str, group:
 
 
 def _restore(transaction: LedgerTransaction, urls: list[str], *, now: datetime) -> list[str]:
-    """Poll again what the list had retired and names again; not what a person retired."""
+    """Poll again what the list had retired and names again; not what a person retired.
+
+    A feed that discovery had not accepted is not polled, but checked again at the next run.
+    """
     wanted = {origin_of(url) for url in urls}
     found = [row for row in _retired(transaction) if row.origin in wanted]
+    accepted = {"status": "active", "verdict": ACTIVE, "next_poll_at": None, "remark": ""}
+    unchecked = {
+        "status": "rejected",
+        "verdict": "",
+        "next_check_at": now,
+        "remark": "listed again, not checked yet",
+    }
     for row in found:
-        values = {"status": "active", "verdict": ACTIVE, "next_poll_at": None, "checked_at": now}
-        upsert_feed(transaction, row.feed_url_canon, remark="", **values)
+        values = accepted if row.next_check_at is None else unchecked
+        upsert_feed(transaction, row.feed_url_canon, checked_at=now, **values)
     return [row.feed_url_canon for row in found]
 
 
 def _retired(transaction: LedgerTransaction) -> Sequence[Any]:
-    chosen = sa.select(FEEDS.c.feed_url_canon, FEEDS.c.origin).where(
+    chosen = sa.select(FEEDS.c.feed_url_canon, FEEDS.c.origin, FEEDS.c.next_check_at).where(
         FEEDS.c.status == "retired", FEEDS.c.verdict == UNLISTED
     )
     return transaction.connection.execute(chosen).all()

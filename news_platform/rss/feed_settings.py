@@ -65,6 +65,14 @@ def feed_secrets(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name.startswith(SECRET_PREFIX)}
 
 
+def first_problem(error: ValidationError) -> str:
+    """Return the first thing that is wrong with what a person wrote: where, and what."""
+    found = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(map(str, found["loc"])) or "JSON"
+    # What our own checks say comes with this prefix.
+    return f"{where}: {found['msg'].removeprefix('Value error, ')}"
+
+
 def parse_settings(text: str) -> FeedSettings:
     """Return the settings of a feed's row; '' means that it has none of its own.
 
@@ -75,9 +83,7 @@ def parse_settings(text: str) -> FeedSettings:
     try:
         return FeedSettings.model_validate_json(text)
     except ValidationError as error:
-        found = error.errors(include_url=False)[0]
-        where = ".".join(map(str, found["loc"])) or "JSON"
-        raise InputError(f"invalid settings of a feed: {where}: {found['msg']}") from error
+        raise InputError(f"invalid settings of a feed: {first_problem(error)}") from error
 
 
 def settings_text(settings: FeedSettings) -> str:

@@ -2,18 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
-from news_platform.rss.discovery.verdicts import RULES
+from news_platform.rss.discovery.verdicts import RULES, UNLISTED
 from news_platform.rss.feed_admin import FeedHistory
+from news_platform.rss.feed_alarms import AlarmOptions, is_silent
 from news_platform.rss.ledger.feed_rows import remark_of
-
-# A feed counts as silent after so many of its usual gaps, and not before a day.
-SILENT_GAPS = 8
-_SHORTEST_SILENCE = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,23 +22,17 @@ class FeedExplanation:
     next_step: str
 
 
-def explain_feed(row: sa.Row[Any], history: FeedHistory, *, now: datetime) -> FeedExplanation:
+def explain_feed(
+    row: sa.Row[Any], history: FeedHistory, *, alarms: AlarmOptions, now: datetime
+) -> FeedExplanation:
     """Return why nothing comes from a feed, its rhythm, and what happens next."""
     reasons = (*_state(row, now=now), *_polls(row, history), *_articles(row, history))
-    silence = _silence(row, now=now)
+    silence = _silence(row, alarms, now=now)
     return FeedExplanation(
         reasons=tuple(filter(None, (*reasons, silence))),
         rhythm=rhythm_text(row, now=now),
         next_step=_next_step(row, now=now),
     )
-
-
-def is_silent(row: sa.Row[Any], *, now: datetime) -> bool:
-    """Return whether a feed has been silent for much longer than its own rhythm."""
-    if row.last_entry_date is None or not row.usual_gap_seconds:
-        return False
-    longest = max(timedelta(seconds=SILENT_GAPS * row.usual_gap_seconds), _SHORTEST_SILENCE)
-    return bool(now - row.last_entry_date > longest)
 
 
 def rhythm_text(row: sa.Row[Any], *, now: datetime) -> str:
@@ -113,8 +104,8 @@ def _articles(row: sa.Row[Any], history: FeedHistory) -> Iterator[str]:
         yield f"the most frequent reason of its articles, {top[1]} times: {top[0]}"
 
 
-def _silence(row: sa.Row[Any], *, now: datetime) -> str:
-    if not is_silent(row, now=now):
+def _silence(row: sa.Row[Any], alarms: AlarmOptions, *, now: datetime) -> str:
+    if not is_silent(row.last_entry_date, row.usual_gap_seconds, options=alarms, now=now):
         return ""
     return f"it is silent against its own rhythm: {rhythm_text(row, now=now)}"
 
@@ -124,6 +115,8 @@ def _next_step(row: sa.Row[Any], *, now: datetime) -> str:
         return f"it is checked again at {_moment(row.next_check_at, now)}"
     if row.status in ("active", "dead"):
         return f"its next poll is at {_moment(row.next_poll_at, now)}"
+    if row.status == "retired" and row.verdict == UNLISTED:
+        return "nothing, until feeds.opml lists it again or a person resumes it"
     return "nothing, until a person resumes it"
 
 

@@ -20,6 +20,7 @@ from news_platform.html.dates import parse_date
 from news_platform.html.links import join_link
 from news_platform.rss.feed_content import FeedContent, parse_content
 from news_platform.text.normalize import normalize_spaces, scrub_text
+from news_platform.web.urls import canonical_url, url_hash
 
 _TAG = re.compile(r"<[a-zA-Z/!][^>]*>")
 # Some summaries hold the whole article; the beginning is enough to detect the language.
@@ -42,7 +43,11 @@ _MAX_ENTRIES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class FeedEntry:
-    """One entry of a feed; `link` is absolute or '', dates are aware UTC or None."""
+    """One entry of a feed; `link` is absolute or '', dates are aware UTC or None.
+
+    `link_canon` and `link_hash` are its canonical form and the hash of that, for entries that
+    `with_link_key` has completed and whose link is a web page.
+    """
 
     link: str
     title: str
@@ -51,6 +56,8 @@ class FeedEntry:
     summary: str
     updated_at: datetime | None = None
     content: FeedContent = field(default_factory=FeedContent)
+    link_canon: str = ""
+    link_hash: str = ""
 
     @property
     def newest_date(self) -> datetime | None:
@@ -94,11 +101,22 @@ def parse_feed(body: bytes, content_type: str = "", url: str = "") -> Feed:
 def parse_fetched(fetched: tuple[bytes, str, str]) -> Feed:
     """Parse a feed from (body, Content-Type header, URL); keep its first 10,000 entries.
 
-    This is what the processes of the parse pool run.
+    This is what the processes of the parse pool run. They also compute the keys of the links, which
+    takes longer than reading them back: the poller itself is the one that is short of time.
     """
     feed = parse_feed(*fetched)
-    kept = feed.entries[:_MAX_ENTRIES]
+    kept = tuple(map(with_link_key, feed.entries[:_MAX_ENTRIES]))
     return replace(feed, entries=kept, left_out=len(feed.entries) - len(kept))
+
+
+def with_link_key(entry: FeedEntry) -> FeedEntry:
+    """Return the entry with the canonical form of its link and its hash, if it is a web page."""
+    if entry.link_hash or not entry.link:
+        return entry
+    canonical = canonical_url(entry.link)
+    if not canonical.startswith(_WEB):
+        return entry
+    return replace(entry, link_canon=canonical, link_hash=url_hash(canonical))
 
 
 def _parse_fast(body: bytes) -> Mapping[str, Any] | None:

@@ -28,6 +28,7 @@ from news_platform.rss.article_columns import (
     has_text,
     merge_article,
 )
+from news_platform.rss.claim_queue import ClaimQueue
 from news_platform.rss.feed_settings import FeedSettings, page_headers
 from news_platform.rss.full_text import full_text_path, write_full_text
 from news_platform.rss.ledger.article_claims import ArticleClaim, claim_articles, renew_claims
@@ -105,12 +106,12 @@ class _WorkRun:
         self.context = context
         self.worker_id = worker_id
         self.options = options
-        self.waiting: deque[ArticleClaim] = deque()
+        self.claims = ClaimQueue(self.claim)
         self.unfinished: dict[int, ArticleClaim] = {}
         self.claimed = 0
         self.outcomes: Counter[str] = Counter()
-        self.claiming = asyncio.Lock()
-        # SQLite has one writer at a time; waiting for this lock does not block a thread.
+        # SQLite has one writer at a time; waiting for this lock does not block a thread, and has no
+        # limit after which the ledger would count as locked by another process.
         self.writing = asyncio.Lock()
         self.robots = RobotsGate(
             context.engine,
@@ -124,36 +125,31 @@ class _WorkRun:
 
     async def consume(self) -> None:
         """Work on one article after the other until none is due."""
-        while (claim := await self.next_claim()) is not None:
+        while (claim := await self.claims.next_row()) is not None:
             with bound(feed=claim.feed_url, article=claim.url_canon):
                 outcome = await self._work_on(claim)
                 _log.debug("article %s: %s", claim.row_id, outcome)
             del self.unfinished[claim.row_id]
             self.outcomes[outcome] += 1
 
-    async def next_claim(self) -> ArticleClaim | None:
-        # One claim at a time: the other consumers wait and take articles of the same batch.
-        async with self.claiming:
-            if not self.waiting:
-                claims = await asyncio.to_thread(self.claim)
-                self.claimed += len(claims)
-                self.unfinished.update((claim.row_id, claim) for claim in claims)
-                self.waiting.extend(interleave_hosts(claims))
-            return self.waiting.popleft() if self.waiting else None
-
-    def claim(self) -> list[ArticleClaim]:
+    async def claim(self) -> list[ArticleClaim]:
         most = self.options.max_articles
         left = sys.maxsize if most is None else most - self.claimed
         limit = min(self.options.pending_batch_size, left)
         if limit <= 0:
             return []
-        return claim_articles(
-            self.context.engine,
-            self.worker_id,
-            limit=limit,
-            lease_seconds=self.options.lease_seconds,
-            now=self.context.clock(),
-        )
+        async with self.writing:
+            claims = await asyncio.to_thread(
+                claim_articles,
+                self.context.engine,
+                self.worker_id,
+                limit=limit,
+                lease_seconds=self.options.lease_seconds,
+                now=self.context.clock(),
+            )
+        self.claimed += len(claims)
+        self.unfinished.update((claim.row_id, claim) for claim in claims)
+        return interleave_hosts(claims)
 
     async def renew_leases(self) -> None:
         """Renew the leases of unfinished articles until cancelled."""
@@ -161,9 +157,10 @@ class _WorkRun:
             # One renewal may fail or be late without losing the lease.
             await asyncio.sleep(self.options.lease_seconds / 3)
             claims = tuple(self.unfinished.values())
-            await asyncio.to_thread(
-                renew_claims, self.context.engine, claims, now=self.context.clock()
-            )
+            async with self.writing:
+                await asyncio.to_thread(
+                    renew_claims, self.context.engine, claims, now=self.context.clock()
+                )
 
     async def _work_on(self, claim: ArticleClaim) -> str:
         """Return the outcome of one article; whatever its page does, the others are not affected.

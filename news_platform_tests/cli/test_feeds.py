@@ -82,6 +82,7 @@ def test_a_feed_that_is_not_accepted_says_why_and_can_be_added_anyway(newsroom: 
     url = f"{newsroom.site}/old.xml"
     assert "stale" in newsroom.run("add", url, fails=True).stdout
     told = newsroom.run("why", url).stdout
+    assert told.endswith("last polls: none\n")
     assert "discovery says stale: its newest entry is older than FRESH_DAYS_LIMIT" in told
     assert "it is checked again at" in told
     assert "--anyway" in newsroom.error("resume", url)

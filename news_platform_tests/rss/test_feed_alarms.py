@@ -1,6 +1,6 @@
 """Silence as an alarm: what counts as silent, and that each beginning and end is told once."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -14,6 +14,8 @@ from news_platform.rss.feed_alarms import (
     untold_alarms,
     update_alarms,
 )
+from news_platform.rss.ledger.feed_rows import upsert_feed
+from news_platform.rss.ledger.transactions import write_transaction
 from news_platform_tests.rss.ledger_rows import NOW, add_articles, add_feed
 
 FEED = "https://outlet.example/feed"
@@ -148,3 +150,62 @@ def test_an_alarm_that_healed_before_anybody_was_told_is_no_news(ledger: sa.Engi
     update_alarms(ledger, [FeedAlarm("silent", FEED, "detail")], now=NOW)
     update_alarms(ledger, [], now=NOW + HOUR)
     assert told(ledger) == []
+
+
+def watch(engine: sa.Engine, now: datetime) -> list[tuple[str, bool]]:
+    """Do what the sensor does; return what people are told: the kind, and whether it healed."""
+    update_alarms(engine, find_alarms(engine, options=AlarmOptions(), now=now), now=now)
+    news = [(one, one.kind, one.is_healed) for one in untold_alarms(engine)]
+    for one, _, _ in news:
+        mark_told(engine, one, now=now)
+    return [(kind, is_healed) for _, kind, is_healed in news]
+
+
+def change_feed(engine: sa.Engine, **values: Any) -> None:
+    with write_transaction(engine) as transaction:
+        assert not upsert_feed(transaction, FEED, **values)
+
+
+def test_a_silent_feed_that_begins_to_fail_has_not_got_entries_again(ledger: sa.Engine) -> None:
+    silent = {"usual_gap_seconds": 3600, "last_entry_date": NOW - 30 * HOUR}
+    add_feed(ledger, FEED, status="active", **silent)
+    assert watch(ledger, NOW) == [("silent", False)]
+    change_feed(ledger, status="dead", failing_since=NOW)
+    assert watch(ledger, NOW + HOUR) == []
+    change_feed(ledger, status="active", failing_since=None)
+    assert watch(ledger, NOW + 2 * HOUR) == []
+    change_feed(ledger, last_entry_date=NOW + 2 * HOUR)
+    assert watch(ledger, NOW + 3 * HOUR) == [("silent", True)]
+
+
+def test_a_template_that_stays_broken_heals_only_when_texts_come_back(ledger: sa.Engine) -> None:
+    # After a week the usual share is that of the broken template itself.
+    for day in range(30):
+        length = 0 if 9 <= day < 24 else 900
+        articles = [
+            {
+                "source": "outlet.example",
+                "found_at": NOW + timedelta(days=day, hours=hour),
+                "clean_text_len": length,
+                "status": "stored" if length else "error",
+            }
+            for hour in range(4)
+        ]
+        add_articles(ledger, articles)
+    news = {}
+    for day in range(31):
+        if told_now := watch(ledger, NOW + timedelta(days=day)):
+            news[day] = told_now
+    assert list(news.values()) == [[("text_share", False)], [("text_share", True)]]
+    began, healed = news
+    assert 9 < began <= 12
+    assert 24 < healed <= 27
+
+
+def test_a_source_without_texts_and_then_without_articles_is_left_alone(
+    ledger: sa.Engine,
+) -> None:
+    add_source(ledger, before=[900] * 20, after=[0] * 5)
+    assert watch(ledger, NOW) == [("text_share", False)]
+    assert watch(ledger, NOW + timedelta(days=4)) == []
+    assert watch(ledger, NOW + timedelta(days=20)) == [("text_share", True)]

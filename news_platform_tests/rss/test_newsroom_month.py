@@ -1,7 +1,12 @@
-"""A month of a newsroom in simulated time: nothing is missed silently, nothing is doubled."""
+"""A month of a newsroom in simulated time: nothing is missed silently, nothing is doubled.
+
+The 2,000 feeds of the soak are eight parts of 250, each with a ledger of its own, so that each part
+can be run, and run again, alone.
+"""
 
 import asyncio
 from collections import Counter
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,6 +15,13 @@ import sqlalchemy as sa
 
 from news_platform.isolation.pool import Pool
 from news_platform.rss.discovery.discover import DiscoveryOptions, discover_feeds
+from news_platform.rss.feed_alarms import (
+    AlarmOptions,
+    find_alarms,
+    mark_told,
+    untold_alarms,
+    update_alarms,
+)
 from news_platform.rss.ledger.newsroom_tables import FEED_POLLS
 from news_platform.rss.ledger.status import doubled_main_rows
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, RAW, REVISIONS
@@ -21,6 +33,7 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction
 from news_platform_tests.rss.newsroom_world import (
     DAY,
+    KINDS,
     START,
     SimulatedFeed,
     SimulatedWeb,
@@ -28,71 +41,99 @@ from news_platform_tests.rss.newsroom_world import (
     make_feeds,
 )
 
+HOUR = timedelta(hours=1)
+# How long a feed may be polled later than what has happened to it: the wait after failures.
+POLL_DELAY = 2 * DAY
 
-def run_days(
-    engine: sa.Engine,
-    feeds: list[SimulatedFeed],
-    pools: tuple[Pool, Pool],
-    store: ObjectStore,
-    *,
-    days: int,
-    step: timedelta,
-) -> None:
-    """Let the schedules run over a simulated time: discovery once, polls and work at every step."""
-    web, (parse, extract) = SimulatedWeb(feeds), pools
-    context = WorkerContext(
-        engine=engine,
-        fetcher=web,
-        pool=extract,
-        places=WorkPlaces(store),
-        user_agent="Bot",
-        known_robots=lambda _: None,
-        clock=lambda: web.now,
-    )
 
-    async def run() -> None:
-        urls = [feed.url for feed in feeds]
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One thing that people were told about a feed or source."""
+
+    kind: str
+    thing: str
+    is_healed: bool
+    told_at: datetime
+
+
+@dataclass(slots=True)
+class Newsroom:
+    """A ledger, the world that it follows, and what people were told."""
+
+    engine: sa.Engine
+    feeds: list[SimulatedFeed]
+    pools: tuple[Pool, Pool]
+    store: ObjectStore
+    messages: list[Message] = field(default_factory=list)
+
+    def run(self, *, days: int, step: timedelta = HOUR) -> None:
+        """Let the schedules run: discovery once, polls, work and alarms at every step."""
+        asyncio.run(self._run(SimulatedWeb(self.feeds), START + days * DAY, step))
+
+    async def _run(self, web: SimulatedWeb, end: datetime, step: timedelta) -> None:
+        parse, extract = self.pools
+        context = WorkerContext(
+            engine=self.engine,
+            fetcher=web,
+            pool=extract,
+            places=WorkPlaces(self.store),
+            user_agent="Bot",
+            known_robots=lambda _: None,
+            clock=lambda: web.now,
+        )
+        urls = [feed.url for feed in self.feeds]
         options = DiscoveryOptions()
-        await discover_feeds(engine, urls, fetcher=web, pool=parse, options=options, now=START)
-        for feed in feeds:  # discovery looks, but takes no articles
+        await discover_feeds(self.engine, urls, fetcher=web, pool=parse, options=options, now=START)
+        for feed in self.feeds:  # discovery looks, but takes no articles
             feed.seen.clear()
             feed.polled_at.clear()
-        while web.now <= START + days * DAY:
-            await poll_feeds(engine, fetcher=web, pool=parse, options=PollOptions(), now=web.now)
+        while web.now <= end:
+            polling = PollOptions()
+            await poll_feeds(self.engine, fetcher=web, pool=parse, options=polling, now=web.now)
             await work_articles(context, worker_id="w", options=WorkOptions(extractors=1))
+            self._watch(web.now)
             web.now += step
 
-    asyncio.run(run())
+    def _watch(self, now: datetime) -> None:
+        """Do what the sensor `watch_feeds` does."""
+        found = find_alarms(self.engine, options=AlarmOptions(), now=now)
+        update_alarms(self.engine, found, now=now)
+        for untold in untold_alarms(self.engine):
+            kind, is_healed = untold.kind, untold.is_healed
+            self.messages += [Message(kind, it, is_healed, now) for it in untold.things]
+            mark_told(self.engine, untold, now=now)
+
+    def rows(self, table: sa.Table) -> list[sa.Row[Any]]:
+        with read_transaction(self.engine) as connection:
+            return list(connection.execute(sa.select(table)))
 
 
-def table_rows(engine: sa.Engine, table: sa.Table) -> list[sa.Row[Any]]:
-    with read_transaction(engine) as connection:
-        return list(connection.execute(sa.select(table)))
-
-
-def check_ledger(engine: sa.Engine, feeds: list[SimulatedFeed]) -> Counter[str]:
+def check_ledger(newsroom: Newsroom) -> Counter[str]:
     """Assert that every item is accounted for; return the number of items by what they became."""
-    assert doubled_main_rows(engine) == []
-    rows = {row.row_id: row for row in table_rows(engine, RAW)}
-    index = {row.url_hash: rows[row.row_id_raw] for row in table_rows(engine, ARTICLES_INDEX)}
+    assert doubled_main_rows(newsroom.engine) == []
+    rows = {row.row_id: row for row in newsroom.rows(RAW)}
+    index = {row.url_hash: rows[row.row_id_raw] for row in newsroom.rows(ARTICLES_INDEX)}
     turned: dict[str, list[datetime]] = {}
-    for poll in table_rows(engine, FEED_POLLS):
+    for poll in newsroom.rows(FEED_POLLS):
         if poll.turned_over:
             turned.setdefault(poll.feed_url, []).append(poll.polled_at)
     became: Counter[str] = Counter()
-    for feed in feeds:
+    for feed in newsroom.feeds:
         told = [moment for url in (feed.url, feed.new_url) for moment in turned.get(url, [])]
         for item in feed.items:
             if item in feed.seen:
                 row = index[item_hash(feed, item)]
+                assert row.article_url == f"https://{feed.host}{item.path}"
                 assert row.status in ("stored", "skipped", "error", "pending"), row.status
                 assert row.status == "stored" or row.error_msg, row
                 became[row.status] += 1
             elif is_missed(feed, item.published_at):
                 # It came and went between two polls: the next one has said so.
                 after = min(moment for moment in feed.polled_at if moment > item.published_at)
-                assert after in told, (feed.host, item)
+                assert after in told, (feed.host, feed.name, item)
                 became["named as possibly missed"] += 1
+    # Nothing else is in the ledger, so nothing is there twice.
+    assert len(rows) == sum(len(feed.seen) for feed in newsroom.feeds)
     return became
 
 
@@ -103,67 +144,87 @@ def is_missed(feed: SimulatedFeed, published_at: datetime) -> bool:
     return published_at <= feed.polled_at[-1]
 
 
-def check_fates(engine: sa.Engine, feeds: list[SimulatedFeed], *, end: datetime) -> None:
+def check_fates(newsroom: Newsroom, *, end: datetime) -> None:
     """Assert what became of the feeds that moved, ended, failed, edited or hid their articles."""
-    status = {row.feed_url_canon: row for row in table_rows(engine, FEEDS)}
-    rows = table_rows(engine, RAW)
-    revised = {row.row_id for row in table_rows(engine, REVISIONS)}
-    for feed in feeds:
-        own = [row for row in rows if f"//{feed.host}/" in row.article_url]
-        if feed.kind == "moves":
-            assert (status[feed.url].status, status[feed.new_url].status) == ("gone", "active")
-        elif feed.kind == "ends":
-            assert status[feed.url].status == "gone"
-        else:
-            assert status[feed.url].status == "active", feed.kind
-        if feed.kind == "fast":
-            assert status[feed.url].may_miss_items
-        if feed.kind == "paywall":
+    status = {row.feed_url_canon: row for row in newsroom.rows(FEEDS)}
+    by_host: dict[str, list[sa.Row[Any]]] = {}
+    for row in newsroom.rows(RAW):
+        by_host.setdefault(row.source, []).append(row)
+    revised = {row.row_id for row in newsroom.rows(REVISIONS)}
+    for feed in newsroom.feeds:
+        own = by_host[feed.host]
+        last = status[feed.url]
+        if feed.kind.moves:
+            assert last.status == "gone"
+            last = status[feed.new_url]
+        assert last.status == ("gone" if feed.kind.ends else "active"), feed.name
+        if feed.kind.window == KINDS["fast"].window:
+            assert last.may_miss_items, feed.name
+        if feed.kind.paywall:
             assert all(row.is_paywalled for row in own if row.status == "stored")
             assert not any("Subscribe" in row.clean_text for row in own)
-        if feed.kind == "template":
+        if feed.kind.broken_template:
             assert {row.error_msg for row in own} == {"", "no article text found"}
-        if feed.kind == "edits":
-            by_path = {row.article_url.removeprefix(f"https://{feed.host}"): row for row in own}
-            for item in feed.seen:
-                row = by_path[item.path]
-                is_listed = item.edited_at is not None and any(
-                    item in feed.listed(moment)
-                    for moment in feed.polled_at
-                    if item.edited_at <= moment < end - timedelta(hours=1)
-                )
-                was_known = item.edited_at is not None and row.found_at < item.edited_at
-                if is_listed and was_known:
-                    assert "corrected" in row.clean_text, item
-                    assert row.row_id in revised
+        if feed.kind.edits:
+            check_edits(feed, own, revised, end=end)
 
 
-def run_world(
-    engine: sa.Engine,
-    pools: tuple[Pool, Pool],
-    store: ObjectStore,
-    *,
-    count: int,
-    days: int,
-    seed: int,
-) -> Counter[str]:
-    feeds = make_feeds(count, days=days, seed=seed)
-    run_days(engine, feeds, pools, store, days=days, step=timedelta(hours=1))
-    became = check_ledger(engine, feeds)
-    check_fates(engine, feeds, end=START + days * DAY)
-    return became
+def check_edits(
+    feed: SimulatedFeed, own: list[sa.Row[Any]], revised: set[int], *, end: datetime
+) -> None:
+    by_path = {row.article_url.removeprefix(f"https://{feed.host}"): row for row in own}
+    followed = 0
+    for item in feed.seen:
+        row = by_path[item.path]
+        assert item.edited_at is not None
+        polled = [moment for moment in feed.polled_at if item.edited_at <= moment < end - HOUR]
+        is_listed = any(item in feed.listed(moment) for moment in polled)
+        if is_listed and row.found_at < item.edited_at:
+            assert "corrected" in row.clean_text, item
+            assert row.row_id in revised
+            followed += 1
+    assert followed
+
+
+def check_alarms(newsroom: Newsroom) -> Counter[str]:
+    """Assert that each alarm was told once, and its healing once, at their times."""
+    told = Counter((one.kind, one.thing, one.is_healed) for one in newsroom.messages)
+    moments = {(one.kind, one.thing, one.is_healed): one.told_at for one in newsroom.messages}
+    expected: Counter[tuple[str, str, bool]] = Counter()
+    for feed in newsroom.feeds:
+        periods = {
+            "failing": feed.kind.outage,
+            "silent": feed.kind.silence,
+            "text_share": feed.kind.broken_template,
+        }
+        for alarm in feed.kind.alarms:
+            thing, period = feed.host if alarm == "text_share" else feed.url, periods[alarm]
+            expected.update([(alarm, thing, False), (alarm, thing, True)])
+            assert period is not None
+            ends_at = feed.turns_at + period.last_day * DAY
+            assert moments.get((alarm, thing, False), ends_at) < ends_at + POLL_DELAY, thing
+            assert moments.get((alarm, thing, True), ends_at) >= ends_at, (alarm, thing)
+    assert told == expected
+    return Counter(kind for kind, _, is_healed in told if is_healed)
+
+
+@pytest.fixture
+def pools(parse_pool: Pool, extract_pool: Pool) -> tuple[Pool, Pool]:
+    return parse_pool, extract_pool
 
 
 def test_two_days_of_sixteen_feeds(
     sqlite_ledger: sa.Engine,
-    parse_pool: Pool,
-    extract_pool: Pool,
+    pools: tuple[Pool, Pool],
     local_store: ObjectStore,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    pools = (parse_pool, extract_pool)
-    became = run_world(sqlite_ledger, pools, local_store, count=16, days=2, seed=7)
-    assert became["stored"] > 80
+    feeds = make_feeds(range(16), days=2, seed=7)
+    newsroom = Newsroom(sqlite_ledger, feeds, pools, local_store)
+    newsroom.run(days=2)
+    became = check_ledger(newsroom)
+    check_fates(newsroom, end=START + 2 * DAY)
+    assert became["stored"] > 60
     assert became["named as possibly missed"] > 0
     assert became["pending"] == 0
     # Nothing of ours failed behind a boundary either.
@@ -171,9 +232,21 @@ def test_two_days_of_sixteen_feeds(
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("part", range(8))
 def test_thirty_days_of_two_thousand_feeds(
-    sqlite_ledger: sa.Engine, parse_pool: Pool, extract_pool: Pool, local_store: ObjectStore
+    part: int,
+    sqlite_ledger: sa.Engine,
+    pools: tuple[Pool, Pool],
+    local_store: ObjectStore,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    pools = (parse_pool, extract_pool)
-    became = run_world(sqlite_ledger, pools, local_store, count=2_000, days=30, seed=1)
-    assert became["stored"] > 100_000
+    feeds = make_feeds(range(part * 250, part * 250 + 250), days=30, seed=1)
+    newsroom = Newsroom(sqlite_ledger, feeds, pools, local_store)
+    newsroom.run(days=30, step=2 * HOUR)
+    became = check_ledger(newsroom)
+    check_fates(newsroom, end=START + 30 * DAY)
+    alarms = check_alarms(newsroom)
+    assert became["stored"] > 2_500
+    assert became["named as possibly missed"] > 50
+    assert set(alarms) == {"failing", "silent", "text_share"}, alarms
+    assert caplog.messages == []

@@ -13,12 +13,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from news_platform.rss.feeds import FeedEntry
+from news_platform.rss.feeds import FeedEntry, with_link_key
 from news_platform.rss.ledger import feed_items
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW
 from news_platform.rss.ledger.transactions import LedgerTransaction
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
-from news_platform.web.urls import canonical_url, registrable_domain, url_hash, url_host
+from news_platform.web.urls import registrable_domain, url_host
 
 # Why a row was skipped that the limit of a poll left out; a later poll takes it if it still can.
 LIMIT = "limit"
@@ -54,10 +54,9 @@ class AddedEntries:
 def entries_by_url_hash(entries: Iterable[FeedEntry]) -> dict[str, FeedEntry]:
     """Return the entries that link to a web page, one per URL, newest first."""
     found: dict[str, FeedEntry] = {}
-    for entry in entries:
-        canonical = canonical_url(entry.link) if entry.link else ""
-        if canonical.startswith(("http://", "https://")):
-            found.setdefault(url_hash(canonical), entry)
+    for entry in map(with_link_key, entries):
+        if entry.link_hash:
+            found.setdefault(entry.link_hash, entry)
     # The sort is stable: entries without a date keep their order, after the dated ones.
     return dict(sorted(found.items(), key=lambda item: _age(item[1])))
 
@@ -140,11 +139,10 @@ def _insert(
     if not added:
         return
     state = {"status": "skipped", "error_msg": status} if status else {"status": "pending"}
-    rows = [{**_raw_row(transaction, feed_url, key, added[key], now=now), **state} for key in added]
-    inserted = transaction.connection.execute(
-        sa.insert(RAW).returning(RAW.c.row_id, RAW.c.url_hash, sort_by_parameter_order=True), rows
-    )
-    ids = {key: row_id for row_id, key in inserted}
+    rows = [{**_raw_row(transaction, feed_url, added[key], now=now), **state} for key in added]
+    # Not with RETURNING, which SQLite would do in one statement per row.
+    transaction.connection.execute(sa.insert(RAW), rows)
+    ids = _inserted_rows(transaction, list(added))
     transaction.connection.execute(
         sa.insert(ARTICLES_INDEX),
         [
@@ -164,16 +162,29 @@ def _insert(
     feed_items.insert_items(transaction.connection, feed_url, items, now=now)
 
 
+def _inserted_rows(transaction: LedgerTransaction, hashes: Sequence[str]) -> dict[str, int]:
+    """Return the row_ids of the rows that this transaction has added for these URL hashes."""
+    ids: dict[str, int] = {}
+    for start in range(0, len(hashes), _CHUNK):
+        chosen = sa.select(RAW.c.url_hash, RAW.c.row_id).where(
+            RAW.c.url_hash.in_(hashes[start : start + _CHUNK]), RAW.c.changed_seq == transaction.seq
+        )
+        # An old duplicate may have one of these hashes as well: the newest row is ours.
+        ids.update(
+            (key, id_) for key, id_ in transaction.connection.execute(chosen.order_by(RAW.c.row_id))
+        )
+    return ids
+
+
 def _raw_row(
-    transaction: LedgerTransaction, feed_url: str, key: str, entry: FeedEntry, *, now: datetime
+    transaction: LedgerTransaction, feed_url: str, entry: FeedEntry, *, now: datetime
 ) -> dict[str, Any]:
-    canonical = canonical_url(entry.link)
     return {
-        "source": registrable_domain(url_host(canonical)),
+        "source": registrable_domain(url_host(entry.link_canon)),
         "feed_url": feed_url,
         "article_url": entry.link,
-        "article_url_canon": canonical,
-        "url_hash": key,
+        "article_url_canon": entry.link_canon,
+        "url_hash": entry.link_hash,
         "found_at": now,
         "published_at": entry.published_at,
         "title": entry.title,

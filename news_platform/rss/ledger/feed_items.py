@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from news_platform.rss.feeds import FeedEntry
-from news_platform.rss.ledger.newsroom_tables import FEED_ITEMS
+from news_platform.rss.ledger.newsroom_tables import FEED_ITEMS, FEED_POLLS
 from news_platform.rss.ledger.tables import RAW
 
 _CHUNK = 500
@@ -56,7 +56,12 @@ def has_items(connection: sa.Connection, feed_url: str) -> bool:
     """Return whether this feed has listed an article before."""
     is_same = sa.and_(FEED_ITEMS.c.row_id == RAW.c.row_id, FEED_ITEMS.c.feed_url == RAW.c.feed_url)
     chosen = sa.select(RAW.c.row_id).join(FEED_ITEMS, is_same).where(RAW.c.feed_url == feed_url)
-    return connection.execute(chosen.limit(1)).first() is not None
+    if connection.execute(chosen.limit(1)).first() is not None:
+        return True
+    # The articles of a feed that has moved name its old URL, but its polls have moved with it.
+    polls = FEED_POLLS.c
+    had_items = (polls.feed_url == feed_url, polls["items"] > polls.items_without_link)
+    return connection.execute(sa.select(polls.id).where(*had_items).limit(1)).first() is not None
 
 
 def read_item(connection: sa.Connection, row_id: int, *, prefer: str) -> FeedItem:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -12,6 +13,7 @@ import sqlalchemy as sa
 from news_platform.errors import InputError
 from news_platform.rss.feed_settings import FeedSettings, parse_settings
 from news_platform.rss.ledger.feed_items import move_items
+from news_platform.rss.ledger.newsroom_tables import FEED_ALARMS, FEED_POLLS
 from news_platform.rss.ledger.tables import FEEDS
 from news_platform.rss.ledger.transactions import LedgerTransaction
 from news_platform.storage.sql.engine import read_transaction
@@ -153,13 +155,18 @@ def update_feeds(
     for key, values in _with_notes(transaction, rows):
         # SQLAlchemy does not allow a bind parameter with the name of an updated column.
         row = {f"new_{name}": value for name, value in values.items()}
-        by_columns.setdefault(tuple(values), []).append({"key": key, **row})
+        row |= {"key": key, "new_changed_seq": transaction.seq}
+        by_columns.setdefault(tuple(values), []).append(row)
     for columns, same in by_columns.items():
-        values = {name: _new_value(name) for name in columns}
-        statement = sa.update(FEEDS).where(FEEDS.c.feed_url_canon == sa.bindparam("key"))
-        transaction.connection.execute(
-            statement.values(changed_seq=transaction.seq, **values), same
-        )
+        transaction.connection.execute(_update_of(columns), same)
+
+
+# There are about ten sets of columns, and building a statement takes longer than executing it.
+@lru_cache(maxsize=64)
+def _update_of(columns: tuple[str, ...]) -> sa.Update:
+    """Return the statement that sets these columns, and the number of the change, by key."""
+    statement = sa.update(FEEDS).where(FEEDS.c.feed_url_canon == sa.bindparam("key"))
+    return statement.values({name: _new_value(name) for name in (*columns, "changed_seq")})
 
 
 def _with_notes(
@@ -177,6 +184,8 @@ def _with_notes(
 
 
 def _read_notes(transaction: LedgerTransaction, keys: Sequence[str]) -> dict[str, str]:
+    if not keys:
+        return {}
     chosen = sa.select(FEEDS.c.feed_url_canon, FEEDS.c.notes)
     found = transaction.connection.execute(chosen.where(FEEDS.c.feed_url_canon.in_(keys)))
     return {key: notes for key, notes in found}
@@ -251,6 +260,7 @@ def move_feed(
             .values(feed_url=feed_url, feed_url_canon=feed_url_canon, changed_seq=transaction.seq)
         )
         move_items(transaction.connection, old.feed_url_canon, feed_url_canon)
+        _move_history(transaction.connection, old.feed_url_canon, feed_url_canon)
     upsert_feed(
         transaction,
         old.feed_url_canon,
@@ -260,6 +270,16 @@ def move_feed(
         remark=f"moved to {feed_url_canon}",
         checked_at=now,
     )
+
+
+def _move_history(connection: sa.Connection, old: str, new: str) -> None:
+    """Give the polls and open alarms of a feed to its new URL: it is still the same feed."""
+    polls = sa.update(FEED_POLLS).where(FEED_POLLS.c.feed_url == old)
+    connection.execute(polls.values(feed_url=new))
+    alarms = FEED_ALARMS.c
+    taken = sa.select(alarms.kind).where(alarms.thing == new).scalar_subquery()
+    is_open = (alarms.thing == old, alarms.healed_at.is_(None), alarms.kind.not_in(taken))
+    connection.execute(sa.update(FEED_ALARMS).where(*is_open).values(thing=new))
 
 
 def feed_urls(engine: sa.Engine, *, statuses: Iterable[str] = POLLED) -> list[tuple[str, str]]:

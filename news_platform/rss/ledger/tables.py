@@ -94,7 +94,7 @@ class Moment(TypeDecorator[datetime]):
         """Convert to UTC, and drop the time zone where the database does not store it."""
         if value is None:
             return None
-        moment = value.astimezone(UTC)
+        moment = value if value.tzinfo is UTC else value.astimezone(UTC)
         return moment.replace(tzinfo=None) if dialect.name == "sqlite" else moment
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
@@ -114,6 +114,9 @@ class Texts(TypeDecorator[tuple[str, ...]]):
         """Return the list as a JSON array."""
         if value is None:
             return None
+        # Most lists are empty, and there are ten of them to an article.
+        if not value:
+            return "[]"
         return json.dumps([scrub_text(text) for text in value], ensure_ascii=False)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from news_platform.rss.polling.poll_schedule import PollOptions
 from news_platform.web.fetch import Response
 from news_platform.web.redirects import is_permanent_redirect
 from news_platform.web.retry_after import requested_wait_seconds
+from news_platform.web.urls import canonical_url
 from news_platform.web.validators import conditional_headers, validator
 
 __all__ = ["PollResult", "conditional_headers", "evaluate", "failed", "internal_error"]
@@ -31,8 +32,10 @@ _SOFT_STATUSES = frozenset((408, 425, 429, 500, 502, 503, 504))
 class PollResult:
     """What polling one feed gave: a word to count by, and the new columns of the feed's row.
 
-    `dates` are those of the entries. `items_without_link` and `left_out` count entries of the feed
-    that are not among `entries`; `is_cut` means that the feed was longer than we read.
+    `moved_to` is the new URL of a feed that has moved, `moved_to_canon` its canonical form.
+    `items_without_link` and `left_out` count entries of the feed that are not among `entries`;
+    `is_cut` means that the feed was longer than we read. `size_chars` is about how much text the
+    result holds in memory.
     """
 
     feed: FeedRow
@@ -40,20 +43,17 @@ class PollResult:
     changes: Mapping[str, Any]
     entries: Mapping[str, FeedEntry] = field(default_factory=dict)
     moved_to: str = ""
+    moved_to_canon: str = ""
     items: int = 0
     items_without_link: int = 0
     left_out: int = 0
     is_cut: bool = False
+    size_chars: int = 0
 
     @property
     def has_articles(self) -> bool:
         """Return whether there is more to write than the feed's own row."""
         return bool(self.entries or self.moved_to)
-
-    @property
-    def size_chars(self) -> int:
-        """Return about how much text the result holds in memory."""
-        return sum(len(one.content.text) + len(one.summary) for one in self.entries.values())
 
 
 async def evaluate(
@@ -119,16 +119,19 @@ def _read(
     }
     if has_no_links:
         changes["remark"] = f"none of its {len(parsed.entries)} items links to a page"
+    moved_to = _moved_to(feed, response)
     return PollResult(
         feed,
         "no_links" if has_no_links else "read",
         changes,
         entries,
-        moved_to=_moved_to(feed, response),
+        moved_to=moved_to,
+        moved_to_canon=canonical_url(moved_to) if moved_to else "",
         items=len(parsed.entries),
         items_without_link=linkless,
         left_out=parsed.left_out,
         is_cut=response.truncated,
+        size_chars=sum(len(one.content.text) + len(one.summary) for one in entries.values()),
     )
 
 

@@ -5,7 +5,6 @@ each. If the poller dies before it writes a batch, those feeds are polled again 
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -17,6 +16,7 @@ from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.errors import ConfigError, FetchError, InputError
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, run_concurrently
 from news_platform.isolation.pool import Pool
+from news_platform.rss.claim_queue import ClaimQueue
 from news_platform.rss.feed_settings import parse_settings, private_headers
 from news_platform.rss.ledger.feed_rows import FeedRow, claim_feeds
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
@@ -102,16 +102,16 @@ class _PollRun:
     def __init__(self, context: _PollContext) -> None:
         self.context = context
         self.counts = PollCounts()
-        self.waiting: deque[FeedRow] = deque()
+        self.feeds = ClaimQueue(self.claim)
         self.finished: list[PollResult] = []
         self.finished_chars = 0
-        self.claiming = asyncio.Lock()
-        # One batch at a time: SQLite has one writer.
-        self.recording = asyncio.Lock()
+        # SQLite has one writer at a time. Waiting here has no limit; a claim that waited for the
+        # ledger itself would give up on a very busy machine, and end the poll.
+        self.writing = asyncio.Lock()
 
     async def consume(self) -> None:
         """Poll one feed after the other until none is left; write the results in batches."""
-        while (feed := await self.next_feed()) is not None:
+        while (feed := await self.feeds.next_row()) is not None:
             if (result := await self.poll(feed)) is not None:
                 self.finished.append(result)
                 self.finished_chars += result.size_chars
@@ -119,22 +119,17 @@ class _PollRun:
             if is_full or self.finished_chars > _MAX_WAITING_CHARS:
                 await self.record()
 
-    async def next_feed(self) -> FeedRow | None:
-        # One claim at a time: the other consumers wait and take feeds of the same batch.
-        async with self.claiming:
-            if not self.waiting:
-                self.waiting.extend(await asyncio.to_thread(self.claim))
-            return self.waiting.popleft() if self.waiting else None
-
-    def claim(self) -> list[FeedRow]:
+    async def claim(self) -> list[FeedRow]:
         context = self.context
-        return claim_feeds(
-            context.engine,
-            limit=context.options.batch_size,
-            lease_seconds=context.options.lease_seconds,
-            now=context.now,
-            only_due=context.only_due,
-        )
+        async with self.writing:
+            return await asyncio.to_thread(
+                claim_feeds,
+                context.engine,
+                limit=context.options.batch_size,
+                lease_seconds=context.options.lease_seconds,
+                now=context.now,
+                only_due=context.only_due,
+            )
 
     async def poll(self, feed: FeedRow) -> PollResult | None:
         """Return what to record of a feed; None if not even its failure can be, which is counted.
@@ -170,7 +165,7 @@ class _PollRun:
         return await evaluate(feed, response, context.pool, options=options, now=context.now)
 
     async def record(self) -> None:
-        async with self.recording:
+        async with self.writing:
             results, self.finished, self.finished_chars = self.finished, [], 0
             if results:
                 options, now = self.context.options, self.context.now

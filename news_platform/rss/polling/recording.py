@@ -16,7 +16,6 @@ from news_platform.rss.ledger.transactions import LedgerTransaction, write_trans
 from news_platform.rss.polling import poll_schedule
 from news_platform.rss.polling.poll_results import PollResult, internal_error, next_poll_at
 from news_platform.rss.polling.poll_schedule import PollOptions, feed_options
-from news_platform.web.urls import canonical_url
 
 # How long a feed that turned over counts as one that may miss items.
 _MAY_MISS_FOR = timedelta(days=7)
@@ -94,10 +93,10 @@ def delete_old_polls(engine: sa.Engine, *, before: datetime) -> None:
 def _poll_row(
     result: PollResult, outcome: str, added: AddedEntries, now: datetime
 ) -> dict[str, Any]:
-    canonical = result.feed.feed_url_canon
-    moved = canonical_url(result.moved_to) if result.moved_to else ""
+    # The history stays with the feed, unless the move could not be recorded.
+    moved_to = result.moved_to_canon if outcome == result.outcome else ""
     return {
-        "feed_url": moved or canonical,
+        "feed_url": moved_to or result.feed.feed_url_canon,
         "polled_at": now,
         "outcome": outcome,
         "status_code": result.changes.get("last_status", 0),
@@ -143,12 +142,9 @@ def _record_one(
         changes |= _consequences(result, added, options=own, now=now)
     update_feeds(transaction, [(canonical, changes)])
     # Last, because all of the above refers to the feed by its old URL.
-    if result.moved_to:
-        new = canonical_url(result.moved_to)
-        if new != canonical:
-            move_feed(
-                transaction, result.feed, feed_url=result.moved_to, feed_url_canon=new, now=now
-            )
+    new = result.moved_to_canon
+    if new and new != canonical:
+        move_feed(transaction, result.feed, feed_url=result.moved_to, feed_url_canon=new, now=now)
     return added
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from news_platform.errors import ConfigError
+from news_platform.rss.feed_settings import first_problem
 from news_platform.rss.text_query import TextQuery, searchable
 
 DEFAULT_PATH = "alerts.toml"
@@ -102,9 +103,7 @@ def _parse_query(entry: object, number: int, *, thing: str) -> SavedQuery:
     try:
         query = SavedQuery.model_validate(entry)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, found["loc"]))
-        message = f"invalid alert {number} in {thing!r}: {where}: {found['msg']}"
+        message = f"invalid alert {number} in {thing!r}: {first_problem(error)}"
         raise ConfigError(message, thing=thing) from error
     if not query.has_criteria:
         raise ConfigError(

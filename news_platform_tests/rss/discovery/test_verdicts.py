@@ -124,6 +124,21 @@ def test_a_feed_removed_from_the_list_is_retired_and_comes_back_with_it(
     assert (row.status, row.notes, row.next_poll_at) == ("active", "", None)
 
 
+def test_a_feed_that_was_not_accepted_is_checked_and_not_polled_when_listed_again(
+    ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    discover(ledger, parse_pool, {FEED: response(FEED, status=404), OTHER: FRESH})
+    both = (OpmlFeed(FEED), OpmlFeed(OTHER))
+    listing(ledger, *both)
+    assert listing(ledger, both[1]).retired == (FEED,)
+    assert feeds_to_check(ledger, now=NOW + timedelta(days=90)) == []
+    assert listing(ledger, *both).restored == (FEED,)
+    assert feed_row(ledger).status == "rejected"
+    assert feeds_to_check(ledger, now=NOW) == [FEED]
+    discover(ledger, parse_pool, {FEED: FRESH})
+    assert feed_row(ledger).status == "active"
+
+
 def test_a_missing_or_empty_list_retires_nothing(
     sqlite_ledger: sa.Engine, parse_pool: Pool
 ) -> None:

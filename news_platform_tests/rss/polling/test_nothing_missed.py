@@ -8,11 +8,13 @@ import sqlalchemy as sa
 
 from news_platform.isolation.pool import Pool
 from news_platform.rss.export import changed_days, delta_since, export_days
+from news_platform.rss.feed_alarms import FeedAlarm, update_alarms
 from news_platform.rss.feed_settings import FeedSettings, settings_text
-from news_platform.rss.ledger.newsroom_tables import FEED_ITEMS, FEED_POLLS
+from news_platform.rss.ledger.newsroom_tables import FEED_ALARMS, FEED_ITEMS, FEED_POLLS
 from news_platform.rss.ledger.tables import DIAGNOSTICS, RAW
 from news_platform.rss.polling.poll_schedule import PollOptions
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.web.fetch import Response
 from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.rss.ledger_rows import change_articles
 from news_platform_tests.rss.polling.test_poller import FEED, NOW, feed_row, poll, register, rows
@@ -304,3 +306,22 @@ def test_a_secret_that_is_not_set_is_told_and_hurts_no_other_feed(
     assert report.new_articles == 1
     assert "FEED_SECRET_PAID is not set" in feed_row(sqlite_ledger).notes
     assert sum(row.status == "pending" for row in rows(sqlite_ledger, RAW)) == 1
+
+
+def test_a_feed_that_turns_over_when_it_moves_says_so_and_keeps_its_history(
+    ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    new = "https://new.example/rss"
+    register(ledger, FEED)
+    poll(ledger, parse_pool, {FEED: rss(items(names("a", 3), newest=NOW))})
+    update_alarms(ledger, [FeedAlarm("silent", FEED, "no entry")], now=NOW)
+    moved = rss(items(names("a", 3), newest=NOW), title="The New Post")
+    answer = Response(FEED, new, 200, {}, moved, redirects=(FEED,), redirect_statuses=(301,))
+    poll(ledger, parse_pool, {FEED: answer}, now=LATER)
+    assert [row.feed_url for row in rows(ledger, FEED_POLLS)] == [new, new]
+    assert [row.thing for row in rows(ledger, FEED_ALARMS)] == [new]
+    # Nothing that it lists now was there before, so what lies between may be missed.
+    much_later = LATER + timedelta(hours=7)
+    poll(ledger, parse_pool, {new: rss(items(names("b", 3), newest=much_later))}, now=much_later)
+    assert [row.turned_over for row in rows(ledger, FEED_POLLS)] == [False, False, True]
+    assert feed_row(ledger, new).may_miss_items

@@ -275,6 +275,37 @@ def test_a_feed_that_moved_onto_a_known_one_is_retired(
     assert len(rows(sqlite_ledger)) == 1
 
 
+def test_a_poll_never_waits_for_its_own_lock_on_the_ledger(
+    sqlite_ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    urls = [f"https://s{number}.example/rss" for number in range(40)]
+    register(sqlite_ledger, *urls)
+    sqlite_ledger.dispose()
+
+    @sa.event.listens_for(sqlite_ledger, "connect")
+    def give_up_at_once(connection: Any, _record: object) -> None:
+        connection.execute("PRAGMA busy_timeout = 1")
+
+    feed = rss(items([f"a{number}" for number in range(30)], newest=NOW))
+    answers = {url: feed.replace(b"post.example", url.encode()[8:-4]) for url in urls}
+    options = PollOptions(concurrency=8, batch_size=4)
+    report = poll(sqlite_ledger, parse_pool, answers, options=options)
+    assert (report.feeds, report.new_articles) == (40, 1_200)
+
+
+def test_a_poll_with_nothing_due_asks_the_ledger_once(
+    sqlite_ledger: sa.Engine, parse_pool: Pool
+) -> None:
+    claims: list[str] = []
+
+    @sa.event.listens_for(sqlite_ledger, "before_cursor_execute")
+    def count(_c: object, _cursor: object, statement: str, *_others: object) -> None:
+        claims.extend([statement] * ("UPDATE feeds" in statement))
+
+    assert poll(sqlite_ledger, parse_pool, {}).feeds == 0
+    assert len(claims) == 1
+
+
 def test_410_retires_the_feed_for_good(sqlite_ledger: sa.Engine, parse_pool: Pool) -> None:
     register(sqlite_ledger, FEED)
     poll(sqlite_ledger, parse_pool, {FEED: response(FEED, status=410)})

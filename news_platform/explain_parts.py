@@ -17,6 +17,7 @@ from news_platform.domain_metadata import explain as survey
 from news_platform.domain_store import explain as domain_store
 from news_platform.errors import InputError
 from news_platform.near_duplicates import explain as clusters
+from news_platform.newsroom_options import alarm_options
 from news_platform.resources import Resources
 from news_platform.rss import explain as articles
 from news_platform.rss import explain_feeds as feeds
@@ -123,7 +124,8 @@ class _Parts:
         yield from crawl.explain_feed_links(self.store, {page.url})
         yield from self._site(page)
         if self.engine is not None:
-            yield from feeds.explain_known_feed(self.engine, page.url, now=self.now)
+            alarms = alarm_options(self.resources.settings)
+            yield from feeds.explain_known_feed(self.engine, page.url, alarms=alarms, now=self.now)
         yield from takedowns.explain_page(self.store, page.url, now=self.now)
 
     def of_domain(self, domain: str) -> Iterator[Evidence]:

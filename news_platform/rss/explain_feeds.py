@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from news_platform.datasets.evidence import Evidence
 from news_platform.rss.explain import ROOM, read_rows
 from news_platform.rss.feed_admin import FeedFilter, list_feeds, read_history
+from news_platform.rss.feed_alarms import AlarmOptions
 from news_platform.rss.feed_why import explain_feed, rhythm_text
 from news_platform.rss.ledger.feed_rows import read_feed
 from news_platform.rss.ledger.tables import RAW
@@ -30,14 +31,16 @@ def is_feed(engine: sa.Engine, canonical: str) -> bool:
     return read_feed(engine, canonical) is not None
 
 
-def explain_known_feed(engine: sa.Engine, canonical: str, *, now: datetime) -> Iterator[Evidence]:
+def explain_known_feed(
+    engine: sa.Engine, canonical: str, *, alarms: AlarmOptions, now: datetime
+) -> Iterator[Evidence]:
     """Yield the state of a feed, its last polls, and what became of its articles."""
     row = read_feed(engine, canonical)
     if row is None:
         yield Evidence(ROOM, "absent", "The ledger has no feed of this address.")
         return
     history = read_history(engine, canonical)
-    why = explain_feed(row, history, now=now)
+    why = explain_feed(row, history, alarms=alarms, now=now)
     place = f"ledger feeds {canonical}"
     reasons = "; ".join(why.reasons)
     yield Evidence(

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from news_platform.near_duplicates.window_days import build_window_day
 
 from news_platform.cli.search import search
 from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.errors import InputError
+from news_platform.near_duplicates.pipeline import build_day
 from news_platform.storage.commit.root import RootAccess
 from news_platform_tests.corpus.articles import article, store_articles
 from news_platform_tests.near_duplicates.stories import story
@@ -77,7 +77,7 @@ def test_one_article_of_a_cluster_is_enough(tmp_path: Path) -> None:
     texts = {"first": story(1), "copy": story(1), "other": f"{story(2)} {story(1).split()[0]}"}
     rows = [article(f"https://{name}.example/", text) for name, text in texts.items()]
     store_articles(store, DAY, rows, tmp_path)
-    build_window_day(store, DAY, days=14)
+    build_day(store, DAY, days=14)
     run(tmp_path / "root", "--build")
     word = story(1).split()[0]
     assert json.loads(run(tmp_path / "root", word, "--json").stdout)["count"] == 3

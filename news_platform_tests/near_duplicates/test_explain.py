@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from news_platform.near_duplicates.window_days import build_window_day
 
 from news_platform.near_duplicates.explain import cluster_names, explain_clusters
+from news_platform.near_duplicates.pipeline import build_day
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.urls import url_hash
 from news_platform_tests.corpus.articles import article, store_articles
@@ -22,7 +22,7 @@ def store(local_store: ObjectStore, tmp_path: Path) -> ObjectStore:
     later = [article(COPY, story(1)), article(OTHER, story(2))]
     store_articles(local_store, DAYS[1], later, tmp_path)
     for day in DAYS:
-        build_window_day(local_store, day, days=14)
+        build_day(local_store, day, days=14)
     return local_store
 
 

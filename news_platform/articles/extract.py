@@ -1,5 +1,6 @@
 """The HTML of a news page in, its article out: text, title, authors, date, section, tags, links."""
 
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ from news_platform.text.language import Language, detect
 _FEW_CHARACTERS = 250
 # On hostile pages, the fallback takes minutes for a few megabytes.
 _MAX_FALLBACK = 2_000_000
+# It warns of every page without text ("discarding data: None"), which is what it is asked about.
+logging.getLogger("trafilatura").setLevel(logging.ERROR)
 # The mean F1 of the pages on which another source than the page's text had the article.
 _FALLBACK_CONFIDENCE = 0.6
 # From this probability on, the detected language is right for 99.8 % of texts.

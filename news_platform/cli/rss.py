@@ -34,9 +34,9 @@ from news_platform.resources import (
 from news_platform.rss import pipeline
 from news_platform.rss.analyses.pipeline import analyse_articles
 from news_platform.rss.feed_settings import feed_secrets
-from news_platform.rss.ledger.status import ledger_status
+from news_platform.rss.ledger.status import ledger_status, outdated_articles
 from news_platform.rss.page_store import PAGES_FOLDER
-from news_platform.rss.reextract import Reextraction, outdated_articles
+from news_platform.rss.reextract import Reextraction
 from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.rss.sheets import workbook
 from news_platform.rss.sheets.access import CallTiming, SheetAccess

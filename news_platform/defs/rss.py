@@ -45,12 +45,13 @@ from news_platform.rss.ledger.status import (
     least_confident_articles,
     ledger_status,
     missing_full_texts,
+    outdated_articles,
     overdue_locks,
     recent_articles,
     worst_feeds,
 )
 from news_platform.rss.page_store import PAGES_FOLDER
-from news_platform.rss.reextract import Reextraction, ReextractReport, outdated_articles
+from news_platform.rss.reextract import Reextraction, ReextractReport
 from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.rss.work_context import WorkPlaces, work_places
 from news_platform.takedowns.obeying import obeying
@@ -240,7 +241,8 @@ def _extract_again(
     redo: Redo, places: WorkPlaces, data_root: DataRoot, ledger: Ledger, *, now: datetime
 ) -> ReextractReport:
     """Extract stored articles again from the kept bytes of their pages, as the run config says."""
-    if redo is Redo.missing:
+    is_due = redo is Redo.all or "kept page" in outdated_articles(ledger.engine)
+    if redo is Redo.missing or not is_due:
         return ReextractReport(0, {})
     return pipeline.run_reextract(
         ledger.engine,

@@ -19,6 +19,7 @@ from news_platform.rss.full_text import write_full_text
 from news_platform.rss.ledger.article_queue import rewrite_article
 from news_platform.rss.ledger.feed_items import read_item
 from news_platform.rss.ledger.feed_rows import read_own_settings
+from news_platform.rss.ledger.status import HAS_PAGE, is_older
 from news_platform.rss.ledger.tables import RAW
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
 from news_platform.rss.page_store import read_page
@@ -30,8 +31,6 @@ from news_platform.web.urls import url_hash
 # Rows that are read, extracted and written together.
 _BATCH = 64
 _DEFAULT = FeedSettings()
-# The text of an article without a page is that of its feed, which no extractor made.
-_STORED = (RAW.c.status == "stored", RAW.c.page_url != "")
 _COLUMNS = (
     RAW.c.row_id,
     RAW.c.feed_url,
@@ -67,19 +66,6 @@ class ReextractReport:
     outcomes: Mapping[str, int]
 
 
-def outdated_articles(engine: sa.Engine) -> Mapping[str, int]:
-    """Count the articles of older versions of the extractor, with a kept page and without one."""
-    has_page = RAW.c.page_ref != ""
-    chosen = (
-        sa.select(has_page, sa.func.count())
-        .where(*_STORED, _is_older(EXTRACTOR_VERSION))
-        .group_by(has_page)
-    )
-    with read_transaction(engine) as connection:
-        found = connection.execute(chosen).all()
-    return {"kept page" if is_kept else "no page": count for is_kept, count in found}
-
-
 def reextract_articles(
     engine: sa.Engine, *, places: WorkPlaces, pool: Pool, wanted: Reextraction, now: datetime
 ) -> ReextractReport:
@@ -104,11 +90,11 @@ def _batches(engine: sa.Engine, wanted: Reextraction) -> Iterator[Sequence[Any]]
     last, left = 0, wanted.limit
     while left is None or left > 0:
         size = _BATCH if left is None else min(_BATCH, left)
-        chosen = sa.select(*_COLUMNS, RAW.c.extractor_version).where(RAW.c.row_id > last, *_STORED)
+        chosen = sa.select(*_COLUMNS, RAW.c.extractor_version).where(RAW.c.row_id > last, *HAS_PAGE)
         if wanted.source:
             chosen = chosen.where(RAW.c.source == wanted.source)
         if wanted.older_than:
-            chosen = chosen.where(_is_older(wanted.older_than))
+            chosen = chosen.where(is_older(wanted.older_than))
         with read_transaction(engine) as connection:
             rows = connection.execute(chosen.order_by(RAW.c.row_id).limit(size)).all()
         if not rows:
@@ -116,14 +102,6 @@ def _batches(engine: sa.Engine, wanted: Reextraction) -> Iterator[Sequence[Any]]
         last = rows[-1].row_id
         left = None if left is None else left - len(rows)
         yield rows
-
-
-def _is_older(version: str) -> sa.ColumnElement[bool]:
-    """Return the condition for rows of an earlier version; versions are whole numbers."""
-    column = RAW.c.extractor_version
-    # As texts of one length: '2' < '10'. An empty version is from before there were any.
-    shorter = sa.func.length(column) < len(version)
-    return sa.or_(shorter, sa.and_(sa.func.length(column) == len(version), column < version))
 
 
 _Extracted = Future[Outcome] | str

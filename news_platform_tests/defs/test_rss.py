@@ -13,10 +13,9 @@ import sqlalchemy as sa
 from news_platform.defs.graph import dagster_resources
 from news_platform.defs.rss import SCHEDULES, STALENESS, defs
 from news_platform.resources import Resources
-from news_platform.rss.ledger.status import overdue_locks
+from news_platform.rss.ledger.status import outdated_articles, overdue_locks
 from news_platform.rss.ledger.tables import FEEDS, RAW
 from news_platform.rss.ledger.transactions import newest_seq, write_transaction
-from news_platform.rss.reextract import outdated_articles
 from news_platform.sample.resources import SampleResources
 from news_platform.sample.world import place_inputs
 from news_platform.settings import Settings

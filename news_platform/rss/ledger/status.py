@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import sqlalchemy as sa
 
+from news_platform.articles.article import EXTRACTOR_VERSION
 from news_platform.rss.full_text import full_text_path
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, RAW
 from news_platform.storage.objects.store import ObjectStore
@@ -46,6 +47,31 @@ def ledger_status(engine: sa.Engine, *, now: datetime) -> LedgerStatus:
                 sa.select(sa.func.min(RAW.c.found_at)).where(RAW.c.status == "pending")
             ).scalar_one(),
         )
+
+
+# The text of an article without a page is that of its feed, which no extractor made.
+HAS_PAGE = (RAW.c.status == "stored", RAW.c.page_url != "")
+
+
+def outdated_articles(engine: sa.Engine) -> Mapping[str, int]:
+    """Count the articles of older versions of the extractor, with a kept page and without one."""
+    has_page = RAW.c.page_ref != ""
+    chosen = (
+        sa.select(has_page, sa.func.count())
+        .where(*HAS_PAGE, is_older(EXTRACTOR_VERSION))
+        .group_by(has_page)
+    )
+    with read_transaction(engine) as connection:
+        found = connection.execute(chosen).all()
+    return {"kept page" if is_kept else "no page": count for is_kept, count in found}
+
+
+def is_older(version: str) -> sa.ColumnElement[bool]:
+    """Return the condition for rows of an earlier version; versions are whole numbers."""
+    column = RAW.c.extractor_version
+    # As texts of one length: '2' < '10'. An empty version is from before there were any.
+    shorter = sa.func.length(column) < len(version)
+    return sa.or_(shorter, sa.and_(sa.func.length(column) == len(version), column < version))
 
 
 _SHOWN_COLUMNS = (

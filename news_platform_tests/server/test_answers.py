@@ -52,7 +52,7 @@ def running(maker: Maker, small_root: Path) -> Iterator[Explorer]:
     site = Site(open_resources(settings, access=RootAccess.READ), ServerOptions())
     endpoint = Answers(site, refused_json).endpoint(maker.make)
     app = Starlette(routes=[Route("/{name}", endpoint)])
-    with serving(app, free_port()) as explorer:  # type: ignore[arg-type]  # a narrower scope
+    with serving(app, free_port()) as explorer:
         yield explorer
 
 

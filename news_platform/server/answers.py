@@ -77,8 +77,7 @@ class Answers:
         return answer
 
     async def _answer(self, make: Make, request: Request) -> _Kept:
-        version = self._site.version
-        name = version.current() if version.is_fresh else await _in_thread(version.current)
+        name = await self._version()
         key = f"{request.url.path}?{request.scope['query_string'].decode('latin-1')}"
         kept = self._kept.get(key)
         if kept is not None and kept.version == name and time.monotonic() < kept.until:
@@ -86,9 +85,17 @@ class Answers:
             return kept
         made = await _in_thread(lambda: self._made(make, request))
         kept = _Kept(name, time.monotonic() + _CACHE_SECONDS, made.etag, made)
-        if made.status == 200:
+        if made.status == 200 and name:
             self._keep(key, kept)
         return kept
+
+    async def _version(self) -> str:
+        """Return the version of the data; nothing if the store does not answer."""
+        version = self._site.version
+        try:
+            return version.current() if version.is_fresh else await _in_thread(version.current)
+        except (NewsPlatformError, OSError):
+            return ""  # making the answer fails likewise, and says why
 
     def _made(self, make: Make, request: Request) -> Answer:
         site = self._site

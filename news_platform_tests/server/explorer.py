@@ -20,6 +20,9 @@ from news_platform.storage.commit.root import RootAccess
 from news_platform.web.allowed_hosts import AsgiApp
 from news_platform_tests.servers.dagster_ui import free_port
 
+# The first status loads the whole graph, which takes minutes of a starved process.
+_PATIENCE_SECONDS = 240
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -54,7 +57,7 @@ class Explorer:
         return self.ask("GET", path, **headers)
 
     def ask(self, method: str, path: str, **headers: str) -> Reply:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=_PATIENCE_SECONDS)
         started = time.monotonic()
         with contextlib.closing(connection):
             connection.putrequest(method, path, skip_host="Host" in headers)

@@ -33,7 +33,6 @@ from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
-from news_platform.storage.queries import run_query
 
 # Replaced files of these stay until their grace period ends, so only `.domain_store` can read them,
 # and the current version of an export.
@@ -98,6 +97,9 @@ class NewsData:
 
         The query reaches no file, network or setting unless it is `unsafe`.
         """
+        # DuckDB takes 0.1 s to load, and only SQL needs it.
+        from news_platform.storage.queries import run_query
+
         named = [it for it in self.tables if re.search(rf"\b{it}\b", query, re.IGNORECASE)]
         return run_query(query, {name: self[name] for name in named}, unsafe=unsafe)
 

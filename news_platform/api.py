@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 import sqlalchemy as sa
@@ -33,7 +34,9 @@ from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
-from news_platform.storage.queries import QueryLimits, run_query
+
+if TYPE_CHECKING:
+    from news_platform.storage.queries import QueryLimits
 
 # Replaced files of these stay until their grace period ends, so only `.domain_store` can read them,
 # and the current version of an export.
@@ -96,12 +99,15 @@ class NewsData:
         return DeltaDataset(self._store, table, STATISTICS_COLUMNS).scan()
 
     def sql(
-        self, query: str, *, unsafe: bool = False, limits: QueryLimits | None = None
+        self, query: str, *, unsafe: bool = False, limits: "QueryLimits | None" = None
     ) -> pl.DataFrame:
         """Run a DuckDB query over all datasets; only the datasets that it names are read.
 
         The query reaches no file, network or setting unless it is `unsafe`.
         """
+        # DuckDB takes 0.1 s to load, and only SQL needs it.
+        from news_platform.storage.queries import run_query
+
         named = [it for it in self.tables if re.search(rf"\b{it}\b", query, re.IGNORECASE)]
         frames = {name: self[name] for name in named}
         return run_query(query, frames, unsafe=unsafe, limits=limits)

@@ -27,7 +27,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "domains": ("news_platform.cli.domains:domains", "Survey robots.txt and sitemaps of domains."),
     "explain": (
         "news_platform.cli.explain:explain",
-        "Show what is known about a URL, a domain or a feed.",
+        "Show where a page is, and why it is missing.",
     ),
     "feeds": ("news_platform.cli.feeds:feeds", "Add, pause, explain, import and export feeds."),
     "ledger": (

@@ -20,7 +20,7 @@ from news_platform.errors import ConfigError, InputError, StorageError
 from news_platform.resources import Resources
 from news_platform.rss.ledger.opening import require_articles
 from news_platform.storage.commit.root import RootAccess, read_world
-from news_platform.storage.sql.engine import ledger_url, open_engine, shown_url
+from news_platform.storage.sql.engine import checked_url, ledger_url, open_engine, shown_url
 from news_platform.storage.sql.ledger_archive import LedgerManifest, open_archive
 from news_platform.storage.sql.ledger_check import LedgerCheck, check_ledger
 from news_platform.storage.sql.ledger_copy import backup_ledger, move_ledger, restore_ledger
@@ -160,7 +160,7 @@ def _show_backup(done: str, file: Path, manifest: LedgerManifest, *, as_json: bo
 
 
 def _show_rows(done: str, url: str, rows: Mapping[str, int], *, as_json: bool) -> None:
-    shown = shown_url(sa.make_url(url))
+    shown = shown_url(checked_url(url))
     text = f"{done} {shown}: {sum(rows.values())} rows of {len(rows)} tables, all read back"
     emit({"ledger": shown, "rows": sum(rows.values()), "tables": rows}, as_json=as_json, text=text)
 

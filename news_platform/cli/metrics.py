@@ -27,6 +27,8 @@ def metrics(host: str, port: int, root: str) -> None:
     There is no password: on an address other than 127.0.0.1, a proxy or firewall must admit
     Prometheus alone, and its name for this machine must be in NEWS_PLATFORM_ALLOWED_HOSTS.
     """
+    if not host:  # it would mean every address of this machine
+        raise click.BadParameter("it is empty: expected an address", param_hint="--host")
     resources = resources_for(root)
     _refuse_taken(host, port)
     # Imported here: a wrong root or port is reported before Dagster is loaded.

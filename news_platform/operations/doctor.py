@@ -6,13 +6,20 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from news_platform.errors import ConfigError, FetchError, NewsPlatformError, StoreUnavailable
+from news_platform.errors import (
+    ConfigError,
+    FetchError,
+    NewsPlatformError,
+    StoreUnavailable,
+    redacted,
+)
 from news_platform.operations import machine_checks, service_checks
 from news_platform.operations.diagnosis import Diagnosis, skipped, wrong
 from news_platform.resources import Resources
 
 # An object store that is down is tried again for a while; people wait no longer than this.
 CHECK_SECONDS = 30.0
+_LONGEST_CAUSE = 300
 Check = Callable[[], Diagnosis | Iterable[Diagnosis]]
 
 
@@ -45,12 +52,20 @@ def _automation(resources: Resources) -> Iterator[Diagnosis]:
         yield _no_home(home)
         return
     # Imported here: Dagster takes seconds to load, and a root of commands alone needs none of it.
+    from dagster import DagsterError
+    from sqlalchemy.exc import SQLAlchemyError
+
     from news_platform.defs.status import open_instance
     from news_platform.operations.automation_checks import check_automation
 
-    with open_instance(resources.settings) as instance:
-        assert instance is not None
-        yield from check_automation(resources, instance)
+    try:
+        with open_instance(resources.settings) as instance:
+            assert instance is not None
+            yield from check_automation(resources, instance)
+    except (DagsterError, SQLAlchemyError) as error:
+        cause = redacted(" ".join(str(error).split())[:_LONGEST_CAUSE])
+        cure = "check dagster.yaml, the folder and, on a cluster, Dagster's database"
+        yield wrong("dagster home", f"Dagster's storage cannot be read: {cause}", cure)
 
 
 def _no_home(home: str | None) -> Diagnosis:
@@ -100,5 +115,8 @@ def _run(name: str, check: Check, found: "queue.SimpleQueue[Diagnosis | None]") 
             found.put(finding)
     except NewsPlatformError as error:
         found.put(wrong(name, " ".join(str(error).split()), _cure(error)))
+    except OSError as error:
+        cause = error.strerror or str(error)
+        found.put(wrong(name, cause.lower(), "check the folder, its disk and its permissions"))
     finally:
         found.put(None)

@@ -54,7 +54,7 @@ def open_engine(url: str) -> sa.Engine:
     """
     try:
         # The ping replaces connections that a restarted PostgreSQL server has dropped.
-        engine = sa.create_engine(_checked(url), pool_pre_ping=True)
+        engine = sa.create_engine(checked_url(url), pool_pre_ping=True)
     except ImportError as error:
         cure = "install news-platform with its extra `cluster`"
         raise ConfigError(f"the ledger's driver {error.name!r} is missing; {cure}") from error
@@ -136,10 +136,11 @@ def _alembic_config(connection: sa.Connection | None) -> "Config":
     return config
 
 
-def _checked(url: str) -> sa.URL:
+def checked_url(url: str) -> sa.URL:
+    """Parse the URL of a ledger; raise ConfigError if it is not one, without showing it."""
     try:
         parsed = sa.make_url(url)
-    except sa.exc.ArgumentError as error:
+    except (sa.exc.ArgumentError, ValueError) as error:  # ValueError: the port is not a number
         raise _not_a_ledger() from error
     if parsed.drivername == "postgresql":
         # SQLAlchemy's default driver depends on its version.

@@ -6,10 +6,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-import sqlalchemy as sa
-
 from news_platform.errors import StorageError
 from news_platform.storage.sql.engine import (
+    checked_url,
     known_revisions,
     open_engine,
     read_revision,
@@ -44,7 +43,7 @@ class LedgerCheck:
 
 def check_ledger(url: str) -> LedgerCheck:
     """Read a whole ledger; raise StorageError only if it cannot be reached at all."""
-    file = sqlite_path(sa.make_url(url))
+    file = sqlite_path(checked_url(url))
     if file is not None:
         return _check_sqlite(file)
     engine = open_engine(url)

@@ -54,7 +54,9 @@ def test_a_remote_root_needs_a_ledger_url(root: str) -> None:
     assert ledger_url(root, "sqlite:///x") == "sqlite:///x"
 
 
-@pytest.mark.parametrize("url", ["nonsense", "oracle+nodriver://x", "mysql://u:hush@h/d"])
+@pytest.mark.parametrize(
+    "url", ["nonsense", "oracle+nodriver://x", "mysql://u:hush@h/d", "postgresql://u:hush@h:port/d"]
+)
 def test_a_wrong_url_is_refused_without_showing_its_secrets(url: str) -> None:
     with pytest.raises(ConfigError, match="expected sqlite:///PATH or postgresql") as caught:
         open_engine(url)

@@ -63,8 +63,8 @@ def article_title(
     levels = [[visible_text(h) for h in root.iter(level)] for level in ("h1", "h2", "h3")]
     page_title = next((visible_text(title) for title in root.iter("title")), "")
     if stated and jsonld.is_news(article):
-        own = _newsroom_title(stated[0], headline, levels[0], page_title)
-        return _without_site(own, site_names, bare=(headline, *levels[0]))
+        title = _newsroom_title(stated[0], headline, levels[0], page_title)
+        return _without_site(title, site_names, bare=(headline, *levels[0]))
     shown = [text for level in levels for text in level]
 
     def cut(text: str) -> str:

@@ -73,7 +73,8 @@ def find_alarms(
 def _open_alarms(connection: sa.Connection) -> list[tuple[str, str, datetime]]:
     alarms = FEED_ALARMS.c
     chosen = sa.select(alarms.kind, alarms.thing, alarms.began_at)
-    return [tuple(row) for row in connection.execute(chosen.where(alarms.healed_at.is_(None)))]
+    rows = connection.execute(chosen.where(alarms.healed_at.is_(None)))
+    return [(kind, thing, began_at) for kind, thing, began_at in rows]
 
 
 def _silent_feeds(

@@ -87,8 +87,13 @@ def _restore(transaction: LedgerTransaction, urls: list[str], *, now: datetime) 
     """
     wanted = {origin_of(url) for url in urls}
     found = [row for row in _retired(transaction) if row.origin in wanted]
-    accepted = {"status": "active", "verdict": ACTIVE, "next_poll_at": None, "remark": ""}
-    unchecked = {
+    accepted: dict[str, Any] = {
+        "status": "active",
+        "verdict": ACTIVE,
+        "next_poll_at": None,
+        "remark": "",
+    }
+    unchecked: dict[str, Any] = {
         "status": "rejected",
         "verdict": "",
         "next_check_at": now,

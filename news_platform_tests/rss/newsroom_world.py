@@ -193,14 +193,24 @@ class SimulatedWeb:
         body = self._rss(feed, listed)
         moved = feed.kind.moves and turned and url == feed.url
         final = feed.new_url if moved else url
-        chain = {"redirects": (url,), "redirect_statuses": (301,)} if moved else {}
+        redirects, statuses = ((url,), (301,)) if moved else ((), ())
         tag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
         if tag == known_tag:
-            return Response(url, final, 304, {"etag": tag}, b"", **chain)
+            return Response(
+                url,
+                final,
+                304,
+                {"etag": tag},
+                b"",
+                redirects=redirects,
+                redirect_statuses=statuses,
+            )
         feed.seen.update(listed)
         feed.polled_at.append(self.now)
         fields = {"content-type": "application/rss+xml", "etag": tag}
-        return Response(url, final, 200, fields, body, **chain)
+        return Response(
+            url, final, 200, fields, body, redirects=redirects, redirect_statuses=statuses
+        )
 
     def _rss(self, feed: SimulatedFeed, listed: list[SimulatedItem]) -> bytes:
         items = "".join(self._item(feed, item) for item in listed)

@@ -20,7 +20,7 @@ from typing import Any
 import polars as pl
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 
 from benchmarks.near_duplicates import article_bodies
 from news_platform.corpus.pipeline import crawl_dataset
@@ -114,7 +114,8 @@ def _repeat_day(root: Path, drawn: date, day: date) -> None:
     """Store a day with the rows of another one, in a version of its own."""
     for warc in range(_WARCS):
         _link(*(root / captures_path(one, f"{warc}.warc.gz") for one in (drawn, day)))
-    folder, actions = root / CRAWL_ARTICLES.name, []
+    folder = root / CRAWL_ARTICLES.name
+    actions: list[AddAction | RemoveAction] = []
     for add in _added_files(folder, drawn):
         name = f"day={day}/{uuid.uuid4()}.parquet"
         _link(folder / str(add["path"]), folder / name)

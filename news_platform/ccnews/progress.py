@@ -13,10 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from struct import Struct
+from typing import TYPE_CHECKING
 
 from news_platform.ccnews.gzip_members import ByteSource
-from news_platform.ccnews.warc import WarcResponse
 from news_platform.isolation.worker import report
+
+if TYPE_CHECKING:
+    # The pool, which plans, loads no reader of WARCs.
+    from news_platform.ccnews.warc import WarcResponse
 
 _HEARTBEAT_SECONDS = 0.5
 # The number of the record in work plus one; zero while the worker reads or publishes.
@@ -51,7 +55,7 @@ class ProgressReporter:
         self._sent: WarcProgress | None = None
         self._file: mmap.mmap | None = None
 
-    def begin_record(self, response: WarcResponse, rows: int) -> None:
+    def begin_record(self, response: "WarcResponse", rows: int) -> None:
         """Record that work on this response begins, with the rows written so far."""
         record = response.record
         self._note(record.number + 1)
@@ -94,6 +98,8 @@ class ProgressReporter:
             if found.number is None or found != self._sent:
                 self._send(found)
             self._sent = found
+        # A WARC that took less than a heartbeat is shown with its rows, too.
+        self._send(self._progress)
 
 
 class _WaitingStream:

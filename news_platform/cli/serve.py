@@ -2,7 +2,7 @@
 
 import click
 
-from news_platform.cli.options import refuse_taken_port, resources_for, root_option
+from news_platform.cli.options import count_type, refuse_taken_port, resources_for, root_option
 from news_platform.server.app import create_app
 from news_platform.server.options import server_options
 from news_platform.server.run import run_app
@@ -17,7 +17,9 @@ from news_platform.server.run import run_app
     show_default=True,
     help="Port to bind to.",
 )
-@click.option("--shutdown-pipe", type=int, hidden=True, help="Descriptor that ends the server.")
+@click.option(
+    "--shutdown-pipe", type=count_type(), hidden=True, help="Descriptor that ends the server."
+)
 @root_option
 def serve(host: str, port: int, shutdown_pipe: int | None, root: str) -> None:
     """Serve search, articles, domains, AI policies and the status until interrupted.

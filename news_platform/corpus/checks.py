@@ -26,8 +26,13 @@ def day_report(dataset: DeltaDataset, day: str) -> Mapping[str, object] | None:
     return read_report(dataset.store, marker) if marker else None
 
 
-def count_problems(dataset: DeltaDataset, day: str, *, pages: int | None) -> Iterator[str]:
-    """Yield where the counts of a day do not add up; `pages` are those that its source has."""
+def count_problems(
+    dataset: DeltaDataset, day: str, *, pages: int | None, may_lack_pages: bool = False
+) -> Iterator[str]:
+    """Yield where the counts of a day do not add up; `pages` are those that its source has.
+
+    With `may_lack_pages`, pages of the source may have been taken down since the day was built.
+    """
     report = day_report(dataset, day)
     if report is None:
         return
@@ -36,8 +41,7 @@ def count_problems(dataset: DeltaDataset, day: str, *, pages: int | None) -> Ite
     left = sum(dropped.values()) if isinstance(dropped, dict) else 0
     if kept + left != read:
         yield f"{day}: {kept} articles and {left} dropped pages are not {read} pages"
-    # Fewer: pages may have been taken down since, which were articles or not.
-    if pages is not None and pages > read:
+    if pages is not None and (pages > read or (pages < read and not may_lack_pages)):
         yield f"{day}: {read} pages were read, and the source has {pages}"
     stored = dataset.scan().filter(pl.col("day") == day).select(pl.len()).collect().item()
     # Fewer: rows may have been taken down since.

@@ -47,6 +47,7 @@ from news_platform.near_duplicates.pipeline import delete_replaced, expire_sketc
 from news_platform.resources import DataRoot, Resources
 from news_platform.storage.commit.markers import read_markers, stale_partitions
 from news_platform.storage.delta import Maintenance
+from news_platform.takedowns.match import Takedowns
 
 GROUP = "corpus"
 OWNERS = ["team:corpus"]
@@ -244,7 +245,10 @@ def every_page_is_counted(resources: Resources, key: str) -> dg.AssetCheckResult
     """
     store, options = resources.data_root.store, corpus_options(resources.settings.corpus)
     pages = source_pages(store, key, options)
-    return verdict(list(count_problems(crawl_dataset(store), key, pages=pages)))
+    may_lack = bool(Takedowns.read(store, use="removal"))
+    return verdict(
+        list(count_problems(crawl_dataset(store), key, pages=pages, may_lack_pages=may_lack))
+    )
 
 
 @check(CRAWL_ARTICLES.name, built=_crawl_days, partitions_def=DAYS)

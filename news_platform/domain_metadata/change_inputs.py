@@ -82,16 +82,21 @@ def _chained(parts: Mapping[str, list[str]]) -> Mapping[str, str]:
     return found
 
 
-def record_correction(store: ObjectStore, day: str, frame: pl.DataFrame, table: Table) -> list[str]:
+def record_correction(
+    store: ObjectStore, day: str, frame: pl.DataFrame, table: Table, *, inputs: str
+) -> list[str]:
     """Record which later days a new table of a day affects, before it is written; return them."""
+    is_lost = not store.exists(table_path(table, day))
+    if is_lost and read_inputs(store, table.name).get(day) == inputs:
+        return []  # the file was lost, and comes back as it was
     _leave_earlier_rule(store)
     later = [one for one in read_markers(store, DOMAIN_METADATA_TABLE.name) if one > day]
     domains = _changed_domains(store, day, frame, table) if later else frozenset()
     affected = [one for one in sorted(later) if domains and _has_any(store, one, domains)]
     known = read_inputs(store, CORRECTIONS)
     for one in affected:
-        inputs = fingerprint([known.get(one, ""), table.name, day, *_rows(frame, table)])
-        write_marker(store, CORRECTIONS, one, inputs=inputs, report={"corrected": day})
+        cause = fingerprint([known.get(one, ""), table.name, day, *_rows(frame, table)])
+        write_marker(store, CORRECTIONS, one, inputs=cause, report={"corrected": day})
     return affected
 
 

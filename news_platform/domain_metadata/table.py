@@ -79,7 +79,7 @@ def build_table(day: str, *, store: ObjectStore) -> TableReport:
     """Build and write the table of a day from the facts of all its batches."""
     inputs = surveyed_days(store).get(day, fingerprint([]))
     frame = facts_frame(read_day_facts(store, day))
-    record_correction(store, day, frame, DOMAIN_METADATA_TABLE)
+    record_correction(store, day, frame, DOMAIN_METADATA_TABLE, inputs=inputs)
     return _write(store, day, frame, table=DOMAIN_METADATA_TABLE, inputs=inputs)
 
 
@@ -87,7 +87,7 @@ def build_usage_signals(day: str, *, store: ObjectStore) -> TableReport:
     """Build and write the statements about use of a day from the facts of all its batches."""
     inputs = surveyed_days(store, USAGE_DATASET).get(day, fingerprint([]))
     frame = usage_frame(read_day_facts(store, day))
-    record_correction(store, day, frame, USAGE_SIGNALS)
+    record_correction(store, day, frame, USAGE_SIGNALS, inputs=inputs)
     return _write(store, day, frame, table=USAGE_SIGNALS, inputs=inputs)
 
 

@@ -13,7 +13,6 @@ import polars as pl
 from news_platform.datasets.takedowns import APPLIED, SEARCHED, TAKEN_DOWN
 from news_platform.errors import Conflict, FetchError
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.evidence import StoredTraces
 from news_platform.takedowns.match import Takedowns, TakedownUse
 from news_platform.takedowns.requests import add_aliases
 from news_platform.takedowns.rows import covered_urls
@@ -67,6 +66,9 @@ def require_same_takedowns(
 
 def input_filter(store: ObjectStore) -> Callable[[str, bytes], bool]:
     """Return a function that tells whether an input, by its path and content, is taken down."""
+    # It loads numpy, which most users of this module never need.
+    from news_platform.takedowns.evidence import StoredTraces
+
     takedowns = Takedowns.read(store)
 
     def is_refused(path: str, body: bytes) -> bool:

@@ -33,7 +33,8 @@ def crawl(tmp_path: Path) -> ObjectStore:
 def test_the_record_in_work_is_in_a_file_and_reading_and_publishing_are_waits(
     crawl: ObjectStore, local_store: ObjectStore, tmp_path: Path
 ) -> None:
-    path, seen = tmp_path / "progress", []
+    path = tmp_path / "progress"
+    seen: list[tuple[int | None, int | None]] = []
 
     class Watched(ProgressReporter):
         def begin_record(self, response: WarcResponse, rows: int) -> None:

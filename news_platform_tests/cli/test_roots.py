@@ -182,19 +182,20 @@ def test_a_truncated_opml_file_is_read_with_a_warning_that_names_the_place(
     words = ("rss", "discovery", "--opml", str(file), "--root", str(tmp_path / "root"), "--json")
     code, error, document = _invoke_json(capsys, *words)
     assert code == 1  # the one feed that is left cannot be reached
-    assert error.startswith("warning: ") and error.count("\n") == 1
+    assert error.startswith("warning: ") and error.count("\n") == 2
     assert "cut.opml" in error and "line 4, column" in error and "1 feeds are read" in error
     assert document["candidates"] == 1 and document["opml_errors"] == 3
 
 
-def test_a_whole_opml_file_is_read_without_a_word(
+def test_a_whole_opml_file_is_read_without_a_warning(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "whole.opml"
     file.write_text('<opml><body><outline xmlUrl="http://127.0.0.1:9/rss"/></body></opml>')
     words = ("rss", "discovery", "--opml", str(file), "--root", str(tmp_path / "root"), "--json")
     code, error, document = _invoke_json(capsys, *words)
-    assert (code, error, document["opml_errors"]) == (1, "", 0)
+    assert (code, document["opml_errors"]) == (1, 0)
+    assert error == "error: none of the named feeds was accepted: their verdicts above say why\n"
 
 
 def test_a_truncated_opml_list_of_domains_is_imported_with_a_warning(

@@ -47,8 +47,8 @@ check: $(STAMP) ## run lint, format and type checks, and build the docs
 test: check ## run all checks and tests
 	@env -u DAGSTER_HOME $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
-soak: $(STAMP) ## run the long fault tests
-	@env -u DAGSTER_HOME $(BIN)/python -m pytest -m soak --timeout=7200
+soak: $(STAMP) ## run the long fault tests, each once per commit, and write docs/soak.md
+	@env -u DAGSTER_HOME $(BIN)/python -m news_platform_tests.soak $(PARTS)
 
 bench: $(STAMP) ## run all benchmarks
 	@$(BIN)/python -m benchmarks

@@ -1,11 +1,8 @@
 """`news-platform metrics`: serve the metrics of a root to Prometheus."""
 
-import socket
-
 import click
 
-from news_platform.cli.options import resources_for, root_option
-from news_platform.errors import ConfigError
+from news_platform.cli.options import refuse_taken_port, resources_for, root_option
 
 # The port that Prometheus's list of exporters leaves to OpenTelemetry and the like.
 _PORT = 9464
@@ -30,7 +27,7 @@ def metrics(host: str, port: int, root: str) -> None:
     if not host:  # it would mean every address of this machine
         raise click.BadParameter("it is empty: expected an address", param_hint="--host")
     resources = resources_for(root)
-    _refuse_taken(host, port)
+    refuse_taken_port(host, port, cure="choose another with --port")
     # Imported here: a wrong root or port is reported before Dagster is loaded.
     import uvicorn
 
@@ -39,17 +36,3 @@ def metrics(host: str, port: int, root: str) -> None:
     app = metrics_app(resources)
     click.echo(f"http://{host}:{port}{PATH} over {resources.data_root.store.url}", err=True)
     uvicorn.run(app, host=host, port=port, log_level="warning")
-
-
-def _refuse_taken(host: str, port: int) -> None:
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        with socket.socket(family) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((host, port))
-    except (OSError, UnicodeError) as error:
-        cause = getattr(error, "strerror", None) or str(error)
-        raise ConfigError(
-            f"cannot listen on {host!r}, port {port}: {str(cause).lower()}; choose another",
-            thing=host,
-        ) from error

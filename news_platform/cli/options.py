@@ -115,14 +115,15 @@ def emit(document: object, *, as_json: bool, text: str | None = None) -> None:
 
 def refuse_taken_port(host: str, port: int, *, cure: str) -> None:
     """Raise ConfigError if a server could not listen on this address."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind((host, port))
-        except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                message = f"port {port} of {host} is in use: stop the process that listens there"
-            else:
-                message = f"cannot listen on port {port} of {host}: {error.strerror or error}"
-            raise ConfigError(f"{message}, or {cure}") from error
+    except (OSError, UnicodeError) as error:
+        if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+            message = f"port {port} of {host} is in use: stop the process that listens there"
+        else:
+            cause = getattr(error, "strerror", None) or str(error)
+            message = f"cannot listen on port {port} of {host}: {cause}"
+        raise ConfigError(f"{message}, or {cure}") from error

@@ -3,6 +3,7 @@
 import click
 
 from news_platform.cli.options import count_type, refuse_taken_port, resources_for, root_option
+from news_platform.operations.metrics_http import metrics_route
 from news_platform.server.app import create_app
 from news_platform.server.options import server_options
 from news_platform.server.run import run_app
@@ -31,4 +32,5 @@ def serve(host: str, port: int, shutdown_pipe: int | None, root: str) -> None:
     refuse_taken_port(host, port, cure="choose another with --port")
     shown = f"[{host}]" if ":" in host else host
     click.echo(f"http://{shown}:{port} over {resources.data_root.store.url}", err=True)
-    run_app(create_app(resources, options, warm=True), options, shutdown_pipe=shutdown_pipe)
+    app = create_app(resources, options, more_routes=[metrics_route(resources)], warm=True)
+    run_app(app, options, shutdown_pipe=shutdown_pipe)

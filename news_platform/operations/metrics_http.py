@@ -1,5 +1,7 @@
 """Serve the metrics over HTTP: as a route of a larger server, or alone."""
 
+from functools import cache
+
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
@@ -7,24 +9,27 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from news_platform.operations.metrics import CACHE_SECONDS, build_registry
 from news_platform.resources import Resources
 from news_platform.web.allowed_hosts import AllowedHosts, allowed_names
 
 PATH = "/metrics"
 
 
-def metrics_route(
-    resources: Resources, *, path: str = PATH, cache_seconds: float = CACHE_SECONDS
-) -> Route:
+def metrics_route(resources: Resources) -> Route:
     """Return the route that answers a scrape with all metrics of these resources."""
-    registry = build_registry(resources, cache_seconds=cache_seconds)
+
+    @cache
+    def registry() -> CollectorRegistry:
+        # At the first scrape: Dagster takes seconds to load.
+        from news_platform.operations.metrics import build_registry
+
+        return build_registry(resources)
 
     # Not async: Starlette runs it in a thread, because it reads files and databases.
     def scrape(_request: Request) -> Response:
-        return Response(metrics_text(registry), media_type=CONTENT_TYPE_LATEST)
+        return Response(metrics_text(registry()), media_type=CONTENT_TYPE_LATEST)
 
-    return Route(path, scrape, methods=["GET"], name="metrics")
+    return Route(PATH, scrape, methods=["GET"], name="metrics")
 
 
 def metrics_text(registry: CollectorRegistry) -> bytes:

@@ -68,6 +68,8 @@ def test_the_server_of_an_empty_root_ends_when_its_starter_does(root: Path) -> N
         assert process.stderr is not None
         assert process.stderr.readline().decode() == f"http://127.0.0.1:{port} over {root}\n"
         _wait_for(f"http://127.0.0.1:{port}/")
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
+            assert b"# TYPE news_platform_" in answer.read()
         os.close(writing)  # as if the process that started it had died
         assert process.wait(30) == 0
     finally:

@@ -1,0 +1,135 @@
+"""Run every long fault test in a process of its own, resume where it ended, and write a report.
+
+`make soak` runs all of them; `make soak PARTS="fuzz takedowns"` those whose name contains a word.
+What has passed at the same commit is not run again. `docs/soak.md` is the report of the last runs.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[1]
+RESULTS = PROJECT / ".soak" / "results.jsonl"
+REPORT = PROJECT / "docs" / "soak.md"
+# A part may take a quarter of an hour on two idle cores; on a busy machine it gets twice that.
+_SECONDS, _YEAR_SECONDS = 1_800, 7_200
+_HEAD = """# Long fault runs
+
+`make soak` runs every test below in a process of its own and goes on where it ended; the seeds
+are in the tests. A row says when a part last ended and at which commit. A part without a row has
+not run since this report began.
+
+| part | result | seconds | at | commit |
+|---|---|---|---|---|
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How one part ended."""
+
+    part: str
+    outcome: str
+    seconds: float
+    at: str
+    commit: str
+
+
+def list_parts() -> list[str]:
+    """Return the ids of all long tests, in the order of their files."""
+    words = ("--collect-only", "-q", "-m", "soak", "-p", "no:xdist", "-p", "no:cacheprovider")
+    found = _pytest(*words, timeout=600).stdout
+    return [line for line in found.splitlines() if "::" in line]
+
+
+def read_results(path: Path = RESULTS) -> Mapping[str, Result]:
+    """Return the last result of each part."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {one.part: one for one in (Result(**json.loads(line)) for line in lines)}
+
+
+def wanted(parts: Sequence[str], words: Sequence[str], done: Mapping[str, Result]) -> list[str]:
+    """Return the parts that contain one of the words and have not passed at this commit."""
+    commit = _commit()
+    return [
+        part
+        for part in parts
+        if (not words or any(word in part for word in words))
+        and not (part in done and (done[part].outcome, done[part].commit) == ("passed", commit))
+    ]
+
+
+def run_part(part: str) -> Result:
+    """Run one test; its output is beside the results."""
+    seconds = _YEAR_SECONDS if "test_a_year_of_trouble" in part else _SECONDS
+    environ = {**os.environ, "SIMULATED_YEAR": str(RESULTS.parent / "year")}
+    started = time.monotonic()
+    words = ("-m", "soak", "-p", "no:xdist", "-p", "no:cacheprovider", "--timeout=0", part)
+    try:
+        done = _pytest(*words, timeout=seconds, environ=environ)
+        outcome = {0: "passed", 5: "skipped"}.get(done.returncode, "failed")
+        if outcome == "passed" and "1 skipped" in done.stdout:
+            outcome = "skipped"
+        shown = done.stdout + done.stderr
+    except subprocess.TimeoutExpired:
+        outcome, shown = f"not ended after {seconds} s", ""
+    name = "".join(letter if letter.isalnum() else "_" for letter in part)
+    (RESULTS.parent / f"{name[-120:]}.log").write_text(shown)
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
+    return Result(part, outcome, round(time.monotonic() - started, 1), now, _commit())
+
+
+def write_report(results: Mapping[str, Result], path: Path = REPORT) -> None:
+    """Write the table of all results."""
+    path.write_text(_HEAD + "".join(_rows(results)))
+
+
+def _rows(results: Mapping[str, Result]) -> Iterator[str]:
+    for part, one in sorted(results.items()):
+        name = part.removeprefix("news_platform_tests/").replace("|", "\\|")
+        yield f"| `{name}` | {one.outcome} | {one.seconds:.0f} | {one.at} | {one.commit} |\n"
+
+
+def _pytest(
+    *words: str, timeout: float, environ: Mapping[str, str] | None = None
+) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *words],
+        cwd=PROJECT,
+        env=dict(environ) if environ is not None else None,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def _commit() -> str:
+    words = ["git", "describe", "--always", "--dirty"]
+    done = subprocess.run(words, cwd=PROJECT, capture_output=True, text=True, check=False)
+    return done.stdout.strip() or "unknown"
+
+
+def main(words: Sequence[str]) -> None:
+    """Run what is wanted, one after the other; fail if a part failed or did not end."""
+    RESULTS.parent.mkdir(exist_ok=True)
+    results = dict(read_results())
+    bad = 0
+    for part in wanted(list_parts(), words, results):
+        result = results[part] = run_part(part)
+        with RESULTS.open("a") as file:
+            file.write(json.dumps(asdict(result)) + "\n")
+        write_report(results)
+        bad += result.outcome not in ("passed", "skipped")
+        print(f"{result.outcome:<10} {result.seconds:>8.1f} s  {part}", flush=True)  # noqa: T201
+    sys.exit(1 if bad else 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

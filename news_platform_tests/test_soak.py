@@ -1,0 +1,28 @@
+"""`make soak` goes on where it ended, and its report says what ran."""
+
+from pathlib import Path
+
+from news_platform_tests import soak
+from news_platform_tests.soak import Result, wanted, write_report
+
+PARTS = ["a/test_one.py::test_kills", "b/test_two.py::test_fuzz[1]"]
+
+
+def test_what_passed_at_this_commit_is_not_run_again() -> None:
+    here = soak._commit()
+    passed = Result(PARTS[0], "passed", 1.0, "2026-01-01 00:00", here)
+    assert wanted(PARTS, [], {PARTS[0]: passed}) == PARTS[1:]
+    for outcome, commit in (("failed", here), ("passed", "another")):
+        result = Result(PARTS[0], outcome, 1.0, "2026-01-01 00:00", commit)
+        assert wanted(PARTS, [], {PARTS[0]: result}) == PARTS
+    assert wanted(PARTS, ["fuzz"], {}) == PARTS[1:]
+
+
+def test_the_report_names_every_result(tmp_path: Path) -> None:
+    results = {part: Result(part, "passed", 61.4, "2026-01-01 00:00", "c") for part in PARTS}
+    write_report(results, tmp_path / "soak.md")
+    lines = (tmp_path / "soak.md").read_text().splitlines()
+    assert lines[-2:] == [
+        "| `a/test_one.py::test_kills` | passed | 61 | 2026-01-01 00:00 | c |",
+        "| `b/test_two.py::test_fuzz[1]` | passed | 61 | 2026-01-01 00:00 | c |",
+    ]

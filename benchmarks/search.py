@@ -23,9 +23,9 @@ from benchmarks.corpus import cpu_seconds
 from news_platform.search.engine import SearchOptions
 from news_platform.search.index import SearchableArticle, build_index
 from news_platform.search.pipeline import search_days
+from news_platform.search.reading import IndexCache
 from news_platform.search.stored import (
     DATASET,
-    IndexCache,
     IndexPlace,
     IndexReport,
     index_folder,

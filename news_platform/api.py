@@ -28,7 +28,7 @@ from news_platform.resources import Resources, open_resources
 from news_platform.search.engine import SearchAnswer, SearchOptions
 from news_platform.search.index import Hit
 from news_platform.search.pipeline import FoundArticle, search_days, with_snippets
-from news_platform.search.stored import IndexCache, cache_folder
+from news_platform.search.reading import IndexCache, cache_folder
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.delta import DeltaDataset

@@ -22,7 +22,7 @@ from news_platform.resources import Resources
 from news_platform.rss import explain as articles
 from news_platform.rss import explain_feeds as feeds
 from news_platform.search import explain as search
-from news_platform.search.stored import IndexCache
+from news_platform.search.reading import IndexCache
 from news_platform.source_records import explain as records
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import has_table, ledger_url, open_engine

@@ -24,7 +24,7 @@ from news_platform.resources import Resources, build_options, open_full_texts, r
 from news_platform.rss import files_takedown
 from news_platform.rss import takedown as articles
 from news_platform.search import takedown as search
-from news_platform.search.stored import cache_folder, delete_old_copies
+from news_platform.search.reading import cache_folder, delete_old_copies
 from news_platform.source_records import takedown as records
 from news_platform.storage.objects.interfaces import INCOMING
 from news_platform.storage.objects.local import gc_incoming
@@ -41,7 +41,6 @@ from news_platform.takedowns.requests import (
     read_aliases,
     read_states,
 )
-from news_platform.takedowns.text_runs import RUN_BYTES
 from news_platform.takedowns.verify import verify_objects, verify_store
 
 
@@ -201,6 +200,8 @@ def _verify_ledger(engine: sa.Engine, evidence: StoredTraces) -> None:
 
 
 def _verify_row(evidence: StoredTraces, table: str, row: Mapping[str, object]) -> None:
+    from news_platform.takedowns.text_runs import RUN_BYTES
+
     for column, value in row.items():
         _verify_value(evidence, table, column, value)
     url = str(row.get("article_url_canon") or "")

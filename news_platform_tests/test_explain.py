@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner, Result
 
 from news_platform.api import NewsData
+from news_platform.articles.article import EXTRACTOR_VERSION
 from news_platform.cli.main import main
 from news_platform.datasets.evidence import Evidence, Explanation
 from news_platform.errors import InputError
@@ -76,7 +77,7 @@ def test_a_crawled_article_is_followed_from_its_warc_to_the_export(
     assert of_state(found, "ccnews", "kept")[0].details["extractor_version"] == "2"
     stored = of_state(found, "domain_store", "stored")[0].source
     assert stored.startswith("domain_store/data/")
-    assert "extractor 3" in of_state(found, "corpus", "stored")[0].text
+    assert f"extractor {EXTRACTOR_VERSION}" in of_state(found, "corpus", "stored")[0].text
     assert states(found, "near_duplicates")[0] in ("single", "clustered")
     assert set(states(found, "search")) == {"indexed"}
     assert states(found, "export") in (["exported"], ["dropped"])

@@ -27,17 +27,15 @@ from news_platform.search.engine import (
 )
 from news_platform.search.index import INDEX_VERSION, Hit, SearchableArticle
 from news_platform.search.query import DayRange, query_words
+from news_platform.search.reading import IndexCache, open_build, read_current
 from news_platform.search.snippets import Snippet, snippet
 from news_platform.search.stored import (
     DATASET,
-    IndexCache,
     IndexReport,
     delete_old_builds,
     index_folder,
-    open_build,
     place_of,
     publish_index,
-    read_current,
 )
 from news_platform.storage.commit.markers import (
     delete_marker,

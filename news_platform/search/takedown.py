@@ -18,6 +18,7 @@ from news_platform.errors import StorageError
 from news_platform.search.index import Hit
 from news_platform.search.months import MONTHS_DATASET, build_month, month_of
 from news_platform.search.pipeline import build_day
+from news_platform.search.reading import open_build
 from news_platform.search.stored import (
     DATASET,
     IndexPlace,
@@ -25,7 +26,6 @@ from news_platform.search.stored import (
     delete_old_builds,
     index_folder,
     is_month,
-    open_build,
     place_of,
     stored_builds,
 )

@@ -8,13 +8,16 @@ research file or in a request is a mention, and the text under another address i
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from news_platform.storage.objects.interfaces import INCOMING
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.naming import page_needles
 from news_platform.takedowns.spellings import shown_spellings
-from news_platform.takedowns.text_runs import RemovedTexts
 from news_platform.web.urls import url_hash
+
+if TYPE_CHECKING:
+    from news_platform.takedowns.text_runs import RemovedTexts
 
 # Fields that name the page, the host or the hash of a row, whatever dataset it is in.
 URL_FIELDS = frozenset(
@@ -28,6 +31,13 @@ MENTIONING = ("raw/", "takedowns/", "world/", "crawl-data/")
 _PAGE_FILES = ("articles/full_text/", "articles/pages/")
 # More needles would make the search for mentions slower than reading.
 _MOST_NEEDLES = 64
+
+
+def _no_texts() -> "RemovedTexts":
+    # It loads numpy, which most processes never need.
+    from news_platform.takedowns.text_runs import RemovedTexts
+
+    return RemovedTexts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +67,7 @@ class StoredTraces:
     """Collects findings and mentions while files are read."""
 
     takedowns: Takedowns
-    texts: RemovedTexts = field(default_factory=RemovedTexts)
+    texts: "RemovedTexts" = field(default_factory=_no_texts)
     findings: dict[StoredTrace, None] = field(default_factory=dict)
     mentions: Counter[str] = field(default_factory=Counter)
     copies: dict[StoredTrace, None] = field(default_factory=dict)
@@ -72,12 +82,12 @@ class StoredTraces:
     unnamed: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, takedowns: Takedowns, texts: RemovedTexts | None = None) -> "StoredTraces":
+    def of(cls, takedowns: Takedowns, texts: "RemovedTexts | None" = None) -> "StoredTraces":
         """Return empty evidence for these requests and removed texts."""
         needles = page_needles(takedowns)
         return cls(
             takedowns,
-            texts if texts is not None else RemovedTexts(),
+            texts if texts is not None else _no_texts(),
             needles=tuple(key.encode() for key in needles[:_MOST_NEEDLES]),
             has_all_needles=len(needles) <= _MOST_NEEDLES,
             hashes=frozenset(

@@ -7,21 +7,26 @@ under the same name when it is repeated.
 import base64
 import hashlib
 import json
+import struct
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from news_platform.datasets.takedowns import TEXTS
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.text_runs import RemovedTexts, runs_of
 from news_platform.text.normalize import text_hash
+
+if TYPE_CHECKING:
+    # It loads numpy, which a process that removes nothing never needs.
+    from news_platform.takedowns.text_runs import RemovedTexts
 
 _CONCURRENT_READS = 16
 
 
 def keep_texts(store: ObjectStore, texts: Iterable[str | None]) -> None:
     """Record the hashes of texts that are about to be removed."""
+    from news_platform.takedowns.text_runs import runs_of
+
     given = {text for text in texts if text and text.strip()}
     runs = sorted({_packed(found) for text in given if (found := runs_of(text))})
     body = json.dumps({"format": 1, "equal": sorted(map(text_hash, given)), "runs": runs}).encode()
@@ -30,8 +35,10 @@ def keep_texts(store: ObjectStore, texts: Iterable[str | None]) -> None:
         store.put_if_absent(f"{TEXTS}/{name}.json", body)
 
 
-def read_removed_texts(store: ObjectStore) -> RemovedTexts:
+def read_removed_texts(store: ObjectStore) -> "RemovedTexts":
     """Return what is known of all texts that were removed from a root."""
+    from news_platform.takedowns.text_runs import RemovedTexts
+
     paths = [info.path for info in store.list(TEXTS)]
     runs: set[str] = set()
     equal: set[str] = set()
@@ -43,8 +50,8 @@ def read_removed_texts(store: ObjectStore) -> RemovedTexts:
 
 
 def _packed(runs: tuple[int, ...]) -> str:
-    return base64.b64encode(np.array(runs, dtype="<u8").tobytes()).decode()
+    return base64.b64encode(struct.pack(f"<{len(runs)}Q", *runs)).decode()
 
 
 def _unpacked(runs: str) -> tuple[int, ...]:
-    return tuple(map(int, np.frombuffer(base64.b64decode(runs), "<u8")))
+    return tuple(number for (number,) in struct.iter_unpack("<Q", base64.b64decode(runs)))

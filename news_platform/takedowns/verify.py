@@ -9,6 +9,7 @@ import json
 import random
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
@@ -20,7 +21,9 @@ from news_platform.takedowns.evidence import MENTIONING, StoredTraces, VerifiedR
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.naming import may_name_pages, page_needles
 from news_platform.takedowns.sqlite_pages import iter_free_space
-from news_platform.takedowns.text_runs import RemovedTexts
+
+if TYPE_CHECKING:
+    from news_platform.takedowns.text_runs import RemovedTexts
 
 __all__ = ["VerifiedRoot", "verify_objects", "verify_store"]
 
@@ -39,7 +42,7 @@ def verify_store(
     store: ObjectStore,
     takedowns: Takedowns,
     *,
-    texts: RemovedTexts | None = None,
+    texts: "RemovedTexts | None" = None,
     share: float | None = None,
     more: Iterable[Callable[[StoredTraces], None]] = (),
 ) -> VerifiedRoot:

@@ -127,7 +127,7 @@ def _assert_refused(root: Path, match: str) -> None:
         message = str(result.exception)
         assert match in message, message
         assert "ledger" in message
-        assert "backup" in message or "update" in message
+        assert "ledger check" in message or "update" in message
         assert _hashes(root) == before, words
 
 
@@ -198,6 +198,8 @@ def test_damage_that_a_query_meets_is_one_line(failing: sa.Engine, root: Path) -
     file = root / "ledger.sqlite"
     body = file.read_bytes()
     file.write_bytes(body[:PAGE] + random.Random(1).randbytes(len(body) - PAGE))
-    with pytest.raises(StorageError, match=r"is damaged \(.*: restore it") as caught:
+    with pytest.raises(
+        StorageError, match=r"is damaged \(.*`news-platform ledger check`"
+    ) as caught:
         migrate(failing)
     assert "\n" not in str(caught.value)

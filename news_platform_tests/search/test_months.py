@@ -23,14 +23,12 @@ from news_platform.search.pipeline import (
     wanted_days,
 )
 from news_platform.search.query import DayRange
+from news_platform.search.reading import IndexCache, day_ranges, read_current
 from news_platform.search.stored import (
     DATASET,
-    IndexCache,
-    day_ranges,
     delete_unused_builds,
     index_folder,
     place_of,
-    read_current,
     stored_builds,
 )
 from news_platform.storage.commit.markers import delete_marker, read_markers, stale_partitions

@@ -10,14 +10,13 @@ import pytest
 from news_platform.errors import StorageError
 from news_platform.search.index import IndexReader
 from news_platform.search.query import AllOf, parse_query
+from news_platform.search.reading import IndexCache, read_current
 from news_platform.search.stored import (
     DATASET,
-    IndexCache,
     delete_old_builds,
     index_folder,
     place_of,
     publish_index,
-    read_current,
 )
 from news_platform.storage.commit.markers import read_inputs
 from news_platform.storage.objects.store import ObjectStore

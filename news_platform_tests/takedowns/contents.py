@@ -17,7 +17,8 @@ from news_platform.datasets.takedowns import TakedownRequest
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.errors import InputError
 from news_platform.resources import Resources
-from news_platform.search.stored import open_build, place_of
+from news_platform.search.reading import open_build
+from news_platform.search.stored import place_of
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore

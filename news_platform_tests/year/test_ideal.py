@@ -50,7 +50,7 @@ def test_the_ideal_is_one_run_per_group_and_follower_and_per_day_of_the_backfill
     days = 3 + len({one.day for one in late})
     ideal = ideal_runs(plan)
     assert {ideal[asset] for asset in ideal if asset != "raw_news"} == {days + 2}
-    assert len(ideal) == 5
+    assert len(ideal) == 4
     # 18 WARCs in about 25 hours.
     assert 3 * 6 + 2 <= ideal["raw_news"] <= 3 * 7 + 2 + len(late)
 

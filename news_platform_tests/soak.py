@@ -43,7 +43,7 @@ class Result:
 
 def list_parts() -> list[str]:
     """Return the ids of all long tests, in the order of their files."""
-    words = ("--collect-only", "-q", "-m", "soak", "-p", "no:xdist", "-p", "no:cacheprovider")
+    words = ("--collect-only", "-m", "soak", "-p", "no:xdist", "-p", "no:cacheprovider")
     found = _pytest(*words, timeout=600).stdout
     return [line for line in found.splitlines() if "::" in line]
 

@@ -1,6 +1,5 @@
 """`news-platform explain URL|DOMAIN|FEED`: show what is known about it, and why it is missing."""
 
-import sys
 from dataclasses import asdict
 
 import click
@@ -8,6 +7,7 @@ import click
 from news_platform.api import open_root
 from news_platform.cli.options import emit, json_option, resources_for, root_option
 from news_platform.datasets.evidence import Evidence, Explanation
+from news_platform.errors import InputError
 
 _NO_TIME = " " * len("2025-11-01 00:00:00")
 
@@ -26,7 +26,7 @@ def explain(subject: str, root: str, as_json: bool) -> None:
     found = open_root(root).explain(subject)
     emit(asdict(found), as_json=as_json, text=_text(found))
     if not found.known:
-        sys.exit(1)
+        raise InputError(f"nothing is known about {subject!r}: see what to do above", thing=subject)
 
 
 def _text(found: Explanation) -> str:

@@ -40,7 +40,7 @@ def loopback_sites() -> Iterator[int]:
 def run(kind: str, port: int) -> tuple[float, float]:
     """Return the CPU seconds of one run, and how many of them storing took."""
     program = [sys.executable, "-m", "benchmarks.survey_runs", kind, str(port), str(DOMAINS)]
-    done = subprocess.run(program, check=True, capture_output=True, text=True)
+    done = subprocess.run(program, check=True, stdout=subprocess.PIPE, text=True)
     spent, storing = json.loads(done.stdout)
     return spent, storing
 
@@ -72,7 +72,7 @@ def measure_scale() -> dict[str, object]:
     """Return the rate of a survey of many hosts, some of them hostile."""
     with loopback_sites() as port:
         program = [sys.executable, "-m", "benchmarks.survey_scale", str(port), str(HOSTS)]
-        done = subprocess.run(program, check=True, capture_output=True, text=True)
+        done = subprocess.run(program, check=True, stdout=subprocess.PIPE, text=True)
     found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
     return found
 

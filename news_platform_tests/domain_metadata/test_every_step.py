@@ -182,11 +182,15 @@ def queued(folder: Path, url: str, batch: PartitionInfo, *, kind: str) -> Run:
         ("record", Victim(VICTIMS[0], ("d.example", *RECORDS))),
     ],
 )
-@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+@pytest.mark.parametrize(
+    ("database", "most"),
+    [("sqlite", 8), ("postgres", 4), pytest.param("sqlite", None, marks=pytest.mark.soak)],
+)
 def test_an_exception_at_any_step_of_a_research_file_or_record_leaves_the_others(
     kind: str,
     victim: Victim,
     database: str,
+    most: int | None,
     request: pytest.FixtureRequest,
     tmp_path: Path,
     batch: PartitionInfo,
@@ -194,7 +198,6 @@ def test_an_exception_at_any_step_of_a_research_file_or_record_leaves_the_others
 ) -> None:
     url = ledger(request, database, tmp_path)
     prepare = partial(queued, tmp_path, url, batch, kind=kind)
-    most = None if database == "sqlite" else 4
     # Once, because the batch's own report names a file that has failed.
     fail_at_steps(prepare, victim, caplog, most=most, again=False, only=IS_OF_UNIT[kind])
 

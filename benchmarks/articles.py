@@ -180,7 +180,8 @@ def _readability(html: str, url: str) -> Extracted:
 def _newspaper(html: str, url: str) -> Extracted:
     from newspaper import Article
 
-    page = Article(url or "http://page.example/")
+    # By default it asks the sites for their pictures.
+    page = Article(url or "http://page.example/", fetch_images=False)
     page.download(input_html=html)
     page.parse()
     at = page.publish_date.isoformat() if page.publish_date else ""

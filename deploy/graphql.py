@@ -17,6 +17,8 @@ _RUN = """mutation($params: ExecutionParams!) { launchRun(executionParams: $para
   __typename ... on LaunchRunSuccess { run { runId } } ... on PythonError { message } } }"""
 _RUNS = """query($filter: RunsFilter) { runsOrError(filter: $filter) { ... on Runs { results {
   runId status assetSelection { path } tags { key value } } } } }"""
+_TERMINATE = """mutation($id: String!) { terminateRun(runId: $id) {
+  __typename ... on TerminateRunFailure { message } ... on PythonError { message } } }"""
 _STATUS = """query($id: String!) { partitionBackfillOrError(backfillId: $id) {
   ... on PartitionBackfill { status } } }"""
 _LOCATIONS = """{ workspaceOrError { ... on Workspace { locationEntries { loadStatus
@@ -104,19 +106,27 @@ class Dagster:
         run_id = self.launch(asset)
         self._wait(lambda: self._run_status(run_id), what=f"run of {asset}")
 
-    def launch(self, asset: str) -> str:
-        """Launch one run of an asset without partitions and return its id."""
+    def launch(self, asset: str, **tags: str) -> str:
+        """Launch one run of an asset and return its id; a partition is given as a tag."""
         selector = {
             "repositoryLocationName": self.location,
             "repositoryName": _REPOSITORY,
             "jobName": "__ASSET_JOB",
             "assetSelection": [{"path": [asset]}],
         }
+        metadata = {"tags": [{"key": key, "value": value} for key, value in tags.items()]}
         params = {"selector": selector, "mode": "default", "runConfigData": {}}
+        params["executionMetadata"] = metadata
         answer = self.query(_RUN, params=params)["launchRun"]
         if "run" not in answer:
             raise NewsPlatformError(f"cannot launch {asset}: {answer}", thing=asset)
         return str(answer["run"]["runId"])
+
+    def terminate(self, run_id: str) -> None:
+        """End a run that is under way, as the button in the UI does."""
+        answer = self.query(_TERMINATE, id=run_id)["terminateRun"]
+        if answer["__typename"] != "TerminateRunSuccess":
+            raise NewsPlatformError(f"cannot terminate run {run_id}: {answer}", thing=run_id)
 
     def runs(self, **run_filter: Any) -> list[RunInfo]:
         """Return runs, newest first."""

@@ -23,13 +23,17 @@ VALUES = HERE / "kubernetes/values.yaml"
 KUBERNETES = "1.31"
 
 
-def render(chart: Path) -> list[dict[str, Any]]:
-    """Return the objects that the chart makes of our values."""
+def render(chart: Path, *changes: str) -> list[dict[str, Any]]:
+    """Return the objects that the chart makes of our values, with `name=value` changes."""
     helm = shutil.which("helm", path=str(Path(sys.executable).parent)) or "helm"
     # The chart's own schema refers to addresses on the web; strict validation below replaces it.
     words = ("template", "news", str(chart), "-f", str(VALUES), "-n", "news-platform")
+    more = [word for change in changes for word in ("--set", change)]
     done = subprocess.run(
-        [helm, *words, "--skip-schema-validation"], capture_output=True, text=True, check=False
+        [helm, *words, *more, "--skip-schema-validation"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode != 0:
         raise SystemExit(f"error: helm cannot render the values: {done.stderr.strip()}")

@@ -1,7 +1,8 @@
 """Run every long fault test in a process of its own, resume where it ended, and write a report.
 
-`make soak` runs all of them; `make soak PARTS="fuzz takedowns"` those whose name contains a word.
-What has passed at the same commit is not run again. `docs/soak.md` is the report of the last runs.
+`make soak` runs all of them, and the shorter tests that prove a promise; `make soak PARTS="fuzz
+takedowns"` those whose name contains a word. What has passed at the same commit is not run again.
+`docs/soak.md` is the report of the last runs; `PARTS=--report` only writes it again.
 """
 
 import json
@@ -14,6 +15,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from news_platform_tests.promises import PROMISES
+
 PROJECT = Path(__file__).parents[1]
 RESULTS = PROJECT / ".soak" / "results.jsonl"
 REPORT = PROJECT / "docs" / "soak.md"
@@ -22,12 +25,22 @@ _SECONDS, _YEAR_SECONDS = 1_800, 7_200
 _HEAD = """# Long fault runs
 
 `make soak` runs every test below in a process of its own and goes on where it ended; the seeds
-are in the tests. A row says when a part last ended and at which commit. A part without a row has
-not run since this report began.
+are in the tests.
+
+## Promises
+
+"""
+_RUNS = """
+## Runs
+
+A row says when a part last ended and at which commit. A part without a row has not run since this
+report began.
 
 | part | result | seconds | at | commit |
 |---|---|---|---|---|
 """
+# Promises are proved by long tests and by shorter ones, which `make test` runs, too.
+_ANY = ("-m", "soak or not soak", "-p", "no:xdist", "-p", "no:cacheprovider")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +55,13 @@ class Result:
 
 
 def list_parts() -> list[str]:
-    """Return the ids of all long tests, in the order of their files."""
+    """Return the ids of all long tests, in the order of their files, and of the promised others."""
     words = ("--collect-only", "-m", "soak", "-p", "no:xdist", "-p", "no:cacheprovider")
     found = _pytest(*words, timeout=600).stdout
-    return [line for line in found.splitlines() if "::" in line]
+    long = [line for line in found.splitlines() if "::" in line]
+    promised = (f"news_platform_tests/{test}" for one in PROMISES for test in one.tests)
+    known = {part.partition("[")[0] for part in long}
+    return [*long, *(test for test in dict.fromkeys(promised) if test not in known)]
 
 
 def read_results(path: Path = RESULTS) -> Mapping[str, Result]:
@@ -70,9 +86,8 @@ def run_part(part: str) -> Result:
     seconds = _YEAR_SECONDS if "test_a_year_of_trouble" in part else _SECONDS
     environ = {**os.environ, "SIMULATED_YEAR": str(RESULTS.parent / "year")}
     started = time.monotonic()
-    words = ("-m", "soak", "-p", "no:xdist", "-p", "no:cacheprovider", "--timeout=0", part)
     try:
-        done = _pytest(*words, timeout=seconds, environ=environ)
+        done = _pytest(*_ANY, "--timeout=0", part, timeout=seconds, environ=environ)
         outcome = {0: "passed", 5: "skipped"}.get(done.returncode, "failed")
         if outcome == "passed" and "1 skipped" in done.stdout:
             outcome = "skipped"
@@ -86,8 +101,17 @@ def run_part(part: str) -> Result:
 
 
 def write_report(results: Mapping[str, Result], path: Path = REPORT) -> None:
-    """Write the table of all results."""
-    path.write_text(_HEAD + "".join(_rows(results)))
+    """Write the tables of promises and of all results."""
+    path.write_text(report_head() + "".join(_rows(results)))
+
+
+def report_head() -> str:
+    """Return the report down to its results: what is promised, and by which tests it is proved."""
+    lines = ["| promise | proved by | not shown |", "|---|---|---|"]
+    for one in PROMISES:
+        tests = "<br>".join(f"`{test}`" for test in one.tests)
+        lines.append(f"| {one.area}: {one.text} | {tests} | {one.gap} |")
+    return _HEAD + "\n".join(lines) + "\n" + _RUNS
 
 
 def _rows(results: Mapping[str, Result]) -> Iterator[str]:
@@ -120,6 +144,9 @@ def main(words: Sequence[str]) -> None:
     """Run what is wanted, one after the other; fail if a part failed or did not end."""
     RESULTS.parent.mkdir(exist_ok=True)
     results = dict(read_results())
+    if list(words) == ["--report"]:
+        write_report(results)
+        return
     bad = 0
     for part in wanted(list_parts(), words, results):
         result = results[part] = run_part(part)

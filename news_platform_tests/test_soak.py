@@ -1,9 +1,11 @@
 """`make soak` goes on where it ended, and its report says what ran."""
 
+import ast
 from pathlib import Path
 
 from news_platform_tests import soak
-from news_platform_tests.soak import Result, wanted, write_report
+from news_platform_tests.promises import PROMISES
+from news_platform_tests.soak import REPORT, Result, report_head, wanted, write_report
 
 PARTS = ["a/test_one.py::test_kills", "b/test_two.py::test_fuzz[1]"]
 
@@ -26,3 +28,16 @@ def test_the_report_names_every_result(tmp_path: Path) -> None:
         "| `a/test_one.py::test_kills` | passed | 61 | 2026-01-01 00:00 | c |",
         "| `b/test_two.py::test_fuzz[1]` | passed | 61 | 2026-01-01 00:00 | c |",
     ]
+
+
+def test_every_promise_names_tests_that_exist() -> None:
+    for promise in PROMISES:
+        assert promise.tests, promise.text
+        for test in promise.tests:
+            file, _, name = test.partition("::")
+            module = ast.parse((Path(__file__).parent / file).read_text())
+            assert name in {node.name for node in module.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_the_report_begins_with_the_promises() -> None:
+    assert REPORT.read_text().startswith(report_head())

@@ -8,6 +8,8 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -29,6 +31,7 @@ _LEAST_BYTES, _LEAST_FILES = 1 << 30, 10_000
 # S3 refuses requests of a clock that differs by 15 minutes.
 _CLOCK_WARNING, _CLOCK_WRONG = 30.0, 300.0
 _LISTENING = "0A"
+_ANSWER_SECONDS = 3.0
 _OURS = ("news_platform", "news-platform", "dagster")
 
 _Shown = Callable[[int], str]
@@ -144,7 +147,7 @@ def _free_files(folder: Path) -> _Free:
 
 
 def check_listeners() -> Diagnosis:
-    """Find servers of ours that listen on other addresses than loopback: they have no password."""
+    """Find servers of ours that other machines reach, and that ask nobody for a password."""
     table = Path("/proc/net/tcp")
     if not table.exists():
         return skipped("listeners", "this system does not show open ports in /proc")
@@ -152,7 +155,9 @@ def check_listeners() -> Diagnosis:
     exposed = sorted(
         f"{address} ({command})"
         for inode, (address, is_loopback) in open_ports.items()
-        if not is_loopback and (command := _our_command(inode))
+        if not is_loopback
+        and (command := _our_command(inode))
+        and not _asks_for_a_password(address)
     )
     if exposed:
         return wrong(
@@ -160,7 +165,22 @@ def check_listeners() -> Diagnosis:
             f"open to other machines: {', '.join(exposed)}; whoever reaches them can use them",
             "bind them to 127.0.0.1, or put an authenticating proxy before them (docs/cluster.md)",
         )
-    return ok("listeners", "no server of the platform on this machine is open to other machines")
+    return ok("listeners", "other machines reach no server of the platform without a password")
+
+
+def _asks_for_a_password(address: str) -> bool:
+    """Return whether a server refuses a request without credentials, as the explorer can."""
+    host, _, port = address.rpartition(":")
+    # A server on all addresses answers on loopback, too.
+    target = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    connection = HTTPConnection(target, int(port), timeout=_ANSWER_SECONDS)
+    try:
+        connection.request("HEAD", "/", headers={"Host": "localhost"})
+        return connection.getresponse().status == HTTPStatus.UNAUTHORIZED
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 def _open_ports() -> dict[str, tuple[str, bool]]:

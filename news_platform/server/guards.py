@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Sequence
 
+from news_platform.server.client_address import client_address
 from news_platform.server.client_rates import ClientRates
 from news_platform.server.documents import API_PREFIX, error_body
 from news_platform.server.options import ServerOptions
@@ -63,6 +64,7 @@ class _Requests:
         self._app = app
         self._rate = ClientRates(options.requests_per_minute)
         self._token = options.token.encode() if options.token else None
+        self._proxies = options.trusted_proxies
         self._methods = tuple(methods)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -77,8 +79,9 @@ class _Requests:
 
     def _refusal(self, scope: Message) -> tuple[int, str, tuple[tuple[bytes, bytes], ...]] | None:
         # Before the token: guessing it is limited, too.
-        client = scope.get("client") or ("unknown", 0)
-        wait = self._rate.seconds_to_wait(client[0], now=time.monotonic())
+        peer, _ = scope.get("client") or ("unknown", 0)
+        client = client_address(peer, scope["headers"], self._proxies)
+        wait = self._rate.seconds_to_wait(client, now=time.monotonic())
         if wait:
             seconds = math.ceil(wait)
             header = (b"retry-after", str(seconds).encode())

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass, field
 
 from news_platform.errors import ConfigError
+from news_platform.server.client_address import Network, parse_networks
 from news_platform.settings import Settings
 from news_platform.web.allowed_hosts import LOOPBACK_NAMES, allowed_names
 
@@ -21,6 +22,7 @@ class ServerOptions:
     allowed_hosts: frozenset[str] = LOOPBACK_NAMES
     token: str | None = field(default=None, repr=False)
     requests_per_minute: int = 1200
+    trusted_proxies: tuple[Network, ...] = ()
     dagster_url: str | None = None
 
 
@@ -45,6 +47,7 @@ def server_options(settings: Settings, *, host: str, port: int) -> ServerOptions
         allowed_hosts=_allowed(settings, host),
         token=given.token,
         requests_per_minute=max(0, given.requests_per_minute),
+        trusted_proxies=_proxies(settings),
         dagster_url=_http_url("NEWS_PLATFORM_DAGSTER_URL", given.dagster_url),
     )
 
@@ -71,6 +74,13 @@ def _allowed(settings: Settings, host: str) -> frozenset[str]:
     except ConfigError as error:
         raise ConfigError(f"NEWS_PLATFORM_ALLOWED_HOSTS: {error}") from error
     return names | {f"[{host}]" if ":" in host else host.lower()}
+
+
+def _proxies(settings: Settings) -> tuple[Network, ...]:
+    try:
+        return parse_networks(settings.server.trusted_proxies)
+    except ConfigError as error:
+        raise ConfigError(f"NEWS_PLATFORM_TRUSTED_PROXIES: {error}") from error
 
 
 def _http_url(name: str, url: str | None) -> str | None:

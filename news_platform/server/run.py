@@ -21,7 +21,7 @@ def run_app(app: AsgiApp, options: ServerOptions, *, shutdown_pipe: int | None =
         log_level="warning",
         access_log=False,
         server_header=False,
-        # The client is who connects: nobody may choose the name that is limited.
+        # Guards read X-Forwarded-For themselves, and only from proxies that settings name.
         proxy_headers=False,
         timeout_graceful_shutdown=_GRACE_SECONDS,
     )

@@ -1,6 +1,6 @@
 """The settings of the explorer, its API and the MCP server."""
 
-from news_platform.setting_sections.fields import Section, env, secret
+from news_platform.setting_sections.fields import Names, Section, env, secret
 
 
 class ServerSettings(Section):
@@ -13,6 +13,12 @@ class ServerSettings(Section):
     )
     requests_per_minute: int = env(
         "NEWS_PLATFORM_SERVER_RATE", "requests per minute and client; 0: no limit", 1200
+    )
+    trusted_proxies: Names = env(
+        "NEWS_PLATFORM_TRUSTED_PROXIES",
+        "addresses or networks of proxies, separated by commas, whose X-Forwarded-For names the "
+        "client that the rate limit counts",
+        (),
     )
     url: str | None = env(
         "NEWS_PLATFORM_SERVER_URL", "where the explorer is served; asset pages link to it"

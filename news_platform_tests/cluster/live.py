@@ -1,5 +1,6 @@
 """A whole toy cluster on this machine: PostgreSQL, Redis, two workers and the daemon."""
 
+import json
 import os
 import struct
 import subprocess
@@ -71,6 +72,12 @@ class ToyCluster:
         runs = self.instance.get_runs()
         events = [str(entry) for run in runs for entry in self.instance.all_logs(run.run_id)]
         return "\n".join([*logs, *(str((run.run_config, run.tags)) for run in runs), *events])
+
+    def worker_lines(self) -> list[dict[str, object]]:
+        """Return the log lines of our own loggers in both workers."""
+        lines = [line for one in self.workers for line in one.log.read_text().splitlines()]
+        found = [json.loads(line) for line in lines if line.startswith("{")]
+        return [line for line in found if line["logger"].startswith("news_platform.")]
 
     def worker_in(self) -> set[str]:
         """Return the workers in the tags of all runs so far."""
@@ -146,6 +153,7 @@ def _set_environment(
     patch.setenv("NEWS_PLATFORM_BROKER_URL", broker)
     patch.setenv("NEWS_PLATFORM_LOGS_URL", str(folder / "logs"))
     patch.setenv("NEWS_PLATFORM_REDELIVERY_SECONDS", "15")
+    patch.setenv("NEWS_PLATFORM_LOG_FORMAT", "json")
     patch.setenv("TOY_FOLDER", str(folder))
     patch.setenv("TOY_SECONDS", str(seconds))
 

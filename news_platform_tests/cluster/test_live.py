@@ -34,7 +34,7 @@ def _start_work(cluster: ToyCluster, keys: list[str]) -> None:
     wait_until(lambda: len(list(cluster.folder.glob("*.began"))) >= 2, seconds=180)
 
 
-def test_a_killed_worker_loses_no_partition_and_no_secret_is_shown(
+def test_a_killed_worker_loses_no_partition_and_shows_its_runs_and_no_secret(
     tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = toy.KEYS[:4]
@@ -45,6 +45,15 @@ def test_a_killed_worker_loses_no_partition_and_no_secret_is_shown(
         assert cluster.found() == _expected(keys)
         assert cluster.worker_in() >= {"one@local", "two@local"}
         shown = cluster.all_text()
+        began = {
+            (line["run_id"], line["asset"], line["partition"]) for line in cluster.worker_lines()
+        }
+        runs = {
+            (run.run_id, "toy", run.tags["dagster/partition"])
+            for run in cluster.instance.get_runs()
+        }
+    assert began <= runs
+    assert {partition for _, _, partition in began} == set(keys)
     assert "p00" in shown  # the text contains what is there
     assert not [s for s in (*SECRETS.values(), BROKER_SECRET, DATABASE_SECRET) if s in shown]
 

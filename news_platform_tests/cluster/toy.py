@@ -1,11 +1,13 @@
 """A code location with one slow asset, so that a test can kill its worker."""
 
+import logging
 import os
 import time
 from pathlib import Path
 
 import dagster as dg
 
+from news_platform.defs.run_logs import naming_runs
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import StoreOptions, open_store
 
@@ -15,11 +17,15 @@ SECONDS = float(os.environ.get("TOY_SECONDS", "2"))
 KEYS = [f"p{number:02}" for number in range(20)]
 
 
-@dg.asset(partitions_def=dg.StaticPartitionsDefinition(KEYS))
+_log = logging.getLogger("news_platform.toy")
+
+
+@dg.asset(partitions_def=dg.StaticPartitionsDefinition(KEYS), required_resource_keys={"platform"})
 def toy(context: dg.AssetExecutionContext) -> None:
     """Write one file per partition slowly, after another file that marks the start."""
     key = context.partition_key
     (FOLDER / f"{key}.began").touch()
+    _log.warning("the toy begins")
     time.sleep(SECONDS)
     settings = load_settings(os.environ).storage
     options = StoreOptions(
@@ -31,4 +37,6 @@ def toy(context: dg.AssetExecutionContext) -> None:
     open_store(ROOT, options=options).put(f"{key}.txt", f"{key}\n".encode() * 3)
 
 
-defs = dg.Definitions([toy], executor=dg.in_process_executor)
+defs = dg.Definitions(
+    [toy], resources=naming_runs({"platform": None}), executor=dg.in_process_executor
+)

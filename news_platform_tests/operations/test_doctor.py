@@ -164,13 +164,15 @@ def test_queues_without_a_worker_are_wrong(site: Site, tmp_path: Path) -> None:
 
 
 @contextmanager
-def _listening(host: str, word: str) -> Iterator[int]:
-    """Run a process whose command has this word, and that listens on an address."""
+def _listening(host: str, word: str, *, status: str = "200") -> Iterator[int]:
+    """Run a process whose command has this word, and that answers one request on an address."""
     program = (
         "import socket, sys; s = socket.create_server((sys.argv[1], 0)); "
-        "print(s.getsockname()[1], flush=True); sys.stdin.read()"
+        "print(s.getsockname()[1], flush=True); c = s.accept()[0]; c.recv(9999); "
+        "c.sendall(b'HTTP/1.1 %s x\\r\\nContent-Length: 0\\r\\n\\r\\n' % sys.argv[2].encode()); "
+        "sys.stdin.read()"
     )
-    command = [sys.executable, "-c", program, host, word]
+    command = [sys.executable, "-c", program, host, status, word]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -180,13 +182,17 @@ def _listening(host: str, word: str) -> Iterator[int]:
 
 
 def test_a_server_of_ours_that_others_reach_is_wrong() -> None:
-    # The doctor looks at addresses only: nothing connects, and the process ends at once.
     with _listening("0.0.0.0", "dagster-webserver") as port:
         found = check_listeners()
     assert (found.state, f"0.0.0.0:{port}" in found.meaning) == (Health.WRONG, True)
     with _listening("127.0.0.1", "dagster-webserver") as port:
         assert str(port) not in check_listeners().meaning
     with _listening("0.0.0.0", "another-server") as port:
+        assert str(port) not in check_listeners().meaning
+
+
+def test_a_server_that_others_reach_with_a_password_is_fine() -> None:
+    with _listening("0.0.0.0", "news-platform", status="401") as port:
         assert str(port) not in check_listeners().meaning
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from news_platform.errors import ConfigError
+from news_platform.server.client_address import client_address, parse_networks
 from news_platform.server.client_rates import ClientRates
 from news_platform.server.guards import CONTENT_SECURITY_POLICY, has_token
 from news_platform.server.options import is_loopback, parse_address, server_options
@@ -122,6 +123,36 @@ def test_a_crowd_of_clients_is_forgotten() -> None:
     for number in range(20_000):
         assert limit.seconds_to_wait(str(number), now=0.0) == 0.0
     assert len(limit._clients) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "expected"),
+    [
+        pytest.param(
+            "192.0.2.1", "198.51.100.1", "192.0.2.1", id="a stranger claims to be a proxy"
+        ),
+        pytest.param("10.0.0.5", "198.51.100.1", "198.51.100.1", id="a trusted proxy"),
+        pytest.param("10.0.0.5", "", "10.0.0.5", id="the proxy itself"),
+        pytest.param("10.0.0.5", "1.1.1.1, 198.51.100.1", "198.51.100.1", id="claimed before it"),
+        pytest.param("10.0.0.5", "198.51.100.1, 10.0.0.9", "198.51.100.1", id="two proxies"),
+        pytest.param("10.0.0.5", "unknown", "10.0.0.5", id="no address"),
+        pytest.param("fd00::1", "2001:db8::7", "2001:db8::7", id="IPv6"),
+        pytest.param("unknown", "198.51.100.1", "unknown", id="no peer"),
+    ],
+)
+def test_only_a_trusted_proxy_says_who_the_client_is(
+    peer: str, forwarded: str, expected: str
+) -> None:
+    trusted = parse_networks(["10.0.0.0/24", "fd00::1"])
+    headers = [(b"x-forwarded-for", forwarded.encode())] if forwarded else []
+    assert client_address(peer, headers, trusted) == expected
+    assert client_address(peer, headers, ()) == peer
+
+
+def test_a_proxy_is_given_as_an_address_or_a_network() -> None:
+    settings = load_settings({"NEWS_PLATFORM_TRUSTED_PROXIES": "nobody"})
+    with pytest.raises(ConfigError, match="TRUSTED_PROXIES: 'nobody' is not an address"):
+        server_options(settings, host="127.0.0.1", port=1)
 
 
 def test_too_many_requests_get_429_and_when_to_come_back(

@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -27,6 +28,7 @@ from news_platform_tests.servers.dagster_ui import (
     prepare_home,
     stop_group,
 )
+from news_platform_tests.servers.nginx import DAGSTER, EXPLORER, LOGIN, Proxy, running_nginx
 
 # On an idle machine; the tests' own neighbours may take two thirds of ours.
 READY_SECONDS = 30.0
@@ -77,7 +79,9 @@ def dev(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dev]:
         "DAGSTER_HOME": str(folder / "home"),
         "NEWS_PLATFORM_ROOT": str(folder / "root"),
         "NEWS_PLATFORM_SAMPLE": "1",
-        "NEWS_PLATFORM_ALLOWED_HOSTS": "news.example.org",
+        "NEWS_PLATFORM_ALLOWED_HOSTS": f"{EXPLORER},{DAGSTER}",
+        "NEWS_PLATFORM_TRUSTED_PROXIES": "127.0.0.1",
+        "NEWS_PLATFORM_SERVER_RATE": "60",
     }
     started = time.monotonic()
     with (folder / "log").open("wb") as log:
@@ -117,7 +121,7 @@ def test_dev_answers_within_half_a_minute(dev: Dev) -> None:
 
 
 def test_loopback_names_and_configured_hosts_are_answered(dev: Dev) -> None:
-    for host in (f"localhost:{dev.port}", "127.0.0.1", "[::1]:1", "news.example.org"):
+    for host in (f"localhost:{dev.port}", "127.0.0.1", "[::1]:1", EXPLORER):
         assert dev.get("/server_info", Host=host)[0] == 200, host
 
 
@@ -149,24 +153,71 @@ def test_graphql_over_a_websocket_answers_allowed_hosts_only(dev: Dev) -> None:
             asyncio.run(_acknowledged(dev.port, host))
         assert refused.value.response.status_code == 400
     with pytest.raises(InvalidStatus):
-        asyncio.run(_acknowledged(dev.port, "localhost", origin="http://evil.example"))
+        asyncio.run(_acknowledged(dev.port, "localhost", Origin="http://evil.example"))
 
 
-async def _acknowledged(port: int, host: str, origin: str = "") -> str:
+async def _acknowledged(
+    port: int, host: str, *, tls: ssl.SSLContext | None = None, **headers: str
+) -> str:
     """Open the websocket of GraphQL under a Host header; return the type of the first answer."""
     async with connect(
         # The address in the URI becomes the Host header, so the socket is opened apart from it.
-        f"ws://{host}/graphql",
+        f"{'ws' if tls is None else 'wss'}://{host}/graphql",
         host="127.0.0.1",
         port=port,
+        ssl=tls,
         subprotocols=[Subprotocol("graphql-ws")],
-        additional_headers={"Origin": origin} if origin else {},
+        additional_headers=headers,
         proxy=None,
     ) as socket:
         await socket.send(json.dumps({"type": "connection_init"}))
         kind = json.loads(await socket.recv())["type"]
     assert isinstance(kind, str)
     return kind
+
+
+@pytest.fixture(scope="module")
+def proxy(dev: Dev, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxy]:
+    """Run the example of a proxy in front of both servers."""
+    folder = tmp_path_factory.mktemp("nginx")
+    with running_nginx(folder, dagster_port=dev.port, explorer_port=dev.server_port) as running:
+        yield running
+
+
+def test_the_proxy_asks_for_a_password_and_speaks_tls_alone(proxy: Proxy) -> None:
+    for host, path in ((DAGSTER, "/server_info"), (EXPLORER, "/domains")):
+        assert proxy.get(host, path) == 401
+        assert proxy.get(host, path, Authorization="Basic cmVhZGVyOndyb25n") == 401
+        assert proxy.get(host, path, Authorization=LOGIN) == 200
+        assert proxy.get_plain(host, path) == (308, f"https://{host}{path}")
+
+
+def test_the_proxy_passes_the_host_on_and_serves_no_other(proxy: Proxy) -> None:
+    with pytest.raises(ssl.SSLError):
+        proxy.open("evil.example")
+    # Past the certificate, the servers themselves check what a page of another site sends.
+    for host in (DAGSTER, EXPLORER):
+        sent = {"Authorization": LOGIN, "Origin": "https://evil.example"}
+        assert proxy.get(host, "/domains", **sent) == 400
+
+
+def test_graphql_over_a_websocket_passes_the_proxy_with_a_password(proxy: Proxy) -> None:
+    sent = {"Authorization": LOGIN, "Origin": f"https://{DAGSTER}"}
+    asked = _acknowledged(proxy.port, DAGSTER, tls=proxy.trust, **sent)
+    assert asyncio.run(asked) == "connection_ack"
+    with pytest.raises(InvalidStatus) as refused:
+        asyncio.run(_acknowledged(proxy.port, DAGSTER, tls=proxy.trust))
+    assert refused.value.response.status_code == 401
+
+
+def test_behind_the_proxy_each_client_has_its_own_limit(proxy: Proxy) -> None:
+    def ask(client: str, **headers: str) -> int:
+        sent = {"Authorization": LOGIN, **headers}
+        return proxy.get(EXPLORER, "/static/style.css", client=client, **sent)
+
+    assert 429 in [ask("127.0.0.3") for _ in range(40)]
+    assert ask("127.0.0.3", X_Forwarded_For="192.0.2.7") == 429, "made up by the client"
+    assert ask("127.0.0.4") == 200
 
 
 def test_dev_names_and_serves_the_explorer_which_links_to_dagster(dev: Dev) -> None:

@@ -1,6 +1,7 @@
 """Certificates made on the spot: an authority of our own, and what it signs, good or not."""
 
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,19 +21,34 @@ class Authority:
     key: ec.EllipticCurvePrivateKey
     certificate: x509.Certificate
 
+    def pem(self) -> bytes:
+        """Return the certificate as clients keep it in a file."""
+        return _pem(self.certificate)
+
     def trusting(self) -> ssl.SSLContext:
         """Return the context of a client that believes this authority alone."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.load_verify_locations(cadata=_pem(self.certificate).decode())
+        context.load_verify_locations(cadata=self.pem().decode())
         return context
 
-    def serving(self, host: str, folder: Path, *, until: datetime | None = None) -> ssl.SSLContext:
-        """Return the context of a server with a certificate for `host`."""
+    def serving(
+        self,
+        host: str,
+        folder: Path,
+        *,
+        until: datetime | None = None,
+        also: Sequence[str] = (),
+    ) -> ssl.SSLContext:
+        """Return the context of a server with a certificate for `host` and `also` other names.
+
+        Certificate and key are left in the folder, in the file `HOST.pem`.
+        """
+        names = [x509.DNSName(name) for name in (host, *also)]
         key = ec.generate_private_key(ec.SECP256R1())
         expires_at = until or datetime.now(UTC) + _DAY
         signed = (
             _unsigned(host, key, issuer=self.certificate.subject, until=expires_at)
-            .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
+            .add_extension(x509.SubjectAlternativeName(names), critical=False)
             .sign(self.key, hashes.SHA256())
         )
         file = folder / f"{host}.pem"

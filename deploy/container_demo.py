@@ -20,19 +20,10 @@ from deploy.containers import (
 )
 from deploy.podman import Podman, missing_tools
 from news_platform.errors import NewsPlatformError
+from news_platform.sample.dates import DAYS
 
 _TAKEN_SECONDS = 300.0
 _STOP_SECONDS = 30.0
-# Puts the example's inputs where an operator's uploads would be.
-_PLACE_INPUTS = """
-import os
-from news_platform.sample.resources import SampleResources
-from news_platform.sample.world import place_inputs
-from news_platform.settings import load_settings
-resources = SampleResources(load_settings(os.environ), frozen_clock=True)
-place_inputs(resources.world.folder, resources.data_root.store)
-print(resources.partition_days[0])
-"""
 
 
 def main(arguments: list[str]) -> None:
@@ -53,11 +44,10 @@ def main(arguments: list[str]) -> None:
 
 def _run(podman: Podman) -> None:
     """Start everything, build a day, look at the health, stop a worker while it works, end."""
-    started = time.monotonic()
+    started, day = time.monotonic(), str(DAYS[0])
     fresh_data()
     with composed(podman) as containers:
         _say(f"up after {time.monotonic() - started:.0f} s")
-        day = containers.command("daemon_1", "python", "-c", _PLACE_INPUTS)
         for name in ("postgres", "redis", *PROCESSES):
             containers.wait_until_healthy(f"{name}_1")
             _say(f"{name} is healthy after {time.monotonic() - started:.0f} s")
@@ -82,11 +72,12 @@ def _stop_worker(containers: Containers) -> float:
 
 
 def _busy_worker(containers: Containers) -> str:
-    """Return the worker that executes the first run."""
+    """Return the worker that executes the run of the backfill."""
     deadline = time.monotonic() + _TAKEN_SECONDS
     while time.monotonic() < deadline:
         for run in containers.dagster.runs(statuses=["STARTED"]):
-            if node := run.tags.get("news_platform/worker"):
+            node = run.tags.get("news_platform/worker")
+            if node and run.asset == "raw_news":
                 return containers.part_of_worker(node)
         time.sleep(0.5)
     raise NewsPlatformError(f"no worker took the run within {_TAKEN_SECONDS:.0f} s")

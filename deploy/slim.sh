@@ -9,8 +9,8 @@ find . -type f \( -name '*.h' -o -name '*.hpp' -o -name '*.c' -o -name '*.cpp' -
   -o -name '*.pxd' -o -name '*.a' -o -name '*.js.map' -o -name '*.css.map' \) -delete
 # Descriptions of every API of Google; dagster-gcp calls Dataproc through them, and nothing else.
 find googleapiclient/discovery_cache/documents -type f ! -name 'dataproc.*' -delete
-# Parts of pyarrow that its other parts do not link.
-rm -f pyarrow/*flight* pyarrow/*substrait*
+# The part of pyarrow that its other parts do not link.
+rm -f pyarrow/*flight*
 # Symbol tables, which the dynamic linker does not read. Libraries that auditwheel has patched
 # (*.libs) stay as they are: strip can break them.
 find . -type f -name '*.so*' ! -path '*.libs/*' -exec strip --strip-unneeded {} +

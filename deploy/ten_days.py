@@ -12,7 +12,6 @@ from news_platform.resources import Crawl
 from news_platform.sample.crawl import listing
 from news_platform.sample.dates import DAYS as SAMPLE_DAYS
 from news_platform.sample.resources import SampleResources
-from news_platform.sample.world import write_world
 
 DAYS = tuple(SAMPLE_DAYS[-1] - timedelta(days=number) for number in range(9, -1, -1))
 
@@ -33,8 +32,7 @@ class TenDays(SampleResources):
 
 
 def write_ten_days(world: Path, crawl: Path) -> None:
-    """Write the sample world, and its WARCs under names of ten days with their listings."""
-    write_world(world)
+    """Write the WARCs of a sample world under names of ten days, and their listings."""
     paths: list[str] = []
     for number, day in enumerate(DAYS):
         paths += _copy(world, crawl, of=SAMPLE_DAYS[number % len(SAMPLE_DAYS)], to=day)

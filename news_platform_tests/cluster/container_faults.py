@@ -25,6 +25,7 @@ from deploy.containers import (
     PROCESSES,
     TAG,
     WORKERS,
+    WORLD,
     Containers,
     composed,
     fresh_data,
@@ -38,6 +39,7 @@ from news_platform.cli.demo import build_all
 from news_platform.defs.graph import BUILD_ORDER
 from news_platform.defs.staleness import WHOLE, Staleness
 from news_platform.errors import NewsPlatformError
+from news_platform.sample.world import write_world
 from news_platform.settings import load_settings
 
 # How long a part is away, and how long anything may take on a busy machine.
@@ -61,7 +63,8 @@ def main(arguments: list[str]) -> None:
         {"--one-machine": _on_one_machine, "--inside": _on_containers}[arguments[0]]()
         return
     fresh_data()
-    write_ten_days(DATA / "world", DATA / "crawl")
+    write_world(WORLD)
+    write_ten_days(WORLD, DATA / "crawl")
     one = subprocess.Popen((sys.executable, "-m", _MODULE, "--one-machine"))
     podman = Podman.create(FOLDER)
     prepare(podman)
@@ -87,8 +90,10 @@ def _settings(root: Path, **more: str) -> dict[str, str]:
     return {
         "NEWS_PLATFORM_ROOT": str(root),
         "NEWS_PLATFORM_CRAWL_URL": str(DATA / "crawl"),
+        # In the run's own process: two processes more for each of the runs would take minutes.
+        "NEWS_PLATFORM_CCNEWS_WORKERS": "0",
         "NEWS_PLATFORM_SAMPLE": "1",
-        "NEWS_PLATFORM_SAMPLE_WORLD": str(DATA / "world"),
+        "NEWS_PLATFORM_SAMPLE_WORLD": str(WORLD),
         **more,
     }
 

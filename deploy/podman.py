@@ -13,7 +13,10 @@ from pathlib import Path
 from news_platform.errors import NewsPlatformError
 
 TOOLS = ("podman", "runc", "mmdebstrap", "unshare")
-PACKAGES = ("ca-certificates", "libgomp1", "postgresql", "python3", "python3-venv", "redis-server")
+PACKAGES = (
+    "binutils", "ca-certificates", "libgomp1", "postgresql", "python3", "python3-venv",
+    "redis-server",
+)  # fmt: skip
 _DEBIAN = "localhost/debian-stand-in:bookworm"
 PYTHON, POSTGRES, REDIS = "python:3.11-slim", "postgres:18", "redis:7"
 _CONTAINERS_CONF = """[containers]
@@ -69,8 +72,8 @@ class Podman:
             ["podman", *words], env=self.environ, capture_output=True, text=True, check=False
         )
         if check and done.returncode != 0:
-            last = (done.stderr.strip().splitlines() or [""])[-1]
-            raise NewsPlatformError(f"podman {words[0]} failed: {last}")
+            last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:] or [""]
+            raise NewsPlatformError(f"podman {words[0]} failed: {last[0]}")
         return done.stdout.strip()
 
     def has_image(self, name: str) -> bool:

@@ -1,6 +1,7 @@
 """The configuration files of deploy/, parsed by their consumers without a cluster."""
 
 import os
+import re
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from news_platform.cluster.compute_logs import StoreComputeLogManager
 from news_platform.cluster.instance import write_config
 from news_platform.definitions import build_definitions
 from news_platform.resources import Resources
-from news_platform.settings import Settings, load_settings
+from news_platform.settings import Settings, load_settings, setting_infos
 from news_platform_tests.cluster.live import DEPLOY
 
 
@@ -184,7 +185,16 @@ def test_the_compose_file_uses_nothing_that_podman_drops() -> None:
     assert compose["services"]["worker"]["deploy"] == {"mode": "replicated", "replicas": 2}
     for name in ("daemon", "webserver", "worker"):
         assert compose["services"][name]["env_file"] == [".env"]
-        assert compose["services"][name]["healthcheck"]["test"]
+        check = compose["services"][name]["healthcheck"]["test"]
+        assert "HOSTNAME" not in str(check), "podman does not set it for commands in a container"
+
+
+def test_the_compose_file_asks_for_no_variable_that_every_process_refuses() -> None:
+    """All of .env goes to the processes, and those refuse a NEWS_PLATFORM_* they do not know."""
+    asked = re.findall(r"\$\{(\w+)", (DEPLOY / "docker-compose.yaml").read_text())
+    assert "IMAGE_TAG" in asked
+    known = {info.env for info in setting_infos()}
+    assert {name for name in asked if name.startswith("NEWS_PLATFORM_")} <= known
 
 
 def test_the_example_of_settings_names_only_settings() -> None:

@@ -121,7 +121,7 @@ class NewsData:
         """
         settings = self._settings.search
         answer = search_days(
-            self._search_cache,
+            self.search_cache,
             query,
             options,
             default_days=settings.days,
@@ -138,7 +138,7 @@ class NewsData:
         # Every feature has a part in the answer: only a process that asks pays for loading them.
         from news_platform.explain_parts import explain_subject
 
-        return explain_subject(self._resources, self._search_cache, subject)
+        return explain_subject(self._resources, self.search_cache, subject)
 
     def _clusters_of(self, hits: Sequence[Hit]) -> Mapping[str, str]:
         # Only a search for one article per cluster pays for loading them.
@@ -148,7 +148,8 @@ class NewsData:
         return cluster_names(self._store, days, [hit.url_hash for hit in hits])
 
     @cached_property
-    def _search_cache(self) -> IndexCache:
+    def search_cache(self) -> IndexCache:
+        """Return what opens the search indexes, by copies on this machine."""
         given = self._settings.search
         folder = cache_folder(self._store, given.cache)
         return IndexCache(self._store, folder, max_bytes=given.cache_mb << 20)
@@ -162,6 +163,10 @@ class NewsData:
     def ledger(self) -> sa.Engine:
         """Return the SQL ledger of queues, feeds and articles."""
         return self._resources.ledger.engine
+
+    def known_ledger(self) -> sa.Engine | None:
+        """Return the SQL ledger, or None for a root that has none: nothing is created."""
+        return self._resources.ledger.known_engine()
 
     @cached_property
     def _resources(self) -> Resources:

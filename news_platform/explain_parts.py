@@ -25,7 +25,6 @@ from news_platform.search import explain as search
 from news_platform.search.reading import IndexCache
 from news_platform.source_records import explain as records
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.sql.engine import has_table, ledger_url, open_engine
 from news_platform.takedowns import explain as takedowns
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.same_page import PageAddress
@@ -79,16 +78,8 @@ class _Parts:
 
     @cached_property
     def engine(self) -> sa.Engine | None:
-        """Return the ledger, or None for a root that has none: to explain creates nothing."""
-        store, settings = self.store, self.resources.settings
-        if "://" in store.url and not settings.ledger_url:
-            return None
-        probe = open_engine(ledger_url(store.url, settings.ledger_url))
-        try:
-            is_there = has_table(probe, "raw")
-        finally:
-            probe.dispose()
-        return self.resources.ledger.engine if is_there else None
+        """Return the ledger, or None for a root that has none."""
+        return self.resources.ledger.known_engine()
 
     @property
     def store(self) -> ObjectStore:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
 
 import sqlalchemy as sa
 
@@ -39,12 +38,15 @@ from news_platform.web.urls import (
 _HOST = re.compile(r"[^\s/:@?#\\]+")
 
 
-def explain_subject(resources: Resources, cache: IndexCache, subject: str) -> Explanation:
+def explain_subject(
+    resources: Resources, engine: sa.Engine | None, cache: IndexCache, subject: str
+) -> Explanation:
     """Return all that is known about a URL, a domain or a feed, in any spelling.
 
-    `cache` opens the search indexes. Raise InputError for text that is none of them.
+    `engine` is the ledger, None for a root that has none. `cache` opens the search indexes. Raise
+    InputError for text that is none of them.
     """
-    parts = _Parts(resources, cache)
+    parts = _Parts(resources, engine, cache)
     kind = _kind(parts.engine, subject)
     if kind == "domain":
         domain = registrable_domain(plain_host(subject))
@@ -74,12 +76,8 @@ class _Parts:
     """The parts of all features over one root."""
 
     resources: Resources
+    engine: sa.Engine | None
     cache: IndexCache
-
-    @cached_property
-    def engine(self) -> sa.Engine | None:
-        """Return the ledger, or None for a root that has none."""
-        return self.resources.ledger.known_engine()
 
     @property
     def store(self) -> ObjectStore:

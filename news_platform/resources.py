@@ -29,7 +29,7 @@ from news_platform.storage.commit import root as roots
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.commit.upgrade import upgrade_root
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
-from news_platform.storage.sql.engine import has_table, ledger_url, migrate, open_engine
+from news_platform.storage.sql.engine import ledger_url, migrate, open_engine
 from news_platform.web.allowed_places import checked_proxy, parse_allowed
 from news_platform.web.fetch import FetchOptions
 
@@ -144,28 +144,9 @@ class Ledger:
             raise
         return engine
 
-    @property
-    def is_open(self) -> bool:
-        """Return whether somebody has opened the ledger already."""
-        return "engine" in self.__dict__
-
-    def known_engine(self) -> sa.Engine | None:
-        """Return the ledger, or None for a root that has none: nothing is created."""
-        settings, store = self.data_root.settings, self.data_root.store
-        if "://" in store.url and not settings.ledger_url:
-            return None
-        if self.is_open:
-            return self.engine
-        probe = open_engine(ledger_url(store.url, settings.ledger_url))
-        try:
-            is_there = has_table(probe, "raw")
-        finally:
-            probe.dispose()
-        return self.engine if is_there else None
-
     def close(self) -> None:
         """Close all connections; SQLite then merges its log back into the one file."""
-        if self.is_open:
+        if "engine" in self.__dict__:
             self.engine.dispose()
 
 

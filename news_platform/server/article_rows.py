@@ -39,7 +39,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class _TableFile:
     """A file of one of the tables."""
 
     table: Table
@@ -73,7 +73,7 @@ class ArticleRows:
 
     def __init__(self, store: ObjectStore, version: DataVersion) -> None:
         self._store, self._version = store, version
-        self._listed: tuple[str, Mapping[str, Sequence[_File]]] = ("", {})
+        self._listed: tuple[str, Mapping[str, Sequence[_TableFile]]] = ("", {})
         self._current: frozenset[str] = frozenset()
         self._kept: OrderedDict[tuple[str, int], pl.DataFrame | _Keys] = OrderedDict()
         self._bytes = 0
@@ -99,7 +99,7 @@ class ArticleRows:
                     raise StorageError(f"cannot read {names}: {error}") from error
         raise AssertionError("unreachable")
 
-    def _files(self) -> Mapping[str, Sequence[_File]]:
+    def _files(self) -> Mapping[str, Sequence[_TableFile]]:
         """Return the files of the newest versions, by day."""
         version = self._version.of(*ARTICLE_LOGS)
         if self._listed[0] != version:
@@ -109,10 +109,10 @@ class ArticleRows:
         return self._listed[1]
 
     def _list(self, version: str) -> None:
-        found: dict[str, list[_File]] = {}
+        found: dict[str, list[_TableFile]] = {}
         for table in DELTA_TABLES:
             for one in DeltaDataset(self._store, table, STATISTICS_COLUMNS).files():
-                found.setdefault(one.partition, []).append(_File(table, one.path))
+                found.setdefault(one.partition, []).append(_TableFile(table, one.path))
         self._listed = (version, found)
         # What was replaced, or removed by a takedown, does not stay in memory either.
         with self._keeping:
@@ -120,14 +120,16 @@ class ArticleRows:
             for key in [key for key in self._kept if key[0] not in self._current]:
                 self._bytes -= int(self._kept.pop(key).estimated_size())
 
-    def _rows(self, file: _File, url_hash: str) -> Iterator[Row]:
+    def _rows(self, file: _TableFile, url_hash: str) -> Iterator[Row]:
         for number in self._block(file, _KEYS, self._read_keys).rows_of(url_hash):
             block = self._block(file, number // BLOCK_ROWS, self._read_rows)
             row = block.row(number % BLOCK_ROWS, named=True)
             if row["url_hash"] == url_hash:
                 yield row
 
-    def _block(self, file: _File, number: int, read: Callable[[_File, int], _Block]) -> _Block:
+    def _block(
+        self, file: _TableFile, number: int, read: Callable[[_TableFile, int], _Block]
+    ) -> _Block:
         key = (file.path, number)
         found: _Block | None = self._known(key)
         if found is None:
@@ -154,7 +156,7 @@ class ArticleRows:
             while self._bytes > _MOST_BYTES and len(self._kept) > 1:
                 self._bytes -= int(self._kept.popitem(last=False)[1].estimated_size())
 
-    def _read_keys(self, file: _File, _number: int) -> _Keys:
+    def _read_keys(self, file: _TableFile, _number: int) -> _Keys:
         key = pl.col("url_hash").str.slice(0, _DIGITS)
         found = (
             scan_table(self._store, [file.path], file.table)
@@ -166,7 +168,7 @@ class ArticleRows:
         )
         return _Keys(found["key"].to_numpy(), found["row"].to_numpy())
 
-    def _read_rows(self, file: _File, number: int) -> pl.DataFrame:
+    def _read_rows(self, file: _TableFile, number: int) -> pl.DataFrame:
         rows = scan_table(self._store, [file.path], file.table)
         # One chunk per column: a row is then found without a search.
         return rows.slice(number * BLOCK_ROWS, BLOCK_ROWS).collect().rechunk()

@@ -34,6 +34,7 @@ from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
+from news_platform.storage.sql.engine import has_table, ledger_url, open_engine
 
 if TYPE_CHECKING:
     from news_platform.storage.queries import QueryLimits
@@ -67,6 +68,7 @@ class NewsData:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._ledger_is_known = False
 
     @cached_property
     def tables(self) -> Mapping[str, Table]:
@@ -121,7 +123,7 @@ class NewsData:
         """
         settings = self._settings.search
         answer = search_days(
-            self._search_cache,
+            self.search_cache,
             query,
             options,
             default_days=settings.days,
@@ -138,7 +140,7 @@ class NewsData:
         # Every feature has a part in the answer: only a process that asks pays for loading them.
         from news_platform.explain_parts import explain_subject
 
-        return explain_subject(self._resources, self._search_cache, subject)
+        return explain_subject(self._resources, self.known_ledger(), self.search_cache, subject)
 
     def _clusters_of(self, hits: Sequence[Hit]) -> Mapping[str, str]:
         # Only a search for one article per cluster pays for loading them.
@@ -148,7 +150,8 @@ class NewsData:
         return cluster_names(self._store, days, [hit.url_hash for hit in hits])
 
     @cached_property
-    def _search_cache(self) -> IndexCache:
+    def search_cache(self) -> IndexCache:
+        """Return what opens the search indexes, by copies on this machine."""
         given = self._settings.search
         folder = cache_folder(self._store, given.cache)
         return IndexCache(self._store, folder, max_bytes=given.cache_mb << 20)
@@ -162,6 +165,20 @@ class NewsData:
     def ledger(self) -> sa.Engine:
         """Return the SQL ledger of queues, feeds and articles."""
         return self._resources.ledger.engine
+
+    def known_ledger(self) -> sa.Engine | None:
+        """Return the SQL ledger, or None for a root that has none: nothing is created."""
+        if self._ledger_is_known:
+            return self.ledger
+        url = self._settings.ledger_url
+        if "://" in self._store.url and not url:
+            return None
+        probe = open_engine(ledger_url(self._store.url, url))
+        try:
+            self._ledger_is_known = has_table(probe, "raw")
+        finally:
+            probe.dispose()
+        return self.ledger if self._ledger_is_known else None
 
     @cached_property
     def _resources(self) -> Resources:

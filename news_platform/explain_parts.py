@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
 
 import sqlalchemy as sa
 
@@ -25,7 +24,6 @@ from news_platform.search import explain as search
 from news_platform.search.reading import IndexCache
 from news_platform.source_records import explain as records
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.sql.engine import has_table, ledger_url, open_engine
 from news_platform.takedowns import explain as takedowns
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.same_page import PageAddress
@@ -40,12 +38,15 @@ from news_platform.web.urls import (
 _HOST = re.compile(r"[^\s/:@?#\\]+")
 
 
-def explain_subject(resources: Resources, cache: IndexCache, subject: str) -> Explanation:
+def explain_subject(
+    resources: Resources, engine: sa.Engine | None, cache: IndexCache, subject: str
+) -> Explanation:
     """Return all that is known about a URL, a domain or a feed, in any spelling.
 
-    `cache` opens the search indexes. Raise InputError for text that is none of them.
+    `engine` is the ledger, None for a root that has none. `cache` opens the search indexes. Raise
+    InputError for text that is none of them.
     """
-    parts = _Parts(resources, cache)
+    parts = _Parts(resources, engine, cache)
     kind = _kind(parts.engine, subject)
     if kind == "domain":
         domain = registrable_domain(plain_host(subject))
@@ -75,20 +76,8 @@ class _Parts:
     """The parts of all features over one root."""
 
     resources: Resources
+    engine: sa.Engine | None
     cache: IndexCache
-
-    @cached_property
-    def engine(self) -> sa.Engine | None:
-        """Return the ledger, or None for a root that has none: to explain creates nothing."""
-        store, settings = self.store, self.resources.settings
-        if "://" in store.url and not settings.ledger_url:
-            return None
-        probe = open_engine(ledger_url(store.url, settings.ledger_url))
-        try:
-            is_there = has_table(probe, "raw")
-        finally:
-            probe.dispose()
-        return self.resources.ledger.engine if is_there else None
 
     @property
     def store(self) -> ObjectStore:

@@ -1,6 +1,6 @@
 """Explain what the corpus has of a page: its row, why it has none, and its training export."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,7 +71,7 @@ def explain_page(
         for table in DELTA_TABLES
     ).collect()
     rows = rows.sort("day", "source", descending=True)
-    evidence = [_row(row) for row in rows.iter_rows(named=True)]
+    evidence = [stored_row(row) for row in rows.iter_rows(named=True)]
     has_row = set(rows.filter(pl.col("source") == "crawl")["day"])
     built = read_markers(store, CRAWL_ARTICLES.name)
     missing = sorted(set(crawled) - has_row, reverse=True)
@@ -138,7 +138,8 @@ def explain_export(
         yield _left_out(month, list(choice.dropped))
 
 
-def _row(row: dict[str, Any]) -> Evidence:
+def stored_row(row: Mapping[str, Any]) -> Evidence:
+    """Return what a row of the corpus says about its page."""
     table = CRAWL_ARTICLES if row["source"] == "crawl" else ARTICLE_TABLE
     place = ""
     if row["warc"]:

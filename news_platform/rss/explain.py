@@ -6,6 +6,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from news_platform.datasets.evidence import Evidence
+from news_platform.rss.ledger.article_states import read_states
 from news_platform.rss.ledger.newsroom_tables import FEED_ITEMS
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW, REVISIONS, ROBOTS
 from news_platform.storage.objects.store import NotFound, ObjectStore
@@ -32,6 +33,7 @@ def explain_article(engine: sa.Engine, store: ObjectStore, page: PageAddress) ->
             yield from _listed(connection, row)
             yield from _robots(row, _robots_body(connection, store, row.robots_file))
             yield from _attempts(row)
+            yield from _states(row, read_states(connection, row.row_id))
             yield _status(row)
             yield from _text(row)
             yield from _revisions(connection, row)
@@ -120,6 +122,22 @@ def _attempts(row: sa.Row[Any]) -> Iterator[Evidence]:
     if row.fetched_at is not None:
         text = f"The page was fetched from {row.page_url or row.article_url_canon}."
         yield Evidence(ROOM, "fetched", text, at=row.fetched_at, source=_place(row))
+
+
+def _states(row: sa.Row[Any], states: Sequence[sa.Row[Any]]) -> Iterator[Evidence]:
+    """Yield every state that the article had, oldest first."""
+    if not states or states[0].at > row.found_at:
+        text = "Its first states were not recorded before 0.2, or are too long ago."
+        yield Evidence(ROOM, "unknown", text, source=_place(row))
+    for one in states:
+        reason = f": {one.reason.rstrip('.')}" if one.reason else ""
+        yield Evidence(
+            ROOM,
+            one.status,
+            f"It became {one.status}{reason}.",
+            at=one.at,
+            source=f"ledger article_states id={one.id}",
+        )
 
 
 def _status(row: sa.Row[Any]) -> Evidence:

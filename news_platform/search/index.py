@@ -7,7 +7,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from functools import partial
+from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
 
 import tantivy
@@ -35,6 +36,8 @@ _BOOSTS = {"title": 2.0}
 # One thread: the documents of a day keep their order, so the same rows give the same answers.
 _HEAP_BYTES = 256 * 1024 * 1024
 _FACET_VALUES = 1_000
+_BATCH = 256
+_JSON = json.JSONEncoder(ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +101,12 @@ def build_index(folder: Path, articles: Iterable[SearchableArticle]) -> int:
     index.register_tokenizer(_ANALYZER, analyzer())
     writer = index.writer(_HEAP_BYTES, num_threads=1)
     count = 0
-    for article in articles:
-        writer.add_document(_document(article))
-        count += 1
+    # The library's thread takes documents from a queue: filled at once, it does not wait for each.
+    documents = map(_document, articles)
+    while batch := list(islice(documents, _BATCH)):
+        for document in batch:
+            writer.add_document(document)
+        count += len(batch)
     writer.commit()
     writer.wait_merging_threads()
     return count
@@ -217,22 +223,23 @@ def _schema() -> tantivy.Schema:
 
 def _document(article: SearchableArticle) -> tantivy.Document:
     document = tantivy.Document()
-    searched = {
-        "title": article.title,
-        "text": article.text,
-        "authors": "\n".join(article.authors),
-        "section": article.section,
-    }
-    for name, value in searched.items():
-        document.add_text(name, fold(value))
-    for name in (*EXACT_FIELDS, "url_hash"):
-        document.add_text(name, getattr(article, name))
+    add = document.add_text
+    add("title", fold(article.title))
+    add("text", fold(article.text))
+    if article.authors:
+        add("authors", fold("\n".join(article.authors)))
+    if article.section:
+        add("section", fold(article.section))
+    add("url_hash", article.url_hash)
+    for name in EXACT_FIELDS:
+        add(name, getattr(article, name))
     document.add_integer("at", int(article.at.timestamp()))
     document.add_integer("day_number", _day_number(article.day))
     shown = {name: getattr(article, name) for name in _SHOWN}
-    document.add_bytes("shown", json.dumps(shown, ensure_ascii=False).encode())
+    document.add_bytes("shown", _JSON.encode(shown).encode())
     return document
 
 
+@lru_cache(1024)
 def _day_number(day: str) -> int:
     return date.fromisoformat(day).toordinal()

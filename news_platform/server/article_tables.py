@@ -31,18 +31,6 @@ class ArticleTables:
         self._opening = threading.Lock()
         self._opened: tuple[str, pl.LazyFrame] | None = None
 
-    def find(self, url_hash: str, *, day: str = "") -> pl.DataFrame:
-        """Return the rows of an article, newest first; a `day` spares reading all of them."""
-
-        def query(rows: pl.LazyFrame) -> pl.LazyFrame:
-            wanted = pl.col("url_hash") == url_hash
-            return rows.filter((pl.col("day") == day) & wanted if day else wanted)
-
-        # What the feed's worker fetched has precedence over the crawl, as in the index.
-        return self.read(query).sort(
-            "day", pl.col("source") == FEED_SOURCE, "fetched_at", descending=True
-        )
-
     def texts(self, places: Collection[tuple[str, str, str]]) -> Mapping[tuple[str, str], str]:
         """Return the texts of articles given by day, domain and hash, by day and hash."""
         if not places:

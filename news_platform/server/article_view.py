@@ -1,8 +1,10 @@
 """From the key of an article to its document: text, facts, captures and near-identical texts."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import polars as pl
@@ -10,6 +12,7 @@ import polars as pl
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
 from news_platform.datasets.warc_paths import warc_day
 from news_platform.near_duplicates.reading import read_clusters
+from news_platform.server.article_rows import Row
 from news_platform.server.documents import (
     ArticleDocument,
     CaptureDocument,
@@ -17,6 +20,7 @@ from news_platform.server.documents import (
     ClusterMemberDocument,
 )
 from news_platform.server.site import NothingHere, Site, TakenDown
+from news_platform.server.versions import CLUSTER_MARKERS
 from news_platform.storage.commit.markers import read_markers
 from news_platform.text.days import as_day
 from news_platform.web.urls import registrable_domain, url_host
@@ -29,6 +33,7 @@ _SHOWN_MEMBERS = 50
 # Clusters reach over a sliding window; these many days around an article are looked at.
 _CLUSTER_DAYS = 30
 _DAYS_AFTER = 14
+_CLUSTERS = (CLUSTER_MARKERS,)
 
 
 def article_document(site: Site, url_hash: str, *, day: str = "") -> ArticleDocument:
@@ -36,15 +41,25 @@ def article_document(site: Site, url_hash: str, *, day: str = "") -> ArticleDocu
 
     With a `day` only the captures of that day are looked up.
     """
+    return document_of(site, article_rows(site, url_hash, day=day))
+
+
+def article_rows(site: Site, url_hash: str, *, day: str = "") -> Sequence[Row]:
+    """Return the rows of an article, newest first; raise NothingHere or TakenDown."""
     if not _HASH.fullmatch(url_hash):
         raise NothingHere(f"invalid key {url_hash[:80]!r}: expected 64 hex digits", thing=url_hash)
     wanted = as_day(day).isoformat() if day else ""
-    rows = site.tables.find(url_hash, day=wanted).to_dicts()
+    rows = site.rows.find(url_hash, day=wanted)
     if not rows:
         where = f" on {wanted}" if wanted else ""
         raise NothingHere(f"no article {url_hash!r}{where} in the corpus", thing=url_hash)
     if site.takedowns.covers(rows[0]["canonical_url"]):
         raise TakenDown("this article was taken down", thing=url_hash)
+    return rows
+
+
+def document_of(site: Site, rows: Sequence[Row]) -> ArticleDocument:
+    """Return an article by its rows."""
     return ArticleDocument(
         **{name: rows[0][name] for name in ArticleDocument.model_fields if name in rows[0]}
         | {name: rows[0][name] or () for name in ("authors", "tags", "quality_flags")}
@@ -55,23 +70,35 @@ def article_document(site: Site, url_hash: str, *, day: str = "") -> ArticleDocu
 
 
 def clusters_around(site: Site, day: str) -> pl.DataFrame:
-    """Return the articles with near-identical ones in the days around a day."""
-    days = site.kept("cluster days", lambda: sorted(read_markers(site.store, NEAR_DUPLICATES.name)))
+    """Return the articles with near-identical ones around a day, by cluster, oldest first."""
+    return site.kept(*_window(site, day), of=_CLUSTERS)
+
+
+def _window(site: Site, day: str) -> tuple[str, Callable[[], pl.DataFrame]]:
+    """Return the name of the rows around a day, and how to read them."""
+    days = site.kept(
+        "cluster days",
+        lambda: sorted(read_markers(site.store, NEAR_DUPLICATES.name)),
+        of=_CLUSTERS,
+    )
     after = (date.fromisoformat(day) + timedelta(days=_DAYS_AFTER)).isoformat()
     window = [one for one in days if one <= after][-_CLUSTER_DAYS:]
-    if not window:
-        return read_clusters(site.store, ()).clear()
-    name = f"clusters {window[0]} {window[-1]}"
-    return site.kept(name, lambda: read_clusters(site.store, window).filter(pl.col("members") > 1))
+    name = f"clusters {window[0]} {window[-1]}" if window else "no clusters"
+    return name, lambda: _read_window(site, window)
+
+
+def _read_window(site: Site, window: Sequence[str]) -> pl.DataFrame:
+    rows = read_clusters(site.store, window)
+    # Sorted and in one piece, the members of a cluster are found without looking at all rows.
+    return rows.filter(pl.col("members") > 1).sort("cluster_id", "seen_at", "url_hash").rechunk()
 
 
 def members_of(site: Site, rows: pl.DataFrame) -> list[ClusterMemberDocument]:
-    """Return rows of clusters as documents, oldest first, without what is taken down."""
-    found = []
-    for row in rows.sort("seen_at", "url_hash").iter_rows(named=True):
-        if not site.takedowns.covers_url(row["uri"]):
-            found.append(_member(row))
-    return found
+    """Return rows of `clusters_around` as documents, without what is taken down."""
+    takedowns = site.takedowns
+    return [
+        _member(row) for row in rows.iter_rows(named=True) if not takedowns.covers_url(row["uri"])
+    ]
 
 
 def _member(row: Mapping[str, Any]) -> ClusterMemberDocument:
@@ -87,20 +114,35 @@ def _member(row: Mapping[str, Any]) -> ClusterMemberDocument:
 
 
 def _cluster(site: Site, row: Mapping[str, Any]) -> ClusterDocument | None:
-    rows = clusters_around(site, row["day"])
-    own = rows.filter(pl.col("url_hash") == row["url_hash"])
-    if own.is_empty():
+    place = _places(site, row["day"]).get(row["url_hash"])
+    if place is None:
         return None
-    name = own["cluster_id"][0]
-    members = members_of(site, rows.filter(pl.col("cluster_id") == name))
+    rows = clusters_around(site, row["day"])[place]
+    members = members_of(site, rows)
     if len(members) < 2:
         return None
     return ClusterDocument(
-        cluster_id=name,
-        first_seen_at=own["first_seen_at"][0],
+        cluster_id=rows["cluster_id"][0],
+        first_seen_at=rows["first_seen_at"][0],
         size=len(members),
         members=tuple(members[:_SHOWN_MEMBERS]),
     )
+
+
+def _places(site: Site, day: str) -> Mapping[str, slice]:
+    """Return where the clusters of articles lie among those around a day, by key."""
+    name, _ = _window(site, day)
+
+    def read() -> Mapping[str, slice]:
+        found: dict[str, slice] = {}
+        rows, end = clusters_around(site, day).select("cluster_id", "url_hash").rows(), 0
+        for _, group in groupby(rows, key=itemgetter(0)):
+            keys = [key for _, key in group]
+            found |= dict.fromkeys(keys, slice(end, end + len(keys)))
+            end += len(keys)
+        return found
+
+    return site.kept(f"places of {name}", read, of=_CLUSTERS)
 
 
 def _capture(row: Mapping[str, Any]) -> CaptureDocument:

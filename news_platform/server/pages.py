@@ -19,7 +19,8 @@ from news_platform.search.engine import SearchOptions
 from news_platform.server import charts, shown
 from news_platform.server.answers import Answer, Answers
 from news_platform.server.api_routes import explain_document
-from news_platform.server.article_view import article_document
+from news_platform.server.article_evidence import article_evidence
+from news_platform.server.article_view import article_rows, document_of
 from news_platform.server.documents import ArticleDocument, HitDocument, SearchDocument
 from news_platform.server.domain_view import domain_document, newest_articles
 from news_platform.server.parameters import day_of, policy_choice, search_options, text_of
@@ -88,9 +89,10 @@ def _search(site: Site, request: Request) -> Answer:
 
 def _article(site: Site, request: Request) -> Answer:
     key, day = request.path_params["url_hash"], day_of(request, "day")
-    article = article_document(site, key, day=day)
+    rows = article_rows(site, key, day=day)
+    article = document_of(site, rows)
     text, is_whole = shown.paragraphs(article.text, max_bytes=_TEXT_BYTES)
-    explained = explain_document(site, article.canonical_url)
+    evidence = list(article_evidence(site, article, rows))
     return _page(
         site,
         request,
@@ -99,8 +101,7 @@ def _article(site: Site, request: Request) -> Answer:
         text=text,
         is_whole=is_whole,
         facts=dict(_facts(article)),
-        explained=explained,
-        evidence=explained.evidence[:_SHOWN_EVIDENCE],
+        evidence=evidence[:_SHOWN_EVIDENCE],
     )
 
 

@@ -3,23 +3,27 @@
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, TypeVar
 
+import sqlalchemy as sa
+
 from news_platform.api import NewsData
 from news_platform.errors import InputError
 from news_platform.resources import Resources
+from news_platform.server.article_rows import ArticleRows
 from news_platform.server.article_tables import ArticleTables
 from news_platform.server.options import ServerOptions
 from news_platform.server.status_view import StatusReader
-from news_platform.server.versions import DataVersion
+from news_platform.server.versions import TAKEDOWNS, DataVersion
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
 
 _REMEMBERED = 64
 _WARM_UP_AFTER_SECONDS = 10
+_LEDGER_SECONDS = 5
 _Value = TypeVar("_Value")
 
 
@@ -42,9 +46,11 @@ class Site:
         self.news = NewsData(resources.settings)
         self.version = DataVersion(self.store)
         self.tables = ArticleTables(self.store, self.version)
+        self.rows = ArticleRows(self.store, self.version)
         self.status = StatusReader(resources)
         self._kept: OrderedDict[str, tuple[str, Any]] = OrderedDict()
         self._keeping = threading.Lock()
+        self._no_ledger_until = 0.0
 
     @cached_property
     def store(self) -> ObjectStore:
@@ -63,15 +69,30 @@ class Site:
     @property
     def takedowns(self) -> Takedowns:
         """Return what must not be shown."""
-        return self.kept("takedowns", self._read_takedowns)
+        # Requests expire by themselves: they are read again every minute.
+        name = f"takedowns {datetime.now(UTC):%H:%M}"
+        return self.kept(name, self._read_takedowns, of=(TAKEDOWNS,))
+
+    @property
+    def ledger(self) -> sa.Engine | None:
+        """Return the SQL ledger; a root that has none is asked again some seconds later."""
+        if self._no_ledger_until > time.monotonic():
+            return None
+        engine = self.news.known_ledger()
+        if engine is None:
+            self._no_ledger_until = time.monotonic() + _LEDGER_SECONDS
+        return engine
 
     def _read_takedowns(self) -> Takedowns:
         # As in the index: what must not be stored is not shown.
         return Takedowns.read(self.store, now=datetime.now(UTC), use="removal")
 
-    def kept(self, name: str, read: Callable[[], _Value]) -> _Value:
-        """Return a value that was read from this version of the data, or read it now."""
-        version = self.version.current()
+    def kept(self, name: str, read: Callable[[], _Value], *, of: Sequence[str] = ()) -> _Value:
+        """Return a value that was read from this version of the data, or read it now.
+
+        `of` are the only folders that the value depends on; without any, on all of them.
+        """
+        version = self.version.of(*of) if of else self.version.current()
         with self._keeping:
             found = self._kept.get(name)
             if found is not None and found[0] == version:

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Mapping
 
 from news_platform.datasets.corpus import DELTA_TABLES
 from news_platform.storage.commit.markers import etag_part, fingerprint
@@ -9,6 +10,7 @@ from news_platform.storage.objects.store import ObjectStore
 
 # The datasets whose markers change with what a page shows.
 _MARKED = (
+    *(table.name for table in DELTA_TABLES),
     "search_index",
     "near_duplicates",
     "domain_metadata_table",
@@ -18,11 +20,13 @@ _MARKED = (
     "domain_catalog",
     "feeds",
 )
-_FOLDERS = (
-    *(f"{table.name}/_delta_log" for table in DELTA_TABLES),
-    *(f"markers/{name}" for name in _MARKED),
-    "takedowns",
+ARTICLE_LOGS = tuple(f"{table.name}/_delta_log" for table in DELTA_TABLES)
+CLUSTER_MARKERS = "markers/near_duplicates"
+TAKEDOWNS = "takedowns"
+INDEX_MARKERS = tuple(
+    f"markers/{name}" for name in ("search_index", *(t.name for t in DELTA_TABLES))
 )
+_FOLDERS = (*ARTICLE_LOGS, *(f"markers/{name}" for name in _MARKED), TAKEDOWNS)
 # Looking takes at most this share of the time, however long the listings are.
 _SHARE_OF_TIME = 0.05
 _SHORTEST_SECONDS = 1.0
@@ -35,6 +39,7 @@ class DataVersion:
         self._store = store
         self._looking = threading.Lock()
         self._version = ""
+        self._parts: Mapping[str, str] = {}
         self._good_until = 0.0
 
     @property
@@ -53,13 +58,20 @@ class DataVersion:
                 self._looking.release()
         return self._version
 
+    def of(self, *folders: str) -> str:
+        """Return the version of some of the folders, which others do not change."""
+        self.current()
+        return "\n".join(map(self._parts.__getitem__, folders))
+
     def forget(self) -> None:
         """Look at the next request: the data changed under a reader."""
         self._good_until = 0.0
 
     def _look(self) -> None:
         started = time.monotonic()
-        infos = (info for folder in _FOLDERS for info in self._store.list(folder))
-        self._version = fingerprint(map(etag_part, infos))
+        self._parts = {
+            folder: fingerprint(map(etag_part, self._store.list(folder))) for folder in _FOLDERS
+        }
+        self._version = fingerprint(self._parts.values())
         took = time.monotonic() - started
         self._good_until = time.monotonic() + max(_SHORTEST_SECONDS, took / _SHARE_OF_TIME)

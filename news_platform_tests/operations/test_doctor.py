@@ -110,7 +110,7 @@ def test_a_ledger_that_is_old_lost_or_damaged_is_wrong(site: Site) -> None:
         upgrade(connection, "0005")
     engine.dispose()
     found = _findings(site)["ledger"]
-    assert (found.state, "expected '0007'" in found.meaning) == (Health.WRONG, True)
+    assert (found.state, "expected '0008'" in found.meaning) == (Health.WRONG, True)
 
 
 def test_silent_feeds_are_a_warning(site: Site) -> None:

@@ -1,8 +1,20 @@
 """Search finds a word whatever its case, accents and script."""
 
+import random
+import sys
+import unicodedata
+
 import pytest
 
-from news_platform.search.words import words
+from news_platform.search.words import _folded, analyzer, words
+from news_platform_tests.search.articles import SENTENCES
+
+# Of ideographs and Hangul, which are alike, some.
+LETTERS = [
+    chr(number)
+    for number in (*range(1, 0x3400), *range(0x3400, sys.maxunicode + 1, 61))
+    if unicodedata.category(chr(number)) not in ("Cn", "Co", "Cs")
+]
 
 
 @pytest.mark.parametrize(
@@ -33,3 +45,28 @@ def test_a_text_is_folded_into_words(text: str, expected: list[str]) -> None:
 def test_one_text_in_two_unicode_forms_has_the_same_words() -> None:
     assert words("Cafe\u0301") == words("Caf\u00e9") == ["cafe"]
     assert words("\u0438\u0306\u043e\u0434") == words("йод") == ["йод"]
+
+
+def _words_without_shortcuts(text: str) -> list[str]:
+    found: list[str] = analyzer().analyze(_folded(text).lower())
+    return found
+
+
+def test_no_shortcut_changes_the_words_of_any_character() -> None:
+    for start in range(0, len(LETTERS), 64):
+        letters = LETTERS[start : start + 64]
+        text = "\n".join(f"a{letter}b {letter} {letter}{letter}" for letter in letters)
+        assert words(text) == _words_without_shortcuts(text), repr(letters)
+
+
+def test_no_shortcut_changes_the_words_of_mixed_texts() -> None:
+    dice = random.Random(1)
+    pools = [
+        *SENTENCES.values(),
+        "".join(LETTERS[:6000]),
+        "\u2019\u201c\u20ac\u00df\u0301\u0306\n ,.",
+    ]
+    for _ in range(1_000):
+        parts = [dice.choices(dice.choice(pools), k=dice.randint(1, 12)) for _ in range(8)]
+        text = "".join(letter for part in parts for letter in part)
+        assert words(text) == _words_without_shortcuts(text), repr(text)

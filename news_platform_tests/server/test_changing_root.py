@@ -19,8 +19,8 @@ from news_platform_tests.server.conftest import DAY, write_root
 from news_platform_tests.server.explorer import Explorer, exploring
 from news_platform_tests.takedowns.asked import ask
 
-# The tests' own neighbours may take two thirds of the machine.
-UNDER_LOAD = 3
+# Of the processor: the tests' neighbours may keep a reply waiting for as long as they like.
+MOST_SECONDS = 2
 PLAIN = f"/articles/{url_hash('https://a.example/plain')}"
 PATHS = ("/", "/?q=bridge", PLAIN, f"/api/v1{PLAIN}", "/api/v1/search?q=bridge", "/domains")
 
@@ -115,6 +115,9 @@ def test_a_takedown_is_obeyed_before_anything_is_removed(tmp_path: Path) -> None
 )
 def test_a_query_bomb_is_refused_within_two_seconds(small: Explorer, query: str) -> None:
     for path in ("/api/v1/search?q=", "/?q="):
+        # The server is a thread of this process.
+        before = time.process_time()
         reply = small.get(path + quote(query, safe=""))
+        spent = time.process_time() - before
         assert 400 <= reply.status < 500, reply.text[:300]
-        assert reply.seconds < 2 * UNDER_LOAD
+        assert spent < MOST_SECONDS

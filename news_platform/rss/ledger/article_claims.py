@@ -6,6 +6,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from news_platform.rss.ledger.article_states import note_states
 from news_platform.rss.ledger.tables import RAW
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.storage.sql.leases import (
@@ -78,6 +79,14 @@ def claim_articles(
             # None, although some are due: other workers hold all that this one saw.
             if rows:
                 break
+        # The first column is the row_id.
+        note_states(
+            connection,
+            [row[0] for row in rows],
+            "processing",
+            now=now,
+            reason=f"claimed by {owner}",
+        )
     claims = [ArticleClaim(*row) for row in rows]
     # UPDATE … RETURNING gives rows in no defined order; the newest articles come first.
     return sorted(claims, key=lambda claim: claim.row_id, reverse=True)

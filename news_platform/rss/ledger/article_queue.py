@@ -12,8 +12,14 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from news_platform.rss.ledger.article_claims import ArticleClaim, held_by
+from news_platform.rss.ledger.article_states import note_states, trim_states
 from news_platform.rss.ledger.entries import with_text
-from news_platform.rss.ledger.newsroom_tables import ALERT_MATCHES, ANALYSES, FEED_ITEMS
+from news_platform.rss.ledger.newsroom_tables import (
+    ALERT_MATCHES,
+    ANALYSES,
+    ARTICLE_STATES,
+    FEED_ITEMS,
+)
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, LINKS, RAW, REVISIONS
 from news_platform.rss.ledger.transactions import LedgerTransaction
 
@@ -21,6 +27,8 @@ StoreResult = Literal["stored", "revised", "unchanged", "duplicate_url", "duplic
 
 # A closed row belongs to no worker.
 _UNLOCKED: dict[str, Any] = {"lock_owner": "", "lock_at": None, "deferred_since": None}
+# An article that is claimed so often has many states; the oldest end now and then.
+_TRIMMED_EVERY = 8
 
 
 def store_article(
@@ -120,6 +128,7 @@ def fail_article(
     return _close(
         transaction,
         claim,
+        now,
         **(facts or {}),
         status=given_up if retry_at is None else "pending",
         next_try_at=retry_at,
@@ -143,7 +152,7 @@ def skip_article(
     """
     status = "stored" if claim.text_hash else "skipped"
     values = {**(facts or {}), "status": status, "error_msg": reason, "processed_at": now}
-    return _close(transaction, claim, **values)
+    return _close(transaction, claim, now, **values)
 
 
 def defer_article(
@@ -158,6 +167,7 @@ def defer_article(
     return _close(
         transaction,
         claim,
+        now,
         status="pending",
         next_try_at=retry_at,
         error_msg=reason,
@@ -180,6 +190,7 @@ def delete_articles(transaction: LedgerTransaction, row_ids: Sequence[int]) -> N
         (REVISIONS, REVISIONS.c.row_id),
         (LINKS, LINKS.c.row_id),
         (FEED_ITEMS, FEED_ITEMS.c.row_id),
+        (ARTICLE_STATES, ARTICLE_STATES.c.row_id),
         (ANALYSES, ANALYSES.c.row_id),
         (ALERT_MATCHES, ALERT_MATCHES.c.row_id),
         (ARTICLES_INDEX, ARTICLES_INDEX.c.row_id_raw),
@@ -200,14 +211,23 @@ def text_delta(old: str, new: str) -> str:
     return "\n".join(list(lines)[2:])
 
 
-def _close(transaction: LedgerTransaction, claim: ArticleClaim, **values: Any) -> bool:
-    closed = transaction.connection.execute(
+def _close(
+    transaction: LedgerTransaction, claim: ArticleClaim, now: datetime, /, **values: Any
+) -> bool:
+    connection = transaction.connection
+    closed = connection.execute(
         sa.update(RAW)
         .where(held_by(claim))
         .values({**_UNLOCKED, "changed_seq": transaction.seq, **values})
         .returning(RAW.c.row_id)
     )
-    return closed.one_or_none() is not None
+    if closed.one_or_none() is None:
+        return False
+    status, reason = values["status"], values["error_msg"]
+    note_states(connection, [claim.row_id], status, now=now, reason=reason)
+    if claim.attempt % _TRIMMED_EVERY == 0:
+        trim_states(connection, claim.row_id)
+    return True
 
 
 def _row_of_url(transaction: LedgerTransaction, url_hash: str) -> int | None:
@@ -245,6 +265,8 @@ def _mark_duplicate(
         .where(ARTICLES_INDEX.c.row_id_raw == row.row_id)
         .values(row_id_raw=main, is_duplicate=True, reason=reason, changed_seq=transaction.seq)
     )
+    why = f"same {reason} as row {main}"
+    note_states(transaction.connection, [row.row_id], "duplicate", now=now, reason=why)
     # The row may have aliases of its own, from an earlier duplicate or redirect.
     aliases = (*row.aliases, row.article_url_canon)
     _add_to_main(transaction, main, aliases=aliases, sources=row.sources_list)
@@ -309,6 +331,7 @@ def _write_article(
         "changed_seq": transaction.seq,
     }
     transaction.connection.execute(sa.update(RAW).where(RAW.c.row_id == row.row_id).values(values))
+    note_states(transaction.connection, [row.row_id], "stored", now=now)
 
 
 def _write_index(

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from news_platform.rss.feeds import FeedEntry, with_link_key
 from news_platform.rss.ledger import feed_items
+from news_platform.rss.ledger.article_states import note_states
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW
 from news_platform.rss.ledger.transactions import LedgerTransaction
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
@@ -22,6 +23,7 @@ from news_platform.web.urls import registrable_domain, url_host
 
 # Why a row was skipped that the limit of a poll left out; a later poll takes it if it still can.
 LIMIT = "limit"
+_AGAIN = "a feed lists it again"
 # SQLite accepts 32,766 parameters per statement, versions before 3.32 only 999.
 _CHUNK = 500
 _SEEN_COLUMNS = (
@@ -143,6 +145,7 @@ def _insert(
     # Not with RETURNING, which SQLite would do in one statement per row.
     transaction.connection.execute(sa.insert(RAW), rows)
     ids = _inserted_rows(transaction, list(added))
+    note_states(transaction.connection, ids.values(), state["status"], now=now, reason=status)
     transaction.connection.execute(
         sa.insert(ARTICLES_INDEX),
         [
@@ -252,6 +255,10 @@ class _Sighting:
             .where(RAW.c.row_id == row_id)
             .values(changed_seq=self.transaction.seq, **facts)
         )
+        if "status" in facts:
+            note_states(
+                self.transaction.connection, [row_id], facts["status"], now=self.now, reason=_AGAIN
+            )
 
     def _new_facts(
         self, row: sa.Row[Any], entry: FeedEntry, before: "feed_items.SaidBefore | None"

@@ -59,6 +59,19 @@ FEED_POLLS = sa.Table(
     sqlite_autoincrement=True,
 )
 
+# The states that each article had, as far as they were recorded; never changed, only added to.
+ARTICLE_STATES = sa.Table(
+    "article_states",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("row_id", sa.Integer, nullable=False),
+    sa.Column("status", ScrubbedText, nullable=False),
+    sa.Column("at", Moment, nullable=False),
+    text_column("reason"),
+    sa.Index("article_states_row", "row_id", "id"),
+    sqlite_autoincrement=True,
+)
+
 ANALYSES = sa.Table(
     "analyses",
     METADATA,

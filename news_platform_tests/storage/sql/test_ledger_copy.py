@@ -224,7 +224,7 @@ def test_a_backup_of_an_older_revision_is_upgraded_with_its_rows(
         assert connection.execute(sa.select(FEEDS.c.verdict)).scalar_one() == "unreachable"
     newer = new_ledger("sqlite")
     migrate(newer)
-    with pytest.raises(InputError, match="has revision '0007', the rows have '0005'"):
+    with pytest.raises(InputError, match="has revision '0008', the rows have '0005'"):
         _restore(newer, path)
 
 
@@ -301,7 +301,7 @@ def test_a_whole_ledger_passes_the_check(
 ) -> None:
     engine = filled if kind == "sqlite" else _fill(new_ledger(kind))
     found = check_ledger(engine.url.render_as_string(hide_password=False))
-    assert (found.problems, found.revision, found.is_outdated) == ((), "0007", False)
+    assert (found.problems, found.revision, found.is_outdated) == ((), "0008", False)
     assert found.rows is not None and found.rows["feeds"] == 1_200
 
 

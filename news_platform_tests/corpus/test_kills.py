@@ -1,13 +1,14 @@
 """kill -9 in build, maintenance, clusters and export: readers see the old or the new version."""
 
 import json
+import multiprocessing
 import random
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import polars as pl
@@ -18,6 +19,7 @@ from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplica
 from news_platform.near_duplicates.pipeline import build_day
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
+from news_platform_tests.corpus import kill_target
 from news_platform_tests.corpus.kill_target import OPTIONS, WINDOW
 from news_platform_tests.corpus.pages import DAY, StoredPage, article_html, collect_pages
 
@@ -37,6 +39,10 @@ LOCAL_KILLS = 64
 REMOTE_KILLS = 24
 # A kill comes somewhere in the first two rounds of its work.
 ROUNDS = 2
+# Every process to be killed is a fork of one that has imported its work: to start an interpreter
+# takes longer than most of the works.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload([kill_target.__name__])
 
 
 def stored_pages(version: int) -> list[StoredPage]:
@@ -58,7 +64,7 @@ class Days:
     def finished(self, version: int) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Collect a version, build everything undisturbed, and return what is read then."""
         self.collect(version)
-        build_crawl_day(self.store, DAY, options=OPTIONS)
+        build_crawl_day(self.store, DAY, options=replace(OPTIONS, workers=0))
         build_day(self.store, DAY, days=WINDOW)
         return self.rows(), self.clusters()
 
@@ -72,27 +78,30 @@ class Days:
         return read_table(self.store, near_duplicates_path(DAY), NEAR_DUPLICATES)
 
     @contextmanager
-    def working(self, work: str) -> Iterator["subprocess.Popen[bytes]"]:
-        """Start a process that is ready to work, and end it at the latest with the block."""
-        names = ("endpoint_url", "access_key", "secret_key", "allow_http", "backoff_seconds")
-        options = {name: getattr(self.store.options, name) for name in names}
-        given = [self.store.url, json.dumps(options), str(self.scratch), work]
-        command = [sys.executable, "-m", "news_platform_tests.corpus.kill_target", *given]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-            assert process.stdout is not None
-            try:
-                assert process.stdout.readline() == b"ready\n"
-                yield process
-            finally:
-                process.kill()
+    def working(self, work: str) -> Iterator[Connection]:
+        """Start a process that is ready to work, and kill it at the latest with the block."""
+        words, told = FORKS.Pipe(duplex=False)
+        process = FORKS.Process(
+            target=kill_target.repeat_work,
+            args=(told, self.store.url, self.store.options),
+            kwargs={"scratch": str(self.scratch), "work": work},
+        )
+        process.start()
+        told.close()
+        try:
+            assert words.recv() == "ready"
+            yield words
+        finally:
+            process.kill()
+            process.join()
+            words.close()
 
     def seconds(self, work: str) -> float:
         """Return how long the work takes once, on this machine and at this load."""
         if work not in self._seconds:
-            with self.working(work) as process:
-                assert process.stdout is not None
+            with self.working(work) as words:
                 started = time.monotonic()
-                assert process.stdout.readline() == b"done\n"
+                assert words.recv() == "done"
                 self._seconds[work] = time.monotonic() - started
         return self._seconds[work]
 

@@ -1,4 +1,4 @@
-"""The work of one process that a test kills: build, cluster or export a day, maintain the tables."""
+"""The work of a process that a test kills: build, cluster or export a day, maintain the tables."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

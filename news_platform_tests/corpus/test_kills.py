@@ -35,8 +35,9 @@ LONG_WORKS = (
     ("build", "optimize"),
     ("cluster", "cluster"),
 )
-LOCAL_KILLS = 64
-REMOTE_KILLS = 24
+# 64 kills on a local folder and 24 on an object store, in parts that can run side by side.
+LOCAL_KILLS, LOCAL_SEEDS = 16, (2, 4, 5, 6)
+REMOTE_KILLS, REMOTE_SEEDS = 12, (3, 7)
 # A kill comes somewhere in the first two rounds of its work.
 ROUNDS = 2
 # Every process to be killed is a fork of one that has imported its work: to start an interpreter
@@ -158,17 +159,19 @@ def test_kills_leave_the_old_or_the_new_version(local_store: ObjectStore, tmp_pa
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("seed", LOCAL_SEEDS)
 def test_many_kills_leave_the_old_or_the_new_version(
-    local_store: ObjectStore, tmp_path: Path
+    local_store: ObjectStore, tmp_path: Path, seed: int
 ) -> None:
-    counts = run_kills(local_store, tmp_path, LONG_WORKS, kills=LOCAL_KILLS, seed=2)
+    counts = run_kills(local_store, tmp_path, LONG_WORKS, kills=LOCAL_KILLS, seed=seed)
     # The kills came before and after the commit.
     assert min(counts.values()) > 0
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("seed", REMOTE_SEEDS)
 def test_kills_on_an_object_store_leave_the_old_or_the_new_version(
-    s3_store: ObjectStore, tmp_path: Path
+    s3_store: ObjectStore, tmp_path: Path, seed: int
 ) -> None:
-    counts = run_kills(s3_store, tmp_path, LONG_WORKS, kills=REMOTE_KILLS, seed=3)
+    counts = run_kills(s3_store, tmp_path, LONG_WORKS, kills=REMOTE_KILLS, seed=seed)
     assert min(counts.values()) > 0

@@ -49,7 +49,8 @@ _PARAMETERS: dict[str, Any] = {
     "bagging_freq": 1,
     "lambda_l2": 5,
     "verbose": -1,
-    "num_threads": 2,
+    # One: on a busy machine two threads spend their time waiting for each other.
+    "num_threads": 1,
     "seed": 1,
     "deterministic": True,
     "force_row_wise": True,

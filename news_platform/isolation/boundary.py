@@ -14,13 +14,14 @@ import asyncio
 import logging
 import socket
 import ssl
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Coroutine, Iterable
 from concurrent.futures import CancelledError
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from traceback import extract_tb
-from typing import Any, TypeVar, cast
+from types import TracebackType
+from typing import Any, TypeVar
 
 from news_platform.errors import ConfigError, NewsPlatformError, StorageError
 from news_platform.logs import bound
@@ -70,27 +71,43 @@ class Unit:
 def boundary(kind: str, name: str) -> AbstractContextManager[Unit, bool]:
     """End any failure of the unit inside the block; pass on failures that are not the unit's."""
     # The type says that the block may end early, so that a checker sees what follows a return.
-    return cast("AbstractContextManager[Unit, bool]", _contained(Unit(kind, name)))
+    return _Boundary(Unit(kind, name))
 
 
-@contextmanager
-def _contained(unit: Unit) -> Iterator[Unit]:
-    with bound(**{_FACTS.get(unit.kind, "unit"): unit.name}):
-        yield from _caught(unit)
+class _Boundary(AbstractContextManager[Unit, bool]):
+    """One block; written without a generator, because every page of the crawl passes two."""
+
+    __slots__ = ("_bound", "_unit")
+
+    def __init__(self, unit: Unit) -> None:
+        self._unit = unit
+        self._bound = bound(**{_FACTS.get(unit.kind, "unit"): unit.name})
+
+    def __enter__(self) -> Unit:
+        self._bound.__enter__()
+        return self._unit
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        try:
+            if error is None or not _is_of_unit(error):
+                return False
+            self._unit.fail(error)
+            return True
+        finally:
+            self._bound.__exit__()
 
 
-def _caught(unit: Unit) -> Iterator[Unit]:
-    try:
-        yield unit
-    except Exception as error:  # foreign input may raise anything, in any library
-        if is_our_failure(error):
-            raise
-        unit.fail(error)
-    except BaseException as error:
-        # Native code in Rust raises its panics as BaseException, one class per library.
-        if type(error).__name__ != "PanicException":
-            raise
-        unit.fail(error)
+def _is_of_unit(error: BaseException) -> bool:
+    """Return whether a unit's work raised this; foreign input may raise anything, anywhere."""
+    if isinstance(error, Exception):
+        return not is_our_failure(error)
+    # Native code in Rust raises its panics as BaseException, one class per library.
+    return type(error).__name__ == "PanicException"
 
 
 def is_our_failure(error: BaseException) -> bool:

@@ -29,8 +29,12 @@ _BOOT = (
 )
 # Importing native extractors takes seconds, and more on a busy machine.
 _START_SECONDS = 120.0
-# How often the resident size is read while an item runs: a process can fill about 40 MB meanwhile.
+# How often the resident size is read while an item runs. A process can fill about 2 GB per second;
+# the next look comes when it may have filled half of the room that is left to its limit. Far from
+# the limit this spares most looks, which otherwise take a hundredth of a core for each worker.
 _WATCH_SECONDS = 0.02
+_LONGEST_WATCH_SECONDS = 0.25
+_FILLED_BYTES_PER_SECOND = 2_000_000_000
 # Added to the cap on resident memory as a hard limit, which stops one huge allocation before a page
 # of it is touched. Not tighter, because native libraries map far more memory than they use.
 _DATA_SLACK_BYTES = 1 << 30
@@ -116,6 +120,7 @@ class WorkerProcess:
         self._ready_bytes = 0  # resident size before the first item
         self._resident_bytes = 0
         self._watched_at = 0.0
+        self._watch_seconds = _WATCH_SECONDS
         self._renew_deadline(_START_SECONDS)
 
     @property
@@ -216,10 +221,10 @@ class WorkerProcess:
             raise self._ended("timeout", f"silent for {self._allowed_seconds:g} s")
         if self._statm is None:
             return bool(poll.poll((self._deadline - now) * 1000))
-        if now >= self._watched_at + _WATCH_SECONDS:  # also while reports keep arriving
+        if now >= self._watched_at + self._watch_seconds:  # also while reports keep arriving
             self._watched_at = now
             self._watch_memory()
-        return bool(poll.poll(min(self._deadline - now, _WATCH_SECONDS) * 1000))
+        return bool(poll.poll(min(self._deadline - now, self._watch_seconds) * 1000))
 
     def _watch_memory(self) -> None:
         if self._statm is None or self._memory_bytes is None:
@@ -231,6 +236,7 @@ class WorkerProcess:
         if self._resident_bytes > self._memory_bytes:
             held = f"held {self._resident_bytes:,} of {self._memory_bytes:,} bytes"
             raise self._ended("memory", held)
+        self._watch_seconds = _watch_seconds(self._memory_bytes - self._resident_bytes)
 
     def _ended(self, reason: Reason, detail: str) -> WorkerFailed:
         self.kill()
@@ -240,6 +246,12 @@ class WorkerProcess:
         """Return how the process ended; its pipe is closed, so its exit status is final."""
         self.kill()
         return WorkerFailed("crash", _ending(self._process.wait()))
+
+
+def _watch_seconds(room_bytes: int) -> float:
+    """Return how long a process with this room to its limit need not be looked at."""
+    half_filled = room_bytes / 2 / _FILLED_BYTES_PER_SECOND
+    return min(max(half_filled, _WATCH_SECONDS), _LONGEST_WATCH_SECONDS)
 
 
 def _widen(pipe: int) -> None:

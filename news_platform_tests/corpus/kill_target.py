@@ -1,14 +1,10 @@
-"""The work of one process that a test kills: build, cluster or export a day, maintain the tables.
+"""The work of a process that a test kills: build, cluster or export a day, maintain the tables."""
 
-python -m news_platform_tests.corpus.kill_target ROOT STORE_OPTIONS SCRATCH WORK
-"""
-
-import json
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from itertools import chain, repeat
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from news_platform.corpus.export.pipeline import ExportOptions, export_corpus
@@ -60,14 +56,11 @@ WORKS: Mapping[str, Callable[[ObjectStore, str], None]] = {
 }
 
 
-def main(root: str, store_options: str, scratch: str, work: str) -> None:
-    """Do the work again and again until the process is killed, with a line after each time."""
-    store = open_store(root, options=StoreOptions(**json.loads(store_options)))
-    for line in chain(["ready\n"], repeat("done\n")):
-        sys.stdout.write(line)
-        sys.stdout.flush()
+def repeat_work(
+    told: Connection, root: str, options: StoreOptions, *, scratch: str, work: str
+) -> None:
+    """Do the work again and again until the process is killed, with a word after each time."""
+    store = open_store(root, options=options)
+    for word in chain(["ready"], repeat("done")):
+        told.send(word)
         WORKS[work](store, scratch)
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

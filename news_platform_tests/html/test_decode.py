@@ -274,3 +274,10 @@ def test_lone_surrogates_in_a_str_are_replaced() -> None:
 )
 def test_the_charset_of_a_content_type(content_type: str, charset: str | None) -> None:
     assert content_type_charset(content_type) == charset
+
+
+@pytest.mark.parametrize("signs", [0, 1, 39, 40, 41, 200])
+def test_a_c1_control_after_many_signs_with_its_lead_byte_is_removed(signs: int) -> None:
+    page = decode_html(("\u00a9 " * signs + "a\u0096b \u00bb").encode(), "utf-8")
+    assert page.text == "\u00a9 " * signs + "ab \u00bb"
+    assert page.utf8 == page.text.encode()

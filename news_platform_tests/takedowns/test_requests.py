@@ -1,5 +1,8 @@
 """Requests as files: what may be asked for, and what is recorded about it."""
 
+from collections.abc import Mapping
+
+import polars as pl
 import pytest
 
 from news_platform.errors import InputError, StorageError
@@ -92,6 +95,24 @@ def test_what_fails_stays_marked_and_the_rest_is_done(local_store: ObjectStore) 
     assert report.left == {"things broken": "it is damaged"} and calls == ["a", "broken", "z"]
     assert list_pending(local_store) == [("things", "broken")]
     assert not require_request(local_store, request.id).is_applied
+
+
+def test_a_dataset_that_cannot_be_searched_does_not_keep_the_others(
+    local_store: ObjectStore,
+) -> None:
+    request = ask(local_store, "domain", "a.example")
+    calls: list[str] = []
+
+    def search(_takedowns: Takedowns) -> Mapping[str, int]:
+        raise pl.exceptions.ComputeError("not a Parquet file")
+
+    damaged = SimplePart("damaged", search, lambda key, it: RemovedData())
+    report = apply_takedowns(local_store, [damaged, _part({"a": 1}, calls)], now=NOW)
+    assert calls == ["a"] and report.left == {
+        "damaged": "cannot read 'damaged': not a Parquet file"
+    }
+    # It is searched for again once the file is mended.
+    assert not require_request(local_store, request.id).is_searched
 
 
 def test_a_mark_of_somebody_else_is_served(local_store: ObjectStore) -> None:

@@ -30,8 +30,7 @@ from news_platform.storage.commit import collected
 from news_platform.storage.commit.markers import delete_marker, read_inputs, write_marker
 from news_platform.storage.delta import DeltaDataset, ReplacedPartition
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.obeying import has_new_takedowns
+from news_platform.takedowns.obeying import build_obeying
 
 _log = logging.getLogger(__name__)
 
@@ -128,14 +127,12 @@ def obeying_build(
     dataset: DeltaDataset, build: Callable[[Covers], CorpusDay | None]
 ) -> CorpusDay | None:
     """Build a day without what is taken down, again if requests come meanwhile."""
-    takedowns = Takedowns.read(dataset.store, use="removal")
-    report = build(takedowns.covers)
-    while has_new_takedowns(dataset.store, takedowns):
-        takedowns = Takedowns.read(dataset.store, use="removal")
-        report = build(takedowns.covers)
+    return build_obeying(
+        dataset.store,
+        lambda takedowns: build(takedowns.covers),
         # What was built from older requests may hold too much.
-        dataset.delete_replaced()
-    return report
+        after_repeat=dataset.delete_replaced,
+    )
 
 
 def remove_day(dataset: DeltaDataset, day: str, *, scratch: str | None) -> None:

@@ -21,6 +21,7 @@ from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.requests import (
     add_aliases,
     clear_pending,
+    find_mark,
     list_pending,
     mark_pending,
     read_active,
@@ -196,13 +197,14 @@ def finish_pending(
     left: dict[str, str] = {}
     for part in parts:
         for partition in [key for dataset, key in marked if dataset == part.dataset]:
+            mark = find_mark(store, part.dataset, partition)
             try:
                 done = _remove(part, partition, takedowns)
             except StorageError as error:
                 left[f"{part.dataset} {partition}"] = str(error)
                 continue
             removed[part.dataset] = removed.get(part.dataset, RemovedData()) + done
-            clear_pending(store, part.dataset, partition)
+            clear_pending(store, part.dataset, partition, mark=mark)
     return removed, left
 
 

@@ -8,11 +8,13 @@ import pytest
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.obeying import cleaned_later
 from news_platform.takedowns.removal import RemovedData, SimplePart, apply_takedowns
 from news_platform.takedowns.requests import (
     TakedownTerms,
     add_request,
     list_pending,
+    mark_late,
     mark_pending,
     read_record,
     read_states,
@@ -113,6 +115,38 @@ def test_a_dataset_that_cannot_be_searched_does_not_keep_the_others(
     }
     # It is searched for again once the file is mended.
     assert not require_request(local_store, request.id).is_searched
+
+
+def test_a_partition_that_is_marked_again_while_it_is_cleaned_stays_marked(
+    local_store: ObjectStore,
+) -> None:
+    ask(local_store, "domain", "a.example")
+
+    def remove(partition: str, _takedowns: Takedowns) -> RemovedData:
+        mark_late(local_store, "things", [partition])
+        return RemovedData(1)
+
+    apply_takedowns(local_store, [SimplePart("things", lambda _: {"a": 1}, remove)], now=NOW)
+    assert list_pending(local_store) == [("things", "a")]
+
+
+def test_what_is_written_before_all_requests_are_served_is_marked(local_store: ObjectStore) -> None:
+    def write() -> list[tuple[str, str]]:
+        with cleaned_later(local_store, {"things": ["a"]}):
+            pass
+        found = list_pending(local_store)
+        apply_takedowns(local_store, [_part({"a": 1}, [])], now=NOW)
+        return found
+
+    assert write() == []
+    ask(local_store, "domain", "a.example")
+    # The request may have been searched for before the write.
+    assert write() == [("things", "a")]
+    assert write() == []
+    with pytest.raises(StorageError), cleaned_later(local_store, {"things": ["b"]}):
+        ask(local_store, "domain", "b.example")
+        raise StorageError("it died after its first file")
+    assert list_pending(local_store) == [("things", "b")]
 
 
 def test_a_mark_of_somebody_else_is_served(local_store: ObjectStore) -> None:

@@ -27,7 +27,12 @@ from news_platform.datasets.collected import Collected
 from news_platform.datasets.corpus import CRAWL_ARTICLES, SORT_COLUMNS, STATISTICS_COLUMNS
 from news_platform.isolation.pool import Done, Pool
 from news_platform.storage.commit import collected
-from news_platform.storage.commit.markers import delete_marker, read_inputs, write_marker
+from news_platform.storage.commit.markers import (
+    delete_marker,
+    read_inputs,
+    read_markers,
+    write_marker,
+)
 from news_platform.storage.delta import DeltaDataset, ReplacedPartition
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.obeying import build_obeying
@@ -39,6 +44,8 @@ DUPLICATE_ADDRESS = "duplicate_address"
 _FRAME_ROWS = 256
 _MERGE_KEYS = (*SORT_COLUMNS, "fetched_at", "warc", "record_offset")
 SHOWN_DOMAINS = 20
+# What made the articles of a day: the extractor, and the model that tells articles apart.
+CRAWL_VERSION = f"{EXTRACTOR_VERSION}-{PAGE_MODEL_VERSION}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,16 @@ def built_crawl_days(store: ObjectStore) -> Mapping[str, str]:
     return read_inputs(store, CRAWL_ARTICLES.name)
 
 
+def outdated_crawl_days(store: ObjectStore, *, newest: int | None = None) -> list[str]:
+    """Return the days whose articles another version made, oldest first.
+
+    `newest` limits this to so many of the newest days that are built.
+    """
+    markers = read_markers(store, CRAWL_ARTICLES.name)
+    chosen = sorted(sorted(markers, reverse=True)[:newest])
+    return [day for day in chosen if markers[day].scope != CRAWL_VERSION]
+
+
 def build_crawl_day(
     store: ObjectStore,
     day: str,
@@ -118,7 +135,7 @@ def build_crawl_day(
         day,
         inputs=inputs,
         report=asdict(report),
-        scope=f"{EXTRACTOR_VERSION}-{PAGE_MODEL_VERSION}",
+        scope=CRAWL_VERSION,
     )
     return report
 

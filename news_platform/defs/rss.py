@@ -344,7 +344,10 @@ def _has_articles_to_work(resources: Resources) -> bool:
 
 FEEDS_STALENESS = Staleness.when("feeds", _has_new_feeds)
 PENDING_STALENESS = Staleness.when("pending_articles", _has_due_feeds)
-ARTICLES_STALENESS = Staleness.when("articles", _has_articles_to_work)
+ARTICLES_STALENESS = replace(
+    Staleness.when("articles", _has_articles_to_work),
+    outdated=lambda resources: sum(outdated_articles(resources.ledger.engine).values()),
+)
 STALENESS = (FEEDS_STALENESS, PENDING_STALENESS, ARTICLES_STALENESS)
 
 

@@ -100,8 +100,7 @@ def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     with _alone(shared / "finished-demo.lock"):
         if not demo.folder.exists():
             first = Demo(shared / "first-demo")
-            shutil.rmtree(first.folder, ignore_errors=True)  # of a session that was ended
-            _run(first)
+            _run(first)  # goes on where a session that was ended had stopped
             # A copy that was interrupted is not taken for a finished one.
             shutil.rmtree(shared / "unfinished-demo", ignore_errors=True)
             first.copy(shared / "unfinished-demo").folder.rename(demo.folder)

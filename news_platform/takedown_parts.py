@@ -86,8 +86,13 @@ def _hashes(engine: sa.Engine | None, takedowns: Takedowns) -> Sequence[str]:
 
 def _export_month(resources: Resources, month: str, takedowns: Takedowns) -> MonthReport:
     store, settings = resources.data_root.store, resources.settings.corpus
-    options = replace(export_options(settings, store), covers=takedowns.covers)
-    return build_month(store, month, selection=export_selection(settings), options=options)
+    return build_month(
+        store,
+        month,
+        selection=export_selection(settings),
+        options=export_options(settings, store),
+        takedowns=takedowns,
+    )
 
 
 def existing_ledger(resources: Resources) -> sa.Engine | None:

@@ -84,7 +84,11 @@ def wanted(parts: Sequence[str], words: Sequence[str], done: Mapping[str, Result
 def run_part(part: str) -> Result:
     """Run one test; its output is beside the results."""
     seconds = _YEAR_SECONDS if "test_a_year_of_trouble" in part else _SECONDS
-    environ = {**os.environ, "SIMULATED_YEAR": str(RESULTS.parent / "year")}
+    environ = {
+        "KEPT_DEMO": str(RESULTS.parent / f"demo-{_commit()}"),
+        **os.environ,
+        "SIMULATED_YEAR": str(RESULTS.parent / "year"),
+    }
     started = time.monotonic()
     try:
         done = _pytest(*_ANY, "--timeout=0", part, timeout=seconds, environ=environ)

@@ -23,7 +23,7 @@ from news_platform.datasets.table import Table
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.storage.commit.collected import amend_collected, read_collected
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
-from news_platform.storage.parquet import path_values, scan_table
+from news_platform.storage.parquet import naming_damaged, path_values, scan_table
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import RemovedData, SimplePart, TakedownPart
 from news_platform.takedowns.removed_texts import keep_texts
@@ -88,7 +88,9 @@ def _likely_rows(
         likely = pl.col("host").is_in(hosts)
     if folder is _FEEDS:
         likely |= pl.col("host").is_in(hosts)
-    return scan_table(store, paths, folder.table).filter(likely).select(names).collect()
+    rows = scan_table(store, paths, folder.table).filter(likely).select(names)
+    with naming_damaged(store, paths, folder.table):
+        return rows.collect()
 
 
 def _is_row_covered(rows: pl.DataFrame, folder: _Folder, takedowns: Takedowns) -> pl.Series:

@@ -14,11 +14,12 @@ from functools import partial
 from news_platform.ccnews.checks import read_footers
 from news_platform.ccnews.retention import expire_verified, old_days
 from news_platform.datasets.collected import Collected
-from news_platform.datasets.raw_news import raw_news_day_prefix
+from news_platform.datasets.raw_news import RAW_NEWS, raw_news_day_prefix
 from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.commit.expired import TREE, expired_warc, read_expired, record_expired
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.retention import Expiry, expiry_of, last_expired_day
+from news_platform.takedowns.obeying import cleaned_later
 
 DATASET = f"raw_news.{TREE}"
 _NOT_STORED = (
@@ -79,7 +80,8 @@ def expire_trees(
     `rows_by_warc` reads a day of the store and counts its rows. Days that are refused stay.
     """
     empty = partial(_empty, store, expired_at=now.isoformat(timespec="seconds"))
-    failed = expire_verified(plan.days, plan.refused, empty, rows_by_warc=rows_by_warc)
+    with cleaned_later(store, {RAW_NEWS.name: list(plan.days)}):
+        failed = expire_verified(plan.days, plan.refused, empty, rows_by_warc=rows_by_warc)
     done = {key: day for key, day in plan.days.items() if key not in failed}
     return replace(TreePlan(done, plan.refused).expiry, failed=failed)
 

@@ -40,7 +40,7 @@ from news_platform.errors import InputError, StorageError
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary
 from news_platform.storage.objects.store import ByteStream, ObjectStore, open_store
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
-from news_platform.takedowns.requests import mark_pending
+from news_platform.takedowns.requests import mark_late
 
 _REST_BYTES = 1 << 20
 # Pages leave no reference cycles behind. With Python's default of 700, the objects of the public
@@ -155,7 +155,7 @@ def collect_warc(
     # Half an hour may have passed since the requests were read: what came meanwhile is removed
     # from the published files, by whoever is first.
     if Takedowns.read(root, now=task.now).fingerprint != takedowns.fingerprint:
-        mark_pending(root, RAW_NEWS.name, [day.isoformat()])
+        mark_late(root, RAW_NEWS.name, [day.isoformat()])
     return marker
 
 

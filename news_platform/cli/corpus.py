@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from news_platform.ccnews.pipeline import Redo
 from news_platform.cli.options import count_type, emit, json_option, resources_for, root_option
 from news_platform.corpus.export.card import ExportManifest
 from news_platform.corpus.export.pipeline import export_corpus
@@ -24,6 +25,7 @@ from news_platform.corpus.pipeline import (
     build_crawl_day,
     built_crawl_days,
     crawl_dataset,
+    outdated_crawl_days,
     wanted_crawl_days,
 )
 from news_platform.corpus.rows import QUALITY_FLAGS
@@ -47,21 +49,34 @@ def corpus() -> None:
 
 @corpus.command()
 @click.option("--day", "days", multiple=True, help="Only this day, as 2025-11-01; repeatable.")
+@click.option(
+    "--redo",
+    type=click.Choice([one.value for one in Redo]),
+    default=Redo.outdated.value,
+    show_default=True,
+    help="Build what is missing or changed, also what another version made, or every day.",
+)
 @root_option
 @json_option
-def build(days: tuple[str, ...], root: str, as_json: bool) -> None:
-    """Build the days of crawl_articles and article_table that are out of date."""
+def build(days: tuple[str, ...], redo: str, root: str, as_json: bool) -> None:
+    """Build the days of crawl_articles and article_table that are out of date.
+
+    Days given by --day are always built.
+    """
     resources = resources_for(root, RootAccess.WRITE)
     wanted = {as_day(day).isoformat() for day in days}
-    done = [report for report in _built(resources, wanted) if report is not None]
+    done = [report for report in _built(resources, wanted, Redo(redo)) if report is not None]
     lines = [f"{one.day}  {one.articles:>9} articles of {one.pages} pages" for one in done]
     text = "\n".join(lines) or "up to date"
     emit([asdict(report) for report in done], as_json=as_json, text=text)
 
 
-def _built(resources: Resources, wanted: set[str]) -> list[CorpusDay | None]:
+def _built(resources: Resources, wanted: set[str], redo: Redo) -> list[CorpusDay | None]:
     store, options = resources.data_root.store, corpus_options(resources.settings.corpus)
-    crawl = stale_partitions(wanted_crawl_days(store, options), built_crawl_days(store))
+    collected = wanted_crawl_days(store, options)
+    outdated = collected.keys() & outdated_crawl_days(store)
+    more = {Redo.missing: set(), Redo.outdated: outdated, Redo.all: collected.keys()}[redo]
+    crawl = more | stale_partitions(collected, built_crawl_days(store)).keys()
     feeds = stale_partitions(wanted_feed_days(store), read_inputs(store, "article_table"))
     rows = partial(iter_warc_frames, store)
     reports = [

@@ -33,6 +33,7 @@ from news_platform.resources import (
 )
 from news_platform.rss import pipeline
 from news_platform.rss.analyses.pipeline import analyse_articles
+from news_platform.rss.export import WHOLE_LEDGER
 from news_platform.rss.feed_settings import feed_secrets
 from news_platform.rss.ledger.status import ledger_status, outdated_articles
 from news_platform.rss.page_store import PAGES_FOLDER
@@ -43,6 +44,7 @@ from news_platform.rss.sheets.access import CallTiming, SheetAccess
 from news_platform.rss.work_context import WorkPlaces, work_places
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.sql.engine import shown_url
+from news_platform.takedowns.obeying import cleaned_later
 
 if TYPE_CHECKING:
     from news_platform.rss.sheets.sync import SyncReport
@@ -153,14 +155,15 @@ def _timing(resources: Resources) -> CallTiming:
 def poll(due: bool, root: str, as_json: bool) -> None:
     """Fetch the feeds and add their new articles as pending."""
     resources = resources_for(root, RootAccess.WRITE)
-    report = pipeline.run_poll(
-        resources.ledger.engine,
-        fetch=resources.web.fetch_options,
-        options=with_takedowns(poll_options(resources.settings.rss), resources),
-        now=resources.clock.now(),
-        only_due=due,
-        secrets=feed_secrets(os.environ),
-    )
+    with cleaned_later(resources.data_root.store, WHOLE_LEDGER):
+        report = pipeline.run_poll(
+            resources.ledger.engine,
+            fetch=resources.web.fetch_options,
+            options=with_takedowns(poll_options(resources.settings.rss), resources),
+            now=resources.clock.now(),
+            only_due=due,
+            secrets=feed_secrets(os.environ),
+        )
     text = (
         f"{report.feeds} feeds: {report.new_articles} new articles, "
         f"{report.known_articles} known, {report.updated_articles} updated, "
@@ -180,18 +183,19 @@ def poll(due: bool, root: str, as_json: bool) -> None:
 def work(worker_id: str, max_articles: int | None, root: str, as_json: bool) -> None:
     """Fetch and store pending articles until none is due."""
     resources = resources_for(root, RootAccess.WRITE)
-    report = pipeline.run_work(
-        resources.ledger.engine,
-        fetch=resources.web.fetch_options,
-        places=_places(resources),
-        known_robots=SurveyedRobots(resources.data_root.store, now=resources.clock.now()),
-        worker_id=worker_id,
-        options=with_takedowns(
-            work_options(resources.settings.rss, max_articles=max_articles), resources
-        ),
-        clock=resources.clock.now,
-        secrets=feed_secrets(os.environ),
-    )
+    with cleaned_later(resources.data_root.store, WHOLE_LEDGER):
+        report = pipeline.run_work(
+            resources.ledger.engine,
+            fetch=resources.web.fetch_options,
+            places=_places(resources),
+            known_robots=SurveyedRobots(resources.data_root.store, now=resources.clock.now()),
+            worker_id=worker_id,
+            options=with_takedowns(
+                work_options(resources.settings.rss, max_articles=max_articles), resources
+            ),
+            clock=resources.clock.now,
+            secrets=feed_secrets(os.environ),
+        )
     text = f"{report.claimed} articles: {_counts(report.outcomes)}"
     emit({**asdict(report), "stored": report.stored}, as_json=as_json, text=text)
 

@@ -1,6 +1,5 @@
 """`news-platform takedown`: remove pages and domains from everything, for good, and prove it."""
 
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -10,11 +9,12 @@ import click
 
 from news_platform.cli.options import emit, json_option, resources_for, root_option
 from news_platform.datasets.takedowns import TakedownKind, TakedownScope
-from news_platform.errors import InputError
+from news_platform.errors import InputError, NewsPlatformError
 from news_platform.storage.commit.root import RootAccess
 from news_platform.takedown_parts import (
     all_parts,
     apply_root,
+    has_work,
     known_aliases,
     verify_root,
     versions_note,
@@ -204,7 +204,11 @@ def apply(search_again: bool, delete_versions: bool, root: str, as_json: bool) -
     }
     emit(document, as_json=as_json, text=_apply_text(report))
     if report.left:
-        sys.exit(1)
+        place, cause = next(iter(report.left.items()))
+        raise NewsPlatformError(
+            f"{len(report.left)} places still hold what is taken down, first: {place}: {cause}; "
+            "mend the cause, then run `news-platform takedown apply` again"
+        )
 
 
 def _apply_text(report: ApplyReport) -> str:
@@ -216,7 +220,9 @@ def _apply_text(report: ApplyReport) -> str:
     lines += [note for one in report.removed.values() for note in one.notes]
     lines += report.notes
     lines += [f"left: {place}: {cause}" for place, cause in report.left.items()]
-    lines.append(f"{len(report.served)} requests served" if report.served else "nothing to apply")
+    if report.served or not report.left:
+        served = f"{len(report.served)} requests served"
+        lines.append(served if report.served else "nothing to apply")
     return "\n".join(lines)
 
 
@@ -245,7 +251,13 @@ def verify(takedown_ids: tuple[str, ...], sample: float | None, root: str, as_js
     }
     emit(document, as_json=as_json, text="\n".join([*notes, _verify_text(found)]))
     if found.findings:
-        sys.exit(1)
+        first = found.findings[0]
+        # What was applied before is searched again only when asked.
+        cure = "apply" if has_work(resources) else "apply --all"
+        raise NewsPlatformError(
+            f"found {len(found.findings)} traces of what is taken down, first: {first.place}: "
+            f"{first.what}; run `news-platform takedown {cure}`, then verify again"
+        )
 
 
 def _copy_lines(copies: Iterable[StoredTrace]) -> list[str]:

@@ -74,6 +74,14 @@ def row_problems(dataset: DeltaDataset, day: str) -> Iterator[str]:
             yield f"{day}: {count} rows {name}"
 
 
+def is_damaged(dataset: DeltaDataset, day: str) -> bool:
+    """Return whether files of a day are gone or unreadable, or its rows break a promise."""
+    try:
+        return any(count_problems(dataset, day, pages=None)) or any(row_problems(dataset, day))
+    except (pl.exceptions.PolarsError, OSError):
+        return True
+
+
 def export_problems(store: ObjectStore, month: str) -> Iterator[str]:
     """Yield texts that an export holds twice, and publishers who refused."""
     if current_version(store, month) is None:

@@ -27,11 +27,15 @@ from news_platform.datasets.collected import Collected
 from news_platform.datasets.corpus import CRAWL_ARTICLES, SORT_COLUMNS, STATISTICS_COLUMNS
 from news_platform.isolation.pool import Done, Pool
 from news_platform.storage.commit import collected
-from news_platform.storage.commit.markers import delete_marker, read_inputs, write_marker
+from news_platform.storage.commit.markers import (
+    delete_marker,
+    read_inputs,
+    read_markers,
+    write_marker,
+)
 from news_platform.storage.delta import DeltaDataset, ReplacedPartition
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.obeying import has_new_takedowns
+from news_platform.takedowns.obeying import build_obeying
 
 _log = logging.getLogger(__name__)
 
@@ -40,6 +44,8 @@ DUPLICATE_ADDRESS = "duplicate_address"
 _FRAME_ROWS = 256
 _MERGE_KEYS = (*SORT_COLUMNS, "fetched_at", "warc", "record_offset")
 SHOWN_DOMAINS = 20
+# What made the articles of a day: the extractor, and the model that tells articles apart.
+CRAWL_VERSION = f"{EXTRACTOR_VERSION}-{PAGE_MODEL_VERSION}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,16 @@ def built_crawl_days(store: ObjectStore) -> Mapping[str, str]:
     return read_inputs(store, CRAWL_ARTICLES.name)
 
 
+def outdated_crawl_days(store: ObjectStore, *, newest: int | None = None) -> list[str]:
+    """Return the days whose articles another version made, oldest first.
+
+    `newest` limits this to so many of the newest days that are built.
+    """
+    markers = read_markers(store, CRAWL_ARTICLES.name)
+    chosen = sorted(sorted(markers, reverse=True)[:newest])
+    return [day for day in chosen if markers[day].scope != CRAWL_VERSION]
+
+
 def build_crawl_day(
     store: ObjectStore,
     day: str,
@@ -119,7 +135,7 @@ def build_crawl_day(
         day,
         inputs=inputs,
         report=asdict(report),
-        scope=f"{EXTRACTOR_VERSION}-{PAGE_MODEL_VERSION}",
+        scope=CRAWL_VERSION,
     )
     return report
 
@@ -128,14 +144,12 @@ def obeying_build(
     dataset: DeltaDataset, build: Callable[[Covers], CorpusDay | None]
 ) -> CorpusDay | None:
     """Build a day without what is taken down, again if requests come meanwhile."""
-    takedowns = Takedowns.read(dataset.store, use="removal")
-    report = build(takedowns.covers)
-    while has_new_takedowns(dataset.store, takedowns):
-        takedowns = Takedowns.read(dataset.store, use="removal")
-        report = build(takedowns.covers)
+    return build_obeying(
+        dataset.store,
+        lambda takedowns: build(takedowns.covers),
         # What was built from older requests may hold too much.
-        dataset.delete_replaced()
-    return report
+        after_repeat=dataset.delete_replaced,
+    )
 
 
 def remove_day(dataset: DeltaDataset, day: str, *, scratch: str | None) -> None:

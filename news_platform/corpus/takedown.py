@@ -14,11 +14,11 @@ from typing import cast
 import polars as pl
 
 from news_platform.corpus.export.monthly import MonthReport
-from news_platform.corpus.export.publish import current_version
+from news_platform.corpus.export.publish import delete_older_versions
 from news_platform.corpus.pipeline import CorpusDay, TableCounts
 from news_platform.datasets.corpus import DELTA_TABLES, STATISTICS_COLUMNS
 from news_platform.datasets.takedowns import TAKEN_DOWN
-from news_platform.datasets.training_export import CURRENT, TRAINING_EXPORT, export_folder
+from news_platform.datasets.training_export import TRAINING_EXPORT, export_folder
 from news_platform.storage.commit.markers import change_report, read_markers
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
@@ -169,9 +169,6 @@ def clean_month(
     lost = find_months(store, takedowns).get(month, 0)
     before = sum(info.size_bytes for info in store.list(export_folder(month)))
     export_month(month, takedowns)
-    version = current_version(store, month)
-    base = export_folder(month)
-    kept = (f"{base}/{version}/", f"{base}/{CURRENT}")
-    store.delete([info.path for info in store.list(base) if not info.path.startswith(kept)])
-    after = sum(info.size_bytes for info in store.list(base))
+    delete_older_versions(store, month)
+    after = sum(info.size_bytes for info in store.list(export_folder(month)))
     return RemovedData(lost, max(0, before - after), after)

@@ -348,6 +348,9 @@ NEWS_STALENESS = Staleness(
         **_days_to_redo(resources.data_root),
         **_seen(resources, cursor).stale,
     },
+    outdated=lambda resources: len(
+        outdated_days(resources.data_root.store, collect_options(resources.settings.ccnews))
+    ),
 )
 STALENESS = (NEWS_STALENESS,)
 defs = dg.Definitions(

@@ -3,14 +3,16 @@
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
-from typing import Any
 
 import dagster as dg
+from pydantic import Field
 
+from news_platform.ccnews.pipeline import Redo
 from news_platform.corpus.checks import (
     count_problems,
     export_problems,
     exported_months,
+    is_damaged,
     row_problems,
     source_pages,
 )
@@ -21,11 +23,14 @@ from news_platform.corpus.feed_articles import (
     feed_dataset,
     wanted_feed_days,
 )
+from news_platform.corpus.options import CorpusOptions
 from news_platform.corpus.pipeline import (
+    CRAWL_VERSION,
     CorpusDay,
     build_crawl_day,
     built_crawl_days,
     crawl_dataset,
+    outdated_crawl_days,
     wanted_crawl_days,
 )
 from news_platform.corpus_options import corpus_options, export_options, export_selection
@@ -34,7 +39,12 @@ from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
 from news_platform.datasets.training_export import TRAINING_EXPORT, export_folder
 from news_platform.datasets.warc_paths import FIRST_DAY
 from news_platform.defs import ccnews_checks, near_duplicates
-from news_platform.defs.corpus_views import corpus_metadata, export_metadata
+from news_platform.defs.corpus_views import (
+    corpus_metadata,
+    export_metadata,
+    maintained_metadata,
+    outdated_metadata,
+)
 from news_platform.defs.metadata import table_metadata
 from news_platform.defs.partition_checks import check, require_green, verdict
 from news_platform.defs.partitions import DAYS, ONE_A_RUN, SEVEN_A_RUN
@@ -46,7 +56,7 @@ from news_platform.domain_store.reading.batches import iter_warc_frames
 from news_platform.near_duplicates.pipeline import delete_replaced, expire_sketches
 from news_platform.resources import DataRoot, Resources
 from news_platform.storage.commit.markers import read_markers, stale_partitions
-from news_platform.storage.delta import Maintenance
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
 
 GROUP = "corpus"
@@ -54,6 +64,16 @@ OWNERS = ["team:corpus"]
 MONTHS = dg.MonthlyPartitionsDefinition(start_date=f"{FIRST_DAY:%Y-%m}", fmt="%Y-%m", end_offset=1)
 # The newest days that the nightly checks read again; older ones do not change.
 _CHECKED_DAYS = 60
+
+
+class CrawlArticlesConfig(dg.Config):
+    """What a run of crawl_articles builds."""
+
+    redo: Redo = Field(
+        default=Redo.outdated,
+        description="missing: days whose pages or options changed, or whose rows are damaged. "
+        "outdated: also those that another version of the extractor made. all: always.",
+    )
 
 
 @dg.asset(
@@ -66,7 +86,9 @@ _CHECKED_DAYS = 60
     metadata=table_metadata(CRAWL_ARTICLES),
 )
 def crawl_articles(
-    context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
+    context: dg.AssetExecutionContext,
+    config: CrawlArticlesConfig,
+    data_root: dg.ResourceParam[DataRoot],
 ) -> None:
     """Articles of one crawl day: text by our own extractor, with title, authors, date and place.
 
@@ -76,10 +98,26 @@ def crawl_articles(
     require_green(context.instance, ccnews_checks.CHECKS, context.partition_keys)
     store, options = data_root.store, corpus_options(data_root.settings.corpus)
     for day in context.partition_keys:
+        if not _is_due(store, day, options, config.redo):
+            context.log.info("%s is up to date; choose redo: all to build it again", day)
+            context.add_asset_metadata(
+                {"unchanged": True, **outdated_metadata(store)}, partition_key=day
+            )
+            continue
         report = build_crawl_day(
             store, day, options=options, expired_rows=partial(iter_warc_frames, store)
         )
-        _describe(context, data_root, CRAWL_ARTICLES.name, day, report)
+        _describe(context, data_root, CRAWL_ARTICLES.name, day, report, **outdated_metadata(store))
+
+
+def _is_due(store: ObjectStore, day: str, options: CorpusOptions, redo: Redo) -> bool:
+    """Return whether a run builds a day; `redo` is the choice of the run config."""
+    wanted, built = wanted_crawl_days(store, options), built_crawl_days(store)
+    if redo is Redo.all or built.get(day) != wanted.get(day):
+        return True
+    if redo is Redo.outdated and day in outdated_crawl_days(store):
+        return True
+    return is_damaged(crawl_dataset(store), day)
 
 
 @dg.asset(
@@ -108,9 +146,10 @@ def _describe(
     asset: str,
     day: str,
     report: CorpusDay | None,
+    **more: int,
 ) -> None:
     if report is not None:
-        metadata = corpus_metadata(data_root.store, asset, report)
+        metadata = {**corpus_metadata(data_root.store, asset, report), **more}
         context.add_asset_metadata(metadata, partition_key=day)
 
 
@@ -142,8 +181,14 @@ def training_export(
 
 
 def _stale_crawl(resources: Resources) -> Fingerprints:
+    """Return the days whose inputs changed, and the newest outdated ones if the settings say so."""
     store, options = resources.data_root.store, corpus_options(resources.settings.corpus)
-    return stale_partitions(wanted_crawl_days(store, options), built_crawl_days(store))
+    wanted, newest = wanted_crawl_days(store, options), resources.settings.ccnews.redo_newest_days
+    redone = outdated_crawl_days(store, newest=newest) if newest > 0 else ()
+    return {
+        **{day: CRAWL_VERSION for day in redone if day in wanted},
+        **stale_partitions(wanted, built_crawl_days(store)),
+    }
 
 
 def _unsettled(resources: Resources, stale: Fingerprints, now: datetime) -> Mapping[str, Hold]:
@@ -200,6 +245,7 @@ CRAWL_STALENESS = Staleness(
     partitions=DAYS,
     holds=_unsettled,
     sensor=f"follow_{CRAWL_ARTICLES.name}",
+    outdated=lambda resources: len(outdated_crawl_days(resources.data_root.store)),
 )
 FEED_STALENESS = Staleness.by_fingerprint(
     ARTICLE_TABLE.name,
@@ -308,19 +354,7 @@ def keep_corpus_up(context: dg.OpExecutionContext, data_root: dg.ResourceParam[D
         "sketches_deleted": expire_sketches(store, days=days),
         "replaced_files_deleted": delete_replaced(store),
     }
-    context.add_output_metadata({**_maintained(done), **expired})
-
-
-def _maintained(done: Mapping[str, Maintenance]) -> dict[str, Any]:
-    return {
-        f"{name}_{what}": count
-        for name, one in done.items()
-        for what, count in (
-            ("files_added", one.files_added),
-            ("files_removed", one.files_removed),
-            ("files_deleted", one.files_deleted),
-        )
-    }
+    context.add_output_metadata({**maintained_metadata(done), **expired})
 
 
 @dg.job(

@@ -5,10 +5,11 @@ from datetime import date
 from typing import Any
 
 from news_platform.corpus.export.monthly import MonthReport
-from news_platform.corpus.pipeline import CorpusDay
+from news_platform.corpus.pipeline import CorpusDay, outdated_crawl_days
 from news_platform.defs.metadata import column_lineage, markdown_table
 from news_platform.defs.plots import languages_plot
 from news_platform.storage.commit.markers import read_markers, read_report
+from news_platform.storage.delta import Maintenance
 from news_platform.storage.objects.store import ObjectStore
 
 # Days in the plot of a day's page, the newest last.
@@ -73,4 +74,22 @@ def export_metadata(report: MonthReport) -> dict[str, Any]:
         "policies": markdown_table(("crawler and purpose", "stated", "articles"), policies),
         "languages": markdown_table(("language", "articles", "words"), languages),
         **column_lineage("training_export"),
+    }
+
+
+def outdated_metadata(store: ObjectStore) -> dict[str, int]:
+    """Return how many days of crawl_articles another version made, of the whole dataset."""
+    return {"days_outdated": len(outdated_crawl_days(store))}
+
+
+def maintained_metadata(done: Mapping[str, Maintenance]) -> dict[str, Any]:
+    """Return what the upkeep of each table did."""
+    return {
+        f"{name}_{what}": count
+        for name, one in done.items()
+        for what, count in (
+            ("files_added", one.files_added),
+            ("files_removed", one.files_removed),
+            ("files_deleted", one.files_deleted),
+        )
     }

@@ -33,7 +33,7 @@ from news_platform.resources import (
 from news_platform.rss import pipeline
 from news_platform.rss.discovery.candidates import candidate_feeds, listed_feeds
 from news_platform.rss.discovery.discover import FeedAccess
-from news_platform.rss.export import changed_days
+from news_platform.rss.export import WHOLE_LEDGER, changed_days
 from news_platform.rss.feed_days import write_feed_days
 from news_platform.rss.feed_list import apply_listing
 from news_platform.rss.feed_settings import feed_secrets
@@ -54,7 +54,7 @@ from news_platform.rss.page_store import PAGES_FOLDER
 from news_platform.rss.reextract import Reextraction, ReextractReport
 from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.rss.work_context import WorkPlaces, work_places
-from news_platform.takedowns.obeying import obeying
+from news_platform.takedowns.obeying import cleaned_later, obeying
 
 FEATURE = "rss"
 OWNERS = [f"team:{FEATURE}"]
@@ -129,13 +129,14 @@ def pending_articles(
     Only feeds that are due are polled.
     """
     now = clock.now()
-    report = pipeline.run_poll(
-        ledger.engine,
-        fetch=web.fetch_options,
-        options=obeying(poll_options(data_root.settings.rss), data_root.store, now=now),
-        now=now,
-        secrets=feed_secrets(os.environ),
-    )
+    with cleaned_later(data_root.store, WHOLE_LEDGER):
+        report = pipeline.run_poll(
+            ledger.engine,
+            fetch=web.fetch_options,
+            options=obeying(poll_options(data_root.settings.rss), data_root.store, now=now),
+            now=now,
+            secrets=feed_secrets(os.environ),
+        )
     written = write_feed_days(ledger.engine, data_root.store, now=now)
     status = ledger_status(ledger.engine, now=now)
     return dg.MaterializeResult(
@@ -343,7 +344,10 @@ def _has_articles_to_work(resources: Resources) -> bool:
 
 FEEDS_STALENESS = Staleness.when("feeds", _has_new_feeds)
 PENDING_STALENESS = Staleness.when("pending_articles", _has_due_feeds)
-ARTICLES_STALENESS = Staleness.when("articles", _has_articles_to_work)
+ARTICLES_STALENESS = replace(
+    Staleness.when("articles", _has_articles_to_work),
+    outdated=lambda resources: sum(outdated_articles(resources.ledger.engine).values()),
+)
 STALENESS = (FEEDS_STALENESS, PENDING_STALENESS, ARTICLES_STALENESS)
 
 

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import dagster as dg
 
+from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.defs.metadata import markdown_table
 from news_platform.defs.reconcile import skip_reason
 from news_platform.domain_metadata.news_sitemaps import (
@@ -13,7 +14,10 @@ from news_platform.domain_metadata.news_sitemaps import (
 )
 from news_platform.resources import Clock, DataRoot, Ledger, Web
 from news_platform.rss import pipeline
+from news_platform.rss.export import WHOLE_LEDGER
 from news_platform.rss.ledger.sitemap_entries import add_sitemap_pages, domains_with_feeds
+from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.obeying import cleaned_later
 
 # A domain that was not surveyed for longer may have changed its rules since.
 SURVEYED_DAYS = 30
@@ -37,11 +41,14 @@ def add_sitemap_articles(
     )
     options = CandidateOptions.of(data_root.settings.domain_metadata)
     found = fetch_candidates_over_web(sources, web=web.fetch_options, now=now, options=options)
-    added = add_sitemap_pages(ledger.engine, found.candidates, now=now)
+    takedowns = Takedowns.read(data_root.store, now=now)
+    with cleaned_later(data_root.store, WHOLE_LEDGER):
+        added = add_sitemap_pages(ledger.engine, found.candidates, now=now, takedowns=takedowns)
     context.add_output_metadata(
         {
             "sitemaps": len(sources),
             "candidates": len(found.candidates),
+            TAKEN_DOWN: sum(takedowns.covers_url(one.url) for one in found.candidates),
             "new_articles": added.new,
             "known_articles": added.known,
             "outcomes": markdown_table(("outcome", "sitemaps"), found.outcomes.items()),

@@ -202,6 +202,7 @@ RECORDS_STALENESS = Staleness(
     _stale_institutions,
     partitions=INSTITUTIONS,
     sensor="follow_source_records",
+    outdated=lambda resources: len(outdated_institutions(resources.data_root.store)),
 )
 STALENESS = (RECORDS_STALENESS,)
 

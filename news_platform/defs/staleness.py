@@ -52,7 +52,8 @@ class Staleness:
     `stale` returns the fingerprint that the inputs of each such partition have now. `partitions`
     are those of the asset; `per_run` of them may share a run. `sensor` is the name of the sensor
     that follows, empty for an asset with a schedule. `stale_after` finds what is stale from the
-    cursor of that sensor, if it depends on it.
+    cursor of that sensor, if it depends on it. `outdated` counts what another version made, which
+    is not stale by itself.
     """
 
     asset: str
@@ -64,6 +65,7 @@ class Staleness:
     limits: Callable[[Resources], Limits] | None = None
     sensor: str = ""
     stale_after: Callable[[Resources, str | None], Fingerprints] | None = None
+    outdated: Callable[[Resources], int] | None = None
 
     @classmethod
     def by_fingerprint(

@@ -35,12 +35,16 @@ class PartitionStatus:
 
 @dataclass(frozen=True, slots=True)
 class AssetStatus:
-    """The stale partitions of an asset; `error` says why they could not be found."""
+    """The stale partitions of an asset; `error` says why they could not be found.
+
+    `outdated` counts what another version made: nothing builds it again by itself.
+    """
 
     asset: str
     text: str
     partitions: tuple[PartitionStatus, ...] = ()
     error: str = ""
+    outdated: int = 0
 
     def count(self, state: State) -> int:
         """Return how many partitions are in a state."""
@@ -95,6 +99,7 @@ def _document(one: AssetStatus) -> Mapping[str, object]:
         "asset": one.asset,
         "stale": len(one.partitions),
         **counts,
+        "outdated": one.outdated,
         "next_attempt": one.next_attempt,
         "text": one.text,
         "error": one.error,
@@ -109,7 +114,8 @@ def iter_statuses(
     cursors = read_cursors(instance) if instance else {}
     for staleness in order:
         try:
-            yield _status(asset_plan(staleness, resources, cursors, instance))
+            outdated = staleness.outdated(resources) if staleness.outdated else 0
+            yield _status(asset_plan(staleness, resources, cursors, instance), outdated)
         except NewsPlatformError as error:
             text = " ".join(str(error).split())
             yield AssetStatus(staleness.asset, f"unknown: {text}", error=text)
@@ -138,9 +144,11 @@ def read_cursors(instance: dg.DagsterInstance) -> Mapping[str, str | None]:
     }
 
 
-def _status(plan: Plan) -> AssetStatus:
+def _status(plan: Plan, outdated: int) -> AssetStatus:
     partitions = tuple(_partition(key, plan.verdicts[key]) for key in sorted(plan.verdicts))
-    return AssetStatus(plan.asset, plan.text().replace(State.REQUESTED, State.BEHIND), partitions)
+    text = plan.text().replace(State.REQUESTED, State.BEHIND)
+    more = f"; {outdated} outdated" if outdated else ""
+    return AssetStatus(plan.asset, f"{text}{more}", partitions, outdated=outdated)
 
 
 def _partition(key: str, verdict: Verdict) -> PartitionStatus:

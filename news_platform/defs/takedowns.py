@@ -36,7 +36,7 @@ def takedowns(
         context.log.warning(f"{place} could not be rewritten: {cause}")
     if report.left:
         raise StorageError(
-            f"{len(report.left)} partitions still hold what is taken down; the sensor tries again: "
+            f"{len(report.left)} places still hold what is taken down; the sensor tries again: "
             f"{min(report.left.values())}"
         )
     store, now = platform.data_root.store, platform.clock.now()

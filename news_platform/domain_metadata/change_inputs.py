@@ -18,6 +18,7 @@ from news_platform.datasets.domain_metadata_table import (
 from news_platform.datasets.table import Table
 from news_platform.storage.commit.markers import (
     fingerprint,
+    marker_path,
     read_inputs,
     read_markers,
     rename_marker,
@@ -87,7 +88,7 @@ def record_correction(
 ) -> list[str]:
     """Record which later days a new table of a day affects, before it is written; return them."""
     is_lost = not store.exists(table_path(table, day))
-    if is_lost and read_inputs(store, table.name).get(day) == inputs:
+    if is_lost and _was_built_from(store, day, table, inputs):
         return []  # the file was lost, and comes back as it was
     _leave_earlier_rule(store)
     later = [one for one in read_markers(store, DOMAIN_METADATA_TABLE.name) if one > day]
@@ -98,6 +99,27 @@ def record_correction(
         cause = fingerprint([known.get(one, ""), table.name, day, *_rows(frame, table)])
         write_marker(store, CORRECTIONS, one, inputs=cause, report={"corrected": day})
     return affected
+
+
+def _was_built_from(store: ObjectStore, day: str, table: Table, inputs: str) -> bool:
+    """Return whether a lost table of a day was built from the same inputs.
+
+    Its marker says so, or, if that was lost, too, the marker of the changes that were computed from
+    it: their fingerprint has the names of the markers of both tables.
+    """
+    if read_inputs(store, table.name).get(day) == inputs:
+        return True
+    changes = read_inputs(store, AI_POLICY_CHANGES.name).get(day)
+    corrected = read_markers(store, CORRECTIONS)
+    other = USAGE_SIGNALS if table is DOMAIN_METADATA_TABLE else DOMAIN_METADATA_TABLE
+    stated = read_markers(store, other.name).get(day)
+    names = [
+        marker_path(table.name, day, inputs=inputs),
+        stated.path if stated else marker_path(other.name, day, inputs=inputs),
+    ]
+    if day in corrected:
+        names.append(corrected[day].path)
+    return changes == fingerprint(names)
 
 
 def _leave_earlier_rule(store: ObjectStore) -> None:

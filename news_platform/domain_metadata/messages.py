@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import ResearchRecord, SeedQueueMessage
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary
+from news_platform.takedowns.match import Takedowns
 from news_platform.text.normalize import scrub_json
 from news_platform.web.urls import registrable_domain, url_host
 
@@ -107,3 +108,10 @@ def _domain_url(raw_url: str | None, domain: str) -> str:
 
 def _front_page(host: str) -> str:
     return f"https://[{host}]/" if ":" in host else f"https://{host}/"
+
+
+def is_taken_down(record: object, takedowns: Takedowns) -> bool:
+    """Return whether a record of a research file names a domain or page that is taken down."""
+    given = record if isinstance(record, dict) else {}
+    domain, url = given.get("normalized_domain"), given.get("raw_url")
+    return takedowns.covers_domain(str(domain or "")) or takedowns.covers_url(str(url or ""))

@@ -16,6 +16,7 @@ from datetime import datetime
 from functools import partial
 
 from news_platform.datasets import domain_queue
+from news_platform.datasets.domain_metadata import PROD_FOLDER
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo, SeedQueueMessage
 from news_platform.datasets.takedowns import TAKEN_DOWN
@@ -25,7 +26,11 @@ from news_platform.domain_metadata.consumer import (
     SurveyOptions,
     SurveyReport,
 )
-from news_platform.domain_metadata.messages import DroppedResearchRecord, iter_messages
+from news_platform.domain_metadata.messages import (
+    DroppedResearchRecord,
+    is_taken_down,
+    iter_messages,
+)
 from news_platform.domain_metadata.queue import AcceptedFile, DomainQueue
 from news_platform.domain_metadata.raw_files import (
     batch_fingerprint,
@@ -52,6 +57,7 @@ from news_platform.storage.commit.markers import (
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.lease_owners import process_owner
 from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.obeying import cleaned_later
 from news_platform.web.fetch import FetchOptions, WebFetcher
 
 _log = logging.getLogger(__name__)
@@ -165,7 +171,11 @@ def _accept(
     if len(messages) < len(wanted):
         refused = report.dropped.get(TAKEN_DOWN, 0) + len(wanted) - len(messages)
         report.dropped[TAKEN_DOWN] = refused
-    dropped = [one for one in found if isinstance(one, DroppedResearchRecord)]
+    dropped = [
+        one
+        for one in found
+        if isinstance(one, DroppedResearchRecord) and not is_taken_down(one.record, takedowns)
+    ]
     if dropped:
         write_dropped(store, path, dropped)
     file = AcceptedFile(
@@ -242,14 +252,16 @@ async def survey_batch(
         message = "%s: files of %d domains are missing or changed; surveying them again"
         _log.warning(message, batch.key, len(damaged))
     inputs = queued_inputs(context.store).get(batch.key, fingerprint([]))
-    report = await Consumer(batch, context=context, options=options).run()
-    _log.info("surveyed %s: %s", batch.key, report.outcomes)
-    found = asdict(report)
-    # The tables follow the marker's name, and a survey may be repeated with another result.
-    scope = report_scope(found)
-    write_marker(
-        context.store, METADATA_DATASET, batch.key, inputs=inputs, report=found, scope=scope
-    )
+    # A survey may last for hours: what is taken down meanwhile goes again.
+    with cleaned_later(context.store, {METADATA_DATASET: [f"{PROD_FOLDER}/{batch.folder}"]}):
+        report = await Consumer(batch, context=context, options=options).run()
+        _log.info("surveyed %s: %s", batch.key, report.outcomes)
+        found = asdict(report)
+        # The tables follow the marker's name, and a survey may be repeated with another result.
+        scope = report_scope(found)
+        write_marker(
+            context.store, METADATA_DATASET, batch.key, inputs=inputs, report=found, scope=scope
+        )
     return report
 
 

@@ -1,7 +1,7 @@
 """Build the daily tables of survey facts, and from two of them the changes of AI policies."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -39,6 +39,7 @@ from news_platform.storage.commit.markers import (
 )
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table, write_table
+from news_platform.takedowns.obeying import cleaned_later
 from news_platform.web.ai_bots import AI_BOTS
 from news_platform.web.robots import Policy
 
@@ -78,17 +79,19 @@ def surveyed_days(store: ObjectStore, dataset: str = TABLE_DATASET) -> dict[str,
 def build_table(day: str, *, store: ObjectStore) -> TableReport:
     """Build and write the table of a day from the facts of all its batches."""
     inputs = surveyed_days(store).get(day, fingerprint([]))
-    frame = facts_frame(read_day_facts(store, day))
-    record_correction(store, day, frame, DOMAIN_METADATA_TABLE, inputs=inputs)
-    return _write(store, day, frame, table=DOMAIN_METADATA_TABLE, inputs=inputs)
+    with cleaned_later(store, {TABLE_DATASET: [day]}):
+        frame = facts_frame(read_day_facts(store, day))
+        record_correction(store, day, frame, DOMAIN_METADATA_TABLE, inputs=inputs)
+        return _write(store, day, frame, table=DOMAIN_METADATA_TABLE, inputs=inputs)
 
 
 def build_usage_signals(day: str, *, store: ObjectStore) -> TableReport:
     """Build and write the statements about use of a day from the facts of all its batches."""
     inputs = surveyed_days(store, USAGE_DATASET).get(day, fingerprint([]))
-    frame = usage_frame(read_day_facts(store, day))
-    record_correction(store, day, frame, USAGE_SIGNALS, inputs=inputs)
-    return _write(store, day, frame, table=USAGE_SIGNALS, inputs=inputs)
+    with cleaned_later(store, {USAGE_DATASET: [day]}):
+        frame = usage_frame(read_day_facts(store, day))
+        record_correction(store, day, frame, USAGE_SIGNALS, inputs=inputs)
+        return _write(store, day, frame, table=USAGE_SIGNALS, inputs=inputs)
 
 
 def read_day_facts(store: ObjectStore, day: str) -> list[DomainMetadata]:
@@ -109,6 +112,12 @@ def build_changes(day: str, *, store: ObjectStore) -> TableReport:
     """Build and write the AI policy changes of a day, compared with each domain's last survey."""
     days = tabled_days(store)
     inputs = days.get(day, fingerprint([]))
+    with cleaned_later(store, {CHANGES_DATASET: [day]}):
+        rows = _changes_of(store, day, days)
+        return _write(store, day, rows, table=AI_POLICY_CHANGES, inputs=inputs)
+
+
+def _changes_of(store: ObjectStore, day: str, days: Collection[str]) -> pl.DataFrame:
     is_tabled = day in days
     today = read_facts(store, day) if is_tabled else facts_frame([]).with_columns(date=pl.lit(day))
     # Only today's domains: a year of surveys has millions of rows with hundreds of policies each.
@@ -124,8 +133,7 @@ def build_changes(day: str, *, store: ObjectStore) -> TableReport:
         before=earlier.filter(pl.col("date") != day),
     )
     frame = pl.concat([_with_robots_diff(store, policies, today, earlier), stated])
-    rows = frame.sort("domain", "signal", "bot", "label", nulls_last=True)
-    return _write(store, day, rows, table=AI_POLICY_CHANGES, inputs=inputs)
+    return frame.sort("domain", "signal", "bot", "label", nulls_last=True)
 
 
 def read_usage_signals(store: ObjectStore, day: str) -> pl.DataFrame:

@@ -18,6 +18,7 @@ from news_platform.datasets.domain_metadata_table import (
 )
 from news_platform.datasets.domain_queue import DATASET as QUEUE_DATASET
 from news_platform.datasets.table import Table
+from news_platform.domain_metadata.messages import is_taken_down
 from news_platform.domain_metadata.pipeline import METADATA_DATASET
 from news_platform.domain_metadata.queue import QUEUE
 from news_platform.storage.commit.markers import change_report, read_markers
@@ -151,9 +152,7 @@ def _is_line_covered(line: bytes, takedowns: Takedowns) -> bool:
         record = json.loads(line).get("record")
     except (ValueError, AttributeError):
         return False
-    given = record if isinstance(record, dict) else {}
-    domain, url = given.get("normalized_domain"), given.get("raw_url")
-    return takedowns.covers_domain(str(domain or "")) or takedowns.covers_url(str(url or ""))
+    return is_taken_down(record, takedowns)
 
 
 def find_messages(engine: sa.Engine, takedowns: Takedowns) -> Mapping[str, int]:

@@ -15,6 +15,7 @@ from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.storage.commit.markers import fingerprint, read_inputs, write_marker
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table, write_table
+from news_platform.takedowns.obeying import cleaned_later
 
 # Upper bounds, in records per domain, of the bins in which domains are counted.
 HISTOGRAM_BOUNDS = (1, 10, 100, 1_000, 10_000, 100_000)
@@ -33,6 +34,12 @@ class CatalogReport:
 
 def write_catalog(store: ObjectStore, *, inputs: str, workers: int = 8) -> CatalogReport:
     """Write the catalog of all buckets and its marker; `inputs` is their fingerprint."""
+    with cleaned_later(store, {DOMAIN_CATALOG.name: ["all"]}):
+        return write_catalog_now(store, inputs=inputs, workers=workers)
+
+
+def write_catalog_now(store: ObjectStore, *, inputs: str, workers: int = 8) -> CatalogReport:
+    """Write the catalog while a takedown is served, which knows what may not be in it."""
     reader = DomainStore(store)
     with ThreadPoolExecutor(workers) as pool:
         parts = list(pool.map(reader.catalog, range(reader.buckets)))

@@ -30,6 +30,7 @@ from news_platform.storage.commit.markers import (
 )
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import path_values
+from news_platform.takedowns.obeying import build_obeying
 
 # Folders of clusters, and of their markers, that near_duplicates took the place of.
 _REPLACED = (
@@ -104,7 +105,12 @@ def build_day(
             delete_marker(store, NEAR_DUPLICATES.name, day)
         return None
     earlier = days_before(store, day, days=days)
-    report = cluster_window(store, day, earlier=earlier, scratch=scratch)
+    report = build_obeying(
+        store,
+        lambda takedowns: cluster_window(
+            store, day, earlier=earlier, takedowns=takedowns, scratch=scratch
+        ),
+    )
     write_marker(
         store,
         NEAR_DUPLICATES.name,

@@ -66,7 +66,7 @@ def clean_day(
     for one in ((first + timedelta(days=number)).isoformat() for number in range(days)):
         if one in clustered:
             earlier = days_before(store, one, days=days)
-            cluster_window(store, one, earlier=earlier, scratch=scratch)
+            cluster_window(store, one, earlier=earlier, takedowns=takedowns, scratch=scratch)
     after = _size(store, path)
     return RemovedData(lost, max(0, before - after), after)
 

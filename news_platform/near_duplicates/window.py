@@ -33,6 +33,8 @@ from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import write_table
 from news_platform.storage.parquet_batches import iter_frames
+from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.rows import is_covered
 
 _READ = ("url_hash", "source", "url", "fetched_at", "text")
 
@@ -84,17 +86,23 @@ def window_days(day: str, days: int) -> list[str]:
 
 
 def cluster_window(
-    store: ObjectStore, day: str, *, earlier: Sequence[str], scratch: str | None = None
+    store: ObjectStore,
+    day: str,
+    *,
+    earlier: Sequence[str],
+    takedowns: Takedowns,
+    scratch: str | None = None,
 ) -> WindowReport:
     """Give each article of a day a cluster, and store the result.
 
-    `earlier` are the clustered days that it is compared with, oldest first.
+    `earlier` are the clustered days that it is compared with, oldest first. The tables may still
+    hold articles that are taken down; they are left out.
     """
     options = SketchOptions()
-    today = _sketch_day(store, day, options)
+    today = _sketch_day(store, day, options, takedowns)
     for one in earlier:
         if not store.exists(bands_path(one)):  # expired: see `expire_sketches`
-            _write_sketches(store, one, _sketch_day(store, one, options), {})
+            _write_sketches(store, one, _sketch_day(store, one, options, takedowns), {})
     twins = _twins(store, earlier, today)
     # Stored first: the day's own texts are candidates like those of earlier days.
     _write_sketches(store, day, today, twins)
@@ -127,10 +135,10 @@ def _content(rows: pl.DataFrame, today: _Day) -> str:
     return fingerprint(f"{row} {key}" for row, key in zip(chosen.iter_rows(), keys, strict=True))
 
 
-def _sketch_day(store: ObjectStore, day: str, options: SketchOptions) -> _Day:
+def _sketch_day(store: ObjectStore, day: str, options: SketchOptions, takedowns: Takedowns) -> _Day:
     found = _Day()
     rows = sorted(
-        _articles(store, day, options, found.left_out),
+        _articles(store, day, options, takedowns, found.left_out),
         key=lambda row: (row[0].seen_at, row[0].url_hash, row[0].source),
     )
     for article, sketch in rows:
@@ -148,16 +156,25 @@ class _StoredSketch:
 
 
 def _articles(
-    store: ObjectStore, day: str, options: SketchOptions, left_out: Counter[str]
+    store: ObjectStore,
+    day: str,
+    options: SketchOptions,
+    takedowns: Takedowns,
+    left_out: Counter[str],
 ) -> Iterator[tuple[_SeenArticle, _StoredSketch | None]]:
     for table in DELTA_TABLES:
         for file in DeltaDataset(store, table, STATISTICS_COLUMNS).files():
             if file.partition == day:
-                for frame in iter_frames(store, file.path, columns=_READ):
-                    for url_hash, source, url, seen_at, text in frame.select(*_READ).iter_rows():
+                for frame in iter_frames(store, file.path, columns=(*_READ, "canonical_url")):
+                    kept = frame.filter(~_is_gone(frame, takedowns))
+                    for url_hash, source, url, seen_at, text in kept.select(*_READ).iter_rows():
                         sketch = _sketch(url, text or "", options, left_out)
                         key = sketch.text_key if sketch else None
                         yield _SeenArticle(url_hash, source, url, seen_at, key), sketch
+
+
+def _is_gone(frame: pl.DataFrame, takedowns: Takedowns) -> pl.Series:
+    return is_covered(frame["url"], takedowns) | is_covered(frame["canonical_url"], takedowns)
 
 
 def _sketch(

@@ -22,12 +22,14 @@ from news_platform.storage.parquet import write_table
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.takedowns.obeying import require_same_takedowns
-from news_platform.takedowns.requests import mark_pending
+from news_platform.takedowns.requests import mark_late
 
 # The Config key of the `changed_seq` up to which the daily files are complete.
 _CURSOR = "articles_export_seq"
 # The name and the one partition of the ledger in takedowns.
 LEDGER, WHOLE = "ledger", "all"
+# What a collector of feeds and articles writes, as takedowns name it.
+WHOLE_LEDGER = {LEDGER: (WHOLE,)}
 _COLUMNS = tuple(RAW.c[name] for name in ARTICLES.schema)
 
 
@@ -58,7 +60,7 @@ def export_days(engine: sa.Engine, store: ObjectStore, *, now: datetime) -> Expo
     require_same_takedowns(store, takedowns, now=now)
     # A worker that began before a request has stored what it forbids: the ledger is cleaned again.
     if takedowns and _has_taken_down(engine, takedowns, days):
-        mark_pending(store, LEDGER, [WHOLE])
+        mark_late(store, LEDGER, [WHOLE])
     if days:
         with write_transaction(engine) as transaction:
             write_config(transaction, _CURSOR, str(newest), now=now)

@@ -26,6 +26,7 @@ from news_platform.rss.ledger.transactions import (
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import write_table
 from news_platform.storage.sql.engine import read_transaction
+from news_platform.takedowns.obeying import cleaned_later
 
 # The Config key of the change up to which the daily files are complete, and of the day after which
 # polls may be missing.
@@ -48,15 +49,16 @@ def write_feed_days(engine: sa.Engine, store: ObjectStore, *, now: datetime) -> 
     # Read before the rows: a change in between is then written twice, not lost.
     newest = newest_seq(engine)
     since, written = int(read_config(engine, _CURSOR) or 0), read_config(engine, _DAY)
+    polled = _days_since(date.fromisoformat(written) if written else today, today)
     with read_transaction(engine) as connection:
-        polled = _days_since(date.fromisoformat(written) if written else today, today)
+        changed = _changed_days(connection, since=since)
+    places = {FEEDS.name: [today], FEED_POLLS.name: polled, PENDING_ARTICLES.name: changed}
+    marked = {name: [day.isoformat() for day in days] for name, days in places.items()}
+    with cleaned_later(store, marked), read_transaction(engine) as connection:
         report = FeedDaysReport(
             feeds=_write(connection, store, FEEDS, today, _select(tables.FEEDS, FEEDS)),
             polls=sum(_write_polls(connection, store, day) for day in polled),
-            articles=sum(
-                _write_articles(connection, store, day)
-                for day in _changed_days(connection, since=since)
-            ),
+            articles=sum(_write_articles(connection, store, day) for day in changed),
         )
     with write_transaction(engine) as change:
         write_config(change, _CURSOR, str(newest), now=now)

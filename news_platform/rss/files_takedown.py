@@ -11,6 +11,7 @@ import polars as pl
 from news_platform.datasets.feeds import FEED_POLLS, FEEDS, PENDING_ARTICLES, day_path
 from news_platform.datasets.table import Table
 from news_platform.rss.saved_queries.delivery import FOLDER as MATCHES
+from news_platform.rss.saved_queries.delivery import MATCH_FEEDS
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import path_values, read_table, write_table
 from news_platform.takedowns.match import Takedowns
@@ -23,7 +24,6 @@ _URL_COLUMNS = {
     FEED_POLLS.name: ("feed_url",),
     PENDING_ARTICLES.name: ("article_url_canon", "feed_url"),
 }
-MATCH_FEEDS = "saved_query_feeds"
 _WHOLE = "all"
 
 

@@ -24,7 +24,7 @@ from news_platform.rss.ledger.transactions import LedgerTransaction, write_trans
 from news_platform.rss.page_store import PAGES_FOLDER, page_path
 from news_platform.rss.sheets.monthly_books import FOLDER, is_monthly_book
 from news_platform.rss.sheets.tracking import mark_gone
-from news_platform.rss.sheets.workbook import WORKBOOK_PATH, write_workbook
+from news_platform.rss.sheets.workbook import WORKBOOK_PATH, write_workbook_now
 from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.parquet import path_values, read_table
 from news_platform.storage.sql.engine import read_transaction
@@ -315,7 +315,7 @@ def clean_workbook(store: ObjectStore, engine: sa.Engine) -> RemovedData:
         return RemovedData()
     # A deleted row leaves no number of a change, so a book that had it would count as complete.
     store.delete([info.path for info in before if is_monthly_book(info.path)])
-    while write_workbook(engine, store).books_left:
+    while write_workbook_now(engine, store).books_left:
         pass
     sizes = sum(info.size_bytes for info in before)
     after = sum(info.size_bytes for info in store.list(FOLDER))

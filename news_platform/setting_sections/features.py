@@ -55,7 +55,7 @@ class CcnewsSettings(Section):
     )
     redo_newest_days: int = env(
         "NEWS_PLATFORM_REDO_NEWEST_DAYS",
-        "newest collected days that the sensor collects again when they are outdated",
+        "newest days that sensors collect, and extract articles of, again when they are outdated",
         0,
     )
     recheck_days: int = env(

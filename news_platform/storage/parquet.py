@@ -1,6 +1,7 @@
 """Write and read tables as Parquet files, with partition columns from the path as strings."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from io import BytesIO
 from urllib.parse import unquote
 
@@ -76,6 +77,17 @@ def scan_table(store: ObjectStore, paths: Iterable[str], table: Table) -> pl.Laz
         uris, table, hive_schema=dict.fromkeys(keys, pl.String()), options=store.polars_options()
     )
     return rows.select(*table.full_schema)
+
+
+@contextmanager
+def naming_damaged(store: ObjectStore, paths: Iterable[str], table: Table) -> Iterator[None]:
+    """Name the file if one of those that are scanned cannot be read; Polars does not."""
+    try:
+        yield
+    except pl.exceptions.PolarsError:
+        for path in paths:
+            read_table(store, path, table)
+        raise
 
 
 def path_values(path: str) -> dict[str, str]:

@@ -1,11 +1,12 @@
 """What builders share: leave covered rows out, and notice requests that came during a run."""
 
 import json
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
@@ -14,7 +15,7 @@ from news_platform.datasets.takedowns import APPLIED, SEARCHED, TAKEN_DOWN
 from news_platform.errors import Conflict, FetchError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns, TakedownUse
-from news_platform.takedowns.requests import add_aliases
+from news_platform.takedowns.requests import add_aliases, mark_late, read_active
 from news_platform.takedowns.rows import covered_urls
 from news_platform.web.urls import reversed_domain
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 OptionsT = TypeVar("OptionsT", bound="DataclassInstance")
+ResultT = TypeVar("ResultT")
 
 
 def without_covered(rows: pl.DataFrame, takedowns: Takedowns) -> pl.DataFrame:
@@ -83,12 +85,47 @@ def input_filter(store: ObjectStore) -> Callable[[str, bytes], bool]:
     return is_refused if takedowns else lambda path, body: False
 
 
-def has_new_takedowns(store: ObjectStore, takedowns: Takedowns) -> bool:
-    """Return whether requests for removal came since they were read.
+def build_obeying(
+    store: ObjectStore,
+    build: Callable[[Takedowns], ResultT],
+    *,
+    after_repeat: Callable[[], object] = lambda: None,
+) -> ResultT:
+    """Build something without what is taken down, again as long as requests come meanwhile.
 
-    Asked after a commit that nothing else guards: what was built may hold too much.
+    They are read once more after `build` has stored its result: a request that came before was
+    perhaps searched for before, and one that comes later finds the result. `after_repeat` removes
+    what the earlier result left behind.
     """
-    return Takedowns.read(store, use="removal").fingerprint != takedowns.fingerprint
+    takedowns = Takedowns.read(store, use="removal")
+    result = build(takedowns)
+    while (latest := Takedowns.read(store, use="removal")).fingerprint != takedowns.fingerprint:
+        takedowns = latest
+        result = build(takedowns)
+        after_repeat()
+    return result
+
+
+@contextmanager
+def cleaned_later(store: ObjectStore, places: Mapping[str, Collection[str]]) -> Iterator[None]:
+    """Mark what is written inside the block if it may hold more than the requests allow.
+
+    For writers that take over what other datasets and the ledger hold: a request that came
+    meanwhile, or was not served when the block began, may have been served before they wrote.
+    `places` are the partitions by dataset, as in `takedowns/pending`.
+    """
+    served = _served(store)
+    try:
+        yield
+    finally:
+        asked = {one.id for one in read_active(store, now=None, use="removal")[0]}
+        if asked - served:
+            for dataset, partitions in places.items():
+                mark_late(store, dataset, partitions)
+
+
+def _served(store: ObjectStore) -> set[str]:
+    return {PurePosixPath(info.path).stem for info in store.list(APPLIED)}
 
 
 def has_removed(store: ObjectStore) -> bool:

@@ -5,10 +5,13 @@ and the next run, or the sensor, goes on from there. Nothing is downloaded.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+import polars as pl
 
 from news_platform.datasets.takedowns import TakedownRequest, TakedownScope
 from news_platform.errors import Conflict, StorageError
@@ -18,6 +21,7 @@ from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.requests import (
     add_aliases,
     clear_pending,
+    find_mark,
     list_pending,
     mark_pending,
     read_active,
@@ -27,8 +31,9 @@ from news_platform.takedowns.requests import (
 )
 
 _log = logging.getLogger(__name__)
-# Collectors and builders may change a partition while it is rewritten.
+# Collectors and builders may change a partition while it is searched or rewritten.
 _ATTEMPTS = 10
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +93,7 @@ FoundPlaces = Mapping[str, Mapping[str, int]]
 class ApplyReport:
     """What `apply` did: the requests it served, and what went from each dataset.
 
-    `left` names the partitions that could not be rewritten, each with the reason; `notes` say what
+    `left` names what could not be searched or rewritten, each with the reason; `notes` say what
     remains outside the reach of the platform.
     """
 
@@ -104,7 +109,7 @@ class ApplyReport:
 
 def find_places(parts: Iterable[TakedownPart], takedowns: Takedowns) -> FoundPlaces:
     """Return every place that holds something covered; datasets without any are left out."""
-    found = {part.dataset: part.find(takedowns) for part in parts} if takedowns else {}
+    found = {part.dataset: _find(part, takedowns) for part in parts} if takedowns else {}
     return {dataset: dict(places) for dataset, places in found.items() if places}
 
 
@@ -126,10 +131,10 @@ def apply_takedowns(
     keep_aliases(store, aliases, now=now)
     states = [one for one in read_states(store) if one.is_active("removal", now)]
     fresh = [one.request for one in states if search_again or not one.is_searched]
-    _search(store, parts, fresh, now=now)
+    not_searched = _search(store, parts, fresh, now=now)
     removed, left = finish_pending(store, parts, now=now)
-    if left:
-        return ApplyReport((), removed, left)
+    if not_searched or left:
+        return ApplyReport((), removed, {**not_searched, **left})
     served = [one.request.id for one in states if search_again or not one.is_applied]
     for takedown in served:
         write_applied(store, takedown, _record(removed, now=now))
@@ -151,11 +156,22 @@ def _search(
     fresh: Sequence[TakedownRequest],
     *,
     now: datetime,
-) -> None:
+) -> Mapping[str, str]:
+    """Mark the partitions that hold something; return the datasets that could not be searched.
+
+    One damaged file must not keep the other datasets from being cleaned.
+    """
     if not fresh:
-        return
+        return {}
     _, known = read_active(store, now=now, use="removal")
-    places = find_places(parts, Takedowns.of(fresh, aliases=known))
+    takedowns = Takedowns.of(fresh, aliases=known)
+    places: dict[str, Mapping[str, int]] = {}
+    failed: dict[str, str] = {}
+    for part in parts:
+        try:
+            places |= find_places([part], takedowns)
+        except StorageError as error:
+            failed[part.dataset] = str(error)
     for dataset, partitions in places.items():
         mark_pending(store, dataset, partitions)
     counted = {
@@ -163,8 +179,9 @@ def _search(
         for dataset, partitions in places.items()
     }
     # After the marks: until then, a killed search is repeated.
-    for request in fresh:
+    for request in fresh if not failed else ():
         write_searched(store, request.id, {"searched_at": now.isoformat(), "found": counted})
+    return failed
 
 
 def finish_pending(
@@ -180,26 +197,50 @@ def finish_pending(
     left: dict[str, str] = {}
     for part in parts:
         for partition in [key for dataset, key in marked if dataset == part.dataset]:
+            mark = find_mark(store, part.dataset, partition)
             try:
                 done = _remove(part, partition, takedowns)
             except StorageError as error:
                 left[f"{part.dataset} {partition}"] = str(error)
                 continue
             removed[part.dataset] = removed.get(part.dataset, RemovedData()) + done
-            clear_pending(store, part.dataset, partition)
+            clear_pending(store, part.dataset, partition, mark=mark)
     return removed, left
 
 
+def _find(part: TakedownPart, takedowns: Takedowns) -> Mapping[str, int]:
+    return _repeated(part.dataset, lambda: part.find(takedowns))
+
+
 def _remove(part: TakedownPart, partition: str, takedowns: Takedowns) -> RemovedData:
+    return _repeated(f"{part.dataset} {partition}", lambda: part.remove(partition, takedowns))
+
+
+class _Unreadable(StorageError):
+    """A file is damaged, or went while it was read."""
+
+
+def _repeated(thing: str, work: Callable[[], ResultT]) -> ResultT:
+    """Do something again as long as somebody else changes what it reads or writes."""
     for attempt in range(_ATTEMPTS):
         try:
-            return part.remove(partition, takedowns)
-        except (Conflict, NotFound) as error:
-            # Somebody else rewrote the partition: look again.
-            _log.info("%s %s changed meanwhile: %s", part.dataset, partition, error)
+            with _as_storage_error(thing):
+                return work()
+        except (Conflict, NotFound, _Unreadable) as error:
+            _log.info("%s changed meanwhile: %s", thing, error)
             if attempt == _ATTEMPTS - 1:
                 raise
     raise AssertionError("unreachable")
+
+
+@contextmanager
+def _as_storage_error(thing: str) -> Iterator[None]:
+    """Turn what the Parquet libraries raise for damaged files into an error of our own."""
+    try:
+        yield
+    # The errors of pyarrow are ValueErrors or OSErrors.
+    except (pl.exceptions.PolarsError, ValueError, OSError) as error:
+        raise _Unreadable(f"cannot read {thing!r}: {error}", thing=thing) from error
 
 
 def _record(removed: Mapping[str, RemovedData], *, now: datetime) -> dict[str, object]:

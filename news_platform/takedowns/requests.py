@@ -1,6 +1,7 @@
 """Write and read requests, their withdrawals, their aliases and the partitions still to rewrite."""
 
 import json
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -214,9 +215,26 @@ def mark_pending(store: ObjectStore, dataset: str, partitions: Iterable[str]) ->
             list(threads.map(lambda path: store.put(path, b""), paths))
 
 
-def clear_pending(store: ObjectStore, dataset: str, partition: str) -> None:
-    """Record that a partition was rewritten."""
-    store.delete([pending_path(dataset, partition)])
+def mark_late(store: ObjectStore, dataset: str, partitions: Iterable[str]) -> None:
+    """Record that partitions were written while requests came or were being served.
+
+    Such a mark differs from every other, so that whoever cleaned the partition before it was
+    written does not take it for his own.
+    """
+    for partition in partitions:
+        store.put(pending_path(dataset, partition), uuid.uuid4().hex.encode())
+
+
+def find_mark(store: ObjectStore, dataset: str, partition: str) -> str:
+    """Return the ETag of the mark of a partition, empty without one."""
+    found = store.find(pending_path(dataset, partition))
+    return found.etag if found is not None else ""
+
+
+def clear_pending(store: ObjectStore, dataset: str, partition: str, *, mark: str) -> None:
+    """Record that a partition was rewritten, unless it was marked again since."""
+    if find_mark(store, dataset, partition) == mark:
+        store.delete([pending_path(dataset, partition)])
 
 
 def list_pending(store: ObjectStore) -> list[tuple[str, str]]:

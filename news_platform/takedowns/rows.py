@@ -28,6 +28,8 @@ def may_be_covered(column: str, takedowns: Takedowns) -> pl.Expr:
     It runs inside the scan, so that only few addresses become Python objects.
     """
     domains = sorted(takedowns.registrable_domains)
+    if not domains:
+        return pl.lit(False)
     text = pl.col(column).fill_null("")
     return text.str.contains_any(domains, ascii_case_insensitive=True) | text.str.contains(
         _ODD_HOST

@@ -53,7 +53,9 @@ def test_status_shows_every_asset_with_its_state(
     assert {"raw_news", "domain_buckets", "articles", "source_records"} <= found.keys()
     assert found["domain_buckets"]["behind"] == 1
     assert found["domain_buckets"]["text"] == "1 stale: 1 behind"
-    assert found["raw_news"]["text"] == "nothing is stale"
+    # The WARC was collected with other options than the settings name.
+    assert found["raw_news"]["text"] == "nothing is stale; 1 outdated"
+    assert found["raw_news"]["outdated"] == 1
 
 
 def test_status_as_text_has_one_line_per_asset(

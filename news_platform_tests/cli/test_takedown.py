@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from news_platform.cli.main import main
+from news_platform.errors import NewsPlatformError
 from news_platform.storage.commit.root import claim_root
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.ccnews.archive import page
@@ -30,6 +31,12 @@ def _run(root: ObjectStore, *words: str) -> Result:
     return CliRunner().invoke(main, ["takedown", *words, "--root", root.url])
 
 
+def _error(done: Result) -> str:
+    """Return the text that the command line prints after `error: `."""
+    assert isinstance(done.exception, NewsPlatformError)
+    return str(done.exception)
+
+
 def _document(root: ObjectStore, *words: str) -> object:
     done = _run(root, *words, "--json")
     assert done.exit_code in (0, 1), done.output
@@ -45,7 +52,10 @@ def test_a_dry_run_lists_the_places_and_stores_nothing(root: ObjectStore) -> Non
 def test_from_the_request_to_the_proof(root: ObjectStore) -> None:
     added = _document(root, "add", URL, "--reason", "asked", "--by", "the publisher")
     assert isinstance(added, dict)
-    assert _run(root, "verify").exit_code == 1
+    found = _run(root, "verify")
+    assert found.exit_code == 1 and "found      " in found.output
+    assert _error(found).startswith("found 2 traces of what is taken down, first: news/")
+    assert _error(found).endswith("; run `news-platform takedown apply`, then verify again")
     assert _document(root, "list")[0]["status"] == "to apply"  # type: ignore[index]
     assert _run(root, "apply").exit_code == 0
     assert _document(root, "list")[0]["status"] == "applied"  # type: ignore[index]
@@ -54,6 +64,18 @@ def test_from_the_request_to_the_proof(root: ObjectStore) -> None:
     shown = _run(root, "show", added["id"]).output
     assert "the publisher" in shown and "bytes_removed" in shown
     assert "nothing to apply" in _run(root, "apply").output
+
+
+def test_what_an_apply_must_leave_is_named_in_its_error(root: ObjectStore) -> None:
+    _document(root, "add", URL, "--reason", "x")
+    (path,) = [info.path for info in root.list("news/raw")]
+    root.put(path, bytes(100))
+    done = _run(root, "apply")
+    assert done.exit_code == 1 and "left: captures" in done.output
+    assert "nothing to apply" not in done.output
+    # The captures of a WARC are rewritten together with its pages.
+    assert _error(done).startswith("2 places still hold what is taken down, first: raw_news: ")
+    assert path in _error(done) and _error(done).endswith("`news-platform takedown apply` again")
 
 
 def test_withdrawing_says_what_comes_back_and_how(root: ObjectStore) -> None:

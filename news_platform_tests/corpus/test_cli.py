@@ -84,5 +84,7 @@ def test_days_are_built_and_tables_maintained(local_store: ObjectStore) -> None:
     assert f"{DAY}          1 articles of 1 pages" in done.stdout
     again = run(["corpus", "build", "--root", local_store.url])
     assert again.stdout == "up to date\n"
+    redone = run(["corpus", "build", "--redo", "all", "--root", local_store.url])
+    assert redone.stdout == done.stdout
     kept = run(["corpus", "maintain", "--root", local_store.url, "--json"])
     assert json.loads(kept.stdout)["crawl_articles"]["files_deleted"] == 0

@@ -21,9 +21,12 @@ from news_platform.corpus.export.publish import (
 )
 from news_platform.corpus.export.selection import ExportSelection, Stated, UsageRule
 from news_platform.corpus.export.tokens import load_tokenizer
+from news_platform.corpus.takedown import find_months
 from news_platform.errors import InputError
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.match import Takedowns
 from news_platform_tests.corpus.articles import article, small_corpus, store_articles
+from news_platform_tests.takedowns.asked import AskedDuringBuild
 
 DAYS = ("2025-11-01", "2025-11-02")
 TRAIN = UsageRule("GPTBot", "ai_train")
@@ -309,6 +312,18 @@ def test_a_month_without_anything_that_may_be_used_has_no_export(corpus: ObjectS
     report = build_month(corpus, "2025-11", selection=chosen, options=OPTIONS)
     assert report.manifest is None
     assert current_version(corpus, "2025-11") is None
+    assert built_months(corpus) == wanted_months(corpus, chosen)
+
+
+def test_a_request_that_comes_during_an_export_leaves_no_version_with_its_rows(
+    corpus: ObjectStore,
+) -> None:
+    chosen = ExportSelection(days=(), min_words=50)
+    during = AskedDuringBuild(corpus, "training_export", "domain", "a.example")
+    report = build_month(during, "2025-11", selection=chosen, options=OPTIONS)
+    assert report.manifest is not None and report.manifest.rows > 0
+    assert current_version(corpus, "2025-11") == report.version
+    assert find_months(corpus, Takedowns.read(corpus, use="removal")) == {}
     assert built_months(corpus) == wanted_months(corpus, chosen)
 
 

@@ -8,7 +8,8 @@ import dagster as dg
 import polars as pl
 import pytest
 
-from news_platform.corpus.pipeline import crawl_dataset
+from news_platform.corpus.checks import is_damaged
+from news_platform.corpus.pipeline import crawl_dataset, outdated_crawl_days
 from news_platform.defs.corpus import (
     CHECKS,
     CRAWL_STALENESS,
@@ -24,8 +25,10 @@ from news_platform.defs.graph import dagster_resources
 from news_platform.defs.near_duplicates import CHECKS as CLUSTER_CHECKS
 from news_platform.defs.near_duplicates import STALENESS as CLUSTER_STALENESS
 from news_platform.defs.near_duplicates import near_duplicates
+from news_platform.defs.status import iter_statuses
 from news_platform.resources import Resources
-from news_platform.settings import Settings
+from news_platform.settings import CcnewsSettings, Settings
+from news_platform.storage.commit.markers import read_markers, rename_marker
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.corpus.articles import small_corpus
 from news_platform_tests.corpus.pages import DAY, StoredPage, article_html, collect_pages, list_html
@@ -44,6 +47,7 @@ def run(
     instance: dg.DagsterInstance,
     asset: dg.AssetsDefinition,
     partition: str,
+    **config: str,
 ) -> dg.ExecuteInProcessResult:
     resources = dagster_resources(Resources(Settings(root=store.url)))
     name = asset.key.to_user_string()
@@ -53,7 +57,39 @@ def run(
         resources=dict(resources),
         partition_key=partition,
         instance=instance,
+        run_config={"ops": {name: {"config": config}}} if config else None,
     )
+
+
+def redone(store: ObjectStore, instance: dg.DagsterInstance, redo: str) -> bool:
+    """Return whether a run built the day."""
+    done = run(store, instance, crawl_articles, DAY, redo=redo)
+    (made,) = done.asset_materializations_for_node("crawl_articles")
+    assert made.metadata["days_outdated"].value == len(outdated_crawl_days(store))
+    return "unchanged" not in made.metadata
+
+
+def test_a_run_builds_what_its_redo_says_and_outdated_days_are_counted(
+    local_store: ObjectStore, instance: dg.DagsterInstance
+) -> None:
+    collect_pages(local_store, [StoredPage("https://a.example/news/1", article_html(1))])
+    assert redone(local_store, instance, "missing"), "it was never built"
+    [marker] = read_markers(local_store, "crawl_articles").values()
+    rename_marker(local_store, "crawl_articles", marker, inputs=marker.inputs, scope="0")
+    assert not redone(local_store, instance, "missing")
+    # A version bump does not extract ten years again by itself.
+    assert CRAWL_STALENESS.stale(over(local_store)) == {}
+    (status,) = iter_statuses([CRAWL_STALENESS], over(local_store), None)
+    assert status.outdated == 1 and status.text.endswith("; 1 outdated")
+    settings = Settings(root=local_store.url, ccnews=CcnewsSettings(redo_newest_days=1))
+    assert CRAWL_STALENESS.stale(Resources(settings)).keys() == {DAY}
+    assert redone(local_store, instance, "outdated"), "another version made it"
+    assert CRAWL_STALENESS.stale(Resources(settings)) == {}
+    assert not redone(local_store, instance, "outdated")
+    dataset = crawl_dataset(local_store)
+    assert not is_damaged(dataset, DAY)
+    local_store.delete([file.path for file in dataset.files()])
+    assert is_damaged(dataset, DAY)
 
 
 def test_days_and_their_month_are_built_checked_and_then_rest(

@@ -27,9 +27,11 @@ from news_platform.errors import FetchError
 from news_platform.rss.ledger.sitemap_entries import add_sitemap_pages, domains_with_feeds
 from news_platform.rss.ledger.tables import FEEDS, RAW
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.match import Takedowns
 from news_platform_tests.domain_metadata.attacks import ATTACKS
 from news_platform_tests.domain_metadata.test_pipeline import NOW, research, site, survey
 from news_platform_tests.fakes import FakeFetcher, response
+from news_platform_tests.takedowns.asked import asked
 
 NAMESPACES = (
     'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" '
@@ -176,7 +178,9 @@ def test_candidates_wait_in_the_ledger_of_articles_once(engine: sa.Engine, tmp_p
         ArticleCandidate(f"https://a.example/{n}", f"Title {n}", NOW, "a.example", SOURCE.url)
         for n in range(3)
     ]
-    assert add_sitemap_pages(engine, pages, now=NOW).new == 3
+    gone = ArticleCandidate("https://a.example/gone", "Gone", NOW, "a.example", SOURCE.url)
+    down = Takedowns.of([asked("url", gone.url)])
+    assert add_sitemap_pages(engine, [*pages, gone], now=NOW, takedowns=down).new == 3
     again = add_sitemap_pages(engine, pages, now=NOW)
     assert (again.new, again.known) == (0, 3)
     with engine.connect() as connection:

@@ -28,6 +28,7 @@ from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import FetchOptions
 from news_platform_tests.fakes import SurveyedWeb, response
+from news_platform_tests.takedowns.asked import ask
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 QUICK = SurveyOptions(retry_seconds=0.01, lease_seconds=5)
@@ -121,6 +122,25 @@ def test_a_bad_record_is_quarantined_with_its_reason(
         {"index": 2, "reason": "bad_record", "record": 7},
         {"index": 3, "reason": "bad_confidence", "record": {"confidence": "NaN", "rank": "1e999"}},
     ]
+
+
+def test_what_is_taken_down_is_neither_queued_nor_quarantined(
+    local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
+) -> None:
+    ask(local_store, "domain", "gone.example")
+    bad = {"normalized_domain": "gone.example", "confidence": 9}
+    records = [
+        {"normalized_domain": "gone.example"},
+        bad,
+        {**bad, "normalized_domain": "a.example"},
+    ]
+    body = json.dumps({"records": records}).encode()
+    import_file(local_store, batch, name="x", body=body)
+    queue_batch(batch, store=local_store, queue=queue, now=NOW)
+    (kept,) = local_store.list("quarantine")
+    lines = [json.loads(line) for line in local_store.read(kept.path).splitlines()]
+    assert [line["record"]["normalized_domain"] for line in lines] == ["a.example"]
+    assert queue.messages(batch.key) == []
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import polars as pl
+import pytest
 
 from news_platform.datasets.domain_metadata import (
     AiPolicyFacts,
@@ -36,6 +37,8 @@ from news_platform.storage.commit.markers import (
     write_marker,
 )
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.requests import list_pending
+from news_platform_tests.takedowns.asked import ask
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 DAYS = ("2025-11-01", "2025-11-02", "2025-11-03")
@@ -215,6 +218,32 @@ def test_an_old_day_that_is_surveyed_for_the_first_time_corrects_later_days(
     tabled(local_store, facts("a.test", policies=opened, day=DAYS[0]))
     assert followed(local_store) == [DAYS[0], DAYS[2]]
     assert read_changes(local_store, DAYS[2])["change"].to_list() == ["blocked"]
+
+
+@pytest.mark.parametrize(
+    "lost", [(TABLE_DATASET,), (USAGE_DATASET,), (TABLE_DATASET, USAGE_DATASET)]
+)
+def test_tables_that_are_lost_with_their_markers_come_back_without_building_later_days(
+    local_store: ObjectStore, lost: tuple[str, ...]
+) -> None:
+    tabled(local_store, *(facts("a.test", policies={"GPTBot": "allow"}, day=day) for day in DAYS))
+    assert followed(local_store) == list(DAYS)
+    for name in lost:
+        marker = read_markers(local_store, name)[DAYS[0]].path
+        local_store.delete([marker, f"{name}/date={DAYS[0]}/part-0.parquet"])
+    build_table(DAYS[0], store=local_store)
+    build_usage_signals(DAYS[0], store=local_store)
+    assert followed(local_store) == []
+
+
+def test_tables_that_are_built_before_a_request_is_served_are_cleaned_later(
+    local_store: ObjectStore,
+) -> None:
+    ask(local_store, "domain", "a.example")
+    tabled(local_store, facts("a.example"))
+    build_changes(DAYS[0], store=local_store)
+    names = sorted((TABLE_DATASET, USAGE_DATASET, CHANGES_DATASET))
+    assert list_pending(local_store) == [(name, DAYS[0]) for name in names]
 
 
 def test_days_that_were_current_by_the_earlier_rule_stay_current(local_store: ObjectStore) -> None:

@@ -18,7 +18,7 @@ from news_platform.takedowns.removal import TakedownPart
 from news_platform_tests.near_duplicates.days import Corpus, day
 from news_platform_tests.near_duplicates.stories import story, variant
 from news_platform_tests.near_duplicates.test_reading import store_old_articles, store_old_pages
-from news_platform_tests.takedowns.asked import asked
+from news_platform_tests.takedowns.asked import AskedDuringBuild, asked
 
 
 @pytest.fixture
@@ -46,6 +46,20 @@ def test_days_that_were_compared_with_an_article_are_clustered_without_it(
     assert corpus.rows(0)["uri"].to_list() == ["https://stays.example/"]
     assert corpus.rows(1)["cluster_size"].to_list() == [1]
     assert clusters.find(takedowns) == {}
+
+
+def test_a_request_that_comes_during_a_build_is_obeyed(store: ObjectStore, tmp_path: Path) -> None:
+    during = AskedDuringBuild(store, "near_duplicates", "url", "https://gone.example/")
+    corpus = Corpus(during, tmp_path)
+    corpus.add(0, {"gone": story(1), "stays": story(2)})
+    corpus.build(0)
+    assert corpus.rows(0)["uri"].to_list() == ["https://stays.example/"]
+    clusters, _ = parts(store)
+    assert clusters.find(Takedowns.read(store, use="removal")) == {}
+    # A later build, whose table is not clean yet, has no sketch of it either.
+    corpus.add(1, {"copy": variant(1, changed=4)})
+    corpus.build(1)
+    assert corpus.rows(1)["cluster_size"].to_list() == [1] and corpus.stale() == set()
 
 
 def test_pages_of_release_0_1_are_removed_with_clusters_of_one(store: ObjectStore) -> None:

@@ -8,10 +8,17 @@ import sqlalchemy as sa
 from news_platform.datasets.feeds import FEED_POLLS, FEEDS, PENDING_ARTICLES, day_path
 from news_platform.datasets.table import Table
 from news_platform.rss.feed_days import FeedDaysReport, write_feed_days
+from news_platform.rss.files_takedown import takedown_parts as files_parts
 from news_platform.rss.ledger.newsroom_tables import FEED_POLLS as POLLS
+from news_platform.rss.saved_queries.delivery import DeliveryOptions, write_match_feeds
+from news_platform.rss.sheets.workbook import write_workbook
+from news_platform.rss.takedown import takedown_parts as ledger_parts
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
+from news_platform.takedowns.removal import apply_takedowns
+from news_platform.takedowns.requests import list_pending
 from news_platform_tests.rss.ledger_rows import add_article, add_feed, change_article
+from news_platform_tests.takedowns.asked import ask
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 FEED = "https://outlet.example/feed"
@@ -25,6 +32,34 @@ def add_poll(engine: sa.Engine, at: datetime, **values: Any) -> None:
 
 def rows(store: ObjectStore, table: Table, day: str) -> list[dict[str, Any]]:
     return read_table(store, day_path(table, day), table).to_dicts()
+
+
+def test_what_is_written_before_a_request_is_served_is_cleaned_later(
+    sqlite_ledger: sa.Engine, local_store: ObjectStore
+) -> None:
+    ask(local_store, "url", "https://outlet.example/story")
+    add_feed(sqlite_ledger, FEED)
+    add_article(sqlite_ledger, found_at=NOW, status="pending")
+    write_feed_days(sqlite_ledger, local_store, now=NOW)
+    write_workbook(sqlite_ledger, local_store)
+    write_match_feeds(sqlite_ledger, local_store, [], options=DeliveryOptions())
+    day = NOW.date().isoformat()
+    assert list_pending(local_store) == [
+        ("article_sheets", "all"),
+        ("feed_polls", day),
+        ("feeds", day),
+        ("pending_articles", day),
+        ("saved_query_feeds", "all"),
+    ]
+    # Served, it is marked no more; what serves it leaves no mark of its own.
+    full_texts = local_store.child("articles/full_text")
+    parts = [
+        *files_parts(local_store),
+        *ledger_parts(local_store, engine=sqlite_ledger, full_texts=full_texts),
+    ]
+    assert apply_takedowns(local_store, parts, now=NOW).left == {}
+    write_workbook(sqlite_ledger, local_store)
+    assert list_pending(local_store) == []
 
 
 def test_every_table_has_a_file_per_day(ledger: sa.Engine, local_store: ObjectStore) -> None:

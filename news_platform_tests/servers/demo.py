@@ -95,24 +95,34 @@ def check_newest_data(demo: Demo) -> Mapping[str, bool]:
 @pytest.fixture(scope="session")
 def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     """Return the demo after its first run; tests read it, or change a copy."""
-    shared = _shared_folder(tmp_path_factory)
+    shared = _kept_folder() or _shared_folder(tmp_path_factory)
     demo = Demo(shared / "finished-demo")
     with _alone(shared / "finished-demo.lock"):
         if not demo.folder.exists():
             first = Demo(shared / "first-demo")
-            _run(first)
-            first.copy(demo.folder)
+            _run(first)  # goes on where a session that was ended had stopped
+            # A copy that was interrupted is not taken for a finished one.
+            shutil.rmtree(shared / "unfinished-demo", ignore_errors=True)
+            first.copy(shared / "unfinished-demo").folder.rename(demo.folder)
     return demo
 
 
 @pytest.fixture(scope="session")
-def demo_in_place(finished_demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Demo:
+def demo_in_place(finished_demo: Demo) -> Demo:
     """Return the demo where it ran, for the one module that runs it again.
 
     Markers name the files they were made from, so that another place is another input.
     """
     assert finished_demo.folder.exists()
-    return Demo(_shared_folder(tmp_path_factory) / "first-demo")
+    return Demo(finished_demo.folder.parent / "first-demo")
+
+
+def _kept_folder() -> Path | None:
+    """Return the folder that sessions of long runs have in common: each would build the same."""
+    folder = Path(os.environ["KEPT_DEMO"]) if "KEPT_DEMO" in os.environ else None
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

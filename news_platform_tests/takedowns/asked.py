@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 from news_platform.datasets.takedowns import TakedownKind, TakedownRequest
+from news_platform.storage.objects.interfaces import Body, ObjectInfo
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.requests import TakedownTerms, add_request, new_request
 
@@ -13,6 +14,23 @@ TERMS = TakedownTerms("asked by the publisher")
 def asked(kind: str, *values: str, terms: TakedownTerms = TERMS) -> TakedownRequest:
     """Return a request."""
     return new_request(TakedownKind(kind), values, terms=terms, now=NOW)
+
+
+class AskedDuringBuild(ObjectStore):
+    """A store in which a request comes right before the first write below a folder."""
+
+    def __init__(self, store: ObjectStore, folder: str, kind: str, value: str) -> None:
+        super().__init__(store._backend, store._prefix)
+        self._folder = f"{folder}/"
+        self._request: TakedownRequest | None = asked(kind, value)
+
+    def put(self, path: str, body: Body) -> ObjectInfo:
+        request, self._request = self._request, None
+        if request is not None and path.startswith(self._folder):
+            add_request(self, request)
+        elif request is not None:
+            self._request = request
+        return super().put(path, body)
 
 
 def ask(

@@ -1,15 +1,20 @@
 """Requests as files: what may be asked for, and what is recorded about it."""
 
+from collections.abc import Mapping
+
+import polars as pl
 import pytest
 
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.obeying import cleaned_later
 from news_platform.takedowns.removal import RemovedData, SimplePart, apply_takedowns
 from news_platform.takedowns.requests import (
     TakedownTerms,
     add_request,
     list_pending,
+    mark_late,
     mark_pending,
     read_record,
     read_states,
@@ -92,6 +97,56 @@ def test_what_fails_stays_marked_and_the_rest_is_done(local_store: ObjectStore) 
     assert report.left == {"things broken": "it is damaged"} and calls == ["a", "broken", "z"]
     assert list_pending(local_store) == [("things", "broken")]
     assert not require_request(local_store, request.id).is_applied
+
+
+def test_a_dataset_that_cannot_be_searched_does_not_keep_the_others(
+    local_store: ObjectStore,
+) -> None:
+    request = ask(local_store, "domain", "a.example")
+    calls: list[str] = []
+
+    def search(_takedowns: Takedowns) -> Mapping[str, int]:
+        raise pl.exceptions.ComputeError("not a Parquet file")
+
+    damaged = SimplePart("damaged", search, lambda key, it: RemovedData())
+    report = apply_takedowns(local_store, [damaged, _part({"a": 1}, calls)], now=NOW)
+    assert calls == ["a"] and report.left == {
+        "damaged": "cannot read 'damaged': not a Parquet file"
+    }
+    # It is searched for again once the file is mended.
+    assert not require_request(local_store, request.id).is_searched
+
+
+def test_a_partition_that_is_marked_again_while_it_is_cleaned_stays_marked(
+    local_store: ObjectStore,
+) -> None:
+    ask(local_store, "domain", "a.example")
+
+    def remove(partition: str, _takedowns: Takedowns) -> RemovedData:
+        mark_late(local_store, "things", [partition])
+        return RemovedData(1)
+
+    apply_takedowns(local_store, [SimplePart("things", lambda _: {"a": 1}, remove)], now=NOW)
+    assert list_pending(local_store) == [("things", "a")]
+
+
+def test_what_is_written_before_all_requests_are_served_is_marked(local_store: ObjectStore) -> None:
+    def write() -> list[tuple[str, str]]:
+        with cleaned_later(local_store, {"things": ["a"]}):
+            pass
+        found = list_pending(local_store)
+        apply_takedowns(local_store, [_part({"a": 1}, [])], now=NOW)
+        return found
+
+    assert write() == []
+    ask(local_store, "domain", "a.example")
+    # The request may have been searched for before the write.
+    assert write() == [("things", "a")]
+    assert write() == []
+    with pytest.raises(StorageError), cleaned_later(local_store, {"things": ["b"]}):
+        ask(local_store, "domain", "b.example")
+        raise StorageError("it died after its first file")
+    assert list_pending(local_store) == [("things", "b")]
 
 
 def test_a_mark_of_somebody_else_is_served(local_store: ObjectStore) -> None:

@@ -4,11 +4,16 @@ import json
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from news_platform.corpus.export.card import ExportManifest
 from news_platform.corpus.export.pipeline import EmptySelection, ExportOptions, export_corpus
-from news_platform.corpus.export.publish import publish_version, remove_month
+from news_platform.corpus.export.publish import (
+    delete_older_versions,
+    publish_version,
+    remove_month,
+)
 from news_platform.corpus.export.selection import ExportSelection
 from news_platform.datasets.corpus import DELTA_TABLES
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
@@ -22,6 +27,8 @@ from news_platform.storage.commit.markers import (
     write_marker,
 )
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.obeying import build_obeying
 
 _MONTH_CHARS = len("2025-11")
 
@@ -55,9 +62,17 @@ def built_months(store: ObjectStore) -> Mapping[str, str]:
 
 
 def build_month(
-    store: ObjectStore, month: str, *, selection: ExportSelection, options: ExportOptions
+    store: ObjectStore,
+    month: str,
+    *,
+    selection: ExportSelection,
+    options: ExportOptions,
+    takedowns: Takedowns | None = None,
 ) -> MonthReport:
-    """Export a month and make it the current version; `selection` is completed with its days."""
+    """Export a month and make it the current version; `selection` is completed with its days.
+
+    Articles that are taken down are left out; `takedowns` are by default those of the root.
+    """
     inputs = wanted_months(store, selection).get(month)
     if inputs is None or inputs == REMOVED:
         remove_month(store, month)
@@ -69,7 +84,16 @@ def build_month(
         for day in read_inputs(store, table.name)
         if day.startswith(month)
     }
-    report = _exported(store, month, replace(selection, days=sorted(days)), options)
+
+    def export(found: Takedowns) -> MonthReport:
+        obeying = replace(options, covers=found.covers)
+        return _exported(store, month, replace(selection, days=sorted(days)), obeying)
+
+    if takedowns is not None:
+        report = export(takedowns)
+    else:
+        delete_older = partial(delete_older_versions, store, month)
+        report = build_obeying(store, export, after_repeat=delete_older)
     body = report.manifest.as_json() if report.manifest else {"articles": 0}
     write_marker(
         store,

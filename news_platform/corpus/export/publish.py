@@ -105,6 +105,13 @@ def publish_version(store: ObjectStore, month: str, folder: Path) -> str:
     return version
 
 
+def delete_older_versions(store: ObjectStore, month: str) -> None:
+    """Delete every version of a month but the current one at once, also from under its readers."""
+    base = export_folder(month)
+    kept = (f"{base}/{current_version(store, month)}/", f"{base}/{CURRENT}")
+    store.delete([info.path for info in store.list(base) if not info.path.startswith(kept)])
+
+
 def current_version(store: ObjectStore, month: str) -> str | None:
     """Return the name of the current version of a month, or None without one."""
     try:
@@ -133,6 +140,7 @@ __all__ = [
     "CARD",
     "MANIFEST",
     "current_version",
+    "delete_older_versions",
     "publish_version",
     "remove_month",
     "replacing_folder",

@@ -27,7 +27,7 @@ from news_platform.domain_store.building.merge import (
     write_segment,
 )
 from news_platform.domain_store.building.uploads import open_uploads, scratch_errors
-from news_platform.domain_store.catalog import read_catalog, write_catalog
+from news_platform.domain_store.catalog import read_catalog, write_catalog_now
 from news_platform.domain_store.commit import (
     Current,
     commit,
@@ -320,6 +320,6 @@ def clean_catalog(store: ObjectStore, takedowns: Takedowns) -> RemovedData:
     if before is None or inputs is None:
         return RemovedData()
     rows = sum(find_in_catalog(store, takedowns).values())
-    write_catalog(store, inputs=inputs)
+    write_catalog_now(store, inputs=inputs)
     after = store.head(DOMAIN_CATALOG.path).size_bytes
     return RemovedData(rows, max(0, before.size_bytes - after), after)

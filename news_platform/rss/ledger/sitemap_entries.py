@@ -13,6 +13,7 @@ from news_platform.rss.feeds import FeedEntry
 from news_platform.rss.ledger.entries import AddedEntries, add_entries, entries_by_url_hash
 from news_platform.rss.ledger.feed_rows import feed_urls
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
+from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.web.urls import registrable_domain
 
 
@@ -46,11 +47,20 @@ def domains_with_feeds(engine: sa.Engine) -> frozenset[str]:
 
 
 def add_sitemap_pages(
-    engine: sa.Engine, pages: Iterable[ListedPage], *, now: datetime
+    engine: sa.Engine,
+    pages: Iterable[ListedPage],
+    *,
+    now: datetime,
+    takedowns: Takedowns = NO_TAKEDOWNS,
 ) -> AddedEntries:
-    """Add the pages of each sitemap in one transaction each; return what was new and known."""
+    """Add the pages of each sitemap in one transaction each; return what was new and known.
+
+    Pages that are taken down are left out.
+    """
     sitemaps: dict[str, list[FeedEntry]] = {}
     for page in pages:
+        if takedowns.covers_url(page.url):
+            continue
         entry = FeedEntry(page.url, page.title, page.published_at, id=page.url, summary="")
         sitemaps.setdefault(page.sitemap_url, []).append(entry)
     added = [_add(engine, f"sitemap:{url}", entries, now=now) for url, entries in sitemaps.items()]

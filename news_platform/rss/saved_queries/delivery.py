@@ -20,9 +20,12 @@ from news_platform.rss.ledger.tables import RAW
 from news_platform.rss.saved_queries.query_file import SavedQuery, webhook_url
 from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.sql.engine import read_transaction
+from news_platform.takedowns.obeying import cleaned_later
 from news_platform.web.webhook import post_json
 
 FOLDER = "alerts"
+# The name of its part in takedowns.
+MATCH_FEEDS = "saved_query_feeds"
 FEEDS: Mapping[str, TextFormat] = {"feed.xml": "rss", "feed.json": "jsonfeed"}
 # Seconds before the first retry; each further one waits twice as long, up to six hours.
 _FIRST_PAUSE_SECONDS = 60
@@ -161,6 +164,17 @@ def write_match_feeds(
     options: DeliveryOptions,
 ) -> list[str]:
     """Write the newest matches of each query as RSS and JSON Feed; return the changed files."""
+    with cleaned_later(store, {MATCH_FEEDS: ["all"]}):
+        return _write_match_feeds(engine, store, queries, options=options)
+
+
+def _write_match_feeds(
+    engine: sa.Engine,
+    store: ObjectStore,
+    queries: Sequence[SavedQuery],
+    *,
+    options: DeliveryOptions,
+) -> list[str]:
     changed = []
     for query in queries:
         rows = _newest_matches(engine, query.name, limit=options.feed_items) if query.feed else []

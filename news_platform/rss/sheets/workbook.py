@@ -33,6 +33,7 @@ from news_platform.storage.commit.markers import (
 )
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction
+from news_platform.takedowns.obeying import cleaned_later
 
 WORKBOOK_PATH = f"{FOLDER}/articles.xlsx"
 DATASET = "article_sheets"
@@ -94,6 +95,14 @@ def write_workbook(
     engine: sa.Engine, store: ObjectStore, options: WorkbookOptions = _DEFAULTS
 ) -> WorkbookReport:
     """Write the main book and the monthly books that lack a change, each with one PUT."""
+    with cleaned_later(store, {DATASET: ["all"]}):
+        return write_workbook_now(engine, store, options)
+
+
+def write_workbook_now(
+    engine: sa.Engine, store: ObjectStore, options: WorkbookOptions = _DEFAULTS
+) -> WorkbookReport:
+    """Write the books while a takedown is served, from a ledger that is clean already."""
     # Taken before the rows are read: a change in between makes the books stale, never wrong.
     inputs, seq = ledger_fingerprint(engine, options), newest_seq(engine)
     markers = read_markers(store, DATASET)

@@ -165,9 +165,14 @@ def write_marker(
 
     In this order a crash leaves an extra marker, never a missing one.
     """
-    path = f"{_stem(dataset, partition)}{inputs}{f'.{scope}' if scope else ''}.json"
+    path = marker_path(dataset, partition, inputs=inputs, scope=scope)
     store.put(path, _report_bytes(report))
     store.delete([old.path for old in _of_partition(store, dataset, partition) if old.path != path])
+
+
+def marker_path(dataset: str, partition: str, *, inputs: str, scope: str = "") -> str:
+    """Return where the marker of a partition that is built from `inputs` lies."""
+    return f"{_stem(dataset, partition)}{inputs}{f'.{scope}' if scope else ''}.json"
 
 
 def amend_report(store: ObjectStore, marker: Marker, fields: Mapping[str, object]) -> None:

@@ -97,13 +97,13 @@ class _Boundary(AbstractContextManager[Unit, bool]):
             if error is None or not _is_of_unit(error):
                 return False
             self._unit.fail(error)
-            return True
+            return True  # foreign input may raise anything, in any library
         finally:
             self._bound.__exit__()
 
 
 def _is_of_unit(error: BaseException) -> bool:
-    """Return whether a unit's work raised this; foreign input may raise anything, anywhere."""
+    """Return whether the work of the unit is to blame."""
     if isinstance(error, Exception):
         return not is_our_failure(error)
     # Native code in Rust raises its panics as BaseException, one class per library.

@@ -180,7 +180,8 @@ def _readability(html: str, url: str) -> Extracted:
 def _newspaper(html: str, url: str) -> Extracted:
     from newspaper import Article
 
-    page = Article(url or "http://page.example/")
+    # By default it asks the sites for their pictures.
+    page = Article(url or "http://page.example/", fetch_images=False)
     page.download(input_html=html)
     page.parse()
     at = page.publish_date.isoformat() if page.publish_date else ""
@@ -206,7 +207,9 @@ def _goose(html: str, url: str) -> Extracted:
 
     page = Goose({"enable_image_fetching": False}).extract(raw_html=html, url=url or None)
     at = page.publish_datetime_utc.isoformat() if page.publish_datetime_utc else ""
-    return Extracted(page.cleaned_text or "", page.title or "", tuple(page.authors), at)
+    # Some of its authors are lists of names.
+    authors = tuple(map(str, page.authors))
+    return Extracted(page.cleaned_text or "", page.title or "", authors, at)
 
 
 _PEERS: dict[str, Extract] = {

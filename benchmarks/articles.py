@@ -207,7 +207,9 @@ def _goose(html: str, url: str) -> Extracted:
 
     page = Goose({"enable_image_fetching": False}).extract(raw_html=html, url=url or None)
     at = page.publish_datetime_utc.isoformat() if page.publish_datetime_utc else ""
-    return Extracted(page.cleaned_text or "", page.title or "", tuple(page.authors), at)
+    # Some of its authors are lists of names.
+    authors = tuple(map(str, page.authors))
+    return Extracted(page.cleaned_text or "", page.title or "", authors, at)
 
 
 _PEERS: dict[str, Extract] = {

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 # Version of the rules and weights; stored with every article, raised with every change of them.
-EXTRACTOR_VERSION = "4"
+EXTRACTOR_VERSION = "5"
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,9 +173,14 @@ def _waits(place: Place, runs: Sequence[MadeRun]) -> Iterator[tuple[DayGroup, ti
 
 
 def _wait(place: Place, runs: Sequence[MadeRun], group: DayGroup) -> timedelta:
-    """Return how long it took until a run for a settled group began."""
-    begun = (run.at for run in runs if run.builds(str(group.day)) and run.at >= group.settled_at)
-    until = min(begun, default=place.plan.end)
+    """Return how long it took until a run for a settled group began.
+
+    A day whose WARCs are old when they are seen, after an outage of the crawl, may be followed as
+    soon as all of them are collected.
+    """
+    begun = [run.at for run in runs if run.builds(str(group.day)) and run.at >= group.seen_at]
+    late = [at for at in begun if at >= group.settled_at]
+    until = min(late, default=group.settled_at if begun else place.plan.end)
     return until - group.settled_at - _outage(place, group.settled_at, until)
 
 

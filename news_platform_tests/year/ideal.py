@@ -65,9 +65,10 @@ def _after(firsts: Mapping[date, datetime], day: date) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class DayGroup:
-    """WARCs of a day that are followed together, and from when on."""
+    """WARCs of a day that are followed together: when the last is seen, and when they must be."""
 
     day: date
+    seen_at: datetime
     settled_at: datetime
 
 
@@ -87,10 +88,14 @@ def groups(plan: YearPlan, *, grows_on_tie: bool = True) -> Mapping[date, list[D
     return {
         day: [
             *_day_groups(day, seen[day], firsts, late=late, grows_on_tie=grows_on_tie),
-            *(DayGroup(day, _redone(plan, one)) for one in by_day[day] if one.version),
+            *(DayGroup(day, at, at) for at in _redone_at(plan, by_day[day])),
         ]
         for day in plan.days
     }
+
+
+def _redone_at(plan: YearPlan, arrivals: Sequence[Arrival]) -> list[datetime]:
+    return [_redone(plan, one) for one in arrivals if one.version]
 
 
 def _redone(plan: YearPlan, one: Arrival) -> datetime:
@@ -129,21 +134,21 @@ def _day_groups(
     end = datetime.combine(day + timedelta(days=1), time(), UTC)
     later = [moment for other, moment in firsts.items() if other > day]
     is_after = min(later, default=end + late)
-    settled = seen[0] + _QUIET
+    last, settled = seen[0], seen[0] + _QUIET
     for moment in seen:
         due = max(settled, is_after)
         if moment > due or (moment == due and not grows_on_tie):
             break
-        settled = moment + _QUIET
+        last, settled = moment, moment + _QUIET
     settled = max(settled, is_after)
-    yield DayGroup(day, settled)
+    yield DayGroup(day, last, settled)
     together = {
-        end + late * (int((one - end) / late) + 1)
+        end + late * (int((one - end) / late) + 1): one
         for one in seen
         if one > settled or (one == settled and not grows_on_tie)
     }
-    for moment in sorted(together):
-        yield DayGroup(day, moment)
+    for moment, one in sorted(together.items()):
+        yield DayGroup(day, one, moment)
 
 
 def _by_day(plan: YearPlan) -> Mapping[date, list[Arrival]]:

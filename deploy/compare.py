@@ -4,17 +4,27 @@ import gzip
 import hashlib
 import io
 import json
+import tempfile
 import zipfile
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import sqlalchemy as sa
 
+from news_platform.datasets.corpus import DELTA_TABLES, STATISTICS_COLUMNS
+from news_platform.datasets.search_index import SEARCH_INDEX
+from news_platform.search.index import Hit
+from news_platform.search.reading import open_build
+from news_platform.search.stored import ROOT, place_of
+from news_platform.storage.commit.markers import read_markers
+from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.sql.ledger_rows import read_tables
 
 # Datasets in the second folder level; all others are named by their first folder.
 _DEEP = ("news", "domain_store", "articles")
@@ -23,14 +33,19 @@ _NOT_DATA = (
     "markers", "raw", "snapshots", "world", "feeds.opml", "root.json", "demo.json", "ledger.sqlite",
     "domain_store/manifests", "domain_store/index", "domain_store/entries", "domain_store/CURRENT",
 )  # fmt: skip
-_NOT_DATA_TABLES = ("alembic_version", "ledger_sequence")
+_NOT_DATA_TABLES = ("ledger_sequence",)
+# Their folders also contain files of older versions.
+_READ_AS_A_WHOLE = {ROOT, *(table.name for table in DELTA_TABLES)}
 # Keys, at any depth, that depend on the place, the worker or the speed and not on the content:
 # remote files are named after the ETags of their inputs, and a page that could not be read has the
 # time at which it was stored.
 _PLACES = {
+    "domain_buckets": ("run_length", "run_offset"),  # isal's output can vary by a few bytes
+    "domain_catalog": ("bytes",),
     "domain_metadata_table": ("elapsed_seconds",),
-    "domain_store/metadata": ("filepath", "timestamp"),
+    "domain_store/metadata": ("filepath", "length", "offset", "timestamp"),
     "domain_store/records": ("filepath",),
+    "ledger article_states": ("id", "reason"),  # the reason names a worker
     "ledger domain_queue": ("finished_at", "id", "lease_until"),
     "ledger research_files": ("etag", "fingerprint"),
     "news/collected": ("attempt", "source", "source_etag"),
@@ -52,11 +67,23 @@ def read_contents(store: ObjectStore, ledger: sa.Engine) -> dict[str, Content]:
     rows: defaultdict[str, list[str]] = defaultdict(list)
     for info in store.list():
         dataset = dataset_of(info.path)
-        if dataset is not None:
+        if dataset is not None and dataset not in _READ_AS_A_WHOLE:
             rows[dataset] += _rows_of_file(info.path, store.read(info.path), root=store.url)
-    for table, found in _ledger_rows(ledger):
-        rows[f"ledger {table}"] += (_rooted(row, store.url) for row in found)
+    for one in DELTA_TABLES:
+        articles = DeltaDataset(store, one, STATISTICS_COLUMNS).scan().collect()
+        rows[one.name] += (_canonical(row, one.name, ()) for row in articles.iter_rows(named=True))
+    rows[ROOT] += (_canonical(asdict(hit), ROOT, ()) for hit in indexed_articles(store))
+    for name, found in _ledger_rows(ledger):
+        rows[name] += (_rooted(row, store.url) for row in found)
     return {name: _content(found) for name, found in sorted(rows.items())}
+
+
+def indexed_articles(store: ObjectStore) -> Iterator[Hit]:
+    """Yield every article of the full-text indexes that are in use."""
+    for place in {place_of(one) for one in read_markers(store, SEARCH_INDEX.name).values()}:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            reader = open_build(store, place, Path(folder) / "index")
+            yield from reader.iter_articles() if reader is not None else ()
 
 
 def dataset_of(path: str) -> str | None:
@@ -109,13 +136,12 @@ def _parse_workbook(body: bytes, root: str) -> Iterator[dict[str, str]]:
 
 
 def _ledger_rows(ledger: sa.Engine) -> Iterator[tuple[str, list[str]]]:
-    metadata = sa.MetaData()
-    metadata.reflect(ledger)
     with ledger.connect() as connection:
-        for name, table in sorted(metadata.tables.items()):
-            if name not in _NOT_DATA_TABLES:
+        for table in read_tables(connection):
+            if table.name not in _NOT_DATA_TABLES:
                 found = connection.execute(sa.select(table)).mappings()
-                yield name, [_canonical(dict(row), f"ledger {name}", ()) for row in found]
+                name = f"ledger {table.name}"
+                yield name, [_canonical(dict(row), name, ()) for row in found]
 
 
 def _canonical(row: Any, dataset: str, partition: Iterable[str]) -> str:

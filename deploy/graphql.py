@@ -19,6 +19,10 @@ _RUNS = """query($filter: RunsFilter) { runsOrError(filter: $filter) { ... on Ru
   runId status assetSelection { path } tags { key value } } } } }"""
 _TERMINATE = """mutation($id: String!) { terminateRun(runId: $id) {
   __typename ... on TerminateRunFailure { message } ... on PythonError { message } } }"""
+_ADD_PARTITION = """mutation($repository: RepositorySelector!, $name: String!, $key: String!) {
+  addDynamicPartition(
+    repositorySelector: $repository, partitionsDefName: $name, partitionKey: $key
+  ) { __typename ... on UnauthorizedError { message } ... on PythonError { message } } }"""
 _STATUS = """query($id: String!) { partitionBackfillOrError(backfillId: $id) {
   ... on PartitionBackfill { status } } }"""
 _LOCATIONS = """{ workspaceOrError { ... on Workspace { locationEntries { loadStatus
@@ -103,6 +107,18 @@ class Dagster:
             what=f"backfill {backfill_id}",
             is_over=lambda: self._has_only_successes(backfill_id),
         )
+
+    def add_partitions(self, name: str, keys: Sequence[str]) -> None:
+        """Add keys to the dynamic partitions of this name; those that it has stay."""
+        repository = {
+            "repositoryName": _REPOSITORY,
+            "repositoryLocationName": self.location,
+        }
+        for key in keys:
+            answer = self.query(_ADD_PARTITION, repository=repository, name=name, key=key)
+            kind = answer["addDynamicPartition"]["__typename"]
+            if kind not in ("AddDynamicPartitionSuccess", "DuplicateDynamicPartitionError"):
+                raise NewsPlatformError(f"cannot add partition {key!r}: {answer}", thing=key)
 
     def materialize(self, asset: str) -> None:
         """Launch one run of an asset without partitions and wait until it ends."""

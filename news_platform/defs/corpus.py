@@ -47,7 +47,7 @@ from news_platform.defs.corpus_views import (
 )
 from news_platform.defs.metadata import table_metadata
 from news_platform.defs.partition_checks import check, require_green, verdict
-from news_platform.defs.partitions import DAYS, ONE_A_RUN, SEVEN_A_RUN
+from news_platform.defs.partitions import DAYS, DAYS_OF_MONTH, ONE_A_RUN, SEVEN_A_RUN
 from news_platform.defs.planning import Hold
 from news_platform.defs.reconcile import reconciling_sensor, skip_reason
 from news_platform.defs.settled import unsettled
@@ -155,7 +155,10 @@ def _describe(
 
 @dg.asset(
     partitions_def=MONTHS,
-    deps=[CRAWL_ARTICLES.name, ARTICLE_TABLE.name, NEAR_DUPLICATES.name],
+    deps=[
+        dg.AssetDep(name, partition_mapping=DAYS_OF_MONTH)
+        for name in (CRAWL_ARTICLES.name, ARTICLE_TABLE.name, NEAR_DUPLICATES.name)
+    ],
     group_name=GROUP,
     owners=OWNERS,
     kinds={"parquet", "huggingface"},

@@ -24,9 +24,12 @@ def within_days(spec: dg.AssetSpec, days: Sequence[date] | None) -> dg.AssetSpec
     )
 
 
-# Dagster marks this parameter as beta; tests pin its behaviour, so users need no warning.
-warnings.filterwarnings("ignore", message="Parameter `backfill_policy`")
+# Dagster marks these parameters as beta; tests pin their behaviour, so users need no warning.
+_BETA = "Parameter `(backfill_policy|allow_nonexistent_upstream_partitions)`"
+warnings.filterwarnings("ignore", message=_BETA)
 
 ONE_A_RUN = dg.BackfillPolicy.multi_run(1)
 FOUR_A_RUN = dg.BackfillPolicy.multi_run(4)
 SEVEN_A_RUN = dg.BackfillPolicy.multi_run(7)
+# The first month of the crawl and the running one lack days.
+DAYS_OF_MONTH = dg.TimeWindowPartitionMapping(allow_nonexistent_upstream_partitions=True)

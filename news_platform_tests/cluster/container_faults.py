@@ -8,10 +8,10 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
-from itertools import islice
 from pathlib import Path
 
 import click
+import dagster as dg
 import yaml
 from pydantic import TypeAdapter
 
@@ -48,7 +48,6 @@ _LONGEST_SECONDS = 1800.0
 _NEXT_TAG = "next"
 # One backfill builds both, with a run for each day; the rest follows when all days are there.
 _BACKFILLED = ("raw_news", "crawl_articles")
-_STEPS = BUILD_ORDER[: 1 + [step.asset for step in BUILD_ORDER].index("article_table")]
 _CODE = "/opt/news-platform"
 _WORKSPACE = DATA / "workspace.yaml"
 _ONE, _MANY = DATA / "one.json", DATA / "many.json"
@@ -101,7 +100,7 @@ def _settings(root: Path, **more: str) -> dict[str, str]:
 def _on_one_machine() -> None:
     """Build the ten days in this process, without containers."""
     resources = TenDays(load_settings(_settings(DATA / "one")), frozen_clock=True)
-    for _ in islice(build_all(resources), len(_STEPS)):
+    for _ in build_all(resources):
         pass
     _write_result(_ONE, resources)
     _say("one machine has built its ten days")
@@ -184,9 +183,9 @@ def _busy_worker(containers: Containers) -> str:
 
 
 def _built(containers: Containers) -> set[str]:
-    """Return the days of which a run has succeeded."""
-    done = _runs(containers, "SUCCESS")
-    return {run.tags["dagster/partition"] for run in done if "raw_news" in run.asset}
+    """Return the days of which a run has succeeded; a run of a backfill states a range of one."""
+    done = (run for run in _runs(containers, "SUCCESS") if "raw_news" in run.asset)
+    return {run.tags["dagster/asset_partition_range_end"] for run in done}
 
 
 def _started(containers: Containers) -> list[RunInfo]:
@@ -207,7 +206,7 @@ def _build_rest(containers: Containers) -> None:
     ledger = f"postgresql+psycopg2://platform:demo-postgres@{server}/ledger"
     settings = _settings(DATA / "root", NEWS_PLATFORM_LEDGER_URL=ledger)
     resources = TenDays(load_settings(settings), frozen_clock=True)
-    for step in _STEPS:
+    for step in BUILD_ORDER:
         _build(step, resources, containers)
     _write_result(_MANY, resources)
 
@@ -219,6 +218,8 @@ def _build(step: Staleness, resources: TenDays, containers: Containers) -> None:
     if keys == [WHOLE]:
         containers.dagster.materialize(step.asset)
     elif keys:
+        if isinstance(step.partitions, dg.DynamicPartitionsDefinition):
+            containers.dagster.add_partitions(str(step.partitions.name), keys)
         containers.dagster.backfill(step.asset, keys, is_built=lambda: not step.stale(resources))
     if left := sorted(step.stale(resources)):
         raise NewsPlatformError(f"{step.asset} is stale after its runs: {left}")

@@ -11,7 +11,10 @@ import pytest
 import sqlalchemy as sa
 
 from deploy.compare import Content, dataset_of, differences, read_contents
+from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.storage.objects.store import ObjectStore, open_store
+from news_platform_tests.search.articles import made_articles
+from news_platform_tests.search.test_pipeline import build_stale, write_day
 
 
 @pytest.fixture
@@ -105,6 +108,24 @@ def test_the_same_rows_in_another_partition_differ(tmp_path: Path, ledger: sa.En
     two.put("news/raw/day=02/part-0.parquet", body)
     contents = read_contents(one, ledger), read_contents(two, ledger)
     assert differences(*contents) == ["news/raw"]
+
+
+def test_articles_and_index_are_compared_in_the_version_that_is_in_use(
+    tmp_path: Path, ledger: sa.Engine
+) -> None:
+    one, two = _stores(tmp_path)
+    articles = made_articles(20, seed=23)
+    for store in (one, two):
+        for replaced in (articles[:5], articles):
+            write_day(store, CRAWL_ARTICLES, replaced, tmp_path)
+            build_stale(store)
+    left = read_contents(one, ledger)
+    assert left["crawl_articles"].rows == left["search"].rows == len(articles)
+    assert differences(left, read_contents(two, ledger)) == []
+    write_day(two, CRAWL_ARTICLES, articles[1:], tmp_path)
+    assert differences(left, read_contents(two, ledger)) == ["crawl_articles"]
+    build_stale(two)
+    assert differences(left, read_contents(two, ledger)) == ["crawl_articles", "search"]
 
 
 def test_a_dataset_that_one_side_lacks_differs() -> None:

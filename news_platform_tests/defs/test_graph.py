@@ -5,6 +5,8 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.asset_graph_view.asset_graph_view import AssetGraphView
+from dagster._core.definitions.events import AssetKeyPartitionKey
 
 from news_platform.definitions import build_definitions
 from news_platform.defs.asset_metadata import CARDS, FACTS, POLICIES, TEXTS, WITHOUT, WORK
@@ -131,6 +133,25 @@ def test_a_job_can_be_backfilled_because_its_assets_share_their_partitions(name:
         TASKS[name].assets
     )
     assert len({SPECS[asset].partitions_def for asset in TASKS[name].assets}) == 1
+
+
+@pytest.mark.parametrize("name", sorted(SPECS))
+def test_the_first_and_the_newest_partition_can_be_backfilled(name: str) -> None:
+    partitions = SPECS[name].partitions_def
+    if partitions is None or isinstance(partitions, dg.DynamicPartitionsDefinition):
+        return
+    keys = {partitions.get_first_partition_key(), partitions.get_last_partition_key()}
+    with dg.DagsterInstance.ephemeral() as instance:
+        view = AssetGraphView.for_test(DEFS, instance)
+        key = SPECS[name].key
+        subset = view.get_asset_subset_from_asset_partitions(
+            key, {AssetKeyPartitionKey(key, one) for one in keys if one is not None}
+        )
+        for parent in GRAPH.get(key).parent_keys:
+            _, missing = view.compute_parent_subset_and_required_but_nonexistent_subset(
+                parent, subset
+            )
+            assert missing.is_empty, f"{parent} lacks {missing}"
 
 
 def test_every_asset_that_we_build_belongs_to_exactly_one_job() -> None:

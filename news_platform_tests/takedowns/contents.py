@@ -2,24 +2,19 @@
 
 import io
 import random
-import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import polars as pl
 import sqlalchemy as sa
 
+from deploy.compare import indexed_articles
 from news_platform.corpus.export.publish import current_version
 from news_platform.datasets.corpus import DELTA_TABLES, STATISTICS_COLUMNS
-from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.datasets.takedowns import TakedownRequest
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.errors import InputError
 from news_platform.resources import Resources
-from news_platform.search.reading import open_build
-from news_platform.search.stored import place_of
-from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.takedowns.asked import asked
@@ -91,11 +86,8 @@ def _rows(store: ObjectStore, folder: str, own: tuple[str, ...]) -> Iterator[str
 
 
 def _indexed(store: ObjectStore) -> Iterator[str]:
-    for place in {place_of(one) for one in read_markers(store, SEARCH_INDEX.name).values()}:
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            reader = open_build(store, place, Path(folder) / "index")
-            for hit in reader.iter_articles() if reader is not None else ():
-                yield str((hit.canonical_url, hit.title, hit.source, hit.domain, hit.language))
+    for hit in indexed_articles(store):
+        yield str((hit.canonical_url, hit.title, hit.source, hit.domain, hit.language))
 
 
 def _workbook_addresses(store: ObjectStore) -> Iterator[str]:

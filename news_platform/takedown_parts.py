@@ -220,8 +220,12 @@ def _verify_row(evidence: StoredTraces, table: str, row: Mapping[str, object]) -
 
 # Columns that refer to other pages.
 _REFERRING = {("article_links", "target_url_hash"), ("raw", "out_links")}
-# The keys of spreadsheet rows are addresses and hashes, too.
-_KEYS = {("sheet_rows", "key"): ("feed_url_canon", "url_hash")}
+# The keys of spreadsheet rows are addresses and hashes, too. The address that a list of feeds has
+# for one that has moved is a mention.
+_KEYS: Mapping[tuple[str, str], tuple[str, ...]] = {
+    ("sheet_rows", "key"): ("feed_url_canon", "url_hash"),
+    ("feeds", "origin"): (),
+}
 
 
 def _verify_value(evidence: StoredTraces, table: str, name: str, value: object) -> None:

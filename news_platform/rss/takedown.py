@@ -94,14 +94,17 @@ def covered_rows(engine: sa.Engine, takedowns: Takedowns) -> CoveredRows:
             is_same = entry.row_id_raw in ids and entry.reason != "text"
             if is_same or takedowns.covers(entry.article_url_canon):
                 hashes.add(entry.url_hash)
-        feeds = _covered(connection, FEEDS.c.feed_url_canon, takedowns)
-        origins = _covered(connection, ROBOTS.c.origin, takedowns) if takedowns.domains else set()
+        feeds = set(filter(takedowns.covers_url, _values(connection, FEEDS.c.feed_url_canon)))
+        origins = {
+            origin
+            for origin in _values(connection, ROBOTS.c.origin)
+            if takedowns.covers_robots(origin)
+        }
     return CoveredRows(*map(frozenset, (ids, hashes, days, feeds, origins)))
 
 
-def _covered(connection: sa.Connection, column: sa.Column[str], takedowns: Takedowns) -> set[str]:
-    values = connection.execute(sa.select(column)).scalars()
-    return {value for value in values if takedowns.covers_url(value)}
+def _values(connection: sa.Connection, column: sa.Column[str]) -> Iterable[str]:
+    return connection.execute(sa.select(column)).scalars()
 
 
 def covered_hashes(engine: sa.Engine, takedowns: Takedowns) -> Collection[str]:

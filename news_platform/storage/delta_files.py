@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 FILE_BYTES = 128 << 20
-# One domain of a day is read by reading the few groups that hold it.
-GROUP_ROWS = 8192
+# One domain of a day is read by reading the footer and the few groups that hold it. Smaller groups
+# make the footer longer than what they save.
+GROUP_ROWS = 2048
 # Bounds the memory of a group of long texts.
 _GROUP_BYTES = 32 << 20
 ZSTD_LEVEL = 3

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Fields that name the page, the host or the hash of a row, whatever dataset it is in.
 URL_FIELDS = frozenset(
-    ("uri", "url", "article_url", "article_url_canon", "sourceURL", "feed_url_canon", "origin")
+    ("uri", "url", "article_url", "article_url_canon", "sourceURL", "feed_url_canon")
 )
 DOMAIN_FIELDS = frozenset(("domain", "registrable_domain"))
 HASH_FIELDS = frozenset(("url_hash", "document_id"))
@@ -128,9 +128,12 @@ class StoredTraces:
         """Look at the value of a field that may name a page."""
         if not isinstance(value, str) or not value:
             return
-        is_page = name in URL_FIELDS and self.takedowns.covers_url(value)
-        is_domain = name in DOMAIN_FIELDS and self.takedowns.covers_domain(value)
-        if is_page or is_domain or (name in HASH_FIELDS and value in self.hashes):
+        if (
+            (name in URL_FIELDS and self.takedowns.covers_url(value))
+            or (name in DOMAIN_FIELDS and self.takedowns.covers_domain(value))
+            or (name in HASH_FIELDS and value in self.hashes)
+            or (name == "origin" and self.takedowns.covers_robots(value))
+        ):
             self.find(place, f"{name} {value!r}")
 
     def check_json(self, place: str, document: object) -> None:

@@ -46,6 +46,7 @@ from news_platform.settings import load_settings
 _AWAY_SECONDS = 5.0
 _LONGEST_SECONDS = 1800.0
 _NEXT_TAG = "next"
+_ROUNDS = 3
 # One backfill builds both, with a run for each day; the rest follows when all days are there.
 _BACKFILLED = ("raw_news", "crawl_articles")
 _CODE = "/opt/news-platform"
@@ -212,19 +213,29 @@ def _build_rest(containers: Containers) -> None:
 
 
 def _build(step: Staleness, resources: TenDays, containers: Containers) -> None:
-    keys = sorted(step.stale(resources))
-    if keys and step.asset in _BACKFILLED:
-        raise NewsPlatformError(f"the backfill left {step.asset} of {keys} undone")
+    """Build the stale partitions of an asset, in as many rounds as its sensor would need.
+
+    Days that are built side by side may each need the other first.
+    """
+    for _ in range(_ROUNDS):
+        keys = sorted(step.stale(resources))
+        if not keys:
+            return
+        if step.asset in _BACKFILLED:
+            raise NewsPlatformError(f"the backfill left {step.asset} of {keys} undone")
+        _run_once(step, keys, containers)
+    if left := sorted(step.stale(resources)):
+        raise NewsPlatformError(f"{step.asset} is stale after {_ROUNDS} rounds: {left}")
+
+
+def _run_once(step: Staleness, keys: list[str], containers: Containers) -> None:
     if keys == [WHOLE]:
         containers.dagster.materialize(step.asset)
-    elif keys:
+    else:
         if isinstance(step.partitions, dg.DynamicPartitionsDefinition):
             containers.dagster.add_partitions(str(step.partitions.name), keys)
-        containers.dagster.backfill(step.asset, keys, is_built=lambda: not step.stale(resources))
-    if left := sorted(step.stale(resources)):
-        raise NewsPlatformError(f"{step.asset} is stale after its runs: {left}")
-    if keys:
-        _say(f"{step.asset} is built")
+        containers.dagster.backfill(step.asset, keys, is_built=lambda: True)
+    _say(f"{step.asset} is built: {', '.join(keys)}")
 
 
 def _write_result(file: Path, resources: TenDays) -> None:

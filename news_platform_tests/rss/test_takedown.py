@@ -10,11 +10,12 @@ import sqlalchemy as sa
 from news_platform.isolation.pool import Pool
 from news_platform.rss.discovery.discover import DiscoveryOptions, discover_feeds
 from news_platform.rss.export import export_days
-from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, LINKS, RAW
+from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, LINKS, RAW, ROBOTS
 from news_platform.rss.polling.poll_schedule import PollOptions
 from news_platform.rss.takedown import clean_ledger, ledger_aliases, takedown_parts
 from news_platform.rss.work_context import WorkOptions
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.evidence import StoredTraces
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import apply_takedowns
 from news_platform.takedowns.requests import list_pending
@@ -126,6 +127,35 @@ def test_the_ledger_loses_every_trace_of_an_article(harness: WorkerHarness) -> N
     assert len(rows(harness.engine, ARTICLES_INDEX)) == 1 and rows(harness.engine, LINKS) == []
     left = [info.path for info in harness.full_texts.list() if info.path.endswith(".txt.gz")]
     assert len(left) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "gone"),
+    [
+        ("domain", "one.example", ["https://news.one.example", "https://one.example"]),
+        ("prefix", "https://news.one.example/", ["https://news.one.example"]),
+        ("prefix", "https://news.one.example/2025/", []),
+        ("url", "https://news.one.example/", []),
+    ],
+)
+def test_a_robots_file_goes_with_its_host_and_not_with_one_page(
+    harness: WorkerHarness, kind: str, value: str, gone: list[str]
+) -> None:
+    origins = ["https://news.one.example", "https://one.example", "https://two.example"]
+    with harness.engine.begin() as connection:
+        values = {"status": 200, "body": b"", "fetched_at": NOW}
+        connection.execute(sa.insert(ROBOTS), [{"origin": one, **values} for one in origins])
+    takedowns = Takedowns.of([asked(kind, value)])
+    evidence = StoredTraces(takedowns)
+    for origin in origins:
+        evidence.check_field("ledger robots", "origin", origin)
+    assert [found.what for found in evidence.findings] == [f"origin {one!r}" for one in gone]
+    clean_ledger(
+        harness.full_texts.child("root"), harness.engine, takedowns, full_texts=harness.full_texts
+    )
+    with harness.engine.connect() as connection:
+        left = connection.execute(sa.select(ROBOTS.c.origin)).scalars().all()
+    assert sorted(left) == sorted(set(origins) - set(gone))
 
 
 def test_an_address_that_redirects_here_is_an_alias_and_equal_text_is_not(

@@ -11,10 +11,11 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from news_platform.datasets.takedowns import REQUESTS
+from news_platform.datasets.takedowns import ALIASES, REQUESTS
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
@@ -35,7 +36,18 @@ NEW_EXTRACTOR = ("ccnews", "collect", "--older-than", "99")
 def _differing(root: SampleRoot, other: SampleRoot) -> list[str]:
     with root.opened() as one, other.opened() as two:
         ours, theirs = contents(one), contents(two)
-    return [name for name in ours if ours[name] != theirs[name]]
+    return [
+        f"{name}: {_first_difference(ours[name], theirs[name])}"
+        for name in ours
+        if ours[name] != theirs[name]
+    ]
+
+
+def _first_difference(ours: Any, theirs: Any) -> str:
+    one, two = (list(held.items() if isinstance(held, dict) else held) for held in (ours, theirs))
+    extra = [f"only here {item!r:.300}" for item in one if item not in two]
+    missing = [f"only there {item!r:.300}" for item in two if item not in one]
+    return "; ".join((*extra[:1], *missing[:1])) or f"{len(one)} instead of {len(two)}"
 
 
 def test_requests_survive_kills_and_leave_nothing(finished_demo: Demo, tmp_path: Path) -> None:
@@ -145,9 +157,12 @@ def _collect_everything_again(root: SampleRoot) -> None:
 
 
 def _root_that_had_them_first(root: SampleRoot, folder: Path) -> SampleRoot:
-    """Build another root that has the requests from its beginning."""
+    """Build another root that has the requests from its beginning.
+
+    It also has the redirects that were found: nobody follows one whose address is taken down.
+    """
     first = SampleRoot.in_folder(folder / "first" / "data-demo")
-    for info in root.store.list(REQUESTS):
+    for info in (*root.store.list(REQUESTS), *root.store.list(ALIASES)):
         path = Path(first.url) / info.path
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(root.store.read(info.path))

@@ -2,8 +2,9 @@
 
 A day has 300,000 pages of 18 WARCs, as a real one. The rows of a week repeat, in files and versions
 of their own. The articles have no text, so that a day is one file with all its row groups, which is
-to the disadvantage of crawl_articles: a real day is several, of which one is read. Each scan runs in a process of its own. CPU time is that of the scan without
-imports; bytes are the column chunks and footers that the scan has to read.
+to the disadvantage of crawl_articles: a real day is several, of which one is read. Each scan runs
+in a process of its own. CPU time is that of the scan without imports; bytes are the column chunks
+and footers that the scan has to read.
 """
 
 import json

@@ -19,10 +19,12 @@ from news_platform.resources import Resources, discovery_options
 from news_platform.rss import pipeline
 from news_platform.rss.discovery.candidates import candidate_feeds, listed_feeds
 from news_platform.rss.discovery.discover import DiscoveryReport, FeedAccess
+from news_platform.rss.export import WHOLE_LEDGER
 from news_platform.rss.feed_list import ListingReport, apply_listing
 from news_platform.rss.feed_settings import feed_secrets
 from news_platform.rss.ledger.feed_rows import feeds_to_check
 from news_platform.storage.commit.root import RootAccess
+from news_platform.takedowns.obeying import cleaned_later
 from news_platform.web.opml import opml_feeds
 from news_platform.web.xml_damage import XmlDamage, xml_damage
 
@@ -109,12 +111,13 @@ def discover(
     resources: Resources, urls: Sequence[str], *, recheck: bool = False
 ) -> DiscoveryReport:
     """Check these feeds or sites and register them."""
-    return pipeline.run_discovery(
-        resources.ledger.engine,
-        urls,
-        fetch=resources.web.fetch_options,
-        options=with_takedowns(discovery_options(resources.settings.rss), resources),
-        now=resources.clock.now(),
-        recheck=recheck,
-        access=FeedAccess(secrets=feed_secrets(os.environ)),
-    )
+    with cleaned_later(resources.data_root.store, WHOLE_LEDGER):
+        return pipeline.run_discovery(
+            resources.ledger.engine,
+            urls,
+            fetch=resources.web.fetch_options,
+            options=with_takedowns(discovery_options(resources.settings.rss), resources),
+            now=resources.clock.now(),
+            recheck=recheck,
+            access=FeedAccess(secrets=feed_secrets(os.environ)),
+        )

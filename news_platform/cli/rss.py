@@ -215,13 +215,14 @@ def reextract(
         raise InputError(f"invalid version {older_than!r}: expected a number", thing=older_than)
     version = older_than or ("" if source else EXTRACTOR_VERSION)
     pages = resources.data_root.store.child(PAGES_FOLDER)
-    report = pipeline.run_reextract(
-        resources.ledger.engine,
-        places=replace(_places(resources), pages=pages),
-        wanted=Reextraction(version, source, limit),
-        workers=work_options(resources.settings.rss).extractors,
-        now=resources.clock.now(),
-    )
+    with cleaned_later(resources.data_root.store, WHOLE_LEDGER):
+        report = pipeline.run_reextract(
+            resources.ledger.engine,
+            places=replace(_places(resources), pages=pages),
+            wanted=Reextraction(version, source, limit),
+            workers=work_options(resources.settings.rss).extractors,
+            now=resources.clock.now(),
+        )
     text = f"{report.articles} articles: {_counts(report.outcomes)}"
     emit(asdict(report), as_json=as_json, text=text)
 

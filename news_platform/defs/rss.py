@@ -53,7 +53,7 @@ from news_platform.rss.ledger.status import (
 from news_platform.rss.page_store import PAGES_FOLDER
 from news_platform.rss.reextract import Reextraction, ReextractReport
 from news_platform.rss.robots_gate import SurveyedRobots
-from news_platform.rss.work_context import WorkPlaces, work_places
+from news_platform.rss.work_context import WorkPlaces, WorkReport, work_places
 from news_platform.takedowns.obeying import cleaned_later, obeying
 
 FEATURE = "rss"
@@ -83,18 +83,19 @@ def feeds(
     """
     now = clock.now()
     pipeline.ensure(ledger.engine, now=now)
-    report = pipeline.run_discovery(
-        ledger.engine,
-        (*candidate_feeds(data_root.store), *feeds_to_check(ledger.engine, now=now)),
-        fetch=web.fetch_options,
-        options=obeying(
-            discovery_options(data_root.settings.rss), data_root.store, now=clock.now()
-        ),
-        now=now,
-        access=FeedAccess(secrets=feed_secrets(os.environ)),
-    )
-    listed = listed_feeds(data_root.store)
-    listing = apply_listing(ledger.engine, listed, report.verdicts, now=now)
+    with cleaned_later(data_root.store, WHOLE_LEDGER):
+        report = pipeline.run_discovery(
+            ledger.engine,
+            (*candidate_feeds(data_root.store), *feeds_to_check(ledger.engine, now=now)),
+            fetch=web.fetch_options,
+            options=obeying(
+                discovery_options(data_root.settings.rss), data_root.store, now=clock.now()
+            ),
+            now=now,
+            access=FeedAccess(secrets=feed_secrets(os.environ)),
+        )
+        listed = listed_feeds(data_root.store)
+        listing = apply_listing(ledger.engine, listed, report.verdicts, now=now)
     status = ledger_status(ledger.engine, now=now)
     return dg.MaterializeResult(
         metadata={
@@ -195,19 +196,10 @@ def articles(
         fulltext_dir=given.fulltext_dir,
         keeps_pages=given.pages_keep_days > 0,
     )
-    report = pipeline.run_work(
-        ledger.engine,
-        fetch=web.fetch_options,
-        places=places,
-        known_robots=SurveyedRobots(data_root.store, now=clock.now()),
-        # A retried run has another id, so it cannot use the claims of the run that died.
-        worker_id=context.run.run_id,
-        options=obeying(work_options(data_root.settings.rss), data_root.store, now=clock.now()),
-        clock=clock.now,
-        secrets=feed_secrets(os.environ),
-    )
-    now = clock.now()
-    again = _extract_again(config.redo, places, data_root, ledger, now=now)
+    with cleaned_later(data_root.store, WHOLE_LEDGER):
+        report = _work(context.run.run_id, places, data_root, ledger, web=web, clock=clock)
+        now = clock.now()
+        again = _extract_again(config.redo, places, data_root, ledger, now=now)
     exported = pipeline.run_export(
         ledger.engine,
         data_root.store,
@@ -235,6 +227,32 @@ def articles(
             **column_lineage("articles"),
             **_article_metadata(ledger, status),
         }
+    )
+
+
+def _work(
+    worker_id: str,
+    places: WorkPlaces,
+    data_root: DataRoot,
+    ledger: Ledger,
+    *,
+    web: Web,
+    clock: Clock,
+) -> WorkReport:
+    """Fetch and store pending articles.
+
+    The worker's id is that of the run: a retried run has another one, so it cannot use the claims
+    of the run that died.
+    """
+    return pipeline.run_work(
+        ledger.engine,
+        fetch=web.fetch_options,
+        places=places,
+        known_robots=SurveyedRobots(data_root.store, now=clock.now()),
+        worker_id=worker_id,
+        options=obeying(work_options(data_root.settings.rss), data_root.store, now=clock.now()),
+        clock=clock.now,
+        secrets=feed_secrets(os.environ),
     )
 
 

@@ -22,9 +22,11 @@ from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.commit.expired import read_expired
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.retention import Expiry
+from news_platform.takedowns.requests import list_pending
 from news_platform_tests.ccnews.test_retention import DAYS, DOMAINS, NOW, OLD, _expire, _stage, root
 from news_platform_tests.domain_store.faults import Crash, DyingStore, Fuse
 from news_platform_tests.domain_store.pages import build, collect, collect_late, urls
+from news_platform_tests.takedowns.asked import ask
 
 __all__ = ["root"]
 
@@ -50,6 +52,12 @@ def test_rows_stay_without_trees_and_the_store_keeps_the_trees(root: ObjectStore
     assert nulls.null_count() == 3 == len(nulls)
     assert _trees(root) == trees and None not in trees
     assert _empty(root).objects == {}
+
+
+def test_a_day_that_is_emptied_while_a_request_waits_is_cleaned_later(root: ObjectStore) -> None:
+    ask(root, "domain", "gone.example")
+    _empty(root)
+    assert ("raw_news", "2025-11-01") in list_pending(root)
 
 
 def test_a_day_without_trees_is_sound_and_neither_stale_nor_outdated(root: ObjectStore) -> None:

@@ -1,5 +1,6 @@
 """The rss assets on the sample world: each materialises, and a second run does nothing."""
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,10 +10,14 @@ import dagster as dg
 import polars as pl
 import pytest
 import sqlalchemy as sa
+from click.testing import CliRunner
 
+from news_platform.cli.main import main
 from news_platform.defs.graph import dagster_resources
 from news_platform.defs.rss import SCHEDULES, STALENESS, defs
+from news_platform.defs.sitemap_articles import collect_sitemap_articles
 from news_platform.resources import Resources
+from news_platform.rss.export import WHOLE_LEDGER
 from news_platform.rss.ledger.status import outdated_articles, overdue_locks
 from news_platform.rss.ledger.tables import FEEDS, RAW
 from news_platform.rss.ledger.transactions import newest_seq, write_transaction
@@ -20,7 +25,9 @@ from news_platform.sample.resources import SampleResources
 from news_platform.sample.world import place_inputs
 from news_platform.settings import Settings
 from news_platform.storage.commit.root import pause, resume
+from news_platform.takedowns.requests import list_pending
 from news_platform_tests.rss.ledger_rows import change_article
+from news_platform_tests.takedowns.asked import ask
 
 ASSETS = ("feeds", "pending_articles", "articles")
 
@@ -231,3 +238,30 @@ def test_schedules_skip_when_paused_or_when_nothing_is_due(shell: Shell, tmp_pat
         assert isinstance(tick("run_feeds"), dg.SkipReason)
     finally:
         resume(data_root.store)
+
+
+COMMANDS = ("poll", "work --worker-id one", "reextract", "discovery")
+
+
+@pytest.mark.parametrize("writer", [*ASSETS, *COMMANDS, "sitemaps"])
+def test_what_is_collected_while_a_request_waits_is_cleaned_later(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writer: str
+) -> None:
+    shutil.copytree(shell.settings.root, tmp_path / "root")
+    settings = shell.settings.model_copy(update={"root": str(tmp_path / "root")})
+    resources = SampleResources(settings, frozen_clock=True)
+    store = resources.data_root.store
+    ask(store, "domain", "gone.example")
+    if writer in ASSETS:
+        assert Shell(settings, resources, shell.instance).build(writer).success
+    elif writer == "sitemaps":
+        assert collect_sitemap_articles.execute_in_process(
+            resources=dagster_resources(resources), instance=shell.instance
+        ).success
+    else:
+        monkeypatch.setenv("NEWS_PLATFORM_SAMPLE", "1")
+        monkeypatch.setenv("NEWS_PLATFORM_SAMPLE_WORLD", str(settings.sample_world))
+        done = CliRunner().invoke(main, ["rss", *writer.split(), "--root", settings.root or ""])
+        assert done.exit_code == 0, done.output
+    marked = {(name, one) for name, partitions in WHOLE_LEDGER.items() for one in partitions}
+    assert marked <= set(list_pending(store))

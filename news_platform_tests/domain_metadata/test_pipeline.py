@@ -26,6 +26,7 @@ from news_platform.domain_metadata.results import iter_broken, read_metadata
 from news_platform.errors import FetchError, InputError, StorageError
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.requests import list_pending
 from news_platform.web.fetch import FetchOptions
 from news_platform_tests.fakes import SurveyedWeb, response
 from news_platform_tests.takedowns.asked import ask
@@ -83,6 +84,16 @@ def test_a_research_file_is_queued_and_marked_and_left_as_it_is(
     assert local_store.read(f"{RAW}/raw_0001.json.success") == b""
     marker = read_markers(local_store, "domain_queue")[batch.key]
     assert marker.inputs == raw_batches(local_store)[batch.key]
+
+
+def test_a_survey_that_runs_while_a_request_waits_is_cleaned_later(
+    local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
+) -> None:
+    import_file(local_store, batch, name="x", body=research("a.example"))
+    queue_batch(batch, store=local_store, queue=queue, now=NOW)
+    ask(local_store, "domain", "gone.example")
+    survey(batch, site("a.example"), store=local_store, queue=queue)
+    assert ("domain_metadata", f"prod/{batch.folder}") in list_pending(local_store)
 
 
 def test_queueing_twice_changes_nothing(

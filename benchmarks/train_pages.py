@@ -36,7 +36,7 @@ _MIN_ODDS = 20
 # Other kinds are a fifth of the pages and count as half of them. Lists are the kind that the crawl
 # of news has most of, and the hardest to tell from articles.
 _OTHER_WEIGHT = 2.5
-_LIST_WEIGHT = 5.0
+_LIST_WEIGHT = 12.0
 _TREES = 300
 _PARAMETERS: dict[str, Any] = {
     "objective": "binary",

@@ -7,7 +7,7 @@ SQLite deleted content is overwritten, the file is packed, and the write-ahead l
 import gzip
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date
+from datetime import UTC, date, datetime
 from functools import partial
 from typing import Any
 
@@ -18,6 +18,7 @@ from news_platform.errors import StoreUnavailable
 from news_platform.rss.export import LEDGER, WHOLE, write_day
 from news_platform.rss.full_text import full_text_path
 from news_platform.rss.ledger.article_queue import delete_articles
+from news_platform.rss.ledger.article_states import note_states
 from news_platform.rss.ledger.newsroom_tables import FEED_ALARMS, FEED_ITEMS, FEED_POLLS
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, RAW, ROBOTS
 from news_platform.rss.ledger.transactions import LedgerTransaction, write_transaction
@@ -272,6 +273,8 @@ def _queue_again(transaction: LedgerTransaction, url_hash: str, row_id: int) -> 
         .where(RAW.c.row_id == row_id)
         .values(status="pending", next_try_at=None, processed_at=None, **seq)
     )
+    reason = "the article with the same text was taken down"
+    note_states(transaction.connection, [row_id], "pending", now=datetime.now(UTC), reason=reason)
 
 
 def _forget_aliases(transaction: LedgerTransaction, takedowns: Takedowns) -> None:

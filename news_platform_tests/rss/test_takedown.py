@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from news_platform.isolation.pool import Pool
 from news_platform.rss.discovery.discover import DiscoveryOptions, discover_feeds
 from news_platform.rss.export import export_days
+from news_platform.rss.ledger.newsroom_tables import ARTICLE_STATES
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, LINKS, RAW, ROBOTS
 from news_platform.rss.polling.poll_schedule import PollOptions
 from news_platform.rss.takedown import clean_ledger, ledger_aliases, takedown_parts
@@ -182,6 +183,11 @@ def test_an_article_that_was_a_duplicate_of_the_removed_one_is_queued_again(
     assert [(row.article_url_canon, row.status) for row in rows(harness.engine)] == [
         (STAYS, "pending")
     ]
+    *_, newest = rows(harness.engine, ARTICLE_STATES)
+    assert (newest.status, newest.reason) == (
+        "pending",
+        "the article with the same text was taken down",
+    )
     assert harness.work({STAYS: page("x")}).outcomes == {"stored": 1}
     (entry,) = rows(harness.engine, ARTICLES_INDEX)
     assert (entry.article_url_canon, entry.is_duplicate) == (STAYS, False)

@@ -237,7 +237,16 @@ PROMISES = (
             "test_the_graph_is_the_same_when_every_part_has_failed_once",
         )
         + _in("cluster/test_live.py", "test_twenty_partitions_complete_when_a_part_fails"),
-        "on containers, over ten days and with an image upgrade",
+    ),
+    Promise(
+        "Operate",
+        "the same on the composed containers, during a backfill of ten days and with an image "
+        "upgrade in the middle",
+        _in(
+            "cluster/test_containers.py",
+            "test_ten_days_are_the_same_when_every_container_was_killed_and_upgraded",
+        ),
+        "the official base images",
     ),
     Promise(
         "Operate",

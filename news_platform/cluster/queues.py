@@ -11,7 +11,7 @@ REDELIVERY_SECONDS = 60
 _SCAN_SECONDS = 5
 # A worker that is told to stop (QUIT, or TERM with REMAP_SIGTERM=SIGQUIT) ends its run within this
 # time, or gives it up; the launcher then sees that nobody holds it, and starts it again.
-STOP_SECONDS = 25
+STOP_SECONDS = 20
 
 
 def configure(app: Celery, *, redelivery_seconds: int = REDELIVERY_SECONDS) -> Celery:

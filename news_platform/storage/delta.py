@@ -31,6 +31,7 @@ from news_platform.storage.delta_files import (
 from news_platform.storage.objects.error_mapping import mapped_error, without_secrets
 from news_platform.storage.objects.remote import boto3_provider, polars_options
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.parquet_batches import PAGE_COLUMNS
 
 # The library takes 0.3 s to load, and most processes never open a table.
 if TYPE_CHECKING:
@@ -314,12 +315,16 @@ class DeltaDataset:
         from deltalake import ColumnProperties, WriterProperties
 
         counted = ColumnProperties(statistics_enabled="CHUNK")
+        page = ColumnProperties(statistics_enabled="NONE", dictionary_enabled=False)
         return WriterProperties(
             compression="ZSTD",
             compression_level=ZSTD_LEVEL,
             max_row_group_size=GROUP_ROWS,
             default_column_properties=ColumnProperties(statistics_enabled="NONE"),
-            column_properties=dict.fromkeys(self.statistics, counted),
+            column_properties={
+                **dict.fromkeys(self.statistics, counted),
+                **dict.fromkeys(PAGE_COLUMNS & self.table.schema.keys(), page),
+            },
         )
 
     @contextmanager

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from news_platform.datasets.table import Table
+from news_platform.storage.parquet_batches import PAGE_COLUMNS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,6 +78,7 @@ def _write_part(
             compression="zstd",
             compression_level=ZSTD_LEVEL,
             write_statistics=list(statistics),
+            use_dictionary=_repeating_columns(schema),
         ) as writer,
     ):
         group: pl.DataFrame | None = first
@@ -85,6 +87,17 @@ def _write_part(
             writer.write_table(group.select(*schema.names).to_arrow().cast(schema))
             group = next(more, None) if file.tell() < FILE_BYTES else None
     return LocalPart(path, seen.rows, seen.as_json())
+
+
+def _repeating_columns(schema: "pa.Schema") -> list[str]:
+    """Return the paths of the columns for which a dictionary of values is worth its time."""
+    import pyarrow as pa
+
+    return [
+        f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
+        for field in schema
+        if field.name not in PAGE_COLUMNS
+    ]
 
 
 class _Statistics:

@@ -1,5 +1,6 @@
 """Delta tables on a folder and on S3: replaced days, conflicts, old readers, maintenance."""
 
+import io
 import json
 import threading
 from dataclasses import replace
@@ -237,6 +238,27 @@ def test_large_days_have_several_files_in_order(
     assert len(done.file_bytes) == 4
     stored = found.scan().collect()
     assert stored["domain"].to_list() == sorted(stored["domain"])
+
+
+def test_texts_are_not_searched_for_repetitions_when_they_are_written(
+    local_store: ObjectStore, tmp_path: Path
+) -> None:
+    """Readers take files with a dictionary of texts for files of unknown size."""
+    found = dataset(local_store)
+    found.replace(DAY, [rows(DAY, 5)], scratch=tmp_path)
+    encodings = [_encodings(local_store, file.path) for file in found.files()]
+    found.delete("domain = 'd0001.example'")
+    encodings += [_encodings(local_store, file.path) for file in found.files()]
+    assert len(encodings) == 2
+    for one in encodings:
+        assert "RLE_DICTIONARY" not in one["text"]
+        assert "RLE_DICTIONARY" in one["domain"] and "RLE_DICTIONARY" in one["tags"]
+
+
+def _encodings(store: ObjectStore, path: str) -> dict[str, tuple[str, ...]]:
+    group = pq.ParquetFile(io.BytesIO(store.read(path))).metadata.row_group(0)
+    columns = (group.column(number) for number in range(group.num_columns))
+    return {column.path_in_schema.partition(".")[0]: column.encodings for column in columns}
 
 
 def test_a_folder_that_is_not_a_table_is_one_clear_line(local_store: ObjectStore) -> None:

@@ -1,9 +1,9 @@
 """The assets feeds, pending_articles and articles, with their checks and schedules."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import dagster as dg
@@ -14,9 +14,9 @@ from news_platform.ccnews.pipeline import Redo
 from news_platform.datasets.articles import ARTICLES
 from news_platform.datasets.feeds import FEEDS, PENDING_ARTICLES
 from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
-from news_platform.defs.partition_checks import check
 from news_platform.defs.plots import hours_plot
 from news_platform.defs.reconcile import skip_reason
+from news_platform.defs.rss_checks import CHECKS
 from news_platform.defs.runs import run_under_way, scheduled_run
 from news_platform.defs.staleness import Staleness
 from news_platform.resources import (
@@ -41,12 +41,9 @@ from news_platform.rss.ledger.article_claims import has_due_articles
 from news_platform.rss.ledger.feed_rows import feeds_to_check, has_due_feeds, unknown_feeds
 from news_platform.rss.ledger.status import (
     LedgerStatus,
-    doubled_main_rows,
     least_confident_articles,
     ledger_status,
-    missing_full_texts,
     outdated_articles,
-    overdue_locks,
     recent_articles,
     worst_feeds,
 )
@@ -58,9 +55,6 @@ from news_platform.takedowns.obeying import cleaned_later, obeying
 
 FEATURE = "rss"
 OWNERS = [f"team:{FEATURE}"]
-
-# Older articles were checked when they were new, and every file costs a storage request.
-_CHECKED_DAYS = 2
 
 
 @dg.asset(
@@ -293,53 +287,6 @@ def _article_metadata(ledger: Ledger, status: LedgerStatus) -> dict[str, Any]:
         "newest": markdown_table(columns, recent_articles(ledger.engine)),
         "least_confident": markdown_table((*columns, "address"), uncertain),
     }
-
-
-@check("articles")
-def no_url_hash_twice_as_main_row(resources: Resources, _key: str) -> dg.AssetCheckResult:
-    """No two main rows have the same url_hash.
-
-    If red: the ledger has lost its unique index. Stop the workers (`news-platform pause`) and
-    restore the index or a backup of the ledger; then `rss export` writes the tables again.
-    """
-    return _check_result(doubled_main_rows(resources.ledger.engine))
-
-
-@check("articles")
-def every_stored_row_has_its_full_text(resources: Resources, _key: str) -> dg.AssetCheckResult:
-    """Every article stored in the last two days has its full text where its row says.
-
-    If red: files were deleted by hand, or FULLTEXT_DIR was changed. Restore the setting or the
-    files. To fetch articles again, set their status to `pending` in the ledger.
-    """
-    since = resources.clock.now() - timedelta(days=_CHECKED_DAYS)
-    texts = open_full_texts(resources.data_root)
-    return _check_result(missing_full_texts(resources.ledger.engine, texts, since=since))
-
-
-@check("articles")
-def no_lock_older_than_its_lease(resources: Resources, _key: str) -> dg.AssetCheckResult:
-    """No article is still leased by a worker that has died.
-
-    If red: no worker has run since one died. Check that the schedule `run_articles` is on and that
-    the root is not paused; the next run takes the articles over.
-    """
-    lease = work_options(resources.settings.rss).lease_seconds
-    now, engine = resources.clock.now(), resources.ledger.engine
-    return _check_result(overdue_locks(engine, lease_seconds=lease, now=now))
-
-
-CHECKS = (
-    no_url_hash_twice_as_main_row,
-    every_stored_row_has_its_full_text,
-    no_lock_older_than_its_lease,
-)
-
-
-def _check_result(found: Sequence[str]) -> dg.AssetCheckResult:
-    # The table is a sample for people; `count` has the number.
-    shown = markdown_table(("found",), ([thing] for thing in found[:20]))
-    return dg.AssetCheckResult(passed=not found, metadata={"count": len(found), "found": shown})
 
 
 def _has_new_feeds(resources: Resources) -> bool:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from news_platform.errors import StoreUnavailable
+from news_platform.storage.sql.sqlite_file import is_database
 from news_platform.takedowns.evidence import StoredTraces
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.naming import host_needles, may_name_pages, names_page
@@ -19,8 +20,9 @@ from news_platform.takedowns.removal import RemovedData, SimplePart, TakedownPar
 
 DATASET = "dagster_events"
 BLANK = "[taken down]"
-_SQLITE = b"SQLite format 3\0"
 _LOGS = (".out", ".err", ".log")
+# The files beside a database must not be opened by anybody else.
+_DATABASES = (".db", ".sqlite")
 # Dagster itself writes to these files.
 _WAIT_SECONDS = 30
 # Cells that are searched at once.
@@ -79,8 +81,7 @@ def _count(path: Path, naming: _Naming) -> int:
 
 
 def _is_database(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(_SQLITE)) == _SQLITE
+    return path.suffix in _DATABASES and is_database(path)
 
 
 def _opened(path: Path) -> sqlite3.Connection:

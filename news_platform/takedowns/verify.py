@@ -7,6 +7,7 @@ the texts of removed pages.
 
 import json
 import random
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ from isal.igzip_lib import IsalError
 from news_platform.errors import StorageError
 from news_platform.storage.objects.interfaces import INCOMING
 from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
+from news_platform.storage.sql.sqlite_file import read_bytes
 from news_platform.takedowns.evidence import MENTIONING, StoredTraces, VerifiedRoot, document_url
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.naming import may_name_pages, page_needles
@@ -30,6 +32,8 @@ __all__ = ["VerifiedRoot", "verify_objects", "verify_store"]
 _GZIP = 31
 _PIECE_BYTES = 1 << 20
 _SQLITE = b"SQLite format 3\0"
+# The ledger and the files beside it.
+_LEDGER_FILE = re.compile(r"\.sqlite(-shm|-wal|-journal)?$")
 _ZSTD = b"\x28\xb5\x2f\xfd"
 # The start of every record of the domain store, see `staging/sorted_runs.py`.
 _DOMAIN, _URI = b'{"domain":"', b'","uri":"'
@@ -81,10 +85,16 @@ def _read_object(store: ObjectStore, info: ObjectInfo, evidence: StoredTraces) -
         if info.path.endswith(".gz"):
             _read_gzip(store, info, evidence)
             return
-        body = store.read(info.path)
+        body = _read_body(store, info.path)
     except NotFound:
         return  # replaced since it was listed
     _read_content(info.path, body, evidence)
+
+
+def _read_body(store: ObjectStore, path: str) -> bytes:
+    folder = store.local_folder
+    is_ledger = folder is not None and _LEDGER_FILE.search(path)
+    return read_bytes(folder / path) if folder and is_ledger else store.read(path)
 
 
 def _read_content(path: str, body: bytes, evidence: StoredTraces) -> None:

@@ -1,20 +1,25 @@
 """Check the file of a SQLite ledger before it is opened, without writing anything.
 
-SQLite itself starts a new database in an empty file, reads a truncated one as far as it goes, and
-reports damage only when a query meets it.
+SQLite itself starts a new database in an empty file, and reports damage only when a query meets it.
+The file is read by SQLite alone, or in another process: whoever closes a file loses all locks that
+his process has on it (https://www.sqlite.org/howtocorrupt.html), and with them the protection from
+a process that deletes the log while this one writes to it.
 """
 
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
 from news_platform.errors import StorageError
+from news_platform.storage.objects.error_mapping import NotFound
 
-_MAGIC = b"SQLite format 3\x00"
-_HEADER_BYTES = 100
 # Checking takes about 1 s per GB; in a larger file damage is found when a query meets it.
 _CHECKED_BYTES = 256 << 20
+_SMALLEST_PAGE = 512
+_PRINT = "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read())"
 CURE = "run `news-platform ledger check`, then see 'A damaged ledger' in docs/runbook.md"
 """What to do with a damaged ledger."""
 # By SQLite's primary result code, https://www.sqlite.org/rescode.html; None: it is damaged.
@@ -42,7 +47,8 @@ def check_file(path: Path, *, is_whole: bool = False) -> None:
             if _has_log(path):
                 raise damaged(path, "the file is empty, but its write-ahead log is not")
             return
-        _check_header(path, size)
+        if size < _SMALLEST_PAGE:  # SQLite would begin anew
+            raise damaged(path, "it is not a SQLite database")
     except OSError as error:
         cause = error.strerror or str(error)
         raise StorageError(f"cannot read ledger {str(path)!r}: {cause}", thing=str(path)) from error
@@ -76,22 +82,27 @@ def _has_log(path: Path) -> bool:
     return log.exists() and log.stat().st_size > 0
 
 
-def _check_header(path: Path, size: int) -> None:
-    with path.open("rb") as file:
-        header = file.read(_HEADER_BYTES)
-    if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
-        raise damaged(path, "it is not a SQLite database")
-    # Page 1 may be newer in the log than in the file.
-    if _has_log(path):
-        return
-    # https://www.sqlite.org/fileformat.html: the stored count is valid if these two agree.
-    if header[24:28] == header[92:96]:
-        page_bytes = int.from_bytes(header[16:18], "big")
-        expected = int.from_bytes(header[28:32], "big") * (
-            65_536 if page_bytes == 1 else page_bytes
-        )
-        if size < expected:
-            raise damaged(path, f"it has {size} of {expected} bytes")
+def is_database(path: Path) -> bool:
+    """Return whether a file is a SQLite database."""
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
+            connection.execute("PRAGMA schema_version")
+    except sqlite3.OperationalError:
+        return True  # it is, and locked
+    except sqlite3.DatabaseError:
+        return False
+    return path.stat().st_size >= _SMALLEST_PAGE
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the bytes of a database or of a file beside it that may be open in this process."""
+    command = (sys.executable, "-I", "-S", "-c", _PRINT, str(path))
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode == 0:
+        return done.stdout
+    if not path.exists():
+        raise NotFound(f"{str(path)!r} does not exist", thing=str(path))
+    raise StorageError(f"cannot read {str(path)!r}: {done.stderr[-200:]!r}", thing=str(path))
 
 
 def connect_readonly(path: Path) -> sqlite3.Connection:
@@ -127,7 +138,15 @@ def _read_pages(path: Path, mode: str, *, is_small: bool) -> None:
         address = f"file:{quote(str(path))}?{mode}"
         with closing(sqlite3.connect(address, uri=True, timeout=60)) as connection:
             found = connection.execute(check).fetchone()
+            pages, page_bytes = (
+                connection.execute(f"PRAGMA {name}").fetchone()[0]
+                for name in ("page_count", "page_size")
+            )
+            # The newest pages may be in the log alone.
+            size = None if _has_log(path) else path.stat().st_size
     except sqlite3.Error as error:
         raise sqlite_error(error, path) or damaged(path, str(error)) from error
+    if size is not None and size < pages * page_bytes:
+        raise damaged(path, f"it has {size} of {pages * page_bytes} bytes")
     if is_small and found != ("ok",):
         raise damaged(path, " ".join(str(found[0]).split()))

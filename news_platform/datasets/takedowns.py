@@ -31,7 +31,7 @@ PENDING = f"{ROOT}/pending"
 # Under this name every part of the platform counts what it refused.
 TAKEN_DOWN = "taken_down"
 FORMAT = 1
-_ID_HEX = 8
+_ID_HEX = 16
 T = TypeVar("T")
 
 

@@ -1,10 +1,12 @@
 """Requests as files: what may be asked for, and what is recorded about it."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 import polars as pl
 import pytest
 
+from news_platform.datasets.takedowns import TakedownKind, takedown_id
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
@@ -156,3 +158,9 @@ def test_a_mark_of_somebody_else_is_served(local_store: ObjectStore) -> None:
     mark_pending(local_store, "things", ["late"])
     apply_takedowns(local_store, [_part({"late": 1}, calls)], now=NOW)
     assert calls == ["late"] and list_pending(local_store) == []
+
+
+def test_a_hundred_thousand_requests_of_one_second_have_ids_of_their_own() -> None:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    urls = (f"https://www.u{number}.org/2024/story-{number}" for number in range(100_000))
+    assert len({takedown_id(TakedownKind.url, (url,), at) for url in urls}) == 100_000

@@ -18,8 +18,8 @@ from news_platform.storage.objects.error_mapping import NotFound
 
 # Checking takes about 1 s per GB; in a larger file damage is found when a query meets it.
 _CHECKED_BYTES = 256 << 20
-_SMALLEST_PAGE = 512
-_PRINT = "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read())"
+_HEADER_BYTES, _SMALLEST_PAGE = 100, 512
+_PRINT = "import sys; sys.stdout.buffer.write(open(sys.argv[1], 'rb').read(int(sys.argv[2])))"
 CURE = "run `news-platform ledger check`, then see 'A damaged ledger' in docs/runbook.md"
 """What to do with a damaged ledger."""
 # By SQLite's primary result code, https://www.sqlite.org/rescode.html; None: it is damaged.
@@ -94,9 +94,9 @@ def is_database(path: Path) -> bool:
     return path.stat().st_size >= _SMALLEST_PAGE
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path, size: int = -1) -> bytes:
     """Return the bytes of a database or of a file beside it that may be open in this process."""
-    command = (sys.executable, "-I", "-S", "-c", _PRINT, str(path))
+    command = (sys.executable, "-I", "-S", "-c", _PRINT, str(path), str(size))
     done = subprocess.run(command, capture_output=True, check=False)
     if done.returncode == 0:
         return done.stdout
@@ -142,11 +142,21 @@ def _read_pages(path: Path, mode: str, *, is_small: bool) -> None:
                 connection.execute(f"PRAGMA {name}").fetchone()[0]
                 for name in ("page_count", "page_size")
             )
-            # The newest pages may be in the log alone.
-            size = None if _has_log(path) else path.stat().st_size
     except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_CORRUPT:
+            header = read_bytes(path, _HEADER_BYTES)
+            pages, page_bytes = (
+                int.from_bytes(header[first:last], "big") for first, last in ((28, 32), (16, 18))
+            )
+            _check_size(path, pages, page_bytes)
         raise sqlite_error(error, path) or damaged(path, str(error)) from error
-    if size is not None and size < pages * page_bytes:
-        raise damaged(path, f"it has {size} of {pages * page_bytes} bytes")
     if is_small and found != ("ok",):
         raise damaged(path, " ".join(str(found[0]).split()))
+    _check_size(path, pages, page_bytes)
+
+
+def _check_size(path: Path, pages: int, page_bytes: int) -> None:
+    """Raise if the file is shorter than its pages; the newest may be in the log alone."""
+    size, expected = path.stat().st_size, pages * page_bytes
+    if size < expected and not _has_log(path):
+        raise damaged(path, f"it has {size} of {expected} bytes")

@@ -167,7 +167,8 @@ def measure_export(data: Path) -> Mapping[str, float]:
     count = load_tokenizer()
     if count is None:
         return {}
-    texts = [f"{body}\n{copy}" for copy in range(20) for body in article_bodies(data)]
+    bodies = article_bodies(data)
+    texts = [f"{body}\n{copy}" for copy in range(60) for body in bodies]
     count(texts[0])
     started = time.process_time()
     for text in texts:

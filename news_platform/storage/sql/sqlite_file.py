@@ -1,9 +1,9 @@
 """Check the file of a SQLite ledger before it is opened, without writing anything.
 
 SQLite itself starts a new database in an empty file, and reports damage only when a query meets it.
-The file is read by SQLite alone, or in another process: whoever closes a file loses all locks that
-his process has on it (https://www.sqlite.org/howtocorrupt.html), and with them the protection from
-a process that deletes the log while this one writes to it.
+Only SQLite or another process may open the file: closing any other handle drops every lock that
+this process holds on it (https://www.sqlite.org/howtocorrupt.html), and another process could then
+delete the log while this one writes to it.
 """
 
 import sqlite3
@@ -85,7 +85,7 @@ def _has_log(path: Path) -> bool:
 def is_database(path: Path) -> bool:
     """Return whether a file is a SQLite database."""
     try:
-        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
+        with closing(_connect(path, "mode=ro")) as connection:
             connection.execute("PRAGMA schema_version")
     except sqlite3.OperationalError:
         return True  # it is, and locked
@@ -107,7 +107,10 @@ def read_bytes(path: Path, size: int = -1) -> bytes:
 
 def connect_readonly(path: Path) -> sqlite3.Connection:
     """Open a file that must not change, also if it is damaged."""
-    mode = "immutable=1" if _is_closed(path) else "mode=ro"
+    return _connect(path, "immutable=1" if _is_closed(path) else "mode=ro")
+
+
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(f"file:{quote(str(path))}?{mode}", uri=True, timeout=60)
 
 
@@ -135,8 +138,7 @@ def _check_pages(path: Path, *, is_small: bool) -> None:
 def _read_pages(path: Path, mode: str, *, is_small: bool) -> None:
     check = "PRAGMA quick_check(1)" if is_small else "SELECT count(*) FROM sqlite_master"
     try:
-        address = f"file:{quote(str(path))}?{mode}"
-        with closing(sqlite3.connect(address, uri=True, timeout=60)) as connection:
+        with closing(_connect(path, mode)) as connection:
             found = connection.execute(check).fetchone()
             pages, page_bytes = (
                 connection.execute(f"PRAGMA {name}").fetchone()[0]

@@ -11,6 +11,22 @@ _BATCH_ROWS = 1024
 _ZSTD_LEVEL = 1
 
 
+class KeyOrder:
+    """Finds out whether the rows of successive frames are in the order of the keys."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self.holds = True
+        self._keys = list(keys)
+        self._last: list[pl.DataFrame] = []
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Look at the next rows."""
+        if self.holds:
+            keys = pl.concat([*self._last, rows.select(self._keys)])
+            self.holds = keys.equals(keys.sort(self._keys))
+            self._last = [keys.tail(1)]
+
+
 def write_run(rows: pl.DataFrame, path: Path, *, keys: Sequence[str]) -> None:
     """Write the rows to a file, sorted by the keys; equal keys keep their order."""
     rows.sort(keys, maintain_order=True).write_parquet(

@@ -110,9 +110,8 @@ class DeltaDataset:
         """Return the files of the newest version, sorted by partition and smallest values."""
         if not self.exists():
             return []
-        import pyarrow as pa
-
-        rows = pa.table(self._opened().get_add_actions(flatten=True)).to_pylist()
+        # Polars, because `pyarrow.table` of a foreign object loads pandas.
+        rows = pl.DataFrame(self._opened().get_add_actions(flatten=True)).to_dicts()
         first = [f"min.{name}" for name in self.statistics]
         rows.sort(
             key=lambda row: [str(row.get(name)) for name in (f"partition.{self.key}", *first)]

@@ -78,7 +78,7 @@ def _write_part(
             compression="zstd",
             compression_level=ZSTD_LEVEL,
             write_statistics=list(statistics),
-            use_dictionary=_repeating_columns(schema),
+            use_dictionary=repeating_columns(schema),
         ) as writer,
     ):
         group: pl.DataFrame | None = first
@@ -89,15 +89,23 @@ def _write_part(
     return LocalPart(path, seen.rows, seen.as_json())
 
 
-def _repeating_columns(schema: "pa.Schema") -> list[str]:
+def repeating_columns(schema: "pa.Schema") -> list[str]:
     """Return the paths of the columns for which a dictionary of values is worth its time."""
+    return [path for field in schema if field.name not in PAGE_COLUMNS for path in _paths(field)]
+
+
+def _paths(field: "pa.Field", before: str = "") -> Iterator[str]:
+    """Yield the paths that Parquet gives to a column: one, or one for each part of a struct."""
     import pyarrow as pa
 
-    return [
-        f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
-        for field in schema
-        if field.name not in PAGE_COLUMNS
-    ]
+    name, kind = f"{before}{field.name}", field.type
+    if pa.types.is_list(kind):
+        name, kind = f"{name}.list.element", kind.value_type
+    if pa.types.is_struct(kind):
+        for part in kind:
+            yield from _paths(part, f"{name}.")
+    else:
+        yield name
 
 
 class _Statistics:

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 import pytest
+from bpe_openai import get_encoding  # type: ignore[import-untyped]  # has no stubs
 
 from news_platform.corpus.checks import export_problems
 from news_platform.corpus.export.monthly import build_month, built_months, wanted_months
@@ -20,7 +21,8 @@ from news_platform.corpus.export.publish import (
     version_files,
 )
 from news_platform.corpus.export.selection import ExportSelection, Stated, UsageRule
-from news_platform.corpus.export.tokens import load_tokenizer
+from news_platform.corpus.export.tokens import VOCABULARY, load_tokenizer
+from news_platform.corpus.pipeline import crawl_dataset
 from news_platform.corpus.takedown import find_months
 from news_platform.errors import InputError
 from news_platform.storage.objects.store import ObjectStore
@@ -213,6 +215,35 @@ def test_tokens_are_counted_or_the_card_says_that_they_are_not(
     assert without.tokens is None
     assert "tokens" not in exported(tmp_path / "without").columns
     assert "Tokens were not counted" in (tmp_path / "without" / "README.md").read_text()
+
+
+def test_a_text_of_any_length_is_counted(local_store: ObjectStore, tmp_path: Path) -> None:
+    """The tokenizer's own interface refuses a million characters."""
+    texts = {"long": "news today " * 100_000, "other": "A short one. Ünïcödé 新闻 😀."}
+    rows = [article(f"https://a.example/{name}", text) for name, text in texts.items()]
+    store_articles(local_store, DAYS[0], rows, tmp_path)
+    count, encoding = load_tokenizer(), get_encoding(VOCABULARY)
+    options = replace(OPTIONS, count_tokens=count)
+    manifest = export_corpus(local_store, tmp_path / "out", ALL, options)
+    tokens = dict(exported(tmp_path / "out").select("text", "tokens").rows())
+    assert tokens[texts["other"]] == len(encoding.encode_ordinary(texts["other"]))
+    half = texts["long"][: len(texts["long"]) // 2]
+    assert tokens[texts["long"]] == pytest.approx(2 * len(encoding.encode_ordinary(half)), abs=2)
+    assert manifest.tokens == sum(tokens.values())
+
+
+def test_a_day_that_is_not_sorted_gives_the_same_bytes(
+    local_store: ObjectStore, tmp_path: Path
+) -> None:
+    """Joining small files keeps their rows, and not the order of the day."""
+    rows = [article(f"https://{n % 7}.example/{n}", f"the text {n} of all") for n in range(90)]
+    store_articles(local_store, DAYS[0], rows, tmp_path)
+    once = export_corpus(local_store, tmp_path / "sorted", ALL, OPTIONS)
+    day = crawl_dataset(local_store)
+    shuffled = day.scan().collect().sample(fraction=1, shuffle=True, seed=3)
+    day.replace(DAYS[0], [shuffled.slice(0, 50), shuffled.slice(50)], scratch=tmp_path)
+    again = export_corpus(local_store, tmp_path / "shuffled", ALL, OPTIONS)
+    assert [one.sha256 for one in once.shards] == [one.sha256 for one in again.shards]
 
 
 def test_hugging_face_datasets_load_an_export(

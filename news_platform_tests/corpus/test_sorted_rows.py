@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from news_platform.corpus.sorted_rows import iter_runs, merge_runs
+from news_platform.corpus.sorted_rows import KeyOrder, iter_runs, merge_runs
 
 KEYS = ("domain", "url")
 
@@ -54,3 +54,21 @@ def test_one_key_may_fill_several_batches(tmp_path: Path) -> None:
 def test_nothing_gives_nothing(tmp_path: Path) -> None:
     assert list(iter_runs([], tmp_path, keys=KEYS, run_bytes=1)) == []
     assert list(merge_runs([], keys=KEYS)) == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "holds"),
+    [
+        ([[("a", "1"), ("a", "2")], [], [("a", "2"), ("b", "1")]], True),
+        ([[("a", "2"), ("a", "1")]], False),
+        ([[("a", "1"), ("b", "1")], [("a", "2")]], False),
+        ([[(None, "1"), ("a", "é")], [("a", "é"), ("a", "中")]], True),
+        ([], True),
+    ],
+    ids=["in order", "not within a frame", "not between frames", "null and Unicode", "nothing"],
+)
+def test_the_order_of_frames_is_found_out(rows: list[list[tuple[str, str]]], holds: bool) -> None:
+    order = KeyOrder(KEYS)
+    for one in rows:
+        order.add(pl.DataFrame(one, schema=dict.fromkeys(KEYS, pl.String()), orient="row"))
+    assert order.holds == holds

@@ -5,7 +5,7 @@
 
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from news_platform.corpus.export.shards import SHARD_BYTES, write_shards
 from news_platform.corpus.export.tokens import VOCABULARY
 from news_platform.corpus.feed_articles import feed_dataset
 from news_platform.corpus.pipeline import crawl_dataset
-from news_platform.corpus.sorted_rows import iter_runs, merge_runs
+from news_platform.corpus.sorted_rows import KeyOrder, iter_runs, merge_runs
 from news_platform.datasets.corpus import ALL_ARTICLES, SORT_COLUMNS
 from news_platform.datasets.training_export import TRAINING_EXPORT
 from news_platform.errors import InputError
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 MANIFEST = "manifest.json"
 CARD = "README.md"
 _RUN_BYTES = 64 << 20
+_ORDER = ("source", *SORT_COLUMNS)
 _ASK = "Ask whoever published this dataset, and name the addresses; see the column `url`."
 
 
@@ -89,14 +90,14 @@ def export_corpus(
 ) -> ExportManifest:
     """Write an export to an empty folder; raise EmptySelection if nothing is left."""
     files = _files(store, selection)
-    chosen, considered = _choose(store, files, selection, options)
+    chosen, considered, sorted_days = _choose(store, files, selection, options)
     if not chosen.rows.height:
         why = ", ".join(f"{name} {count}" for name, count in chosen.dropped.items()) or "none found"
         message = f"the selection is empty: of {considered} articles, dropped: {why}"
         raise EmptySelection(message, thing="selection")
     totals = _Totals()
     shards = write_shards(
-        totals.counted(_rows(store, files, chosen, selection, options)),
+        totals.counted(_rows(store, files, chosen, sorted_days, selection, options)),
         folder,
         file_format=options.file_format,
         schema=_schema(options),
@@ -139,19 +140,23 @@ def _choose(
     files: Iterable[DeltaFile],
     selection: ExportSelection,
     options: ExportOptions,
-) -> tuple[Chosen, int]:
+) -> tuple[Chosen, int, frozenset[str]]:
+    """Return the chosen articles, how many there are in all, and the days that are in order."""
     clusters = options.clusters_of(selection.days)
     choice = ArticleChoice(selection, options.stated_usage, options.covers, clusters)
     considered = 0
     languages: Counter[str] = Counter()
+    orders: dict[str, KeyOrder] = defaultdict(lambda: KeyOrder(_ORDER))
     for file in files:
         for frame in _frames(store, file, NARROW, options):
+            orders[file.partition].add(frame)
             considered += frame.height
             languages.update(frame["language"].fill_null(""))
             choice.add(frame.with_columns(day=pl.lit(file.partition)).select(*NARROW))
     if options.require_languages:
         require_languages(selection, languages)
-    return choice.chosen(), considered
+    sorted_days = frozenset(day for day, order in orders.items() if order.holds)
+    return choice.chosen(), considered, sorted_days
 
 
 def _frames(
@@ -171,6 +176,7 @@ def _rows(
     store: ObjectStore,
     files: list[DeltaFile],
     chosen: Chosen,
+    sorted_days: Container[str],
     selection: ExportSelection,
     options: ExportOptions,
 ) -> Iterator[pl.DataFrame]:
@@ -189,11 +195,15 @@ def _rows(
             if file.partition == day
             for frame in _frames(store, file, _COPIED, options)
         )
-        with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
-            keys = ("source", *SORT_COLUMNS)
-            runs = list(iter_runs(frames, Path(scratch), keys=keys, run_bytes=_RUN_BYTES))
-            for rows in merge_runs(runs, keys=keys):
-                yield _exported(rows, day, usages, options)
+        in_order = frames if day in sorted_days else _sorted(frames, options)
+        for rows in in_order:
+            yield _exported(rows, day, usages, options)
+
+
+def _sorted(frames: Iterable[pl.DataFrame], options: ExportOptions) -> Iterator[pl.DataFrame]:
+    with tempfile.TemporaryDirectory(dir=options.scratch) as scratch:
+        runs = list(iter_runs(frames, Path(scratch), keys=_ORDER, run_bytes=_RUN_BYTES))
+        yield from merge_runs(runs, keys=_ORDER)
 
 
 def _wanted(frame: pl.DataFrame, wanted: pl.DataFrame) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 import polars as pl
 
 from news_platform.corpus.export.selection import FileFormat
+from news_platform.storage.delta_files import repeating_columns
 
 # pyarrow costs 0.4 s, which every process would pay.
 if TYPE_CHECKING:
@@ -47,7 +48,11 @@ class _ParquetRows:
 
         self._schema = schema
         self._writer = pq.ParquetWriter(
-            file, schema, compression="zstd", compression_level=_ZSTD_LEVEL
+            file,
+            schema,
+            compression="zstd",
+            compression_level=_ZSTD_LEVEL,
+            use_dictionary=repeating_columns(schema),
         )
 
     def write(self, rows: pl.DataFrame) -> None:

@@ -33,9 +33,6 @@ GROUND = (
     "takedowns",
 )
 
-# Modules that join settings with several features.
-COMPOSED = ("newsroom_options", "corpus_options", "takedown_parts", "explain_parts")
-
 # What each package or top-level module may import of ours, besides itself.
 MAY_IMPORT: dict[str, tuple[str, ...]] = {
     "errors": (),
@@ -45,26 +42,41 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(FEATURES, GROUND),
     "sample": ("errors", "datasets", "storage", "web", "text", "settings", "resources"),
     "resources": (*GROUND, *FEATURES, "settings", "sample"),
-    **{
-        name: (*GROUND, *FEATURES, "settings", "resources", *COMPOSED[:place])
-        for place, name in enumerate(COMPOSED)
-    },
-    "api": (*GROUND, *FEATURES, "settings", "resources", "explain_parts"),
-    "defs": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api"),
+    "composition": (*GROUND, *FEATURES, "settings", "resources"),
+    "api": (*GROUND, *FEATURES, "settings", "resources", "composition"),
+    "defs": (*GROUND, *FEATURES, "settings", "resources", "composition", "api"),
     "operations": (
         *GROUND,
         *FEATURES,
         "settings",
         "resources",
-        *COMPOSED,
+        "composition",
         "defs",
         "cluster",
     ),
     # The status page plans as the sensors do; what else the server shows needs no Dagster.
-    "server": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api", "defs", "operations"),
+    "server": (
+        *GROUND,
+        *FEATURES,
+        "settings",
+        "resources",
+        "composition",
+        "api",
+        "defs",
+        "operations",
+    ),
     # A worker process starts from Celery's command line, so its app reads its own settings.
     "cluster": ("errors", "logs", "storage", "settings", "resources"),
-    "cli": (*GROUND, *FEATURES, "settings", "resources", *COMPOSED, "api", "operations", "server"),
+    "cli": (
+        *GROUND,
+        *FEATURES,
+        "settings",
+        "resources",
+        "composition",
+        "api",
+        "operations",
+        "server",
+    ),
     # Dagster's processes start by importing the definitions, which therefore forbid core files.
     "definitions": ("defs", "resources", "settings", "isolation", "logs"),
     "__init__": ("api",),

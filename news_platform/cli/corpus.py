@@ -10,6 +10,7 @@ import click
 
 from news_platform.ccnews.pipeline import Redo
 from news_platform.cli.options import count_type, emit, json_option, resources_for, root_option
+from news_platform.composition.corpus_options import corpus_options, export_options, usage_rules
 from news_platform.corpus.export.card import ExportManifest
 from news_platform.corpus.export.pipeline import export_corpus
 from news_platform.corpus.export.publish import replacing_folder
@@ -29,7 +30,6 @@ from news_platform.corpus.pipeline import (
     wanted_crawl_days,
 )
 from news_platform.corpus.rows import QUALITY_FLAGS
-from news_platform.corpus_options import corpus_options, export_options, usage_rules
 from news_platform.datasets.corpus import DELTA_TABLES
 from news_platform.domain_store.reading.batches import iter_warc_frames
 from news_platform.errors import InputError

@@ -22,8 +22,8 @@ from news_platform.cli.options import (
     root_option,
     with_takedowns,
 )
+from news_platform.composition.newsroom_options import alarm_options
 from news_platform.errors import InputError
-from news_platform.newsroom_options import alarm_options
 from news_platform.resources import Resources, discovery_options
 from news_platform.rss import pipeline
 from news_platform.rss.discovery.discover import DiscoveryReport, FeedAccess

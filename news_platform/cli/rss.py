@@ -22,8 +22,12 @@ from news_platform.cli.options import (
     with_takedowns,
 )
 from news_platform.cli.saved_queries import alerts
+from news_platform.composition.newsroom_options import (
+    analysis_options,
+    sync_options,
+    workbook_options,
+)
 from news_platform.errors import InputError
-from news_platform.newsroom_options import analysis_options, sync_options, workbook_options
 from news_platform.resources import (
     Resources,
     open_full_texts,

@@ -8,10 +8,7 @@ from typing import Any
 import click
 
 from news_platform.cli.options import emit, json_option, resources_for, root_option
-from news_platform.datasets.takedowns import TakedownKind, TakedownScope
-from news_platform.errors import InputError, NewsPlatformError
-from news_platform.storage.commit.root import RootAccess
-from news_platform.takedown_parts import (
+from news_platform.composition.takedown_parts import (
     all_parts,
     apply_root,
     has_work,
@@ -19,6 +16,9 @@ from news_platform.takedown_parts import (
     verify_root,
     versions_note,
 )
+from news_platform.datasets.takedowns import TakedownKind, TakedownScope
+from news_platform.errors import InputError, NewsPlatformError
+from news_platform.storage.commit.root import RootAccess
 from news_platform.takedowns.evidence import StoredTrace
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import ApplyReport, FoundPlaces, find_places

@@ -8,6 +8,11 @@ import dagster as dg
 from pydantic import Field
 
 from news_platform.ccnews.pipeline import Redo
+from news_platform.composition.corpus_options import (
+    corpus_options,
+    export_options,
+    export_selection,
+)
 from news_platform.corpus.checks import (
     count_problems,
     export_problems,
@@ -33,7 +38,6 @@ from news_platform.corpus.pipeline import (
     outdated_crawl_days,
     wanted_crawl_days,
 )
-from news_platform.corpus_options import corpus_options, export_options, export_selection
 from news_platform.datasets.corpus import ARTICLE_TABLE, CRAWL_ARTICLES
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
 from news_platform.datasets.training_export import TRAINING_EXPORT, export_folder

@@ -5,11 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from news_platform.composition.newsroom_options import (
+    analysis_options,
+    sync_options,
+    workbook_options,
+)
 from news_platform.defs.metadata import markdown_table
 from news_platform.defs.reconcile import skip_reason
 from news_platform.defs.runs import run_under_way, scheduled_run
 from news_platform.defs.staleness import Staleness
-from news_platform.newsroom_options import analysis_options, sync_options, workbook_options
 from news_platform.resources import (
     Clock,
     DataRoot,

@@ -4,6 +4,7 @@ from datetime import datetime
 
 import dagster as dg
 
+from news_platform.composition.takedown_parts import apply_root, has_work, verify_root
 from news_platform.defs.metadata import markdown_table
 from news_platform.defs.partition_checks import check, verdict
 from news_platform.defs.reconcile import skip_reason
@@ -11,7 +12,6 @@ from news_platform.defs.runs import run_under_way
 from news_platform.defs.staleness import Staleness
 from news_platform.errors import StorageError
 from news_platform.resources import Resources
-from news_platform.takedown_parts import apply_root, has_work, verify_root
 from news_platform.takedowns.removal import ApplyReport
 from news_platform.takedowns.requests import TakedownState, read_states
 

@@ -3,9 +3,9 @@
 import time
 from collections.abc import Iterator
 
+from news_platform.composition.newsroom_options import alarm_options
 from news_platform.datasets.warc_paths import listing_path
 from news_platform.errors import FetchError, NewsPlatformError, StorageError
-from news_platform.newsroom_options import alarm_options
 from news_platform.operations.diagnosis import Diagnosis, ok, skipped, warning, wrong
 from news_platform.operations.ledger_facts import open_ledger
 from news_platform.resources import Resources, sheets_access

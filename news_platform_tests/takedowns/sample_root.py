@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from news_platform.composition.takedown_parts import apply_root, has_work, verify_root
 from news_platform.sample.resources import SampleResources
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedown_parts import apply_root, has_work, verify_root
 from news_platform.takedowns.evidence import VerifiedRoot
 
 _LEDGER = "NEWS_PLATFORM_LEDGER_URL"

@@ -7,13 +7,13 @@ from typing import Any
 import boto3
 import pytest
 
+from news_platform.composition.takedown_parts import apply_root, verify_root, versions_note
 from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.errors import StorageError
 from news_platform.resources import Resources
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform.storage.objects.versions import count_old_versions, delete_old_versions
-from news_platform.takedown_parts import apply_root, verify_root, versions_note
 from news_platform_tests.corpus.pages import StoredPage, collect_pages
 from news_platform_tests.search.articles import made_articles
 from news_platform_tests.search.test_pipeline import DAY, build_stale, write_day

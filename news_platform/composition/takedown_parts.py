@@ -13,9 +13,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from news_platform.ccnews import takedown as crawl
+from news_platform.composition.corpus_options import export_options, export_selection
 from news_platform.corpus import takedown as corpus
 from news_platform.corpus.export.monthly import MonthReport, build_month
-from news_platform.corpus_options import export_options, export_selection
 from news_platform.domain_metadata import takedown as survey
 from news_platform.domain_store.building import takedown as domain_store
 from news_platform.errors import StorageError

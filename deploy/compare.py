@@ -28,9 +28,11 @@ from news_platform.storage.sql.ledger_rows import read_tables
 
 # Datasets in the second folder level; all others are named by their first folder.
 _DEEP = ("news", "domain_store", "articles")
-# Uploaded inputs, and our own bookkeeping, which contains ETags, attempts and paths.
+# Uploaded inputs, and our own bookkeeping, which contains ETags, attempts and paths. The messages
+# of domain_queue are in the ledger; its clock.json depends on the order in which they were queued.
 _NOT_DATA = (
     "markers", "raw", "snapshots", "world", "feeds.opml", "root.json", "demo.json", "ledger.sqlite",
+    "domain_queue",
     "domain_store/manifests", "domain_store/index", "domain_store/entries", "domain_store/CURRENT",
 )  # fmt: skip
 _NOT_DATA_TABLES = ("ledger_sequence",)

@@ -48,6 +48,7 @@ def _stores(tmp_path: Path) -> tuple[ObjectStore, ObjectStore]:
         ("markers/raw_news/2025-11-01@ab.json", None),
         ("raw/country=gb/raw_0001.json", None),
         ("ledger.sqlite-wal", None),
+        ("domain_queue/clock.json", None),
     ],
 )
 def test_a_path_tells_its_dataset(path: str, dataset: str | None) -> None:

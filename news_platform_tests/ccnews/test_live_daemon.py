@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -15,7 +15,10 @@ import dagster as dg
 import pytest
 from dagster._core.scheduler.instigation import InstigatorType, TickStatus
 
+from news_platform.ccnews.pipeline import collect_day
 from news_platform.defs.reconcile import REQUEST_TAG
+from news_platform.resources import Resources, collect_options
+from news_platform.settings import load_settings
 from news_platform.storage.commit.collected import collected_names
 from news_platform.storage.objects.store import open_store
 from news_platform_tests.ccnews.crawl import mixed_pages, warc_path, write_crawl, write_listings
@@ -116,6 +119,20 @@ class Daemon:
         before = self.ticks()
         self.await_that(lambda: self.ticks() >= before + 2)
 
+    def collect(self, days: Sequence[date]) -> None:
+        """Collect days by hand: they are followed from then on."""
+        resources = Resources(load_settings(self._environ))
+        for day in days:
+            report = collect_day(
+                day,
+                crawl=resources.crawl.sources,
+                root=resources.data_root.store,
+                options=collect_options(resources.settings.ccnews),
+                now=datetime.now(UTC),
+                attempt="by hand",
+            )
+            assert not report.failed, report.failed
+
     def collected(self, day: date) -> int:
         return len(collected_names(open_store(str(self.root)), day=day))
 
@@ -169,5 +186,19 @@ def test_the_daemon_follows_and_a_kill_9_loses_and_doubles_nothing(daemon: Daemo
 
 @pytest.mark.soak
 def test_a_kill_9_in_a_burst_of_sixty_days_loses_and_doubles_none(daemon: Daemon) -> None:
-    """The listings of three months come at once."""
-    _follow_through_a_kill(daemon, datetime.now(UTC).date() - timedelta(days=60))
+    """Sixty days of three months get another WARC while no daemon runs."""
+    today = datetime.now(UTC).date()
+    days = [today - timedelta(days=count) for count in range(60)]
+    write_crawl(daemon.crawl, {warc_path(day): mixed_pages(3) for day in days})
+    daemon.collect(days)
+    write_crawl(daemon.crawl, {warc_path(day, 2): mixed_pages(3) for day in days})
+    write_listings(daemon.crawl, [warc_path(day, number) for day in days for number in (1, 2)])
+    daemon.start()
+    daemon.await_that(lambda: len(daemon.requests()) > 1)
+    daemon.kill_9()
+    daemon.start()
+    daemon.await_that(lambda: all(daemon.collected(day) == 2 for day in days))
+    daemon.await_two_ticks()  # a doubled request would come with one of them
+    requests = daemon.requests()
+    assert set(requests.values()) == {1}
+    assert len(requests) == len(days)

@@ -383,6 +383,7 @@ def test_a_store_that_fails_ends_the_survey_with_its_own_error_and_the_next_run_
 def test_the_collector_of_cycles_is_left_as_it_was_found(
     local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
 ) -> None:
+    gc.unfreeze()  # What worker modules froze when another test imported them.
     usual, frozen = gc.get_threshold(), gc.get_freeze_count()
     report = survey_over_web(
         batch,

@@ -180,7 +180,8 @@ def run_kills(store: ObjectStore, folder: Path, *, kills: int, seed: int) -> Non
         join(store)
         assert counts(store, folder) == before | {DAYS[1]: size}
     delete_unused_builds(store, now=NOW + timedelta(hours=2))
-    assert {one.key for one in stored_builds(store)} == {MONTH, DAYS[-1]}
+    # A builder that began its second round has built the day once more after its month.
+    assert {one.key for one in stored_builds(store)} - {DAYS[1]} == {MONTH, DAYS[-1]}
 
 
 def _kill_builder(store: ObjectStore, folder: Path, *, after_seconds: float) -> None:

@@ -44,7 +44,7 @@ _READ_AS_A_WHOLE = {ROOT, *(table.name for table in DELTA_TABLES)}
 _PLACES = {
     "domain_buckets": ("run_length", "run_offset"),  # isal's output can vary by a few bytes
     "domain_catalog": ("bytes",),
-    "domain_metadata_table": ("elapsed_seconds",),
+    "domain_surveys": ("elapsed_seconds",),
     "domain_store/metadata": ("filepath", "length", "offset", "timestamp"),
     "domain_store/records": ("filepath",),
     "ledger article_states": ("id", "reason"),  # the reason names a worker

@@ -18,7 +18,7 @@ BUILT = sorted({*(step.asset for step in BUILD_ORDER), "captures", "feed_candida
 PLOTS = {
     "raw_news": "languages_per_day",
     "articles": "articles_per_hour",
-    "domain_metadata_table": "ai_policies_plot",
+    "domain_surveys": "ai_policies_plot",
     "ai_policy_changes": "changes_plot",
     "domain_catalog": "growth",
 }

@@ -59,7 +59,7 @@ def corpus() -> None:
 @root_option
 @json_option
 def build(days: tuple[str, ...], redo: str, root: str, as_json: bool) -> None:
-    """Build the days of crawl_articles and article_table that are out of date.
+    """Build the days of crawl_articles and feed_articles that are out of date.
 
     Days given by --day are always built.
     """
@@ -77,7 +77,7 @@ def _built(resources: Resources, wanted: set[str], redo: Redo) -> list[CorpusDay
     outdated = collected.keys() & outdated_crawl_days(store)
     more = {Redo.missing: set(), Redo.outdated: outdated, Redo.all: collected.keys()}[redo]
     crawl = more | stale_partitions(collected, built_crawl_days(store)).keys()
-    feeds = stale_partitions(wanted_feed_days(store), read_inputs(store, "article_table"))
+    feeds = stale_partitions(wanted_feed_days(store), read_inputs(store, "feed_articles"))
     rows = partial(iter_warc_frames, store)
     reports = [
         build_crawl_day(store, day, options=options, expired_rows=rows)

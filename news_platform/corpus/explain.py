@@ -12,9 +12,9 @@ from news_platform.corpus.export.selection import ExportSelection, StatedUsage
 from news_platform.corpus.options import CorpusOptions
 from news_platform.corpus.worker_types import NO_TEXT, NOT_AN_ARTICLE, CrawlPage, JudgedPage
 from news_platform.datasets.corpus import (
-    ARTICLE_TABLE,
     CRAWL_ARTICLES,
     DELTA_TABLES,
+    FEED_ARTICLES,
     STATISTICS_COLUMNS,
 )
 from news_platform.datasets.evidence import Evidence
@@ -140,7 +140,7 @@ def explain_export(
 
 def stored_row(row: Mapping[str, Any]) -> Evidence:
     """Return what a row of the corpus says about its page."""
-    table = CRAWL_ARTICLES if row["source"] == "crawl" else ARTICLE_TABLE
+    table = CRAWL_ARTICLES if row["source"] == "crawl" else FEED_ARTICLES
     place = ""
     if row["warc"]:
         place = f" from {row['warc']}@{row['record_offset']}+{row['record_length']}"

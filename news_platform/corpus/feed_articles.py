@@ -1,4 +1,4 @@
-"""Build a day of article_table: the articles of feeds with the columns of the corpus."""
+"""Build a day of feed_articles: the articles of feeds with the columns of the corpus."""
 
 import hashlib
 import io
@@ -13,7 +13,7 @@ from news_platform.corpus.crawl_pages import TAKEN_DOWN, Covers
 from news_platform.corpus.pipeline import CorpusDay, TableCounts, obeying_build, remove_day
 from news_platform.corpus.rows import feed_frame
 from news_platform.datasets.articles import ARTICLES, articles_path
-from news_platform.datasets.corpus import ARTICLE_TABLE, STATISTICS_COLUMNS
+from news_platform.datasets.corpus import FEED_ARTICLES, STATISTICS_COLUMNS
 from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import (
     content_part,
@@ -32,7 +32,7 @@ NO_TEXT_OR_TWICE = "no_text_or_address_twice"
 
 def feed_dataset(store: ObjectStore) -> DeltaDataset:
     """Return the Delta table of the feeds' articles."""
-    return DeltaDataset(store, ARTICLE_TABLE, STATISTICS_COLUMNS)
+    return DeltaDataset(store, FEED_ARTICLES, STATISTICS_COLUMNS)
 
 
 def wanted_feed_days(store: ObjectStore) -> Mapping[str, str]:
@@ -48,13 +48,13 @@ def wanted_feed_days(store: ObjectStore) -> Mapping[str, str]:
 
 def built_feed_days(store: ObjectStore) -> Mapping[str, str]:
     """Return the fingerprint that each day was built from."""
-    return read_inputs(store, ARTICLE_TABLE.name)
+    return read_inputs(store, FEED_ARTICLES.name)
 
 
 def build_feed_day(
     store: ObjectStore, day: str, *, covers: Covers | None = None, scratch: str | None = None
 ) -> CorpusDay | None:
-    """Replace a day of article_table; return None if its articles are gone."""
+    """Replace a day of feed_articles; return None if its articles are gone."""
     if covers is None:
         return obeying_build(
             feed_dataset(store),
@@ -84,7 +84,7 @@ def build_feed_day(
         dropped={name: count for name, count in dropped.items() if count},
         source_bytes=info.size_bytes,
     )
-    write_marker(store, ARTICLE_TABLE.name, day, inputs=inputs, report=asdict(report))
+    write_marker(store, FEED_ARTICLES.name, day, inputs=inputs, report=asdict(report))
     return report
 
 

@@ -9,7 +9,7 @@ import polars as pl
 from news_platform.articles.article import Article
 from news_platform.articles.category import guess_category
 from news_platform.datasets.articles import ARTICLES
-from news_platform.datasets.corpus import ARTICLE_TABLE, CRAWL_ARTICLES, CRAWL_SOURCE, FEED_SOURCE
+from news_platform.datasets.corpus import CRAWL_ARTICLES, CRAWL_SOURCE, FEED_ARTICLES, FEED_SOURCE
 from news_platform.text.normalize import text_hash
 from news_platform.text.words import count_words
 from news_platform.web.urls import canonical_url, registrable_domain, url_hash, url_host
@@ -156,12 +156,12 @@ _FROM_LEDGER = {
 
 
 def feed_frame(articles: pl.DataFrame) -> pl.DataFrame:
-    """Return rows of `articles` with the columns of article_table, sorted by domain and address.
+    """Return rows of `articles` with the columns of feed_articles, sorted by domain and address.
 
     A column that articles do not have yet is null.
     """
     columns = []
-    for name, dtype in ARTICLE_TABLE.full_schema.items():
+    for name, dtype in FEED_ARTICLES.full_schema.items():
         own = _FROM_LEDGER.get(name, name)
         known = own in articles.columns and (own in ARTICLES.full_schema) and name != "source"
         value = pl.col(own) if known else pl.lit(None)

@@ -1,4 +1,4 @@
-"""The corpus: crawl_articles and article_table, two Delta tables with the same columns.
+"""The corpus: crawl_articles and feed_articles, two Delta tables with the same columns.
 
 Only Delta readers may read them: files that a newer version replaced stay until the nightly vacuum,
 so a glob over the folder would return rows twice. `all_articles` is both tables as one relation.
@@ -17,7 +17,7 @@ CRAWL_SOURCE = "crawl"
 FEED_SOURCE = "feed"
 
 _COLUMNS = (
-    Column("source", _TEXT, "`crawl`: an article of crawl_articles; `feed`: of article_table"),
+    Column("source", _TEXT, "`crawl`: an article of crawl_articles; `feed`: of feed_articles"),
     Column("url", _TEXT, "address of the page, as written in the crawl or the feed"),
     Column("canonical_url", _TEXT, "canonical form of the address"),
     Column("url_hash", _TEXT, "SHA-256 hex of canonical_url"),
@@ -56,23 +56,23 @@ CRAWL_ARTICLES = Table(
     columns=_COLUMNS,
     partition_columns=(_DAY,),
 )
-ARTICLE_TABLE = Table(
-    name="article_table",
+FEED_ARTICLES = Table(
+    name="feed_articles",
     feature="corpus",
     description="Every article of the feeds, with the columns of crawl_articles (Delta).",
-    path="article_table/",
+    path="feed_articles/",
     columns=_COLUMNS,
     partition_columns=(_DAY,),
 )
 ALL_ARTICLES = Table(
     name="all_articles",
     feature="corpus",
-    description="crawl_articles and article_table as one relation, for SQL and Python.",
-    path="crawl_articles/, article_table/",
+    description="crawl_articles and feed_articles as one relation, for SQL and Python.",
+    path="crawl_articles/, feed_articles/",
     columns=_COLUMNS,
     partition_columns=(_DAY,),
 )
-DELTA_TABLES = (CRAWL_ARTICLES, ARTICLE_TABLE)
+DELTA_TABLES = (CRAWL_ARTICLES, FEED_ARTICLES)
 
 STATISTICS_COLUMNS = ("domain", "language", "published_at", "fetched_at")
 """The only columns whose smallest and largest values are kept in the log of a table.

@@ -2,19 +2,19 @@
 
 from news_platform.datasets.articles import ARTICLES
 from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
-from news_platform.datasets.corpus import ALL_ARTICLES, ARTICLE_TABLE, CRAWL_ARTICLES
+from news_platform.datasets.corpus import ALL_ARTICLES, CRAWL_ARTICLES, FEED_ARTICLES
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
-from news_platform.datasets.domain_metadata_table import (
-    AI_POLICY_CHANGES,
-    DOMAIN_METADATA_TABLE,
-    USAGE_SIGNALS,
-)
 from news_platform.datasets.domain_store import (
     DOMAIN_CATALOG,
     DOMAIN_STORE,
     ENTRIES,
     RANGES,
     RECORDS,
+)
+from news_platform.datasets.domain_surveys import (
+    AI_POLICY_CHANGES,
+    DOMAIN_SURVEYS,
+    USAGE_SIGNALS,
 )
 from news_platform.datasets.dropped_responses import DROPPED_RESPONSES
 from news_platform.datasets.feeds import FEED_POLLS, FEEDS, PENDING_ARTICLES
@@ -44,7 +44,7 @@ TABLES: tuple[Table, ...] = (
     RANGES,
     RECORDS,
     DOMAIN_CATALOG,
-    DOMAIN_METADATA_TABLE,
+    DOMAIN_SURVEYS,
     USAGE_SIGNALS,
     AI_POLICY_CHANGES,
     FEEDS,
@@ -52,7 +52,7 @@ TABLES: tuple[Table, ...] = (
     PENDING_ARTICLES,
     ARTICLES,
     CRAWL_ARTICLES,
-    ARTICLE_TABLE,
+    FEED_ARTICLES,
     ALL_ARTICLES,
     NEAR_DUPLICATES,
     ARTICLE_CLUSTERS,

@@ -58,7 +58,7 @@ POLICIES: Mapping[str, dg.FreshnessPolicy] = {
     # With few feeds, a night may pass without an article.
     "articles": _within(warn_hours=12, fail_hours=24),
     "article_sheets": _within(warn_hours=13, fail_hours=25),
-    "article_table": _within(warn_hours=14, fail_hours=26),
+    "feed_articles": _within(warn_hours=14, fail_hours=26),
 }
 
 WITHOUT: Mapping[str, str] = {
@@ -67,7 +67,7 @@ WITHOUT: Mapping[str, str] = {
     "research_datasets": "changes only when research files are uploaded",
     "domain_queue": "changes only when research files are uploaded",
     "domain_metadata": "changes only when research files are uploaded",
-    "domain_metadata_table": "changes only when research files are uploaded",
+    "domain_surveys": "changes only when research files are uploaded",
     "usage_signals": "changes only when research files are uploaded",
     "ai_policy_changes": "changes only when research files are uploaded",
     "page_snapshots": "changes only when snapshots are uploaded",
@@ -214,7 +214,7 @@ CARDS: dict[str, Card] = {
         "medium",
         AI_BOTS_VERSION,
     ),
-    "domain_metadata_table": Card(
+    "domain_surveys": Card(
         "one surveyed domain", "domain_metadata.md", FACTS, "low", AI_BOTS_VERSION
     ),
     "usage_signals": Card(
@@ -241,7 +241,7 @@ CARDS: dict[str, Card] = {
         place="article_sheets/articles.xlsx",
     ),
     "crawl_articles": Card("one article of the crawl", "corpus.md", TEXTS, "high", _CORPUS_VERSION),
-    "article_table": Card("one article of a feed", "corpus.md", TEXTS, "low", _CORPUS_VERSION),
+    "feed_articles": Card("one article of a feed", "corpus.md", TEXTS, "low", _CORPUS_VERSION),
     "near_duplicates": Card(
         "one article and its cluster", "near_duplicates.md", FACTS, "medium", _SKETCH
     ),
@@ -268,11 +268,11 @@ CARDS: dict[str, Card] = {
 _EXPLORER_PAGES = {
     "search_index": "/",
     "crawl_articles": "/",
-    "article_table": "/",
+    "feed_articles": "/",
     "domain_store": "/domains",
     "domain_catalog": "/domains",
     "domain_metadata": "/policies",
-    "domain_metadata_table": "/policies",
+    "domain_surveys": "/policies",
     "ai_policy_changes": "/policies",
     "usage_signals": "/policies",
 }

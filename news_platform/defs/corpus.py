@@ -38,7 +38,7 @@ from news_platform.corpus.pipeline import (
     outdated_crawl_days,
     wanted_crawl_days,
 )
-from news_platform.datasets.corpus import ARTICLE_TABLE, CRAWL_ARTICLES
+from news_platform.datasets.corpus import CRAWL_ARTICLES, FEED_ARTICLES
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
 from news_platform.datasets.training_export import TRAINING_EXPORT, export_folder
 from news_platform.datasets.warc_paths import FIRST_DAY
@@ -131,9 +131,9 @@ def _is_due(store: ObjectStore, day: str, options: CorpusOptions, redo: Redo) ->
     owners=OWNERS,
     kinds={"deltalake"},
     backfill_policy=SEVEN_A_RUN,
-    metadata=table_metadata(ARTICLE_TABLE),
+    metadata=table_metadata(FEED_ARTICLES),
 )
-def article_table(context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]) -> None:
+def feed_articles(context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]) -> None:
     """Articles of feeds by the day they were stored, with the columns of crawl_articles.
 
     The running day is refreshed at most every NEWS_PLATFORM_CORPUS_REFRESH_MINUTES.
@@ -141,7 +141,7 @@ def article_table(context: dg.AssetExecutionContext, data_root: dg.ResourceParam
     scratch = data_root.settings.corpus.scratch
     for day in context.partition_keys:
         report = build_feed_day(data_root.store, day, scratch=scratch)
-        _describe(context, data_root, ARTICLE_TABLE.name, day, report)
+        _describe(context, data_root, FEED_ARTICLES.name, day, report)
 
 
 def _describe(
@@ -161,7 +161,7 @@ def _describe(
     partitions_def=MONTHS,
     deps=[
         dg.AssetDep(name, partition_mapping=DAYS_OF_MONTH)
-        for name in (CRAWL_ARTICLES.name, ARTICLE_TABLE.name, NEAR_DUPLICATES.name)
+        for name in (CRAWL_ARTICLES.name, FEED_ARTICLES.name, NEAR_DUPLICATES.name)
     ],
     group_name=GROUP,
     owners=OWNERS,
@@ -203,12 +203,12 @@ def _unsettled(resources: Resources, stale: Fingerprints, now: datetime) -> Mapp
 
 
 def _just_refreshed(resources: Resources, stale: Fingerprints, now: datetime) -> Mapping[str, Hold]:
-    """Hold back the days of article_table that were built a few minutes ago."""
+    """Hold back the days of feed_articles that were built a few minutes ago."""
     if not resources.is_live:
         return {}
     store, pause = resources.data_root.store, resources.settings.corpus.refresh_minutes
     holds = {}
-    for day, marker in read_markers(store, ARTICLE_TABLE.name).items():
+    for day, marker in read_markers(store, FEED_ARTICLES.name).items():
         if day in stale:
             until = store.head(marker.path).modified_at + timedelta(minutes=pause)
             if until > now:
@@ -255,7 +255,7 @@ CRAWL_STALENESS = Staleness(
     outdated=lambda resources: len(outdated_crawl_days(resources.data_root.store)),
 )
 FEED_STALENESS = Staleness.by_fingerprint(
-    ARTICLE_TABLE.name,
+    FEED_ARTICLES.name,
     wanted_feed_days,
     built_feed_days,
     parents=(Parent("articles"),),
@@ -268,7 +268,7 @@ EXPORT_STALENESS = Staleness(
     _stale_months,
     parents=tuple(
         Parent(name, _same_month)
-        for name in (CRAWL_ARTICLES.name, ARTICLE_TABLE.name, NEAR_DUPLICATES.name)
+        for name in (CRAWL_ARTICLES.name, FEED_ARTICLES.name, NEAR_DUPLICATES.name)
     ),
     partitions=MONTHS,
     holds=_unfinished,
@@ -313,7 +313,7 @@ def every_article_has_text(resources: Resources, key: str) -> dg.AssetCheckResul
     return verdict(list(row_problems(crawl_dataset(resources.data_root.store), key)))
 
 
-@check(ARTICLE_TABLE.name, built=_feed_days, partitions_def=DAYS)
+@check(FEED_ARTICLES.name, built=_feed_days, partitions_def=DAYS)
 def every_feed_article_has_text(resources: Resources, key: str) -> dg.AssetCheckResult:
     """Every article of a feed has a text and an address of its own, and none is lost.
 
@@ -389,7 +389,7 @@ def look_after_corpus_every_night(
 
 
 defs = dg.Definitions(
-    assets=[crawl_articles, article_table, training_export],
+    assets=[crawl_articles, feed_articles, training_export],
     asset_checks=[one.definition for one in CHECKS],
     sensors=[
         reconciling_sensor(one) for one in (CRAWL_STALENESS, FEED_STALENESS, EXPORT_STALENESS)

@@ -8,9 +8,9 @@ from operator import le
 import dagster as dg
 import polars as pl
 
-from news_platform.datasets.domain_metadata_table import (
+from news_platform.datasets.domain_surveys import (
     AI_POLICY_CHANGES,
-    DOMAIN_METADATA_TABLE,
+    DOMAIN_SURVEYS,
     USAGE_SIGNALS,
 )
 from news_platform.datasets.research_datasets import PartitionInfo
@@ -234,9 +234,9 @@ def domain_metadata(
     group_name=GROUP,
     owners=OWNERS,
     kinds={"parquet"},
-    metadata=table_metadata(DOMAIN_METADATA_TABLE),
+    metadata=table_metadata(DOMAIN_SURVEYS),
 )
-def domain_metadata_table(
+def domain_surveys(
     context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
 ) -> dg.MaterializeResult[None]:
     """The survey results of a day as one Parquet table, for analysts."""
@@ -253,7 +253,7 @@ def domain_metadata_table(
             "ai_policies_plot": policy_plot(counts),
             **trend_metadata(data_root.store, report.date),
             "preview": _preview(facts.select(_SHOWN_FACTS)),
-            **column_lineage("domain_metadata_table"),
+            **column_lineage("domain_surveys"),
         }
     )
 
@@ -287,7 +287,7 @@ def usage_signals(
 
 @dg.asset(
     partitions_def=SURVEY_DAYS,
-    deps=[domain_metadata_table, usage_signals],
+    deps=[domain_surveys, usage_signals],
     group_name=GROUP,
     owners=OWNERS,
     kinds={"parquet"},
@@ -358,7 +358,7 @@ STALENESS = (
         partitions=RESEARCH_BATCHES,
     ),
     _staleness(
-        "domain_metadata_table",
+        "domain_surveys",
         surveyed_days,
         TABLE_DATASET,
         Parent("domain_metadata", _is_of_day),
@@ -385,7 +385,7 @@ defs = dg.Definitions(
         research_datasets,
         domain_queue,
         domain_metadata,
-        domain_metadata_table,
+        domain_surveys,
         usage_signals,
         ai_policy_changes,
     ],

@@ -114,7 +114,7 @@ LINEAGE: Mapping[str, Sources] = {
         **_same("domain_queue", "domain_id", "registrable_domain"),
         "source": ("domain_queue.source_file_path", "domain_queue.domain_url"),
     },
-    "domain_metadata_table": {column: (f"domain_metadata.{field}",) for column, field in _SURVEYED},
+    "domain_surveys": {column: (f"domain_metadata.{field}",) for column, field in _SURVEYED},
     "usage_signals": {
         "domain": ("domain_metadata.registrable_domain",),
         **_same("domain_metadata", "country", "category", "collected_at", "date"),
@@ -124,13 +124,13 @@ LINEAGE: Mapping[str, Sources] = {
         },
     },
     "ai_policy_changes": {
-        **_same("domain_metadata_table", "domain", "country", "date"),
+        **_same("domain_surveys", "domain", "country", "date"),
         "signal": ("usage_signals.system",),
         "label": ("usage_signals.label",),
         "raw_diff": ("usage_signals.raw", "domain_metadata.files"),
-        **{name: ("domain_metadata_table.ai_policies",) for name in ("bot", "before", "after")},
-        "change": ("domain_metadata_table.ai_policies",),
-        "before_date": ("domain_metadata_table.date",),
+        **{name: ("domain_surveys.ai_policies",) for name in ("bot", "before", "after")},
+        "change": ("domain_surveys.ai_policies",),
+        "before_date": ("domain_surveys.date",),
     },
     "feeds": {"feed_url": ("feed_candidates.feed_url",)},
     "pending_articles": {"feed_url": ("feeds.feed_url",)},
@@ -142,7 +142,7 @@ LINEAGE: Mapping[str, Sources] = {
         "warc": ("raw_news.filename",),
         "day": _WARC_DAY,
     },
-    "article_table": {
+    "feed_articles": {
         "url": ("articles.article_url",),
         "canonical_url": ("articles.article_url_canon",),
         "domain": ("articles.source",),
@@ -153,23 +153,23 @@ LINEAGE: Mapping[str, Sources] = {
         "day": ("articles.date",),
     },
     "near_duplicates": {
-        "uri": ("crawl_articles.url", "article_table.url"),
-        "seen_at": ("crawl_articles.fetched_at", "article_table.fetched_at"),
-        "date": ("crawl_articles.day", "article_table.day"),
+        "uri": ("crawl_articles.url", "feed_articles.url"),
+        "seen_at": ("crawl_articles.fetched_at", "feed_articles.fetched_at"),
+        "date": ("crawl_articles.day", "feed_articles.day"),
         **{
-            name: (f"crawl_articles.{name}", f"article_table.{name}")
+            name: (f"crawl_articles.{name}", f"feed_articles.{name}")
             for name in ("url_hash", "source")
         },
         **{
-            name: ("crawl_articles.text", "article_table.text")
+            name: ("crawl_articles.text", "feed_articles.text")
             for name in ("cluster_id", "jaccard", "cluster_size")
         },
     },
     "training_export": {
-        "id": ("crawl_articles.url_hash", "article_table.url_hash"),
-        "url": ("crawl_articles.canonical_url", "article_table.canonical_url"),
+        "id": ("crawl_articles.url_hash", "feed_articles.url_hash"),
+        "url": ("crawl_articles.canonical_url", "feed_articles.canonical_url"),
         **{
-            name: (f"crawl_articles.{name}", f"article_table.{name}")
+            name: (f"crawl_articles.{name}", f"feed_articles.{name}")
             for name in ("domain", "title", "authors", "published_at", "language", "text")
         },
         "usage": ("domain_metadata.usage",),

@@ -37,7 +37,7 @@ _LIMITS = Limits(runs=1, per_run=7, spacing_seconds=3600)
 
 @dg.asset(
     partitions_def=DAYS,
-    deps=["crawl_articles", "article_table"],
+    deps=["crawl_articles", "feed_articles"],
     group_name=GROUP,
     owners=OWNERS,
     kinds={"parquet", "duckdb"},
@@ -140,7 +140,7 @@ CHECKS = (every_article_has_one_cluster, every_member_has_a_twin)
 STALENESS = Staleness(
     NEAR_DUPLICATES.name,
     _stale,
-    parents=(Parent("crawl_articles", same_partition), Parent("article_table", same_partition)),
+    parents=(Parent("crawl_articles", same_partition), Parent("feed_articles", same_partition)),
     partitions=DAYS,
     per_run=_LIMITS.per_run,
     limits=lambda _: _LIMITS,

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from news_platform.datasets.corpus import ARTICLE_TABLE, CRAWL_ARTICLES
+from news_platform.datasets.corpus import CRAWL_ARTICLES, FEED_ARTICLES
 from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.defs.metadata import markdown_table, table_metadata
 from news_platform.defs.partition_checks import check, verdict
@@ -30,7 +30,7 @@ _SHOWN_DOMAINS = 20
 
 @dg.asset(
     partitions_def=DAYS,
-    deps=[CRAWL_ARTICLES.name, ARTICLE_TABLE.name],
+    deps=[CRAWL_ARTICLES.name, FEED_ARTICLES.name],
     group_name=GROUP,
     owners=[f"team:{GROUP}"],
     kinds={"tantivy"},
@@ -121,7 +121,7 @@ STALENESS = (
         built_days,
         parents=(
             Parent(CRAWL_ARTICLES.name, same_partition),
-            Parent(ARTICLE_TABLE.name, same_partition),
+            Parent(FEED_ARTICLES.name, same_partition),
         ),
         partitions=DAYS,
         per_run=7,

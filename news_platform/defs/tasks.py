@@ -30,7 +30,7 @@ TASKS: Mapping[str, Task] = {
     ),
     "tabulate_surveys": Task(
         "Write the survey of a day as tables, and the changes of AI policies.",
-        ("domain_metadata_table", "usage_signals", "ai_policy_changes"),
+        ("domain_surveys", "usage_signals", "ai_policy_changes"),
     ),
     "read_feeds_now": Task(
         "Discover and poll feeds, fetch articles and update the sheet now.",
@@ -41,7 +41,7 @@ TASKS: Mapping[str, Task] = {
     ),
     "cluster_corpus_days": Task(
         "Refresh the feeds' articles in the corpus, and cluster both sources with their window.",
-        ("article_table", "near_duplicates"),
+        ("feed_articles", "near_duplicates"),
     ),
     "export_months": Task("Export months of the corpus again.", ("training_export",)),
     "index_days": Task("Build the search index of days again.", ("search_index",)),

@@ -8,7 +8,7 @@ unchanged keeps its old name, and its partition is built once more.
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from news_platform.datasets.domain_metadata_table import DOMAIN_METADATA_TABLE
+from news_platform.datasets.domain_surveys import DOMAIN_SURVEYS
 from news_platform.datasets.research_datasets import SUCCESS_SUFFIX, PartitionInfo
 from news_platform.domain_metadata.change_inputs import tabled_days
 from news_platform.domain_metadata.pipeline import METADATA_DATASET, QUEUE_DATASET
@@ -111,6 +111,6 @@ def _by_day(surveyed: Mapping[str, Marker]) -> Mapping[str, list[Marker]]:
 def _holds_facts(store: ObjectStore, day: str) -> bool:
     """Return whether the table of a day has exactly the facts that are stored."""
     with suppress(NotFound):
-        stored = read_facts(store, day).select(list(DOMAIN_METADATA_TABLE.schema))
+        stored = read_facts(store, day).select(list(DOMAIN_SURVEYS.schema))
         return stored.equals(facts_frame(read_day_facts(store, day)))
     return False

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Set
 
 import polars as pl
 
-from news_platform.datasets.domain_metadata_table import (
+from news_platform.datasets.domain_surveys import (
     AI_POLICY_CHANGES,
-    DOMAIN_METADATA_TABLE,
+    DOMAIN_SURVEYS,
     USAGE_SIGNALS,
 )
 from news_platform.datasets.table import Table
@@ -28,7 +28,7 @@ from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.parquet import read_table
 
 # Markers of this name say which days are affected by corrected tables of earlier days.
-CORRECTIONS = "domain_metadata_table_corrections"
+CORRECTIONS = "domain_surveys_corrections"
 # What a later day reads of an earlier one, apart from the statements about use.
 _COMPARED = (
     "domain",
@@ -70,7 +70,7 @@ def _table_markers(store: ObjectStore) -> Mapping[str, list[str]]:
     # A day of version 0.1 has no statements about use, and its fingerprint stays the same.
     return {
         day: [marker.path, *([stated[day].path] if day in stated else [])]
-        for day, marker in sorted(read_markers(store, DOMAIN_METADATA_TABLE.name).items())
+        for day, marker in sorted(read_markers(store, DOMAIN_SURVEYS.name).items())
     }
 
 
@@ -91,7 +91,7 @@ def record_correction(
     if is_lost and _was_built_from(store, day, table, inputs):
         return []  # the file was lost, and comes back as it was
     _leave_earlier_rule(store)
-    later = [one for one in read_markers(store, DOMAIN_METADATA_TABLE.name) if one > day]
+    later = [one for one in read_markers(store, DOMAIN_SURVEYS.name) if one > day]
     domains = _changed_domains(store, day, frame, table) if later else frozenset()
     affected = [one for one in sorted(later) if domains and _has_any(store, one, domains)]
     known = read_inputs(store, CORRECTIONS)
@@ -111,7 +111,7 @@ def _was_built_from(store: ObjectStore, day: str, table: Table, inputs: str) -> 
         return True
     changes = read_inputs(store, AI_POLICY_CHANGES.name).get(day)
     corrected = read_markers(store, CORRECTIONS)
-    other = USAGE_SIGNALS if table is DOMAIN_METADATA_TABLE else DOMAIN_METADATA_TABLE
+    other = USAGE_SIGNALS if table is DOMAIN_SURVEYS else DOMAIN_SURVEYS
     stated = read_markers(store, other.name).get(day)
     names = [
         marker_path(table.name, day, inputs=inputs),
@@ -162,6 +162,6 @@ def _counted(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
 
 
 def _has_any(store: ObjectStore, day: str, domains: Set[str]) -> bool:
-    path = table_path(DOMAIN_METADATA_TABLE, day)
-    surveyed = read_table(store, path, DOMAIN_METADATA_TABLE).get_column("domain")
+    path = table_path(DOMAIN_SURVEYS, day)
+    surveyed = read_table(store, path, DOMAIN_SURVEYS).get_column("domain")
     return not domains.isdisjoint(surveyed)

@@ -16,9 +16,9 @@ from news_platform.datasets.domain_metadata import (
     DomainMetadata,
     UsageFacts,
 )
-from news_platform.datasets.domain_metadata_table import (
+from news_platform.datasets.domain_surveys import (
     AI_POLICY_CHANGES,
-    DOMAIN_METADATA_TABLE,
+    DOMAIN_SURVEYS,
     USAGE_SIGNALS,
 )
 from news_platform.datasets.research_datasets import PartitionInfo
@@ -43,7 +43,7 @@ from news_platform.takedowns.obeying import cleaned_later
 from news_platform.web.ai_bots import AI_BOTS
 from news_platform.web.robots import Policy
 
-TABLE_DATASET = DOMAIN_METADATA_TABLE.name
+TABLE_DATASET = DOMAIN_SURVEYS.name
 CHANGES_DATASET = AI_POLICY_CHANGES.name
 POLICIES: tuple[str, ...] = get_args(Policy)
 
@@ -81,8 +81,8 @@ def build_table(day: str, *, store: ObjectStore) -> TableReport:
     inputs = surveyed_days(store).get(day, fingerprint([]))
     with cleaned_later(store, {TABLE_DATASET: [day]}):
         frame = facts_frame(read_day_facts(store, day))
-        record_correction(store, day, frame, DOMAIN_METADATA_TABLE, inputs=inputs)
-        return _write(store, day, frame, table=DOMAIN_METADATA_TABLE, inputs=inputs)
+        record_correction(store, day, frame, DOMAIN_SURVEYS, inputs=inputs)
+        return _write(store, day, frame, table=DOMAIN_SURVEYS, inputs=inputs)
 
 
 def build_usage_signals(day: str, *, store: ObjectStore) -> TableReport:
@@ -181,7 +181,7 @@ def _robots_diff(
 def facts_frame(facts: Sequence[DomainMetadata]) -> pl.DataFrame:
     """Return facts as table rows, sorted by domain."""
     rows = [_row(one) for one in facts]
-    return pl.DataFrame(rows, schema=dict(DOMAIN_METADATA_TABLE.schema), orient="row").sort(
+    return pl.DataFrame(rows, schema=dict(DOMAIN_SURVEYS.schema), orient="row").sort(
         "domain", "country", "category"
     )
 
@@ -303,7 +303,7 @@ def _policy_rows(facts: AiPolicyFacts | None) -> list[Mapping[str, object]] | No
 
 def read_facts(store: ObjectStore, day: str) -> pl.DataFrame:
     """Return the table of a day."""
-    return read_table(store, table_path(DOMAIN_METADATA_TABLE, day), DOMAIN_METADATA_TABLE)
+    return read_table(store, table_path(DOMAIN_SURVEYS, day), DOMAIN_SURVEYS)
 
 
 def read_changes(store: ObjectStore, day: str) -> pl.DataFrame:

@@ -11,12 +11,12 @@ import polars as pl
 import sqlalchemy as sa
 
 from news_platform.datasets.domain_metadata import PROD_FOLDER
-from news_platform.datasets.domain_metadata_table import (
+from news_platform.datasets.domain_queue import DATASET as QUEUE_DATASET
+from news_platform.datasets.domain_surveys import (
     AI_POLICY_CHANGES,
-    DOMAIN_METADATA_TABLE,
+    DOMAIN_SURVEYS,
     USAGE_SIGNALS,
 )
-from news_platform.datasets.domain_queue import DATASET as QUEUE_DATASET
 from news_platform.datasets.table import Table
 from news_platform.domain_metadata.messages import is_taken_down
 from news_platform.domain_metadata.pipeline import METADATA_DATASET
@@ -40,7 +40,7 @@ def takedown_parts(store: ObjectStore, *, engine: sa.Engine | None) -> list[Take
     ]
     parts += [
         SimplePart(table.name, partial(find_rows, store, table), partial(clean_rows, store, table))
-        for table in (DOMAIN_METADATA_TABLE, USAGE_SIGNALS, AI_POLICY_CHANGES)
+        for table in (DOMAIN_SURVEYS, USAGE_SIGNALS, AI_POLICY_CHANGES)
     ]
     if engine is not None:
         queue = SimplePart(

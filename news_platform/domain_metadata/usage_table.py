@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from news_platform.datasets.domain_metadata import DomainMetadata
-from news_platform.datasets.domain_metadata_table import AI_POLICY_CHANGES, USAGE_SIGNALS
+from news_platform.datasets.domain_surveys import AI_POLICY_CHANGES, USAGE_SIGNALS
 from news_platform.domain_metadata.signals.statements import EFFECTS
 
 USAGE_DATASET = USAGE_SIGNALS.name
@@ -38,7 +38,7 @@ def usage_changes(
     """Return the statements that differ from each domain's previous survey.
 
     `today` and `earlier` are rows of usage_signals, `surveys` and `before` the rows of
-    domain_metadata_table of the same days. Only domains whose statements were read both times are
+    domain_surveys of the same days. Only domains whose statements were read both times are
     compared, so that a new kind of statement is not reported as a change of the site.
     """
     compared = _compared(surveys, before)

@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 
 from news_platform.datasets.corpus import (
-    ARTICLE_TABLE,
     CRAWL_ARTICLES,
     DELTA_TABLES,
+    FEED_ARTICLES,
     STATISTICS_COLUMNS,
 )
 from news_platform.datasets.table import Table
@@ -55,7 +55,7 @@ _COLUMNS = (
     *("fetched_at", "title", "text", "authors", "section"),
 )
 # An article of both tables is indexed once: what the feed's worker fetched is the fresher one.
-_FRESHEST_FIRST = (ARTICLE_TABLE, CRAWL_ARTICLES)
+_FRESHEST_FIRST = (FEED_ARTICLES, CRAWL_ARTICLES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Mapping
 import polars as pl
 
 from news_platform.datasets.corpus import (
-    ARTICLE_TABLE,
     CRAWL_ARTICLES,
     DELTA_TABLES,
+    FEED_ARTICLES,
     FEED_SOURCE,
     STATISTICS_COLUMNS,
 )
@@ -24,7 +24,7 @@ Query = Callable[[pl.LazyFrame], pl.LazyFrame]
 
 
 class ArticleTables:
-    """The rows of crawl_articles and article_table."""
+    """The rows of crawl_articles and feed_articles."""
 
     def __init__(self, store: ObjectStore, version: DataVersion) -> None:
         self._store, self._version = store, version
@@ -100,7 +100,7 @@ class ArticleTables:
         with self._opening:
             # Another thread may have opened them meanwhile.
             if self._opened is None or self._opened[0] != version:
-                tables = (CRAWL_ARTICLES, ARTICLE_TABLE)
+                tables = (CRAWL_ARTICLES, FEED_ARTICLES)
                 frames = [DeltaDataset(self._store, it, STATISTICS_COLUMNS).scan() for it in tables]
                 self._opened = (version, pl.concat(frames))
             return self._opened[1]

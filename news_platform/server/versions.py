@@ -13,7 +13,7 @@ _MARKED = (
     *(table.name for table in DELTA_TABLES),
     "search_index",
     "near_duplicates",
-    "domain_metadata_table",
+    "domain_surveys",
     "usage_signals",
     "ai_policy_changes",
     "domain_store",

@@ -18,7 +18,7 @@ class CorpusSettings(Section):
     )
     refresh_minutes: float = env(
         "NEWS_PLATFORM_CORPUS_REFRESH_MINUTES",
-        "shortest time between two builds of a day of article_table",
+        "shortest time between two builds of a day of feed_articles",
         15.0,
     )
     grace_days: float = env(

@@ -63,7 +63,7 @@ LOSSES = {
     "domain_buckets": "domain_buckets/**/*.jsonl.gz",
     "domain_catalog": "domain_catalog/part-0.parquet",
     # The last day of both, since what follows is built from the days before it, too.
-    "domain_metadata_table": "domain_metadata_table/date=2025-11-03/part-0.parquet",
+    "domain_surveys": "domain_surveys/date=2025-11-03/part-0.parquet",
     "near_duplicates": "near_duplicates/date=2025-11-03/part-0.parquet",
 }
 

@@ -246,7 +246,7 @@ def test_what_is_due_is_surveyed_again_once_and_its_tables_are_built(
     assert [report["batch"] for report in surveyed] == ["gb|news|2025-11-03"]
     assert document("resurvey", "--due", root=root) == {"queued": [], "surveyed": []}
     store = open_store(root)
-    for table in ("domain_metadata_table", "usage_signals", "ai_policy_changes"):
+    for table in ("domain_surveys", "usage_signals", "ai_policy_changes"):
         assert store.exists(f"{table}/date=2025-11-03/part-0.parquet"), table
     domain = json.loads(research.read_text())["records"][0]["normalized_domain"]
     days = [row["date"] for row in document("history", domain, root=root)["surveys"]]

@@ -14,7 +14,7 @@ from news_platform.corpus.feed_articles import (
     wanted_feed_days,
 )
 from news_platform.datasets.articles import ARTICLES, articles_path
-from news_platform.datasets.corpus import ARTICLE_TABLE, CRAWL_ARTICLES
+from news_platform.datasets.corpus import CRAWL_ARTICLES, FEED_ARTICLES
 from news_platform.errors import InputError
 from news_platform.storage.commit.root import RootAccess, claim_root
 from news_platform.storage.objects.store import ObjectStore
@@ -115,6 +115,6 @@ def test_both_sources_are_one_relation(local_store: ObjectStore, tmp_path: Path)
     assert news.sql(query).rows() == [("crawl", 1), ("feed", 2)]
     one_day = news.sql(f"select domain from all_articles where day = '{DAY}' order by domain")
     assert one_day["domain"].to_list() == ["a.example", "b.example", "c.example"]
-    assert news[ARTICLE_TABLE.name].collect().height == 2
+    assert news[FEED_ARTICLES.name].collect().height == 2
     with pytest.raises(InputError, match="unknown dataset"):
         news["training_export"]

@@ -15,8 +15,8 @@ from news_platform.defs.corpus import (
     CRAWL_STALENESS,
     EXPORT_STALENESS,
     FEED_STALENESS,
-    article_table,
     crawl_articles,
+    feed_articles,
     keep_corpus_up,
     look_after_corpus,
     training_export,
@@ -105,7 +105,7 @@ def test_days_and_their_month_are_built_checked_and_then_rest(
     export_day(local_store)
     order = (
         (crawl_articles, CRAWL_STALENESS, DAY, 2),
-        (article_table, FEED_STALENESS, DAY, 2),
+        (feed_articles, FEED_STALENESS, DAY, 2),
         (near_duplicates, CLUSTER_STALENESS, DAY, 4),
         (training_export, EXPORT_STALENESS, DAY[:7], 1),
     )
@@ -147,7 +147,7 @@ def test_a_running_month_and_a_fresh_day_wait(
     after = datetime(2025, 12, 5, tzinfo=UTC)
     assert EXPORT_STALENESS.holds(resources, {"2025-11": "x"}, after) == {}
     export_day(local_store)
-    assert run(local_store, instance, article_table, DAY).success
+    assert run(local_store, instance, feed_articles, DAY).success
     now = datetime.now(UTC)
     held = FEED_STALENESS.holds(resources, {DAY: "x"}, now)
     assert held[DAY].reason == "built less than 15 minutes ago"

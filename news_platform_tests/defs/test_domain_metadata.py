@@ -149,7 +149,7 @@ def test_a_batch_with_a_bad_record_and_notes_shows_both(
 def test_the_table_counts_what_the_surveys_found_and_draws_it(
     built: dict[str, list[dg.ExecuteInProcessResult]], shell: Shell
 ) -> None:
-    shown = [metadata_of(result) for result in built["domain_metadata_table"]]
+    shown = [metadata_of(result) for result in built["domain_surveys"]]
     rows = sum(int(str(one["dagster/partition_row_count"])) for one in shown)
     assert rows == sum(
         len(DomainQueue(shell.ledger.engine).messages(key)) for key in raw_batches(shell.store)

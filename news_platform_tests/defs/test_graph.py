@@ -34,7 +34,7 @@ CROSSING = {
     ("domain_catalog", "domain_metadata"),
     ("domain_metadata", "articles"),
     ("crawl_articles", "near_duplicates"),
-    ("article_table", "near_duplicates"),
+    ("feed_articles", "near_duplicates"),
 }
 
 

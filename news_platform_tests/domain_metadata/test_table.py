@@ -12,7 +12,7 @@ from news_platform.datasets.domain_metadata import (
     SitemapFacts,
     SourceFacts,
 )
-from news_platform.datasets.domain_metadata_table import AI_POLICY_CHANGES, DOMAIN_METADATA_TABLE
+from news_platform.datasets.domain_surveys import AI_POLICY_CHANGES, DOMAIN_SURVEYS
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.change_inputs import tabled_days
 from news_platform.domain_metadata.table import (
@@ -78,7 +78,7 @@ def put(store: ObjectStore, one: DomainMetadata) -> None:
 
 def test_facts_become_rows_of_the_declared_schema() -> None:
     frame = facts_frame([facts("b.test"), facts("a.test", policies={"GPTBot": "allow"})])
-    assert dict(frame.schema) == dict(DOMAIN_METADATA_TABLE.schema)
+    assert dict(frame.schema) == dict(DOMAIN_SURVEYS.schema)
     assert frame["domain"].to_list() == ["a.test", "b.test"]
     assert frame["ai_policies"].to_list() == [
         [{"bot": "GPTBot", "policy": "allow", "own": False}],

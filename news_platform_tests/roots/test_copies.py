@@ -56,7 +56,7 @@ def test_every_asset_of_files_is_looked_at() -> None:
         "domain_catalog",
         "domain_queue",
         "domain_metadata",
-        "domain_metadata_table",
+        "domain_surveys",
         "usage_signals",
         "ai_policy_changes",
         "near_duplicates",
@@ -98,7 +98,7 @@ def test_inputs_that_changed_before_the_upgrade_are_stale_after_it(copied: Path)
     stale = _stale(_upgraded(copied))
     assert {"domain_queue", "source_records"} <= stale.keys()
     # Since format 2 the table follows the markers of surveys, not the files beside them.
-    assert ("domain_metadata_table" in stale) is is_first_release
+    assert ("domain_surveys" in stale) is is_first_release
 
 
 def test_inputs_that_change_after_the_upgrade_are_stale(copied: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from news_platform.datasets.corpus import ARTICLE_TABLE, CRAWL_ARTICLES, STATISTICS_COLUMNS
+from news_platform.datasets.corpus import CRAWL_ARTICLES, FEED_ARTICLES, STATISTICS_COLUMNS
 from news_platform.datasets.table import Table
 from news_platform.errors import InputError
 from news_platform.search.engine import SearchOptions
@@ -86,7 +86,7 @@ def test_an_index_holds_both_tables_and_each_address_once(
 ) -> None:
     articles = made_articles(60, seed=5, days=1)
     write_day(local_store, CRAWL_ARTICLES, articles[:40], tmp_path / "scratch")
-    write_day(local_store, ARTICLE_TABLE, articles[30:], tmp_path / "scratch")
+    write_day(local_store, FEED_ARTICLES, articles[30:], tmp_path / "scratch")
     assert build_stale(local_store) == [DAY]
     assert build_stale(local_store) == []
     everything = found(local_store, tmp_path, "domain:a.example OR NOT domain:a.example")

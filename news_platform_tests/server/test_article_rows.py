@@ -89,5 +89,5 @@ def test_files_that_are_gone_for_good_are_an_error_of_the_store(store: ObjectSto
     rows = _rows(store)
     paths = [one.path for one in crawl_dataset(store).files()]
     store.delete(paths)
-    with pytest.raises(StorageError, match="crawl_articles and article_table"):
+    with pytest.raises(StorageError, match="crawl_articles and feed_articles"):
         rows.find(url_hash(_url(1)))

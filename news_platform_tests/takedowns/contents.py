@@ -25,7 +25,7 @@ _OWN = {
     "near_duplicates": ("cluster_id", "jaccard", "seen_at", "first_seen_at", "merged_ids"),
     "training_export": ("fetched_at", "day", "usage"),
     "domain_catalog": ("bytes", "fragments"),
-    "domain_metadata_table": ("collected_at",),
+    "domain_surveys": ("collected_at",),
     "usage_signals": ("collected_at",),
     "ai_policy_changes": (),
     "source_records": ("fetched_at", "snapshot"),

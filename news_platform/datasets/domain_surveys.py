@@ -1,4 +1,4 @@
-"""The tables of a day's surveys: domain_metadata_table, usage_signals and ai_policy_changes."""
+"""The tables of a day's surveys: domain_surveys, usage_signals and ai_policy_changes."""
 
 import polars as pl
 
@@ -6,11 +6,11 @@ from news_platform.datasets.table import Column, Table
 
 AI_POLICY = pl.Struct({"bot": pl.String(), "policy": pl.String(), "own": pl.Boolean()})
 
-DOMAIN_METADATA_TABLE = Table(
-    name="domain_metadata_table",
+DOMAIN_SURVEYS = Table(
+    name="domain_surveys",
     feature="domain_metadata",
     description="The survey result of every domain: robots.txt, sitemap, AI policies.",
-    path="domain_metadata_table/date={date}/part-0.parquet",
+    path="domain_surveys/date={date}/part-0.parquet",
     columns=(
         Column("domain", pl.String(), "Registrable domain, `bbc.co.uk`, or an IP address."),
         Column("domain_id", pl.String(), "authority:country:domain."),

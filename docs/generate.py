@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
 
-from news_platform.datasets.registry import TABLES
-from news_platform.datasets.table import Table
+from news_platform.datasets.dataset import Dataset
+from news_platform.datasets.registry import DATASETS
 from news_platform.settings import SettingInfo, setting_infos
 
 DOCS = Path(__file__).parent
@@ -26,7 +26,7 @@ def pages() -> Mapping[str, str]:
     """Return the text of every generated page by its file name."""
     return {
         "settings.md": _page(_settings_lines(setting_infos())),
-        "data_dictionary.md": _page(_dictionary_lines(TABLES)),
+        "data_dictionary.md": _page(_dictionary_lines(tuple(DATASETS.values()))),
     }
 
 
@@ -47,11 +47,11 @@ def _settings_lines(infos: tuple[SettingInfo, ...]) -> Iterator[str]:
         yield from (f"| `{row.env}` | {_code(row.default)} | {row.help} |" for row in rows)
 
 
-def _dictionary_lines(tables: tuple[Table, ...]) -> Iterator[str]:
+def _dictionary_lines(tables: tuple[Dataset, ...]) -> Iterator[str]:
     yield DICTIONARY_INTRO
     for table in tables:
         yield from ("", f"## {table.name}", "", table.description, "")
-        yield from (f"Feature `{table.feature}`, at `{table.path}`.", "")
+        yield from (f"A row is {table.row}. Feature `{table.group}`, at `{table.path}`.", "")
         yield from ("| column | type | meaning |", "|---|---|---|")
         yield from (f"| {c.name} | {c.dtype} | {_cell(c.description)} |" for c in table.columns)
         for column in table.partition_columns:

@@ -17,10 +17,10 @@ import sqlalchemy as sa
 
 from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.corpus import ALL_ARTICLES, DELTA_TABLES, STATISTICS_COLUMNS
+from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.evidence import Explanation
 from news_platform.datasets.raw_news import RAW_NEWS
-from news_platform.datasets.registry import TABLES
-from news_platform.datasets.table import Table
+from news_platform.datasets.registry import DATASETS
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.errors import InputError
 from news_platform.near_duplicates.reading import RELATIONS
@@ -41,15 +41,8 @@ if TYPE_CHECKING:
 
 # Replaced files of these stay until their grace period ends, so only `.domain_store` can read them,
 # and the current version of an export.
-_BY_OTHERS = frozenset(
-    {
-        "domain_store",
-        "domain_store_records",
-        "domain_store_entries",
-        "domain_store_ranges",
-        "training_export",
-    }
-)
+_BY_OTHERS = frozenset({"training_export"})
+_READABLE = frozenset({"parquet", "delta", "view"})
 
 
 DEFAULT_SEARCH = SearchOptions()
@@ -71,14 +64,13 @@ class NewsData:
         self._ledger_is_known = False
 
     @cached_property
-    def tables(self) -> Mapping[str, Table]:
+    def tables(self) -> Mapping[str, Dataset]:
         """Return the schema of every dataset that can be read, by name."""
-        files = {
-            table.name: table
-            for table in TABLES
-            if table.path.endswith(".parquet") and table.name not in _BY_OTHERS
+        return {
+            name: dataset
+            for name, dataset in DATASETS.items()
+            if dataset.place.engine in _READABLE and name not in _BY_OTHERS
         }
-        return files | {table.name: table for table in (*DELTA_TABLES, ALL_ARTICLES)}
 
     def __getitem__(self, name: str) -> pl.LazyFrame:
         """Return a dataset, which is empty as long as it has no files."""
@@ -94,10 +86,11 @@ class NewsData:
             return pl.concat([self._delta(each) for each in DELTA_TABLES])
         if table in DELTA_TABLES:
             return self._delta(table)
-        paths = [info.path for info in self._store.list(_folder(table)) if _is_file_of(info.path)]
+        place = table.place
+        paths = [it.path for it in self._store.list(place.folder) if place.holds(it.path)]
         return scan_table(self._store, paths, table)
 
-    def _delta(self, table: Table) -> pl.LazyFrame:
+    def _delta(self, table: Dataset) -> pl.LazyFrame:
         return DeltaDataset(self._store, table, STATISTICS_COLUMNS).scan()
 
     def sql(
@@ -192,13 +185,3 @@ class NewsData:
 def open_root(root: str | Path) -> NewsData:
     """Open a root for reading, with the settings of this process."""
     return NewsData(load_settings(os.environ).model_copy(update={"root": str(root)}))
-
-
-def _folder(table: Table) -> str:
-    """Return the part of a dataset's path before the first part that varies."""
-    fixed = re.match(r"(?:[a-z_]+/)+(?=[^/]*$|[^/]*[=A-Z{<])", table.path)
-    return fixed[0].rstrip("/") if fixed else ""
-
-
-def _is_file_of(path: str) -> bool:
-    return path.endswith(".parquet") and "/quarantine/" not in f"/{path}"

@@ -11,7 +11,7 @@ import pytest
 import news_platform
 from news_platform.datasets.domain_store import DOMAIN_CATALOG
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
-from news_platform.datasets.registry import TABLES
+from news_platform.datasets.registry import DATASETS
 from news_platform.errors import InputError
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import write_table
@@ -70,8 +70,8 @@ def test_sql_knows_datasets_in_capitals_and_no_variables_of_ours(root: Path) -> 
     news = news_platform.open(root)
     assert news.sql("SELECT MAX(records) AS n FROM DOMAIN_CATALOG")["n"].to_list() == [5]
     assert news.sql("select count(*) as n from RAW_NEWS")["n"].to_list() == [0]
-    with pytest.raises(InputError, match="Table with name TABLES does not exist"):
-        news.sql("select * from TABLES")
+    with pytest.raises(InputError, match="Table with name DATASETS does not exist"):
+        news.sql("select * from DATASETS")
 
 
 @pytest.mark.parametrize("query", ["", ";", "-- only a remark"])
@@ -121,8 +121,11 @@ def test_importing_the_package_loads_no_library() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-def test_no_two_datasets_share_a_name() -> None:
-    assert len({table.name for table in TABLES}) == len(TABLES)
+def test_parents_are_declared_and_come_first() -> None:
+    seen: set[str] = set()
+    for name, dataset in DATASETS.items():
+        assert {parent.dataset for parent in dataset.parents} <= seen, name
+        seen.add(name)
 
 
 def test_the_sql_command_prints_one_document(root: Path) -> None:

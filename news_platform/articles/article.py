@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from news_platform.datasets import versions
+
 # Version of the rules and weights; stored with every article, raised with every change of them.
-EXTRACTOR_VERSION = "5"
+EXTRACTOR_VERSION = versions.ARTICLE_EXTRACTOR
 
 
 @dataclass(frozen=True, slots=True)

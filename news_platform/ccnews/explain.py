@@ -14,6 +14,7 @@ from news_platform.datasets.captures import (
     feed_candidates_path,
 )
 from news_platform.datasets.collected import Collected
+from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.dropped_responses import (
     DROPPED,
     DROPPED_RESPONSES,
@@ -21,7 +22,6 @@ from news_platform.datasets.dropped_responses import (
 )
 from news_platform.datasets.evidence import Evidence
 from news_platform.datasets.raw_news import RAW_NEWS
-from news_platform.datasets.table import Table
 from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
@@ -97,7 +97,7 @@ def _searched(markers: Sequence[Collected], days: Collection[str]) -> list[Colle
     return [one for one in markers if id(one) in newest or one.day.isoformat() in days]
 
 
-def _paths(markers: Iterable[Collected], table: Table) -> list[str]:
+def _paths(markers: Iterable[Collected], table: Dataset) -> list[str]:
     if table is CAPTURES:
         return [captures_path(one.day, one.warc) for one in markers if one.captures]
     if table is FEED_CANDIDATES:
@@ -106,7 +106,7 @@ def _paths(markers: Iterable[Collected], table: Table) -> list[str]:
 
 
 def _rows(
-    store: ObjectStore, paths: Sequence[str], table: Table, page: PageAddress
+    store: ObjectStore, paths: Sequence[str], table: Dataset, page: PageAddress
 ) -> list[dict[str, Any]]:
     """Return the rows of a page, newest day first."""
     if table is DROPPED_RESPONSES:  # its files expire

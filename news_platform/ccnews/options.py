@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
+from news_platform.datasets import versions
 from news_platform.datasets.collected import recipe
 
 # Raise this when the same WARC would give other rows; `ccnews collect --older-than` then collects
 # again what an older version wrote. 2: pages are decoded as browsers do, in `html.decode`.
-EXTRACTOR_VERSION = "2"
+EXTRACTOR_VERSION = versions.CRAWL_EXTRACTOR
 # The options that decide which rows a WARC gives.
 _RECORDED = (
     "main_content",

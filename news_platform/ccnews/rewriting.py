@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 from news_platform.ccnews.writer import CAPTURES_ROWS, arrow_schema, writer_options
 from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
+from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.dropped_responses import DROPPED_RESPONSES
 from news_platform.datasets.raw_news import RAW_NEWS
-from news_platform.datasets.table import Table
 
 IsDropped = Callable[[pl.Series], pl.Series]
 """From a column of URLs to whether each row goes."""
@@ -51,7 +51,7 @@ def write_feeds(source: BinaryIO | Path, target: Path, rows: pa.Table) -> None:
 def _rewrite(
     source: BinaryIO | Path,
     target: Path,
-    table: Table,
+    table: Dataset,
     arranged: Callable[[Iterable[pa.Table]], Iterable[pa.Table]],
     is_dropped: IsDropped,
 ) -> tuple[int, int]:
@@ -74,7 +74,7 @@ def _rewrite(
     return kept, dropped
 
 
-def _written_schema(found: pa.Schema, table: Table) -> pa.Schema:
+def _written_schema(found: pa.Schema, table: Dataset) -> pa.Schema:
     """Return the schema as it was written: readers name the items of a list differently."""
     known = arrow_schema(table)
     fields = [known.field(it.name) if it.name in known.names else it for it in found]

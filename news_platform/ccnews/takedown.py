@@ -17,9 +17,9 @@ import polars as pl
 
 from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
 from news_platform.datasets.collected import Collected
+from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.dropped_responses import DROPPED_RESPONSES
 from news_platform.datasets.raw_news import RAW_NEWS
-from news_platform.datasets.table import Table
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.storage.commit.collected import amend_collected, read_collected
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
@@ -38,7 +38,7 @@ _FILES_PER_SCAN = 2_000
 class _Folder:
     """Where the files of a table lie, and the column with the URL of a row."""
 
-    table: Table
+    table: Dataset
     url: str
 
     @property
@@ -326,7 +326,7 @@ def _dropped_counts(store: ObjectStore, files: _WarcFiles, marker: Collected) ->
 
 
 def _height(
-    store: ObjectStore, infos: Sequence[ObjectInfo], table: Table, before: int | None
+    store: ObjectStore, infos: Sequence[ObjectInfo], table: Dataset, before: int | None
 ) -> int | None:
     if before is None or not infos:
         return before

@@ -23,9 +23,9 @@ from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.page import CrawledPage
 from news_platform.ccnews.warc import DroppedWarcRecord
 from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
+from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.dropped_responses import DROPPED_RESPONSES
 from news_platform.datasets.raw_news import RAW_NEWS
-from news_platform.datasets.table import Table
 from news_platform.html.feed_autodiscovery import FeedLink
 from news_platform.html.links import join_link
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
@@ -305,7 +305,7 @@ def _absolute(href: str, page_uri: str) -> str:
     return href if href.startswith("http") else join_link(page_uri, href)
 
 
-def _open_writer(path: Path, table: Table, *, warc_name: str) -> pq.ParquetWriter:
+def _open_writer(path: Path, table: Dataset, *, warc_name: str) -> pq.ParquetWriter:
     schema = arrow_schema(table)
     return pq.ParquetWriter(
         path,
@@ -325,7 +325,7 @@ def writer_options(names: Sequence[str]) -> dict[str, Any]:
 
 
 @cache
-def arrow_schema(table: Table) -> pa.Schema:
+def arrow_schema(table: Dataset) -> pa.Schema:
     """Return the columns inside the files as Arrow types."""
     return pa.schema([(name, _ARROW_TYPES[dtype]) for name, dtype in table.schema.items()])
 
@@ -367,7 +367,7 @@ def _wrapped(utf8: bytes) -> pa.Array:
     return pa.StringArray.from_buffers(1, offsets, pa.py_buffer(utf8))
 
 
-def _batch(rows: Iterable[tuple[object, ...]], table: Table) -> pa.RecordBatch:
+def _batch(rows: Iterable[tuple[object, ...]], table: Dataset) -> pa.RecordBatch:
     schema = arrow_schema(table)
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(values, kind.type) for values, kind in zip(columns, schema, strict=True)]

@@ -2,59 +2,91 @@
 
 import polars as pl
 
-from news_platform.datasets.table import Column, Table
+from news_platform.datasets import versions
+from news_platform.datasets.dataset import (
+    EVERY,
+    Column,
+    Dataset,
+    Freshness,
+    ParentDataset,
+    Role,
+    Sensitivity,
+    parquet,
+)
 
-_TEXT = pl.String()
 _TEXTS = pl.List(pl.String())
-_NUMBER = pl.Int64()
-_MOMENT = pl.Datetime("us", "UTC")
 
-ARTICLES = Table(
+ARTICLES = Dataset(
     name="articles",
-    feature="rss",
+    group="rss",
     description="Every article stored from a feed, without duplicates by URL or text.",
-    path="articles/date=YYYY-MM-DD/part-0.parquet",
+    row="one article with its text",
+    place=parquet("articles/date={date}/part-0.parquet"),
+    parents=(
+        ParentDataset("pending_articles", EVERY),
+        ParentDataset("domain_metadata", EVERY, is_followed=False),
+    ),
+    version=versions.LEDGER,
+    kinds=frozenset({"sql", "parquet"}),
+    sensitivity=Sensitivity.texts,
+    cost="medium",
+    page="rss.md",
+    freshness=Freshness(12, 24),
     columns=(
-        Column("row_id", _NUMBER, "key of the article in the ledger"),
-        Column("source", _TEXT, "registrable domain of the article's address"),
-        Column("feed_url", _TEXT, "feed that listed it first"),
-        Column("article_url", _TEXT, "link as written in the feed"),
-        Column("article_url_canon", _TEXT, "canonical URL after redirects"),
-        Column("url_hash", _TEXT, "SHA-256 hex of article_url_canon"),
-        Column("text_hash", _TEXT, "SHA-256 hex of the normalized clean text"),
-        Column("found_at", _MOMENT, "when a feed first listed it"),
-        Column("fetched_at", _MOMENT, "when the page was fetched last"),
-        Column("published_at", _MOMENT, "date stated by the page, else by the feed, else null"),
-        Column("language", _TEXT, "ISO 639-1 code of the text"),
-        Column("title", _TEXT, "headline"),
-        Column("subtitle", _TEXT, "second headline or summary stated by the page"),
-        Column("authors", _TEXTS, "people, else agencies, as the page names them, else the feed"),
-        Column("section", _TEXT, "the site's own section"),
-        Column("tags", _TEXTS, "the site's own keywords, else the feed's"),
-        Column("article_type", _TEXT, "news, opinion, live, gallery, review, video, blog, ..."),
-        Column("clean_text", _TEXT, "text of the article, uncut"),
-        Column("clean_text_len", _NUMBER, "characters of the clean text"),
+        Column("row_id", Role.count, "key of the article in the ledger"),
+        Column("source", Role.domain, "registrable domain of the article's address"),
+        Column("feed_url", Role.links, "feed that listed it first"),
+        Column("article_url", Role.url, "link as written in the feed"),
+        Column("article_url_canon", Role.url, "canonical URL after redirects"),
+        Column("url_hash", Role.url_hash, "SHA-256 hex of article_url_canon"),
+        Column("text_hash", Role.fact, "SHA-256 hex of the normalized clean text"),
+        Column("found_at", Role.time, "when a feed first listed it"),
+        Column("fetched_at", Role.time, "when the page was fetched last"),
+        Column("published_at", Role.time, "date stated by the page, else by the feed, else null"),
+        Column("language", Role.language, "ISO 639-1 code of the text"),
+        Column("title", Role.title, "headline"),
+        Column("subtitle", Role.text, "second headline or summary stated by the page"),
+        Column(
+            "authors",
+            Role.people,
+            "people, else agencies, as the page names them, else the feed",
+            _TEXTS,
+        ),
+        Column("section", Role.text, "the site's own section"),
+        Column("tags", Role.text, "the site's own keywords, else the feed's", _TEXTS),
+        Column("article_type", Role.fact, "news, opinion, live, gallery, review, video, blog, ..."),
+        Column("clean_text", Role.text, "text of the article, uncut"),
+        Column("clean_text_len", Role.count, "characters of the clean text"),
         Column(
             "full_text_ref",
-            _TEXT,
+            Role.file,
             "file of all visible main-column text, from the root; '' once expired",
         ),
-        Column("full_text_len", _NUMBER, "characters of the full text"),
-        Column("word_count", _NUMBER, "words of the clean text"),
-        Column("out_links", _TEXTS, "links in the text to other hosts"),
-        Column("category_guess", _TEXT, "politics, sports or other, by a small heuristic"),
-        Column("sources_list", _TEXTS, "feeds that carry the article or its text"),
-        Column("aliases", _TEXTS, "other addresses of the same article"),
-        Column("last_seen_rss", _MOMENT, "when a feed last listed it"),
-        Column("extractor_version", _TEXT, "version of the extractor; '' before 0.2"),
-        Column("confidence", pl.Float64(), "F1 to expect of the clean text, 0 to 1"),
-        Column("published_at_source", _TEXT, "json-ld, meta, microdata, time, url, visible or ''"),
-        Column("summary", _TEXT, "summary of the feed, else of the page"),
-        Column("image_url", _TEXT, "main image stated by the page, else by the feed"),
-        Column("text_source", _TEXT, "where clean_text is from: page, trafilatura, json_ld, feed"),
-        Column("is_paywalled", pl.Boolean(), "true: not the whole article; null: nothing says so"),
+        Column("full_text_len", Role.count, "characters of the full text"),
+        Column("word_count", Role.count, "words of the clean text"),
+        Column("out_links", Role.links, "links in the text to other hosts", _TEXTS),
+        Column("category_guess", Role.fact, "politics, sports or other, by a small heuristic"),
+        Column("sources_list", Role.links, "feeds that carry the article or its text", _TEXTS),
+        Column("aliases", Role.url, "other addresses of the same article", _TEXTS),
+        Column("last_seen_rss", Role.time, "when a feed last listed it"),
+        Column("extractor_version", Role.fact, "version of the extractor; '' before 0.2"),
+        Column("confidence", Role.fact, "F1 to expect of the clean text, 0 to 1", pl.Float64()),
+        Column(
+            "published_at_source", Role.fact, "json-ld, meta, microdata, time, url, visible or ''"
+        ),
+        Column("summary", Role.text, "summary of the feed, else of the page"),
+        Column("image_url", Role.links, "main image stated by the page, else by the feed"),
+        Column(
+            "text_source", Role.fact, "where clean_text is from: page, trafilatura, json_ld, feed"
+        ),
+        Column(
+            "is_paywalled",
+            Role.fact,
+            "true: not the whole article; null: nothing says so",
+            pl.Boolean(),
+        ),
     ),
-    partition_columns=(Column("date", _TEXT, "UTC day on which it was first stored"),),
+    partition_columns=(Column("date", Role.day, "UTC day on which it was first stored"),),
 )
 
 

@@ -9,38 +9,54 @@ from urllib.parse import quote
 
 import polars as pl
 
-from news_platform.datasets.table import Column, Table
+from news_platform.datasets import versions
+from news_platform.datasets.dataset import Column, Dataset, Freshness, ParentDataset, Role, parquet
 
-CAPTURES = Table(
+CAPTURES = Dataset(
     name="captures",
-    feature="ccnews",
+    group="ccnews",
     description="Every raw_news page: the position of its WARC record, and what the page states.",
-    path="news/captures/year=YYYY/month=MM/day=DD/filename=WARC_NAME/part-0.parquet",
+    row="the position of one page of raw_news in its WARC",
+    place=parquet(
+        "news/captures/year={year}/month={month}/day={day}/filename={filename}/part-0.parquet"
+    ),
+    parents=(ParentDataset("raw_news"),),
+    kinds=frozenset({"parquet"}),
+    freshness=Freshness(24, 48),
+    page="ccnews.md",
+    version=versions.CRAWL_EXTRACTOR,
+    partitions="day",
     columns=(
-        Column("uri", pl.String(), "Target URI of the WARC record, as written there."),
-        Column("warc_date", pl.String(), "WARC-Date of the record, ISO 8601 UTC; null if absent."),
-        Column("record_offset", pl.Int64(), "First byte of the record in the stored WARC file."),
+        Column("uri", Role.url, "Target URI of the WARC record, as written there."),
+        Column(
+            "warc_date",
+            Role.time,
+            "WARC-Date of the record, ISO 8601 UTC; null if absent.",
+            pl.String(),
+        ),
+        Column("record_offset", Role.count, "First byte of the record in the stored WARC file."),
         Column(
             "record_length",
-            pl.Int64(),
+            Role.count,
             "Bytes of the stored record; offset and length make a Range; null if unknown.",
         ),
-        Column("payload_digest", pl.String(), "WARC-Payload-Digest header; null if absent."),
-        Column("status", pl.Int64(), "HTTP status code; null if the record has no HTTP header."),
-        Column("extractor_version", pl.String(), "Version of the extractor that wrote the row."),
-        Column("title", pl.String(), "Title stated by JSON-LD, OpenGraph or <title>; else null."),
+        Column("payload_digest", Role.fact, "WARC-Payload-Digest header; null if absent."),
+        Column("status", Role.count, "HTTP status code; null if the record has no HTTP header."),
+        Column("extractor_version", Role.fact, "Version of the extractor that wrote the row."),
+        Column("title", Role.title, "Title stated by JSON-LD, OpenGraph or <title>; else null."),
         Column(
             "published_at",
-            pl.String(),
+            Role.time,
             "Publication time stated by the page, ISO 8601, zone as stated; null if none.",
+            pl.String(),
         ),
-        Column("author", pl.String(), "Authors stated by the page, joined by `, `; else null."),
+        Column("author", Role.people, "Authors stated by the page, joined by `, `; else null."),
     ),
     partition_columns=(
-        Column("year", pl.String(), "Year of the WARC's timestamp."),
-        Column("month", pl.String(), "Month of the WARC's timestamp."),
-        Column("day", pl.String(), "Day of the WARC's timestamp."),
-        Column("filename", pl.String(), "Name of the WARC file the page comes from."),
+        Column("year", Role.day, "Year of the WARC's timestamp."),
+        Column("month", Role.day, "Month of the WARC's timestamp."),
+        Column("day", Role.day, "Day of the WARC's timestamp."),
+        Column("filename", Role.fact, "Name of the WARC file the page comes from."),
     ),
 )
 
@@ -51,23 +67,32 @@ def captures_path(day: date, filename: str) -> str:
     return f"news/captures/{folder}/part-0.parquet"
 
 
-FEED_CANDIDATES = Table(
+FEED_CANDIDATES = Dataset(
     name="feed_candidates",
-    feature="ccnews",
+    group="ccnews",
     description="Feeds linked from crawled pages, per host: input of the feed discovery in rss.",
-    path="news/feed_candidates/year=YYYY/month=MM/day=DD/filename=WARC_NAME/part-0.parquet",
+    row="one feed that pages of a host link to",
+    place=parquet(
+        "news/feed_candidates/year={year}/month={month}/day={day}/filename={filename}/part-0.parquet"
+    ),
+    parents=(ParentDataset("raw_news"),),
+    kinds=frozenset({"parquet"}),
+    freshness=Freshness(24, 48),
+    page="ccnews.md",
+    version=versions.CRAWL_EXTRACTOR,
+    partitions="day",
     columns=(
-        Column("host", pl.String(), "Registrable domain of the linking page, labels reversed."),
-        Column("feed_url", pl.String(), "Absolute URL of the feed."),
-        Column("mime_type", pl.String(), "Type the link states, such as application/rss+xml."),
-        Column("title", pl.String(), "Title the link states; null if none."),
-        Column("pages", pl.Int64(), "Pages of the host in this WARC that link to the feed."),
+        Column("host", Role.host, "Registrable domain of the linking page, labels reversed."),
+        Column("feed_url", Role.url, "Absolute URL of the feed."),
+        Column("mime_type", Role.fact, "Type the link states, such as application/rss+xml."),
+        Column("title", Role.title, "Title the link states; null if none."),
+        Column("pages", Role.count, "Pages of the host in this WARC that link to the feed."),
     ),
     partition_columns=(
-        Column("year", pl.String(), "Year of the WARC's timestamp."),
-        Column("month", pl.String(), "Month of the WARC's timestamp."),
-        Column("day", pl.String(), "Day of the WARC's timestamp."),
-        Column("filename", pl.String(), "Name of the WARC file the links come from."),
+        Column("year", Role.day, "Year of the WARC's timestamp."),
+        Column("month", Role.day, "Month of the WARC's timestamp."),
+        Column("day", Role.day, "Day of the WARC's timestamp."),
+        Column("filename", Role.fact, "Name of the WARC file the links come from."),
     ),
 )
 

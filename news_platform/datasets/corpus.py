@@ -6,69 +6,104 @@ so a glob over the folder would return rows twice. `all_articles` is both tables
 
 import polars as pl
 
-from news_platform.datasets.table import Column, Table
+from news_platform.datasets import versions
+from news_platform.datasets.dataset import (
+    EVERY,
+    Column,
+    Dataset,
+    Freshness,
+    ParentDataset,
+    Place,
+    Role,
+    Sensitivity,
+)
 
-_TEXT = pl.String()
 _TEXTS = pl.List(pl.String())
-_NUMBER = pl.Int64()
-_MOMENT = pl.Datetime("us", "UTC")
 
 CRAWL_SOURCE = "crawl"
 FEED_SOURCE = "feed"
 
 _COLUMNS = (
-    Column("source", _TEXT, "`crawl`: an article of crawl_articles; `feed`: of feed_articles"),
-    Column("url", _TEXT, "address of the page, as written in the crawl or the feed"),
-    Column("canonical_url", _TEXT, "canonical form of the address"),
-    Column("url_hash", _TEXT, "SHA-256 hex of canonical_url"),
-    Column("domain", _TEXT, "registrable domain, `bbc.co.uk`"),
-    Column("title", _TEXT, "headline; null if the page states none"),
-    Column("subtitle", _TEXT, "second headline or summary stated by the page; else null"),
-    Column("authors", _TEXTS, "people, else agencies, in the order of the page"),
-    Column("published_at", _MOMENT, "date stated by the page or the feed; else null"),
-    Column("section", _TEXT, "the site's own section; else null"),
-    Column("tags", _TEXTS, "the site's own keywords"),
-    Column("topic", _TEXT, "politics, sports or other, by a small heuristic"),
-    Column("article_type", _TEXT, "news, opinion, live, review, video, blog, analysis, ..."),
-    Column("language", _TEXT, "ISO 639-1 code of the text"),
-    Column("language_probability", pl.Float64(), "0 to 1; null if it was not recorded"),
-    Column("text", _TEXT, "text of the article, paragraphs separated by line breaks"),
-    Column("text_hash", _TEXT, "SHA-256 hex of the normalized text"),
-    Column("word_count", _NUMBER, "words of the text"),
-    Column("quality_flags", _TEXTS, "no_title, no_date, few_words, unsure_text, ...; sorted"),
-    Column("confidence", pl.Float64(), "F1 to expect of the text, 0 to 1"),
-    Column("image_url", _TEXT, "address of the main picture; else null"),
-    Column("is_paywalled", pl.Boolean(), "whether the page says so; null if it does not say"),
-    Column("text_source", _TEXT, "`page`, or the fallback that found the text"),
-    Column("fetched_at", _MOMENT, "when the page was fetched"),
-    Column("warc", _TEXT, "name of the WARC file; null for articles of feeds"),
-    Column("record_offset", _NUMBER, "first byte of the record in the WARC; null if unknown"),
-    Column("record_length", _NUMBER, "bytes of the stored record; null if unknown"),
-    Column("extractor_version", _TEXT, "version of the article extractor"),
+    Column("source", Role.fact, "`crawl`: an article of crawl_articles; `feed`: of feed_articles"),
+    Column("url", Role.url, "address of the page, as written in the crawl or the feed"),
+    Column("canonical_url", Role.url, "canonical form of the address"),
+    Column("url_hash", Role.url_hash, "SHA-256 hex of canonical_url"),
+    Column("domain", Role.domain, "registrable domain, `bbc.co.uk`"),
+    Column("title", Role.title, "headline; null if the page states none"),
+    Column("subtitle", Role.text, "second headline or summary stated by the page; else null"),
+    Column("authors", Role.people, "people, else agencies, in the order of the page", _TEXTS),
+    Column("published_at", Role.time, "date stated by the page or the feed; else null"),
+    Column("section", Role.text, "the site's own section; else null"),
+    Column("tags", Role.text, "the site's own keywords", _TEXTS),
+    Column("topic", Role.fact, "politics, sports or other, by a small heuristic"),
+    Column("article_type", Role.fact, "news, opinion, live, review, video, blog, analysis, ..."),
+    Column("language", Role.language, "ISO 639-1 code of the text"),
+    Column("language_probability", Role.fact, "0 to 1; null if it was not recorded", pl.Float64()),
+    Column("text", Role.text, "text of the article, paragraphs separated by line breaks"),
+    Column("text_hash", Role.fact, "SHA-256 hex of the normalized text"),
+    Column("word_count", Role.count, "words of the text"),
+    Column(
+        "quality_flags", Role.fact, "no_title, no_date, few_words, unsure_text, ...; sorted", _TEXTS
+    ),
+    Column("confidence", Role.fact, "F1 to expect of the text, 0 to 1", pl.Float64()),
+    Column("image_url", Role.links, "address of the main picture; else null"),
+    Column(
+        "is_paywalled", Role.fact, "whether the page says so; null if it does not say", pl.Boolean()
+    ),
+    Column("text_source", Role.fact, "`page`, or the fallback that found the text"),
+    Column("fetched_at", Role.time, "when the page was fetched"),
+    Column("warc", Role.fact, "name of the WARC file; null for articles of feeds"),
+    Column("record_offset", Role.count, "first byte of the record in the WARC; null if unknown"),
+    Column("record_length", Role.count, "bytes of the stored record; null if unknown"),
+    Column("extractor_version", Role.fact, "version of the article extractor"),
 )
-_DAY = Column("day", _TEXT, "day of the WARC, or on which a feed's article was stored")
+_DAY = Column("day", Role.day, "day of the WARC, or on which a feed's article was stored")
 
-CRAWL_ARTICLES = Table(
+CRAWL_ARTICLES = Dataset(
     name="crawl_articles",
-    feature="corpus",
+    group="corpus",
     description="Every article of the crawl, one row each, sorted by domain and address (Delta).",
-    path="crawl_articles/",
+    row="one article of the crawl",
+    place=Place("delta", "crawl_articles"),
+    partitions="day",
+    parents=(ParentDataset("raw_news"),),
+    version=versions.CRAWL_ARTICLES,
+    options=("corpus.languages", "corpus.domains"),
+    kinds=frozenset({"deltalake", "python"}),
+    sensitivity=Sensitivity.texts,
+    cost="high",
+    page="corpus.md",
+    explorer="/",
+    freshness=Freshness(30, 60),
     columns=_COLUMNS,
     partition_columns=(_DAY,),
 )
-FEED_ARTICLES = Table(
+FEED_ARTICLES = Dataset(
     name="feed_articles",
-    feature="corpus",
+    group="corpus",
     description="Every article of the feeds, with the columns of crawl_articles (Delta).",
-    path="feed_articles/",
+    row="one article of a feed",
+    place=Place("delta", "feed_articles"),
+    partitions="day",
+    parents=(ParentDataset("articles", EVERY),),
+    version=versions.CRAWL_ARTICLES,
+    kinds=frozenset({"deltalake"}),
+    sensitivity=Sensitivity.texts,
+    page="corpus.md",
+    explorer="/",
+    freshness=Freshness(14, 26),
     columns=_COLUMNS,
     partition_columns=(_DAY,),
 )
-ALL_ARTICLES = Table(
+ALL_ARTICLES = Dataset(
     name="all_articles",
-    feature="corpus",
+    group="corpus",
     description="crawl_articles and feed_articles as one relation, for SQL and Python.",
-    path="crawl_articles/, feed_articles/",
+    row="one article of the crawl or of a feed",
+    place=Place("view", "crawl_articles, feed_articles"),
+    parents=(ParentDataset("crawl_articles"), ParentDataset("feed_articles")),
+    partitions="day",
+    page="corpus.md",
     columns=_COLUMNS,
     partition_columns=(_DAY,),
 )

@@ -2,21 +2,49 @@
 
 import polars as pl
 
+from news_platform.datasets import versions
+from news_platform.datasets.dataset import (
+    Column,
+    Dataset,
+    Freshness,
+    ParentDataset,
+    Place,
+    Role,
+    Sensitivity,
+)
 from news_platform.datasets.domain_store import FACTS
-from news_platform.datasets.table import Column, Table
 
 ROOT = "domain_buckets"
 
-DOMAIN_BUCKETS = Table(
+DOMAIN_BUCKETS = Dataset(
     name="domain_buckets",
-    feature="domain_store",
+    group="domain_store",
     description="JSON lines of one batch and bucket, sorted by domain, one gzip run per domain; "
     "next to each file, a Parquet file of the same name describes its records.",
-    path="domain_buckets/BUCKET/BATCH/FILE_IDX/part-HASH-NUMBER.jsonl.gz",
+    row="one page, in the bucket of its domain",
+    place=Place(
+        "store", "domain_buckets/{bucket}/{batch}/{file_idx}/part-{hash}-{number}.jsonl.gz"
+    ),
+    partitions="day",
+    parents=(ParentDataset("raw_news"),),
+    version=versions.STORE_FORMAT,
+    kinds=frozenset({"json", "gzip"}),
+    sensitivity=Sensitivity.texts,
+    cost="medium",
+    keep="retention.stage_1_days",
+    page="domain_store.md",
+    freshness=Freshness(30, 60),
     columns=(
-        Column("domain", pl.String(), "Registrable domain in natural order: `bbc.co.uk`."),
+        Column("domain", Role.domain, "Registrable domain in natural order: `bbc.co.uk`."),
         *FACTS,
-        Column("run_offset", pl.UInt64(), "First byte of the domain's run in the data file."),
-        Column("run_length", pl.UInt64(), "Bytes of the domain's run in the data file."),
+        Column(
+            "run_offset",
+            Role.count,
+            "First byte of the domain's run in the data file.",
+            pl.UInt64(),
+        ),
+        Column(
+            "run_length", Role.count, "Bytes of the domain's run in the data file.", pl.UInt64()
+        ),
     ),
 )

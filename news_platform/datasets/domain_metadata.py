@@ -11,6 +11,16 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
+from news_platform.datasets import versions
+from news_platform.datasets.dataset import (
+    EVERY,
+    Column,
+    Dataset,
+    ParentDataset,
+    Place,
+    Role,
+    model_columns,
+)
 from news_platform.datasets.research_datasets import PartitionInfo
 
 PROD_FOLDER = "prod"
@@ -194,3 +204,31 @@ def sanitized_domain(domain: str) -> str:
 def domain_folder(batch: PartitionInfo, domain: str) -> str:
     """Return the folder of the results of a domain, relative to the root."""
     return f"{PROD_FOLDER}/{batch.folder}/{sanitized_domain(domain)}"
+
+
+DOMAIN_METADATA = Dataset(
+    name="domain_metadata",
+    group="domain_metadata",
+    description="The robots.txt, sitemap and AI policies of every domain of a batch.",
+    row="one surveyed domain, stored as a folder of files",
+    place=Place(
+        "files",
+        "prod/country={country}/category={category}/date={date}/{domain}/{file}",
+    ),
+    columns=model_columns(
+        DomainMetadata, registrable_domain=Role.domain, final_origin=Role.links, source=Role.links
+    ),
+    partition_columns=(Column("domain", Role.domain, "domain, as a name of a folder"),),
+    partitions="batch",
+    parents=(
+        ParentDataset("domain_queue"),
+        ParentDataset("domain_catalog", EVERY, is_followed=False),
+    ),
+    version=versions.AI_BOTS,
+    kinds=frozenset({"json"}),
+    cost="medium",
+    removal="files",
+    page="domain_metadata.md",
+    explorer="/policies",
+    freshness="changes only when research files are uploaded",
+)

@@ -2,6 +2,15 @@
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from news_platform.datasets import versions
+from news_platform.datasets.dataset import (
+    Dataset,
+    ParentDataset,
+    Place,
+    Role,
+    Sensitivity,
+    model_columns,
+)
 from news_platform.datasets.research_datasets import PartitionInfo
 
 DATASET = "domain_queue"
@@ -18,3 +27,25 @@ class DomainQueueMessage(BaseModel):
     authority: str = Field(description="source class: gov, edu, org, media, ...")
     partition_info: PartitionInfo = Field(description="the batch: country, category, date")
     source_file_path: str | None = Field(default=None, description="research file that names it")
+
+
+DOMAIN_QUEUE = Dataset(
+    name=DATASET,
+    group="domain_metadata",
+    description="One durable message for every domain in the research files of a batch.",
+    row="one domain to survey",
+    place=Place("sql", "domain_queue"),
+    columns=model_columns(
+        DomainQueueMessage,
+        domain_url=Role.url,
+        registrable_domain=Role.domain,
+        source_file_path=Role.fact,
+    ),
+    partitions="batch",
+    parents=(ParentDataset("research_datasets"),),
+    version=versions.DOMAIN_QUEUE,
+    kinds=frozenset({"sql"}),
+    sensitivity=Sensitivity.work,
+    page="domain_metadata.md",
+    freshness="changes only when research files are uploaded",
+)

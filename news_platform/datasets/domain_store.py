@@ -2,79 +2,115 @@
 
 import polars as pl
 
-from news_platform.datasets.table import Column, Table
+from news_platform.datasets import versions
+from news_platform.datasets.dataset import (
+    EVERY,
+    Column,
+    Dataset,
+    Freshness,
+    ParentDataset,
+    Place,
+    Role,
+    Sensitivity,
+    parquet,
+)
 
 ROOT = "domain_store"
 
 # Columns that describe a record without opening it.
 FACTS = (
-    Column("url", pl.String(), "Address of the page."),
-    Column("day", pl.Date(), "Day of the WARC it was captured in; null if unknown."),
-    Column("language", pl.String(), "Best language of the page."),
-    Column("length", pl.UInt64(), "Bytes of the record's JSON line, decompressed."),
-    Column("content_hash", pl.UInt64(), "xxh64 of the page's HTML."),
+    Column("url", Role.url, "Address of the page."),
+    Column("day", Role.day, "Day of the WARC it was captured in; null if unknown.", pl.Date()),
+    Column("language", Role.language, "Best language of the page."),
+    Column("length", Role.count, "Bytes of the record's JSON line, decompressed.", pl.UInt64()),
+    Column("content_hash", Role.count, "xxh64 of the page's HTML.", pl.UInt64()),
 )
 
-RECORDS = Table(
+RECORDS = Dataset(
     name="domain_store_records",
-    feature="domain_store",
+    group="domain_store",
     description="One narrow row per record, in the order of the data, for scans by column.",
-    path="domain_store/records/BUCKET/HASH.parquet",
+    row="one page of the store",
+    place=Place("store", "domain_store/records/{bucket}/{hash}.parquet"),
+    written_by="domain_store",
+    page="domain_store.md",
     columns=(
-        Column("domain", pl.String(), "Registrable domain in natural order: `bbc.co.uk`."),
-        Column("batch", pl.String(), "Batch of the record: a day or the name of a crawl."),
+        Column("domain", Role.domain, "Registrable domain in natural order: `bbc.co.uk`."),
+        Column("batch", Role.fact, "Batch of the record: a day or the name of a crawl."),
         *FACTS,
     ),
 )
 
-ENTRIES = Table(
+ENTRIES = Dataset(
     name="domain_store_entries",
-    feature="domain_store",
+    group="domain_store",
     description="The position of each batch of each domain in the data files of one segment.",
-    path="domain_store/entries/BUCKET/HASH.parquet",
+    row="one batch of one domain in the files of a segment",
+    place=Place("store", "domain_store/entries/{bucket}/{hash}.parquet"),
+    written_by="domain_store",
+    page="domain_store.md",
     columns=(
-        Column("domain", pl.String(), "Registrable domain in natural order: `bbc.co.uk`."),
-        Column("batch", pl.String(), "Batch of the records: a day or the name of a crawl."),
-        Column("file", pl.UInt32(), "Number of the segment's data file, from 0."),
-        Column("offset", pl.UInt64(), "First byte in that file, from 0."),
-        Column("length", pl.UInt64(), "Bytes in that file: a whole number of gzip members."),
-        Column("records", pl.UInt64(), "Records in those bytes."),
-        Column("languages", pl.List(pl.String()), "Languages of the records, sorted."),
-        Column("first_seen", pl.Date(), "Earliest WARC day of the records."),
-        Column("last_seen", pl.Date(), "Latest WARC day of the records."),
+        Column("domain", Role.domain, "Registrable domain in natural order: `bbc.co.uk`."),
+        Column("batch", Role.fact, "Batch of the records: a day or the name of a crawl."),
+        Column("file", Role.count, "Number of the segment's data file, from 0.", pl.UInt32()),
+        Column("offset", Role.count, "First byte in that file, from 0.", pl.UInt64()),
+        Column(
+            "length", Role.count, "Bytes in that file: a whole number of gzip members.", pl.UInt64()
+        ),
+        Column("records", Role.count, "Records in those bytes.", pl.UInt64()),
+        Column("languages", Role.fact, "Languages of the records, sorted.", pl.List(pl.String())),
+        Column("first_seen", Role.time, "Earliest WARC day of the records.", pl.Date()),
+        Column("last_seen", Role.time, "Latest WARC day of the records.", pl.Date()),
     ),
 )
 
-RANGES = Table(
+RANGES = Dataset(
     name="domain_store_ranges",
-    feature="domain_store",
+    group="domain_store",
     description="The index of one generation as a table: every byte range of every domain.",
-    path="domain_store/index/BUCKET/HASH.parquet",
+    row="one byte range of one domain",
+    place=Place("store", "domain_store/index/{bucket}/{hash}.parquet"),
+    written_by="domain_store",
+    page="domain_store.md",
     columns=(
-        Column("domain", pl.String(), "Registrable domain in natural order: `bbc.co.uk`."),
-        Column("segment", pl.String(), "Segment of the data file."),
-        Column("file", pl.UInt32(), "Number of the segment's data file, from 0."),
-        Column("offset", pl.UInt64(), "First byte in that file, from 0."),
-        Column("length", pl.UInt64(), "Bytes in that file: a whole number of gzip members."),
-        Column("records", pl.UInt64(), "Records in those bytes."),
-        Column("timestamp", pl.Int64(), "Unix time at which the newest of them was added."),
-        Column("languages", pl.List(pl.String()), "Languages of the records, sorted."),
-        Column("first_seen", pl.Date(), "Earliest WARC day of the records."),
-        Column("last_seen", pl.Date(), "Latest WARC day of the records."),
+        Column("domain", Role.domain, "Registrable domain in natural order: `bbc.co.uk`."),
+        Column("segment", Role.fact, "Segment of the data file."),
+        Column("file", Role.count, "Number of the segment's data file, from 0.", pl.UInt32()),
+        Column("offset", Role.count, "First byte in that file, from 0.", pl.UInt64()),
+        Column(
+            "length", Role.count, "Bytes in that file: a whole number of gzip members.", pl.UInt64()
+        ),
+        Column("records", Role.count, "Records in those bytes.", pl.UInt64()),
+        Column("timestamp", Role.count, "Unix time at which the newest of them was added."),
+        Column("languages", Role.fact, "Languages of the records, sorted.", pl.List(pl.String())),
+        Column("first_seen", Role.time, "Earliest WARC day of the records.", pl.Date()),
+        Column("last_seen", Role.time, "Latest WARC day of the records.", pl.Date()),
     ),
 )
 
-DOMAIN_STORE = Table(
+DOMAIN_STORE = Dataset(
     name="domain_store",
-    feature="domain_store",
+    group="domain_store",
     description="The index: one JSON line per domain with the positions of all its records.",
-    path="domain_store/metadata/BUCKET.jsonl",
+    row="one domain and the byte ranges of its pages",
+    place=Place("store", "domain_store/metadata/{bucket}.jsonl"),
+    partitions="range",
+    parents=(ParentDataset("domain_buckets", EVERY),),
+    version=versions.STORE_FORMAT,
+    kinds=frozenset({"json", "gzip"}),
+    sensitivity=Sensitivity.texts,
+    cost="high",
+    page="domain_store.md",
+    explorer="/domains",
+    freshness=Freshness(30, 60),
     columns=(
-        Column("domain", pl.String(), "Registrable domain in natural order: `bbc.co.uk`."),
-        Column("domain_hash_id", pl.String(), "Bucket of the domain, as text."),
-        Column("count", pl.UInt64(), "Records of the domain."),
+        Column("domain", Role.domain, "Registrable domain in natural order: `bbc.co.uk`."),
+        Column("domain_hash_id", Role.fact, "Bucket of the domain, as text."),
+        Column("count", Role.count, "Records of the domain.", pl.UInt64()),
         Column(
             "files",
+            Role.fact,
+            "Positions: `tail -c +$((offset+1)) FILE | head -c length | zcat` shows them.",
             pl.List(
                 pl.Struct(
                     {
@@ -86,24 +122,31 @@ DOMAIN_STORE = Table(
                     }
                 )
             ),
-            "Positions: `tail -c +$((offset+1)) FILE | head -c length | zcat` shows them.",
         ),
     ),
 )
 
-DOMAIN_CATALOG = Table(
+DOMAIN_CATALOG = Dataset(
     name="domain_catalog",
-    feature="domain_store",
+    group="domain_store",
     description="Every domain of the store: its records, languages, first and last day.",
-    path="domain_catalog/part-0.parquet",
+    row="one domain",
+    place=parquet("domain_catalog/part-0.parquet"),
+    parents=(ParentDataset("domain_store", EVERY),),
+    version=versions.STORE_FORMAT,
+    kinds=frozenset({"parquet"}),
+    removal="rebuild",
+    page="domain_store.md",
+    explorer="/domains",
+    freshness=Freshness(30, 60),
     columns=(
-        Column("domain", pl.String(), "Registrable domain in natural order: `bbc.co.uk`."),
-        Column("bucket", pl.UInt32(), "Bucket of the store that holds the domain."),
-        Column("records", pl.UInt64(), "Records of the domain."),
-        Column("bytes", pl.UInt64(), "Compressed bytes of the records in the store."),
-        Column("fragments", pl.UInt32(), "Byte ranges that a lookup reads."),
-        Column("languages", pl.List(pl.String()), "Languages of its records, sorted."),
-        Column("first_seen", pl.Date(), "Earliest WARC day."),
-        Column("last_seen", pl.Date(), "Latest WARC day."),
+        Column("domain", Role.domain, "Registrable domain in natural order: `bbc.co.uk`."),
+        Column("bucket", Role.count, "Bucket of the store that holds the domain.", pl.UInt32()),
+        Column("records", Role.count, "Records of the domain.", pl.UInt64()),
+        Column("bytes", Role.count, "Compressed bytes of the records in the store.", pl.UInt64()),
+        Column("fragments", Role.count, "Byte ranges that a lookup reads.", pl.UInt32()),
+        Column("languages", Role.fact, "Languages of its records, sorted.", pl.List(pl.String())),
+        Column("first_seen", Role.time, "Earliest WARC day.", pl.Date()),
+        Column("last_seen", Role.time, "Latest WARC day.", pl.Date()),
     ),
 )

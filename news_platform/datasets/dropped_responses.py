@@ -3,25 +3,34 @@
 from datetime import date
 from urllib.parse import quote
 
-import polars as pl
+from news_platform.datasets import versions
+from news_platform.datasets.dataset import Column, Dataset, Freshness, ParentDataset, Role, parquet
 
-from news_platform.datasets.table import Column, Table
-
-DROPPED_RESPONSES = Table(
+DROPPED_RESPONSES = Dataset(
     name="dropped_responses",
-    feature="ccnews",
+    group="ccnews",
     description="Every record of the crawl that gave no row of raw_news, and the reason.",
-    path="news/dropped/year=YYYY/month=MM/day=DD/filename=WARC_NAME/part-0.parquet",
+    row="one record of the crawl that gave no page",
+    place=parquet(
+        "news/dropped/year={year}/month={month}/day={day}/filename={filename}/part-0.parquet"
+    ),
+    parents=(ParentDataset("raw_news"),),
+    kinds=frozenset({"parquet"}),
+    keep="ccnews.dropped_responses_days",
+    freshness=Freshness(24, 48),
+    page="ccnews.md",
+    version=versions.CRAWL_EXTRACTOR,
+    partitions="day",
     columns=(
-        Column("uri", pl.String(), "Target URI of the WARC record; null if it is unknown."),
-        Column("reason", pl.String(), "Why the record gave no page, such as `not_html`."),
-        Column("offset", pl.Int64(), "First byte of the record in the stored WARC file."),
+        Column("uri", Role.url, "Target URI of the WARC record; null if it is unknown."),
+        Column("reason", Role.fact, "Why the record gave no page, such as `not_html`."),
+        Column("offset", Role.count, "First byte of the record in the stored WARC file."),
     ),
     partition_columns=(
-        Column("year", pl.String(), "Year of the WARC's timestamp."),
-        Column("month", pl.String(), "Month of the WARC's timestamp."),
-        Column("day", pl.String(), "Day of the WARC's timestamp."),
-        Column("filename", pl.String(), "Name of the WARC file the record is in."),
+        Column("year", Role.day, "Year of the WARC's timestamp."),
+        Column("month", Role.day, "Month of the WARC's timestamp."),
+        Column("day", Role.day, "Day of the WARC's timestamp."),
+        Column("filename", Role.fact, "Name of the WARC file the record is in."),
     ),
 )
 DROPPED = "news/dropped"

@@ -2,101 +2,150 @@
 
 import polars as pl
 
-from news_platform.datasets.table import Column, Table
+from news_platform.datasets import versions
+from news_platform.datasets.dataset import (
+    EVERY,
+    Column,
+    Dataset,
+    Freshness,
+    ParentDataset,
+    Place,
+    Role,
+    parquet,
+    window,
+)
 
-_MOMENT = pl.Datetime("us", "UTC")
-_PATH = "near_duplicates/date=YYYY-MM-DD/part-0.parquet"
-_DAY = (Column("date", pl.String(), "Day of the article, YYYY-MM-DD."),)
+# The window within which texts are compared, by default.
+CLUSTER_DAYS = 14
+_DAY = (Column("date", Role.day, "Day of the article, YYYY-MM-DD."),)
 
-NEAR_DUPLICATES = Table(
+NEAR_DUPLICATES = Dataset(
     name="near_duplicates",
-    feature="near_duplicates",
+    group="near_duplicates",
     description="Every article of the crawl and of the feeds with its cluster of near-identical "
     "texts over a window of days.",
-    path=_PATH,
+    row="one article and its cluster",
+    place=parquet("near_duplicates/date={date}/part-0.parquet"),
+    partitions="day",
+    parents=(
+        ParentDataset("crawl_articles", window(CLUSTER_DAYS)),
+        ParentDataset("feed_articles", window(CLUSTER_DAYS)),
+    ),
+    version=versions.SKETCHES,
+    options=("corpus.cluster_days",),
+    kinds=frozenset({"parquet", "duckdb"}),
+    cost="medium",
+    removal="rebuild",
+    page="near_duplicates.md",
+    freshness=Freshness(30, 60),
     columns=(
         Column(
             "cluster_id",
-            pl.String(),
+            Role.fact,
             "16 hex digits, named after the cluster's oldest article. In the files as it was when "
             "the day was built; our readers follow `merged_ids` of later days.",
         ),
-        Column("uri", pl.String(), "address of the page"),
+        Column("uri", Role.url, "address of the page"),
         Column(
             "jaccard",
-            pl.Float64(),
+            Role.fact,
             "share of 3-word runs in common with the most similar article of the day or of the "
             "window before it, from 0.8 to 1; null if there is none",
+            pl.Float64(),
         ),
         Column(
             "cluster_size",
-            pl.Int64(),
+            Role.count,
             "articles of the cluster in the window that ends with the day, when it was built",
         ),
         Column(
-            "url_hash", pl.String(), "the article, as in all_articles; null in files of release 0.1"
+            "url_hash",
+            Role.url_hash,
+            "the article, as in all_articles; null in files of release 0.1",
         ),
-        Column("source", pl.String(), "`crawl` or `feed`"),
-        Column("seen_at", _MOMENT, "when the article was fetched"),
-        Column("first_seen_at", _MOMENT, "when the first article of the cluster was fetched"),
+        Column("source", Role.fact, "`crawl` or `feed`"),
+        Column("seen_at", Role.time, "when the article was fetched"),
+        Column("first_seen_at", Role.time, "when the first article of the cluster was fetched"),
         Column(
             "merged_ids",
-            pl.List(pl.String()),
+            Role.fact,
             "clusters of earlier days that go on under this `cluster_id`; null for most articles",
+            pl.List(pl.String()),
         ),
     ),
     partition_columns=_DAY,
 )
-ARTICLE_CLUSTERS = Table(
+ARTICLE_CLUSTERS = Dataset(
     name="article_clusters",
-    feature="near_duplicates",
+    group="near_duplicates",
     description="The articles of feeds in near_duplicates: a relation for SQL and Python, with the "
     "columns of the dataset that had this name in release 0.1.",
-    path=_PATH,
+    row="one article of a feed and its cluster",
+    place=Place("view", "near_duplicates"),
+    parents=(ParentDataset("near_duplicates", EVERY),),
+    page="near_duplicates.md",
     columns=(
-        Column("url_hash", pl.String(), "the article, as in articles"),
-        Column("cluster_id", pl.String(), "as in near_duplicates"),
-        Column("jaccard", pl.Float64(), "as in near_duplicates"),
-        Column("cluster_size", pl.Int64(), "articles of feeds in the cluster, over all days"),
+        Column("url_hash", Role.url_hash, "the article, as in articles"),
+        Column("cluster_id", Role.fact, "as in near_duplicates"),
+        Column("jaccard", Role.fact, "as in near_duplicates", pl.Float64()),
+        Column("cluster_size", Role.count, "articles of feeds in the cluster, over all days"),
     ),
 )
-TEXT_CLUSTERS = Table(
+TEXT_CLUSTERS = Dataset(
     name="text_clusters",
-    feature="near_duplicates",
+    group="near_duplicates",
     description="near_duplicates with `uri` as `url`: a relation for SQL and Python.",
-    path=_PATH,
+    row="one article and its cluster",
+    place=Place("view", "near_duplicates"),
+    parents=(ParentDataset("near_duplicates"),),
+    partitions="day",
+    page="near_duplicates.md",
     columns=(
-        Column("url_hash", pl.String(), "the article, as in all_articles"),
-        Column("source", pl.String(), "`crawl` or `feed`"),
-        Column("url", pl.String(), "address of the page"),
-        Column("seen_at", _MOMENT, "when the article was fetched"),
-        Column("cluster_id", pl.String(), "as in near_duplicates"),
-        Column("first_seen_at", _MOMENT, "as in near_duplicates"),
-        Column("jaccard", pl.Float64(), "as in near_duplicates"),
+        Column("url_hash", Role.url_hash, "the article, as in all_articles"),
+        Column("source", Role.fact, "`crawl` or `feed`"),
+        Column("url", Role.url, "address of the page"),
+        Column("seen_at", Role.time, "when the article was fetched"),
+        Column("cluster_id", Role.fact, "as in near_duplicates"),
+        Column("first_seen_at", Role.time, "as in near_duplicates"),
+        Column("jaccard", Role.fact, "as in near_duplicates", pl.Float64()),
     ),
     partition_columns=_DAY,
 )
-CLUSTER_SKETCHES = Table(
+CLUSTER_SKETCHES = Dataset(
     name="cluster_sketches",
-    feature="near_duplicates",
+    group="near_duplicates",
     description="The shingles of each distinct text of a day, for the days that follow.",
-    path="cluster_sketches/date=YYYY-MM-DD/part-0.parquet",
+    row="one distinct text of a day",
+    place=parquet("cluster_sketches/date={date}/part-0.parquet"),
+    written_by="near_duplicates",
+    partitions="day",
+    removal="rebuild",
+    keep="corpus.cluster_days",
+    page="near_duplicates.md",
     columns=(
-        Column("text_key", pl.String(), "equal exactly for texts with the same shingles"),
-        Column("url_hash", pl.String(), "the first article of the day with the text"),
-        Column("shingles", pl.Binary(), "sorted 32-bit hashes of its shingles"),
+        Column("text_key", Role.fact, "equal exactly for texts with the same shingles"),
+        Column("url_hash", Role.url_hash, "the first article of the day with the text"),
+        Column("shingles", Role.fact, "sorted 32-bit hashes of its shingles", pl.Binary()),
     ),
     partition_columns=_DAY,
 )
-CLUSTER_BANDS = Table(
+CLUSTER_BANDS = Dataset(
     name="cluster_bands",
-    feature="near_duplicates",
+    group="near_duplicates",
     description="The band keys of each distinct text of a day; near-identical texts share some.",
-    path="cluster_bands/date=YYYY-MM-DD/part-0.parquet",
+    row="one distinct text of a day",
+    place=parquet("cluster_bands/date={date}/part-0.parquet"),
+    written_by="near_duplicates",
+    partitions="day",
+    removal="rebuild",
+    keep="corpus.cluster_days",
+    page="near_duplicates.md",
     columns=(
-        Column("place", pl.Int64(), "number of the row in cluster_sketches of the day"),
-        Column("bands", pl.List(pl.Int64()), "one key per band"),
-        Column("is_new", pl.Boolean(), "whether no earlier day of the window has the text"),
+        Column("place", Role.count, "number of the row in cluster_sketches of the day"),
+        Column("bands", Role.fact, "one key per band", pl.List(pl.Int64())),
+        Column(
+            "is_new", Role.fact, "whether no earlier day of the window has the text", pl.Boolean()
+        ),
     ),
     partition_columns=_DAY,
 )

@@ -5,35 +5,73 @@ from urllib.parse import quote
 
 import polars as pl
 
-from news_platform.datasets.table import Column, Table
+from news_platform.datasets import versions
+from news_platform.datasets.dataset import (
+    EVERY,
+    Column,
+    Dataset,
+    Freshness,
+    ParentDataset,
+    Role,
+    Sensitivity,
+    parquet,
+)
 
-RAW_NEWS = Table(
+RAW_NEWS = Dataset(
     name="raw_news",
-    feature="ccnews",
+    group="ccnews",
     description="Every HTML page of the CC-NEWS crawl: source, main text, language, provenance.",
-    path="news/raw/year=YYYY/month=MM/day=DD/main_lang=LL/filename=WARC_NAME/part-0.parquet",
+    row="one HTML response of the crawl",
+    place=parquet(
+        "news/raw/year={year}/month={month}/day={day}/main_lang={main_lang}/filename={filename}/part-0.parquet"
+    ),
+    parents=(ParentDataset("warc_paths", EVERY),),
+    kinds=frozenset({"parquet", "python"}),
+    sensitivity=Sensitivity.texts,
+    cost="high",
+    keep="retention.raw_news_days",
+    freshness=Freshness(24, 48),
+    page="ccnews.md",
+    version=versions.CRAWL_EXTRACTOR,
+    partitions="day",
     columns=(
-        Column("uri", pl.String(), "Target URI of the WARC record, as written there."),
-        Column("tree", pl.String(), "HTML of the page, decoded to text."),
-        Column("text", pl.String(), "Plain text extracted from the HTML; may be empty."),
-        Column("langs", pl.List(pl.String()), "Up to three likely languages, best first."),
-        Column("confs", pl.List(pl.Int64()), "Out-of-place rank per language; lower is better."),
-        Column("http_date", pl.String(), "Date header, ISO 8601 with offset; null if unusable."),
+        Column("uri", Role.url, "Target URI of the WARC record, as written there."),
+        Column("tree", Role.html, "HTML of the page, decoded to text."),
+        Column("text", Role.text, "Plain text extracted from the HTML; may be empty."),
+        Column(
+            "langs",
+            Role.language,
+            "Up to three likely languages, best first.",
+            pl.List(pl.String()),
+        ),
+        Column(
+            "confs",
+            Role.fact,
+            "Out-of-place rank per language; lower is better.",
+            pl.List(pl.Int64()),
+        ),
+        Column(
+            "http_date",
+            Role.time,
+            "Date header, ISO 8601 with offset; null if unusable.",
+            pl.String(),
+        ),
         Column(
             "http_last_modified",
-            pl.String(),
+            Role.time,
             "Last-Modified header, ISO 8601 with offset; null if absent or unusable.",
+            pl.String(),
         ),
-        Column("http_charset", pl.String(), "Charset the header declares, lower case; else null."),
-        Column("surt_uri", pl.String(), "Sort-friendly form of the URI: `com,example)/path`."),
-        Column("host", pl.String(), "Registrable domain, labels reversed: `uk.co.bbc`."),
+        Column("http_charset", Role.fact, "Charset the header declares, lower case; else null."),
+        Column("surt_uri", Role.surt, "Sort-friendly form of the URI: `com,example)/path`."),
+        Column("host", Role.host, "Registrable domain, labels reversed: `uk.co.bbc`."),
     ),
     partition_columns=(
-        Column("year", pl.String(), "Year of the WARC's timestamp, `2025`."),
-        Column("month", pl.String(), "Month of the WARC's timestamp, `11`."),
-        Column("day", pl.String(), "Day of the WARC's timestamp, `01`."),
-        Column("main_lang", pl.String(), "Best language (ISO code), `unknown` without text."),
-        Column("filename", pl.String(), "Name of the WARC file the page comes from."),
+        Column("year", Role.day, "Year of the WARC's timestamp, `2025`."),
+        Column("month", Role.day, "Month of the WARC's timestamp, `11`."),
+        Column("day", Role.day, "Day of the WARC's timestamp, `01`."),
+        Column("main_lang", Role.language, "Best language (ISO code), `unknown` without text."),
+        Column("filename", Role.fact, "Name of the WARC file the page comes from."),
     ),
 )
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from news_platform.datasets.dataset import Dataset, Place, Role, model_columns
 from news_platform.errors import InputError
 
 RAW_FOLDER = "raw"
@@ -130,3 +131,19 @@ def seed_message(path: str) -> SeedQueueMessage | None:
         return None
     batch = PartitionInfo.of(place.group(1), place.group(2), place.group(3))
     return SeedQueueMessage(raw_file_path=path, partition_info=batch)
+
+
+RESEARCH_DATASETS = Dataset(
+    name="research_datasets",
+    group="domain_metadata",
+    description="Research files as uploaded, never changed. A batch is one country, one category "
+    "and one day.",
+    row="one source found by research",
+    place=Place("external", "raw/country={country}/category={category}/date={date}/{file}"),
+    columns=model_columns(ResearchRecord, raw_url=Role.url, normalized_domain=Role.domain),
+    partitions="batch",
+    kinds=frozenset({"json"}),
+    removal="never",
+    page="domain_metadata.md",
+    freshness="changes only when research files are uploaded",
+)

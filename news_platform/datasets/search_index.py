@@ -2,26 +2,43 @@
 
 import polars as pl
 
-from news_platform.datasets.table import Column, Table
+from news_platform.datasets import versions
+from news_platform.datasets.dataset import (
+    Column,
+    Dataset,
+    Freshness,
+    ParentDataset,
+    Place,
+    Role,
+    Sensitivity,
+)
 
-_TEXT = pl.String()
-
-SEARCH_INDEX = Table(
+SEARCH_INDEX = Dataset(
     name="search_index",
-    feature="search",
+    group="search",
     description="Full-text index of the articles of a day or an old month (tantivy).",
-    path="search/day=YYYY-MM-DD/BUILD/, search/month=YYYY-MM/BUILD/",
+    row="one article",
+    place=Place("index", "search"),
+    partitions="day",
+    parents=(ParentDataset("crawl_articles"), ParentDataset("feed_articles")),
+    version=versions.SEARCH_INDEX,
+    kinds=frozenset({"tantivy"}),
+    sensitivity=Sensitivity.texts,
+    cost="medium",
+    page="search.md",
+    explorer="/",
+    freshness=Freshness(30, 60),
     columns=(
-        Column("title", _TEXT, "words of the headline"),
-        Column("text", _TEXT, "words of the text; the text itself is not stored"),
-        Column("authors", _TEXT, "words of the authors' names"),
-        Column("section", _TEXT, "words of the site's own section"),
-        Column("domain", _TEXT, "registrable domain, `bbc.co.uk`"),
-        Column("language", _TEXT, "ISO 639-1 code, or `unknown`"),
-        Column("day", _TEXT, "day of the article's row in its table"),
-        Column("url_hash", _TEXT, "SHA-256 hex of the canonical URL"),
-        Column("at", pl.Int64(), "when it was published, else fetched: Unix seconds"),
-        Column("day_number", pl.Int64(), "the day as a number, for ranges"),
-        Column("shown", pl.Binary(), "JSON: url, canonical_url, title and source"),
+        Column("title", Role.title, "words of the headline"),
+        Column("text", Role.text, "words of the text; the text itself is not stored"),
+        Column("authors", Role.people, "words of the authors' names"),
+        Column("section", Role.text, "words of the site's own section"),
+        Column("domain", Role.domain, "registrable domain, `bbc.co.uk`"),
+        Column("language", Role.language, "ISO 639-1 code, or `unknown`"),
+        Column("day", Role.day, "day of the article's row in its table"),
+        Column("url_hash", Role.url_hash, "SHA-256 hex of the canonical URL"),
+        Column("at", Role.count, "when it was published, else fetched: Unix seconds"),
+        Column("day_number", Role.count, "the day as a number, for ranges"),
+        Column("shown", Role.text, "JSON: url, canonical_url, title and source", pl.Binary()),
     ),
 )

@@ -11,7 +11,16 @@ from datetime import datetime
 
 import polars as pl
 
-from news_platform.datasets.table import Column, Table
+from news_platform.datasets import versions
+from news_platform.datasets.dataset import (
+    Column,
+    Dataset,
+    ParentDataset,
+    Place,
+    Role,
+    Sensitivity,
+    parquet,
+)
 
 SNAPSHOTS_FOLDER = "snapshots"
 _KEY = "institution="
@@ -87,61 +96,110 @@ class SourceRecord:
         return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:_ID_DIGITS]
 
 
-_INSTITUTION = Column("institution", pl.String(), "id of the institution, from the path")
+_INSTITUTION = Column("institution", Role.fact, "id of the institution, from the path")
 _PROVENANCE = (
-    Column("url", pl.String(), "address of the page"),
-    Column("fetched_at", pl.Datetime("us", "UTC"), "when the page was fetched; null if unknown"),
-    Column("snapshot", pl.String(), "path of the snapshot under the root"),
+    Column("url", Role.url, "address of the page"),
+    Column("fetched_at", Role.time, "when the page was fetched; null if unknown"),
+    Column("snapshot", Role.file, "path of the snapshot under the root"),
 )
 
-SOURCE_RECORDS = Table(
+SOURCE_RECORDS = Dataset(
     name="source_records",
-    feature="source_records",
+    group="source_records",
     description="Clean, ordered blocks of institutional pages with provenance, for language models",
-    path="source_records/institution=ID/part-0.parquet",
+    row="one block of clean text",
+    place=parquet("source_records/institution={institution}/part-0.parquet"),
+    partitions="institution",
+    parents=(ParentDataset("page_snapshots"),),
+    version=versions.SEGMENTER,
+    kinds=frozenset({"parquet"}),
+    sensitivity=Sensitivity.texts,
+    cost="medium",
+    page="source_records.md",
+    freshness="changes only when snapshots are uploaded",
     columns=(
-        Column("text", pl.String(), "text of the block, whitespace normalized, never empty"),
-        Column("section", pl.String(), "heading path joined by ' > '; null above all headings"),
+        Column("text", Role.text, "text of the block, whitespace normalized, never empty"),
+        Column("section", Role.text, "heading path joined by ' > '; null above all headings"),
         *_PROVENANCE,
         Column(
-            "order", pl.Int64(), "position in its page, from 0, with gaps where blocks were dropped"
+            "order", Role.count, "position in its page, from 0, with gaps where blocks were dropped"
         ),
-        Column("kind", pl.String(), "paragraph, item, row, table, term, definition, code, heading"),
-        Column("language", pl.String(), "ISO 639-1 code; null if unknown"),
-        Column("language_probability", pl.Float64(), "0 to 1, from the detector; null if assumed"),
-        Column("language_source", pl.String(), "block, list, section, page, declared or assumed"),
-        Column("charset", pl.String(), "charset used to decode the page"),
-        Column("hints", pl.String(), "JSON object: list marker, depth, column names, term"),
-        Column("id", pl.String(), "hash of institution, url, order and text; null before 0.2"),
+        Column("kind", Role.fact, "paragraph, item, row, table, term, definition, code, heading"),
+        Column("language", Role.language, "ISO 639-1 code; null if unknown"),
+        Column(
+            "language_probability",
+            Role.fact,
+            "0 to 1, from the detector; null if assumed",
+            pl.Float64(),
+        ),
+        Column("language_source", Role.fact, "block, list, section, page, declared or assumed"),
+        Column("charset", Role.fact, "charset used to decode the page"),
+        Column("hints", Role.text, "JSON object: list marker, depth, column names, term"),
+        Column("id", Role.fact, "hash of institution, url, order and text; null before 0.2"),
     ),
     partition_columns=(_INSTITUTION,),
 )
 
-SOURCE_RECORDS_QUARANTINE = Table(
+SOURCE_RECORDS_QUARANTINE = Dataset(
     name="source_records_quarantine",
-    feature="source_records",
+    group="source_records",
     description="Pages that failed and have no blocks, each with its error and snapshot",
-    path="quarantine/source_records/institution=ID/part-0.parquet",
+    row="one page that failed",
+    place=parquet("quarantine/source_records/institution={institution}/part-0.parquet"),
+    partitions="institution",
+    written_by="source_records",
+    version=versions.SEGMENTER,
+    page="source_records.md",
     columns=(
-        Column("text", pl.String(), "always empty"),
+        Column("text", Role.text, "always empty"),
         *_PROVENANCE,
-        Column("error", pl.String(), "why the page failed"),
+        Column("error", Role.text, "why the page failed"),
+        Column("charset", Role.fact, "charset used to decode the page; null if it was not decoded"),
+    ),
+    partition_columns=(_INSTITUTION,),
+)
+
+
+PAGE_SNAPSHOTS = Dataset(
+    name="page_snapshots",
+    group="source_records",
+    description="Pages of institutions as a crawler stored them: Firecrawl v2 JSON, HTML, Markdown "
+    "or text. Nothing is fetched; a file in this folder is enough.",
+    row="one stored page, which is a file",
+    place=Place("files", f"{SNAPSHOTS_FOLDER}/institution={{institution}}/{{file}}"),
+    columns=(
         Column(
-            "charset", pl.String(), "charset used to decode the page; null if it was not decoded"
+            "success", Role.fact, "whether the page was fetched; if not, see `error`", pl.Boolean()
+        ),
+        Column("error", Role.text, "why there is no page"),
+        Column("data.rawHtml", Role.html, "the page as fetched: read first"),
+        Column("data.html", Role.html, "the page, possibly stripped: read if rawHtml is missing"),
+        Column("data.markdown", Role.text, "the page as markdown: read if there is no HTML"),
+        Column(
+            "data.metadata",
+            Role.url,
+            "title, language, sourceURL, url, statusCode, contentType, error",
+            pl.Object(),
         ),
     ),
     partition_columns=(_INSTITUTION,),
+    partitions="institution",
+    kinds=frozenset({"json"}),
+    sensitivity=Sensitivity.texts,
+    removal="files",
+    page="source_records.md",
+    freshness="changes only when snapshots are uploaded",
 )
 
 
 def records_path(institution: str) -> str:
     """Return the path of the records of an institution, relative to the root."""
-    return SOURCE_RECORDS.path.replace("ID", institution)
+    return SOURCE_RECORDS.place.path(institution=institution)
 
 
 def quarantine_path(institution: str) -> str:
     """Return the path of the failed pages of an institution, relative to the root."""
-    return SOURCE_RECORDS_QUARANTINE.path.replace("ID", institution)
+    return SOURCE_RECORDS_QUARANTINE.place.path(institution=institution)
 
 
 def samples_path(institution: str) -> str:

@@ -15,8 +15,11 @@ from enum import StrEnum
 from typing import Literal, TypeVar
 from urllib.parse import quote, unquote
 
+import polars as pl
 from pydantic import TypeAdapter, ValidationError
 
+from news_platform.datasets import versions
+from news_platform.datasets.dataset import Column, Dataset, Place, Role, Sensitivity
 from news_platform.errors import StorageError, require_format
 
 ROOT = "takedowns"
@@ -134,3 +137,29 @@ def _parsed(adapter: TypeAdapter[T], body: bytes, path: str) -> T:
                 require_format(one["input"], FORMAT, path=path)
         message = f"cannot read takedown {path!r}: restore it; until then nothing is collected"
         raise StorageError(message, thing=path) from error
+
+
+TAKEDOWNS = Dataset(
+    name="takedowns",
+    group="takedowns",
+    description="Requests to remove pages or domains, which every dataset obeys.",
+    row="one request to remove pages or domains",
+    place=Place("files", f"{REQUESTS}/{{id}}.json"),
+    columns=(
+        Column("id", Role.fact, "day and hash of the request"),
+        Column("kind", Role.fact, "url, prefix or domain"),
+        Column("values", Role.links, "canonical URLs, prefixes or domains", pl.List(pl.String())),
+        Column("reason", Role.text, "why it was asked for"),
+        Column("requested_at", Role.time, "when, UTC"),
+        Column("requested_by", Role.people, "who asked, as free text"),
+        Column("scope", Role.fact, "stored data, future collection, or both"),
+        Column("expires_at", Role.time, "when it ends by itself; null for good"),
+    ),
+    version=versions.TAKEDOWNS,
+    kinds=frozenset({"json"}),
+    sensitivity=Sensitivity.work,
+    cost="high",
+    removal="never",
+    page="takedown.md",
+    freshness="changes only when somebody asks for a removal",
+)

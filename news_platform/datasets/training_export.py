@@ -2,7 +2,16 @@
 
 import polars as pl
 
-from news_platform.datasets.table import Column, Table
+from news_platform.datasets import versions
+from news_platform.datasets.dataset import (
+    OF_MONTH,
+    Column,
+    Dataset,
+    ParentDataset,
+    Role,
+    Sensitivity,
+    parquet,
+)
 
 _TEXT = pl.String()
 _MOMENT = pl.Datetime("us", "UTC")
@@ -10,36 +19,57 @@ USAGE = pl.Struct(
     {"bot": _TEXT, "purpose": _TEXT, "verdict": _TEXT, "surveyed_at": _MOMENT},
 )
 
-TRAINING_EXPORT = Table(
+TRAINING_EXPORT = Dataset(
     name="training_export",
-    feature="corpus",
+    group="corpus",
     description="Articles chosen for training, once each, in shards with a manifest and a card.",
-    path="training_export/month=YYYY-MM/<version>/data/train-NNNNN-of-NNNNN.parquet",
-    columns=(
-        Column("id", _TEXT, "SHA-256 hex of the canonical address, as url_hash in the corpus"),
-        Column("url", _TEXT, "canonical address"),
-        Column("domain", _TEXT, "registrable domain"),
-        Column("source", _TEXT, "`crawl` or `feed`"),
-        Column("title", _TEXT, "headline; null if the page states none"),
-        Column("authors", pl.List(_TEXT), "people, else agencies"),
-        Column("published_at", _MOMENT, "date stated by the page or the feed; else null"),
-        Column("section", _TEXT, "the site's own section; else null"),
-        Column("tags", pl.List(_TEXT), "the site's own keywords"),
-        Column("topic", _TEXT, "politics, sports or other"),
-        Column("language", _TEXT, "ISO 639-1 code"),
-        Column("text", _TEXT, "text of the article"),
-        Column("word_count", pl.Int64(), "words of the text"),
-        Column("tokens", pl.Int64(), "tokens of the text; absent without a tokenizer"),
-        Column("quality_flags", pl.List(_TEXT), "what may be wrong about the text"),
-        Column("usage", pl.List(USAGE), "what the publisher stated when the page was fetched"),
-        Column("fetched_at", _MOMENT, "when the page was fetched"),
-        Column("day", _TEXT, "day of the article in the corpus"),
-        Column("warc", _TEXT, "name of the WARC file; null for articles of feeds"),
-        Column("record_offset", pl.Int64(), "first byte of the record in the WARC; else null"),
-        Column("record_length", pl.Int64(), "bytes of the stored record; else null"),
-        Column("extractor_version", _TEXT, "version of the article extractor"),
+    row="one article that may be used for training",
+    place=parquet("training_export/month={month}/{version}/data/train-{shard}-of-{shards}.parquet"),
+    partitions="month",
+    parents=(
+        ParentDataset("crawl_articles", OF_MONTH),
+        ParentDataset("feed_articles", OF_MONTH),
+        ParentDataset("near_duplicates", OF_MONTH),
     ),
-    partition_columns=(Column("month", _TEXT, "month of the articles, YYYY-MM"),),
+    version=versions.TRAINING_EXPORT,
+    kinds=frozenset({"parquet", "huggingface"}),
+    sensitivity=Sensitivity.texts,
+    cost="medium",
+    removal="rebuild",
+    page="corpus.md",
+    freshness="written once a month, after its last days have settled",
+    columns=(
+        Column(
+            "id", Role.url_hash, "SHA-256 hex of the canonical address, as url_hash in the corpus"
+        ),
+        Column("url", Role.url, "canonical address"),
+        Column("domain", Role.domain, "registrable domain"),
+        Column("source", Role.fact, "`crawl` or `feed`"),
+        Column("title", Role.title, "headline; null if the page states none"),
+        Column("authors", Role.people, "people, else agencies", pl.List(_TEXT)),
+        Column("published_at", Role.time, "date stated by the page or the feed; else null"),
+        Column("section", Role.text, "the site's own section; else null"),
+        Column("tags", Role.text, "the site's own keywords", pl.List(_TEXT)),
+        Column("topic", Role.fact, "politics, sports or other"),
+        Column("language", Role.language, "ISO 639-1 code"),
+        Column("text", Role.text, "text of the article"),
+        Column("word_count", Role.count, "words of the text"),
+        Column("tokens", Role.count, "tokens of the text; absent without a tokenizer"),
+        Column("quality_flags", Role.fact, "what may be wrong about the text", pl.List(_TEXT)),
+        Column(
+            "usage",
+            Role.fact,
+            "what the publisher stated when the page was fetched",
+            pl.List(USAGE),
+        ),
+        Column("fetched_at", Role.time, "when the page was fetched"),
+        Column("day", Role.day, "day of the article in the corpus"),
+        Column("warc", Role.fact, "name of the WARC file; null for articles of feeds"),
+        Column("record_offset", Role.count, "first byte of the record in the WARC; else null"),
+        Column("record_length", Role.count, "bytes of the stored record; else null"),
+        Column("extractor_version", Role.fact, "version of the article extractor"),
+    ),
+    partition_columns=(Column("month", Role.day, "month of the articles, YYYY-MM"),),
 )
 
 CURRENT = "CURRENT"

@@ -4,19 +4,22 @@ import re
 from dataclasses import dataclass
 from datetime import date, datetime
 
-import polars as pl
-
-from news_platform.datasets.table import Column, Table
+from news_platform.datasets.dataset import Column, Dataset, Place, Role
 
 # The first day of CC-NEWS.
 FIRST_DAY = date(2016, 8, 26)
 
-WARC_PATHS = Table(
+WARC_PATHS = Dataset(
     name="warc_paths",
-    feature="ccnews",
+    group="ccnews",
     description="The monthly lists of WARC files in the crawl; they grow during the month.",
-    path="crawl-data/CC-NEWS/YYYY/MM/warc.paths.gz",
-    columns=(Column("path", pl.String(), "Path of a WARC file, relative to the crawl's root."),),
+    row="one line of a monthly list, which names a WARC file",
+    place=Place("external", "crawl-data/CC-NEWS/{year}/{month}/warc.paths.gz"),
+    kinds=frozenset({"s3"}),
+    freshness="written by the crawl; if it is late, `raw_news` shows it",
+    page="ccnews.md",
+    removal="never",
+    columns=(Column("path", Role.file, "Path of a WARC file, relative to the crawl's root."),),
 )
 
 _NAME = re.compile(r"[^/]*?-(\d{14})-[^/]*\.warc(?:\.gz)?")

@@ -7,9 +7,9 @@ import dagster as dg
 import polars as pl
 
 from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
+from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.dropped_responses import DROPPED_RESPONSES
 from news_platform.datasets.raw_news import RAW_NEWS
-from news_platform.datasets.table import Table
 from news_platform.datasets.warc_paths import WARC_PATHS
 from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
 from news_platform.defs.partitions import DAYS
@@ -49,7 +49,7 @@ def raw_news_spec(*, deps: Sequence[dg.AssetSpec]) -> dg.AssetSpec:
     )
 
 
-def _side_table(table: Table, description: str) -> dg.AssetSpec:
+def _side_table(table: Dataset, description: str) -> dg.AssetSpec:
     """Describe a table that a run of raw_news writes besides its own; it can be switched off."""
     return dg.AssetSpec(
         table.name,

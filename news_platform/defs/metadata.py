@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import dagster as dg
 
-from news_platform.datasets.table import Table
+from news_platform.datasets.dataset import Dataset
 
 
-def column_schema(table: Table) -> dg.TableSchema:
+def column_schema(table: Dataset) -> dg.TableSchema:
     """Return the columns of a dataset with their descriptions, including those in the path."""
     return dg.TableSchema(
         columns=[
@@ -17,7 +17,7 @@ def column_schema(table: Table) -> dg.TableSchema:
     )
 
 
-def table_metadata(table: Table) -> Mapping[str, object]:
+def table_metadata(table: Dataset) -> Mapping[str, object]:
     """Return the definition metadata of an asset that is stored as a table."""
     return {"dagster/column_schema": column_schema(table), "path": table.path}
 

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Set
 
 import polars as pl
 
+from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.domain_surveys import (
     AI_POLICY_CHANGES,
     DOMAIN_SURVEYS,
     USAGE_SIGNALS,
 )
-from news_platform.datasets.table import Table
 from news_platform.storage.commit.markers import (
     fingerprint,
     marker_path,
@@ -41,7 +41,7 @@ _COMPARED = (
 )
 
 
-def table_path(table: Table, day: str) -> str:
+def table_path(table: Dataset, day: str) -> str:
     """Return the file of a day."""
     return f"{table.name}/date={day}/part-0.parquet"
 
@@ -84,7 +84,7 @@ def _chained(parts: Mapping[str, list[str]]) -> Mapping[str, str]:
 
 
 def record_correction(
-    store: ObjectStore, day: str, frame: pl.DataFrame, table: Table, *, inputs: str
+    store: ObjectStore, day: str, frame: pl.DataFrame, table: Dataset, *, inputs: str
 ) -> list[str]:
     """Record which later days a new table of a day affects, before it is written; return them."""
     is_lost = not store.exists(table_path(table, day))
@@ -101,7 +101,7 @@ def record_correction(
     return affected
 
 
-def _was_built_from(store: ObjectStore, day: str, table: Table, inputs: str) -> bool:
+def _was_built_from(store: ObjectStore, day: str, table: Dataset, inputs: str) -> bool:
     """Return whether a lost table of a day was built from the same inputs.
 
     Its marker says so, or, if that was lost, too, the marker of the changes that were computed from
@@ -131,7 +131,7 @@ def _leave_earlier_rule(store: ObjectStore) -> None:
             rename_marker(store, AI_POLICY_CHANGES.name, marker, inputs=fingerprint(parts[day]))
 
 
-def _changed_domains(store: ObjectStore, day: str, frame: pl.DataFrame, table: Table) -> Set[str]:
+def _changed_domains(store: ObjectStore, day: str, frame: pl.DataFrame, table: Dataset) -> Set[str]:
     try:
         before = _by_domain(read_table(store, table_path(table, day), table), table)
     except NotFound:
@@ -140,7 +140,7 @@ def _changed_domains(store: ObjectStore, day: str, frame: pl.DataFrame, table: T
     return {domain for domain in {*before, *now} if before.get(domain) != now.get(domain)}
 
 
-def _by_domain(frame: pl.DataFrame, table: Table) -> Mapping[str, set[str]]:
+def _by_domain(frame: pl.DataFrame, table: Dataset) -> Mapping[str, set[str]]:
     found: dict[str, set[str]] = {}
     counted = _counted(frame, table)
     for domain, row in zip(counted.get_column("domain"), _rows(frame, table), strict=True):
@@ -148,12 +148,12 @@ def _by_domain(frame: pl.DataFrame, table: Table) -> Mapping[str, set[str]]:
     return found
 
 
-def _rows(frame: pl.DataFrame, table: Table) -> list[str]:
+def _rows(frame: pl.DataFrame, table: Dataset) -> list[str]:
     """Return as text what a later day reads of each row."""
     return _counted(frame, table).write_ndjson().splitlines()
 
 
-def _counted(frame: pl.DataFrame, table: Table) -> pl.DataFrame:
+def _counted(frame: pl.DataFrame, table: Dataset) -> pl.DataFrame:
     """Return what a later day reads; a survey that got no answer is not compared with."""
     if table is USAGE_SIGNALS:
         return frame.drop("collected_at", "date", strict=False)

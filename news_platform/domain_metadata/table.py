@@ -9,6 +9,7 @@ from typing import get_args
 
 import polars as pl
 
+from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.domain_metadata import (
     METADATA_FILE,
     PROD_FOLDER,
@@ -22,7 +23,6 @@ from news_platform.datasets.domain_surveys import (
     USAGE_SIGNALS,
 )
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.datasets.table import Table
 from news_platform.domain_metadata.change_inputs import record_correction, table_path, tabled_days
 from news_platform.domain_metadata.pipeline import METADATA_DATASET
 from news_platform.domain_metadata.results import read_facts_file, read_robots
@@ -312,7 +312,7 @@ def read_changes(store: ObjectStore, day: str) -> pl.DataFrame:
 
 
 def _write(
-    store: ObjectStore, day: str, frame: pl.DataFrame, *, table: Table, inputs: str
+    store: ObjectStore, day: str, frame: pl.DataFrame, *, table: Dataset, inputs: str
 ) -> TableReport:
     write_table(store, table_path(table, day), frame, table)
     report = TableReport(day, frame.height)

@@ -10,6 +10,7 @@ from functools import partial
 import polars as pl
 import sqlalchemy as sa
 
+from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.domain_metadata import PROD_FOLDER
 from news_platform.datasets.domain_queue import DATASET as QUEUE_DATASET
 from news_platform.datasets.domain_surveys import (
@@ -17,7 +18,6 @@ from news_platform.datasets.domain_surveys import (
     DOMAIN_SURVEYS,
     USAGE_SIGNALS,
 )
-from news_platform.datasets.table import Table
 from news_platform.domain_metadata.messages import is_taken_down
 from news_platform.domain_metadata.pipeline import METADATA_DATASET
 from news_platform.domain_metadata.queue import QUEUE
@@ -95,7 +95,7 @@ def _forget_slowest(store: ObjectStore, batch: str, takedowns: Takedowns) -> Non
     change_report(store, marker, change)
 
 
-def find_rows(store: ObjectStore, table: Table, takedowns: Takedowns) -> Mapping[str, int]:
+def find_rows(store: ObjectStore, table: Dataset, takedowns: Takedowns) -> Mapping[str, int]:
     """Return the rows of covered domains by day."""
     found: dict[str, int] = {}
     for info in store.list(table.path.partition("/")[0]) if takedowns.domains else ():
@@ -110,7 +110,7 @@ def _is_covered(rows: pl.DataFrame, takedowns: Takedowns) -> pl.Series:
     return rows["domain"].is_in(gone)
 
 
-def clean_rows(store: ObjectStore, table: Table, day: str, takedowns: Takedowns) -> RemovedData:
+def clean_rows(store: ObjectStore, table: Dataset, day: str, takedowns: Takedowns) -> RemovedData:
     """Write the table of a day again without the rows of covered domains."""
     path = table.path.replace("{date}", day)
     before = store.find(path)

@@ -12,13 +12,13 @@ from functools import partial
 
 import polars as pl
 
+from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.near_duplicates import (
     ARTICLE_CLUSTERS,
     NEAR_DUPLICATES,
     OLD_ARTICLE_CLUSTERS,
     near_duplicates_path,
 )
-from news_platform.datasets.table import Table
 from news_platform.near_duplicates.pipeline import clustered_days, days_before
 from news_platform.near_duplicates.window import cluster_window
 from news_platform.storage.objects.store import ObjectStore
@@ -99,7 +99,7 @@ def clean_old_articles(store: ObjectStore, hashes: Collection[str]) -> RemovedDa
     return RemovedData(rows.height - kept.height, max(0, before - after), after)
 
 
-def _write_clusters(store: ObjectStore, path: str, rows: pl.DataFrame, table: Table) -> None:
+def _write_clusters(store: ObjectStore, path: str, rows: pl.DataFrame, table: Dataset) -> None:
     sizes = pl.len().over("cluster_id").cast(pl.Int64)
     write_table(store, path, rows.with_columns(cluster_size=sizes), table)
 

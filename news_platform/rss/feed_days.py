@@ -12,8 +12,8 @@ from typing import Any
 import polars as pl
 import sqlalchemy as sa
 
+from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.feeds import FEED_POLLS, FEEDS, PENDING_ARTICLES, day_path
-from news_platform.datasets.table import Table
 from news_platform.rss.ledger import newsroom_tables, tables
 from news_platform.rss.ledger.row_ranges import found_between
 from news_platform.rss.ledger.tables import RAW
@@ -93,14 +93,14 @@ def _bounds(day: date) -> tuple[datetime, datetime]:
     return start, start + timedelta(days=1)
 
 
-def _select(source: sa.Table, table: Table) -> sa.Select[Any]:
+def _select(source: sa.Table, table: Dataset) -> sa.Select[Any]:
     chosen = sa.select(*(source.c[name] for name in table.schema))
     # The same rows give the same bytes.
     return chosen.order_by(source.c.feed_url_canon) if source is tables.FEEDS else chosen
 
 
 def _write(
-    connection: sa.Connection, store: ObjectStore, table: Table, day: date, chosen: sa.Select[Any]
+    connection: sa.Connection, store: ObjectStore, table: Dataset, day: date, chosen: sa.Select[Any]
 ) -> int:
     frame = _frame(connection.execute(chosen), table)
     if frame.is_empty():
@@ -109,7 +109,7 @@ def _write(
     return frame.height
 
 
-def _frame(rows: Iterable[Any], table: Table) -> pl.DataFrame:
+def _frame(rows: Iterable[Any], table: Dataset) -> pl.DataFrame:
     columns: list[tuple[Any, ...]] = list(zip(*rows, strict=True)) or [() for _ in table.schema]
     return pl.DataFrame(
         {name: list(values) for name, values in zip(table.schema, columns, strict=True)},

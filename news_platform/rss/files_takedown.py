@@ -8,8 +8,8 @@ from functools import partial
 
 import polars as pl
 
+from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.feeds import FEED_POLLS, FEEDS, PENDING_ARTICLES, day_path
-from news_platform.datasets.table import Table
 from news_platform.rss.saved_queries.delivery import FOLDER as MATCHES
 from news_platform.rss.saved_queries.delivery import MATCH_FEEDS
 from news_platform.storage.objects.store import ObjectStore
@@ -42,7 +42,7 @@ def takedown_parts(store: ObjectStore) -> list[TakedownPart]:
     ]
 
 
-def find_days(store: ObjectStore, table: Table, takedowns: Takedowns) -> Mapping[str, int]:
+def find_days(store: ObjectStore, table: Dataset, takedowns: Takedowns) -> Mapping[str, int]:
     """Return the covered rows of a table by day."""
     found = {}
     for info in store.list(table.name, name_prefix="date="):
@@ -52,7 +52,7 @@ def find_days(store: ObjectStore, table: Table, takedowns: Takedowns) -> Mapping
     return found
 
 
-def clean(store: ObjectStore, table: Table, day: str, takedowns: Takedowns) -> RemovedData:
+def clean(store: ObjectStore, table: Dataset, day: str, takedowns: Takedowns) -> RemovedData:
     """Write the file of a day again without covered rows."""
     path = day_path(table, day)
     before = store.find(path)
@@ -74,7 +74,7 @@ def delete_match_feeds(store: ObjectStore) -> RemovedData:
     return RemovedData(len(infos), sum(info.size_bytes for info in infos))
 
 
-def _is_gone(rows: pl.DataFrame, table: Table, takedowns: Takedowns) -> pl.Series:
+def _is_gone(rows: pl.DataFrame, table: Dataset, takedowns: Takedowns) -> pl.Series:
     gone = pl.Series([False]).new_from_index(0, rows.height)
     for name in _URL_COLUMNS[table.name]:
         gone |= is_covered(rows[name], takedowns)

@@ -17,6 +17,7 @@ from types import MappingProxyType
 
 import sqlalchemy as sa
 
+from news_platform.datasets import versions
 from news_platform.isolation.pool import Pool
 from news_platform.rss.discovery.discover import (
     DiscoveryOptions,
@@ -39,7 +40,7 @@ from news_platform.web.fetch import FetchOptions, WebFetcher
 
 _NO_SECRETS: Mapping[str, str] = MappingProxyType({})
 # Increases when the ledger's columns change; programs that copy the ledger can check it.
-LEDGER_VERSION = "2"
+LEDGER_VERSION = versions.LEDGER
 
 
 def ensure(engine: sa.Engine, *, now: datetime) -> None:

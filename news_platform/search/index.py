@@ -13,6 +13,7 @@ from pathlib import Path
 
 import tantivy
 
+from news_platform.datasets import versions
 from news_platform.search.query import (
     EXACT_FIELDS,
     TEXT_FIELDS,
@@ -26,7 +27,7 @@ from news_platform.search.query import (
 )
 from news_platform.search.words import analyzer, fold
 
-INDEX_VERSION = "2"
+INDEX_VERSION = versions.SEARCH_INDEX
 """Part of an index's inputs: raise it whenever fields or words change."""
 
 _ANALYZER = "words"

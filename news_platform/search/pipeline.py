@@ -16,7 +16,7 @@ from news_platform.datasets.corpus import (
     FEED_ARTICLES,
     STATISTICS_COLUMNS,
 )
-from news_platform.datasets.table import Table
+from news_platform.datasets.dataset import Dataset
 from news_platform.errors import InputError
 from news_platform.search.engine import (
     ClustersOf,
@@ -225,7 +225,7 @@ def _rows(store: ObjectStore, dataset: DeltaDataset, day: str) -> Iterator[dict[
                 yield from frame.iter_rows(named=True)
 
 
-def _hashes(store: ObjectStore, table: Table, day: str) -> Iterator[str]:
+def _hashes(store: ObjectStore, table: Dataset, day: str) -> Iterator[str]:
     rows = _dataset(store, table).scan().filter(pl.col("day") == day)
     yield from rows.select("url_hash").collect()["url_hash"]
 
@@ -247,5 +247,5 @@ def _searchable(row: Mapping[str, Any], day: str) -> SearchableArticle:
     )
 
 
-def _dataset(store: ObjectStore, table: Table) -> DeltaDataset:
+def _dataset(store: ObjectStore, table: Dataset) -> DeltaDataset:
     return DeltaDataset(store, table, STATISTICS_COLUMNS)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import polars as pl
 
 from news_platform.datasets.corpus import DELTA_TABLES, FEED_SOURCE, STATISTICS_COLUMNS
-from news_platform.datasets.table import Table
+from news_platform.datasets.dataset import Dataset
 from news_platform.errors import StorageError
 from news_platform.server.versions import ARTICLE_LOGS, DataVersion
 from news_platform.storage.delta import DeltaDataset
@@ -42,7 +42,7 @@ Row = Mapping[str, Any]
 class _TableFile:
     """A file of one of the tables."""
 
-    table: Table
+    table: Dataset
     path: str
 
 

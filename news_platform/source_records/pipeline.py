@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 import polars as pl
 
+from news_platform.datasets import versions
 from news_platform.datasets.source_records import (
     SNAPSHOTS_FOLDER,
     SOURCE_RECORDS,
@@ -57,7 +58,7 @@ _log = logging.getLogger(__name__)
 
 DATASET = SOURCE_RECORDS.name
 # In the name of every marker: what another version built is outdated, but no sensor requests it.
-SEGMENTER_VERSION = "5"
+SEGMENTER_VERSION = versions.SEGMENTER
 # A marker of its own that records the current options.
 _OPTIONS_DATASET = f"{DATASET}_options"
 _OPTIONS_KEY = "all"

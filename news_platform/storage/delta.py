@@ -19,7 +19,7 @@ from urllib.parse import quote, unquote
 
 import polars as pl
 
-from news_platform.datasets.table import Table
+from news_platform.datasets.dataset import Dataset
 from news_platform.errors import Conflict, StorageError, hide_credentials
 from news_platform.storage.delta_files import (
     FILE_BYTES,
@@ -79,7 +79,7 @@ class DeltaDataset:
     """
 
     store: ObjectStore
-    table: Table
+    table: Dataset
     statistics: tuple[str, ...]
 
     @property

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from news_platform.datasets.table import Table
+from news_platform.datasets.dataset import Dataset
 from news_platform.storage.parquet_batches import PAGE_COLUMNS
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class LocalPart:
 
 
 def write_parts(
-    frames: Iterable[pl.DataFrame], table: Table, *, statistics: tuple[str, ...], folder: Path
+    frames: Iterable[pl.DataFrame], table: Dataset, *, statistics: tuple[str, ...], folder: Path
 ) -> Iterator[LocalPart]:
     """Write the frames to files in the folder, in their order, each of about `FILE_BYTES`."""
     groups = _groups(frames)
@@ -63,7 +63,7 @@ def _write_part(
     first: pl.DataFrame,
     more: Iterator[pl.DataFrame],
     *,
-    table: Table,
+    table: Dataset,
     statistics: tuple[str, ...],
 ) -> LocalPart:
     import pyarrow.parquet as pq
@@ -146,7 +146,7 @@ def _stated(value: object) -> str:
     return str(value)
 
 
-def arrow_schema(table: Table, *, with_partitions: bool = True) -> "pa.Schema":
+def arrow_schema(table: Dataset, *, with_partitions: bool = True) -> "pa.Schema":
     """Return the columns of a table as an Arrow schema with the types that Delta knows."""
     import pyarrow as pa
 

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import polars as pl
 
-from news_platform.datasets.table import Table
+from news_platform.datasets.dataset import Dataset
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.objects.store import ObjectStore
 
@@ -19,7 +19,7 @@ def write_table(
     store: ObjectStore,
     path: str,
     frame: pl.DataFrame,
-    table: Table,
+    table: Dataset,
     *,
     metadata: Mapping[str, str] | None = None,
 ) -> None:
@@ -31,7 +31,7 @@ def write_table(
 
 
 def parquet_bytes(
-    frame: pl.DataFrame, table: Table, *, metadata: Mapping[str, str] | None = None
+    frame: pl.DataFrame, table: Dataset, *, metadata: Mapping[str, str] | None = None
 ) -> bytes:
     """Return the frame as the bytes of a Parquet file, for publishing several files at once."""
     try:
@@ -46,7 +46,7 @@ def parquet_bytes(
     return file.getvalue()
 
 
-def read_table(store: ObjectStore, path: str, table: Table) -> pl.DataFrame:
+def read_table(store: ObjectStore, path: str, table: Dataset) -> pl.DataFrame:
     """Return one file of the table with its partition columns, read through the store."""
     body = BytesIO(store.read(path))
     try:
@@ -62,7 +62,7 @@ def read_table(store: ObjectStore, path: str, table: Table) -> pl.DataFrame:
     )
 
 
-def scan_table(store: ObjectStore, paths: Iterable[str], table: Table) -> pl.LazyFrame:
+def scan_table(store: ObjectStore, paths: Iterable[str], table: Dataset) -> pl.LazyFrame:
     """Return a lazy frame over these files, read by Polars itself; without files it is empty.
 
     Partition columns come from the path as strings; a filter on them skips files without opening
@@ -80,7 +80,7 @@ def scan_table(store: ObjectStore, paths: Iterable[str], table: Table) -> pl.Laz
 
 
 @contextmanager
-def naming_damaged(store: ObjectStore, paths: Iterable[str], table: Table) -> Iterator[None]:
+def naming_damaged(store: ObjectStore, paths: Iterable[str], table: Dataset) -> Iterator[None]:
     """Name the file if one of those that are scanned cannot be read; Polars does not."""
     try:
         yield
@@ -99,7 +99,7 @@ def path_values(path: str) -> dict[str, str]:
 
 def _scan(
     source: BytesIO | list[str],
-    table: Table,
+    table: Dataset,
     *,
     hive_schema: Mapping[str, pl.DataType] | None = None,
     options: Mapping[str, str] | None = None,

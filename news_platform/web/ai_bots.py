@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import NamedTuple
 
+from news_platform.datasets import versions
 from news_platform.errors import InputError
 
-AI_BOTS_VERSION = "2026-11-17"
+AI_BOTS_VERSION = versions.AI_BOTS
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from datetime import date
 import polars as pl
 
 from news_platform.datasets.captures import CAPTURES, captures_path
+from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.raw_news import RAW_NEWS, raw_news_path
-from news_platform.datasets.table import Table
 from news_platform.storage.commit.collected import write_collected
 from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.objects.store import ObjectStore
@@ -120,7 +120,7 @@ def collect_pages(
     write_collected(store, marker)
 
 
-def _filled(columns: Mapping[str, Sequence[object]], table: Table) -> pl.DataFrame:
+def _filled(columns: Mapping[str, Sequence[object]], table: Dataset) -> pl.DataFrame:
     empty = [None] * len(columns["uri"])
     return pl.DataFrame(
         [pl.Series(name, columns.get(name, empty), dtype) for name, dtype in table.schema.items()]

@@ -98,7 +98,7 @@ _ADD_COLUMNS = """
 import dataclasses, sys
 import polars as pl
 from news_platform.datasets import raw_news, registry
-from news_platform.datasets.table import Column, Table
+from news_platform.datasets.dataset import Column, Dataset
 
 root, *names = sys.argv[1:]
 added = Column("added_later", pl.String(), "A column of a later release.")
@@ -109,7 +109,7 @@ tables = {
 }
 for module in [it for name, it in sys.modules.items() if name.startswith("news_platform.data")]:
     for name, value in list(vars(module).items()):
-        if isinstance(value, Table):
+        if isinstance(value, Dataset):
             setattr(module, name, tables.get(value.name, value))
 registry.TABLES = tuple(tables.get(table.name, table) for table in registry.TABLES)
 raw_news.RAW_NEWS_ORDER = (*raw_news.RAW_NEWS_ORDER, "added_later")

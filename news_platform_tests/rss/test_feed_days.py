@@ -5,8 +5,8 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.feeds import FEED_POLLS, FEEDS, PENDING_ARTICLES, day_path
-from news_platform.datasets.table import Table
 from news_platform.rss.feed_days import FeedDaysReport, write_feed_days
 from news_platform.rss.files_takedown import takedown_parts as files_parts
 from news_platform.rss.ledger.newsroom_tables import FEED_POLLS as POLLS
@@ -30,7 +30,7 @@ def add_poll(engine: sa.Engine, at: datetime, **values: Any) -> None:
         connection.execute(sa.insert(POLLS).values(**row))
 
 
-def rows(store: ObjectStore, table: Table, day: str) -> list[dict[str, Any]]:
+def rows(store: ObjectStore, table: Dataset, day: str) -> list[dict[str, Any]]:
     return read_table(store, day_path(table, day), table).to_dicts()
 
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from news_platform.datasets.corpus import CRAWL_ARTICLES, FEED_ARTICLES, STATISTICS_COLUMNS
-from news_platform.datasets.table import Table
+from news_platform.datasets.dataset import Dataset
 from news_platform.errors import InputError
 from news_platform.search.engine import SearchOptions
 from news_platform.search.index import SearchableArticle
@@ -34,7 +34,7 @@ NOW = datetime.now(UTC)
 
 def write_day(
     store: ObjectStore,
-    table: Table,
+    table: Dataset,
     articles: Iterable[SearchableArticle],
     scratch: Path,
     *,

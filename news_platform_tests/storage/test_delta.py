@@ -12,31 +12,27 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from news_platform.datasets.table import Column, Table
+from news_platform.datasets.dataset import Column, Dataset, Place, Role
 from news_platform.errors import Conflict, StorageError
 from news_platform.storage.delta import DeltaDataset, delta_options
 from news_platform.storage.objects.store import ObjectStore, open_store
 
-TABLE = Table(
+TABLE = Dataset(
     name="stories",
-    feature="corpus",
+    group="corpus",
+    row="one story",
     description="Stories.",
-    path="stories/",
+    place=Place("delta", "stories"),
     columns=(
-        Column("domain", pl.String(), "domain"),
-        Column("text", pl.String(), "text"),
-        Column("tags", pl.List(pl.String()), "tags"),
-        Column("seen_at", pl.Datetime("us", "UTC"), "moment"),
+        Column("domain", Role.domain, "domain"),
+        Column("text", Role.text, "text"),
+        Column("tags", Role.text, "tags", pl.List(pl.String())),
+        Column("seen_at", Role.time, "moment"),
     ),
-    partition_columns=(Column("day", pl.String(), "day"),),
+    partition_columns=(Column("day", Role.day, "day"),),
 )
-NEWER = Table(
-    name="stories",
-    feature="corpus",
-    description="Stories.",
-    path="stories/",
-    columns=(*TABLE.columns, Column("words", pl.Int64(), "a column that was added")),
-    partition_columns=TABLE.partition_columns,
+NEWER = replace(
+    TABLE, columns=(*TABLE.columns, Column("words", Role.count, "a column that was added"))
 )
 DAY, OTHER = "2025-11-01", "2025-11-02"
 
@@ -55,7 +51,7 @@ def rows(day: str, count: int, text: str = "text") -> pl.DataFrame:
     )
 
 
-def dataset(store: ObjectStore, table: Table = TABLE) -> DeltaDataset:
+def dataset(store: ObjectStore, table: Dataset = TABLE) -> DeltaDataset:
     return DeltaDataset(store, table, ("domain", "seen_at"))
 
 

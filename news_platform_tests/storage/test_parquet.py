@@ -1,12 +1,13 @@
 """Tables keep their declared schema, and their path columns stay strings, on every backend."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from news_platform.datasets.table import Column, Table
+from news_platform.datasets.dataset import Column, Dataset, Role, parquet
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import (
@@ -17,29 +18,30 @@ from news_platform.storage.parquet import (
     write_table,
 )
 
-ROWS = Table(
+ROWS = Dataset(
     name="rows",
-    feature="ccnews",
+    group="ccnews",
+    row="one row",
     description="Rows of a test.",
-    path="rows/day=DD/main_lang=LL/part-0.parquet",
+    place=parquet("rows/day={day}/main_lang={main_lang}/part-0.parquet"),
     columns=(
-        Column("uri", pl.String(), "Address."),
-        Column("langs", pl.List(pl.String()), "Best guesses."),
-        Column("count", pl.Int64(), "How many."),
+        Column("uri", Role.url, "Address."),
+        Column("langs", Role.language, "Best guesses.", pl.List(pl.String())),
+        Column("count", Role.count, "How many."),
     ),
     partition_columns=(
-        Column("day", pl.String(), "Day of the month, two digits."),
-        Column("main_lang", pl.String(), "Language."),
+        Column("day", Role.day, "Day of the month, two digits."),
+        Column("main_lang", Role.language, "Language."),
     ),
 )
-NARROW = Table("rows", "ccnews", "As it was once.", "", ROWS.columns[:2], ROWS.partition_columns)
+NARROW = replace(ROWS, columns=ROWS.columns[:2])
 
 
 def _frame(uri: str) -> pl.DataFrame:
     return pl.DataFrame({"count": [1], "uri": [uri], "langs": [["en", "de"]], "extra": [0]})
 
 
-def _write(store: ObjectStore, day: str, lang: str, table: Table = ROWS) -> str:
+def _write(store: ObjectStore, day: str, lang: str, table: Dataset = ROWS) -> str:
     path = f"rows/day={day}/main_lang={lang}/part-0.parquet"
     write_table(store, path, _frame(f"{day}/{lang}"), table)
     return path

@@ -15,6 +15,7 @@ from itertools import chain, groupby
 
 import polars as pl
 
+from news_platform.datasets import versions
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.datasets.domain_buckets import ROOT as DATASET
 from news_platform.datasets.domain_store import ROOT as STORE
@@ -59,7 +60,7 @@ from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.obeying import require_same_takedowns, without_covered
 
 # Part of every file name, so that a new format gets new files.
-FORMAT = "1"
+FORMAT = versions.STORE_FORMAT
 # Facts of this many records are Python objects at a time; a Polars column takes far less memory.
 FACTS_PER_FRAME = 5_000
 # In the report of a batch whose files were deleted, see `domain_store/retention.py`.

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from enum import Enum
 
-from news_platform.datasets.registry import TABLES
+from news_platform.datasets.registry import DATASETS
 from news_platform.errors import ConfigError, StorageError
 from news_platform.storage.objects.store import ObjectStore
 
@@ -19,9 +19,7 @@ SAMPLE, REAL = "sample", "real"
 # 2: markers of collected WARCs have a fingerprint in their names and are combined by month.
 ROOT_FORMAT = 2
 # Every dataset's folder and those of the inputs that people place by hand.
-_FOLDERS = frozenset(
-    {table.path.partition("/")[0] for table in TABLES} | {"prod", "raw", "snapshots"}
-)
+_FOLDERS = frozenset(dataset.path.partition("/")[0] for dataset in DATASETS.values())
 _FILES = ("feeds.opml", "ledger.sqlite")
 
 

@@ -1,0 +1,301 @@
+"""Declare a dataset: what a row is, where it lies, what its columns mean, what it is built from.
+
+Each dataset is declared once. The registry, SQL views, the data dictionary, the specs, lineage and
+freshness of the Dagster assets, the order of the demo, staleness, `explain`, removal of rows and
+its verification, retention and the metrics of each dataset are derived from these declarations.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from enum import Enum, StrEnum
+from functools import cache
+from typing import Literal
+from urllib.parse import quote, unquote
+
+import polars as pl
+from pydantic import BaseModel
+
+
+class Role(Enum):
+    """What the values of a column are, for every part that treats kinds of values differently."""
+
+    url = "url"  # addresses of the page or feed that the row is about: the row goes with them
+    url_hash = "url_hash"  # SHA-256 hex of the canonical address of that page
+    domain = "domain"  # registrable domain of the row: `bbc.co.uk`
+    host = "host"  # the same with its labels reversed: `uk.co.bbc`
+    surt = "surt"  # the page's address in sort-friendly form
+    links = "links"  # addresses of other pages, files or feeds
+    html = "html"  # source of a page
+    text = "text"  # text of other people
+    title = "title"  # headline
+    people = "people"  # names of persons
+    file = "file"  # path of a file that belongs to the row
+    language = "language"
+    day = "day"
+    time = "time"
+    count = "count"
+    fact = "fact"  # any other value that the platform itself wrote
+
+
+ADDRESS_ROLES = frozenset({Role.url, Role.url_hash, Role.surt, Role.links, Role.file})
+"""Roles whose values are or contain addresses of pages."""
+THIRD_PARTY_ROLES = frozenset({Role.html, Role.text, Role.title, Role.people})
+"""Roles whose values other people wrote."""
+
+
+_TYPES: Mapping[Role, pl.DataType] = {
+    Role.count: pl.Int64(),
+    Role.time: pl.Datetime("us", "UTC"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its name, role, meaning (units, time zone, what null means) and Polars type.
+
+    Without a type, counts are Int64, times are UTC microseconds and all others are strings.
+    `sources` are the columns it is made from, each as `dataset.column`. A column without sources is
+    made from the columns of the same name in the parents, if they have one.
+    """
+
+    name: str
+    role: Role
+    description: str
+    dtype: pl.DataType = field(default_factory=pl.Null)
+    sources: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.dtype == pl.Null():
+            object.__setattr__(self, "dtype", _TYPES.get(self.role, pl.String()))
+
+    @property
+    def is_shown(self) -> bool:
+        """Return whether logs, events and previews outside the root may show its values."""
+        return self.role not in ADDRESS_ROLES | THIRD_PARTY_ROLES
+
+
+_JSON_TYPES: Mapping[object, pl.DataType] = {
+    str: pl.String(),
+    int: pl.Int64(),
+    float: pl.Float64(),
+    bool: pl.Boolean(),
+    date: pl.Date(),
+    datetime: pl.Datetime("us", "UTC"),
+}
+
+
+def model_columns(model: type[BaseModel], **roles: Role) -> tuple[Column, ...]:
+    """Return the fields of a JSON object as columns; nested ones are of type Object."""
+    return tuple(
+        Column(
+            name,
+            roles.get(name, Role.fact),
+            given.description or "",
+            _JSON_TYPES.get(given.annotation, pl.Object()),
+        )
+        for name, given in model.model_fields.items()
+    )
+
+
+Engine = Literal["parquet", "delta", "sql", "files", "store", "index", "view", "external"]
+"""How a dataset is stored: which engine reads, scans and removes its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a dataset lies, and the engine that reads it.
+
+    `template` is the path of a file under the root with the parts that vary in braces, or the
+    folder of a table or an index, or the name of a SQL table. A `view` names the datasets it joins.
+    """
+
+    engine: Engine
+    template: str
+
+    @property
+    def folder(self) -> str:
+        """Return the folder of all its files: the parts of the path that do not vary."""
+        if self.engine in ("delta", "index"):
+            return self.template
+        return self.template.partition("{")[0].rpartition("/")[0]
+
+    def holds(self, path: str) -> bool:
+        """Return whether a file of this path belongs to the dataset."""
+        return self.parse(path) is not None
+
+    def path(self, **values: str) -> str:
+        """Return the path of the file with these values, relative to the root."""
+        quoted = {name: quote(value, safe="") for name, value in values.items()}
+        return self.template.format(**quoted)
+
+    def parse(self, path: str) -> Mapping[str, str] | None:
+        """Return the values in the path of a file, or None for a path of something else."""
+        found = _pattern(self.template).fullmatch(path)
+        return (
+            {name: unquote(value) for name, value in found.groupdict().items()} if found else None
+        )
+
+
+@cache
+def _pattern(template: str) -> re.Pattern[str]:
+    parts = re.split(r"\{(\w+)\}", template)
+    # Odd parts are names; a name that occurs twice stands for the same value.
+    seen: set[str] = set()
+    pattern = ""
+    for number, part in enumerate(parts):
+        if number % 2 == 0:
+            pattern += re.escape(part)
+        else:
+            pattern += f"(?P={part})" if part in seen else f"(?P<{part}>[^/]+)"
+            seen.add(part)
+    return re.compile(pattern)
+
+
+def parquet(template: str) -> Place:
+    """Return the place of Parquet files."""
+    return Place("parquet", template)
+
+
+PartitionKey = Literal["whole", "day", "month", "batch", "survey_day", "institution", "range"]
+"""What a partition is; `whole` is a dataset without partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionMap:
+    """Which partitions of a parent a partition is built from.
+
+    `same`: the one with the same key. `window`: its own day and the days before it, `days` in all.
+    `all_before`: its own day and all earlier ones. `of_month`, `of_survey_day`: those that belong
+    to it. `every`: all.
+    """
+
+    kind: Literal["same", "window", "all_before", "of_month", "of_survey_day", "every"]
+    days: int = 1
+
+    def triggers(self, parent: str, own: str) -> bool:
+        """Return whether a partition of the parent is an input of an own partition."""
+        match self.kind:
+            case "same":
+                return parent == own
+            case "window":
+                first = date.fromisoformat(own) - timedelta(days=self.days - 1)
+                return first.isoformat() <= parent <= own
+            case "all_before":
+                return parent <= own
+            case "of_month":
+                return parent.startswith(own)
+            case "of_survey_day":
+                return parent.rpartition("|")[2] == own
+            case "every":
+                return True
+
+
+SAME = PartitionMap("same")
+ALL_BEFORE = PartitionMap("all_before")
+OF_MONTH = PartitionMap("of_month")
+OF_SURVEY_DAY = PartitionMap("of_survey_day")
+EVERY = PartitionMap("every")
+
+
+def window(days: int) -> PartitionMap:
+    """Return the mapping to a day and the days before it, `days` in all."""
+    return PartitionMap("window", days)
+
+
+@dataclass(frozen=True, slots=True)
+class ParentDataset:
+    """A dataset that another one is built from; `is_followed` is False if it only informs it."""
+
+    dataset: str
+    partitions: PartitionMap = SAME
+    is_followed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """The hours after which an asset that was not built is shown as late, and as failed."""
+
+    warn_hours: int
+    fail_hours: int
+
+
+class Sensitivity(StrEnum):
+    """How carefully the rows must be handled."""
+
+    texts = "third-party-text"  # under other people's copyright, with names of persons
+    facts = "public-facts"  # counts, addresses and rules that are public on the web
+    work = "working-data"  # used by operators and editors only
+
+
+Removal = Literal["rows", "rebuild", "files", "never"]
+"""How a takedown reaches a dataset.
+
+`rows`: rows are removed by the roles of the columns. `rebuild`: partitions are built again from
+their parents, without what is taken down. `files`: whole files are deleted. `never`: the dataset
+belongs to others, or contains no pages.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """The declaration of a dataset.
+
+    `row` says what one row is. Partition columns are in the path only and are strings. `version` is
+    that of the code that makes the rows, None if an outside system writes them. `options` names the
+    settings that the rows depend on, as `section.field`. `keep` names the setting with the days for
+    which it is kept; empty: for good. `freshness` is a reason where there is no limit. `explorer`
+    is the page that shows it. A dataset with `is_asset=False` is written by the asset of another,
+    `written_by`.
+    """
+
+    name: str
+    group: str
+    row: str
+    description: str
+    place: Place
+    columns: tuple[Column, ...] = ()
+    partition_columns: tuple[Column, ...] = ()
+    partitions: PartitionKey = "whole"
+    parents: tuple[ParentDataset, ...] = ()
+    version: str | None = None
+    options: tuple[str, ...] = ()
+    kinds: frozenset[str] = frozenset()
+    sensitivity: Sensitivity = Sensitivity.facts
+    cost: Literal["low", "medium", "high"] = "low"
+    freshness: Freshness | str = ""
+    keep: str = ""
+    removal: Removal = "rows"
+    page: str = ""
+    explorer: str = "/status"
+    written_by: str = ""
+
+    @property
+    def is_asset(self) -> bool:
+        """Return whether the dataset is an asset of the graph."""
+        return not self.written_by and self.place.engine != "view"
+
+    @property
+    def path(self) -> str:
+        """Return the pattern of its files under the root, or the name of its table."""
+        return self.place.template
+
+    @property
+    def schema(self) -> Mapping[str, pl.DataType]:
+        """Return the columns in the files, in the order they are written."""
+        return {column.name: column.dtype for column in self.columns}
+
+    @property
+    def full_schema(self) -> Mapping[str, pl.DataType]:
+        """Return all columns of a reader: those in the files, then those in the path."""
+        return {column.name: column.dtype for column in self.all_columns}
+
+    @property
+    def all_columns(self) -> tuple[Column, ...]:
+        """Return the columns in the files, then those in the path."""
+        return (*self.columns, *self.partition_columns)
+
+    def columns_of(self, *roles: Role) -> tuple[str, ...]:
+        """Return the names of the columns with one of these roles, in order."""
+        return tuple(column.name for column in self.all_columns if column.role in roles)

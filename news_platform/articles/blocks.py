@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from lxml import html
 
-from news_platform.articles.names import name_words
+from news_platform.articles.element_names import name_words
 from news_platform.text.normalize import normalize_spaces
 from news_platform.text.shingles import UNSPACED
 

@@ -21,10 +21,10 @@ import aiohttp
 from yarl import URL
 
 from news_platform.errors import FetchError
-from news_platform.web.allowed_places import AllowedPlaces
 from news_platform.web.fetch_errors import as_fetch_error
 from news_platform.web.guard import checked_url, guarded_socket
 from news_platform.web.inflate import ResponseBody
+from news_platform.web.network_allowlist import NetworkAllowlist
 from news_platform.web.rate_limits import ConcurrencyLimits
 from news_platform.web.redirects import REDIRECT_STATUSES, next_url
 from news_platform.web.resolver import CachingResolver, Lookup, ResolverOptions
@@ -92,7 +92,7 @@ class FetchOptions:
     resolver: ResolverOptions = field(default_factory=ResolverOptions)
     host_map: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     measures_time: bool = True
-    allowed: AllowedPlaces = field(default_factory=AllowedPlaces)
+    allowed: NetworkAllowlist = field(default_factory=NetworkAllowlist)
     proxy: str = field(default="", repr=False)
 
     @property
@@ -346,7 +346,7 @@ class WebFetcher:
             return _Received(raw.status, received_headers, body.finish(), body.full, repeated)
 
 
-def _with_proxy(allowed: AllowedPlaces, proxy: URL | None) -> AllowedPlaces:
+def _with_proxy(allowed: NetworkAllowlist, proxy: URL | None) -> NetworkAllowlist:
     """Return the places whose addresses may be dialled: the listed ones and the proxy."""
     if proxy is None or not proxy.raw_host:
         return allowed

@@ -1,4 +1,4 @@
-"""The setting that opens own networks in, which hosts and addresses it opens out."""
+"""Parse NEWS_PLATFORM_WEB_ALLOW into the private hosts and networks that fetches may reach."""
 
 import ipaddress
 import re
@@ -18,7 +18,7 @@ _MAX_PORT = 65_535
 
 
 @dataclass(frozen=True, slots=True)
-class AllowedPlaces:
+class NetworkAllowlist:
     """Hosts with their ports, and networks with theirs (None: 80 and 443), that may be private."""
 
     hosts: frozenset[tuple[str, int]] = frozenset()
@@ -54,8 +54,8 @@ def _is_port(port: int, listed: int | None) -> bool:
     return port == listed if listed is not None else port in WEB_PORTS
 
 
-def parse_allowed(entries: Iterable[str]) -> AllowedPlaces:
-    """Return the places of `host:port` and CIDR entries; raise ConfigError for any other text."""
+def parse_allowed(entries: Iterable[str]) -> NetworkAllowlist:
+    """Return the allowlist of `host:port` and CIDR entries; raise ConfigError for other text."""
     hosts: set[tuple[str, int]] = set()
     networks: list[tuple[_Network, int | None]] = []
     for entry in entries:
@@ -66,7 +66,7 @@ def parse_allowed(entries: Iterable[str]) -> AllowedPlaces:
             hosts.add((found[1].strip("[]").lower(), _port(found[2], entry)))
         else:
             raise _invalid(entry)
-    return AllowedPlaces(frozenset(hosts), tuple(networks))
+    return NetworkAllowlist(frozenset(hosts), tuple(networks))
 
 
 def checked_proxy(url: str | None) -> str:

@@ -22,7 +22,7 @@ from news_platform.server.documents import (
 )
 from news_platform.server.versions import CLUSTER_MARKERS
 from news_platform.storage.commit.markers import read_markers
-from news_platform.text.days import as_day
+from news_platform.text.readable import as_day
 from news_platform.web.urls import registrable_domain, url_host
 
 _HASH = re.compile(r"[0-9a-f]{64}")

@@ -22,7 +22,7 @@ from news_platform.server.domain_view import domain_document
 from news_platform.server.mcp_answers import answer_text
 from news_platform.server.search_view import search_document
 from news_platform.storage.queries import QueryLimits
-from news_platform.text.days import as_day
+from news_platform.text.readable import as_day
 from news_platform.web.urls import url_hash
 
 _INSTRUCTIONS = (

@@ -3,8 +3,10 @@
 import ipaddress
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
+
+from yarl import URL
 
 from news_platform.errors import ConfigError
 
@@ -44,6 +46,12 @@ class NetworkAllowlist:
             and (port is None or _is_port(port, listed))
             for network, listed in self.networks
         )
+
+    def with_proxy(self, proxy: URL | None) -> "NetworkAllowlist":
+        """Return the allowlist extended by the outgoing proxy, which may be dialled, too."""
+        if proxy is None or not proxy.raw_host:
+            return self
+        return replace(self, hosts=self.hosts | {(proxy.raw_host, proxy.port or 80)})
 
     def has_port(self, port: int) -> bool:
         """Return whether some network is listed with this port."""

@@ -39,7 +39,7 @@ from news_platform.settings import load_settings
 from news_platform.storage.commit.collected import write_collected
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import write_table
-from news_platform.text.shingles import jaccard, shingles
+from news_platform.text.words import jaccard, shingles
 from news_platform.web.urls import reversed_domain
 
 RESULTS = Path(__file__).parent / "results" / "corpus.json"

@@ -19,7 +19,7 @@ from news_platform.near_duplicates.reading import read_clusters
 from news_platform.near_duplicates.sketch import SketchOptions, sketch_of
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import open_store
-from news_platform.text.shingles import jaccard, shingles
+from news_platform.text.words import jaccard, shingles
 
 RESULTS = Path(__file__).parent / "results" / "near_duplicates.json"
 MIN_CHARS = 500

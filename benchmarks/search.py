@@ -23,8 +23,7 @@ from benchmarks.corpus import cpu_seconds
 from news_platform.search.engine import SearchOptions
 from news_platform.search.index import SearchableArticle, build_index
 from news_platform.search.pipeline import search_days
-from news_platform.search.reading import IndexCache
-from news_platform.search.stored import (
+from news_platform.search.publish import (
     DATASET,
     IndexPlace,
     IndexReport,
@@ -32,6 +31,7 @@ from news_platform.search.stored import (
     point_day,
     publish_index,
 )
+from news_platform.search.reading import IndexCache
 from news_platform.search.words import words
 from news_platform.settings import load_settings
 from news_platform.storage.commit.markers import read_markers

@@ -19,8 +19,8 @@ import sqlalchemy as sa
 from news_platform.datasets.corpus import DELTA_TABLES, STATISTICS_COLUMNS
 from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.search.index import Hit
+from news_platform.search.publish import ROOT, place_of
 from news_platform.search.reading import open_build
-from news_platform.search.stored import ROOT, place_of
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore

@@ -9,7 +9,7 @@ from news_platform.defs.asset_metadata import with_card, with_freshness
 from news_platform.defs.graph import AUTOMATION, FEATURES, dagster_resources
 from news_platform.defs.partitions import within_days
 from news_platform.defs.run_logs import naming_runs
-from news_platform.isolation.core_dumps import forbid_core_dumps
+from news_platform.isolation.environment import forbid_core_dumps
 from news_platform.logs import configure_logging, is_configured
 from news_platform.resources import Resources, open_resources
 from news_platform.settings import load_settings, log_options, secret_values

@@ -12,7 +12,7 @@ from lxml import html
 
 from news_platform.articles.blocks import INLINE
 from news_platform.articles.body import BodyPlace
-from news_platform.articles.meta_tags import MetaTags
+from news_platform.articles.element_names import MetaTags
 from news_platform.html import jsonld
 from news_platform.html.jsonld import JsonObject
 from news_platform.text.normalize import normalize_letters, normalize_spaces

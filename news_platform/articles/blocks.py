@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from lxml import html
 
-from news_platform.articles.names import name_words
+from news_platform.articles.element_names import name_words
 from news_platform.text.normalize import normalize_spaces
-from news_platform.text.shingles import UNSPACED
+from news_platform.text.words import UNSPACED
 
 HEADINGS = frozenset(("h1", "h2", "h3", "h4", "h5", "h6"))
 # Elements that never contain prose.

@@ -19,8 +19,7 @@ from news_platform.articles.metadata import (
     shows_wall,
 )
 from news_platform.articles.published import PublishedDate, corrected_date, shown_date
-from news_platform.html.decode import html_text
-from news_platform.html.document import parse_document
+from news_platform.html.decode import html_text, parse_document
 from news_platform.html.links import absolute_link
 from news_platform.isolation.worker import report
 from news_platform.text.language import Language, detect

@@ -11,7 +11,7 @@ from datetime import datetime
 from lxml import html
 
 from news_platform.articles.authors import article_authors
-from news_platform.articles.meta_tags import MetaTags
+from news_platform.articles.element_names import MetaTags
 from news_platform.articles.published import PublishedDate, modified_date, stated_date
 from news_platform.articles.titles import article_title, site_names
 from news_platform.html import jsonld

@@ -14,7 +14,7 @@ from lxml import html
 
 from news_platform.articles.blocks import TextBlocks, visible_text
 from news_platform.articles.body import BodyPlace
-from news_platform.articles.meta_tags import MetaTags
+from news_platform.articles.element_names import MetaTags
 from news_platform.html import jsonld
 from news_platform.html.dates import DayOrder, StatedDate, find_shown_date, parse_stated_date
 from news_platform.html.jsonld import JsonObject

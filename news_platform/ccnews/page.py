@@ -12,7 +12,7 @@ from news_platform.ccnews.warc import DroppedWarcRecord, RecordInfo, WarcRespons
 from news_platform.html.decode import decode_html
 from news_platform.html.feed_autodiscovery import FeedLink, feed_links
 from news_platform.html.page_metadata import PageMetadata, parse_page_metadata
-from news_platform.web.urls import reversed_domain, surt
+from news_platform.web.urls import reversed_domain, reversed_labels, surt
 
 # The time of main-content extraction grows with the square of the nesting depth: 0.02 s at 1,000
 # levels, 9 s at 20,000.
@@ -84,7 +84,7 @@ def _drop_reason(
         return "too_large"
     if options.statuses and http.status not in options.statuses:
         return "filtered_status"
-    if options.hosts and ".".join(reversed(host.split("."))) not in options.hosts:
+    if options.hosts and reversed_labels(host) not in options.hosts:
         return "filtered_host"
     return None
 

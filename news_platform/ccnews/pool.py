@@ -27,7 +27,7 @@ from news_platform.isolation.pool import Done, Lost, Pool
 from news_platform.logs import bound, carried
 from news_platform.storage.objects.remote import CREDENTIAL_VARIABLES
 from news_platform.storage.objects.store import ObjectStore, StoreOptions
-from news_platform.text.sizes import bytes_text
+from news_platform.text.readable import bytes_text
 
 # By name, so that only the worker processes import the extractors.
 _TARGET = "news_platform.ccnews.worker:collect_task"

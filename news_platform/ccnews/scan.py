@@ -17,8 +17,8 @@ from news_platform.errors import InputError
 from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform.storage.parquet import scan_table
-from news_platform.text.days import as_day
-from news_platform.web.urls import plain_host
+from news_platform.text.readable import as_day
+from news_platform.web.urls import plain_host, reversed_labels
 
 _log = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ def _columns(names: Iterable[str] | str | None) -> list[str]:
 
 def _as_stored(host: str) -> str:
     """Return a host as the column stores it: lower case, punycode, labels reversed."""
-    return ".".join(reversed(plain_host(host).split(".")))
+    return reversed_labels(plain_host(host))
 
 
 def _several(names: Iterable[str] | str) -> list[str]:

@@ -37,7 +37,7 @@ from news_platform.resources import Resources
 from news_platform.storage.commit.markers import read_inputs, stale_partitions
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.text.days import as_day
+from news_platform.text.readable import as_day
 
 _LONGEST_DAYS = 20_000
 

@@ -52,9 +52,9 @@ from news_platform.storage.commit.markers import (
     stale_partitions,
 )
 from news_platform.storage.commit.root import RootAccess
-from news_platform.text.days import as_day
+from news_platform.text.readable import as_day
+from news_platform.web.opml import xml_damage
 from news_platform.web.urls import registrable_domain
-from news_platform.web.xml_damage import xml_damage
 
 
 @click.group()

@@ -25,8 +25,7 @@ from news_platform.rss.feed_settings import feed_secrets
 from news_platform.rss.ledger.feed_rows import feeds_to_check
 from news_platform.storage.commit.root import RootAccess
 from news_platform.takedowns.obeying import cleaned_later
-from news_platform.web.opml import opml_feeds
-from news_platform.web.xml_damage import XmlDamage, xml_damage
+from news_platform.web.opml import XmlDamage, opml_feeds, xml_damage
 
 
 @click.command()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import click
 
 from news_platform.errors import ConfigError, NewsPlatformError, redacted
-from news_platform.isolation.core_dumps import forbid_core_dumps
+from news_platform.isolation.environment import forbid_core_dumps
 
 # Imported only when called, so that `--help` and small commands start at once.
 COMMANDS: Mapping[str, tuple[str, str]] = {

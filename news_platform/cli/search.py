@@ -18,7 +18,7 @@ from news_platform.search.months import join_months
 from news_platform.search.pipeline import FoundArticle, build_day, built_days, wanted_days
 from news_platform.storage.commit.markers import stale_partitions
 from news_platform.storage.commit.root import RootAccess
-from news_platform.text.days import as_day
+from news_platform.text.readable import as_day
 
 _BAR_WIDTH = 40
 _SHOWN_VALUES = 10

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from celery import Celery
-from celery.exceptions import CeleryError
 from dagster import DagsterRun, Field, StringSource
 from dagster._core.launcher import CheckRunHealthResult, ResumeRunContext, WorkerStatus
 from dagster._grpc.types import ResumeRunArgs
@@ -20,14 +19,10 @@ from dagster_celery.config import TASK_RESUME_JOB_NAME
 from dagster_celery.launcher import CeleryRunLauncher
 from dagster_celery.tags import DAGSTER_CELERY_QUEUE_TAG, DAGSTER_CELERY_TASK_ID_TAG
 from dagster_celery.tasks import create_resume_job_task
-from kombu.exceptions import KombuError
-from redis.exceptions import RedisError
 
-from news_platform.cluster.queues import HEAVY, LIGHT, configure
+from news_platform.cluster.queues import BROKER_ERRORS, HEAVY, LIGHT, configure
 from news_platform.errors import ConfigError
 
-# Errors while the broker is down or restarts; the next check tries again.
-BROKER_ERRORS = (CeleryError, KombuError, RedisError, OSError)
 # Idle workers reply in milliseconds; a busy machine may take a second.
 _ANSWER_SECONDS = 3.0
 # One request to all workers serves every run of a monitoring round.

@@ -16,7 +16,7 @@ from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
 from news_platform.storage.parquet_batches import iter_frames
-from news_platform.web.urls import canonical_url
+from news_platform.web.urls import canonical_url, reversed_labels
 
 _COLUMNS = ("uri", "tree", "host", "http_date")
 
@@ -91,7 +91,7 @@ class CrawlPages:
         for uri, tree, host, http_date in frame.select(*_COLUMNS).iter_rows():
             self.pages += 1
             place = places.of(uri, http_date)
-            if self._options.domains and _natural(host) not in self._options.domains:
+            if self._options.domains and reversed_labels(host) not in self._options.domains:
                 self.dropped[OTHER_DOMAIN] += 1
             elif self._covers(canonical_url(uri)):
                 self.dropped[TAKEN_DOWN] += 1
@@ -128,7 +128,3 @@ class _Places:
             return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
         except (ValueError, OverflowError):
             return datetime.combine(self._marker.day, time(), tzinfo=UTC)
-
-
-def _natural(host: str) -> str:
-    return ".".join(reversed(host.split(".")))

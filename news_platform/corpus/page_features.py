@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 from news_platform.articles.blocks import HEADINGS, TextBlocks
+from news_platform.articles.element_names import MetaTags, name_words
 from news_platform.articles.extract import InspectedPage
-from news_platform.articles.meta_tags import MetaTags
-from news_platform.articles.names import name_words
 
 _JSONLD_TYPE = re.compile(r'"@type"\s*:\s*\[?\s*"(?:https?://schema\.org/)?(\w{3,40})"')
 # What a page of each kind states in JSON-LD or microdata.

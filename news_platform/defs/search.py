@@ -20,7 +20,7 @@ from news_platform.search.pipeline import (
     index_problems,
     wanted_days,
 )
-from news_platform.search.stored import DATASET, index_folder
+from news_platform.search.publish import DATASET, index_folder
 from news_platform.storage.commit.root import is_paused
 from news_platform.storage.objects.store import ObjectStore
 

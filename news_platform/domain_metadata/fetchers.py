@@ -21,8 +21,8 @@ from news_platform.domain_metadata.sitemaps import Sitemap, parse_sitemap
 from news_platform.errors import FetchError
 from news_platform.html.links import join_link
 from news_platform.web.fetch import PoliteFetcher, Response
+from news_platform.web.http_headers import validator
 from news_platform.web.robots import MAX_BYTES, Robots
-from news_platform.web.validators import validator
 
 Clock = Callable[[], datetime]
 

@@ -18,7 +18,7 @@ from news_platform.datasets.domain_metadata import (
     sanitized_domain,
 )
 from news_platform.web.fetch import Fetcher, Response
-from news_platform.web.validators import conditional_headers, validator
+from news_platform.web.http_headers import conditional_headers, validator
 
 NOT_MODIFIED = 304
 FileFacts = RobotsFacts | SitemapFacts | UsageFileFacts

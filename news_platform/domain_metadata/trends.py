@@ -14,7 +14,7 @@ from news_platform.domain_metadata.signals.statements import PURPOSES
 from news_platform.domain_metadata.table import TABLE_DATASET, read_facts
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import NotFound, ObjectStore
-from news_platform.text.days import as_day
+from news_platform.text.readable import as_day
 
 # A quarter shows a trend; domains are surveyed weekly, so older tables add little.
 TREND_DAYS = 90

@@ -17,7 +17,7 @@ from news_platform.domain_metadata.usage_fetch import statements_of
 from news_platform.errors import InputError
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import NotFound, ObjectStore, open_store
-from news_platform.text.days import as_day
+from news_platform.text.readable import as_day
 from news_platform.web.robots import Robots
 from news_platform.web.urls import registrable_domain
 

@@ -38,8 +38,8 @@ from news_platform.domain_metadata.signals.well_known import (
 )
 from news_platform.errors import FetchError
 from news_platform.web.fetch import Fetcher, Response
+from news_platform.web.http_headers import validator
 from news_platform.web.robots import Robots
-from news_platform.web.validators import validator
 
 MAX_REQUESTS = 8
 """Requests per domain and survey; redirects and the children of a sitemap index count apart."""

@@ -1,4 +1,4 @@
-"""The bytes of a web page in, its text out, by the rules that browsers follow (WHATWG).
+"""The bytes of a web page in, its text or tree out, by the rules that browsers follow (WHATWG).
 
 The first of these that is known decides: byte order mark, charset of the HTTP header, `<meta>`
 element or XML declaration, detection. Labels mean what they mean to browsers: `iso-8859-1` and
@@ -22,9 +22,13 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from lxml import etree, html
 from resiliparse.parse.encoding import detect_encoding, map_encoding_to_html5
 
 from news_platform.text.normalize import scrub_text
+
+# lxml rejects a str that declares its own encoding, and after decoding the declaration is wrong.
+_XML_DECLARATION = re.compile(r"^\s*<\?xml[^>]*\?>")
 
 _BYTE_ORDER_MARKS = (
     (b"\xef\xbb\xbf", "utf-8"),
@@ -223,3 +227,17 @@ def _has_c1_control(utf8: bytes) -> bool:
             return True
         at = utf8.find(_C1_LEAD, at + 2)
     return at >= 0 and _C1_CONTROL.search(utf8, at) is not None
+
+
+def parse_document(page: str | bytes, charset: str | None = None) -> html.HtmlElement | None:
+    """Return the root element, or None for a page without any markup.
+
+    `charset` is the charset of the HTTP header; it is used for bytes only.
+    """
+    text = _XML_DECLARATION.sub("", html_text(page, charset))
+    if not text.strip():
+        return None
+    try:
+        return html.document_fromstring(text)
+    except etree.ParserError:
+        return None

@@ -1,10 +1,11 @@
-"""Choose the environment variables of worker processes, which parse what strangers wrote.
+"""Keep secrets from crashes and from worker processes, which parse what strangers wrote.
 
 A worker starts with the variables that Python and native libraries need to run. Anything else, such
 as a key or password, must not be found there by a page that takes a worker over, nor be readable in
 /proc. A pool may send a worker the few others it needs through its pipe.
 """
 
+import resource
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
@@ -49,3 +50,13 @@ def named_variables(environ: Mapping[str, str], patterns: Iterable[str]) -> dict
         for name, value in environ.items()
         if any(fnmatchcase(name, pattern) for pattern in wanted)
     }
+
+
+def forbid_core_dumps() -> None:
+    """Let no crash of this process, or of one that it starts, leave a core file.
+
+    A core file holds the environment and the settings, and with them every secret.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_CORE)
+    # The hard limit stays: whoever debugs a process may raise the soft one again.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, most))

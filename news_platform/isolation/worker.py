@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from news_platform.isolation import frames
-from news_platform.isolation.core_dumps import forbid_core_dumps
+from news_platform.isolation.environment import forbid_core_dumps
 from news_platform.logs import LogOptions, bind_process, configure_logging
 
 _PR_SET_PDEATHSIG = 1

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rensa import RMinHash
 
 from news_platform.errors import InputError
-from news_platform.text.shingles import shingles
+from news_platform.text.words import shingles
 
 # numpy is imported by the functions that compute: processes that only read options save 0.1 s.
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from news_platform.operations.diagnosis import Diagnosis, age_text, ok, skipped,
 from news_platform.resources import Resources
 from news_platform.storage.commit.collected import followed_days
 from news_platform.storage.commit.root import SAMPLE, is_paused, read_world, require_data
-from news_platform.text.sizes import bytes_text
+from news_platform.text.readable import bytes_text
 
 _PYTHONS = ((3, 11), (3, 13))
 _OLDEST_SQLITE = (3, 35, 0)  # the first with RETURNING

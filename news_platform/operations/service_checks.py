@@ -109,7 +109,7 @@ def check_workers(resources: Resources) -> Diagnosis:
         return skipped("workers", "no broker is set: runs are processes of this machine")
     # Imported here: Celery is installed only on clusters.
     try:
-        from news_platform.cluster.health import read_queues
+        from news_platform.cluster.queues import read_queues
     except ImportError as error:
         cure = "install news-platform with its extra `cluster`"
         return wrong("workers", f"the package {error.name!r} is missing", cure)

@@ -12,7 +12,7 @@ from news_platform.sample.chance import Chance
 from news_platform.sample.dates import DAYS, later, opening, publishing_minutes
 from news_platform.sample.outlets import OUTLETS, Outlet
 from news_platform.sample.story import Plot, Story, phrasebook, with_ending, write_story
-from news_platform.text.shingles import jaccard, shingles
+from news_platform.text.words import jaccard, shingles
 
 # Share of common word triples above which two stories count as the same. It is well below the 0.8
 # of near-duplicates, so that only intended copies are found as such.

@@ -6,9 +6,9 @@ from typing import Self
 
 from news_platform.datasets.evidence import Evidence
 from news_platform.search.pipeline import wanted_days
+from news_platform.search.publish import index_folder, place_of
 from news_platform.search.query import AllOf, AnyOf, DayRange, Exact
 from news_platform.search.reading import IndexCache
-from news_platform.search.stored import index_folder, place_of
 from news_platform.storage.commit.markers import Marker
 from news_platform.storage.objects.store import ObjectStore
 

@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta
 from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.search.index import SearchableArticle
 from news_platform.search.pipeline import checked_takedowns, iter_articles, wanted_days
-from news_platform.search.stored import (
+from news_platform.search.publish import (
     GRACE,
     IndexReport,
     delete_old_builds,

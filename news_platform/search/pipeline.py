@@ -26,10 +26,7 @@ from news_platform.search.engine import (
     search,
 )
 from news_platform.search.index import INDEX_VERSION, Hit, SearchableArticle
-from news_platform.search.query import DayRange, query_words
-from news_platform.search.reading import IndexCache, open_build, read_current
-from news_platform.search.snippets import Snippet, snippet
-from news_platform.search.stored import (
+from news_platform.search.publish import (
     DATASET,
     IndexReport,
     delete_old_builds,
@@ -37,6 +34,9 @@ from news_platform.search.stored import (
     place_of,
     publish_index,
 )
+from news_platform.search.query import DayRange, query_words
+from news_platform.search.reading import IndexCache, open_build, read_current
+from news_platform.search.snippets import Snippet, snippet
 from news_platform.storage.commit.markers import (
     delete_marker,
     fingerprint,

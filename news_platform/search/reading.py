@@ -16,8 +16,7 @@ from pathlib import Path
 
 from news_platform.errors import StorageError
 from news_platform.search.index import IndexAnswer, IndexReader
-from news_platform.search.query import AllOf, AnyOf, Condition, DayRange
-from news_platform.search.stored import (
+from news_platform.search.publish import (
     DATASET,
     GRACE,
     IndexPlace,
@@ -26,6 +25,7 @@ from news_platform.search.stored import (
     place_of,
     stored_builds,
 )
+from news_platform.search.query import AllOf, AnyOf, Condition, DayRange
 from news_platform.storage.commit.markers import Marker, fingerprint, read_markers
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 

@@ -18,8 +18,7 @@ from news_platform.errors import StorageError
 from news_platform.search.index import Hit
 from news_platform.search.months import MONTHS_DATASET, build_month, month_of
 from news_platform.search.pipeline import build_day
-from news_platform.search.reading import open_build
-from news_platform.search.stored import (
+from news_platform.search.publish import (
     DATASET,
     IndexPlace,
     IndexReport,
@@ -29,6 +28,7 @@ from news_platform.search.stored import (
     place_of,
     stored_builds,
 )
+from news_platform.search.reading import open_build
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore

@@ -8,7 +8,7 @@ from starlette.routing import Route
 from news_platform.datasets.evidence import Explanation
 from news_platform.errors import InputError
 from news_platform.server import openapi
-from news_platform.server.answers import Answer, Answers
+from news_platform.server.app_state import AppState
 from news_platform.server.article_view import article_document
 from news_platform.server.documents import (
     API_PREFIX,
@@ -20,14 +20,14 @@ from news_platform.server.documents import (
 from news_platform.server.domain_view import domain_document
 from news_platform.server.parameters import day_of, policy_choice, search_options, text_of
 from news_platform.server.policy_view import policies_document
+from news_platform.server.response_cache import Answer, ResponseCache
 from news_platform.server.search_view import search_document
-from news_platform.server.site import Site
 
 _JSON = "application/json"
 _DEFAULT_LIMIT = 20
 
 
-def api_routes(answers: Answers) -> list[Route]:
+def api_routes(answers: ResponseCache) -> list[Route]:
     """Return the routes of the API."""
     makers = {
         "search": _search,
@@ -44,16 +44,16 @@ def api_routes(answers: Answers) -> list[Route]:
     ]
 
 
-def refused_json(_site: Site, _request: Request, status: int, message: str) -> Answer:
+def refused_json(_state: AppState, _request: Request, status: int, message: str) -> Answer:
     """Return the answer to a request that failed."""
     return Answer(error_body(status, message), _JSON, status)
 
 
-def explain_document(site: Site, subject: str) -> ExplainDocument:
+def explain_document(state: AppState, subject: str) -> ExplainDocument:
     """Return what is known about a URL, a domain or a feed."""
     if not subject:
         raise InputError("expected a URL, a domain or a feed")
-    found: Explanation = site.news.explain(subject)
+    found: Explanation = state.news.explain(subject)
     return ExplainDocument(
         subject=found.subject,
         kind=found.kind,
@@ -73,33 +73,33 @@ def explain_document(site: Site, subject: str) -> ExplainDocument:
     )
 
 
-def _search(site: Site, request: Request) -> Answer:
+def _search(state: AppState, request: Request) -> Answer:
     options = search_options(request, limit=_DEFAULT_LIMIT)
-    return _json(search_document(site, text_of(request, "q"), options))
+    return _json(search_document(state, text_of(request, "q"), options))
 
 
-def _article(site: Site, request: Request) -> Answer:
+def _article(state: AppState, request: Request) -> Answer:
     key = request.path_params["url_hash"]
-    return _json(article_document(site, key, day=day_of(request, "day")))
+    return _json(article_document(state, key, day=day_of(request, "day")))
 
 
-def _domain(site: Site, request: Request) -> Answer:
-    return _json(domain_document(site, request.path_params["domain"]))
+def _domain(state: AppState, request: Request) -> Answer:
+    return _json(domain_document(state, request.path_params["domain"]))
 
 
-def _explain(site: Site, request: Request) -> Answer:
-    return _json(explain_document(site, text_of(request, "subject")))
+def _explain(state: AppState, request: Request) -> Answer:
+    return _json(explain_document(state, text_of(request, "subject")))
 
 
-def _policies(site: Site, request: Request) -> Answer:
-    return _json(policies_document(site, policy_choice(request)))
+def _policies(state: AppState, request: Request) -> Answer:
+    return _json(policies_document(state, policy_choice(request)))
 
 
-def _status(site: Site, _request: Request) -> Answer:
-    return _json(site.status.current())
+def _status(state: AppState, _request: Request) -> Answer:
+    return _json(state.status.current())
 
 
-def _openapi(_site: Site, _request: Request) -> Answer:
+def _openapi(_state: AppState, _request: Request) -> Answer:
     return Answer(openapi.document(version("news-platform")), _JSON)
 
 

@@ -12,6 +12,7 @@ import polars as pl
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
 from news_platform.datasets.warc_paths import warc_day
 from news_platform.near_duplicates.reading import read_clusters
+from news_platform.server.app_state import AppState, NothingHere, TakenDown
 from news_platform.server.article_rows import Row
 from news_platform.server.documents import (
     ArticleDocument,
@@ -19,10 +20,9 @@ from news_platform.server.documents import (
     ClusterDocument,
     ClusterMemberDocument,
 )
-from news_platform.server.site import NothingHere, Site, TakenDown
 from news_platform.server.versions import CLUSTER_MARKERS
 from news_platform.storage.commit.markers import read_markers
-from news_platform.text.days import as_day
+from news_platform.text.readable import as_day
 from news_platform.web.urls import registrable_domain, url_host
 
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -36,66 +36,66 @@ _DAYS_AFTER = 14
 _CLUSTERS = (CLUSTER_MARKERS,)
 
 
-def article_document(site: Site, url_hash: str, *, day: str = "") -> ArticleDocument:
+def article_document(state: AppState, url_hash: str, *, day: str = "") -> ArticleDocument:
     """Return an article; raise NothingHere or TakenDown if there is none to show.
 
     With a `day` only the captures of that day are looked up.
     """
-    return document_of(site, article_rows(site, url_hash, day=day))
+    return document_of(state, article_rows(state, url_hash, day=day))
 
 
-def article_rows(site: Site, url_hash: str, *, day: str = "") -> Sequence[Row]:
+def article_rows(state: AppState, url_hash: str, *, day: str = "") -> Sequence[Row]:
     """Return the rows of an article, newest first; raise NothingHere or TakenDown."""
     if not _HASH.fullmatch(url_hash):
         raise NothingHere(f"invalid key {url_hash[:80]!r}: expected 64 hex digits", thing=url_hash)
     wanted = as_day(day).isoformat() if day else ""
-    rows = site.rows.find(url_hash, day=wanted)
+    rows = state.rows.find(url_hash, day=wanted)
     if not rows:
         where = f" on {wanted}" if wanted else ""
         raise NothingHere(f"no article {url_hash!r}{where} in the corpus", thing=url_hash)
-    if site.takedowns.covers(rows[0]["canonical_url"]):
+    if state.takedowns.covers(rows[0]["canonical_url"]):
         raise TakenDown("this article was taken down", thing=url_hash)
     return rows
 
 
-def document_of(site: Site, rows: Sequence[Row]) -> ArticleDocument:
+def document_of(state: AppState, rows: Sequence[Row]) -> ArticleDocument:
     """Return an article by its rows."""
     return ArticleDocument(
         **{name: rows[0][name] for name in ArticleDocument.model_fields if name in rows[0]}
         | {name: rows[0][name] or () for name in ("authors", "tags", "quality_flags")}
         | {"text": rows[0]["text"] or ""},
         captures=tuple(map(_capture, rows)),
-        cluster=_cluster(site, rows[0]),
+        cluster=_cluster(state, rows[0]),
     )
 
 
-def clusters_around(site: Site, day: str) -> pl.DataFrame:
+def clusters_around(state: AppState, day: str) -> pl.DataFrame:
     """Return the articles with near-identical ones around a day, by cluster, oldest first."""
-    return site.kept(*_window(site, day), of=_CLUSTERS)
+    return state.kept(*_window(state, day), of=_CLUSTERS)
 
 
-def _window(site: Site, day: str) -> tuple[str, Callable[[], pl.DataFrame]]:
+def _window(state: AppState, day: str) -> tuple[str, Callable[[], pl.DataFrame]]:
     """Return the name of the rows around a day, and how to read them."""
-    days = site.kept(
+    days = state.kept(
         "cluster days",
-        lambda: sorted(read_markers(site.store, NEAR_DUPLICATES.name)),
+        lambda: sorted(read_markers(state.store, NEAR_DUPLICATES.name)),
         of=_CLUSTERS,
     )
     after = (date.fromisoformat(day) + timedelta(days=_DAYS_AFTER)).isoformat()
     window = [one for one in days if one <= after][-_CLUSTER_DAYS:]
     name = f"clusters {window[0]} {window[-1]}" if window else "no clusters"
-    return name, lambda: _read_window(site, window)
+    return name, lambda: _read_window(state, window)
 
 
-def _read_window(site: Site, window: Sequence[str]) -> pl.DataFrame:
-    rows = read_clusters(site.store, window)
+def _read_window(state: AppState, window: Sequence[str]) -> pl.DataFrame:
+    rows = read_clusters(state.store, window)
     # Sorted and in one piece, the members of a cluster are found without looking at all rows.
     return rows.filter(pl.col("members") > 1).sort("cluster_id", "seen_at", "url_hash").rechunk()
 
 
-def members_of(site: Site, rows: pl.DataFrame) -> list[ClusterMemberDocument]:
+def members_of(state: AppState, rows: pl.DataFrame) -> list[ClusterMemberDocument]:
     """Return rows of `clusters_around` as documents, without what is taken down."""
-    takedowns = site.takedowns
+    takedowns = state.takedowns
     return [
         _member(row) for row in rows.iter_rows(named=True) if not takedowns.covers_url(row["uri"])
     ]
@@ -113,12 +113,12 @@ def _member(row: Mapping[str, Any]) -> ClusterMemberDocument:
     )
 
 
-def _cluster(site: Site, row: Mapping[str, Any]) -> ClusterDocument | None:
-    place = _places(site, row["day"]).get(row["url_hash"])
+def _cluster(state: AppState, row: Mapping[str, Any]) -> ClusterDocument | None:
+    place = _places(state, row["day"]).get(row["url_hash"])
     if place is None:
         return None
-    rows = clusters_around(site, row["day"])[place]
-    members = members_of(site, rows)
+    rows = clusters_around(state, row["day"])[place]
+    members = members_of(state, rows)
     if len(members) < 2:
         return None
     return ClusterDocument(
@@ -129,20 +129,20 @@ def _cluster(site: Site, row: Mapping[str, Any]) -> ClusterDocument | None:
     )
 
 
-def _places(site: Site, day: str) -> Mapping[str, slice]:
+def _places(state: AppState, day: str) -> Mapping[str, slice]:
     """Return where the clusters of articles lie among those around a day, by key."""
-    name, _ = _window(site, day)
+    name, _ = _window(state, day)
 
     def read() -> Mapping[str, slice]:
         found: dict[str, slice] = {}
-        rows, end = clusters_around(site, day).select("cluster_id", "url_hash").rows(), 0
+        rows, end = clusters_around(state, day).select("cluster_id", "url_hash").rows(), 0
         for _, group in groupby(rows, key=itemgetter(0)):
             keys = [key for _, key in group]
             found |= dict.fromkeys(keys, slice(end, end + len(keys)))
             end += len(keys)
         return found
 
-    return site.kept(f"places of {name}", read, of=_CLUSTERS)
+    return state.kept(f"places of {name}", read, of=_CLUSTERS)
 
 
 def _capture(row: Mapping[str, Any]) -> CaptureDocument:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from news_platform.server.shown import visible
+from news_platform.server.sanitize import visible
 
 MAX_CHARACTERS = 40_000
 NOTICE = (

@@ -16,13 +16,13 @@ from news_platform.domain_metadata.usage import usage_policy
 from news_platform.errors import NewsPlatformError
 from news_platform.search.engine import SearchOptions
 from news_platform.server.api_routes import explain_document
+from news_platform.server.app_state import AppState
 from news_platform.server.article_view import article_document
 from news_platform.server.domain_view import domain_document
 from news_platform.server.mcp_answers import answer_text
 from news_platform.server.search_view import search_document
-from news_platform.server.site import Site
 from news_platform.storage.queries import QueryLimits
-from news_platform.text.days import as_day
+from news_platform.text.readable import as_day
 from news_platform.web.urls import url_hash
 
 _INSTRUCTIONS = (
@@ -38,7 +38,7 @@ _MOST_HITS = 50
 Day = Annotated[str, Field(description="YYYY-MM-DD, or empty")]
 
 
-def create_mcp(site: Site) -> MCPServer:
+def create_mcp(state: AppState) -> MCPServer:
     """Return the server with its tools."""
     server = MCPServer(
         "news-platform",
@@ -46,7 +46,7 @@ def create_mcp(site: Site) -> MCPServer:
         version=version("news-platform"),
         log_level="ERROR",
     )
-    tools = _Tools(site)
+    tools = _Tools(state)
     for tool in (
         *(tools.search, tools.article, tools.domain),
         *(tools.explain, tools.policy, tools.sql),
@@ -58,8 +58,8 @@ def create_mcp(site: Site) -> MCPServer:
 class _Tools:
     """The tools; what a model reads about them are their docstrings and parameters."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    def __init__(self, state: AppState) -> None:
+        self._state = state
 
     async def search(
         self,
@@ -82,7 +82,7 @@ class _Tools:
                 newest_first=newest_first,
                 limit=limit,
             )
-            return search_document(self._site, query, options)
+            return search_document(self._state, query, options)
 
         return await _answered(find)
 
@@ -95,20 +95,20 @@ class _Tools:
 
         def find() -> BaseModel:
             key = url_hash(url) if "://" in url else url
-            return article_document(self._site, key, day=day)
+            return article_document(self._state, key, day=day)
 
         return await _answered(find)
 
     async def domain(self, name: Annotated[str, Field(description="such as bbc.co.uk")]) -> str:
         """Return what is known about a domain: pages, feeds, robots and AI policy, articles."""
-        return await _answered(lambda: domain_document(self._site, name))
+        return await _answered(lambda: domain_document(self._state, name))
 
     async def explain(
         self,
         subject: Annotated[str, Field(description="a URL, a domain or the address of a feed")],
     ) -> str:
         """Say where a URL, a domain or a feed is in the platform, and why."""
-        return await _answered(lambda: explain_document(self._site, subject))
+        return await _answered(lambda: explain_document(self._state, subject))
 
     async def policy(
         self,
@@ -120,7 +120,7 @@ class _Tools:
         """Say whether a crawler may use a site for indexing, search, AI input and AI training."""
 
         def find() -> dict[str, object]:
-            store = self._site.store
+            store = self._state.store
             found = [
                 usage_policy(domain, bot, purpose, root=store, at=at or None, path=path)
                 for purpose in PURPOSES
@@ -140,17 +140,17 @@ class _Tools:
 
         def find() -> dict[str, object]:
             if query.strip().lower() == "show":
-                return {"datasets": _datasets(self._site)}
-            rows = self._site.news.sql(query, limits=_SQL_LIMITS)
+                return {"datasets": _datasets(self._state)}
+            rows = self._state.news.sql(query, limits=_SQL_LIMITS)
             return {"columns": rows.columns, "rows": rows.to_dicts()}
 
         return await _answered(find)
 
 
-def _datasets(site: Site) -> dict[str, str]:
+def _datasets(state: AppState) -> dict[str, str]:
     return {
         name: f"{table.description} Columns: {', '.join(table.full_schema)}"
-        for name, table in sorted(site.news.tables.items())
+        for name, table in sorted(state.news.tables.items())
     }
 
 

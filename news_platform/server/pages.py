@@ -16,17 +16,17 @@ from starlette.routing import Route
 
 from news_platform.errors import InputError
 from news_platform.search.engine import SearchOptions
-from news_platform.server import charts, shown
-from news_platform.server.answers import Answer, Answers
+from news_platform.server import charts, sanitize
 from news_platform.server.api_routes import explain_document
+from news_platform.server.app_state import AppState, NothingHere
 from news_platform.server.article_evidence import article_evidence
 from news_platform.server.article_view import article_rows, document_of
 from news_platform.server.documents import ArticleDocument, HitDocument, SearchDocument
 from news_platform.server.domain_view import domain_document, newest_articles
 from news_platform.server.parameters import day_of, policy_choice, search_options, text_of
 from news_platform.server.policy_view import policies_csv, policies_document
+from news_platform.server.response_cache import Answer, ResponseCache
 from news_platform.server.search_view import search_document
-from news_platform.server.site import NothingHere, Site
 
 _HTML = "text/html; charset=utf-8"
 _HITS = 20
@@ -39,7 +39,7 @@ _SHOWN_DOMAINS = 200
 _STATIC = {"style.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
 
 
-def page_routes(answers: Answers) -> list[Route]:
+def page_routes(answers: ResponseCache) -> list[Route]:
     """Return the routes of all pages."""
     makers = {
         "/": _search,
@@ -55,26 +55,26 @@ def page_routes(answers: Answers) -> list[Route]:
     return [Route(path, answers.endpoint(make), name=path) for path, make in makers.items()]
 
 
-def refused_page(site: Site, request: Request, status: int, message: str) -> Answer:
+def refused_page(state: AppState, request: Request, status: int, message: str) -> Answer:
     """Return the page of a request that failed."""
-    return _page(site, request, "error.html", status, message=message)
+    return _page(state, request, "error.html", status, message=message)
 
 
-def _search(site: Site, request: Request) -> Answer:
+def _search(state: AppState, request: Request) -> Answer:
     query = text_of(request, "q")
     options = search_options(request, limit=_HITS)
     if not query:
-        days = dict.fromkeys(site.tables.newest_days(2), _NEWEST)
-        newest = list(newest_articles(site, days, limit=_NEWEST))
-        return _page(site, request, "search.html", query="", options=options, newest=newest)
+        days = dict.fromkeys(state.tables.newest_days(2), _NEWEST)
+        newest = list(newest_articles(state, days, limit=_NEWEST))
+        return _page(state, request, "search.html", query="", options=options, newest=newest)
     try:
-        found = search_document(site, query, options)
+        found = search_document(state, query, options)
     except InputError as error:
         return _page(
-            site, request, "search.html", 400, query=query, options=options, mistake=str(error)
+            state, request, "search.html", 400, query=query, options=options, mistake=str(error)
         )
     return _page(
-        site,
+        state,
         request,
         "search.html",
         query=query,
@@ -87,14 +87,14 @@ def _search(site: Site, request: Request) -> Answer:
     )
 
 
-def _article(site: Site, request: Request) -> Answer:
+def _article(state: AppState, request: Request) -> Answer:
     key, day = request.path_params["url_hash"], day_of(request, "day")
-    rows = article_rows(site, key, day=day)
-    article = document_of(site, rows)
-    text, is_whole = shown.paragraphs(article.text, max_bytes=_TEXT_BYTES)
-    evidence = list(article_evidence(site, article, rows))
+    rows = article_rows(state, key, day=day)
+    article = document_of(state, rows)
+    text, is_whole = sanitize.paragraphs(article.text, max_bytes=_TEXT_BYTES)
+    evidence = list(article_evidence(state, article, rows))
     return _page(
-        site,
+        state,
         request,
         "article.html",
         article=article,
@@ -105,14 +105,14 @@ def _article(site: Site, request: Request) -> Answer:
     )
 
 
-def _domains(site: Site, request: Request) -> Answer:
+def _domains(state: AppState, request: Request) -> Answer:
     wanted = text_of(request, "q").lower()
-    rows = site.kept("catalog", lambda: site.news["domain_catalog"].collect().to_dicts())
+    rows = state.kept("catalog", lambda: state.news["domain_catalog"].collect().to_dicts())
     found = [row for row in rows if wanted in row["domain"]]
-    found = [row for row in found if not site.takedowns.covers_domain(row["domain"])]
+    found = [row for row in found if not state.takedowns.covers_domain(row["domain"])]
     found.sort(key=lambda row: (-row["records"], row["domain"]))
     return _page(
-        site,
+        state,
         request,
         "domains.html",
         query=wanted,
@@ -121,20 +121,20 @@ def _domains(site: Site, request: Request) -> Answer:
     )
 
 
-def _domain(site: Site, request: Request) -> Answer:
-    domain = domain_document(site, request.path_params["domain"])
+def _domain(state: AppState, request: Request) -> Answer:
+    domain = domain_document(state, request.path_params["domain"])
     pages = {one.day: one.pages for one in domain.days}
     stated = [one for one in domain.policies if one.own]
     return _page(
-        site, request, "domain.html", domain=domain, bars=charts.bars(pages), stated=stated
+        state, request, "domain.html", domain=domain, bars=charts.bars(pages), stated=stated
     )
 
 
-def _policies(site: Site, request: Request) -> Answer:
+def _policies(state: AppState, request: Request) -> Answer:
     choice = policy_choice(request, limit=_POLICIES)
-    found = policies_document(site, choice)
+    found = policies_document(state, choice)
     return _page(
-        site,
+        state,
         request,
         "policies.html",
         choice=choice,
@@ -146,22 +146,22 @@ def _policies(site: Site, request: Request) -> Answer:
     )
 
 
-def _policies_csv(site: Site, request: Request) -> Answer:
+def _policies_csv(state: AppState, request: Request) -> Answer:
     name = {"Content-Disposition": 'attachment; filename="ai_policies.csv"'}
-    body = policies_csv(site, policy_choice(request))
+    body = policies_csv(state, policy_choice(request))
     return Answer(body, "text/csv; charset=utf-8", headers=name)
 
 
-def _explain(site: Site, request: Request) -> Answer:
+def _explain(state: AppState, request: Request) -> Answer:
     subject = text_of(request, "q")
     if not subject:
-        return _page(site, request, "explain.html", query="")
+        return _page(state, request, "explain.html", query="")
     try:
-        found = explain_document(site, subject)
+        found = explain_document(state, subject)
     except InputError as error:
-        return _page(site, request, "explain.html", 400, query=subject, mistake=str(error))
+        return _page(state, request, "explain.html", 400, query=subject, mistake=str(error))
     return _page(
-        site,
+        state,
         request,
         "explain.html",
         query=subject,
@@ -170,11 +170,11 @@ def _explain(site: Site, request: Request) -> Answer:
     )
 
 
-def _status(site: Site, request: Request) -> Answer:
-    return _page(site, request, "status.html", found=site.status.current())
+def _status(state: AppState, request: Request) -> Answer:
+    return _page(state, request, "status.html", found=state.status.current())
 
 
-def _static(_site: Site, request: Request) -> Answer:
+def _static(_state: AppState, request: Request) -> Answer:
     name = request.path_params["name"]
     if name not in _STATIC:
         raise NothingHere(f"no file {name[:80]!r}")
@@ -189,9 +189,9 @@ def _facts(article: ArticleDocument) -> Iterator[tuple[str, object]]:
     if article.topic:
         yield "Topic", article.topic
     if article.section:
-        yield "Section", shown.one_line(article.section, limit=100)
+        yield "Section", sanitize.one_line(article.section, limit=100)
     if article.tags:
-        tags = [shown.one_line(tag, limit=60) for tag in article.tags[:15]]
+        tags = [sanitize.one_line(tag, limit=60) for tag in article.tags[:15]]
         yield "Tags", ", ".join(filter(None, tags))
     if article.word_count is not None:
         yield "Words", f"{article.word_count:,}"
@@ -229,13 +229,13 @@ def _narrower(
 
 
 def _page(
-    site: Site, request: Request, template: str, status: int = 200, /, **values: Any
+    state: AppState, request: Request, template: str, status: int = 200, /, **values: Any
 ) -> Answer:
     html = (
         _templates()
         .get_template(template)
         .render(
-            path=request.url.path, dagster_url=site.options.dagster_url, status=status, **values
+            path=request.url.path, dagster_url=state.options.dagster_url, status=status, **values
         )
     )
     return Answer(html.encode(), _HTML, status)
@@ -248,7 +248,7 @@ def _snippet(hit: HitDocument) -> list[tuple[str, bool]]:
         parts += [(hit.snippet[last:start], False), (hit.snippet[start:end], True)]
         last = end
     parts.append((hit.snippet[last:], False))
-    return [(shown.visible(text), is_mark) for text, is_mark in parts if text]
+    return [(sanitize.visible(text), is_mark) for text, is_mark in parts if text]
 
 
 @cache
@@ -264,9 +264,9 @@ def _templates() -> jinja2.Environment:
         found=None, mistake=None, newest=None, next_url=None, snippet=_snippet
     )
     environment.filters.update(
-        line=shown.one_line,
-        link=shown.link,
-        lang=shown.language_code,
+        line=sanitize.one_line,
+        link=sanitize.link,
+        lang=sanitize.language_code,
         path_part=lambda text: quote(str(text), safe=""),
         moment=lambda at: f"{at:%Y-%m-%d %H:%M}" if at else "",
         percent=lambda share: f"{share:.0%}",

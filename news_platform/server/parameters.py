@@ -6,7 +6,7 @@ from news_platform.errors import InputError
 from news_platform.search.engine import MAX_LIMIT, SearchOptions
 from news_platform.server.policy_view import PolicyChoice
 from news_platform.server.search_view import MAX_PAGE, parse_cursor
-from news_platform.text.days import as_day
+from news_platform.text.readable import as_day
 
 _SORTS = ("score", "date")
 _MOST_VALUES = 20

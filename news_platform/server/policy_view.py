@@ -16,6 +16,7 @@ from news_platform.domain_metadata.table import (
 )
 from news_platform.domain_metadata.trends import read_surveys, refusals_by_bot, standing
 from news_platform.errors import InputError
+from news_platform.server.app_state import AppState
 from news_platform.server.documents import (
     CrawlerDocument,
     PoliciesDocument,
@@ -23,7 +24,6 @@ from news_platform.server.documents import (
     PolicyDocument,
 )
 from news_platform.server.search_view import cursor_at
-from news_platform.server.site import Site
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import NotFound
 from news_platform.web.ai_bots import AI_BOTS
@@ -51,9 +51,9 @@ class PolicyChoice:
             raise InputError(f"unknown crawler {self.bot[:80]!r}: see `crawlers` for all names")
 
 
-def policies_document(site: Site, choice: PolicyChoice) -> PoliciesDocument:
+def policies_document(state: AppState, choice: PolicyChoice) -> PoliciesDocument:
     """Return the tracker: all crawlers, one page of policies, and the newest changes."""
-    surveys = _surveys(site)
+    surveys = _surveys(state)
     now = _standing(surveys)
     chosen = _chosen(_rows(now), choice)
     page = chosen.slice(choice.offset, choice.limit)
@@ -61,42 +61,42 @@ def policies_document(site: Site, choice: PolicyChoice) -> PoliciesDocument:
     return PoliciesDocument(
         domains=now.height,
         days=tuple(_days(surveys)),
-        crawlers=site.kept("crawlers", lambda: _crawlers(surveys)),
+        crawlers=state.kept("crawlers", lambda: _crawlers(surveys)),
         policies=tuple(PolicyDocument(**row) for row in page.iter_rows(named=True)),
-        changes=tuple(_changes(site, choice)),
+        changes=tuple(_changes(state, choice)),
         count=chosen.height,
         next_cursor=cursor_at(end) if end < chosen.height else None,
     )
 
 
-def policies_csv(site: Site, choice: PolicyChoice) -> bytes:
+def policies_csv(state: AppState, choice: PolicyChoice) -> bytes:
     """Return every survey's policies as CSV, oldest first, so that one sees them change."""
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(CSV_COLUMNS)
-    chosen = _chosen(_rows(_surveys(site)), choice).sort("date", "domain", "bot")
+    chosen = _chosen(_rows(_surveys(state)), choice).sort("date", "domain", "bot")
     writer.writerows(chosen.select(CSV_COLUMNS).iter_rows())
     return out.getvalue().encode()
 
 
-def domain_policies(site: Site, domain: str) -> tuple[PolicyDocument, ...]:
+def domain_policies(state: AppState, domain: str) -> tuple[PolicyDocument, ...]:
     """Return the policies of a domain's newest survey, refusals first."""
-    rows = _rows(_standing(_surveys(site)).filter(pl.col("domain") == domain))
+    rows = _rows(_standing(_surveys(state)).filter(pl.col("domain") == domain))
     order = {name: place for place, name in enumerate(("disallow_all", "partial", "allow"))}
     found = [PolicyDocument(**row) for row in rows.iter_rows(named=True)]
     return tuple(sorted(found, key=lambda one: (order.get(one.policy, 9), one.bot)))
 
 
-def _surveys(site: Site) -> pl.DataFrame:
+def _surveys(state: AppState) -> pl.DataFrame:
     def read() -> pl.DataFrame:
-        days = read_markers(site.store, TABLE_DATASET)
-        surveys = read_surveys(site.store, max(days)) if days else pl.DataFrame()
+        days = read_markers(state.store, TABLE_DATASET)
+        surveys = read_surveys(state.store, max(days)) if days else pl.DataFrame()
         if surveys.is_empty():
             return surveys
-        shown = [not site.takedowns.covers_domain(name) for name in surveys["domain"]]
+        shown = [not state.takedowns.covers_domain(name) for name in surveys["domain"]]
         return surveys.filter(pl.Series(shown))
 
-    return site.kept("surveys", read)
+    return state.kept("surveys", read)
 
 
 def _standing(surveys: pl.DataFrame) -> pl.DataFrame:
@@ -147,9 +147,9 @@ def _crawlers(surveys: pl.DataFrame) -> tuple[CrawlerDocument, ...]:
     )
 
 
-def _changes(site: Site, choice: PolicyChoice) -> Iterator[PolicyChangeDocument]:
+def _changes(state: AppState, choice: PolicyChoice) -> Iterator[PolicyChangeDocument]:
     left = _CHANGES
-    for row in site.kept("policy changes", lambda: _read_changes(site)):
+    for row in state.kept("policy changes", lambda: _read_changes(state)):
         if choice.bot not in ("", row["bot"]) or choice.domain not in ("", row["domain"]):
             continue
         if left == 0:
@@ -158,17 +158,17 @@ def _changes(site: Site, choice: PolicyChoice) -> Iterator[PolicyChangeDocument]
         yield change_document(row)
 
 
-def _read_changes(site: Site) -> list[dict[str, object]]:
+def _read_changes(state: AppState) -> list[dict[str, object]]:
     """Return the changes of the last days that had some, newest first."""
     found: list[dict[str, object]] = []
-    for day in sorted(read_markers(site.store, CHANGES_DATASET), reverse=True):
+    for day in sorted(read_markers(state.store, CHANGES_DATASET), reverse=True):
         if len(found) >= 20 * _CHANGES:
             break
         try:
-            found += read_changes(site.store, day).to_dicts()
+            found += read_changes(state.store, day).to_dicts()
         except NotFound:
             continue  # the table is being rebuilt
-    return [row for row in found if not site.takedowns.covers_domain(str(row["domain"]))]
+    return [row for row in found if not state.takedowns.covers_domain(str(row["domain"]))]
 
 
 def change_document(row: dict[str, object]) -> PolicyChangeDocument:

@@ -10,19 +10,19 @@ from news_platform.search.engine import FACETS, MAX_LIMIT, SearchOptions, condit
 from news_platform.search.index import Hit
 from news_platform.search.query import query_words
 from news_platform.search.snippets import snippet
+from news_platform.server.app_state import AppState
 from news_platform.server.documents import HitDocument, SearchDocument
-from news_platform.server.site import Site
 
 MAX_PAGE = 100
 # Facets have up to a thousand values each; a page shows the most frequent ones.
 _SHOWN_VALUES = 20
 
 
-def search_document(site: Site, query: str, options: SearchOptions) -> SearchDocument:
+def search_document(state: AppState, query: str, options: SearchOptions) -> SearchDocument:
     """Return the hits of a query; raise InputError with the place of a mistake in it."""
-    answer = site.news.search(query, replace(options, facets=FACETS), snippets=False).answer
-    shown = [hit for hit in answer.hits if not site.takedowns.covers(hit.canonical_url)]
-    texts = site.tables.texts([(hit.day, hit.domain, hit.url_hash) for hit in shown])
+    answer = state.news.search(query, replace(options, facets=FACETS), snippets=False).answer
+    shown = [hit for hit in answer.hits if not state.takedowns.covers(hit.canonical_url)]
+    texts = state.tables.texts([(hit.day, hit.domain, hit.url_hash) for hit in shown])
     phrases = list(query_words(condition_of(query, SearchOptions())))
     hits = tuple(_hit(hit, texts.get((hit.day, hit.url_hash), ""), phrases) for hit in shown)
     end = options.offset + options.limit

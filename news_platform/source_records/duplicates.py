@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 
-from news_platform.text.shingles import words
+from news_platform.text.words import words
 
 # Maps every ASCII byte to lower case, or to a blank if it is not part of a word.
 _WORD_BYTES = bytes(

@@ -13,7 +13,7 @@ import socket
 import ssl
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType, TracebackType
 from typing import NamedTuple, Protocol, Self
 
@@ -21,12 +21,11 @@ import aiohttp
 from yarl import URL
 
 from news_platform.errors import FetchError
-from news_platform.web.allowed_places import AllowedPlaces
-from news_platform.web.fetch_errors import as_fetch_error
-from news_platform.web.guard import checked_url, guarded_socket
+from news_platform.web.guard import BlockedAddress, checked_url, guarded_socket
+from news_platform.web.http_headers import REDIRECT_STATUSES, next_url
 from news_platform.web.inflate import ResponseBody
+from news_platform.web.network_allowlist import NetworkAllowlist
 from news_platform.web.rate_limits import ConcurrencyLimits
-from news_platform.web.redirects import REDIRECT_STATUSES, next_url
 from news_platform.web.resolver import CachingResolver, Lookup, ResolverOptions
 
 _NO_HEADERS: Mapping[str, str] = MappingProxyType({})
@@ -92,7 +91,7 @@ class FetchOptions:
     resolver: ResolverOptions = field(default_factory=ResolverOptions)
     host_map: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     measures_time: bool = True
-    allowed: AllowedPlaces = field(default_factory=AllowedPlaces)
+    allowed: NetworkAllowlist = field(default_factory=NetworkAllowlist)
     proxy: str = field(default="", repr=False)
 
     @property
@@ -179,7 +178,7 @@ class WebFetcher:
             self._lookup,
             host_map=options.host_map,
             options=options.resolver,
-            allowed=_with_proxy(options.allowed, self._proxy),
+            allowed=options.allowed.with_proxy(self._proxy),
         )
         connector = aiohttp.TCPConnector(
             resolver=self._resolver,
@@ -325,7 +324,7 @@ class WebFetcher:
             async with asyncio.timeout(budget.left_seconds):
                 return await self._get(target, headers=headers, cap_bytes=cap_bytes)
         except (aiohttp.ClientError, OSError, FetchError) as error:
-            raise as_fetch_error(error, str(target)) from error
+            raise _as_fetch_error(error, str(target)) from error
         finally:
             budget.left_seconds -= clock() - started
 
@@ -346,13 +345,6 @@ class WebFetcher:
             return _Received(raw.status, received_headers, body.finish(), body.full, repeated)
 
 
-def _with_proxy(allowed: AllowedPlaces, proxy: URL | None) -> AllowedPlaces:
-    """Return the places whose addresses may be dialled: the listed ones and the proxy."""
-    if proxy is None or not proxy.raw_host:
-        return allowed
-    return replace(allowed, hosts=allowed.hosts | {(proxy.raw_host, proxy.port or 80)})
-
-
 def _merged_headers(
     raw: aiohttp.ClientResponse,
 ) -> tuple[dict[str, str], Mapping[str, tuple[str, ...]]]:
@@ -370,3 +362,36 @@ def _merged_headers(
         else:
             headers[key] = value
     return headers, repeated or _NO_REPEATED_HEADERS
+
+
+def _as_fetch_error(error: aiohttp.ClientError | OSError | FetchError, url: str) -> FetchError:
+    """Return the error of a fetch, with one word of why to count by."""
+    if isinstance(error, FetchError):
+        return FetchError(f"cannot fetch {url!r}: {error}", thing=url, reason=error.reason)
+    detail = str(error) or type(error).__name__
+    return FetchError(f"cannot fetch {url!r}: {detail}", thing=url, reason=_reason(error))
+
+
+_REASONS: tuple[tuple[type[BaseException], str], ...] = (
+    (TimeoutError, "timeout"),
+    (BlockedAddress, "blocked_address"),
+    (ConnectionRefusedError, "refused"),
+    (ConnectionResetError, "reset"),
+    (aiohttp.ClientConnectorDNSError, "dns"),
+    (aiohttp.InvalidURL, "bad_url"),
+    (aiohttp.ClientSSLError, "tls"),
+    (ssl.SSLError, "tls"),
+    (aiohttp.ClientPayloadError, "incomplete"),
+    (aiohttp.ServerDisconnectedError, "reset"),
+    (aiohttp.ClientResponseError, "protocol"),
+)
+
+
+def _reason(error: BaseException | None) -> str:
+    """Return the reason of the first known cause in the chain of exceptions."""
+    while error is not None:
+        for kind, reason in _REASONS:
+            if isinstance(error, kind):
+                return reason
+        error = error.__cause__ or error.__context__
+    return "network"

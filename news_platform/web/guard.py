@@ -9,7 +9,7 @@ from functools import lru_cache
 from yarl import URL
 
 from news_platform.errors import FetchError
-from news_platform.web.allowed_places import WEB_PORTS, AllowedPlaces
+from news_platform.web.network_allowlist import WEB_PORTS, NetworkAllowlist
 
 # How an operator opens a place of the own network; part of every refusal.
 ALLOW_CURE = "to allow it, add it as host:port to NEWS_PLATFORM_WEB_ALLOW"
@@ -32,7 +32,7 @@ _TUNNELS = tuple(
         "192.88.99.0/24",
     )
 )
-_NOTHING = AllowedPlaces()
+_NOTHING = NetworkAllowlist()
 # A resolver written in C would stop at the first of these and look up another name.
 _NO_HOST_CHARACTER = re.compile(r"[\x00-\x20\x7f]")
 
@@ -62,7 +62,7 @@ def is_address(host: str) -> bool:
 
 
 def checked_url(
-    url: str, *, mapped: Collection[str] = (), allowed: AllowedPlaces = _NOTHING
+    url: str, *, mapped: Collection[str] = (), allowed: NetworkAllowlist = _NOTHING
 ) -> URL:
     """Return the URL if we may fetch it, else raise FetchError (bad_url, blocked_port).
 
@@ -91,7 +91,7 @@ def checked_url(
 def guarded_socket(
     host_map: Mapping[str, tuple[str, int]],
     *,
-    allowed: AllowedPlaces = _NOTHING,
+    allowed: NetworkAllowlist = _NOTHING,
     granted: Collection[tuple[str, int]] = (),
     make: type[socket.socket] = socket.socket,
 ) -> Callable[[AddressInfo], socket.socket]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from news_platform.errors import FetchError
-from news_platform.web.allowed_places import AllowedPlaces
 from news_platform.web.guard import ALLOW_CURE, is_address, is_public
+from news_platform.web.network_allowlist import NetworkAllowlist
 
 Lookup = Callable[[str], Sequence[str]]
 """Return the addresses of a host, or raise socket.gaierror; may block."""
@@ -19,7 +19,7 @@ Lookup = Callable[[str], Sequence[str]]
 # The name has no address; every other failure is a problem of the name server.
 _NO_SUCH_NAME = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
 _MAX_REMEMBERED = 20_000
-_NOTHING = AllowedPlaces()
+_NOTHING = NetworkAllowlist()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class CachingResolver(AbstractResolver):
         *,
         host_map: Mapping[str, tuple[str, int]],
         options: ResolverOptions,
-        allowed: AllowedPlaces = _NOTHING,
+        allowed: NetworkAllowlist = _NOTHING,
     ) -> None:
         self._lookup = lookup
         self._allowed = allowed

@@ -177,9 +177,14 @@ def surt(url: str) -> str:
     return f"{site}){parts.path or '/'}{query}"
 
 
+def reversed_labels(host: str) -> str:
+    """Return a host with its labels in the opposite order: `uk.co.bbc` of `bbc.co.uk`, and back."""
+    return ".".join(reversed(host.split(".")))
+
+
 @lru_cache(maxsize=_HOSTS_CACHED)
 def _reversed_domain(authority: str) -> str:
-    return ".".join(reversed(registrable_domain(authority).split(".")))
+    return reversed_labels(registrable_domain(authority))
 
 
 @lru_cache(maxsize=_HOSTS_CACHED)

@@ -7,7 +7,7 @@ import numpy as np
 from news_platform.articles.block_features import StatedTexts, block_table
 from news_platform.articles.block_model import WORD_COLUMNS, load_model, word_matrix
 from news_platform.articles.body import confidence_of, page_blocks
-from news_platform.html.document import parse_document
+from news_platform.html.decode import parse_document
 from news_platform_tests.rss.web import page
 
 

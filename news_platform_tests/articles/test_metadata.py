@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from news_platform.articles.metadata import ArticleMetadata, parse_article_metadata
-from news_platform.html.document import parse_document
+from news_platform.html.decode import parse_document
 from news_platform.html.jsonld import article_object, names
 
 URL = "https://www.post.example/a"

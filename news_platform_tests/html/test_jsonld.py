@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from news_platform.html.document import parse_document
+from news_platform.html.decode import parse_document
 from news_platform.html.jsonld import article_object, first_article_object, is_article, iter_objects
 
 ARTICLE = {"@type": "NewsArticle", "headline": "Bridge opens", "datePublished": "2025-11-01"}

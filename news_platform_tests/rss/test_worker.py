@@ -28,7 +28,7 @@ from news_platform.web.urls import url_hash
 from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.rss.ledger_rows import read_full_text
 from news_platform_tests.rss.web import page
-from news_platform_tests.web.test_retry_after import HOSTILE_HEADERS
+from news_platform_tests.web.hostile_headers import HOSTILE_HEADERS
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 FEED = "https://post.example/rss"

@@ -6,7 +6,7 @@ from news_platform.sample.dates import DAYS
 from news_platform.sample.newsroom import Desk
 from news_platform.sample.outlets import OUTLETS
 from news_platform.sample.story import phrasebook
-from news_platform.text.shingles import jaccard, shingles
+from news_platform.text.words import jaccard, shingles
 
 SPORT = next(outlet for outlet in OUTLETS if outlet.key == "tidewater")
 FRENCH = next(outlet for outlet in OUTLETS if outlet.language == "fr")

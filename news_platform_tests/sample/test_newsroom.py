@@ -9,7 +9,7 @@ from news_platform.sample.dates import DAYS, WORLD_NOW
 from news_platform.sample.newsroom import SampleArticle, publish
 from news_platform.sample.outlets import OUTLETS
 from news_platform.sample.world import SEED
-from news_platform.text.shingles import jaccard, shingles
+from news_platform.text.words import jaccard, shingles
 
 Articles = tuple[SampleArticle, ...]
 

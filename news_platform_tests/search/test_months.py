@@ -22,15 +22,15 @@ from news_platform.search.pipeline import (
     search_days,
     wanted_days,
 )
-from news_platform.search.query import DayRange
-from news_platform.search.reading import IndexCache, day_ranges, read_current
-from news_platform.search.stored import (
+from news_platform.search.publish import (
     DATASET,
     delete_unused_builds,
     index_folder,
     place_of,
     stored_builds,
 )
+from news_platform.search.query import DayRange
+from news_platform.search.reading import IndexCache, day_ranges, read_current
 from news_platform.storage.commit.markers import delete_marker, read_markers, stale_partitions
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.search.articles import made_articles

@@ -20,8 +20,8 @@ from news_platform.search.pipeline import (
     wanted_days,
     with_snippets,
 )
+from news_platform.search.publish import index_folder
 from news_platform.search.reading import IndexCache
-from news_platform.search.stored import index_folder
 from news_platform.storage.commit.markers import delete_marker, stale_partitions, write_marker
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore

@@ -9,8 +9,8 @@ from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.errors import Conflict
 from news_platform.search.months import build_month
 from news_platform.search.pipeline import built_days, wanted_days
+from news_platform.search.publish import publish_index, stored_builds
 from news_platform.search.reading import delete_old_copies
-from news_platform.search.stored import publish_index, stored_builds
 from news_platform.search.takedown import takedown_parts, verify_indexes
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.evidence import StoredTraces

@@ -13,11 +13,11 @@ from mcp import Client, StdioServerParameters
 
 from news_platform.errors import InputError
 from news_platform.resources import open_resources
+from news_platform.server.app_state import AppState
 from news_platform.server.guards import guarded
 from news_platform.server.mcp_answers import MAX_CHARACTERS, NOTICE, answer_text
 from news_platform.server.mcp_tools import create_mcp
 from news_platform.server.options import ServerOptions
-from news_platform.server.site import Site
 from news_platform.settings import load_settings
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.queries import QueryLimits
@@ -30,24 +30,24 @@ from news_platform_tests.servers.demo import Demo
 TOOLS = ["search", "article", "domain", "explain", "policy", "sql"]
 
 
-def _site(root: Path, cache: str, **environ: str) -> Site:
+def _site(root: Path, cache: str, **environ: str) -> AppState:
     settings = load_settings(
         {"NEWS_PLATFORM_ROOT": str(root), "NEWS_PLATFORM_SEARCH_CACHE": cache, **environ}
     )
-    return Site(open_resources(settings, access=RootAccess.READ), ServerOptions())
+    return AppState(open_resources(settings, access=RootAccess.READ), ServerOptions())
 
 
 @pytest.fixture(scope="module")
-def demo_site(finished_demo: Demo, search_cache: str) -> Site:
+def demo_site(finished_demo: Demo, search_cache: str) -> AppState:
     return _site(finished_demo.root, search_cache, NEWS_PLATFORM_SAMPLE="1")
 
 
 @pytest.fixture(scope="module")
-def hostile_site(small_root: Path, search_cache: str) -> Site:
+def hostile_site(small_root: Path, search_cache: str) -> AppState:
     return _site(small_root, search_cache)
 
 
-def _called(site: Site, *calls: tuple[str, Mapping[str, Any]]) -> list[tuple[bool, str]]:
+def _called(site: AppState, *calls: tuple[str, Mapping[str, Any]]) -> list[tuple[bool, str]]:
     """Call tools over the library's own client; return whether each failed, and its text."""
 
     async def call(client: Client) -> list[tuple[bool, str]]:
@@ -77,7 +77,7 @@ def _data(answer: tuple[bool, str]) -> Any:
     return document
 
 
-def test_every_tool_only_reads(demo_site: Site) -> None:
+def test_every_tool_only_reads(demo_state: AppState) -> None:
     async def tools(client: Client) -> Any:
         return (await client.list_tools()).tools
 
@@ -87,7 +87,7 @@ def test_every_tool_only_reads(demo_site: Site) -> None:
     assert all(tool.description and tool.input_schema["properties"] for tool in found)
 
 
-def test_every_tool_answers_and_cites(demo_site: Site) -> None:
+def test_every_tool_answers_and_cites(demo_state: AppState) -> None:
     domain = {"name": "meridian.example"}
     answers = _called(
         demo_site,
@@ -112,7 +112,7 @@ def test_every_tool_answers_and_cites(demo_site: Site) -> None:
     assert article["data"]["url"] == url and article["sources"][0] == url
 
 
-def test_no_answer_exceeds_its_size_and_hidden_characters_are_gone(hostile_site: Site) -> None:
+def test_no_answer_exceeds_its_size_and_hidden_characters_are_gone(hostile_state: AppState) -> None:
     keys = [url_hash(f"https://hostile.example/{number}") for number in range(len(HOSTILE))]
     calls: list[tuple[str, Mapping[str, Any]]] = [("article", {"url": key}) for key in keys]
     calls += [("search", {"query": "hostileword", "limit": 50})]
@@ -124,7 +124,7 @@ def test_no_answer_exceeds_its_size_and_hidden_characters_are_gone(hostile_site:
         assert document["data"] is not None
 
 
-def test_a_wrong_question_is_an_error_that_a_model_can_read(demo_site: Site) -> None:
+def test_a_wrong_question_is_an_error_that_a_model_can_read(demo_state: AppState) -> None:
     calls: list[tuple[str, Mapping[str, Any]]] = [
         ("search", {"query": "(bridge"}),
         ("search", {"query": "bridge", "limit": 1000}),
@@ -144,7 +144,7 @@ def test_a_wrong_question_is_an_error_that_a_model_can_read(demo_site: Site) -> 
         assert "Traceback" not in text and len(text) < 2_000
 
 
-def test_an_endless_query_ends_and_rows_are_limited(demo_site: Site) -> None:
+def test_an_endless_query_ends_and_rows_are_limited(demo_state: AppState) -> None:
     limits = QueryLimits(max_rows=5, timeout_seconds=0.3)
     endless = "select count(*) from range(1000000000) a, range(1000000) b where a.range = -b.range"
     with pytest.raises(InputError, match="took longer than"):
@@ -187,7 +187,7 @@ def test_the_command_speaks_over_standard_input_and_output(
 
 
 @pytest.fixture
-def http_port(hostile_site: Site) -> Iterator[int]:
+def http_port(hostile_state: AppState) -> Iterator[int]:
     app = create_mcp(hostile_site).streamable_http_app(stateless_http=True, json_response=True)
     options = ServerOptions(token="a-long-and-secret-token", requests_per_minute=0)
     with serving(guarded(app, options, methods=("GET", "POST", "DELETE")), free_port()) as running:

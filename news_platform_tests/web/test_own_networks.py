@@ -8,8 +8,8 @@ from threading import Thread
 import pytest
 
 from news_platform.errors import ConfigError, FetchError
-from news_platform.web.allowed_places import AllowedPlaces, checked_proxy, parse_allowed
 from news_platform.web.fetch import FetchOptions, Response, WebFetcher
+from news_platform.web.network_allowlist import NetworkAllowlist, checked_proxy, parse_allowed
 from news_platform.web.resolver import ResolverOptions
 
 
@@ -184,7 +184,7 @@ def test_entries_are_read_as_written() -> None:
     assert found.has_address("10.1.2.3", 443)
     assert not found.has_address("10.1.2.3", 8080)
     assert found.has_address("fd12::1", 81)
-    assert AllowedPlaces() == parse_allowed([])
+    assert NetworkAllowlist() == parse_allowed([])
 
 
 @pytest.mark.parametrize("url", ["proxy:3128", "https://proxy:3128", "http://proxy", "http://:x"])

@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from news_platform.web.urls import (
+    TRACKER_NAMES,
+    TRACKER_PREFIXES,
     canonical_url,
+    is_tracker,
     registrable_domain,
     reversed_domain,
     surt,
@@ -169,3 +172,18 @@ def test_the_libraries_agree_wherever_we_did_not_decide_otherwise(bench_data: Pa
     # escapes that are not UTF-8 (url-normalize).
     assert len(same) >= 124
     assert len(web) - len(same) <= 27
+
+
+@pytest.mark.parametrize("name", ["utm_source", "UTM_anything", "mtm_kwd", "FbClid", "xtor"])
+def test_a_known_service_parameter_is_a_tracker(name: str) -> None:
+    assert is_tracker(name)
+
+
+@pytest.mark.parametrize("name", ["source", "ref", "id", "from", "utm", "at", "ns", "p", ""])
+def test_a_parameter_that_may_choose_the_page_is_not(name: str) -> None:
+    assert not is_tracker(name)
+
+
+def test_the_list_is_written_as_it_is_compared() -> None:
+    assert all(name == name.lower() for name in (*TRACKER_NAMES, *TRACKER_PREFIXES))
+    assert not any(name.startswith(TRACKER_PREFIXES) for name in TRACKER_NAMES)

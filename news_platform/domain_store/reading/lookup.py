@@ -32,7 +32,7 @@ from news_platform.domain_store.reading.fragments import (
 from news_platform.errors import ConfigError, InputError, StorageError
 from news_platform.storage.objects.store import NotFound, ObjectStore, StoreOptions, open_store
 from news_platform.storage.parquet import read_table, scan_table
-from news_platform.text.days import as_day
+from news_platform.text.readable import as_day
 from news_platform.web.urls import plain_host
 
 # Blocks of the index in memory, of about 20 KB each.

@@ -8,8 +8,7 @@ import polars as pl
 from news_platform.errors import InputError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import path_values
-from news_platform.web.opml import OpmlFeed, opml_entries
-from news_platform.web.xml_damage import xml_damage
+from news_platform.web.opml import OpmlFeed, opml_entries, xml_damage
 
 OPML_FILE = "feeds.opml"
 CRAWL_FOLDER = "news/feed_candidates"

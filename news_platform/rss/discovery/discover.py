@@ -33,7 +33,7 @@ from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.text.language import detect
 from news_platform.text.normalize import scrub_text
 from news_platform.web.fetch import Fetcher, Response
-from news_platform.web.redirects import is_permanent_redirect
+from news_platform.web.http_headers import is_permanent_redirect
 from news_platform.web.urls import canonical_url
 
 # Detection is right 99.8 % of the time from here on.

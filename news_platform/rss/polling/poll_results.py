@@ -15,10 +15,13 @@ from news_platform.rss.ledger.feed_rows import MAX_FEED_URL, FeedRow
 from news_platform.rss.polling import poll_schedule
 from news_platform.rss.polling.poll_schedule import PollOptions
 from news_platform.web.fetch import Response
-from news_platform.web.redirects import is_permanent_redirect
-from news_platform.web.retry_after import requested_wait_seconds
+from news_platform.web.http_headers import (
+    conditional_headers,
+    is_permanent_redirect,
+    requested_wait_seconds,
+    validator,
+)
 from news_platform.web.urls import canonical_url
-from news_platform.web.validators import conditional_headers, validator
 
 __all__ = ["PollResult", "conditional_headers", "evaluate", "failed", "internal_error"]
 

@@ -16,7 +16,7 @@ from news_platform.errors import (
     StoreUnavailable,
     hide_credentials,
 )
-from news_platform.text.sizes import bytes_text
+from news_platform.text.readable import bytes_text
 
 # A store responds 404 for a missing object and for a missing bucket; only the text differs.
 _MISSING_BUCKET = re.compile(r"NoSuchBucket|bucket does not exist", re.IGNORECASE)

@@ -22,7 +22,7 @@ from news_platform.storage.sql.engine import read_transaction
 from news_platform.web.fetch import Response
 from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.rss.web import items, rss
-from news_platform_tests.web.test_retry_after import HOSTILE_HEADERS
+from news_platform_tests.web.hostile_headers import HOSTILE_HEADERS
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 FEED = "https://post.example/rss"

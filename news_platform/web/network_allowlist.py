@@ -1,10 +1,12 @@
-"""The setting that opens own networks in, which hosts and addresses it opens out."""
+"""Parse NEWS_PLATFORM_WEB_ALLOW into the private hosts and networks that fetches may reach."""
 
 import ipaddress
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
+
+from yarl import URL
 
 from news_platform.errors import ConfigError
 
@@ -18,7 +20,7 @@ _MAX_PORT = 65_535
 
 
 @dataclass(frozen=True, slots=True)
-class AllowedPlaces:
+class NetworkAllowlist:
     """Hosts with their ports, and networks with theirs (None: 80 and 443), that may be private."""
 
     hosts: frozenset[tuple[str, int]] = frozenset()
@@ -45,6 +47,12 @@ class AllowedPlaces:
             for network, listed in self.networks
         )
 
+    def with_proxy(self, proxy: URL | None) -> "NetworkAllowlist":
+        """Return the allowlist extended by the outgoing proxy, which may be dialled, too."""
+        if proxy is None or not proxy.raw_host:
+            return self
+        return replace(self, hosts=self.hosts | {(proxy.raw_host, proxy.port or 80)})
+
     def has_port(self, port: int) -> bool:
         """Return whether some network is listed with this port."""
         return any(listed == port for _, listed in self.networks)
@@ -54,8 +62,8 @@ def _is_port(port: int, listed: int | None) -> bool:
     return port == listed if listed is not None else port in WEB_PORTS
 
 
-def parse_allowed(entries: Iterable[str]) -> AllowedPlaces:
-    """Return the places of `host:port` and CIDR entries; raise ConfigError for any other text."""
+def parse_allowed(entries: Iterable[str]) -> NetworkAllowlist:
+    """Return the allowlist of `host:port` and CIDR entries; raise ConfigError for other text."""
     hosts: set[tuple[str, int]] = set()
     networks: list[tuple[_Network, int | None]] = []
     for entry in entries:
@@ -66,7 +74,7 @@ def parse_allowed(entries: Iterable[str]) -> AllowedPlaces:
             hosts.add((found[1].strip("[]").lower(), _port(found[2], entry)))
         else:
             raise _invalid(entry)
-    return AllowedPlaces(frozenset(hosts), tuple(networks))
+    return NetworkAllowlist(frozenset(hosts), tuple(networks))
 
 
 def checked_proxy(url: str | None) -> str:

@@ -1,13 +1,15 @@
-"""An element in, the words of its class, id, role and other names out.
+"""The names that a page gives its elements: words of class, id and role, and meta elements by name.
 
 Content management systems share these words: `comments`, `related`, `entry-content`.
 """
 
 import re
+from collections.abc import Iterator
 
 from lxml import html
 
 from news_platform.articles import boilerplate
+from news_platform.text.normalize import normalize_spaces
 
 # Parts of camelCase names count as words.
 _WORD = re.compile(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}")
@@ -58,3 +60,24 @@ def _is_hidden(element: html.HtmlElement) -> bool:
         return True
     style = element.get("style")
     return style is not None and boilerplate.HIDDEN_STYLE.search(style) is not None
+
+
+class MetaTags:
+    """The meta elements of a page by lower-case name, in the order written."""
+
+    def __init__(self, root: html.HtmlElement) -> None:
+        self.values: dict[str, list[str]] = {}
+        for element in root.iter("meta"):
+            content = normalize_spaces(element.get("content") or "")
+            for key in ("property", "name", "itemprop"):
+                if content and element.get(key):
+                    self.values.setdefault(element.get(key).strip().lower(), []).append(content)
+
+    def all(self, *names: str) -> Iterator[str]:
+        """Yield every value under the names, name by name, in the order written."""
+        for name in names:
+            yield from self.values.get(name, ())
+
+    def first(self, *names: str) -> str:
+        """Return the first value under the names, or ''."""
+        return next(self.all(*names), "")

@@ -18,14 +18,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from news_platform.errors import InputError, NewsPlatformError
-from news_platform.server.site import NothingHere, Site, TakenDown
+from news_platform.server.app_state import AppState, NothingHere, TakenDown
 
 _CACHE_BYTES = 64 * 1024 * 1024
 # What is not part of the version, such as the ledger, is shown at most this late.
 _CACHE_SECONDS = 60.0
 # A day that is replaced while it is read is read again.
 _ATTEMPTS = 3
-# Answers are private to their reader, and asked for again with their ETag.
+# ResponseCache are private to their reader, and asked for again with their ETag.
 _CACHE_CONTROL = "private, no-cache"
 _LOG = logging.getLogger("news_platform.server")
 
@@ -54,16 +54,16 @@ class _Kept:
 
 
 _Value = TypeVar("_Value")
-Make = Callable[[Site, Request], Answer]
-Refuse = Callable[[Site, Request, int, str], Answer]
+Make = Callable[[AppState, Request], Answer]
+Refuse = Callable[[AppState, Request, int, str], Answer]
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-class Answers:
-    """Makes and keeps the answers of one site."""
+class ResponseCache:
+    """Makes and keeps the answers of one root."""
 
-    def __init__(self, site: Site, refuse: Refuse) -> None:
-        self._site, self._refuse = site, refuse
+    def __init__(self, state: AppState, refuse: Refuse) -> None:
+        self._state, self._refuse = state, refuse
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._bytes = 0
 
@@ -91,30 +91,30 @@ class Answers:
 
     async def _version(self) -> str:
         """Return the version of the data; nothing if the store does not answer."""
-        version = self._site.version
+        version = self._state.version
         try:
             return version.current() if version.is_fresh else await _in_thread(version.current)
         except (NewsPlatformError, OSError):
             return ""  # making the answer fails likewise, and says why
 
     def _made(self, make: Make, request: Request) -> Answer:
-        site = self._site
+        state = self._state
         for attempt in range(_ATTEMPTS):
             try:
-                return make(site, request)
+                return make(state, request)
             except TakenDown as error:
-                return self._refuse(site, request, 410, str(error))
+                return self._refuse(state, request, 410, str(error))
             except NothingHere as error:
-                return self._refuse(site, request, 404, str(error))
+                return self._refuse(state, request, 404, str(error))
             except InputError as error:
-                return self._refuse(site, request, 400, str(error))
+                return self._refuse(state, request, 400, str(error))
             # A file that was replaced between its listing and its reading is none of the reader's
             # mistakes: Polars and the file system name it in errors of their own.
             except (NewsPlatformError, pl.exceptions.PolarsError, OSError) as error:
-                site.version.forget()
+                state.version.forget()
                 if attempt + 1 == _ATTEMPTS:
                     _LOG.warning("cannot answer %s", request.url.path, exc_info=error)
-                    return self._refuse(site, request, 503, f"the data cannot be read: {error}")
+                    return self._refuse(state, request, 503, f"the data cannot be read: {error}")
         raise AssertionError("unreachable")
 
     def _keep(self, key: str, kept: _Kept) -> None:

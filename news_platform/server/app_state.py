@@ -35,7 +35,7 @@ class TakenDown(InputError):
     """The article or domain is taken down."""
 
 
-class Site:
+class AppState:
     """One root, opened for reading, with values that are kept as long as its data stays the same.
 
     It is used by many threads.

@@ -1,4 +1,4 @@
-"""Answers are kept by version, and a read that fails under a change is repeated."""
+"""ResponseCache are kept by version, and a read that fails under a change is repeated."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,10 +11,10 @@ from starlette.routing import Route
 
 from news_platform.errors import StorageError
 from news_platform.resources import open_resources
-from news_platform.server.answers import Answer, Answers, is_match
 from news_platform.server.api_routes import refused_json
+from news_platform.server.app_state import AppState
 from news_platform.server.options import ServerOptions
-from news_platform.server.site import Site
+from news_platform.server.response_cache import Answer, ResponseCache, is_match
 from news_platform.settings import load_settings
 from news_platform.storage.commit.root import RootAccess
 from news_platform_tests.server.explorer import Explorer, serving
@@ -34,7 +34,7 @@ class Maker:
         self.failures: Iterator[Exception] = iter(())
         self.calls = 0
 
-    def make(self, _site: Site, request: Request) -> Answer:
+    def make(self, _state: AppState, request: Request) -> Answer:
         self.calls += 1
         if (error := next(self.failures, None)) is not None:
             raise error
@@ -49,8 +49,8 @@ def maker() -> Maker:
 @pytest.fixture
 def running(maker: Maker, small_root: Path) -> Iterator[Explorer]:
     settings = load_settings({"NEWS_PLATFORM_ROOT": str(small_root)})
-    site = Site(open_resources(settings, access=RootAccess.READ), ServerOptions())
-    endpoint = Answers(site, refused_json).endpoint(maker.make)
+    state = AppState(open_resources(settings, access=RootAccess.READ), ServerOptions())
+    endpoint = ResponseCache(state, refused_json).endpoint(maker.make)
     app = Starlette(routes=[Route("/{name}", endpoint)])
     with serving(app, free_port()) as explorer:
         yield explorer

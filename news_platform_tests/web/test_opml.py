@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.web.xml_damage import xml_damage
+from news_platform.web.opml import xml_damage
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from news_platform.server import charts
-from news_platform.server.shown import html_bytes, language_code, link, one_line, paragraphs
+from news_platform.server.sanitize import html_bytes, language_code, link, one_line, paragraphs
 from news_platform_tests.server.hostile import HOSTILE
 
 

@@ -9,15 +9,15 @@ import pytest
 
 from news_platform.errors import StorageError
 from news_platform.search.index import IndexReader
-from news_platform.search.query import AllOf, parse_query
-from news_platform.search.reading import IndexCache, read_current
-from news_platform.search.stored import (
+from news_platform.search.publish import (
     DATASET,
     delete_old_builds,
     index_folder,
     place_of,
     publish_index,
 )
+from news_platform.search.query import AllOf, parse_query
+from news_platform.search.reading import IndexCache, read_current
 from news_platform.storage.commit.markers import read_inputs
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.search.articles import made_articles

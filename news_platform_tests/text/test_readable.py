@@ -1,11 +1,11 @@
-"""Days given as text, date or datetime."""
+"""Days, sizes and time spans as people write and read them."""
 
 from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 
 from news_platform.errors import InputError
-from news_platform.text.days import as_day
+from news_platform.text.readable import age_text, as_day, bytes_text
 
 _EAST = timezone(timedelta(hours=5))
 
@@ -29,3 +29,27 @@ def test_text_dates_and_datetimes_give_the_day_in_utc(given: str | date) -> None
 def test_text_that_is_not_a_date_is_rejected(given: str) -> None:
     with pytest.raises(InputError, match=r"invalid day .*expected YYYY-MM-DD"):
         as_day(given)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (1_000, "1.0 kB"),
+        (999_949, "999.9 kB"),
+        (999_950, "1.0 MB"),
+        (20_500_000, "20.5 MB"),
+        (1_070_000_000, "1.1 GB"),
+        (10**21, "1000000.0 PB"),
+    ],
+)
+def test_a_count_is_written_in_the_unit_that_fits(count: int, text: str) -> None:
+    assert bytes_text(count) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(5, "5 s"), (119, "119 s"), (180, "3 min"), (86_400 * 9, "9 days")]
+)
+def test_spans_are_written_in_the_largest_fitting_unit(seconds: float, text: str) -> None:
+    assert age_text(seconds) == text

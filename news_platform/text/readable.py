@@ -1,0 +1,37 @@
+"""Days, sizes and time spans as people write and read them."""
+
+from datetime import UTC, date, datetime
+
+from news_platform.errors import InputError
+
+_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB")
+
+
+def as_day(given: str | date, *, name: str = "day") -> date:
+    """Return the day; a datetime gives its day in UTC.
+
+    Raise InputError, naming the value `name`, if the text is not a date.
+    """
+    if isinstance(given, datetime):
+        return (given.astimezone(UTC) if given.tzinfo else given).date()
+    try:
+        return date.fromisoformat(given) if isinstance(given, str) else given
+    except ValueError as error:
+        message = f"invalid {name} {given!r}: expected YYYY-MM-DD"
+        raise InputError(message, thing=str(given)) from error
+
+
+def bytes_text(count: int) -> str:
+    """Return the count in the largest unit that leaves a number of at least 1: `12.3 MB`."""
+    value, unit = float(count), 0
+    while value >= 999.95 and unit < len(_UNITS) - 1:
+        value, unit = value / 1000, unit + 1
+    return f"{count} bytes" if unit == 0 else f"{value:.1f} {_UNITS[unit]}"
+
+
+def age_text(seconds: float) -> str:
+    """Return a time span in the largest fitting unit, such as `3 min` or `2 days`."""
+    for unit, length in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"

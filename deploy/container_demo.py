@@ -20,7 +20,7 @@ from deploy.containers import (
 )
 from deploy.podman import Podman, missing_tools
 from news_platform.errors import NewsPlatformError
-from news_platform.sample.dates import DAYS
+from news_platform.sample.world import DAYS
 
 _TAKEN_SECONDS = 300.0
 _STOP_SECONDS = 30.0

@@ -47,7 +47,7 @@ def read_goldens(root: Path) -> Mapping[str, Mapping[str, object]]:
     return found
 
 
-def _ledger(news: NewsData) -> Mapping[str, Mapping[str, object]]:
+def _ledger(news: NewsData) -> dict[str, dict[str, object]]:
     found = {}
     with news.ledger.connect() as connection:
         tables = sa.MetaData()

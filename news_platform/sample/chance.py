@@ -15,13 +15,8 @@ class Chance:
     """
 
     def __init__(self, *names: object) -> None:
-        self._names = names
         self._key = blake2b("\0".join(map(str, names)).encode()).digest()
         self._drawn = 0
-
-    def branch(self, *names: object) -> "Chance":
-        """Return a named sub-stream, which does not depend on what was drawn here."""
-        return Chance(*self._names, *names)
 
     def number(self, low: int, high: int) -> int:
         """Draw an integer from `low` to `high`, both included."""

@@ -11,9 +11,8 @@ from http import HTTPStatus
 from urllib.parse import urlsplit
 
 from news_platform.sample.chance import Chance
-from news_platform.sample.dates import DAYS
-from news_platform.sample.newsroom import SampleArticle
-from news_platform.sample.outlets import OUTLETS, Outlet
+from news_platform.sample.newsroom import DAYS, SEED, SampleArticle
+from news_platform.sample.outlets import OUTLET_OF, OUTLETS, Outlet
 from news_platform.sample.pages import missing_page
 from news_platform.sample.responses import SiteResponse, gzip_member, http_date
 from news_platform.sample.sites import Site, page_of
@@ -140,31 +139,27 @@ class SampleWarc:
     """One WARC file of the crawl with its bytes."""
 
     path: str
-    day: date
-    pages: int
     body: bytes
 
 
-def crawl_warcs(
-    articles: Sequence[SampleArticle], sites: Mapping[str, Site], seed: int
-) -> list[SampleWarc]:
+def crawl_warcs(articles: Sequence[SampleArticle], sites: Mapping[str, Site]) -> list[SampleWarc]:
     """Return the two WARC files of each day."""
-    met = _captures(articles, seed)
+    met = _captures(articles)
     starts = [datetime.combine(day, at, tzinfo=UTC) for day in DAYS for at in _STARTS]
     return [
-        _warc(start, _FIRST_SERIAL + at, met[start] + _oddities(sites, start, seed), seed=seed)
+        _warc(start, _FIRST_SERIAL + at, met[start] + _oddities(sites, start))
         for at, start in enumerate(starts)
     ]
 
 
-def late_warc(articles: Sequence[SampleArticle], day: date, seed: int) -> SampleWarc:
+def late_warc(articles: Sequence[SampleArticle], day: date) -> SampleWarc:
     """Return the third file of a day, which the crawler uploads later than the others."""
     start = datetime.combine(day, _LATE_START, tzinfo=UTC)
     captures = [
         Capture(article.url, page_of(article, _of_outlet(articles, article)), start)
-        for article in held_back(articles, day, seed)
+        for article in held_back(articles, day)
     ]
-    return _warc(start, _FIRST_SERIAL + 100 + day.day, captures, seed=seed)
+    return _warc(start, _FIRST_SERIAL + 100 + day.day, captures)
 
 
 def listing(paths: Iterable[str]) -> bytes:
@@ -173,29 +168,29 @@ def listing(paths: Iterable[str]) -> bytes:
     return gzip_member("".join(f"{line}\n" for line in lines).encode())
 
 
-def held_back(articles: Sequence[SampleArticle], day: date, seed: int) -> list[SampleArticle]:
+def held_back(articles: Sequence[SampleArticle], day: date) -> list[SampleArticle]:
     """Return the articles of a day that only its late WARC contains."""
     own = [
         article
         for article in articles
         if article.outlet.crawled and article.kind == "own" and article.published_at.date() == day
     ]
-    return Chance(seed, "held back", day).in_order(own, _HELD_BACK_A_DAY)
+    return Chance(SEED, "held back", day).in_order(own, _HELD_BACK_A_DAY)
 
 
-def _captures(articles: Sequence[SampleArticle], seed: int) -> dict[datetime, list[Capture]]:
-    late = {article.url for day in DAYS for article in held_back(articles, day, seed)}
+def _captures(articles: Sequence[SampleArticle]) -> dict[datetime, list[Capture]]:
+    late = {article.url for day in DAYS for article in held_back(articles, day)}
     met: dict[datetime, list[Capture]] = defaultdict(list)
     for article in articles:
         if not article.outlet.crawled or article.url in late:
             continue
-        for start, version in _meetings(article, seed):
+        for start, version in _meetings(article):
             page = page_of(version, _of_outlet(articles, article))
             met[start].append(Capture(article.url, page, start))
     return met
 
 
-def _meetings(article: SampleArticle, seed: int) -> Iterable[tuple[datetime, SampleArticle]]:
+def _meetings(article: SampleArticle) -> Iterable[tuple[datetime, SampleArticle]]:
     """Yield when an article is fetched and in which version: once, or again later."""
     first = _next_start(article.published_at)
     if first is None:
@@ -203,7 +198,7 @@ def _meetings(article: SampleArticle, seed: int) -> Iterable[tuple[datetime, Sam
     changed = article.updated_at and article.updated_at > first
     yield first, _first_version(article) if changed else article
     again = _next_start(article.updated_at if changed and article.updated_at else first)
-    if again and (changed or Chance(seed, "again", article.url).happens(_SEEN_AGAIN_PERCENT)):
+    if again and (changed or Chance(SEED, "again", article.url).happens(_SEEN_AGAIN_PERCENT)):
         yield again, article
 
 
@@ -220,9 +215,9 @@ def _of_outlet(articles: Sequence[SampleArticle], article: SampleArticle) -> lis
     return [other for other in articles if other.outlet.key == article.outlet.key]
 
 
-def _oddities(sites: Mapping[str, Site], start: datetime, seed: int) -> list[Capture]:
+def _oddities(sites: Mapping[str, Site], start: datetime) -> list[Capture]:
     """Return what crawls also contain: front pages, redirects, errors, images, feeds, shells."""
-    chance = Chance(seed, "oddities", start)
+    chance = Chance(SEED, "oddities", start)
     crawled = [outlet for outlet in OUTLETS if outlet.crawled]
     odd: list[Capture] = []
     for outlet in chance.sample(crawled, 6):
@@ -241,7 +236,7 @@ def _oddities(sites: Mapping[str, Site], start: datetime, seed: int) -> list[Cap
 
 
 def _redirect(sites: Mapping[str, Site], chance: Chance, start: datetime) -> Capture:
-    outlet = next(outlet for outlet in OUTLETS if outlet.key == "harbourhill")
+    outlet = OUTLET_OF["harbourhill"]
     old = sorted(path for path in sites[outlet.host] if path.startswith("/story/"))
     return _of_site(sites, outlet, chance.pick(old), start)
 
@@ -250,13 +245,13 @@ def _of_site(sites: Mapping[str, Site], outlet: Outlet, path: str, at: datetime)
     return Capture(outlet.origin + path, sites[outlet.host][path], at)
 
 
-def _warc(start: datetime, serial: int, captures: list[Capture], *, seed: int) -> SampleWarc:
+def _warc(start: datetime, serial: int, captures: list[Capture]) -> SampleWarc:
     name = f"CC-NEWS-{start:%Y%m%d%H%M%S}-{serial:05d}.warc.gz"
-    chance = Chance(seed, "order", name)
+    chance = Chance(SEED, "order", name)
     shuffled = chance.sample(captures, len(captures))
     timed = [
         replace(capture, at=start + timedelta(seconds=4 * at + chance.number(0, 3)))
         for at, capture in enumerate(shuffled)
     ]
     body = warc_bytes(name, timed, started_at=start)
-    return SampleWarc(path=f"{FOLDER}/{name}", day=start.date(), pages=len(captures), body=body)
+    return SampleWarc(path=f"{FOLDER}/{name}", body=body)

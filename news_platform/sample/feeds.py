@@ -1,13 +1,18 @@
-"""Render feed entries as RSS 2.0, Atom, RSS 1.0 (RDF) or JSON Feed, and feed lists as OPML."""
+"""Render the feeds of an outlet (RSS 2.0, Atom, RSS 1.0 or JSON Feed) and its sitemaps."""
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from email.utils import format_datetime
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from html import escape
 
-from news_platform.sample.outlets import Outlet
+from news_platform.sample.newsroom import WORLD_NOW, SampleArticle
+from news_platform.sample.outlets import FEED_TYPES, Outlet
+from news_platform.sample.package_data import render
+from news_platform.sample.responses import SiteResponse, gzip_member
+
+_XML = "application/xml; charset=utf-8"
+_ARCHIVED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,112 +28,68 @@ class SampleEntry:
     published_at: datetime | None
 
 
-def render_feed(
-    outlet: Outlet, entries: Sequence[SampleEntry], *, kind: str, now: datetime
-) -> bytes:
+def feeds(outlet: Outlet, articles: Sequence[SampleArticle]) -> dict[str, SiteResponse]:
+    """Return the feed of an outlet, and the stale one that some have, by path."""
+    newest = sorted(articles, key=lambda article: article.published_at, reverse=True)
+    entries = [_entry(article, rank) for rank, article in enumerate(newest[: outlet.feed.entries])]
+    offered = {outlet.feed.path: _feed(outlet, entries)}
+    if outlet.feed.archive:
+        offered[outlet.feed.archive] = _feed(
+            outlet, [_aged(entry) for entry in entries[:_ARCHIVED]]
+        )
+    return offered
+
+
+def render_feed(outlet: Outlet, entries: Sequence[SampleEntry], *, now: datetime) -> bytes:
     """Return the feed document in the encoding of the outlet's feed."""
+    kind, charset = outlet.feed.kind, outlet.feed.charset
     if kind == "json":
         return _json_feed(outlet, entries)
-    text = _XML_KINDS[kind](outlet, entries, now)
-    charset = outlet.feed.charset
+    text = render(f"{kind}.xml", outlet=outlet, entries=entries, now=now)
     declared = f'<?xml version="1.0" encoding="{charset}"?>\n{text}'
     return declared.encode(charset, "xmlcharrefreplace")
 
 
-def render_opml(feeds: Sequence[tuple[str, str]]) -> bytes:
-    """Return an OPML list of (title, feed URL) pairs."""
-    lines = "\n".join(
-        f'    <outline type="rss" text="{escape(title)}" xmlUrl="{escape(url)}"/>'
-        for title, url in feeds
+def _feed(outlet: Outlet, entries: Sequence[SampleEntry]) -> SiteResponse:
+    habit = outlet.feed
+    newest = max(entry.published_at for entry in entries if entry.published_at)
+    return SiteResponse(
+        render_feed(outlet, entries, now=newest),
+        content_type=f"{FEED_TYPES[habit.kind]}; charset={habit.charset}",
+        modified_at=newest if habit.last_modified else None,
+        etag=habit.etag,
+        gzipped=habit.gzipped,
     )
-    return f"""<?xml version="1.0" encoding="utf-8"?>
-<opml version="2.0">
-  <head><title>Feeds of the sample world</title></head>
-  <body>
-{lines}
-  </body>
-</opml>
-""".encode()
 
 
-def _rss(outlet: Outlet, entries: Sequence[SampleEntry], now: datetime) -> str:
-    items = "\n".join(_rss_item(entry) for entry in entries)
-    return f"""<rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/">
-<channel>
-<title>{escape(outlet.name)}</title>
-<link>{outlet.origin}/</link>
-<description>{escape(outlet.name)}</description>
-<language>{outlet.language}</language>
-<lastBuildDate>{format_datetime(now)}</lastBuildDate>
-<ttl>60</ttl>
-{items}
-</channel>
-</rss>
-"""
+def _entry(article: SampleArticle, rank: int) -> SampleEntry:
+    habit = article.outlet.feed
+    undated = habit.undated_every and rank % habit.undated_every == habit.undated_every - 1
+    return SampleEntry(
+        id=f"{article.outlet.host}:{article.number}",
+        link=_announced_link(article, rank),
+        title=article.story.headline,
+        summary=article.story.lead,
+        author=article.author,
+        tags=article.keywords,
+        published_at=None if undated else article.outlet.local(article.published_at),
+    )
 
 
-def _rss_item(entry: SampleEntry) -> str:
-    tags = "".join(f"<category>{escape(tag)}</category>" for tag in entry.tags)
-    dated = entry.published_at and f"<pubDate>{format_datetime(entry.published_at)}</pubDate>"
-    return f"""<item><title>{escape(entry.title)}</title>
-<link>{escape(entry.link)}</link><guid isPermaLink="false">{escape(entry.id)}</guid>
-<description>{escape(entry.summary)}</description>
-<dc:creator>{escape(entry.author)}</dc:creator>{tags}{dated or ""}</item>"""
+def _announced_link(article: SampleArticle, rank: int) -> str:
+    """Return the link as in feeds: a short link, or with tracking parameters."""
+    outlet = article.outlet
+    if outlet.short_links and rank % outlet.short_links.every == outlet.short_links.every - 1:
+        return f"{outlet.origin}{outlet.short_links.path}{article.number}"
+    if outlet.feed.tracked:
+        mark = "&" if "?" in article.path else "?"
+        return f"{article.url}{mark}utm_source=rss&utm_medium=feed&utm_campaign=top"
+    return article.url
 
 
-def _atom(outlet: Outlet, entries: Sequence[SampleEntry], now: datetime) -> str:
-    items = "\n".join(_atom_entry(entry, now) for entry in entries)
-    return f"""<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="{outlet.language}">
-<title>{escape(outlet.name)}</title>
-<id>{outlet.origin}/</id>
-<link rel="self" href="{outlet.origin}{outlet.feed.path}"/>
-<link rel="alternate" type="text/html" href="{outlet.origin}/"/>
-<updated>{now.isoformat()}</updated>
-{items}
-</feed>
-"""
-
-
-def _atom_entry(entry: SampleEntry, now: datetime) -> str:
-    at = (entry.published_at or now).isoformat()
-    tags = "".join(f'<category term="{escape(tag)}"/>' for tag in entry.tags)
-    return f"""<entry><title>{escape(entry.title)}</title><id>{escape(entry.id)}</id>
-<link rel="alternate" type="text/html" href="{escape(entry.link)}"/>
-<author><name>{escape(entry.author)}</name></author>{tags}
-<published>{at}</published><updated>{at}</updated>
-<summary type="html">{escape(f"<p>{escape(entry.summary)}</p>")}</summary></entry>"""
-
-
-def _rdf(outlet: Outlet, entries: Sequence[SampleEntry], now: datetime) -> str:
-    links = "".join(f'<rdf:li rdf:resource="{escape(entry.link)}"/>' for entry in entries)
-    items = "\n".join(_rdf_item(entry, now) for entry in entries)
-    return f"""<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"
- xmlns="http://purl.org/rss/1.0/" xmlns:dc="http://purl.org/dc/elements/1.1/">
-<channel rdf:about="{outlet.origin}{outlet.feed.path}">
-<title>{escape(outlet.name)}</title>
-<link>{outlet.origin}/</link>
-<description>{escape(outlet.name)}</description>
-<dc:language>{outlet.language}</dc:language>
-<items><rdf:Seq>{links}</rdf:Seq></items>
-</channel>
-{items}
-</rdf:RDF>
-"""
-
-
-def _rdf_item(entry: SampleEntry, now: datetime) -> str:
-    return f"""<item rdf:about="{escape(entry.link)}"><title>{escape(entry.title)}</title>
-<link>{escape(entry.link)}</link>
-<description>{escape(entry.summary)}</description>
-<dc:creator>{escape(entry.author)}</dc:creator>
-<dc:date>{(entry.published_at or now).isoformat()}</dc:date></item>"""
-
-
-_XML_KINDS: dict[str, Callable[[Outlet, Sequence[SampleEntry], datetime], str]] = {
-    "rss": _rss,
-    "atom": _atom,
-    "rdf": _rdf,
-}
+def _aged(entry: SampleEntry) -> SampleEntry:
+    published_at = (entry.published_at or WORLD_NOW) - timedelta(days=41)
+    return replace(entry, id=f"{entry.id}:old", published_at=published_at)
 
 
 def _json_feed(outlet: Outlet, entries: Sequence[SampleEntry]) -> bytes:
@@ -156,3 +117,24 @@ def _json_item(entry: SampleEntry) -> dict[str, object]:
     if entry.published_at:
         item["date_published"] = entry.published_at.isoformat()
     return item
+
+
+def sitemaps(outlet: Outlet, articles: Sequence[SampleArticle]) -> dict[str, SiteResponse]:
+    """Return the sitemaps of an outlet by path; robots.txt may not name them all."""
+    return {path: _sitemap(path, outlet, articles) for path in outlet.sitemaps}
+
+
+def _sitemap(path: str, outlet: Outlet, articles: Sequence[SampleArticle]) -> SiteResponse:
+    if path.endswith(".txt"):
+        lines = "".join(f"{article.url}\n" for article in articles)
+        return SiteResponse(lines.encode(), content_type="text/plain")
+    if path.endswith("_index.xml"):
+        index = render("sitemap_index.xml", outlet=outlet, children=outlet.sitemaps[1:])
+        return SiteResponse(index.encode(), content_type=_XML)
+    if path.endswith("-news.xml"):
+        news = render("sitemap_news.xml", outlet=outlet, articles=articles)
+        return SiteResponse(news.encode(), content_type=_XML, gzipped=True)
+    body = render("sitemap.xml", outlet=outlet, articles=articles).encode()
+    if path.endswith(".gz"):
+        return SiteResponse(gzip_member(body), content_type="application/gzip")
+    return SiteResponse(body, content_type=_XML, etag=True)

@@ -5,14 +5,24 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+from functools import cache
 from urllib.parse import quote
 
 from news_platform.sample.chance import Chance
-from news_platform.sample.dates import DAYS, later, opening, publishing_minutes
-from news_platform.sample.outlets import OUTLETS, Outlet
+from news_platform.sample.outlets import OUTLET_OF, OUTLETS, Outlet
 from news_platform.sample.story import Plot, Story, phrasebook, with_ending, write_story
 from news_platform.text.words import jaccard, shingles
+
+# Every draw depends on this number and on the names of what is drawn for.
+SEED = 20251103
+
+WORLD_NOW = datetime(2025, 11, 3, 20, 0, tzinfo=UTC)
+DAYS = (date(2025, 11, 1), date(2025, 11, 2), date(2025, 11, 3))
+
+# Stories appear from five in the morning; the last one appears before the world's present moment.
+_OPENING = time(5, tzinfo=UTC)
+_LAST_MINUTE, _LAST_MINUTE_TODAY = 22 * 60, 19 * 60 + 20
 
 # Share of common word triples above which two stories count as the same. It is well below the 0.8
 # of near-duplicates, so that only intended copies are found as such.
@@ -24,8 +34,7 @@ _RUN = 3
 class Desk:
     """Assign stories in a fixed order, and replace a draft that repeats an earlier story."""
 
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
+    def __init__(self) -> None:
         self._told: dict[Plot, list[frozenset[str]]] = defaultdict(list)
 
     def assign(self, outlet: Outlet, *, index: int, day: date) -> Story:
@@ -45,12 +54,12 @@ class Desk:
     def _plot(self, outlet: Outlet, index: int) -> Plot:
         """Return the next plot in turn, so that an outlet repeats itself as late as possible."""
         plots = phrasebook(outlet.language).plots_about(outlet.voice.topics)
-        order = Chance(self.seed, "plots", outlet.key).sample(plots, len(plots))
+        order = Chance(SEED, "plots", outlet.key).sample(plots, len(plots))
         return order[index % len(plots)]
 
     def _drafts(self, outlet: Outlet, plot: Plot, *, index: int, day: date) -> Iterator[Story]:
         for attempt in range(_DRAFTS):
-            chance = Chance(self.seed, "story", outlet.key, index, attempt)
+            chance = Chance(SEED, "story", outlet.key, index, attempt)
             book = phrasebook(outlet.language)
             yield write_story(book, plot, chance=chance, voice=outlet.voice, day=day)
 
@@ -88,6 +97,12 @@ class SampleArticle:
         """Return the instant of the newest version."""
         return self.updated_at or self.published_at
 
+    @property
+    def keywords(self) -> tuple[str, ...]:
+        """Return the tags of the article: its section and its places."""
+        section = phrasebook(self.outlet.language).labels[self.story.topic]
+        return (section, *self.story.places)
+
 
 # Which agency sells how many stories to whom: the near-duplicates of the world.
 _SYNDICATION = (
@@ -100,17 +115,18 @@ _UPDATED_PERCENT = 6
 _MENTIONS_PERCENT = 12
 
 
-def publish(seed: int) -> tuple[SampleArticle, ...]:
+@cache
+def publish() -> tuple[SampleArticle, ...]:
     """Return every article of the world, sorted by outlet and time."""
-    desk = Desk(seed)
+    desk = Desk()
     own = {outlet.key: _own_articles(outlet, desk) for outlet in OUTLETS}
-    copies = [copy for deal in _SYNDICATION for copy in _copies(own, seed, deal)]
+    copies = [copy for deal in _SYNDICATION for copy in _copies(own, deal)]
     for copy in copies:
         own[copy.outlet.key].append(copy)
     for key, count in _TWINS:
         own[key].extend(_twins(own[key], count))
     articles = [article for key in own for article in sorted(own[key], key=_by_time)]
-    return tuple(_with_mention(article, articles, seed) for article in articles)
+    return tuple(_with_mention(article, articles) for article in articles)
 
 
 def _by_time(article: SampleArticle) -> tuple[datetime, int]:
@@ -118,23 +134,25 @@ def _by_time(article: SampleArticle) -> tuple[datetime, int]:
 
 
 def _own_articles(outlet: Outlet, desk: Desk) -> list[SampleArticle]:
-    times = sorted(_publishing_times(outlet, desk.seed))
+    times = sorted(_publishing_times(outlet))
     articles = [_write(outlet, desk, index=index, at=at) for index, at in enumerate(times)]
     if outlet.key == _PREMIUM[0]:
         articles[-_PREMIUM[1] :] = [_premium(article) for article in articles[-_PREMIUM[1] :]]
     return articles
 
 
-def _publishing_times(outlet: Outlet, seed: int) -> Iterable[datetime]:
+def _publishing_times(outlet: Outlet) -> Iterable[datetime]:
     for index in range(outlet.articles):
-        chance = Chance(seed, "time", outlet.key, index)
+        chance = Chance(SEED, "time", outlet.key, index)
         day = DAYS[index * len(DAYS) // outlet.articles]
-        minutes = chance.number(0, publishing_minutes(day) - 1)
-        yield opening(day) + timedelta(minutes=minutes, seconds=chance.number(0, 59))
+        last = _LAST_MINUTE_TODAY if day == WORLD_NOW.date() else _LAST_MINUTE
+        minutes = chance.number(0, last - _OPENING.hour * 60 - 1)
+        opening = datetime.combine(day, _OPENING)
+        yield opening + timedelta(minutes=minutes, seconds=chance.number(0, 59))
 
 
 def _write(outlet: Outlet, desk: Desk, *, index: int, at: datetime) -> SampleArticle:
-    chance = Chance(desk.seed, "article", outlet.key, index)
+    chance = Chance(SEED, "article", outlet.key, index)
     story = desk.assign(outlet, index=index, day=at.date())
     number = _first_number(outlet) + 7 * index
     article = SampleArticle(
@@ -158,8 +176,13 @@ def _updated(article: SampleArticle, chance: Chance) -> SampleArticle:
         article,
         earlier=article.story,
         story=with_ending(article.story, labels["update"], labels["correction"]),
-        updated_at=later(article.published_at, chance.number(200, 1100)),
+        updated_at=_later(article.published_at, chance.number(200, 1100)),
     )
+
+
+def _later(instant: datetime, minutes: int) -> datetime:
+    """Return the instant some minutes later, but not after the world's present moment."""
+    return min(instant + timedelta(minutes=minutes), WORLD_NOW - timedelta(minutes=20))
 
 
 def _premium(article: SampleArticle) -> SampleArticle:
@@ -167,20 +190,20 @@ def _premium(article: SampleArticle) -> SampleArticle:
 
 
 def _copies(
-    own: dict[str, list[SampleArticle]], seed: int, deal: tuple[str, tuple[str, ...], int]
+    own: dict[str, list[SampleArticle]], deal: tuple[str, tuple[str, ...], int]
 ) -> Iterable[SampleArticle]:
     agency, buyers, count = deal
-    chance = Chance(seed, "deal", agency)
+    chance = Chance(SEED, "deal", agency)
     for sold, original in enumerate(chance.in_order(own[agency], count)):
         for buyer in chance.sample(buyers, chance.number(1, len(buyers))):
-            outlet = next(outlet for outlet in OUTLETS if outlet.key == buyer)
-            yield _copy(original, outlet, chance=chance.branch(sold, buyer), sold=sold)
+            branch = Chance(SEED, "deal", agency, sold, buyer)
+            yield _copy(original, OUTLET_OF[buyer], chance=branch, sold=sold)
 
 
 def _copy(original: SampleArticle, outlet: Outlet, *, chance: Chance, sold: int) -> SampleArticle:
     story = _edited(original, chance)
     number = _first_number(outlet) + 7 * sold + 3
-    at = later(original.published_at, chance.number(20, 240))
+    at = _later(original.published_at, chance.number(20, 240))
     return SampleArticle(
         outlet=outlet,
         number=number,
@@ -210,11 +233,9 @@ def _twins(articles: list[SampleArticle], count: int) -> list[SampleArticle]:
     ]
 
 
-def _with_mention(
-    article: SampleArticle, articles: list[SampleArticle], seed: int
-) -> SampleArticle:
+def _with_mention(article: SampleArticle, articles: list[SampleArticle]) -> SampleArticle:
     """Make some articles link to an older one in the same language."""
-    chance = Chance(seed, "mention", article.url)
+    chance = Chance(SEED, "mention", article.url)
     if article.kind != "own" or not chance.happens(_MENTIONS_PERCENT):
         return article
     older = [

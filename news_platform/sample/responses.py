@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from email.utils import format_datetime
 
 HTML = "text/html; charset=utf-8"
+TEXT = "text/plain; charset=utf-8"
 
 # Magic, deflate, no name, no time, no hints, unknown system. gzip.compress writes a last byte that
 # changed between Python versions.
@@ -16,7 +17,7 @@ _GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
 class SiteResponse:
     """The response of a site at one URL; `gzipped` bodies are compressed when they are sent."""
 
-    body: bytes
+    body: bytes = b""
     content_type: str = HTML
     status: int = 200
     location: str | None = None

@@ -1,22 +1,22 @@
 """Serve every host of a written sample world on loopback, from files under its sites folder."""
 
 import json
-import socket
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from hashlib import sha256
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path, PurePosixPath
-from threading import Lock, Thread
+from threading import Thread
 from typing import Any
 from urllib.parse import quote, unquote
 
-from news_platform.sample.dates import WORLD_NOW
-from news_platform.sample.responses import SiteResponse, gzip_member, http_date
+from news_platform.sample.newsroom import WORLD_NOW
+from news_platform.sample.responses import TEXT, SiteResponse, gzip_member, http_date
 from news_platform.sample.sites import Site
 
 ROUTES = "site.json"
@@ -29,7 +29,9 @@ def site_files(sites: Mapping[str, Site]) -> dict[str, bytes]:
         names = {target: _file_name(target) for target in site}
         routes = {target: _route(site[target], names[target]) for target in sorted(site)}
         files |= {f"{host}/{names[target]}": site[target].body for target in site}
-        files[f"{host}/{ROUTES}"] = json.dumps(routes, indent=1).encode() + b"\n"
+        files[f"{host}/{ROUTES}"] = (
+            json.dumps(routes, indent=1, default=datetime.isoformat).encode() + b"\n"
+        )
     return files
 
 
@@ -43,7 +45,7 @@ def read_sites(folder: Path) -> dict[str, dict[str, SiteResponse]]:
 
 def _read_site(folder: Path) -> dict[str, SiteResponse]:
     routes = json.loads((folder / ROUTES).read_bytes())
-    return {target: _resource(folder, route) for target, route in routes.items()}
+    return {target: _read_response(folder, route) for target, route in routes.items()}
 
 
 def _file_name(target: str) -> str:
@@ -55,36 +57,23 @@ def _file_name(target: str) -> str:
     return f"{path.with_suffix('').as_posix()[:80].rstrip('/%')}-{mark}.body"
 
 
-def _route(resource: SiteResponse, name: str) -> dict[str, object]:
-    stated: dict[str, object] = {
-        "body": name,
-        "content_type": resource.content_type,
-        "status": resource.status,
-        "location": resource.location,
-        "modified_at": resource.modified_at and resource.modified_at.isoformat(),
-        "etag": resource.etag,
-        "gzipped": resource.gzipped,
-        "retry_after_seconds": resource.retry_after_seconds,
-    }
+def _route(response: SiteResponse, name: str) -> dict[str, object]:
+    stated = {**asdict(response), "body": name}
     return {key: value for key, value in stated.items() if value not in (None, False)}
 
 
-def _resource(folder: Path, route: Mapping[str, Any]) -> SiteResponse:
+def _read_response(folder: Path, route: Mapping[str, Any]) -> SiteResponse:
     modified = route.get("modified_at")
-    return SiteResponse(
-        body=(folder / route["body"]).read_bytes(),
-        content_type=route["content_type"],
-        status=route["status"],
-        location=route.get("location"),
-        modified_at=datetime.fromisoformat(modified) if modified else None,
-        etag=route.get("etag", False),
-        gzipped=route.get("gzipped", False),
-        retry_after_seconds=route.get("retry_after_seconds"),
-    )
+    stated = {
+        **route,
+        "body": (folder / route["body"]).read_bytes(),
+        "modified_at": datetime.fromisoformat(modified) if modified else None,
+    }
+    return SiteResponse(**stated)
 
 
-_MISSING = SiteResponse(b"Not found\n", content_type="text/plain; charset=utf-8", status=404)
-_STRANGER = SiteResponse(b"No such site\n", content_type="text/plain; charset=utf-8", status=421)
+_MISSING = SiteResponse(b"Not found\n", content_type=TEXT, status=404)
+_STRANGER = SiteResponse(b"No such site\n", content_type=TEXT, status=421)
 
 
 @contextmanager
@@ -97,7 +86,6 @@ def serve_world(folder: Path) -> Iterator[Mapping[str, tuple[str, int]]]:
         yield {host: ("127.0.0.1", server.server_port) for host in sorted(server.sites)}
     finally:
         server.shutdown()
-        server.hang_up()
         server.server_close()
         thread.join()
 
@@ -159,14 +147,13 @@ def _parsed_date(value: str) -> datetime | None:
 
 
 class _Server(ThreadingHTTPServer):
-    daemon_threads = False
+    # Closing the server does not wait for clients that keep their connections.
+    daemon_threads = True
     request_queue_size = 128
 
     def __init__(self, sites: Mapping[str, Mapping[str, SiteResponse]]) -> None:
         super().__init__(("127.0.0.1", 0), _Conversation)
         self.sites = sites
-        self._lines: set[socket.socket] = set()
-        self._lock = Lock()
 
     def find(self, host: str, target: str) -> SiteResponse:
         """Return the response of a host, whatever the escaping and tracking parameters."""
@@ -175,27 +162,10 @@ class _Server(ThreadingHTTPServer):
             return _STRANGER
         return site.get(target) or site.get(_plain(target)) or _MISSING
 
-    def open_line(self, line: socket.socket) -> None:
-        with self._lock:
-            self._lines.add(line)
-
-    def shutdown_request(self, request: object) -> None:
-        assert isinstance(request, socket.socket)
-        with self._lock:
-            self._lines.discard(request)
-        super().shutdown_request(request)
-
     def handle_error(self, request: object, client_address: object) -> None:
         """Ignore clients that disconnect during a response."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]  # typeshed's union
-
-    def hang_up(self) -> None:
-        """Close kept-alive connections, so that closing the server does not wait for clients."""
-        with self._lock:
-            for line in self._lines:
-                with suppress(OSError):
-                    line.shutdown(socket.SHUT_RDWR)
 
 
 class _Conversation(BaseHTTPRequestHandler):
@@ -203,10 +173,6 @@ class _Conversation(BaseHTTPRequestHandler):
     server_version = "SampleWorld"
     sys_version = ""
     server: _Server
-
-    def setup(self) -> None:
-        self.server.open_line(self.request)
-        super().setup()
 
     def do_GET(self) -> None:
         self._answer(with_body=True)

@@ -1,14 +1,14 @@
 """Write a fictional story from the phrasebook of a language and a random stream."""
 
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
-from importlib.resources import files
 
 from news_platform.sample.chance import Chance
+from news_platform.sample.outlets import Voice
+from news_platform.sample.package_data import read_toml
 
 LANGUAGES = ("ar", "de", "el", "en", "es", "fr", "ja", "pt", "ru")
 
@@ -29,12 +29,12 @@ class Phrasebook:
 
     language: str
     thousands: str
-    word_space: str
     weekdays: tuple[str, ...]
     labels: Mapping[str, str]
     names: Mapping[str, tuple[str, ...]]
     plots: tuple[Plot, ...]
     general: tuple[str, ...]
+    word_space: str = " "
 
     def plots_about(self, topics: tuple[str, ...]) -> tuple[Plot, ...]:
         """Return the plots on these topics, or all plots if none is given."""
@@ -43,27 +43,8 @@ class Phrasebook:
 
 @cache
 def phrasebook(language: str) -> Phrasebook:
-    """Read the phrasebook of a language from the package's data."""
-    source = files("news_platform.sample").joinpath("texts", f"{language}.toml")
-    document = tomllib.loads(source.read_text(encoding="utf-8"))
-    return Phrasebook(
-        language=language,
-        thousands=document["thousands"],
-        word_space=document.get("word_space", " "),
-        weekdays=tuple(document["weekdays"]),
-        labels=document["labels"],
-        names={kind: tuple(names) for kind, names in document["names"].items()},
-        plots=tuple(
-            Plot(
-                topic=story["topic"],
-                headlines=tuple(story["headlines"]),
-                leads=tuple(story["leads"]),
-                beats=tuple(story["beats"]),
-            )
-            for story in document["story"]
-        ),
-        general=tuple(document["general"]["sentences"]),
-    )
+    """Read the phrasebook of a language."""
+    return read_toml(f"languages/{language}.toml", Phrasebook, language=language)
 
 
 _ALTERNATIVES = re.compile(r"\[([^\[\]]*)\]")
@@ -99,15 +80,6 @@ class Story:
     def text(self) -> str:
         """Return the paragraphs, one per line."""
         return "\n".join(self.paragraphs)
-
-
-@dataclass(frozen=True, slots=True)
-class Voice:
-    """How long the stories of an outlet are, in beats, and which topics it covers."""
-
-    topics: tuple[str, ...] = ()
-    shortest: int = 7
-    longest: int = 11
 
 
 def write_story(book: Phrasebook, plot: Plot, *, chance: Chance, voice: Voice, day: date) -> Story:

@@ -9,7 +9,7 @@ import pytest
 
 from deploy.podman import missing_tools
 from deploy.ten_days import DAYS, write_ten_days
-from news_platform.sample.dates import DAYS as SAMPLE_DAYS
+from news_platform.sample.world import DAYS as SAMPLE_DAYS
 
 
 @pytest.mark.soak

@@ -4,22 +4,21 @@ from collections.abc import Mapping
 
 import pytest
 
-from news_platform.sample.build import World, articles_of, build_world
-from news_platform.sample.newsroom import SampleArticle
+from news_platform.sample.newsroom import SampleArticle, publish
 from news_platform.sample.sites import Site, build_sites
-from news_platform.sample.world import SEED
+from news_platform.sample.world import build_world
 
 
 @pytest.fixture(scope="session")
-def world() -> World:
-    """Return the whole default world, in memory."""
-    return build_world(SEED)
+def world() -> Mapping[str, bytes]:
+    """Return the whole world, in memory."""
+    return build_world()
 
 
 @pytest.fixture(scope="session")
 def articles() -> tuple[SampleArticle, ...]:
-    """Return every article of the default world."""
-    return articles_of(SEED)
+    """Return every article of the world."""
+    return publish()
 
 
 @pytest.fixture(scope="session")

@@ -106,14 +106,6 @@ def test_the_fetcher_inflates_what_travels_compressed(sample_hosts: HostMap) -> 
     assert response.body.rstrip().endswith(b"</rss>")
 
 
-def test_a_path_in_another_script_is_found_by_the_fetcher(
-    sample_hosts: HostMap, articles: tuple[SampleArticle, ...]
-) -> None:
-    for language in ("ru", "ar"):
-        article = next(a for a in articles if a.outlet.language == language)
-        assert fetch(sample_hosts, article.url).status == 200
-
-
 def test_the_server_alone_does_not_open_the_way_to_loopback(sample_hosts: HostMap) -> None:
     address, port = sample_hosts["www.calderpost.example"]
     with pytest.raises(FetchError):

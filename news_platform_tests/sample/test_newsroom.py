@@ -5,10 +5,8 @@ from itertools import combinations
 
 import pytest
 
-from news_platform.sample.dates import DAYS, WORLD_NOW
-from news_platform.sample.newsroom import SampleArticle, publish
+from news_platform.sample.newsroom import DAYS, WORLD_NOW, SampleArticle
 from news_platform.sample.outlets import OUTLETS
-from news_platform.sample.world import SEED
 from news_platform.text.words import jaccard, shingles
 
 Articles = tuple[SampleArticle, ...]
@@ -117,12 +115,6 @@ def test_addresses_are_ascii_and_of_four_styles(articles: Articles) -> None:
     assert any("%D0" in article.path for article in articles)
     assert any(article.path.endswith(".html") for article in articles)
     assert {outlet.link_style for outlet in OUTLETS} == {"dated", "numbered", "query", "native"}
-
-
-def test_another_seed_tells_other_stories() -> None:
-    other = publish(SEED + 1)
-    headlines = {article.story.headline for article in publish(SEED)}
-    assert len(headlines & {article.story.headline for article in other}) < len(headlines) / 2
 
 
 def test_hosts_vary_and_all_end_in_example() -> None:

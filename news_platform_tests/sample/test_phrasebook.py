@@ -53,9 +53,3 @@ def test_names_are_many_enough_to_draw_pairs_and_seven_weekdays_are_named(langua
     for kind in ("people", "places", "teams"):
         assert len(set(book.names[kind])) >= 5
     assert all(book.names[kind] for kind in ("women", "authors", "orgs"))
-
-
-def test_asking_for_topics_narrows_the_plots_and_no_topic_gives_all() -> None:
-    book = phrasebook("en")
-    assert {plot.topic for plot in book.plots_about(("sports",))} == {"sports"}
-    assert book.plots_about(()) == book.plots

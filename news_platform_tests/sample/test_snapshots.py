@@ -5,26 +5,13 @@ from typing import Any
 
 import pytest
 
-from news_platform.sample.institutions import (
-    SnapshotBlock,
-    institution_site,
-    institutions,
-    parse_block,
-    render_html,
-    render_markdown,
-    snapshot_files,
-)
+from news_platform.sample.institutions import institution_site, institutions, snapshot_files
+from news_platform.sample.package_data import render
 
 
 def snapshot(name: str) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(snapshot_files()[f"institution={name}.json"])
     return document
-
-
-def test_there_are_four_institutions_with_ten_pages() -> None:
-    files = snapshot_files()
-    assert len({path.split("/")[0] for path in files}) == 4
-    assert len(files) == 10
 
 
 def test_a_good_snapshot_has_all_formats_and_its_metadata() -> None:
@@ -96,12 +83,5 @@ CASES = {
 def test_a_block_is_rendered_both_ways(
     entry: dict[str, object], as_html: str, as_markdown: str
 ) -> None:
-    block = parse_block(entry)
-    assert render_html([block]) == as_html
-    assert render_markdown([block]) == as_markdown
-
-
-def test_blocks_are_parted_by_lines() -> None:
-    blocks = [SnapshotBlock("p", (("a",),)), SnapshotBlock("p", (("b",),))]
-    assert render_html(blocks) == "<p>a</p>\n<p>b</p>"
-    assert render_markdown(blocks) == "a\n\nb\n"
+    assert render("blocks.html", blocks=[entry]) == f"{as_html}\n"
+    assert render("blocks.md", blocks=[entry]) == as_markdown

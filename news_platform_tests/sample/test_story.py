@@ -6,14 +6,13 @@ from datetime import date
 import pytest
 
 from news_platform.sample.chance import Chance
+from news_platform.sample.outlets import Voice
 from news_platform.sample.story import (
     LANGUAGES,
     Plot,
     Story,
-    Voice,
     expand,
     phrasebook,
-    with_ending,
     write_story,
 )
 
@@ -64,12 +63,6 @@ def test_the_day_of_the_week_is_the_day_it_was_told() -> None:
     assert story_of("de", plot).lead == "It happened on Samstag."
 
 
-def test_numbers_are_written_as_the_language_writes_them() -> None:
-    plot = Plot("local", ("h",), ("{big}",), ("beat",) * 11)
-    assert re.fullmatch(r"\d,\d{3}", story_of("en", plot).lead)
-    assert re.fullmatch(r"\d\.\d{3}", story_of("de", plot).lead)
-
-
 def test_remarks_about_decisions_stay_away_from_football() -> None:
     book = phrasebook("en")
     plot = Plot("sports", ("h",), ("lead",), tuple(f"Beat {n}." for n in range(12)))
@@ -82,9 +75,3 @@ def test_beats_keep_the_order_in_which_they_were_written() -> None:
     told = re.findall(r"B\d\d", story_of("en", plot).text)
     assert told == sorted(told)
     assert len(told) >= 9
-
-
-def test_an_ending_is_added_without_touching_the_original() -> None:
-    story = story_of("en", phrasebook("en").plots[0])
-    longer = with_ending(story, "And then.", "The end.")
-    assert longer.paragraphs == (*story.paragraphs, "And then.", "The end.")

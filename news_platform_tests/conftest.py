@@ -17,34 +17,49 @@ pytest_plugins = ["news_platform_tests.sample.fixtures", "news_platform_tests.se
 # Fast enough for a test, slow enough to be a wait.
 _BACKOFF_SECONDS = 0.01
 
-# Files that take 20 seconds or more, mostly waiting for servers and daemons. Started last, each
-# would leave the other workers idle. The demo comes first because other files wait for it.
+# Files that start a daemon, a cluster or a browser; `make test-live` runs them.
+LIVE = frozenset(
+    {
+        "ccnews/test_live_daemon.py",
+        "cluster/test_live.py",
+        "cluster/test_real_graph.py",
+        "server/test_pages.py",
+        "servers/test_dev.py",
+        "servers/test_finished_demo.py",
+        "servers/test_following_live.py",
+        "servers/test_lineage_page.py",
+        "servers/test_planted_secrets_live.py",
+    }
+)
+# Files whose tests wait for the demo or take 20 seconds. Started last, each would leave the other
+# workers idle.
 LONGEST_FIRST = (
     "test_demo_metadata.py",
     "year/test_year.py",
-    "ccnews/test_live_daemon.py",
-    "cluster/test_live.py",
     "ccnews/test_pool.py",
-    "servers/test_following_live.py",
     "isolation/test_pool_faults.py",
-    "servers/test_finished_demo.py",
-    "servers/test_lineage_page.py",
     "source_records/test_pipeline.py",
-    "servers/test_dev.py",
-    "servers/test_planted_secrets_live.py",
     "cli/test_demo.py",
     "test_definitions.py",
     "cli/test_fuzz.py",
 )
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Move the longest files to the front; the others keep their order."""
-    items.sort(key=lambda item: _start_order(item.path))
+    """Mark the live tests, and move the longest files to the front."""
+    for item in items:
+        if _name(item) in LIVE:
+            item.add_marker(pytest.mark.live)
+    items.sort(key=_start_order)
 
 
-def _start_order(path: Path) -> int:
-    name = path.relative_to(Path(__file__).parent).as_posix()
+def _name(item: pytest.Item) -> str:
+    return item.path.relative_to(Path(__file__).parent).as_posix()
+
+
+def _start_order(item: pytest.Item) -> int:
+    name = _name(item)
     return LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST)
 
 

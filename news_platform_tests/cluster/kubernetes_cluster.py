@@ -24,7 +24,7 @@ from news_platform_tests.emulators.redis import free_port
 from news_platform_tests.web.certificates import new_authority
 
 NAMESPACE, TOKEN = "news-platform", "the-token-of-the-service-account"
-IMAGE = "registry.example/news-platform:0.2.0"
+IMAGE = "registry.example/news-platform:0.3.0"
 _INSTANCE = "news-dagster-instance"
 
 

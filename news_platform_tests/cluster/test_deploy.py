@@ -55,7 +55,7 @@ def job() -> kubernetes.client.V1Job:
         }
     )
     config = DagsterK8sJobConfig(
-        job_image="registry.example/news-platform:0.2.0", dagster_home="/opt/dagster"
+        job_image="registry.example/news-platform:0.3.0", dagster_home="/opt/dagster"
     )
     return construct_dagster_k8s_job(
         config,
@@ -70,7 +70,7 @@ def job() -> kubernetes.client.V1Job:
 def test_a_run_becomes_a_kubernetes_job_of_our_image(job: kubernetes.client.V1Job) -> None:
     pod = job.spec.template.spec
     container = pod.containers[0]
-    assert container.image == "registry.example/news-platform:0.2.0"
+    assert container.image == "registry.example/news-platform:0.3.0"
     assert container.args == ["dagster", "api", "execute_run"]
     assert job.spec.template.metadata.labels["dagster/run-id"] == "1"
     assert pod.termination_grace_period_seconds == 40

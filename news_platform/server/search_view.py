@@ -3,7 +3,7 @@
 import base64
 import binascii
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from news_platform.errors import InputError
 from news_platform.search.engine import FACETS, MAX_LIMIT, SearchOptions, condition_of
@@ -63,16 +63,4 @@ def parse_cursor(cursor: str) -> int:
 
 def _hit(hit: Hit, text: str, phrases: list[tuple[str, ...]]) -> HitDocument:
     found = snippet(text, phrases)
-    return HitDocument(
-        url=hit.url,
-        url_hash=hit.url_hash,
-        title=hit.title,
-        domain=hit.domain,
-        language=hit.language,
-        day=hit.day,
-        at=hit.at,
-        source=hit.source,
-        score=hit.score,
-        snippet=found.text,
-        marks=found.marks,
-    )
+    return HitDocument.of({**asdict(hit), "snippet": found.text, "marks": found.marks})

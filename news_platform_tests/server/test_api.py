@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 import jsonschema
 import pytest
 
-from news_platform.server.openapi import PATHS
+from news_platform.server.api import PATHS
 from news_platform_tests.server.explorer import Explorer, Reply
 
 API = "/api/v1"

@@ -9,7 +9,7 @@ from news_platform.errors import InputError
 from news_platform.search.engine import FACETS, MAX_LIMIT, SearchOptions, condition_of
 from news_platform.search.index import Hit
 from news_platform.search.query import query_words
-from news_platform.search.snippets import snippet
+from news_platform.search.words import snippet
 from news_platform.server.app_state import AppState
 from news_platform.server.documents import HitDocument, SearchDocument
 

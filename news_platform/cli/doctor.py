@@ -8,7 +8,7 @@ import click
 
 from news_platform.cli.options import emit, json_option, root_option, settings_for
 from news_platform.errors import NewsPlatformError
-from news_platform.operations.diagnosis import Diagnosis, Health
+from news_platform.operations.checks import Diagnosis, Health
 from news_platform.operations.doctor import examine
 from news_platform.resources import open_resources
 from news_platform.storage.commit.root import RootAccess

@@ -13,11 +13,11 @@ def mcp(root: str) -> None:
     With NEWS_PLATFORM_MCP_ADDRESS it serves HTTP at /mcp instead of standard input and output.
     """
     # Loading the library takes most of a second, which only this command pays.
+    from news_platform.server.app import run_app
     from news_platform.server.app_state import AppState
     from news_platform.server.guards import guarded
-    from news_platform.server.mcp_tools import create_mcp
+    from news_platform.server.mcp import create_mcp
     from news_platform.server.options import ServerOptions, parse_address, server_options
-    from news_platform.server.run import run_app
 
     resources = resources_for(root)
     address = resources.settings.server.mcp_address

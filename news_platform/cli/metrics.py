@@ -31,7 +31,7 @@ def metrics(host: str, port: int, root: str) -> None:
     # Imported here: a wrong root or port is reported before Dagster is loaded.
     import uvicorn
 
-    from news_platform.operations.metrics_http import PATH, metrics_app
+    from news_platform.operations.metrics import PATH, metrics_app
 
     app = metrics_app(resources)
     click.echo(f"http://{host}:{port}{PATH} over {resources.data_root.store.url}", err=True)

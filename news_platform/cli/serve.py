@@ -3,10 +3,9 @@
 import click
 
 from news_platform.cli.options import count_type, refuse_taken_port, resources_for, root_option
-from news_platform.operations.metrics_http import metrics_route
-from news_platform.server.app import create_app
+from news_platform.operations.metrics import metrics_route
+from news_platform.server.app import create_app, run_app
 from news_platform.server.options import server_options
-from news_platform.server.run import run_app
 
 
 @click.command()

@@ -1,23 +1,18 @@
-"""Check the automation: Dagster's home, daemons, sensors, queue, stale partitions, red checks."""
+"""Judge the automation: Dagster's home, daemons, sensors, queue, stale partitions, red checks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import dagster as dg
-
-from news_platform.defs.planning import State
-from news_platform.operations.automation import (
-    AssetLag,
-    SensorFact,
-    read_daemons,
-    read_lags,
-    read_red_checks,
-    read_runs,
-    read_sensors,
+from news_platform.operations.checks import Diagnosis, ok, skipped, warning, wrong
+from news_platform.operations.facts import (
+    AutomationFacts,
+    DaemonFacts,
+    SensorFacts,
+    StaleFacts,
 )
-from news_platform.operations.diagnosis import Diagnosis, age_text, ok, warning, wrong
 from news_platform.resources import Resources
 from news_platform.storage.commit.root import is_paused
+from news_platform.text.readable import age_text
 
 # A tick may wait for a long one of another sensor.
 _LATE_SECONDS, _LATE_TICKS = 600.0, 5
@@ -26,32 +21,45 @@ _STALE_WARNING = 86_400.0
 _SHOWN = 3
 
 
-def check_automation(resources: Resources, instance: dg.DagsterInstance) -> Iterator[Diagnosis]:
-    """Look at everything that Dagster's storage knows."""
-    now = resources.clock.now()
-    yield _home(resources)
-    daemon = _daemon(instance, resources)
-    yield daemon
-    paused = is_paused(resources.data_root.store)
-    yield _sensors(read_sensors(instance, now=now), is_paused=paused)
-    yield _queue(instance, resources)
-    yield _stale(read_lags(instance, now=now))
-    yield _checks(instance)
-
-
-def _home(resources: Resources) -> Diagnosis:
-    home = Path(resources.settings.dagster_home or "")
-    if not (home / "dagster.yaml").is_file():
-        return warning(
+def check_automation(resources: Resources) -> Iterator[Diagnosis]:
+    """Judge everything that Dagster's storage knows; only the home if there is none."""
+    home = resources.settings.dagster_home
+    if home is None:
+        yield skipped(
             "dagster home",
-            f"{home} has no dagster.yaml: Dagster runs with its defaults, without retries",
-            "link the project's dagster.yaml into it, as `make dev` does",
+            "DAGSTER_HOME is not set: this root is used by commands alone; daemon, sensors, "
+            "queue, stale partitions and checks were not looked at",
         )
-    return ok("dagster home", f"{home} can be read")
+    elif not Path(home).is_dir():
+        yield wrong(
+            "dagster home",
+            f"DAGSTER_HOME={home!r} is not a folder",
+            "set it to the absolute folder of Dagster's state, or unset it",
+        )
+    else:
+        # Imported here: Dagster takes seconds to load, and a root of commands alone needs none.
+        from news_platform.operations.automation_facts import read_automation_facts
+
+        facts = read_automation_facts(resources)
+        yield _home(Path(home))
+        yield _daemons(facts.daemons)
+        yield _sensors(facts.sensors, is_paused=is_paused(resources.data_root.store))
+        yield _queue(facts)
+        yield _stale(facts.stale)
+        yield _red_checks(facts)
 
 
-def _daemon(instance: dg.DagsterInstance, resources: Resources) -> Diagnosis:
-    found = read_daemons(instance, now=resources.clock.now())
+def _home(home: Path) -> Diagnosis:
+    if (home / "dagster.yaml").is_file():
+        return ok("dagster home", f"{home} can be read")
+    return warning(
+        "dagster home",
+        f"{home} has no dagster.yaml: Dagster runs with its defaults, without retries",
+        "link the project's dagster.yaml into it, as `make dev` does",
+    )
+
+
+def _daemons(found: Sequence[DaemonFacts]) -> Diagnosis:
     silent = [one for one in found if not one.is_alive]
     if not silent:
         return ok("daemon", f"{len(found)} daemons send heartbeats")
@@ -66,7 +74,7 @@ def _daemon(instance: dg.DagsterInstance, resources: Resources) -> Diagnosis:
     )
 
 
-def _sensors(found: list[SensorFact], *, is_paused: bool) -> Diagnosis:
+def _sensors(found: Sequence[SensorFacts], *, is_paused: bool) -> Diagnosis:
     on = [one for one in found if one.is_on]
     if not on:
         return wrong(
@@ -100,16 +108,15 @@ def _sensors(found: list[SensorFact], *, is_paused: bool) -> Diagnosis:
     return ok("sensors", f"{len(on)} sensors tick")
 
 
-def _patience(sensor: SensorFact) -> float:
+def _patience(sensor: SensorFacts) -> float:
     return max(_LATE_SECONDS, _LATE_TICKS * sensor.interval_seconds)
 
 
-def _queue(instance: dg.DagsterInstance, resources: Resources) -> Diagnosis:
-    runs = read_runs(instance, now=resources.clock.now())
-    counts, waits = runs.counts, runs.oldest_queued_seconds
+def _queue(facts: AutomationFacts) -> Diagnosis:
+    counts, waits = facts.runs, facts.oldest_queued_run_seconds or 0.0
     text = (
         f"{counts['queued']} queued, the oldest for {age_text(waits)}; {counts['started']} "
-        f"running; {runs.failed_last_day} failed within a day"
+        f"running; {facts.runs_failed_last_day} failed within a day"
     )
     if counts["queued"] and not counts["started"] and waits > _LATE_SECONDS:
         cure = "look at the daemon's log; on a cluster, at the workers"
@@ -123,8 +130,8 @@ def _queue(instance: dg.DagsterInstance, resources: Resources) -> Diagnosis:
     return ok("queue", text)
 
 
-def _stale(lags: list[AssetLag]) -> Diagnosis:
-    stopped = [(lag.asset, key, why) for lag in lags for key, why in lag.stopped]
+def _stale(assets: Sequence[StaleFacts]) -> Diagnosis:
+    stopped = [(one.asset, key, why) for one in assets for key, why in one.stopped]
     if stopped:
         asset, key, why = stopped[0]
         return wrong(
@@ -132,29 +139,25 @@ def _stale(lags: list[AssetLag]) -> Diagnosis:
             f"{len(stopped)} stopped, first {asset} {key}: {why}",
             f"mend the cause, then `news-platform retry {asset} {key}`",
         )
-    stale = sum(sum(lag.states.values()) for lag in lags)
+    stale = sum(sum(one.states.values()) for one in assets)
     if not stale:
         return ok("stale partitions", "none at the last ticks")
-    oldest = max(lags, key=lambda lag: lag.oldest_seconds)
-    retrying = sum(lag.states[State.RETRYING] for lag in lags)
+    oldest = max(assets, key=lambda one: one.lag_seconds)
+    retrying = sum(one.states["retrying"] for one in assets)
     text = (
         f"{stale} stale, {retrying} of them after a failure; the oldest is {oldest.asset} "
-        f"{oldest.oldest}, for {age_text(oldest.oldest_seconds)}"
+        f"{oldest.oldest}, for {age_text(oldest.lag_seconds)}"
     )
-    if oldest.oldest_seconds > _STALE_WARNING:
+    if oldest.lag_seconds > _STALE_WARNING:
         return warning("stale partitions", text, "`news-platform status` says what each waits for")
     return ok("stale partitions", text)
 
 
-def _checks(instance: dg.DagsterInstance) -> Diagnosis:
-    red = read_red_checks(instance)
+def _red_checks(facts: AutomationFacts) -> Diagnosis:
+    red = facts.red_partitions
     if not red:
         return ok("checks", "no asset check is red")
-    shown = [
-        f"{asset}, {name}: {', '.join(keys[:_SHOWN])}"
-        for asset, checks in red.items()
-        for name, keys in checks.items()
-    ]
+    shown = [f"{asset}, {name}: {', '.join(keys[:_SHOWN])}" for (asset, name), keys in red.items()]
     return wrong(
         "checks",
         f"{len(shown)} are red, first {shown[0]}",

@@ -4,82 +4,47 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from pathlib import Path
 
 from news_platform.errors import (
     ConfigError,
     FetchError,
     NewsPlatformError,
     StoreUnavailable,
-    redacted,
 )
-from news_platform.operations import machine_checks, service_checks
-from news_platform.operations.diagnosis import Diagnosis, skipped, wrong
+from news_platform.operations import checks
+from news_platform.operations.automation_checks import check_automation
+from news_platform.operations.checks import Diagnosis, Health, skipped, wrong
 from news_platform.resources import Resources
 
 # An object store that is down is tried again for a while; people wait no longer than this.
 CHECK_SECONDS = 30.0
-_LONGEST_CAUSE = 300
 Check = Callable[[], Diagnosis | Iterable[Diagnosis]]
 
 
 def examine(resources: Resources, *, check_seconds: float = CHECK_SECONDS) -> Iterator[Diagnosis]:
     """Yield one finding per thing; what stands on a broken root is not looked at."""
-    yield machine_checks.check_versions()
-    root = list(_bounded("root", partial(machine_checks.check_root, resources), check_seconds))
+    yield checks.check_versions()
+    root = list(_bounded("root", partial(checks.check_root, resources), check_seconds))
     yield from root
-    yield machine_checks.check_listeners()
-    if any(one.state == "wrong" for one in root):
+    yield checks.check_listeners()
+    if any(one.state is Health.WRONG for one in root):
         yield skipped("all else", "the root does not work; mend it first")
         return
-    for name, check in _checks(resources):
-        yield from _bounded(name, check, check_seconds)
+    for name, check in _CHECKS:
+        yield from _bounded(name, partial(check, resources), check_seconds)
 
 
-def _checks(resources: Resources) -> Iterator[tuple[str, Check]]:
-    yield "clock", partial(machine_checks.check_clock, resources)
-    yield "disk", partial(machine_checks.check_room, resources)
-    yield "ledger", partial(service_checks.check_ledger_state, resources)
-    yield "crawl", partial(service_checks.check_credentials, resources)
-    yield "feeds", partial(service_checks.check_feeds, resources)
-    yield "workers", partial(service_checks.check_workers, resources)
-    yield "dagster home", partial(_automation, resources)
-
-
-def _automation(resources: Resources) -> Iterator[Diagnosis]:
-    home = resources.settings.dagster_home
-    if home is None or not Path(home).is_dir():
-        yield _no_home(home)
-        return
-    # Imported here: Dagster takes seconds to load, and a root of commands alone needs none of it.
-    from dagster import DagsterError
-    from sqlalchemy.exc import SQLAlchemyError
-
-    from news_platform.defs.status import open_instance
-    from news_platform.operations.automation_checks import check_automation
-
-    try:
-        with open_instance(resources.settings) as instance:
-            assert instance is not None
-            yield from check_automation(resources, instance)
-    except (DagsterError, SQLAlchemyError) as error:
-        cause = redacted(" ".join(str(error).split())[:_LONGEST_CAUSE])
-        cure = "check dagster.yaml, the folder and, on a cluster, Dagster's database"
-        yield wrong("dagster home", f"Dagster's storage cannot be read: {cause}", cure)
-
-
-def _no_home(home: str | None) -> Diagnosis:
-    if home is None:
-        return skipped(
-            "dagster home",
-            "DAGSTER_HOME is not set: this root is used by commands alone; daemon, sensors, "
-            "queue, stale partitions and checks were not looked at",
-        )
-    return wrong(
-        "dagster home",
-        f"DAGSTER_HOME={home!r} is not a folder",
-        "set it to the absolute folder of Dagster's state, or unset it",
-    )
+# The names under which a check that fails or hangs is reported.
+_CHECKS: tuple[tuple[str, Callable[[Resources], Diagnosis | Iterable[Diagnosis]]], ...] = (
+    ("clock", checks.check_clock),
+    ("disk", checks.check_space),
+    ("ledger", checks.check_ledger),
+    ("crawl", checks.check_crawl),
+    ("sheet", checks.check_sheet),
+    ("feeds", checks.check_feeds),
+    ("workers", checks.check_workers),
+    ("dagster home", check_automation),
+)
 
 
 def _bounded(name: str, check: Check, seconds: float) -> Iterator[Diagnosis]:

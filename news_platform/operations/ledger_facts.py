@@ -1,14 +1,14 @@
 """Count what is in the ledger without changing it: feeds, articles, answers, outboxes, quota."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
 from news_platform.domain_metadata.queue import QUEUE
 from news_platform.errors import StorageError
+from news_platform.operations.facts import LedgerFacts
 from news_platform.resources import Resources
 from news_platform.rss.ledger.newsroom_tables import ALERT_MATCHES, FEED_ALARMS, FEED_POLLS
 from news_platform.rss.ledger.row_ranges import found_between
@@ -28,33 +28,10 @@ from news_platform.storage.sql.engine import (
 
 HTTP_CLASSES = ("1xx", "2xx", "3xx", "4xx", "5xx", "none")
 """The classes of answers; `none` means that there was no answer."""
-LOSSES = ("timeout", "memory", "crash")
-"""Why a worker process was replaced."""
+_LOSSES = ("timeout", "memory", "crash")  # why a worker process was replaced
 _DAY, _HOUR = timedelta(days=1), timedelta(hours=1)
 # Outcomes of surveys come from our own code; the limit guards the labels all the same.
 _MOST_OUTCOMES = 30
-
-
-@dataclass(frozen=True, slots=True)
-class LedgerFacts:
-    """Counts at one moment. `answers` are of the last day, by room and class of HTTP status.
-
-    `outbox` counts what waits to be sent, by receiver. `lost` counts articles whose page ended a
-    worker process. `quota_use` is the share of the Sheets quota used within the last hour.
-    """
-
-    feeds: Mapping[str, int]
-    feed_health: float
-    alarms: Mapping[str, int]
-    articles: Mapping[str, int]
-    oldest_pending_seconds: float
-    answers: Mapping[tuple[str, str], int]
-    queue: Mapping[str, int]
-    outcomes: Mapping[str, int]
-    outbox: Mapping[str, int]
-    lost: Mapping[str, int]
-    quota_use: float
-    quota_waits: int
 
 
 @contextmanager
@@ -80,29 +57,39 @@ def open_ledger(resources: Resources) -> Iterator[sa.Engine | None]:
         engine.dispose()
 
 
-def read_ledger_facts(engine: sa.Engine, *, now: datetime, calls_per_minute: int) -> LedgerFacts:
-    """Count everything in one transaction."""
-    with read_transaction(engine) as connection:
-        return LedgerFacts(
-            feeds=counts_by(connection, FEEDS.c.status),
-            feed_health=_feed_health(connection),
-            alarms=counts_by(connection, FEED_ALARMS.c.kind, FEED_ALARMS.c.healed_at.is_(None)),
-            articles=counts_by(connection, RAW.c.status),
-            oldest_pending_seconds=_oldest_pending(connection, now),
-            answers={
-                **{("feeds", name): n for name, n in _feed_answers(connection, now).items()},
-                **{("articles", name): n for name, n in _page_answers(connection, now).items()},
-            },
-            queue=counts_by(connection, QUEUE.c.state),
-            outcomes=_outcomes(connection, now),
-            outbox={
-                "sheet": _count(connection, SHEET_ROWS.c.intent_id.is_not(None)),
-                "webhook": _count(connection, ALERT_MATCHES.c.delivered_at.is_(None)),
-            },
-            lost=_lost(connection, now),
-            quota_use=_sheet_sum(connection, "batches", now) / max(1, 60 * calls_per_minute),
-            quota_waits=int(_sheet_sum(connection, "quota_waits", now)),
-        )
+def read_ledger_facts(resources: Resources) -> LedgerFacts:
+    """Count everything in one transaction; empty facts if there is no ledger."""
+    now, quota = resources.clock.now(), resources.settings.sheets.calls_per_minute
+    with open_ledger(resources) as engine:
+        if engine is None:
+            return LedgerFacts()
+        with read_transaction(engine) as connection:
+            return _ledger_facts(connection, now, calls_per_minute=quota)
+
+
+def _ledger_facts(
+    connection: sa.Connection, now: datetime, *, calls_per_minute: int
+) -> LedgerFacts:
+    return LedgerFacts(
+        feeds=counts_by(connection, FEEDS.c.status),
+        feed_health=_feed_health(connection),
+        feed_alarms=counts_by(connection, FEED_ALARMS.c.kind, FEED_ALARMS.c.healed_at.is_(None)),
+        articles=counts_by(connection, RAW.c.status),
+        oldest_pending_article_seconds=_oldest_pending(connection, now),
+        http_answers_last_day={
+            **{("feeds", name): n for name, n in _feed_answers(connection, now).items()},
+            **{("articles", name): n for name, n in _page_answers(connection, now).items()},
+        },
+        domain_queue=counts_by(connection, QUEUE.c.state),
+        survey_outcomes_last_day=_outcomes(connection, now),
+        outbox={
+            "sheet": _count(connection, SHEET_ROWS.c.intent_id.is_not(None)),
+            "webhook": _count(connection, ALERT_MATCHES.c.delivered_at.is_(None)),
+        },
+        pool_restarts=_restarts(connection, now),
+        sheets_quota_use=_sheet_sum(connection, "batches", now) / max(1, 60 * calls_per_minute),
+        sheets_quota_waits_last_hour=int(_sheet_sum(connection, "quota_waits", now)),
+    )
 
 
 def _count(connection: sa.Connection, *conditions: sa.ColumnElement[bool]) -> int:
@@ -167,11 +154,11 @@ def _outcomes(connection: sa.Connection, now: datetime) -> dict[str, int]:
     return {str(outcome): count for outcome, count in connection.execute(chosen)}
 
 
-def _lost(connection: sa.Connection, now: datetime) -> dict[str, int]:
+def _restarts(connection: sa.Connection, now: datetime) -> dict[tuple[str, str], int]:
     of_day = found_between(connection, now - _DAY, now)
     return {
-        reason: _count(connection, RAW.c.error_msg.like(f"extraction {reason}%"), *of_day)
-        for reason in LOSSES
+        ("rss", reason): _count(connection, RAW.c.error_msg.like(f"extraction {reason}%"), *of_day)
+        for reason in _LOSSES
     }
 
 

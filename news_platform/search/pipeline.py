@@ -36,7 +36,7 @@ from news_platform.search.publish import (
 )
 from news_platform.search.query import DayRange, query_words
 from news_platform.search.reading import IndexCache, open_build, read_current
-from news_platform.search.snippets import Snippet, snippet
+from news_platform.search.words import Snippet, snippet
 from news_platform.storage.commit.markers import (
     delete_marker,
     fingerprint,

@@ -1,9 +1,11 @@
-"""The ASGI app of the explorer: all routes behind all guards."""
+"""The ASGI app of the explorer, all routes behind all guards, and how a server runs an app."""
 
+import os
 import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -11,7 +13,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from news_platform.resources import Resources
-from news_platform.server.api_routes import api_routes, refused_json
+from news_platform.server.api import api_routes, refused_json
 from news_platform.server.app_state import AppState
 from news_platform.server.documents import API_PREFIX
 from news_platform.server.guards import guarded
@@ -19,6 +21,9 @@ from news_platform.server.options import ServerOptions
 from news_platform.server.pages import page_routes, refused_page
 from news_platform.server.response_cache import Answer, ResponseCache
 from news_platform.web.allowed_hosts import AsgiApp
+
+# Requests that are under way get this long; then the server ends.
+_GRACE_SECONDS = 3
 
 
 def app_routes(state: AppState) -> list[BaseRoute]:
@@ -62,3 +67,28 @@ def create_app(
 def _refuse(state: AppState, request: Request, status: int, message: str) -> Answer:
     make = refused_json if request.url.path.startswith(API_PREFIX) else refused_page
     return make(state, request, status, message)
+
+
+def run_app(app: AsgiApp, options: ServerOptions, *, shutdown_pipe: int | None = None) -> None:
+    """Serve until Ctrl-C, TERM, or the other end of the pipe is written to or closed."""
+    config = uvicorn.Config(
+        app,
+        host=options.host,
+        port=options.port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        # Guards read X-Forwarded-For themselves, and only from proxies that settings name.
+        proxy_headers=False,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+    server = uvicorn.Server(config)
+    if shutdown_pipe is not None:
+        threading.Thread(target=_end_with, args=(server, shutdown_pipe), daemon=True).start()
+    server.run()
+
+
+def _end_with(server: uvicorn.Server, pipe: int) -> None:
+    """Wait for a byte, or for the end of the process that holds the other end."""
+    os.read(pipe, 1)
+    server.should_exit = True

@@ -1,30 +1,25 @@
 """What all requests share: one root, opened once, and what was read from it."""
 
-import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
 from news_platform.api import NewsData
 from news_platform.errors import InputError
 from news_platform.resources import Resources
-from news_platform.server.article_rows import ArticleRows
-from news_platform.server.article_tables import ArticleTables
+from news_platform.server.article_tables import ArticleRows, ArticleTables
+from news_platform.server.documents import StatusDocument
 from news_platform.server.options import ServerOptions
-from news_platform.server.status_view import StatusReader
-from news_platform.server.versions import TAKEDOWNS, DataVersion
+from news_platform.server.versions import TAKEDOWNS, DataVersion, Refreshed
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
 
-_REMEMBERED = 64
 _WARM_UP_AFTER_SECONDS = 10
 _LEDGER_SECONDS = 5
-_Value = TypeVar("_Value")
+# Planning what every sensor would do takes a second or more on a large root.
+_STATUS_SECONDS = 15.0
 
 
 class NothingHere(InputError):
@@ -36,7 +31,7 @@ class TakenDown(InputError):
 
 
 class AppState:
-    """One root, opened for reading, with values that are kept as long as its data stays the same.
+    """One root, opened for reading, and what all requests read from it.
 
     It is used by many threads.
     """
@@ -47,9 +42,7 @@ class AppState:
         self.version = DataVersion(self.store)
         self.tables = ArticleTables(self.store, self.version)
         self.rows = ArticleRows(self.store, self.version)
-        self.status = StatusReader(resources)
-        self._kept: OrderedDict[str, tuple[str, Any]] = OrderedDict()
-        self._keeping = threading.Lock()
+        self.status = Refreshed(self._read_status, rest_seconds=lambda _: _STATUS_SECONDS)
         self._no_ledger_until = 0.0
 
     @cached_property
@@ -71,7 +64,7 @@ class AppState:
         """Return what must not be shown."""
         # Requests expire by themselves: they are read again every minute.
         name = f"takedowns {datetime.now(UTC):%H:%M}"
-        return self.kept(name, self._read_takedowns, of=(TAKEDOWNS,))
+        return self.version.kept(name, self._read_takedowns, TAKEDOWNS)
 
     @property
     def ledger(self) -> sa.Engine | None:
@@ -87,22 +80,11 @@ class AppState:
         # As in the index: what must not be stored is not shown.
         return Takedowns.read(self.store, now=datetime.now(UTC), use="removal")
 
-    def kept(self, name: str, read: Callable[[], _Value], *, of: Sequence[str] = ()) -> _Value:
-        """Return a value that was read from this version of the data, or read it now.
+    def _read_status(self) -> StatusDocument:
+        # Loads Dagster and the whole graph, which no other page needs.
+        from news_platform.defs.graph import BUILD_ORDER
+        from news_platform.defs.status import platform_status
 
-        `of` are the only folders that the value depends on; without any, on all of them.
-        """
-        version = self.version.of(*of) if of else self.version.current()
-        with self._keeping:
-            found = self._kept.get(name)
-            if found is not None and found[0] == version:
-                self._kept.move_to_end(name)
-                value: _Value = found[1]
-                return value
-        # Outside of the lock: two threads may read the same value, none waits for another's.
-        value = read()
-        with self._keeping:
-            self._kept[name] = (version, value)
-            if len(self._kept) > _REMEMBERED:
-                self._kept.popitem(last=False)
-        return value
+        document = platform_status(BUILD_ORDER, self.resources).document()
+        # StatusDocument leaves out where the root lies: other machines need not know.
+        return StatusDocument.model_validate(document)

@@ -1,7 +1,7 @@
-"""From the key of an article to its document: text, facts, captures and near-identical texts."""
+"""From the key of an article to its document: text, facts, captures, copies and explanation."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from itertools import groupby
 from operator import itemgetter
@@ -9,31 +9,35 @@ from typing import Any
 
 import polars as pl
 
+from news_platform.corpus.explain import stored_row
+from news_platform.datasets.evidence import Evidence
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
 from news_platform.datasets.warc_paths import warc_day
+from news_platform.errors import InputError
+from news_platform.near_duplicates.explain import ROOM as CLUSTERS
 from news_platform.near_duplicates.reading import read_clusters
+from news_platform.rss.explain import explain_article
+from news_platform.search.explain import IndexedDays, explain_known_indexes
 from news_platform.server.app_state import AppState, NothingHere, TakenDown
-from news_platform.server.article_rows import Row
+from news_platform.server.article_tables import Row
 from news_platform.server.documents import (
     ArticleDocument,
     CaptureDocument,
     ClusterDocument,
     ClusterMemberDocument,
+    ExplainDocument,
 )
-from news_platform.server.versions import CLUSTER_MARKERS
+from news_platform.server.versions import CLUSTER_MARKERS, INDEX_MARKERS
 from news_platform.storage.commit.markers import read_markers
+from news_platform.takedowns.same_page import PageAddress
 from news_platform.text.readable import as_day
 from news_platform.web.urls import registrable_domain, url_host
 
 _HASH = re.compile(r"[0-9a-f]{64}")
-_CAPTURE_COLUMNS = (
-    *("day", "source", "fetched_at", "record_offset", "record_length", "extractor_version"),
-)
 _SHOWN_MEMBERS = 50
 # Clusters reach over a sliding window; these many days around an article are looked at.
 _CLUSTER_DAYS = 30
 _DAYS_AFTER = 14
-_CLUSTERS = (CLUSTER_MARKERS,)
 
 
 def article_document(state: AppState, url_hash: str, *, day: str = "") -> ArticleDocument:
@@ -71,15 +75,15 @@ def document_of(state: AppState, rows: Sequence[Row]) -> ArticleDocument:
 
 def clusters_around(state: AppState, day: str) -> pl.DataFrame:
     """Return the articles with near-identical ones around a day, by cluster, oldest first."""
-    return state.kept(*_window(state, day), of=_CLUSTERS)
+    return state.version.kept(*_window(state, day), CLUSTER_MARKERS)
 
 
 def _window(state: AppState, day: str) -> tuple[str, Callable[[], pl.DataFrame]]:
     """Return the name of the rows around a day, and how to read them."""
-    days = state.kept(
+    days = state.version.kept(
         "cluster days",
         lambda: sorted(read_markers(state.store, NEAR_DUPLICATES.name)),
-        of=_CLUSTERS,
+        CLUSTER_MARKERS,
     )
     after = (date.fromisoformat(day) + timedelta(days=_DAYS_AFTER)).isoformat()
     window = [one for one in days if one <= after][-_CLUSTER_DAYS:]
@@ -102,14 +106,9 @@ def members_of(state: AppState, rows: pl.DataFrame) -> list[ClusterMemberDocumen
 
 
 def _member(row: Mapping[str, Any]) -> ClusterMemberDocument:
-    return ClusterMemberDocument(
-        url=row["uri"],
-        url_hash=row["url_hash"],
-        domain=registrable_domain(url_host(row["uri"])),
-        source=row["source"],
-        seen_at=row["seen_at"],
-        day=row["date"],
-        jaccard=row["jaccard"],
+    domain = registrable_domain(url_host(row["uri"]))
+    return ClusterMemberDocument.of(
+        {**row, "url": row["uri"], "domain": domain, "day": row["date"]}
     )
 
 
@@ -142,15 +141,44 @@ def _places(state: AppState, day: str) -> Mapping[str, slice]:
             end += len(keys)
         return found
 
-    return state.kept(f"places of {name}", read, of=_CLUSTERS)
+    return state.version.kept(f"places of {name}", read, CLUSTER_MARKERS)
 
 
 def _capture(row: Mapping[str, Any]) -> CaptureDocument:
-    return CaptureDocument(
-        warc=_warc_path(row["warc"]), **{name: row[name] for name in _CAPTURE_COLUMNS}
-    )
+    return CaptureDocument.of({**row, "warc": _warc_path(row["warc"])})
 
 
 def _warc_path(name: str | None) -> str | None:
     day = warc_day(name) if name else None
     return f"crawl-data/CC-NEWS/{day:%Y}/{day:%m}/{name}" if day else name
+
+
+def article_evidence(
+    state: AppState, article: ArticleDocument, rows: Sequence[Row]
+) -> Iterator[Evidence]:
+    """Yield what the ledger, the corpus, its clusters and its index say, in this order.
+
+    The whole explanation also searches the crawl, the domain store, the survey, sheets and exports,
+    and takes ten times as long.
+    """
+    engine = state.ledger
+    if engine is not None:
+        yield from explain_article(engine, state.store, PageAddress.of(article.canonical_url))
+    yield from map(stored_row, rows)
+    if article.cluster is not None:
+        text = f"{article.cluster.size - 1} other articles have a near-identical text."
+        at, name = article.cluster.first_seen_at, article.cluster.cluster_id
+        yield Evidence(CLUSTERS, "clustered", text, at=at, details={"cluster": name})
+    cache = state.news.search_cache
+    known = state.version.kept(
+        "indexed days", lambda: IndexedDays.read(state.store, cache), *INDEX_MARKERS
+    )
+    days = dict.fromkeys(row["day"] for row in rows)
+    yield from explain_known_indexes(known, cache, list(days), [article.url_hash])
+
+
+def explain_document(state: AppState, subject: str) -> ExplainDocument:
+    """Return what is known about a URL, a domain or a feed."""
+    if not subject:
+        raise InputError("expected a URL, a domain or a feed")
+    return ExplainDocument.model_validate(state.news.explain(subject))

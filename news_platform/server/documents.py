@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import date, datetime
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -11,7 +12,12 @@ API_PREFIX = "/api/v1/"
 class Document(BaseModel):
     """A part of an answer."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        """Return the document of a row, which may have more columns."""
+        return cls.model_validate({name: row[name] for name in cls.model_fields})
 
 
 class ProblemDocument(Document):

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from news_platform.datasets.feeds import FEEDS, day_path
-from news_platform.domain_metadata.history import DomainHistory, read_history
+from news_platform.domain_metadata.history import read_history
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.server.app_state import AppState, NothingHere, TakenDown
 from news_platform.server.article_view import clusters_around, members_of
@@ -18,9 +18,10 @@ from news_platform.server.documents import (
     DomainDocument,
     DuplicateDocument,
     FeedDocument,
+    PolicyChangeDocument,
     SurveyDocument,
 )
-from news_platform.server.policy_view import change_document, domain_policies
+from news_platform.server.policy_view import domain_policies
 from news_platform.storage.objects.store import NotFound
 from news_platform.storage.parquet import read_table
 from news_platform.web.urls import registrable_domain, url_host
@@ -54,9 +55,9 @@ def domain_document(state: AppState, name: str) -> DomainDocument:
         days=_days(pages, articles),
         languages=_languages(pages),
         feeds=feeds,
-        surveys=tuple(_surveys(history)),
+        surveys=tuple(map(SurveyDocument.of, list(reversed(history.surveys))[:_SHOWN_SURVEYS])),
         changes=tuple(
-            change_document({**row, "domain": domain})
+            PolicyChangeDocument.of({**row, "domain": domain})
             for row in list(reversed(history.changes))[:_SHOWN_CHANGES]
         ),
         policies=domain_policies(state, domain),
@@ -80,8 +81,7 @@ def newest_articles(
     rows = state.tables.newest(limit=limit, days=wanted, domain=domain)
     for row in rows.iter_rows(named=True):
         if not state.takedowns.covers_url(row["url"]):
-            names = ArticleLinkDocument.model_fields
-            yield ArticleLinkDocument.model_validate({name: row[name] for name in names})
+            yield ArticleLinkDocument.of(row)
 
 
 def _pages(state: AppState, domain: str) -> pl.DataFrame:
@@ -109,10 +109,9 @@ def _languages(pages: pl.DataFrame) -> Mapping[str, int]:
 
 
 def _feeds(state: AppState, domain: str) -> Iterator[FeedDocument]:
-    for row in state.kept("feeds", lambda: _read_feeds(state)):
+    for row in state.version.kept("feeds", lambda: _read_feeds(state)):
         if row["domain"] == domain:
-            names = FeedDocument.model_fields
-            yield FeedDocument.model_validate({name: row[name] for name in names})
+            yield FeedDocument.of(row)
 
 
 def _read_feeds(state: AppState) -> list[dict[str, Any]]:
@@ -126,12 +125,6 @@ def _read_feeds(state: AppState) -> list[dict[str, Any]]:
     except NotFound:
         return []  # replaced at this moment
     return [{**row, "domain": registrable_domain(url_host(row["feed_url"]))} for row in rows]
-
-
-def _surveys(history: DomainHistory) -> Iterator[SurveyDocument]:
-    for row in list(reversed(history.surveys))[:_SHOWN_SURVEYS]:
-        names = SurveyDocument.model_fields
-        yield SurveyDocument.model_validate({name: row[name] for name in names})
 
 
 def _copies(

@@ -1,16 +1,20 @@
-"""ASGI wrappers around an app: headers, hosts, rate limit, token and methods, in this order."""
+"""ASGI wrappers around an app: headers, hosts, rate limit, token and methods, in this order.
+
+Clients are told apart by their address, as trusted proxies report it.
+"""
 
 import base64
 import binascii
 import hmac
+import ipaddress
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from news_platform.server.client_address import client_address
-from news_platform.server.client_rates import ClientRates
+from cachetools import LRUCache
+
 from news_platform.server.documents import API_PREFIX, error_body
-from news_platform.server.options import ServerOptions
+from news_platform.server.options import Network, ServerOptions
 from news_platform.web.allowed_hosts import AllowedHosts, AsgiApp, Message, Receive, Send
 
 # Nothing is loaded from elsewhere, and no script, frame or plugin at all.
@@ -29,6 +33,11 @@ SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
 READING_METHODS = ("GET", "HEAD")
 # Longer than every valid query of a search, whatever its script.
 _LONGEST_TARGET_BYTES = 16_384
+# A browser that opens a page and its neighbours sends a few requests at once.
+_BURST_SECONDS = 10
+_LEAST_BURST = 20
+# The oldest clients are forgotten, so that no crowd of addresses fills the memory.
+_REMEMBERED_CLIENTS = 10_000
 
 
 def guarded(
@@ -128,3 +137,55 @@ async def _send_refusal(
     ]
     await send({"type": "http.response.start", "status": status, "headers": fixed})
     await send({"type": "http.response.body", "body": body})
+
+
+class ClientRates:
+    """The requests that each client may still send: one token bucket per client."""
+
+    def __init__(self, requests_per_minute: int) -> None:
+        self._per_second = requests_per_minute / 60
+        self._burst = max(_LEAST_BURST, self._per_second * _BURST_SECONDS)
+        self._clients: LRUCache[str, tuple[float, float]] = LRUCache(_REMEMBERED_CLIENTS)
+
+    def seconds_to_wait(self, client: str, *, now: float) -> float:
+        """Count a request at the moment `now`; return 0, or the seconds until one is allowed."""
+        if not self._per_second:
+            return 0.0
+        left, then = self._clients.get(client, (self._burst, now))
+        left = min(self._burst, left + (now - then) * self._per_second)
+        is_allowed = left >= 1
+        self._clients[client] = (left - 1 if is_allowed else left, now)
+        return 0.0 if is_allowed else (1 - left) / self._per_second
+
+
+def client_address(
+    peer: str, headers: Iterable[tuple[bytes, bytes]], trusted: Sequence[Network]
+) -> str:
+    """Return the nearest address that is not a trusted proxy's.
+
+    Each proxy appends whom it serves to X-Forwarded-For. The list is read from its end, and only as
+    far as trusted proxies wrote it: everything before that, the client may have made up.
+    """
+    address = peer
+    for claimed in reversed(_forwarded(headers) if trusted else []):
+        if not _is_trusted(address, trusted) or _parse(claimed) is None:
+            break
+        address = claimed
+    return address
+
+
+def _forwarded(headers: Iterable[tuple[bytes, bytes]]) -> list[str]:
+    lines = [value.decode("latin-1") for name, value in headers if name == b"x-forwarded-for"]
+    return [part.strip() for line in lines for part in line.split(",")]
+
+
+def _is_trusted(address: str, trusted: Sequence[Network]) -> bool:
+    parsed = _parse(address)
+    return parsed is not None and any(parsed in network for network in trusted)
+
+
+def _parse(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None

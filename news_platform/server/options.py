@@ -1,15 +1,16 @@
-"""Settings in, checked options of a server out."""
+"""Check the settings of a server: where it listens and whom it answers."""
 
 import ipaddress
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from news_platform.errors import ConfigError
-from news_platform.server.client_address import Network, parse_networks
 from news_platform.settings import Settings
 from news_platform.web.allowed_hosts import LOOPBACK_NAMES, allowed_names
 
 _SHORTEST_TOKEN = 16
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:/]+):(?P<port>\d{1,5})")
 
 
@@ -47,7 +48,7 @@ def server_options(settings: Settings, *, host: str, port: int) -> ServerOptions
         allowed_hosts=_allowed(settings, host),
         token=given.token,
         requests_per_minute=max(0, given.requests_per_minute),
-        trusted_proxies=_proxies(settings),
+        trusted_proxies=parse_proxies(given.trusted_proxies),
         dagster_url=_http_url("NEWS_PLATFORM_DAGSTER_URL", given.dagster_url),
     )
 
@@ -76,11 +77,19 @@ def _allowed(settings: Settings, host: str) -> frozenset[str]:
     return names | {f"[{host}]" if ":" in host else host.lower()}
 
 
-def _proxies(settings: Settings) -> tuple[Network, ...]:
-    try:
-        return parse_networks(settings.server.trusted_proxies)
-    except ConfigError as error:
-        raise ConfigError(f"NEWS_PLATFORM_TRUSTED_PROXIES: {error}") from error
+def parse_proxies(texts: Iterable[str]) -> tuple[Network, ...]:
+    """Return the addresses and networks of proxies; raise ConfigError for any other text."""
+    found: list[Network] = []
+    for text in texts:
+        try:
+            found.append(ipaddress.ip_network(text))
+        except ValueError as error:
+            raise ConfigError(
+                f"NEWS_PLATFORM_TRUSTED_PROXIES: {text!r} is not an address or a network such as "
+                "10.0.0.5 or 10.0.0.0/24",
+                thing=text,
+            ) from error
+    return tuple(found)
 
 
 def _http_url(name: str, url: str | None) -> str | None:

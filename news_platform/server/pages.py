@@ -4,7 +4,8 @@ Templates escape every value. Foreign text is never HTML, and its addresses are 
 are http or https.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -16,11 +17,14 @@ from starlette.routing import Route
 
 from news_platform.errors import InputError
 from news_platform.search.engine import SearchOptions
-from news_platform.server import charts, sanitize
-from news_platform.server.api_routes import explain_document
+from news_platform.server import sanitize
 from news_platform.server.app_state import AppState, NothingHere
-from news_platform.server.article_evidence import article_evidence
-from news_platform.server.article_view import article_rows, document_of
+from news_platform.server.article_view import (
+    article_evidence,
+    article_rows,
+    document_of,
+    explain_document,
+)
 from news_platform.server.documents import ArticleDocument, HitDocument, SearchDocument
 from news_platform.server.domain_view import domain_document, newest_articles
 from news_platform.server.parameters import day_of, policy_choice, search_options, text_of
@@ -36,6 +40,11 @@ _POLICIES = 50
 _TEXT_BYTES = 45_000
 _SHOWN_EVIDENCE = 60
 _SHOWN_DOMAINS = 200
+# The geometry of charts, in pixels.
+_BAR_HEIGHT = 60
+_BAR_WIDTH = 12
+_GAP = 3
+_LINE_WIDTH, _LINE_HEIGHT = 80, 20
 _STATIC = {"style.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml"}
 
 
@@ -81,7 +90,7 @@ def _search(state: AppState, request: Request) -> Answer:
         options=options,
         found=found,
         first=options.offset + 1,
-        days=charts.bars(found.facets["day"]),
+        days=bars(found.facets["day"]),
         next_url=_next_url(request, found.next_cursor),
         narrower=_narrower(request, found, options),
     )
@@ -107,7 +116,7 @@ def _article(state: AppState, request: Request) -> Answer:
 
 def _domains(state: AppState, request: Request) -> Answer:
     wanted = text_of(request, "q").lower()
-    rows = state.kept("catalog", lambda: state.news["domain_catalog"].collect().to_dicts())
+    rows = state.version.kept("catalog", lambda: state.news["domain_catalog"].collect().to_dicts())
     found = [row for row in rows if wanted in row["domain"]]
     found = [row for row in found if not state.takedowns.covers_domain(row["domain"])]
     found.sort(key=lambda row: (-row["records"], row["domain"]))
@@ -125,9 +134,7 @@ def _domain(state: AppState, request: Request) -> Answer:
     domain = domain_document(state, request.path_params["domain"])
     pages = {one.day: one.pages for one in domain.days}
     stated = [one for one in domain.policies if one.own]
-    return _page(
-        state, request, "domain.html", domain=domain, bars=charts.bars(pages), stated=stated
-    )
+    return _page(state, request, "domain.html", domain=domain, bars=bars(pages), stated=stated)
 
 
 def _policies(state: AppState, request: Request) -> Answer:
@@ -140,7 +147,7 @@ def _policies(state: AppState, request: Request) -> Answer:
         choice=choice,
         is_chosen=bool(choice.bot or choice.domain or choice.policy),
         found=found,
-        lines={one.bot: charts.line(one.trend) for one in found.crawlers},
+        lines={one.bot: trend_line(one.trend) for one in found.crawlers},
         next_url=_next_url(request, found.next_cursor),
         csv_url="/policies.csv?" + urlencode({"bot": choice.bot, "domain": choice.domain}),
     )
@@ -203,6 +210,40 @@ def _facts(article: ArticleDocument) -> Iterator[tuple[str, object]]:
         yield "Quality flags", ", ".join(article.quality_flags)
     if article.text_source:
         yield "Text taken from", article.text_source
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar of a chart and what it stands for."""
+
+    label: str
+    count: int
+    x: int
+    y: int
+    width: int
+    height: int
+
+
+def bars(counts: Mapping[str, int]) -> list[Bar]:
+    """Return one bar per value, in the given order."""
+    most = max(counts.values(), default=0)
+    found = []
+    for place, (label, count) in enumerate(counts.items()):
+        # What is there is seen, however small.
+        height = max(1 if count else 0, count * _BAR_HEIGHT // most) if most else 0
+        x = place * (_BAR_WIDTH + _GAP)
+        found.append(Bar(label, count, x, _BAR_HEIGHT - height, _BAR_WIDTH, height))
+    return found
+
+
+def trend_line(shares: Sequence[float]) -> str:
+    """Return the points of a line through shares from 0 to 1."""
+    values = [*shares, *shares] if len(shares) == 1 else list(shares)
+    step = _LINE_WIDTH / max(1, len(values) - 1)
+    return " ".join(
+        f"{place * step:.1f},{_LINE_HEIGHT - 1 - share * (_LINE_HEIGHT - 2):.1f}"
+        for place, share in enumerate(values)
+    )
 
 
 def _next_url(request: Request, cursor: str | None) -> str | None:

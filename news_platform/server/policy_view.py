@@ -61,7 +61,7 @@ def policies_document(state: AppState, choice: PolicyChoice) -> PoliciesDocument
     return PoliciesDocument(
         domains=now.height,
         days=tuple(_days(surveys)),
-        crawlers=state.kept("crawlers", lambda: _crawlers(surveys)),
+        crawlers=state.version.kept("crawlers", lambda: _crawlers(surveys)),
         policies=tuple(PolicyDocument(**row) for row in page.iter_rows(named=True)),
         changes=tuple(_changes(state, choice)),
         count=chosen.height,
@@ -96,7 +96,7 @@ def _surveys(state: AppState) -> pl.DataFrame:
         shown = [not state.takedowns.covers_domain(name) for name in surveys["domain"]]
         return surveys.filter(pl.Series(shown))
 
-    return state.kept("surveys", read)
+    return state.version.kept("surveys", read)
 
 
 def _standing(surveys: pl.DataFrame) -> pl.DataFrame:
@@ -149,13 +149,13 @@ def _crawlers(surveys: pl.DataFrame) -> tuple[CrawlerDocument, ...]:
 
 def _changes(state: AppState, choice: PolicyChoice) -> Iterator[PolicyChangeDocument]:
     left = _CHANGES
-    for row in state.kept("policy changes", lambda: _read_changes(state)):
+    for row in state.version.kept("policy changes", lambda: _read_changes(state)):
         if choice.bot not in ("", row["bot"]) or choice.domain not in ("", row["domain"]):
             continue
         if left == 0:
             return
         left -= 1
-        yield change_document(row)
+        yield PolicyChangeDocument.of(row)
 
 
 def _read_changes(state: AppState) -> list[dict[str, object]]:
@@ -169,9 +169,3 @@ def _read_changes(state: AppState) -> list[dict[str, object]]:
         except NotFound:
             continue  # the table is being rebuilt
     return [row for row in found if not state.takedowns.covers_domain(str(row["domain"]))]
-
-
-def change_document(row: dict[str, object]) -> PolicyChangeDocument:
-    """Return one row of ai_policy_changes."""
-    names = PolicyChangeDocument.model_fields
-    return PolicyChangeDocument.model_validate({name: row[name] for name in names})

@@ -1,19 +1,20 @@
-"""Answer requests: keep what was made from this version of the data, with ETags.
+"""Answer requests from a cache of what was made from this version of the data, with ETags.
 
-An answer is made by a plain function in a thread; the event loop only looks at headers. Errors of
-the platform become a status: wrong input 400, nothing there 404, taken down 410.
+An answer is made by a plain function in a thread; the event loop only reads headers. Errors of the
+platform become a status: wrong input 400, nothing there 404, taken down 410.
 """
 
 import hashlib
 import logging
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import anyio.to_thread
 import polars as pl
+from cachetools import LRUCache
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -64,8 +65,9 @@ class ResponseCache:
 
     def __init__(self, state: AppState, refuse: Refuse) -> None:
         self._state, self._refuse = state, refuse
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
-        self._bytes = 0
+        self._kept: LRUCache[str, _Kept] = LRUCache(
+            _CACHE_BYTES, getsizeof=lambda kept: len(kept.answer.body)
+        )
 
     def endpoint(self, make: Make) -> Endpoint:
         """Return the endpoint of a route whose answers `make` makes."""
@@ -81,19 +83,19 @@ class ResponseCache:
         key = f"{request.url.path}?{request.scope['query_string'].decode('latin-1')}"
         kept = self._kept.get(key)
         if kept is not None and kept.version == name and time.monotonic() < kept.until:
-            self._kept.move_to_end(key)
             return kept
         made = await _in_thread(lambda: self._made(make, request))
         kept = _Kept(name, time.monotonic() + _CACHE_SECONDS, made.etag, made)
         if made.status == 200 and name:
-            self._keep(key, kept)
+            with suppress(ValueError):  # larger than the whole cache
+                self._kept[key] = kept
         return kept
 
     async def _version(self) -> str:
         """Return the version of the data; nothing if the store does not answer."""
         version = self._state.version
         try:
-            return version.current() if version.is_fresh else await _in_thread(version.current)
+            return version.of() if version.is_fresh else await _in_thread(version.of)
         except (NewsPlatformError, OSError):
             return ""  # making the answer fails likewise, and says why
 
@@ -116,14 +118,6 @@ class ResponseCache:
                     _LOG.warning("cannot answer %s", request.url.path, exc_info=error)
                     return self._refuse(state, request, 503, f"the data cannot be read: {error}")
         raise AssertionError("unreachable")
-
-    def _keep(self, key: str, kept: _Kept) -> None:
-        old = self._kept.pop(key, None)
-        self._bytes += len(kept.answer.body) - (len(old.answer.body) if old else 0)
-        self._kept[key] = kept
-        while self._bytes > _CACHE_BYTES and len(self._kept) > 1:
-            _, oldest = self._kept.popitem(last=False)
-            self._bytes -= len(oldest.answer.body)
 
 
 async def _in_thread(function: Callable[[], _Value]) -> _Value:

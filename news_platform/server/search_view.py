@@ -3,13 +3,13 @@
 import base64
 import binascii
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from news_platform.errors import InputError
 from news_platform.search.engine import FACETS, MAX_LIMIT, SearchOptions, condition_of
 from news_platform.search.index import Hit
 from news_platform.search.query import query_words
-from news_platform.search.snippets import snippet
+from news_platform.search.words import snippet
 from news_platform.server.app_state import AppState
 from news_platform.server.documents import HitDocument, SearchDocument
 
@@ -63,16 +63,4 @@ def parse_cursor(cursor: str) -> int:
 
 def _hit(hit: Hit, text: str, phrases: list[tuple[str, ...]]) -> HitDocument:
     found = snippet(text, phrases)
-    return HitDocument(
-        url=hit.url,
-        url_hash=hit.url_hash,
-        title=hit.title,
-        domain=hit.domain,
-        language=hit.language,
-        day=hit.day,
-        at=hit.at,
-        source=hit.source,
-        score=hit.score,
-        snippet=found.text,
-        marks=found.marks,
-    )
+    return HitDocument.of({**asdict(hit), "snippet": found.text, "marks": found.marks})

@@ -15,7 +15,7 @@ from news_platform.storage.commit.root import RootAccess
 from news_platform_tests.corpus.articles import article, store_articles
 from news_platform_tests.near_duplicates.stories import story
 from news_platform_tests.search.articles import made_articles
-from news_platform_tests.search.test_pipeline import DAY, write_day
+from news_platform_tests.search.indexes import DAY, write_day
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from deploy.compare import Content, dataset_of, differences, read_contents
 from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.search.articles import made_articles
-from news_platform_tests.search.test_pipeline import build_stale, write_day
+from news_platform_tests.search.indexes import build_stale, write_day
 
 
 @pytest.fixture

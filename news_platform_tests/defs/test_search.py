@@ -12,7 +12,7 @@ from news_platform.search.months import built_months
 from news_platform.settings import Settings
 from news_platform.storage.commit.root import RootAccess, pause
 from news_platform.storage.objects.store import ObjectStore
-from news_platform_tests.search.test_months import DAYS, MONTH, counts, fill, open_indexes
+from news_platform_tests.search.indexes import DAYS, MONTH, counts, fill, open_indexes
 
 
 @pytest.fixture

@@ -21,8 +21,15 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from news_platform.defs.sensor_state import Failure
-from news_platform.operations.metrics import FAMILIES, PREFIX, PlatformCollector, build_registry
-from news_platform.operations.metrics_http import metrics_app, metrics_route, metrics_text
+from news_platform.operations.metrics import (
+    FAMILIES,
+    PREFIX,
+    PlatformCollector,
+    build_registry,
+    metrics_app,
+    metrics_route,
+    metrics_text,
+)
 from news_platform_tests.emulators.redis import free_port
 from news_platform_tests.operations.conftest import Site
 from news_platform_tests.servers.demo import Demo

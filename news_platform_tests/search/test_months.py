@@ -4,22 +4,18 @@ import random
 import subprocess
 import sys
 import time
-from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from news_platform.datasets.corpus import CRAWL_ARTICLES
-from news_platform.search.engine import SearchOptions
-from news_platform.search.index import SearchableArticle
-from news_platform.search.months import build_month, built_months, month_of, wanted_months
+from news_platform.search.months import month_of, wanted_months
 from news_platform.search.pipeline import (
     build_day,
     built_days,
     index_facets,
     index_problems,
-    search_days,
     wanted_days,
 )
 from news_platform.search.publish import (
@@ -30,53 +26,24 @@ from news_platform.search.publish import (
     stored_builds,
 )
 from news_platform.search.query import DayRange
-from news_platform.search.reading import IndexCache, day_ranges, read_current
+from news_platform.search.reading import day_ranges, read_current
 from news_platform.storage.commit.markers import delete_marker, read_markers, stale_partitions
 from news_platform.storage.objects.store import ObjectStore
-from news_platform_tests.search.articles import made_articles
-from news_platform_tests.search.test_pipeline import build_stale, write_day
+from news_platform_tests.search.indexes import (
+    DAYS,
+    MONTH,
+    NOW,
+    articles_of,
+    build_stale,
+    cache,
+    counts,
+    fill,
+    join,
+    open_indexes,
+    write_day,
+)
 
-NOW = datetime.now(UTC)
-MONTH = "2025-10"
-DAYS = ("2025-10-01", "2025-10-02", "2025-10-03", "2025-10-20", "2025-11-30")
-EVERY = SearchOptions(first_day="2025-01-01", limit=1_000, facets=("day",))
 SHORT_KILLS, LONG_KILLS = 2, 60
-
-
-def articles_of(day: str, *, count: int = 6, seed: int = 0) -> list[SearchableArticle]:
-    return made_articles(count, seed=seed + int(day[-2:]), days=1)
-
-
-def fill(store: ObjectStore, folder: Path) -> None:
-    for day in DAYS:
-        write_day(store, CRAWL_ARTICLES, articles_of(day), folder / "scratch", day=day)
-    build_stale(store)
-
-
-def cache(store: ObjectStore, folder: Path) -> IndexCache:
-    return IndexCache(store, folder / "cache", max_bytes=1 << 30)
-
-
-def counts(store: ObjectStore, folder: Path) -> dict[str, int]:
-    """Return how many articles of each day a search over all of them finds."""
-    query = "domain:a.example OR NOT domain:a.example"
-    answer = search_days(cache(store, folder), query, EVERY, default_days=30)
-    by_hits = Counter(hit.day for hit in answer.hits)
-    assert by_hits == answer.facets["day"]
-    return dict(by_hits)
-
-
-def open_indexes(store: ObjectStore, folder: Path) -> int:
-    opened = cache(store, folder)
-    return len(list(read_current(opened, opened.days())))
-
-
-def join(store: ObjectStore) -> list[str]:
-    """Build the months that are out of date."""
-    stale = stale_partitions(wanted_months(store, after_days=7), built_months(store))
-    for month in sorted(stale):
-        build_month(store, month, now=NOW)
-    return sorted(stale)
 
 
 def test_a_month_that_is_over_becomes_one_index(any_store: ObjectStore, tmp_path: Path) -> None:

@@ -1,84 +1,25 @@
 """The index of a day follows both article tables, and a search reads the days it is asked for."""
 
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
-import polars as pl
 import pytest
 
-from news_platform.datasets.corpus import CRAWL_ARTICLES, FEED_ARTICLES, STATISTICS_COLUMNS
-from news_platform.datasets.dataset import Dataset
+from news_platform.datasets.corpus import CRAWL_ARTICLES, FEED_ARTICLES
 from news_platform.errors import InputError
 from news_platform.search.engine import SearchOptions
-from news_platform.search.index import SearchableArticle
 from news_platform.search.pipeline import (
     build_day,
-    built_days,
     index_problems,
     search_days,
-    wanted_days,
     with_snippets,
 )
 from news_platform.search.publish import index_folder
 from news_platform.search.reading import IndexCache
-from news_platform.storage.commit.markers import delete_marker, stale_partitions, write_marker
-from news_platform.storage.delta import DeltaDataset
+from news_platform.storage.commit.markers import delete_marker
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.search.articles import made_articles
+from news_platform_tests.search.indexes import DAY, NOW, build_stale, found, write_day
 from news_platform_tests.takedowns.asked import ask
-
-DAY = "2025-11-01"
-NOW = datetime.now(UTC)
-
-
-def write_day(
-    store: ObjectStore,
-    table: Dataset,
-    articles: Iterable[SearchableArticle],
-    scratch: Path,
-    *,
-    day: str = DAY,
-) -> None:
-    """Replace a day of a table and its marker, as the corpus does."""
-    rows = [
-        {
-            "source": article.source,
-            "url": article.url,
-            "canonical_url": article.canonical_url,
-            "url_hash": article.url_hash,
-            "domain": article.domain,
-            "language": article.language,
-            "published_at": article.at,
-            "fetched_at": article.at,
-            "title": article.title,
-            "text": article.text,
-            "authors": list(article.authors),
-            "section": article.section or None,
-        }
-        for article in articles
-    ]
-    schema = {name: dtype for name, dtype in table.full_schema.items() if name != "day"}
-    frame = pl.DataFrame([{name: row.get(name) for name in schema} for row in rows], schema=schema)
-    scratch.mkdir(exist_ok=True)
-    DeltaDataset(store, table, STATISTICS_COLUMNS).replace(day, [frame], scratch=scratch)
-    inputs = f"{hash(tuple(row['url_hash'] for row in rows)) & (2**64 - 1):016x}"
-    write_marker(store, table.name, day, inputs=inputs, report={"articles": len(rows)})
-
-
-def build_stale(store: ObjectStore) -> list[str]:
-    stale = sorted(stale_partitions(wanted_days(store), built_days(store)))
-    for day in stale:
-        build_day(store, day, now=NOW)
-    return stale
-
-
-def found(
-    store: ObjectStore, folder: Path, query: str, options: SearchOptions | None = None
-) -> Sequence[str]:
-    cache = IndexCache(store, folder / "cache", max_bytes=1 << 30)
-    given = options or SearchOptions(limit=1_000)
-    return [hit.url_hash for hit in search_days(cache, query, given, default_days=30).hits]
 
 
 def test_an_index_holds_both_tables_and_each_address_once(

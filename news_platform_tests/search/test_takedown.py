@@ -16,7 +16,7 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.evidence import StoredTraces
 from news_platform.takedowns.match import Takedowns
 from news_platform_tests.search.articles import made_articles
-from news_platform_tests.search.test_pipeline import build_stale, found, write_day
+from news_platform_tests.search.indexes import build_stale, found, write_day
 from news_platform_tests.takedowns.asked import asked
 
 NOW = datetime.now(UTC)

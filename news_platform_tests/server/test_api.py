@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 import jsonschema
 import pytest
 
-from news_platform.server.openapi import PATHS
+from news_platform.server.api import ENDPOINTS
 from news_platform_tests.server.explorer import Explorer, Reply
 
 API = "/api/v1"
@@ -35,7 +35,7 @@ def _check(described: Any, path: str, reply: Reply) -> Any:
 
 def test_the_description_names_every_route(described: Any) -> None:
     assert described["openapi"].startswith("3.1")
-    assert set(described["paths"]) == {f"{API}/{path}" for path in PATHS}
+    assert set(described["paths"]) == {f"{API}/{path}" for path in ENDPOINTS}
     for path in described["paths"].values():
         assert set(path) == {"get"}
 

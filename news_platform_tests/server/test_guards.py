@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 
 from news_platform.errors import ConfigError
-from news_platform.server.client_address import client_address, parse_networks
-from news_platform.server.client_rates import ClientRates
-from news_platform.server.guards import CONTENT_SECURITY_POLICY, has_token
-from news_platform.server.options import is_loopback, parse_address, server_options
+from news_platform.server.guards import (
+    CONTENT_SECURITY_POLICY,
+    ClientRates,
+    client_address,
+    has_token,
+)
+from news_platform.server.options import is_loopback, parse_address, parse_proxies, server_options
 from news_platform.settings import load_settings
 from news_platform_tests.server.explorer import Explorer, exploring
 
@@ -143,7 +146,7 @@ def test_a_crowd_of_clients_is_forgotten() -> None:
 def test_only_a_trusted_proxy_says_who_the_client_is(
     peer: str, forwarded: str, expected: str
 ) -> None:
-    trusted = parse_networks(["10.0.0.0/24", "fd00::1"])
+    trusted = parse_proxies(["10.0.0.0/24", "fd00::1"])
     headers = [(b"x-forwarded-for", forwarded.encode())] if forwarded else []
     assert client_address(peer, headers, trusted) == expected
     assert client_address(peer, headers, ()) == peer

@@ -15,8 +15,7 @@ from news_platform.errors import InputError
 from news_platform.resources import open_resources
 from news_platform.server.app_state import AppState
 from news_platform.server.guards import guarded
-from news_platform.server.mcp_answers import MAX_CHARACTERS, NOTICE, answer_text
-from news_platform.server.mcp_tools import create_mcp
+from news_platform.server.mcp import MAX_CHARACTERS, NOTICE, answer_text, create_mcp
 from news_platform.server.options import ServerOptions
 from news_platform.settings import load_settings
 from news_platform.storage.commit.root import RootAccess
@@ -30,7 +29,7 @@ from news_platform_tests.servers.demo import Demo
 TOOLS = ["search", "article", "domain", "explain", "policy", "sql"]
 
 
-def _site(root: Path, cache: str, **environ: str) -> AppState:
+def _state(root: Path, cache: str, **environ: str) -> AppState:
     settings = load_settings(
         {"NEWS_PLATFORM_ROOT": str(root), "NEWS_PLATFORM_SEARCH_CACHE": cache, **environ}
     )
@@ -38,16 +37,16 @@ def _site(root: Path, cache: str, **environ: str) -> AppState:
 
 
 @pytest.fixture(scope="module")
-def demo_site(finished_demo: Demo, search_cache: str) -> AppState:
-    return _site(finished_demo.root, search_cache, NEWS_PLATFORM_SAMPLE="1")
+def demo_state(finished_demo: Demo, search_cache: str) -> AppState:
+    return _state(finished_demo.root, search_cache, NEWS_PLATFORM_SAMPLE="1")
 
 
 @pytest.fixture(scope="module")
-def hostile_site(small_root: Path, search_cache: str) -> AppState:
-    return _site(small_root, search_cache)
+def hostile_state(small_root: Path, search_cache: str) -> AppState:
+    return _state(small_root, search_cache)
 
 
-def _called(site: AppState, *calls: tuple[str, Mapping[str, Any]]) -> list[tuple[bool, str]]:
+def _called(state: AppState, *calls: tuple[str, Mapping[str, Any]]) -> list[tuple[bool, str]]:
     """Call tools over the library's own client; return whether each failed, and its text."""
 
     async def call(client: Client) -> list[tuple[bool, str]]:
@@ -58,7 +57,7 @@ def _called(site: AppState, *calls: tuple[str, Mapping[str, Any]]) -> list[tuple
             found.append((bool(result.is_error), content.text))  # type: ignore[union-attr]
         return found
 
-    found: list[tuple[bool, str]] = _with(Client(create_mcp(site)), call)
+    found: list[tuple[bool, str]] = _with(Client(create_mcp(state)), call)
     return found
 
 
@@ -81,7 +80,7 @@ def test_every_tool_only_reads(demo_state: AppState) -> None:
     async def tools(client: Client) -> Any:
         return (await client.list_tools()).tools
 
-    found = _with(Client(create_mcp(demo_site)), tools)
+    found = _with(Client(create_mcp(demo_state)), tools)
     assert [tool.name for tool in found] == TOOLS
     assert all(tool.annotations.read_only_hint for tool in found)
     assert all(tool.description and tool.input_schema["properties"] for tool in found)
@@ -90,7 +89,7 @@ def test_every_tool_only_reads(demo_state: AppState) -> None:
 def test_every_tool_answers_and_cites(demo_state: AppState) -> None:
     domain = {"name": "meridian.example"}
     answers = _called(
-        demo_site,
+        demo_state,
         ("search", {"query": "bridge", "limit": 3, "language": "en"}),
         ("domain", domain),
         ("explain", {"subject": "meridian.example"}),
@@ -108,7 +107,7 @@ def test_every_tool_answers_and_cites(demo_state: AppState) -> None:
     assert len(rows["data"]["rows"]) == 3 and rows["sources"]
     assert "all_articles" in datasets["data"]["datasets"]
     url = found["sources"][0]
-    (article,) = map(_data, _called(demo_site, ("article", {"url": url})))
+    (article,) = map(_data, _called(demo_state, ("article", {"url": url})))
     assert article["data"]["url"] == url and article["sources"][0] == url
 
 
@@ -117,7 +116,7 @@ def test_no_answer_exceeds_its_size_and_hidden_characters_are_gone(hostile_state
     calls: list[tuple[str, Mapping[str, Any]]] = [("article", {"url": key}) for key in keys]
     calls += [("search", {"query": "hostileword", "limit": 50})]
     calls += [("sql", {"query": "select * from all_articles"})]
-    for answer in _called(hostile_site, *calls):
+    for answer in _called(hostile_state, *calls):
         document = _data(answer)
         assert len(answer[1]) <= MAX_CHARACTERS
         assert not set(answer[1]) & set("\u202e\u2066\u200b\ufeff\U000e0067")
@@ -139,7 +138,7 @@ def test_a_wrong_question_is_an_error_that_a_model_can_read(demo_state: AppState
         ("sql", {"query": "select * from nothing"}),
         ("sql", {"query": ""}),
     ]
-    for (name, arguments), (is_error, text) in zip(calls, _called(demo_site, *calls), strict=True):
+    for (name, arguments), (is_error, text) in zip(calls, _called(demo_state, *calls), strict=True):
         assert is_error, (name, arguments, text)
         assert "Traceback" not in text and len(text) < 2_000
 
@@ -148,9 +147,9 @@ def test_an_endless_query_ends_and_rows_are_limited(demo_state: AppState) -> Non
     limits = QueryLimits(max_rows=5, timeout_seconds=0.3)
     endless = "select count(*) from range(1000000000) a, range(1000000) b where a.range = -b.range"
     with pytest.raises(InputError, match="took longer than"):
-        demo_site.news.sql(endless, limits=limits)
-    assert demo_site.news.sql("select * from range(100)", limits=limits).height == 5
-    (many,) = map(_data, _called(demo_site, ("sql", {"query": "select * from range(1000)"})))
+        demo_state.news.sql(endless, limits=limits)
+    assert demo_state.news.sql("select * from range(100)", limits=limits).height == 5
+    (many,) = map(_data, _called(demo_state, ("sql", {"query": "select * from range(1000)"})))
     assert len(many["data"]["rows"]) == 200
 
 
@@ -188,7 +187,7 @@ def test_the_command_speaks_over_standard_input_and_output(
 
 @pytest.fixture
 def http_port(hostile_state: AppState) -> Iterator[int]:
-    app = create_mcp(hostile_site).streamable_http_app(stateless_http=True, json_response=True)
+    app = create_mcp(hostile_state).streamable_http_app(stateless_http=True, json_response=True)
     options = ServerOptions(token="a-long-and-secret-token", requests_per_minute=0)
     with serving(guarded(app, options, methods=("GET", "POST", "DELETE")), free_port()) as running:
         yield running.port

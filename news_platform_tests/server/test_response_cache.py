@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from news_platform.errors import StorageError
 from news_platform.resources import open_resources
-from news_platform.server.api_routes import refused_json
+from news_platform.server.api import refused_json
 from news_platform.server.app_state import AppState
 from news_platform.server.options import ServerOptions
 from news_platform.server.response_cache import Answer, ResponseCache, is_match

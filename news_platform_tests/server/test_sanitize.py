@@ -2,7 +2,7 @@
 
 import pytest
 
-from news_platform.server import charts
+from news_platform.server.pages import bars, trend_line
 from news_platform.server.sanitize import html_bytes, language_code, link, one_line, paragraphs
 from news_platform_tests.server.hostile import HOSTILE
 
@@ -54,12 +54,12 @@ def test_a_language_is_a_code() -> None:
 
 
 def test_bars_have_the_height_of_their_share() -> None:
-    bars = charts.bars({"a": 100, "b": 50, "c": 1, "d": 0})
-    assert [bar.height for bar in bars] == [60, 30, 1, 0]
-    assert [bar.y + bar.height for bar in bars] == [60] * 4
-    assert charts.bars({}) == []
+    found = bars({"a": 100, "b": 50, "c": 1, "d": 0})
+    assert [bar.height for bar in found] == [60, 30, 1, 0]
+    assert [bar.y + bar.height for bar in found] == [60] * 4
+    assert bars({}) == []
 
 
 def test_a_line_goes_from_left_to_right() -> None:
-    assert charts.line([0.0, 1.0]) == "0.0,19.0 80.0,1.0"
-    assert charts.line([0.5]) == "0.0,10.0 80.0,10.0"
+    assert trend_line([0.0, 1.0]) == "0.0,19.0 80.0,1.0"
+    assert trend_line([0.5]) == "0.0,10.0 80.0,10.0"

@@ -16,7 +16,7 @@ from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_
 from news_platform.storage.objects.versions import count_old_versions, delete_old_versions
 from news_platform_tests.corpus.pages import StoredPage, collect_pages
 from news_platform_tests.search.articles import made_articles
-from news_platform_tests.search.test_pipeline import DAY, build_stale, write_day
+from news_platform_tests.search.indexes import DAY, build_stale, write_day
 from news_platform_tests.takedowns.asked import ask
 
 

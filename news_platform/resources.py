@@ -73,11 +73,9 @@ class DataRoot:
 
 def adopt_markers(store: ObjectStore) -> None:
     """Keep current what version 0.1 built, whatever fingerprints it used."""
-    from news_platform.domain_metadata import adoption as surveys
     from news_platform.source_records import pipeline as records
 
-    for feature in (surveys, records):
-        feature.adopt_markers(store)
+    records.adopt_markers(store)
 
 
 @dataclass(frozen=True)

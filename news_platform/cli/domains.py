@@ -21,8 +21,9 @@ from news_platform.cli.options import (
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.consumer import SurveyReport
-from news_platform.domain_metadata.domain_lists import is_research_json, list_as_research
 from news_platform.domain_metadata.generated_research import (
+    is_research_json,
+    list_as_research,
     write_resurvey_files,
 )
 from news_platform.domain_metadata.history import (

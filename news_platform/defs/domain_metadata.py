@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from operator import le
 
 import dagster as dg
@@ -33,7 +32,6 @@ from news_platform.defs.survey_trends import (
     newly_refusing_metadata,
     trend_metadata,
 )
-from news_platform.domain_metadata.change_inputs import tabled_days
 from news_platform.domain_metadata.pipeline import (
     METADATA_DATASET,
     QUEUE_DATASET,
@@ -42,23 +40,23 @@ from news_platform.domain_metadata.pipeline import (
     queued_inputs,
     survey_over_web,
 )
+from news_platform.domain_metadata.policy_changes import POLICIES, policy_counts
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import raw_batches, read_raw_metadata
 from news_platform.domain_metadata.results import iter_broken
 from news_platform.domain_metadata.table import (
     CHANGES_DATASET,
-    POLICIES,
     TABLE_DATASET,
+    USAGE_DATASET,
     build_changes,
     build_table,
     build_usage_signals,
-    policy_counts,
     read_changes,
     read_facts,
     read_usage_signals,
     surveyed_days,
+    tabled_days,
 )
-from news_platform.domain_metadata.usage_table import USAGE_DATASET
 from news_platform.resources import Clock, DataRoot, Ledger, Resources, Web, survey_options
 from news_platform.storage.commit.markers import read_inputs
 from news_platform.storage.objects.store import ObjectStore
@@ -366,7 +364,7 @@ RULES = (
     ),
     _staleness(
         "usage_signals",
-        partial(surveyed_days, dataset=USAGE_DATASET),
+        surveyed_days,
         USAGE_DATASET,
         Parent("domain_metadata", _is_of_day),
         partitions=SURVEY_DAYS,

@@ -8,9 +8,7 @@ import polars as pl
 from news_platform.defs.checks import check
 from news_platform.defs.metadata import markdown_table
 from news_platform.defs.plots import trend_plot
-from news_platform.domain_metadata.queue import DomainQueue
-from news_platform.domain_metadata.resurvey import ResurveyOptions, plan_resurvey
-from news_platform.domain_metadata.trends import (
+from news_platform.domain_metadata.history import (
     by_country,
     newly_refusing,
     read_surveys,
@@ -18,6 +16,8 @@ from news_platform.domain_metadata.trends import (
     standing,
     trend,
 )
+from news_platform.domain_metadata.queue import DomainQueue
+from news_platform.domain_metadata.resurvey import ResurveyOptions, plan_resurvey
 from news_platform.resources import Resources
 from news_platform.storage.objects.store import ObjectStore
 

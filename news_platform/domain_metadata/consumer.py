@@ -21,24 +21,23 @@ from typing import ParamSpec, TypeVar
 from news_platform.datasets.domain_metadata import sanitized_domain
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.datasets.takedowns import TAKEN_DOWN
-from news_platform.domain_metadata.fetchers import SurveyFetchOptions
-from news_platform.domain_metadata.grouped_writer import GroupedWriter
-from news_platform.domain_metadata.previous import PreviousSurvey
+from news_platform.domain_metadata.fetchers import PreviousSurvey, SurveyFetchOptions
 from news_platform.domain_metadata.queue import (
     BatchBacklog,
     DomainQueue,
     MessageClaim,
     SettledClaim,
+    earlier_batches,
 )
 from news_platform.domain_metadata.results import (
     DomainFiles,
+    GroupedWriter,
     finished_outcome,
     read_domain_files,
     read_previous,
     write_result,
 )
 from news_platform.domain_metadata.survey import SurveyResult, survey_domain
-from news_platform.domain_metadata.survey_times import earlier_batches
 from news_platform.errors import InputError
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary, first_cause
 from news_platform.storage.objects.store import ObjectStore

@@ -1,24 +1,27 @@
 """Read what is known about one domain over time: its surveys and what changed between them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 import polars as pl
 
-from news_platform.domain_metadata.change_inputs import tabled_days
+from news_platform.domain_metadata.signals.statements import PURPOSES
 from news_platform.domain_metadata.table import (
     CHANGES_DATASET,
     TABLE_DATASET,
+    USAGE_DATASET,
     build_changes,
     build_table,
     build_usage_signals,
     read_changes,
     read_facts,
     surveyed_days,
+    tabled_days,
 )
-from news_platform.domain_metadata.usage_table import USAGE_DATASET
 from news_platform.storage.commit.markers import read_inputs, read_markers, stale_partitions
-from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.objects.store import NotFound, ObjectStore
+from news_platform.text.readable import as_day
 
 _SURVEY_COLUMNS = (
     "date",
@@ -46,7 +49,7 @@ def build_stale_tables(store: ObjectStore) -> list[str]:
     """Build the daily tables that differ from their surveys; return the days."""
     days: set[str] = set()
     for dataset, build in ((TABLE_DATASET, build_table), (USAGE_DATASET, build_usage_signals)):
-        wanted = surveyed_days(store, dataset)
+        wanted = surveyed_days(store)
         for day in sorted(stale_partitions(wanted, read_inputs(store, dataset))):
             build(day, store=store)
             days.add(day)
@@ -76,3 +79,102 @@ def _rows(
 ) -> Iterator[dict[str, object]]:
     found = frame.filter(pl.col("domain") == domain)
     yield from (found.select(columns) if columns else found.drop("domain")).iter_rows(named=True)
+
+
+# A quarter shows a trend; domains are surveyed weekly, so older tables add little.
+TREND_DAYS = 90
+_REFUSED = ("refuse", "conflicting")
+_COLUMNS = (
+    "domain",
+    "country",
+    "date",
+    "ai_policies",
+    "llms_txt",
+    *(f"usage_{purpose}" for purpose in PURPOSES),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trend:
+    """Shares of domains by day: those that refuse each purpose and crawler, those with llms.txt."""
+
+    days: tuple[str, ...]
+    purposes: Mapping[str, Sequence[float]]
+    bots: Mapping[str, Sequence[float]]
+    llms_txt: Sequence[float]
+
+
+def read_surveys(store: ObjectStore, day: str) -> pl.DataFrame:
+    """Return the surveys of the days up to `day` that had a conclusive answer."""
+    since = str(as_day(day) - timedelta(days=TREND_DAYS))
+    days = sorted(one for one in read_markers(store, TABLE_DATASET) if since <= one <= day)
+    tables = [frame for one in days if (frame := _table(store, one)) is not None]
+    empty = pl.DataFrame(schema=dict.fromkeys(_COLUMNS, pl.Null))
+    return pl.concat(tables).drop_nulls("ai_policies") if tables else empty
+
+
+def _table(store: ObjectStore, day: str) -> pl.DataFrame | None:
+    try:
+        rows = read_facts(store, day).select(_COLUMNS)
+    except NotFound:
+        return None  # the table is being rebuilt
+    return rows.unique("domain", keep="first", maintain_order=True)
+
+
+def trend(surveys: pl.DataFrame, *, bots: int = 6) -> Trend:
+    """Return the shares of each day; `bots` is the number of crawlers, the most refused ones."""
+    days = sorted(surveys.get_column("date").unique()) if surveys.height else []
+    standings = [standing(surveys, day) for day in days]
+    refused = [refusals_by_bot(one) for one in standings]
+    names = [name for name, _ in sorted(refused[-1].items(), key=_most)[:bots]] if refused else []
+    return Trend(
+        tuple(days),
+        {name: [_share(one, _refuses(name)) for one in standings] for name in PURPOSES},
+        {name: [shares.get(name, 0.0) for shares in refused] for name in names},
+        [_share(one, pl.col("llms_txt").fill_null(False)) for one in standings],
+    )
+
+
+def standing(surveys: pl.DataFrame, day: str) -> pl.DataFrame:
+    """Return the last survey of every domain up to a day."""
+    until = surveys.filter(pl.col("date") <= day).sort("date", maintain_order=True)
+    return until.unique("domain", keep="last", maintain_order=True)
+
+
+def refusals_by_bot(surveys: pl.DataFrame) -> dict[str, float]:
+    """Return the share of domains that close everything to each AI crawler."""
+    rows = surveys.select("ai_policies").explode("ai_policies").unnest("ai_policies")
+    closed = rows.filter(pl.col("policy") == "disallow_all").group_by("bot").len()
+    return {bot: count / surveys.height for bot, count in closed.iter_rows()}
+
+
+def by_country(surveys: pl.DataFrame) -> pl.DataFrame:
+    """Return the number of domains per country, and how many refuse each purpose."""
+    refusing = [_refuses(name).sum().alias(name) for name in PURPOSES]
+    llms = pl.col("llms_txt").fill_null(False).sum().alias("llms_txt")
+    rows = surveys.group_by("country").agg(pl.len().alias("domains"), *refusing, llms)
+    return rows.sort("domains", "country", descending=[True, False])
+
+
+def newly_refusing(changes: pl.DataFrame) -> pl.DataFrame:
+    """Return the domains that began to refuse, with the crawlers and statements concerned."""
+    what = pl.coalesce(pl.col("label"), pl.col("bot"))
+    rows = changes.filter(pl.col("change") == "blocked").group_by("domain", "country", "signal")
+    return rows.agg(what.unique().sort().str.join(", ").alias("refused")).sort("domain", "signal")
+
+
+def _refuses(purpose: str) -> pl.Expr:
+    return pl.col(f"usage_{purpose}").is_in(_REFUSED).fill_null(False)
+
+
+def _share(rows: pl.DataFrame, condition: pl.Expr) -> float:
+    return float(rows.select(condition.mean()).item()) if rows.height else 0.0
+
+
+def _most(item: tuple[str, float]) -> tuple[float, str]:
+    return -item[1], item[0]
+
+
+def shares(values: Iterable[float]) -> list[str]:
+    """Return shares as people read them."""
+    return [f"{value:.1%}" for value in values]

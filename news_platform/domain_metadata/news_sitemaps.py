@@ -15,8 +15,13 @@ from typing import Protocol, Self, cast
 import polars as pl
 from lxml import etree
 
-from news_platform.domain_metadata.sitemap_text import BadGzip, TooLarge, clean_text, inflated
-from news_platform.domain_metadata.sitemaps import parse_sitemap
+from news_platform.domain_metadata.sitemaps import (
+    BadGzip,
+    TooLarge,
+    clean_text,
+    inflated,
+    parse_sitemap,
+)
 from news_platform.domain_metadata.table import TABLE_DATASET, read_facts
 from news_platform.errors import FetchError
 from news_platform.html.dates import parse_date

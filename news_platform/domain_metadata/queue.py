@@ -348,3 +348,18 @@ def _claim(
 def _settled_values(outcome: str, final: bool, *, at: float) -> dict[str, Any]:
     state = "done" if final else "unfinished"
     return {"state": state, "outcome": outcome, "finished_at": at, "worker": None}
+
+
+def earlier_batches(engine: sa.Engine, batch: str) -> dict[str, str]:
+    """Return, for each domain of a batch, its finished batch of the latest day before."""
+    day = batch.rpartition("|")[2]
+    dated = sa.func.substr(QUEUE.c.batch, sa.func.length(QUEUE.c.batch) - len(day) + 1)
+    of_batch = sa.select(QUEUE.c.domain).where(QUEUE.c.batch == batch)
+    latest = sa.func.max(dated.concat("|").concat(QUEUE.c.batch))
+    rows = (
+        sa.select(QUEUE.c.domain, latest)
+        .where(QUEUE.c.domain.in_(of_batch), QUEUE.c.state == "done", dated < day)
+        .group_by(QUEUE.c.domain)
+    )
+    with read_transaction(engine) as connection:
+        return {domain: key.partition("|")[2] for domain, key in connection.execute(rows)}

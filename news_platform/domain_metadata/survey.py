@@ -23,13 +23,13 @@ from news_platform.domain_metadata.fetchers import (
     Clock,
     FoundSitemap,
     HostRobots,
+    PreviousSurvey,
     SurveyFetchOptions,
     count_children,
     fetch_robots,
     fetch_sitemap,
 )
 from news_platform.domain_metadata.messages import is_domain
-from news_platform.domain_metadata.previous import PreviousSurvey
 from news_platform.domain_metadata.signals.robots_signals import parse_robots_signals
 from news_platform.domain_metadata.signals.statements import UseStatement
 from news_platform.domain_metadata.sitemaps import news_sitemap_urls

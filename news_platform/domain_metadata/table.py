@@ -1,11 +1,14 @@
-"""Build the daily tables of survey facts, and from two of them the changes of AI policies."""
+"""Build the daily tables of the survey: its facts, the statements about use, and what changed.
 
-import difflib
+The changes of a day compare each domain with its last survey on any earlier day: a query over the
+tables of all days up to it. The table of an old day may be built again, because an unfinished batch
+was tried once more. If what later days read of it is then different, their changes are stale.
+"""
+
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import get_args
 
 import polars as pl
 
@@ -23,34 +26,41 @@ from news_platform.datasets.domain_surveys import (
     USAGE_SIGNALS,
 )
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.domain_metadata.change_inputs import record_correction, table_path, tabled_days
 from news_platform.domain_metadata.pipeline import METADATA_DATASET
-from news_platform.domain_metadata.results import read_facts_file, read_robots
-from news_platform.domain_metadata.usage_table import USAGE_DATASET, usage_changes, usage_frame
+from news_platform.domain_metadata.policy_changes import (
+    policy_changes,
+    usage_changes,
+    with_robots_diff,
+)
+from news_platform.domain_metadata.results import read_facts_file
 from news_platform.storage.commit.markers import (
     Marker,
-    current_inputs,
     fingerprint,
     fingerprint_of,
     name_part,
-    read_inputs,
     read_markers,
     write_marker,
 )
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table, write_table
 from news_platform.takedowns.obeying import cleaned_later
-from news_platform.web.ai_bots import AI_BOTS
-from news_platform.web.robots import Policy
 
 TABLE_DATASET = DOMAIN_SURVEYS.name
+USAGE_DATASET = USAGE_SIGNALS.name
 CHANGES_DATASET = AI_POLICY_CHANGES.name
-POLICIES: tuple[str, ...] = get_args(Policy)
 
 # Threads that read facts files: each mostly waits for one small object.
 _READERS = 16
-# A rewritten robots.txt may differ in thousands of lines; both files are stored whole.
-_MAX_DIFF_CHARS = 4000
+# What later days read of an earlier one, apart from the statements about use.
+_COMPARED = (
+    "domain",
+    "country",
+    "category",
+    "robots_bytes",
+    "ai_list_version",
+    "ai_policies",
+    "usage_statements",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +71,28 @@ class TableReport:
     rows: int
 
 
-def surveyed_days(store: ObjectStore, dataset: str = TABLE_DATASET) -> dict[str, str]:
-    """Return the fingerprint of each day's surveys, computed from their markers.
-
-    `dataset` is the table that is built from them: a fingerprint of version 0.1 stays current.
-    """
+def surveyed_days(store: ObjectStore) -> dict[str, str]:
+    """Return the fingerprint of each day's surveys, computed from their markers."""
     days: dict[str, list[Marker]] = {}
     for key, marker in read_markers(store, METADATA_DATASET).items():
         days.setdefault(str(PartitionInfo.parse(key).date), []).append(marker)
-    tabled = read_inputs(store, dataset)
-    return {
-        day: current_inputs(tabled.get(day), partial(fingerprint_of, markers), part=name_part)
-        for day, markers in days.items()
-    }
+    return {day: fingerprint_of(markers, name_part) for day, markers in days.items()}
+
+
+def tabled_days(store: ObjectStore) -> dict[str, str]:
+    """Return the fingerprint of what the changes of each day are computed from.
+
+    Of the day itself the names of the markers count, of earlier days only their scopes, which tell
+    what later days read: a table that is written again with the same content makes nothing stale.
+    """
+    surveys, stated = read_markers(store, TABLE_DATASET), read_markers(store, USAGE_DATASET)
+    found: dict[str, str] = {}
+    before = ""
+    for day in sorted(surveys):
+        markers = [table[day] for table in (surveys, stated) if day in table]
+        found[day] = fingerprint([before, *(marker.path for marker in markers)])
+        before = fingerprint([before, day, *(marker.scope for marker in markers)])
+    return found
 
 
 def build_table(day: str, *, store: ObjectStore) -> TableReport:
@@ -81,17 +100,25 @@ def build_table(day: str, *, store: ObjectStore) -> TableReport:
     inputs = surveyed_days(store).get(day, fingerprint([]))
     with cleaned_later(store, {TABLE_DATASET: [day]}):
         frame = facts_frame(read_day_facts(store, day))
-        record_correction(store, day, frame, DOMAIN_SURVEYS, inputs=inputs)
-        return _write(store, day, frame, table=DOMAIN_SURVEYS, inputs=inputs)
+        # A survey that got no answer is not compared with.
+        is_read = pl.col("ai_policies").is_not_null() | pl.col("usage_statements").is_not_null()
+        compared = frame.filter(is_read).select(_COMPARED)
+        scope = _content(compared)
+        return _write(store, day, frame, table=DOMAIN_SURVEYS, inputs=inputs, scope=scope)
 
 
 def build_usage_signals(day: str, *, store: ObjectStore) -> TableReport:
     """Build and write the statements about use of a day from the facts of all its batches."""
-    inputs = surveyed_days(store, USAGE_DATASET).get(day, fingerprint([]))
+    inputs = surveyed_days(store).get(day, fingerprint([]))
     with cleaned_later(store, {USAGE_DATASET: [day]}):
         frame = usage_frame(read_day_facts(store, day))
-        record_correction(store, day, frame, USAGE_SIGNALS, inputs=inputs)
-        return _write(store, day, frame, table=USAGE_SIGNALS, inputs=inputs)
+        scope = _content(frame.drop("collected_at"))
+        return _write(store, day, frame, table=USAGE_SIGNALS, inputs=inputs, scope=scope)
+
+
+def _content(compared: pl.DataFrame) -> str:
+    """Return a digest of what later days read; of an empty table it is empty."""
+    return fingerprint(compared.write_ndjson().splitlines()) if compared.height else ""
 
 
 def read_day_facts(store: ObjectStore, day: str) -> list[DomainMetadata]:
@@ -132,50 +159,8 @@ def _changes_of(store: ObjectStore, day: str, days: Collection[str]) -> pl.DataF
         surveys=today,
         before=earlier.filter(pl.col("date") != day),
     )
-    frame = pl.concat([_with_robots_diff(store, policies, today, earlier), stated])
+    frame = pl.concat([with_robots_diff(store, policies, today, earlier), stated])
     return frame.sort("domain", "signal", "bot", "label", nulls_last=True)
-
-
-def read_usage_signals(store: ObjectStore, day: str) -> pl.DataFrame:
-    """Return the statements about use of a day; a day before version 0.2 has none."""
-    path = table_path(USAGE_SIGNALS, day)
-    if not store.exists(path):
-        return usage_frame([]).with_columns(date=pl.lit(day))
-    return read_table(store, path, USAGE_SIGNALS)
-
-
-def _with_robots_diff(
-    store: ObjectStore, changes: pl.DataFrame, today: pl.DataFrame, earlier: pl.DataFrame
-) -> pl.DataFrame:
-    """Add the lines of robots.txt that differ; only changed domains are read."""
-    day_of = {row["domain"]: row["before_date"] for row in changes.iter_rows(named=True)}
-    places = pl.concat([earlier, today]).filter(pl.col("domain").is_in(list(day_of)))
-    batch = {
-        (row["domain"], row["date"]): PartitionInfo.of(row["country"], row["category"], row["date"])
-        for row in places.iter_rows(named=True)
-    }
-    newest = today.get_column("date").first()
-    diffs = {
-        domain: _robots_diff(store, domain, batch.get((domain, day)), batch.get((domain, newest)))
-        for domain, day in day_of.items()
-    }
-    return changes.with_columns(
-        signal=pl.lit("robots"),
-        label=pl.lit(None, dtype=pl.String),
-        raw_diff=pl.col("domain").replace_strict(diffs, default=None, return_dtype=pl.String),
-    )
-
-
-def _robots_diff(
-    store: ObjectStore, domain: str, before: PartitionInfo | None, after: PartitionInfo | None
-) -> str | None:
-    if before is None or after is None:
-        return None
-    old, new = (read_robots(store, batch, domain) for batch in (before, after))
-    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=0)
-    # The first two lines name the files, and `@@` lines give positions.
-    changed = [line for line in list(lines)[2:] if not line.startswith("@@")]
-    return "\n".join(changed)[:_MAX_DIFF_CHARS] or None
 
 
 def facts_frame(facts: Sequence[DomainMetadata]) -> pl.DataFrame:
@@ -183,68 +168,6 @@ def facts_frame(facts: Sequence[DomainMetadata]) -> pl.DataFrame:
     rows = [_row(one) for one in facts]
     return pl.DataFrame(rows, schema=dict(DOMAIN_SURVEYS.schema), orient="row").sort(
         "domain", "country", "category"
-    )
-
-
-def policy_changes(today: pl.DataFrame, earlier: pl.DataFrame) -> pl.DataFrame:
-    """Return the policies that differ from the last survey with the same crawler list version."""
-    # A new version of the crawler list may give another policy for the same robots.txt.
-    last = (
-        earlier.drop_nulls("ai_policies")
-        # A domain in two batches of a day counts once, as in `_policies`.
-        .unique(["date", "domain", "ai_list_version"], keep="first", maintain_order=True)
-        .sort("date", maintain_order=True)
-        .unique(["domain", "ai_list_version"], keep="last", maintain_order=True)
-    )
-    before = _policies(last).select("date", "domain", "bot", "ai_list_version", "policy")
-    operators = pl.DataFrame(
-        {"bot": [bot.name for bot in AI_BOTS], "operator": [bot.operator for bot in AI_BOTS]}
-    )
-    joined = (
-        _policies(today)
-        .join(before, on=["domain", "bot", "ai_list_version"], suffix="_before")
-        .join(operators, on="bot", how="left")
-        .filter(pl.col("policy") != pl.col("policy_before"))
-    )
-    return joined.select(
-        "domain",
-        "country",
-        "bot",
-        "operator",
-        before=pl.col("policy_before"),
-        after=pl.col("policy"),
-        change=_change(),
-        before_date=pl.col("date_before"),
-    ).sort("domain", "bot")
-
-
-def policy_counts(frame: pl.DataFrame) -> pl.DataFrame:
-    """Count the domains of a table by crawler and policy."""
-    counts = [(pl.col("policy") == name).sum().alias(name) for name in POLICIES]
-    rows = _policies(frame).group_by("bot").agg(counts)
-    return rows.sort("disallow_all", "bot", descending=[True, False])
-
-
-def _change() -> pl.Expr:
-    blocked = pl.col("policy") == "disallow_all"
-    opened = pl.col("policy_before") == "disallow_all"
-    return (
-        pl.when(blocked)
-        .then(pl.lit("blocked"))
-        .when(opened)
-        .then(pl.lit("opened"))
-        .otherwise(pl.lit("changed"))
-    )
-
-
-def _policies(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return one row per day, domain and crawler; a domain in two batches counts once."""
-    return (
-        frame.select("domain", "country", "date", "ai_list_version", "ai_policies")
-        .explode("ai_policies")
-        .drop_nulls("ai_policies")
-        .unnest("ai_policies")
-        .unique(["date", "domain", "bot"], keep="first", maintain_order=True)
     )
 
 
@@ -276,7 +199,6 @@ def _row(facts: DomainMetadata) -> dict[str, object]:
         "ai_list_version": facts.ai_policy.list_version if facts.ai_policy else None,
         "ai_policies": _policy_rows(facts.ai_policy),
         "raw_file_path": facts.source.raw_file_path,
-        # Null, as in tables that were written before this column.
         "news_sitemaps": sitemap.news_sitemaps or None,
         **_usage_columns(facts.usage),
     }
@@ -301,9 +223,35 @@ def _policy_rows(facts: AiPolicyFacts | None) -> list[Mapping[str, object]] | No
     return [{"bot": b, "policy": p, "own": b in own} for b, p in facts.policies.items()]
 
 
+def usage_frame(facts: Sequence[DomainMetadata]) -> pl.DataFrame:
+    """Return the statements of surveys as table rows, sorted by domain."""
+    rows = [
+        {
+            "domain": one.registrable_domain,
+            "country": one.country,
+            "category": one.category,
+            "collected_at": one.collected_at,
+            **statement.model_dump(),
+        }
+        for one in facts
+        for statement in (one.usage.statements if one.usage else ())
+    ]
+    frame = pl.DataFrame(rows, schema=dict(USAGE_SIGNALS.schema), orient="row")
+    order = ("domain", "country", "category", "system", "label", "path")
+    return frame.sort(order, maintain_order=True)
+
+
 def read_facts(store: ObjectStore, day: str) -> pl.DataFrame:
     """Return the table of a day."""
     return read_table(store, table_path(DOMAIN_SURVEYS, day), DOMAIN_SURVEYS)
+
+
+def read_usage_signals(store: ObjectStore, day: str) -> pl.DataFrame:
+    """Return the statements about use of a day; none before they are built."""
+    path = table_path(USAGE_SIGNALS, day)
+    if not store.exists(path):
+        return usage_frame([]).with_columns(date=pl.lit(day))
+    return read_table(store, path, USAGE_SIGNALS)
 
 
 def read_changes(store: ObjectStore, day: str) -> pl.DataFrame:
@@ -311,10 +259,21 @@ def read_changes(store: ObjectStore, day: str) -> pl.DataFrame:
     return read_table(store, table_path(AI_POLICY_CHANGES, day), AI_POLICY_CHANGES)
 
 
+def table_path(table: Dataset, day: str) -> str:
+    """Return the file of a day."""
+    return f"{table.name}/date={day}/part-0.parquet"
+
+
 def _write(
-    store: ObjectStore, day: str, frame: pl.DataFrame, *, table: Dataset, inputs: str
+    store: ObjectStore,
+    day: str,
+    frame: pl.DataFrame,
+    *,
+    table: Dataset,
+    inputs: str,
+    scope: str = "",
 ) -> TableReport:
     write_table(store, table_path(table, day), frame, table)
     report = TableReport(day, frame.height)
-    write_marker(store, table.name, day, inputs=inputs, report=asdict(report))
+    write_marker(store, table.name, day, inputs=inputs, report=asdict(report), scope=scope)
     return report

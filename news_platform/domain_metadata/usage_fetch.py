@@ -12,7 +12,7 @@ from datetime import datetime
 from resiliparse.parse.html import HTMLTree
 
 from news_platform.datasets.domain_metadata import UsageFacts, UsageFileFacts, UseStatementFacts
-from news_platform.domain_metadata.previous import (
+from news_platform.domain_metadata.fetchers import (
     KnownFile,
     PreviousSurvey,
     fetch_if_changed,

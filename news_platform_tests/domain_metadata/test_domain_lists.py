@@ -5,7 +5,7 @@ import json
 import pytest
 
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.domain_metadata.domain_lists import (
+from news_platform.domain_metadata.generated_research import (
     is_research_json,
     list_as_research,
     parse_domain_list,

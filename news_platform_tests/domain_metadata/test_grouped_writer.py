@@ -8,7 +8,7 @@ from itertools import chain
 
 import pytest
 
-from news_platform.domain_metadata.grouped_writer import GroupedWriter
+from news_platform.domain_metadata.results import GroupedWriter
 from news_platform.errors import StorageError
 
 

@@ -11,19 +11,20 @@ import pytest
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.pipeline import queue_batch
-from news_platform.domain_metadata.queue import DomainQueue, SettledClaim
+from news_platform.domain_metadata.queue import DomainQueue, SettledClaim, earlier_batches
 from news_platform.domain_metadata.raw_files import batch_files, import_file
 from news_platform.domain_metadata.resurvey import (
     CLOCK_PATH,
     DueDomain,
+    LastSurvey,
     ResurveyOptions,
     ResurveyPlan,
     due_times,
     fair_share,
+    last_surveys,
     plan_resurvey,
     write_plan,
 )
-from news_platform.domain_metadata.survey_times import LastSurvey, earlier_batches, last_surveys
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.domain_metadata.test_pipeline import research
 

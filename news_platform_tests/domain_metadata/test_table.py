@@ -14,23 +14,21 @@ from news_platform.datasets.domain_metadata import (
 )
 from news_platform.datasets.domain_surveys import AI_POLICY_CHANGES, DOMAIN_SURVEYS
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.domain_metadata.change_inputs import tabled_days
+from news_platform.domain_metadata.policy_changes import policy_changes, policy_counts
 from news_platform.domain_metadata.table import (
     CHANGES_DATASET,
     TABLE_DATASET,
+    USAGE_DATASET,
     build_changes,
     build_table,
     build_usage_signals,
     facts_frame,
-    policy_changes,
-    policy_counts,
     read_changes,
     read_facts,
     surveyed_days,
+    tabled_days,
 )
-from news_platform.domain_metadata.usage_table import USAGE_DATASET
 from news_platform.storage.commit.markers import (
-    fingerprint,
     read_inputs,
     read_markers,
     stale_partitions,
@@ -188,7 +186,7 @@ def test_a_retry_of_an_old_batch_that_finds_nothing_new_makes_no_later_day_stale
     assert followed(local_store) == [DAYS[0]]
 
 
-def test_a_late_answer_makes_only_those_later_days_stale_that_surveyed_its_domain(
+def test_a_late_answer_makes_the_later_days_stale(
     local_store: ObjectStore,
 ) -> None:
     opened, closed = {"GPTBot": "allow"}, {"GPTBot": "disallow_all"}
@@ -216,7 +214,7 @@ def test_an_old_day_that_is_surveyed_for_the_first_time_corrects_later_days(
     tabled(local_store, facts("a.test", policies=closed, day=DAYS[2]))
     assert followed(local_store) == list(DAYS[1:])
     tabled(local_store, facts("a.test", policies=opened, day=DAYS[0]))
-    assert followed(local_store) == [DAYS[0], DAYS[2]]
+    assert followed(local_store) == list(DAYS)
     assert read_changes(local_store, DAYS[2])["change"].to_list() == ["blocked"]
 
 
@@ -244,21 +242,6 @@ def test_tables_that_are_built_before_a_request_is_served_are_cleaned_later(
     build_changes(DAYS[0], store=local_store)
     names = sorted((TABLE_DATASET, USAGE_DATASET, CHANGES_DATASET))
     assert list_pending(local_store) == [(name, DAYS[0]) for name in names]
-
-
-def test_days_that_were_current_by_the_earlier_rule_stay_current(local_store: ObjectStore) -> None:
-    """Their fingerprint was that of all days before them."""
-    tabled(local_store, *(facts("a.test", policies={"GPTBot": "allow"}, day=day) for day in DAYS))
-    before = ""
-    for day in DAYS:
-        markers = [read_markers(local_store, name)[day] for name in (TABLE_DATASET, USAGE_DATASET)]
-        before = fingerprint([before, *(one.path for one in markers)])
-        write_marker(local_store, CHANGES_DATASET, day, inputs=before, report={})
-    assert followed(local_store) == []
-    put(local_store, facts("new.test", day=DAYS[0]))
-    write_marker(local_store, "domain_metadata", f"de|media|{DAYS[0]}", inputs="y", report={})
-    build_table(DAYS[0], store=local_store)
-    assert followed(local_store) == [DAYS[0]]
 
 
 def test_a_day_without_facts_has_an_empty_table(local_store: ObjectStore) -> None:

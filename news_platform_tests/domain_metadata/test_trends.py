@@ -4,14 +4,14 @@ import polars as pl
 import pytest
 
 from news_platform.datasets.domain_metadata import DomainMetadata, UsageFacts, UsageFileFacts
-from news_platform.domain_metadata.table import build_changes, build_table, read_changes
-from news_platform.domain_metadata.trends import (
+from news_platform.domain_metadata.history import (
     by_country,
     newly_refusing,
     read_surveys,
     standing,
     trend,
 )
+from news_platform.domain_metadata.table import build_changes, build_table, read_changes
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.domain_metadata.test_table import NOW, facts, put
 

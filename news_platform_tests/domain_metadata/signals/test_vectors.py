@@ -17,11 +17,11 @@ from news_platform.domain_metadata.signals.page_signals import (
 from news_platform.domain_metadata.signals.robots_signals import (
     license_urls,
     parse_content_usage,
+    parse_dictionary,
     parse_robots_signals,
 )
 from news_platform.domain_metadata.signals.rsl import parse_rsl
 from news_platform.domain_metadata.signals.statements import PURPOSES, Purpose, UseStatement
-from news_platform.domain_metadata.signals.structured_fields import parse_dictionary
 from news_platform.domain_metadata.signals.verdict import decide
 from news_platform.domain_metadata.signals.well_known import (
     parse_ai_txt,

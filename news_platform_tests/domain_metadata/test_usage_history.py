@@ -6,7 +6,7 @@ import pytest
 
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.usage import usage_policy
-from news_platform.domain_metadata.usage_at import NEVER_SURVEYED, UsageAtTimes
+from news_platform.domain_metadata.usage_history import NEVER_SURVEYED, UsageAtTimes
 from news_platform.errors import InputError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.domain_metadata.test_usage import BLOCKED, CLOSED, OPEN, survey_on

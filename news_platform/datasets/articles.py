@@ -46,7 +46,7 @@ ARTICLES = Table(
         Column("sources_list", _TEXTS, "feeds that carry the article or its text"),
         Column("aliases", _TEXTS, "other addresses of the same article"),
         Column("last_seen_rss", _MOMENT, "when a feed last listed it"),
-        Column("extractor_version", _TEXT, "version of the extractor; '' before 0.2"),
+        Column("extractor_version", _TEXT, "version of the extractor"),
         Column("confidence", pl.Float64(), "F1 to expect of the clean text, 0 to 1"),
         Column("published_at_source", _TEXT, "json-ld, meta, microdata, time, url, visible or ''"),
         Column("summary", _TEXT, "summary of the feed, else of the page"),

@@ -57,7 +57,7 @@ DOMAIN_SURVEYS = Table(
         ),
         Column("ai_policies", pl.List(AI_POLICY), "Policy of robots.txt for each AI crawler."),
         Column("raw_file_path", pl.String(), "Research file that names the domain."),
-        Column("usage_statements", pl.Int64(), "Statements about use; null before version 0.2."),
+        Column("usage_statements", pl.Int64(), "Statements about use; null if none were read."),
         Column("usage_index", pl.String(), "Verdict on indexing for any crawler."),
         Column("usage_search", pl.String(), "Verdict on search results for any crawler."),
         Column("usage_ai_input", pl.String(), "Verdict on input to AI answers for any crawler."),

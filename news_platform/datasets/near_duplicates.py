@@ -33,9 +33,7 @@ NEAR_DUPLICATES = Table(
             pl.Int64(),
             "articles of the cluster in the window that ends with the day, when it was built",
         ),
-        Column(
-            "url_hash", pl.String(), "the article, as in all_articles; null in files of release 0.1"
-        ),
+        Column("url_hash", pl.String(), "the article, as in all_articles"),
         Column("source", pl.String(), "`crawl` or `feed`"),
         Column("seen_at", _MOMENT, "when the article was fetched"),
         Column("first_seen_at", _MOMENT, "when the first article of the cluster was fetched"),
@@ -50,8 +48,7 @@ NEAR_DUPLICATES = Table(
 ARTICLE_CLUSTERS = Table(
     name="article_clusters",
     feature="near_duplicates",
-    description="The articles of feeds in near_duplicates: a relation for SQL and Python, with the "
-    "columns of the dataset that had this name in release 0.1.",
+    description="The articles of feeds in near_duplicates: a relation for SQL and Python.",
     path=_PATH,
     columns=(
         Column("url_hash", pl.String(), "the article, as in articles"),
@@ -100,9 +97,6 @@ CLUSTER_BANDS = Table(
     ),
     partition_columns=_DAY,
 )
-
-OLD_ARTICLE_CLUSTERS = "article_clusters/part-0.parquet"
-"""The file of article_clusters that release 0.1 wrote, relative to the root."""
 
 
 def near_duplicates_path(day: str) -> str:

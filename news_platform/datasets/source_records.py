@@ -112,7 +112,7 @@ SOURCE_RECORDS = Table(
         Column("language_source", pl.String(), "block, list, section, page, declared or assumed"),
         Column("charset", pl.String(), "charset used to decode the page"),
         Column("hints", pl.String(), "JSON object: list marker, depth, column names, term"),
-        Column("id", pl.String(), "hash of institution, url, order and text; null before 0.2"),
+        Column("id", pl.String(), "hash of institution, url, order and text"),
     ),
     partition_columns=(_INSTITUTION,),
 )

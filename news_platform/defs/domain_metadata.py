@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from operator import le
 
 import dagster as dg
@@ -366,7 +365,7 @@ STALENESS = (
     ),
     _staleness(
         "usage_signals",
-        partial(surveyed_days, dataset=USAGE_DATASET),
+        surveyed_days,
         USAGE_DATASET,
         Parent("domain_metadata", _is_of_day),
         partitions=SURVEY_DAYS,

@@ -21,7 +21,6 @@ from news_platform.storage.commit.markers import (
     marker_path,
     read_inputs,
     read_markers,
-    rename_marker,
     write_marker,
 )
 from news_platform.storage.objects.store import NotFound, ObjectStore
@@ -52,35 +51,13 @@ def tabled_days(store: ObjectStore) -> dict[str, str]:
     Only the names of the markers count: they contain the fingerprint of a table's inputs, so
     rewriting the same table does not make the assets that follow it stale.
     """
-    built = read_inputs(store, AI_POLICY_CHANGES.name)
-    parts = _table_markers(store)
-    chained = _chained(parts)
-    corrected = read_markers(store, CORRECTIONS)
+    tables, stated, corrected = (
+        read_markers(store, name) for name in (DOMAIN_SURVEYS.name, USAGE_SIGNALS.name, CORRECTIONS)
+    )
     return {
-        day: chained[day]
-        if built.get(day) == chained[day]
-        else fingerprint([*found, *([corrected[day].path] if day in corrected else [])])
-        for day, found in parts.items()
+        day: fingerprint(one[day].path for one in (tables, stated, corrected) if day in one)
+        for day in tables
     }
-
-
-def _table_markers(store: ObjectStore) -> Mapping[str, list[str]]:
-    """Return the names of the markers of each day's tables, oldest day first."""
-    stated = read_markers(store, USAGE_SIGNALS.name)
-    # A day of version 0.1 has no statements about use, and its fingerprint stays the same.
-    return {
-        day: [marker.path, *([stated[day].path] if day in stated else [])]
-        for day, marker in sorted(read_markers(store, DOMAIN_SURVEYS.name).items())
-    }
-
-
-def _chained(parts: Mapping[str, list[str]]) -> Mapping[str, str]:
-    """Return the fingerprints by the earlier rule: every day together with all days before it."""
-    found: dict[str, str] = {}
-    before = ""
-    for day, names in parts.items():
-        found[day] = before = fingerprint([before, *names])
-    return found
 
 
 def record_correction(
@@ -90,7 +67,6 @@ def record_correction(
     is_lost = not store.exists(table_path(table, day))
     if is_lost and _was_built_from(store, day, table, inputs):
         return []  # the file was lost, and comes back as it was
-    _leave_earlier_rule(store)
     later = [one for one in read_markers(store, DOMAIN_SURVEYS.name) if one > day]
     domains = _changed_domains(store, day, frame, table) if later else frozenset()
     affected = [one for one in sorted(later) if domains and _has_any(store, one, domains)]
@@ -120,15 +96,6 @@ def _was_built_from(store: ObjectStore, day: str, table: Table, inputs: str) -> 
     if day in corrected:
         names.append(corrected[day].path)
     return changes == fingerprint(names)
-
-
-def _leave_earlier_rule(store: ObjectStore) -> None:
-    """Rename the markers of days that are current by the earlier rule, which this table ends."""
-    parts = _table_markers(store)
-    chained = _chained(parts)
-    for day, marker in read_markers(store, AI_POLICY_CHANGES.name).items():
-        if day in parts and marker.inputs == chained[day]:
-            rename_marker(store, AI_POLICY_CHANGES.name, marker, inputs=fingerprint(parts[day]))
 
 
 def _changed_domains(store: ObjectStore, day: str, frame: pl.DataFrame, table: Table) -> Set[str]:

@@ -46,7 +46,7 @@ def build_stale_tables(store: ObjectStore) -> list[str]:
     """Build the daily tables that differ from their surveys; return the days."""
     days: set[str] = set()
     for dataset, build in ((TABLE_DATASET, build_table), (USAGE_DATASET, build_usage_signals)):
-        wanted = surveyed_days(store, dataset)
+        wanted = surveyed_days(store)
         for day in sorted(stale_partitions(wanted, read_inputs(store, dataset))):
             build(day, store=store)
             days.add(day)

@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from functools import partial
 
 from news_platform.datasets import domain_queue
 from news_platform.datasets.domain_metadata import PROD_FOLDER
@@ -44,11 +43,9 @@ from news_platform.domain_metadata.results import reopen_for_repair
 from news_platform.errors import InputError
 from news_platform.isolation.boundary import boundary
 from news_platform.storage.commit.markers import (
-    current_inputs,
     fingerprint,
     fingerprint_of,
     name_part,
-    read_inputs,
     read_markers,
     read_report,
     report_scope,
@@ -267,8 +264,5 @@ async def survey_batch(
 
 def queued_inputs(store: ObjectStore) -> dict[str, str]:
     """Return the fingerprint of each batch's queue marker, the input of its survey."""
-    surveyed = read_inputs(store, METADATA_DATASET)
-    return {
-        key: current_inputs(surveyed.get(key), partial(fingerprint_of, [marker]), part=name_part)
-        for key, marker in read_markers(store, QUEUE_DATASET).items()
-    }
+    markers = read_markers(store, QUEUE_DATASET)
+    return {key: fingerprint_of([marker], name_part) for key, marker in markers.items()}

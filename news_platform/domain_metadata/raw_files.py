@@ -4,9 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator
-from functools import partial
 
-from news_platform.datasets.domain_queue import DATASET as QUEUE_DATASET
 from news_platform.datasets.research_datasets import (
     RAW_FOLDER,
     RAW_METADATA,
@@ -19,12 +17,7 @@ from news_platform.datasets.research_datasets import (
 )
 from news_platform.domain_metadata.messages import DroppedResearchRecord
 from news_platform.errors import InputError
-from news_platform.storage.commit.markers import (
-    content_part,
-    current_inputs,
-    fingerprint_of,
-    read_inputs,
-)
+from news_platform.storage.commit.markers import content_part, fingerprint_of
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.text.normalize import scrub_json
 
@@ -34,11 +27,8 @@ _MAX_SHOWN_BYTES = 64 * 1024
 
 def raw_batches(store: ObjectStore) -> dict[str, str]:
     """Return the fingerprint of every batch's research files by partition key."""
-    queued = read_inputs(store, QUEUE_DATASET)
-    return {
-        key: research_inputs(store, infos, built=queued.get(key))
-        for key, infos in batch_files(store).items()
-    }
+    part = content_part(store)
+    return {key: fingerprint_of(infos, part) for key, infos in batch_files(store).items()}
 
 
 def batch_files(store: ObjectStore) -> dict[str, list[ObjectInfo]]:
@@ -71,13 +61,7 @@ def misplaced_files(store: ObjectStore) -> dict[str, str]:
 
 def batch_fingerprint(store: ObjectStore, batch: PartitionInfo) -> str:
     """Return the fingerprint of one batch's research files."""
-    queued = read_inputs(store, QUEUE_DATASET)
-    return research_inputs(store, _infos(store, batch), built=queued.get(batch.key))
-
-
-def research_inputs(store: ObjectStore, infos: list[ObjectInfo], *, built: str | None) -> str:
-    """Return the fingerprint of research files; that of version 0.1 if `built` is current."""
-    return current_inputs(built, partial(fingerprint_of, infos), part=content_part(store))
+    return fingerprint_of(_infos(store, batch), content_part(store))
 
 
 def iter_seeds(store: ObjectStore, batch: PartitionInfo) -> Iterator[SeedQueueMessage]:

@@ -29,11 +29,9 @@ from news_platform.domain_metadata.results import read_facts_file, read_robots
 from news_platform.domain_metadata.usage_table import USAGE_DATASET, usage_changes, usage_frame
 from news_platform.storage.commit.markers import (
     Marker,
-    current_inputs,
     fingerprint,
     fingerprint_of,
     name_part,
-    read_inputs,
     read_markers,
     write_marker,
 )
@@ -61,19 +59,12 @@ class TableReport:
     rows: int
 
 
-def surveyed_days(store: ObjectStore, dataset: str = TABLE_DATASET) -> dict[str, str]:
-    """Return the fingerprint of each day's surveys, computed from their markers.
-
-    `dataset` is the table that is built from them: a fingerprint of version 0.1 stays current.
-    """
+def surveyed_days(store: ObjectStore) -> dict[str, str]:
+    """Return the fingerprint of each day's surveys, computed from their markers."""
     days: dict[str, list[Marker]] = {}
     for key, marker in read_markers(store, METADATA_DATASET).items():
         days.setdefault(str(PartitionInfo.parse(key).date), []).append(marker)
-    tabled = read_inputs(store, dataset)
-    return {
-        day: current_inputs(tabled.get(day), partial(fingerprint_of, markers), part=name_part)
-        for day, markers in days.items()
-    }
+    return {day: fingerprint_of(markers, name_part) for day, markers in days.items()}
 
 
 def build_table(day: str, *, store: ObjectStore) -> TableReport:
@@ -87,7 +78,7 @@ def build_table(day: str, *, store: ObjectStore) -> TableReport:
 
 def build_usage_signals(day: str, *, store: ObjectStore) -> TableReport:
     """Build and write the statements about use of a day from the facts of all its batches."""
-    inputs = surveyed_days(store, USAGE_DATASET).get(day, fingerprint([]))
+    inputs = surveyed_days(store).get(day, fingerprint([]))
     with cleaned_later(store, {USAGE_DATASET: [day]}):
         frame = usage_frame(read_day_facts(store, day))
         record_correction(store, day, frame, USAGE_SIGNALS, inputs=inputs)
@@ -137,7 +128,7 @@ def _changes_of(store: ObjectStore, day: str, days: Collection[str]) -> pl.DataF
 
 
 def read_usage_signals(store: ObjectStore, day: str) -> pl.DataFrame:
-    """Return the statements about use of a day; a day before version 0.2 has none."""
+    """Return the statements about use of a day; none if the day has no such table."""
     path = table_path(USAGE_SIGNALS, day)
     if not store.exists(path):
         return usage_frame([]).with_columns(date=pl.lit(day))

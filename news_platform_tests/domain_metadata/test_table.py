@@ -30,7 +30,6 @@ from news_platform.domain_metadata.table import (
 )
 from news_platform.domain_metadata.usage_table import USAGE_DATASET
 from news_platform.storage.commit.markers import (
-    fingerprint,
     read_inputs,
     read_markers,
     stale_partitions,
@@ -244,21 +243,6 @@ def test_tables_that_are_built_before_a_request_is_served_are_cleaned_later(
     build_changes(DAYS[0], store=local_store)
     names = sorted((TABLE_DATASET, USAGE_DATASET, CHANGES_DATASET))
     assert list_pending(local_store) == [(name, DAYS[0]) for name in names]
-
-
-def test_days_that_were_current_by_the_earlier_rule_stay_current(local_store: ObjectStore) -> None:
-    """Their fingerprint was that of all days before them."""
-    tabled(local_store, *(facts("a.test", policies={"GPTBot": "allow"}, day=day) for day in DAYS))
-    before = ""
-    for day in DAYS:
-        markers = [read_markers(local_store, name)[day] for name in (TABLE_DATASET, USAGE_DATASET)]
-        before = fingerprint([before, *(one.path for one in markers)])
-        write_marker(local_store, CHANGES_DATASET, day, inputs=before, report={})
-    assert followed(local_store) == []
-    put(local_store, facts("new.test", day=DAYS[0]))
-    write_marker(local_store, "domain_metadata", f"de|media|{DAYS[0]}", inputs="y", report={})
-    build_table(DAYS[0], store=local_store)
-    assert followed(local_store) == [DAYS[0]]
 
 
 def test_a_day_without_facts_has_an_empty_table(local_store: ObjectStore) -> None:

@@ -82,7 +82,9 @@ def _judged(
 ) -> LedgerCheck:
     known = known_revisions()
     if revision is not None and revision not in known:
-        problems += (f"revision {revision!r} is of a newer version: update news-platform",)
+        problems += (
+            f"revision {revision!r} is of another version of news-platform: use that version",
+        )
     if rows and revision is None:
         problems += ("it has tables, but no revision: it is not a ledger of ours",)
     is_outdated = revision in known[1:]

@@ -27,7 +27,6 @@ from news_platform.settings import (
 )
 from news_platform.storage.commit import root as roots
 from news_platform.storage.commit.root import RootAccess
-from news_platform.storage.commit.upgrade import upgrade_root
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform.storage.sql.engine import ledger_url, migrate, open_engine
 from news_platform.web.fetch import FetchOptions
@@ -51,14 +50,14 @@ _FULL_TEXT_FOLDER = "articles/full_text"
 
 @dataclass(frozen=True)
 class DataRoot:
-    """The one place where all data lies; with `READ` a root of version 0.1 stays as it is."""
+    """The one place where all data lies."""
 
     settings: Settings = field(repr=False)
     access: RootAccess = RootAccess.CREATE
 
     @cached_property
     def store(self) -> ObjectStore:
-        """Open the root, check that it holds the world that the settings name, and upgrade it."""
+        """Open the root and check that it holds the world that the settings name."""
         store = open_store(self.settings.root, options=store_options(self.settings))
         world = roots.claim_root(store, sample=self.settings.sample, access=self.access)
         if world == roots.SAMPLE and not self.settings.sample:
@@ -66,16 +65,7 @@ class DataRoot:
                 f"root {store.url!r} holds the sample world: set NEWS_PLATFORM_SAMPLE=1",
                 thing=store.url,
             )
-        if self.access is not RootAccess.READ:
-            upgrade_root(store, adopters=(adopt_markers,))
         return store
-
-
-def adopt_markers(store: ObjectStore) -> None:
-    """Keep current what version 0.1 built, whatever fingerprints it used."""
-    from news_platform.source_records import pipeline as records
-
-    records.adopt_markers(store)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ MARKER = Collected(
     day=date(2025, 11, 1),
     source="file:///crawl/a b.warc.gz",
     source_etag="t",
+    source_digest="d",
     source_bytes=1,
     rows=0,
     duplicates=0,

@@ -17,7 +17,6 @@ from news_platform.cli.main import main
 from news_platform.datasets.evidence import Evidence, Explanation
 from news_platform.errors import InputError
 from news_platform.settings import load_settings
-from news_platform_tests.roots.test_roots import unpack
 from news_platform_tests.servers.demo import Demo
 from news_platform_tests.takedowns.asked import ask
 
@@ -202,12 +201,3 @@ def test_the_command_prints_the_same_as_text_and_as_json(news: NewsData, crawled
     ]
     unknown = run(root, "https://nowhere.example/nothing")
     assert unknown.exit_code == 1 and "what to do" in unknown.stdout
-
-
-def test_a_root_of_0_1_says_what_was_not_recorded(tmp_path: Path) -> None:
-    news = news_of(unpack("root-0.1", tmp_path))
-    found = news.explain(one_url(news, "select article_url_canon from raw where status = 'stored'"))
-    said = " ".join(one.text for one in found.evidence)
-    assert "before 0.2" in said
-    page = news.explain(str(news["captures"].sort("uri").collect()["uri"][0]))
-    assert any("dropped pages" in one.text and one.state == "unknown" for one in page.evidence)

@@ -82,12 +82,12 @@ def test_a_root_says_itself_which_world_it_holds(
     tmp_path: Path, world: str | None, expected: type[Resources]
 ) -> None:
     if world:
-        (tmp_path / "root.json").write_text(f'{{"world": "{world}"}}')
+        (tmp_path / "root.json").write_text(f'{{"format": 3, "contents": "{world}"}}')
     assert type(open_resources(Settings(root=str(tmp_path)))) is expected
 
 
 def test_real_resources_refuse_a_sample_root(tmp_path: Path) -> None:
-    (tmp_path / "root.json").write_text('{"world": "sample"}')
+    (tmp_path / "root.json").write_text('{"format": 3, "contents": "sample"}')
     with pytest.raises(ConfigError, match="set NEWS_PLATFORM_SAMPLE=1"):
         _ = DataRoot(Settings(root=str(tmp_path))).store
 

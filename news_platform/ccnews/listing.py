@@ -62,8 +62,7 @@ def fetch_listing(
     if info is None:
         return None
     copy, tag = read_copy(root, month=month), content_tag(crawl, path, info.etag)
-    # Version 0.1.0 stored the ETag of a local listing, which names the inode.
-    if copy is not None and copy.etag in (tag, info.etag):
+    if copy is not None and copy.etag == tag:
         return copy
     lines = _lines(crawl.read(path, expected_size=info.size_bytes), path)
     if keep:

@@ -129,9 +129,7 @@ def _has_changed(crawl: ObjectStore, path: str, info: ObjectInfo, marker: Collec
     if info.size_bytes != marker.source_bytes:
         return True
     if crawl.local_folder is not None:
-        # Version 0.1 recorded the inode of a local file, which says nothing about its content.
-        is_digest = len(marker.source_etag) == _SHA256_HEX
-        return is_digest and content_tag(crawl, path, info.etag) != marker.source_etag
+        return content_tag(crawl, path, info.etag) != marker.source_digest
     # Two stores may give different ETags to the same bytes.
     is_comparable = marker.source == crawl.uri(path) and marker.source_etag and info.etag
     return bool(is_comparable and marker.source_etag != info.etag)

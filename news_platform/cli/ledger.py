@@ -21,7 +21,7 @@ from news_platform.resources import Resources
 from news_platform.rss.ledger.opening import require_articles
 from news_platform.storage.commit.root import RootAccess, read_world
 from news_platform.storage.sql.engine import checked_url, ledger_url, open_engine, shown_url
-from news_platform.storage.sql.ledger_archive import LedgerManifest, open_archive
+from news_platform.storage.sql.ledger_archive import LedgerManifest, read_manifest, unpacked
 from news_platform.storage.sql.ledger_check import LedgerCheck, check_ledger
 from news_platform.storage.sql.ledger_copy import backup_ledger, move_ledger, restore_ledger
 
@@ -41,7 +41,7 @@ def ledger() -> None:
 def backup(file: Path, root: str, as_json: bool) -> None:
     """Write all rows of one moment to FILE, and verify it.
 
-    Others may write to the ledger meanwhile. FILE is a zip with one file of JSON lines per table.
+    Others may write to the ledger meanwhile. FILE is a zip with the ledger as one SQLite file.
     """
     if file.exists():
         raise InputError(f"{str(file)!r} exists already: choose another name", thing=str(file))
@@ -61,16 +61,15 @@ def restore(file: Path, root: str, as_json: bool) -> None:
 
     The ledger may be of the other kind: a backup of SQLite fills PostgreSQL, too.
     """
-    with open_archive(file) as archive:
-        resources = resources_for(root, RootAccess.CREATE)
-        if archive.manifest.world != _world(resources):
-            raise ConfigError(
-                f"the backup is of the {archive.manifest.world} world, the root of the "
-                f"{_world(resources)} one: choose another root",
-                thing=str(file),
-            )
-        with _engine(url := _url(resources)) as engine:
-            rows = restore_ledger(engine, archive)
+    world, resources = read_manifest(file).world, resources_for(root, RootAccess.CREATE)
+    if world != _world(resources):
+        raise ConfigError(
+            f"the backup is of the {world} world, the root of the {_world(resources)} one: "
+            "choose another root",
+            thing=str(file),
+        )
+    with _engine(url := _url(resources)) as engine:
+        rows = restore_ledger(engine, file)
     _show_rows("restored", url, rows, as_json=as_json)
 
 
@@ -84,12 +83,13 @@ def check(file: Path | None, root: str, as_json: bool) -> None:
     Nothing is written. The exit code is 1 if something is wrong.
     """
     if file is not None:
-        with open_archive(file) as archive:
-            archive.verify()
-            _show_backup("whole:", file, archive.manifest, as_json=as_json)
-        return
-    resources = resources_for(root)
-    found = _checked(resources)
+        with unpacked(file) as ledger_file:
+            found = check_ledger(str(sa.URL.create("sqlite", database=str(ledger_file))))
+        if not found.problems:
+            _show_backup("whole:", file, read_manifest(file), as_json=as_json)
+            return
+    else:
+        found = _checked(resources_for(root))
     emit(_check_document(found), as_json=as_json, text="\n".join(_check_lines(found)))
     if found.problems:
         raise StorageError(f"ledger {found.ledger!r} is damaged: {found.problems[0]}")

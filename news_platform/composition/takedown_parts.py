@@ -4,7 +4,7 @@ A dataset that is added registers here what it finds, how it removes it, and whi
 files name a page: `apply`, `verify`, the asset and the sensor then know it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -61,7 +61,6 @@ def all_parts(resources: Resources) -> list[TakedownPart]:
         *clusters.takedown_parts(
             store,
             days=settings.corpus.cluster_days,
-            hashes=partial(_hashes, engine),
             scratch=settings.corpus.scratch,
         ),
         *search.takedown_parts(store, now=now),
@@ -71,17 +70,12 @@ def all_parts(resources: Resources) -> list[TakedownPart]:
         return found
     full_texts = open_full_texts(resources.data_root)
     daily, ledger, workbook = articles.takedown_parts(store, engine=engine, full_texts=full_texts)
-    # The clusters of release 0.1 need the ledger's rows.
     return [*found, daily, ledger, workbook]
 
 
 def _dagster_home(resources: Resources) -> Path | None:
     home = resources.settings.dagster_home
     return Path(home) if home and Path(home).is_dir() else None
-
-
-def _hashes(engine: sa.Engine | None, takedowns: Takedowns) -> Sequence[str]:
-    return sorted(articles.covered_hashes(engine, takedowns)) if engine is not None else ()
 
 
 def _export_month(resources: Resources, month: str, takedowns: Takedowns) -> MonthReport:

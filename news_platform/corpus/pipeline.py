@@ -123,9 +123,7 @@ def build_crawl_day(
         remove_day(crawl_dataset(store), day, scratch=options.scratch)
         return None
     # Before reading: a WARC that arrives meanwhile leaves the day stale, not wrong.
-    inputs = collected.day_inputs(
-        units, built=built_crawl_days(store).get(day), inputs=options.with_inputs
-    )
+    inputs = options.with_inputs(collected.day_fingerprint(units))
     markers = collected.parse_listed(store, units)
     pages = CrawlPages(store, markers, options=options, covers=covers, expired_rows=expired_rows)
     report = _build(store, day, pages, options=options, source_bytes=_raw_bytes(markers))

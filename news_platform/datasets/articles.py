@@ -69,7 +69,7 @@ ARTICLES = Dataset(
         Column("sources_list", Role.links, "feeds that carry the article or its text", _TEXTS),
         Column("aliases", Role.url, "other addresses of the same article", _TEXTS),
         Column("last_seen_rss", Role.time, "when a feed last listed it"),
-        Column("extractor_version", Role.fact, "version of the extractor; '' before 0.2"),
+        Column("extractor_version", Role.fact, "version of the extractor"),
         Column("confidence", Role.fact, "F1 to expect of the clean text, 0 to 1", pl.Float64()),
         Column(
             "published_at_source", Role.fact, "json-ld, meta, microdata, time, url, visible or ''"

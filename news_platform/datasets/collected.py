@@ -18,7 +18,7 @@ from news_platform.datasets.raw_news import raw_news_path
 from news_platform.errors import StorageError, require_format
 
 COLLECTED = "news/collected"
-# Of a marker. Version 0.1 wrote none, which counts as 1.
+# Of a marker.
 MARKER_FORMAT = 2
 _SOURCE_HEX, _RECIPE_HEX = 16, 8
 # Desktops leave other files in folders, such as .DS_Store.
@@ -34,7 +34,7 @@ class Collected:
     `duplicates` counts the rows whose (uri, http_date) equals that of an earlier row of the WARC.
     `captures` and `feed_candidates` count rows, or are None if the dataset was switched off.
     `attempt` distinguishes two workers that wrote the same WARC; `collected_at` is ISO 8601 UTC.
-    `source_digest` is the SHA-256 of the WARC, empty in markers of version 0.1. `options` are those
+    `source_digest` is the SHA-256 of the WARC. `options` are those
     that differ from the defaults of the extractor's version. `truncated_at` is set if the WARC was
     accepted although it is broken: nothing after this byte could be read.
     """
@@ -66,7 +66,7 @@ class Collected:
     @property
     def fingerprint(self) -> str:
         """Return what the rows depend on, as in the marker's name: `<source>-<recipe>`."""
-        source = _short_hash([self.source_digest or self.source_etag, self.source_bytes])
+        source = _short_hash([self.source_digest, self.source_bytes])
         return f"{source[:_SOURCE_HEX]}-{recipe(self.extractor_version, self.options)}"
 
     def news_paths(self) -> Mapping[str, str]:
@@ -103,10 +103,9 @@ def collected_day(path: str) -> str | None:
         return None
 
 
-def collected_path(day: date, warc: str, fingerprint: str = "") -> str:
-    """Return the path of a marker, relative to the root; version 0.1 had no fingerprint in it."""
-    tail = f"@{fingerprint}" if fingerprint else ""
-    return f"{collected_prefix(day)}/{quote(warc, safe='')}{tail}.json"
+def collected_path(day: date, warc: str, fingerprint: str) -> str:
+    """Return the path of a marker, relative to the root."""
+    return f"{collected_prefix(day)}/{quote(warc, safe='')}@{fingerprint}.json"
 
 
 def collected_warc(path: str) -> str:
@@ -116,7 +115,7 @@ def collected_warc(path: str) -> str:
 
 
 def collected_fingerprint(path: str) -> str:
-    """Return the fingerprint in the path of a marker; empty in those of version 0.1."""
+    """Return the fingerprint in the path of a marker."""
     return path.rpartition("/")[2].removesuffix(".json").partition("@")[2]
 
 
@@ -142,7 +141,7 @@ def parse_collected(body: bytes, *, path: str) -> Collected:
     """Parse a marker; raise StorageError if it is invalid or of a later format."""
     try:
         document = json.loads(body)
-        found = document.get("format", 1)
+        found = document.get("format")
         # Fields that a later version added are ignored, those that an earlier one lacks have
         # defaults; only a later format changes the meaning of what is there.
         known = {name: document[name] for name in _FIELDS if name in document}

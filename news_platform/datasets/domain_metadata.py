@@ -187,9 +187,7 @@ class DomainMetadata(BaseModel):
     ai_policy: AiPolicyFacts | None = Field(
         default=None, description="null if no robots.txt was read"
     )
-    usage: UsageFacts | None = Field(
-        default=None, description="null if no robots.txt was read, or surveyed before 0.2"
-    )
+    usage: UsageFacts | None = Field(default=None, description="null if no robots.txt was read")
     source: SourceFacts = Field(description="origin of the domain")
     files: dict[str, str] = Field(default_factory=dict, description="file: sha256 of its bytes")
 

@@ -98,7 +98,7 @@ DOMAIN_SURVEYS = Dataset(
             pl.List(AI_POLICY),
         ),
         Column("raw_file_path", Role.fact, "Research file that names the domain."),
-        Column("usage_statements", Role.count, "Statements about use; null before version 0.2."),
+        Column("usage_statements", Role.count, "Statements about use; null if none were read."),
         Column("usage_index", Role.fact, "Verdict on indexing for any crawler."),
         Column("usage_search", Role.fact, "Verdict on search results for any crawler."),
         Column("usage_ai_input", Role.fact, "Verdict on input to AI answers for any crawler."),

@@ -61,7 +61,7 @@ NEAR_DUPLICATES = Dataset(
         Column(
             "url_hash",
             Role.url_hash,
-            "the article, as in all_articles; null in files of release 0.1",
+            "the article, as in all_articles",
         ),
         Column("source", Role.fact, "`crawl` or `feed`"),
         Column("seen_at", Role.time, "when the article was fetched"),
@@ -78,8 +78,7 @@ NEAR_DUPLICATES = Dataset(
 ARTICLE_CLUSTERS = Dataset(
     name="article_clusters",
     group="near_duplicates",
-    description="The articles of feeds in near_duplicates: a relation for SQL and Python, with the "
-    "columns of the dataset that had this name in release 0.1.",
+    description="The articles of feeds in near_duplicates: a relation for SQL and Python.",
     row="one article of a feed and its cluster",
     place=Place("view", "near_duplicates"),
     parents=(ParentDataset("near_duplicates", EVERY),),
@@ -149,9 +148,6 @@ CLUSTER_BANDS = Dataset(
     ),
     partition_columns=_DAY,
 )
-
-OLD_ARTICLE_CLUSTERS = "article_clusters/part-0.parquet"
-"""The file of article_clusters that release 0.1 wrote, relative to the root."""
 
 
 def near_duplicates_path(day: str) -> str:

@@ -135,7 +135,7 @@ SOURCE_RECORDS = Dataset(
         Column("language_source", Role.fact, "block, list, section, page, declared or assumed"),
         Column("charset", Role.fact, "charset used to decode the page"),
         Column("hints", Role.text, "JSON object: list marker, depth, column names, term"),
-        Column("id", Role.fact, "hash of institution, url, order and text; null before 0.2"),
+        Column("id", Role.fact, "hash of institution, url, order and text"),
     ),
     partition_columns=(_INSTITUTION,),
 )

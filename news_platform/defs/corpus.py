@@ -57,7 +57,7 @@ from news_platform.defs.rebuild_rules import Fingerprints, Parent, RebuildRule, 
 from news_platform.defs.sensors import reconciling_sensor, skip_reason
 from news_platform.defs.settled import unsettled
 from news_platform.domain_store.reading.batches import iter_warc_frames
-from news_platform.near_duplicates.pipeline import delete_replaced, expire_sketches
+from news_platform.near_duplicates.pipeline import expire_sketches
 from news_platform.resources import DataRoot, Resources
 from news_platform.storage.commit.markers import read_markers, stale_partitions
 from news_platform.storage.objects.store import ObjectStore
@@ -357,11 +357,8 @@ def compact_corpus(context: dg.OpExecutionContext, data_root: dg.ResourceParam[D
         for dataset in (crawl_dataset(store), feed_dataset(store))
     }
     days = data_root.settings.corpus.cluster_days
-    expired = {
-        "sketches_deleted": expire_sketches(store, days=days),
-        "replaced_files_deleted": delete_replaced(store),
-    }
-    context.add_output_metadata({**maintained_metadata(done), **expired})
+    deleted = expire_sketches(store, days=days)
+    context.add_output_metadata({**maintained_metadata(done), "sketches_deleted": deleted})
 
 
 @dg.job(

@@ -32,15 +32,6 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import path_values
 from news_platform.takedowns.obeying import build_obeying
 
-# Folders of clusters, and of their markers, that near_duplicates took the place of.
-_REPLACED = (
-    "article_clusters",
-    "text_clusters",
-    "cluster_merges",
-    "markers/article_clusters",
-    "markers/text_clusters",
-)
-
 
 def wanted_days(store: ObjectStore, *, days: int) -> Mapping[str, str]:
     """Return the fingerprint of each day: its articles, the days of its window, and the options.
@@ -76,16 +67,12 @@ def built_days(store: ObjectStore) -> Mapping[str, str]:
 
 
 def clustered_days(store: ObjectStore) -> list[str]:
-    """Return the days whose articles have clusters, oldest first.
-
-    Release 0.1 clustered pages of one day; its files stay readable until their day is built again.
-    """
+    """Return the days whose articles have clusters, oldest first."""
     return sorted(_clustered(store))
 
 
 def _clustered(store: ObjectStore) -> Mapping[str, Marker]:
-    markers = read_markers(store, NEAR_DUPLICATES.name)
-    return {day: marker for day, marker in markers.items() if marker.scope}
+    return read_markers(store, NEAR_DUPLICATES.name)
 
 
 def days_before(store: ObjectStore, day: str, *, days: int) -> list[str]:
@@ -137,16 +124,5 @@ def expire_sketches(store: ObjectStore, *, days: int) -> int:
         for info in store.list(table.name)
         if path_values(info.path).get("date", newest) not in kept
     ]
-    store.delete(old)
-    return len(old)
-
-
-def delete_replaced(store: ObjectStore) -> int:
-    """Delete clusters of earlier versions once every day has its own; return how many files."""
-    articles = store.list("articles", name_prefix="date=")
-    days = {path_values(info.path)["date"] for info in articles}
-    if not days.issubset(_clustered(store)):
-        return 0
-    old = [info.path for folder in _REPLACED for info in store.list(folder)]
     store.delete(old)
     return len(old)

@@ -7,7 +7,6 @@ import polars as pl
 from news_platform.datasets.near_duplicates import (
     ARTICLE_CLUSTERS,
     NEAR_DUPLICATES,
-    OLD_ARTICLE_CLUSTERS,
     TEXT_CLUSTERS,
     near_duplicates_path,
 )
@@ -60,20 +59,16 @@ def scan_near_duplicates(store: ObjectStore) -> pl.LazyFrame:
 
 
 def scan_article_clusters(store: ObjectStore) -> pl.LazyFrame:
-    """Return the articles of feeds, and those that only an earlier version has clustered."""
+    """Return the articles of feeds, each with its newest cluster."""
     columns = ("url_hash", "cluster_id", "jaccard")
     feeds = scan_near_duplicates(store).filter(pl.col("source") == "feed").select(*columns)
     newest = feeds.unique("url_hash", keep="last", maintain_order=True)
-    paths = [OLD_ARTICLE_CLUSTERS] if store.exists(OLD_ARTICLE_CLUSTERS) else []
-    old = scan_table(store, paths, ARTICLE_CLUSTERS).select(*columns)
-    rows = pl.concat([old.join(newest, on="url_hash", how="anti"), newest])
-    return rows.with_columns(cluster_size=pl.len().over("cluster_id").cast(pl.Int64))
+    return newest.with_columns(cluster_size=pl.len().over("cluster_id").cast(pl.Int64))
 
 
 def scan_text_clusters(store: ObjectStore) -> pl.LazyFrame:
     """Return the articles of both sources, with `uri` as `url`."""
-    rows = scan_near_duplicates(store).filter(pl.col("url_hash").is_not_null())
-    return rows.rename({"uri": "url"}).select(*TEXT_CLUSTERS.full_schema)
+    return scan_near_duplicates(store).rename({"uri": "url"}).select(*TEXT_CLUSTERS.full_schema)
 
 
 RELATIONS: Mapping[str, Callable[[ObjectStore], pl.LazyFrame]] = {

@@ -12,7 +12,7 @@ from news_platform.resources import Clock, Crawl, DataRoot, Resources, Web
 from news_platform.sample.server import serve_world
 from news_platform.sample.world import DAYS, WORLD_NOW, write_world
 from news_platform.settings import Section, Settings
-from news_platform.storage.commit.root import ROOT_FILE, read_root
+from news_platform.storage.commit.root import ROOT_FILE
 from news_platform.storage.objects.store import ObjectStore, local_folder, open_store
 from news_platform.web.fetch import FetchOptions
 
@@ -119,10 +119,6 @@ class SampleClock(Clock):
     @property
     def _age(self) -> timedelta:
         store = self.data_root.store  # may make the root just now
-        root = read_root(store)
-        # An upgrade writes the file again, but the world does not start anew.
-        if root is not None and root.made_at:
-            return datetime.now(UTC) - datetime.fromisoformat(root.made_at)
         return datetime.now(UTC) - store.head(ROOT_FILE).modified_at
 
 

@@ -9,7 +9,6 @@ import json
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 
 import polars as pl
@@ -40,16 +39,13 @@ from news_platform.source_records.snapshot import (
     stated_urls,
 )
 from news_platform.storage.commit.markers import (
-    Marker,
     content_part,
     fingerprint,
     read_inputs,
     read_markers,
-    read_report,
-    rename_marker,
     write_marker,
 )
-from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
+from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import parquet_bytes, read_table
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.obeying import require_same_takedowns
@@ -175,27 +171,6 @@ def outdated_institutions(store: ObjectStore) -> list[str]:
     """Return the institutions whose records another version of the segmenter made."""
     markers = read_markers(store, DATASET)
     return sorted(key for key, marker in markers.items() if marker.scope != SEGMENTER_VERSION)
-
-
-def adopt_markers(store: ObjectStore) -> None:
-    """Keep current the records of version 0.1, which fingerprinted snapshots by ETag.
-
-    An institution has the same snapshots if their number and the pages with records agree. Its
-    records stay outdated, because another version of the segmenter made them.
-    """
-    wanted = wanted_institutions(store)
-    for institution, marker in read_markers(store, DATASET).items():
-        if institution in wanted and not marker.scope and _has_same_pages(store, marker):
-            rename_marker(store, DATASET, marker, inputs=wanted[institution])
-
-
-def _has_same_pages(store: ObjectStore, marker: Marker) -> bool:
-    paths = {info.path for info in _snapshots(store, institution_folder(marker.partition))}
-    with suppress(NotFound):
-        rows = read_table(store, records_path(marker.partition), SOURCE_RECORDS)
-        is_counted = read_report(store, marker).get("pages_seen") == len(paths)
-        return is_counted and set(rows["snapshot"]) <= paths
-    return False
 
 
 def record_problems(institution: str, *, store: ObjectStore) -> list[str]:

@@ -31,7 +31,7 @@ class World:
 
     def collect(self, day: date, *numbers: int) -> None:
         for number in numbers:
-            self.root.put(collected_path(day, warc_name(day, number)), b"{}")
+            self.root.put(collected_path(day, warc_name(day, number), "f"), b"{}")
 
     def tick(self, *, today: date = TODAY, max_warcs: int | None = None) -> FollowReport:
         seen = check_listings(
@@ -129,7 +129,7 @@ def test_a_tick_over_ten_years_takes_seconds(world: World) -> None:
     world.list_now()
     world.followed = {day.isoformat() for day in days}
     for day in days:
-        path = world.folder.parent / "root" / collected_path(day, warc_name(day, 1))
+        path = world.folder.parent / "root" / collected_path(day, warc_name(day, 1), "f")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"{}")
     for _ in range(10):

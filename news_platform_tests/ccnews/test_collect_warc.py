@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -11,11 +10,11 @@ import pytest
 
 from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.scan import scan_news
-from news_platform.datasets.collected import collected_path, dump_collected
+from news_platform.datasets.collected import collected_path
 from news_platform.datasets.dropped_responses import DROPPED_RESPONSES, dropped_responses_path
 from news_platform.datasets.raw_news import RAW_NEWS_ORDER
 from news_platform.errors import InputError
-from news_platform.storage.commit.collected import list_collected, read_collected
+from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.commit.collected_months import combine_month, find_month
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import read_table
@@ -203,22 +202,6 @@ def test_a_copy_of_a_warc_has_the_same_tag_and_another_content_another(
         for number, source in enumerate((crawl, copy, other))
     ]
     assert tags[0] == tags[1] != tags[2]
-
-
-@pytest.mark.parametrize("is_combined", [False, True], ids=["loose", "combined"])
-def test_a_marker_of_0_1_is_replaced_when_its_warc_is_collected_again(
-    crawl: ObjectStore, any_store: ObjectStore, tmp_path: Path, is_combined: bool
-) -> None:
-    marker = collect_here(PATH, source=crawl, root=any_store, scratch=tmp_path / "s")
-    any_store.delete([collected_path(DAY, NAME, marker.fingerprint)])
-    old = replace(marker, source_etag="inode", source_digest="", extractor_version="1")
-    any_store.put(collected_path(DAY, NAME), dump_collected(old))
-    if is_combined:
-        combine_month(any_store, DAY)
-    assert read_collected(any_store) == [old]
-    collect_here(PATH, source=crawl, root=any_store, scratch=tmp_path / "t")
-    assert read_collected(any_store) == [marker]
-    assert len(list_collected(any_store)) == 1
 
 
 def test_a_combined_marker_is_retracted_before_its_files_change(

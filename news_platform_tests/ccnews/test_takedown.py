@@ -92,7 +92,7 @@ def test_a_page_taken_down_later_leaves_what_was_never_collected(
 ) -> None:
     before = _collected(tmp_path, "before", crawl, *request_)
     after = _collected(tmp_path, "after", crawl)
-    names = [unit.part for unit in list_collected(after)]
+    names = [unit.fingerprint for unit in list_collected(after)]
     ask(after, *request_)
     report = apply_takedowns(after, takedown_parts(after), now=NOW)
     assert report.served and not report.left and report.total("rows") > 0
@@ -101,7 +101,7 @@ def test_a_page_taken_down_later_leaves_what_was_never_collected(
     for folder in ("news/feed_candidates", "news/dropped"):
         assert _rows(after, folder) == _rows(before, folder)
     assert _counts(after) == _counts(before)
-    assert [unit.part for unit in list_collected(after)] == names
+    assert [unit.fingerprint for unit in list_collected(after)] == names
     assert list_pending(after) == []
 
 
@@ -126,12 +126,12 @@ def test_applying_again_changes_nothing(tmp_path: Path, crawl: ObjectStore) -> N
 def test_the_marker_of_a_combined_month_is_corrected(tmp_path: Path, crawl: ObjectStore) -> None:
     root = _collected(tmp_path, "root", crawl)
     combine_month(root, DAY)
-    names = [unit.part for unit in list_collected(root)]
+    names = [unit.fingerprint for unit in list_collected(root)]
     rows = read_collected(root)[0].rows
     ask(root, "url", "https://harbour.example/news/one")
     apply_takedowns(root, takedown_parts(root), now=NOW)
     assert read_collected(root)[0].rows == rows - 1
-    assert [unit.part for unit in list_collected(root)] == names
+    assert [unit.fingerprint for unit in list_collected(root)] == names
 
 
 def test_collecting_again_brings_nothing_back(tmp_path: Path, crawl: ObjectStore) -> None:

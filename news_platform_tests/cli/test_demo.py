@@ -90,7 +90,7 @@ def test_the_demo_ends_with_a_workbook_and_answers_for_a_domain(demo_root: Path)
 
 
 def test_a_real_root_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "root.json").write_text('{"world": "real"}')
+    (tmp_path / "root.json").write_text('{"format": 3, "contents": "real"}')
     refused = run_demo(tmp_path)
     assert refused.code == 2
     assert refused.stderr.count("\n") == 1

@@ -13,7 +13,6 @@ import yaml
 from news_platform.rss.ledger.tables import FEEDS, SEQUENCE
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform.storage.sql.engine import migrate, open_engine, read_transaction
-from news_platform.storage.sql.ledger_archive import open_archive
 from news_platform.storage.sql.ledger_copy import backup_ledger, restore_ledger
 from news_platform_tests.emulators.postgres import new_database, postgres_server, postgres_tool
 from news_platform_tests.emulators.s3 import new_bucket
@@ -112,8 +111,7 @@ def test_a_backup_under_load_restores_elsewhere_to_the_same_rows(
             _copy(here.store, there.store)
         assert moments[0] < moments[1] < moments[2] < here.written, "the writer went on"
 
-        with open_archive(archive) as opened:
-            restore_ledger(there.ledger, opened)
+        restore_ledger(there.ledger, archive)
         target = ("-d", _libpq(there.dagster_url))
         postgres_tool("pg_restore", "--no-owner", "--exit-on-error", *target, str(dump))
         runs, rows = there.dagster_runs(), there.ledger_rows()

@@ -27,7 +27,7 @@ def test_a_real_root_is_watched(tmp_path: Path) -> None:
 def test_the_sample_world_stands_still_and_is_never_late(
     tmp_path: Path, sample: bool | None
 ) -> None:
-    (tmp_path / "root.json").write_text('{"world": "sample"}')
+    (tmp_path / "root.json").write_text('{"format": 3, "contents": "sample"}')
     assert _policies(Settings(root=str(tmp_path), sample=sample)) == {}
 
 

@@ -46,7 +46,7 @@ def test_clusters_that_were_changed_by_hand_are_red(
     resources = Resources(Settings(root=local_store.url))
     whole = {check.name: check for check in CHECKS}
     assert all(check.evaluate(resources, day(0)).passed for check in CHECKS)
-    # Release 0.1 has no such articles, and a removed day nothing at all.
+    # A removed day has nothing at all.
     assert all(check.evaluate(resources, day(9)).passed for check in CHECKS)
     rows = corpus.rows(0)
     damages = {

@@ -93,7 +93,7 @@ def collect(store: ObjectStore, days: Mapping[str, Sequence[str]]) -> None:
             path = raw_news_path(when, str(language), filename=name)
             write_table(store, path, part, RAW_NEWS)
         languages = {str(language): part.height for (language,), part in parts.items()}
-        marker = replace(_marker(name, when, languages), source_etag=fingerprint(hosts))
+        marker = replace(_marker(name, when, languages), source_digest=fingerprint(hosts))
         write_collected(store, marker)
 
 

@@ -4,7 +4,6 @@ import hashlib
 import random
 import shutil
 import sqlite3
-import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,11 +14,9 @@ from click.testing import CliRunner, Result
 
 from news_platform.cli.main import main
 from news_platform.errors import StorageError
-from news_platform.resources import Resources
-from news_platform.settings import load_settings
 from news_platform.storage.sql.engine import ledger_url, migrate, open_engine
+from news_platform_tests.servers.demo import Demo
 
-OLD_ROOT = Path(__file__).parents[1] / "roots" / "root-0.1.tar.xz"
 # Reads, writes the workbook, writes the ledger.
 COMMANDS = (["rss", "status"], ["rss", "sync"], ["rss", "poll"])
 PAGE = 4096
@@ -89,17 +86,13 @@ DAMAGES: dict[str, Damage] = {
 
 
 @pytest.fixture(scope="module")
-def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a root with articles, its ledger upgraded to the schema of today."""
+def original(finished_demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a root with a ledger of articles and nothing else."""
     folder = tmp_path_factory.mktemp("original")
-    with tarfile.open(OLD_ROOT) as archive:
-        archive.extractall(folder, filter="data")
-    resources = Resources(load_settings({"NEWS_PLATFORM_ROOT": str(folder / "root")}))
-    settings = resources.settings.model_copy(update={"sample": True})
-    ledger = Resources(settings).ledger
-    assert ledger.engine is not None
-    ledger.close()
-    return folder / "root"
+    for name in ("root.json", "ledger.sqlite"):
+        shutil.copy(finished_demo.root / name, folder / name)
+    shutil.copytree(finished_demo.root / "articles", folder / "articles")
+    return folder
 
 
 @pytest.fixture
@@ -175,7 +168,9 @@ def test_the_articles_moved_away_allow_a_new_ledger(root: Path, tmp_path: Path) 
 def test_a_ledger_of_a_newer_version_is_refused(root: Path) -> None:
     with closing(sqlite3.connect(root / "ledger.sqlite")) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
-    _assert_refused(root, "has upgraded it to revision '9999'; update news-platform")
+    _assert_refused(
+        root, "its revision '9999' is of another version of news-platform; use that version"
+    )
 
 
 def test_an_empty_postgres_database_is_not_the_ledger_of_a_root_with_articles(

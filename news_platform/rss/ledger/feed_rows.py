@@ -212,14 +212,9 @@ def known_feeds(engine: sa.Engine, *, now: datetime) -> set[str]:
 
 def feeds_to_check(engine: sa.Engine, *, now: datetime, limit: int = 2_000) -> list[str]:
     """Return the URLs of feeds that were not accepted and are to be checked again by now."""
-    # Rows of earlier versions have no time; of these only the unreachable ones are due.
-    is_due = sa.or_(
-        FEEDS.c.next_check_at <= now,
-        sa.and_(FEEDS.c.next_check_at.is_(None), FEEDS.c.verdict == "unreachable"),
-    )
     chosen = (
         sa.select(FEEDS.c.feed_url)
-        .where(FEEDS.c.status.in_(_NOT_ACCEPTED), is_due)
+        .where(FEEDS.c.status.in_(_NOT_ACCEPTED), FEEDS.c.next_check_at <= now)
         .order_by(FEEDS.c.next_check_at, FEEDS.c.feed_url_canon)
     )
     with read_transaction(engine) as connection:

@@ -235,7 +235,7 @@ RAW = sa.Table(
     sa.Column("next_try_at", Moment),
     sa.Column("stored_at", Moment),
     sa.Column("full_text_expired_at", Moment),
-    # How the article was extracted; NULL for articles stored before 0.2.
+    # How the article was extracted.
     text_column("extractor_version"),
     sa.Column("confidence", sa.Float),
     text_column("published_at_source"),

@@ -229,31 +229,14 @@ def wanted_days(
     """Return the fingerprint that each collected day should be built from, by its ISO date.
 
     `built` has the fingerprints that days were built from. A day in it that has no markers any more
-    maps to REMOVED, so that its output is removed too. `inputs` is that of `day_inputs`.
+    maps to REMOVED, so that its output is removed too. `inputs` adds what else the day's output
+    depends on.
     """
     by_day: dict[str, list[CollectedUnit]] = defaultdict(list)
     for unit in list_collected(store):
         by_day[unit.day].append(unit)
-    wanted = {
-        day: day_inputs(units, built=built.get(day), inputs=inputs) for day, units in by_day.items()
-    }
+    wanted = {day: inputs(day_fingerprint(units)) for day, units in by_day.items()}
     return wanted | {day: REMOVED for day in built if day not in by_day}
-
-
-def day_inputs(
-    units: Sequence[CollectedUnit],
-    *,
-    built: str | None,
-    inputs: Callable[[str], str] = str,
-) -> str:
-    """Return the fingerprint of a day's WARCs, in the form of `built` where that is current.
-
-    `inputs` adds what else the day's output depends on. What version 0.1 built has its own form of
-    fingerprint, which stays current as long as no WARC of the day changes.
-    """
-    found = day_fingerprint(units)
-    former = {unit.formerly[1] for unit in units if unit.formerly and unit.formerly[0] == found}
-    return next((inputs(was) for was in former if inputs(was) == built), inputs(found))
 
 
 def _wanted_path(day: date) -> str:

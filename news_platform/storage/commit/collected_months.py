@@ -11,9 +11,9 @@ import gzip
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, datetime
 from functools import lru_cache
 
@@ -28,7 +28,7 @@ from news_platform.datasets.collected import (
     recipe_of,
 )
 from news_platform.errors import Conflict, StorageError, require_format
-from news_platform.storage.commit.markers import etag_part, fingerprint
+from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
 
 # Of the index and its object of markers.
@@ -45,17 +45,13 @@ _REMEMBERED_NAMES = 1 << 14
 class CollectedUnit:
     """A collected WARC as a listing shows it.
 
-    `path` is its marker, or the object that holds the markers of its month. `part` is what it adds
-    to the fingerprint of its day. `formerly` is the fingerprint that version 0.1 gave to the day,
-    valid as long as the day's fingerprint is the first of the two.
+    `path` is its marker, or the object that holds the markers of its month.
     """
 
     day: str
     warc: str
     path: str
     fingerprint: str
-    part: str
-    formerly: tuple[str, str] | None = None
 
     @property
     def recipe(self) -> str:
@@ -77,9 +73,6 @@ class MonthIndex:
     etag: str | None = None
 
 
-Formerly = Callable[[str, list[ObjectInfo], list[Collected]], str]
-
-
 def month_folder(month: date) -> str:
     """Return the folder of the markers of a month, relative to the root."""
     return f"{COLLECTED}/{month:%Y}/{month:%m}"
@@ -92,9 +85,7 @@ def is_month_index(path: str) -> bool:
 
 def listed_unit(info: ObjectInfo) -> CollectedUnit | None:
     """Return the WARC of a listed marker; None for any other file."""
-    unit = _named_unit(info.path)
-    # Version 0.1 went by the ETag of the marker.
-    return unit if unit is None or unit.part else replace(unit, part=etag_part(info))
+    return _named_unit(info.path)
 
 
 @lru_cache(_REMEMBERED_NAMES)
@@ -103,17 +94,12 @@ def _named_unit(path: str) -> CollectedUnit | None:
     day = collected_day(path)
     if day is None:
         return None
-    warc, found = collected_warc(path), collected_fingerprint(path)
-    return CollectedUnit(day, warc, path, found, _part(warc, found))
-
-
-def _part(warc: str, found: str) -> str:
-    return f"{warc}@{found}" if found else ""
+    return CollectedUnit(day, collected_warc(path), path, collected_fingerprint(path))
 
 
 def day_fingerprint(units: Iterable[CollectedUnit]) -> str:
     """Return the fingerprint of the WARCs of a day."""
-    return fingerprint(unit.part for unit in units)
+    return fingerprint(f"{unit.warc}@{unit.fingerprint}" for unit in units)
 
 
 def find_month(store: ObjectStore, month: date) -> MonthIndex:
@@ -154,13 +140,7 @@ def _parse_index(body: bytes, *, path: str, etag: str) -> MonthIndex:
 def _units_of_day(
     day: str, entry: Mapping[str, Mapping[str, str]], path: str
 ) -> list[CollectedUnit]:
-    warcs = sorted(entry["warcs"].items())
-    now = fingerprint(_part(warc, found) for warc, found in warcs)
-    was = str(entry.get("formerly") or "")
-    formerly = (now, was) if was else None
-    return [
-        CollectedUnit(day, warc, path, found, _part(warc, found), formerly) for warc, found in warcs
-    ]
+    return [CollectedUnit(day, warc, path, found) for warc, found in sorted(entry["warcs"].items())]
 
 
 def read_month_markers(store: ObjectStore, path: str) -> Mapping[tuple[str, str], Collected]:
@@ -182,23 +162,18 @@ def _parse_lines(body: bytes, *, path: str) -> list[Collected]:
     return [parse_collected(line, path=path) for line in lines]
 
 
-def combine_month(store: ObjectStore, month: date, *, formerly: Formerly | None = None) -> int:
+def combine_month(store: ObjectStore, month: date) -> int:
     """Move the markers of a month into its two objects; return how many were moved.
 
     It may be killed at any point and repeated: the index is replaced before a marker is deleted.
-    `formerly` returns the fingerprint that version 0.1 gave to a day; by default that of ETags.
     """
     for _ in range(_ATTEMPTS):
         with suppress(Conflict, NotFound):  # another process was faster: look again
-            return _combine(store, month, formerly or _by_etags)
+            return _combine(store, month)
     raise Conflict(f"cannot combine the markers of {month:%Y-%m}: they keep changing")
 
 
-def _by_etags(day: str, infos: list[ObjectInfo], markers: list[Collected]) -> str:
-    return fingerprint(map(etag_part, infos))
-
-
-def _combine(store: ObjectStore, month: date, formerly: Formerly) -> int:
+def _combine(store: ObjectStore, month: date) -> int:
     listed = list(store.list(month_folder(month)))
     index = find_month(store, month)
     loose = _read_loose(store, listed)
@@ -206,16 +181,8 @@ def _combine(store: ObjectStore, month: date, formerly: Formerly) -> int:
         _delete_unnamed(store, listed, index)
         return 0
     markers = dict(read_month_markers(store, index.markers_path)) if index.markers_path else {}
-    was = {unit.day: unit.formerly[1] for unit in index.units if unit.formerly}
-    for day, ours in _by_day(loose).items():
-        known = {warc: marker.fingerprint for (at, warc), marker in markers.items() if at == day}
-        if all(known.get(one.marker.warc) == one.marker.fingerprint for one in ours):
-            continue  # a combination that was killed before it deleted these
-        was.pop(day, None)  # the day has changed since
-        if not known and not any(collected_fingerprint(one.info.path) for one in ours):
-            was[day] = formerly(day, [one.info for one in ours], [one.marker for one in ours])
     markers |= {(str(one.marker.day), one.marker.warc): one.marker for one in loose}
-    replaced = _write_month(store, month, markers, formerly=was, base=index)
+    replaced = _write_month(store, month, markers, base=index)
     _forget_vanished(store, month, loose)
     store.delete(one.info.path for one in loose)
     _delete_unnamed(store, listed, replaced)
@@ -241,19 +208,12 @@ def _read_loose(store: ObjectStore, listed: Iterable[ObjectInfo]) -> list[_Loose
     return found
 
 
-def written_order(info: ObjectInfo) -> tuple[bool, datetime, str]:
+def written_order(info: ObjectInfo) -> tuple[datetime, str]:
     """Return a sort key by which the marker that counts is the last one of its WARC.
 
     A crash between writing a marker and deleting the one before leaves both.
     """
-    return bool(collected_fingerprint(info.path)), info.modified_at, info.path
-
-
-def _by_day(loose: Iterable[_LooseMarker]) -> Mapping[str, list[_LooseMarker]]:
-    days: dict[str, list[_LooseMarker]] = {}
-    for one in loose:
-        days.setdefault(str(one.marker.day), []).append(one)
-    return days
+    return info.modified_at, info.path
 
 
 def _write_month(
@@ -261,7 +221,6 @@ def _write_month(
     month: date,
     markers: Mapping[tuple[str, str], Collected],
     *,
-    formerly: Mapping[str, str],
     base: MonthIndex,
 ) -> MonthIndex:
     """Write the markers, then replace the index; raise Conflict if it is not `base` any more."""
@@ -275,9 +234,6 @@ def _write_month(
         warcs = days.setdefault(day, {"warcs": {}})["warcs"]
         assert isinstance(warcs, dict)
         warcs[warc] = marker.fingerprint
-    for day, was in formerly.items():
-        if day in days:
-            days[day]["formerly"] = was
     document = {"format": MONTH_FORMAT, "markers": path, "days": days}
     index_body = json.dumps(document, indent=1, sort_keys=True).encode()
     etag = store.compare_and_set(f"{folder}/month.json", index_body, etag=base.etag)
@@ -310,8 +266,7 @@ def replace_in_month(store: ObjectStore, marker: Collected) -> bool:
             return False
         with suppress(Conflict, NotFound):
             markers = dict(read_month_markers(store, index.markers_path)) | {key: marker}
-            was = {unit.day: unit.formerly[1] for unit in index.units if unit.formerly}
-            replaced = _write_month(store, marker.day, markers, formerly=was, base=index)
+            replaced = _write_month(store, marker.day, markers, base=index)
             _delete_unnamed(store, store.list(month_folder(marker.day)), replaced)
             return True
     raise Conflict(f"cannot change the markers of {marker.day:%Y-%m}: they keep changing")
@@ -326,12 +281,7 @@ def remove_from_month(store: ObjectStore, day: date, warc: str) -> None:
         with suppress(Conflict, NotFound):
             kept = dict(read_month_markers(store, index.markers_path))
             kept.pop((str(day), warc), None)
-            was = {
-                unit.day: unit.formerly[1]
-                for unit in index.units
-                if unit.formerly and unit.day != str(day)
-            }
-            replaced = _write_month(store, day, kept, formerly=was, base=index)
+            replaced = _write_month(store, day, kept, base=index)
             _delete_unnamed(store, store.list(month_folder(day)), replaced)
             return
     raise Conflict(f"cannot change the markers of {day:%Y-%m}: they keep changing")

@@ -142,16 +142,6 @@ def stale_partitions(wanted: Mapping[str, str], built: Mapping[str, str]) -> dic
     }
 
 
-def current_inputs(built: str | None, make: Callable[[PartOf], str], *, part: PartOf) -> str:
-    """Return the fingerprint that `make` gives for the inputs as they are now.
-
-    Version 0.1.0 used ETags for local files, too. Where `built` is such a fingerprint and the
-    inputs are untouched, it is returned, so that an old root does not become stale.
-    """
-    by_etag = make(etag_part)
-    return by_etag if built == by_etag else make(part)
-
-
 def write_marker(
     store: ObjectStore,
     dataset: str,
@@ -200,15 +190,6 @@ def report_scope(report: Mapping[str, object]) -> str:
     It is for a dataset that is built again from the same inputs with another result.
     """
     return fingerprint([json.dumps(report, sort_keys=True)])
-
-
-def rename_marker(
-    store: ObjectStore, dataset: str, marker: Marker, *, inputs: str, scope: str = ""
-) -> None:
-    """Give a marker the fingerprint that its inputs have by another rule, or another scope."""
-    if (marker.inputs, marker.scope) != (inputs, scope):
-        report = read_report(store, marker)
-        write_marker(store, dataset, marker.partition, inputs=inputs, report=report, scope=scope)
 
 
 def read_markers(store: ObjectStore, dataset: str) -> dict[str, Marker]:

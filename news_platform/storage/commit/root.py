@@ -1,12 +1,10 @@
 """Read and write the files at the top of a root: its world and format, and the pause flag.
 
 `root.json` says whether the root holds the sample or real data, and by a format number which
-versions understand it. Version 0.1 wrote `{"world": …}` without a number. Later formats use another
-field on purpose: at a file without `world`, version 0.1 stops with one line.
+versions understand it.
 """
 
 import json
-from dataclasses import dataclass
 from enum import Enum
 
 from news_platform.datasets.registry import DATASETS
@@ -16,8 +14,8 @@ from news_platform.storage.objects.store import ObjectStore
 ROOT_FILE = "root.json"
 PAUSE_FILE = "paused"
 SAMPLE, REAL = "sample", "real"
-# 2: markers of collected WARCs have a fingerprint in their names and are combined by month.
-ROOT_FORMAT = 2
+# Of version 0.3, the first that was published.
+ROOT_FORMAT = 3
 # Every dataset's folder and those of the inputs that people place by hand.
 _FOLDERS = frozenset(dataset.path.partition("/")[0] for dataset in DATASETS.values())
 _FILES = ("feeds.opml", "ledger.sqlite")
@@ -35,61 +33,41 @@ class RootAccess(Enum):
     CREATE = "create"
 
 
-@dataclass(frozen=True, slots=True)
-class RootFile:
-    """The content of root.json; `etag` is that of the version read.
+def read_world(store: ObjectStore) -> str | None:
+    """Return `sample` or `real`, or None for a root that has not been claimed yet.
 
-    `made_at` (ISO 8601) is kept from before an upgrade. `is_upgrading` is True from the start of an
-    upgrade to its end, so that the next process finishes what a killed one began.
+    Raise ConfigError for a root of another format, and StorageError for a broken root.json.
     """
-
-    world: str
-    format: int = ROOT_FORMAT
-    is_upgrading: bool = False
-    made_at: str | None = None
-    etag: str | None = None
-
-    def to_json(self) -> bytes:
-        """Return the file in the current format."""
-        document: dict[str, object] = {"format": ROOT_FORMAT, "contents": self.world}
-        if self.is_upgrading:
-            document["upgrading"] = True
-        if self.made_at:
-            document["made_at"] = self.made_at
-        return json.dumps(document).encode()
-
-
-def read_root(store: ObjectStore) -> RootFile | None:
-    """Return root.json, or None for a root that has not been claimed yet."""
     if not store.exists(ROOT_FILE):
         return None
-    body, info = store.read_with_info(ROOT_FILE)
     try:
-        document = json.loads(body)
-        found = document.get("format", 1)
-        is_known = isinstance(found, int) and found <= ROOT_FORMAT
-        # Of a later format nothing is known but its number.
-        world = document["world" if found == 1 else "contents"] if is_known else ""
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise StorageError(
-            f"cannot parse {store.uri(ROOT_FILE)!r}: "
-            'expected {"format": 2, "contents": "real"} or "sample"; restore or delete the file',
-            thing=ROOT_FILE,
-        ) from error
-    if not is_known:
+        document = json.loads(store.read(ROOT_FILE))
+        found, world = document.get("format"), document.get("contents")
+        is_ours = found == ROOT_FORMAT
+    except (ValueError, AttributeError) as error:
+        raise _broken(store) from error
+    if not is_ours:
         raise ConfigError(
-            f"root {store.url!r} has format {found!r}, this version reads up to {ROOT_FORMAT}: "
-            "update News Platform",
+            f"root {store.url!r} has format {found!r}, this version reads format {ROOT_FORMAT}: "
+            "use the version of News Platform that made it, or set NEWS_PLATFORM_ROOT to another "
+            "folder",
             thing=store.url,
         )
-    upgrading, made_at = document.get("upgrading") is True, document.get("made_at")
-    return RootFile(str(world), found, upgrading, made_at, info.etag)
+    if world not in (SAMPLE, REAL):
+        raise _broken(store)
+    return str(world)
 
 
-def read_world(store: ObjectStore) -> str | None:
-    """Return `sample` or `real`, or None for a root that has not been claimed yet."""
-    found = read_root(store)
-    return found.world if found else None
+def _broken(store: ObjectStore) -> StorageError:
+    return StorageError(
+        f"cannot parse {store.uri(ROOT_FILE)!r}: expected {_root_file(REAL).decode()} or "
+        f'"{SAMPLE}"; restore or delete the file',
+        thing=ROOT_FILE,
+    )
+
+
+def _root_file(world: str) -> bytes:
+    return json.dumps({"format": ROOT_FORMAT, "contents": world}).encode()
 
 
 def claim_root(
@@ -108,7 +86,7 @@ def claim_root(
         return wanted or REAL
     if found is None:
         found = wanted or REAL
-        store.put_if_absent(ROOT_FILE, RootFile(found).to_json())
+        store.put_if_absent(ROOT_FILE, _root_file(found))
         # Another process may have claimed the root at the same moment.
         found = read_world(store) or found
     if wanted not in (None, found):

@@ -87,7 +87,7 @@ def read_transaction(engine: sa.Engine) -> Iterator[sa.Connection]:
 def migrate(engine: sa.Engine) -> None:
     """Upgrade the schema to the newest revision; safe if several processes do it at once.
 
-    Raise StorageError for a ledger that a newer version has upgraded; nothing is written to it.
+    Raise StorageError for a ledger of a revision that is not known; nothing is written to it.
     """
     with engine.begin() as connection:
         upgrade(connection)
@@ -104,9 +104,9 @@ def upgrade(connection: sa.Connection, revision: str = NEWEST) -> None:
     for wanted in (found, revision):
         if wanted not in (None, NEWEST, *known_revisions()):
             thing = shown_url(connection.engine.url)
-            cause = f"a newer version of news-platform has upgraded it to revision {wanted!r}"
+            cause = f"its revision {wanted!r} is of another version of news-platform"
             raise StorageError(
-                f"cannot open ledger {thing!r}: {cause}; update news-platform", thing=thing
+                f"cannot open ledger {thing!r}: {cause}; use that version", thing=thing
             )
     command.upgrade(config, revision)
 

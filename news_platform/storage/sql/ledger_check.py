@@ -16,7 +16,7 @@ from news_platform.storage.sql.engine import (
     shown_url,
     sqlite_path,
 )
-from news_platform.storage.sql.ledger_rows import iter_lines, read_tables
+from news_platform.storage.sql.ledger_copy import count_rows, read_tables
 from news_platform.storage.sql.sqlite_file import check_file, connect_readonly, is_new
 
 _MOST_PROBLEMS = 20
@@ -50,10 +50,8 @@ def check_ledger(url: str) -> LedgerCheck:
     try:
         with read_transaction(engine) as connection:
             revision = read_revision(connection)
-            rows = {
-                table.name: sum(1 for _ in iter_lines(connection, table))
-                for table in read_tables(connection)
-            }
+            tables = read_tables(connection)
+            rows = {name: count_rows(connection, table) for name, table in tables.items()}
     finally:
         engine.dispose()
     return _judged(shown_url(engine.url), revision, rows, ())
@@ -82,7 +80,9 @@ def _judged(
 ) -> LedgerCheck:
     known = known_revisions()
     if revision is not None and revision not in known:
-        problems += (f"revision {revision!r} is of a newer version: update news-platform",)
+        problems += (
+            f"revision {revision!r} is of another version of news-platform: use that version",
+        )
     if rows and revision is None:
         problems += ("it has tables, but no revision: it is not a ledger of ours",)
     is_outdated = revision in known[1:]
@@ -94,8 +94,6 @@ def _page_problems(connection: sqlite3.Connection) -> Iterator[str]:
         for (text,) in connection.execute(f"PRAGMA integrity_check({_MOST_PROBLEMS})"):
             if text != "ok":
                 yield " ".join(str(text).split())
-        for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
-            yield f"row {row} of {table!r} refers to a row of {parent!r} that is missing"
     except sqlite3.DatabaseError as error:
         yield f"the check ended early: {error}"
 

@@ -5,13 +5,13 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from news_platform.datasets.collected import collected_path, collected_prefix, dump_collected
+from news_platform.datasets.collected import collected_path, dump_collected
 from news_platform.errors import StorageError
 from news_platform.storage.commit.collected import (
     REMOVED,
     collected_names,
     collected_names_of_month,
-    day_inputs,
+    day_fingerprint,
     followed_days,
     list_collected,
     list_collected_day,
@@ -24,7 +24,7 @@ from news_platform.storage.commit.collected import (
     write_collected,
 )
 from news_platform.storage.commit.collected_months import combine_month
-from news_platform.storage.commit.markers import fingerprint, fingerprint_of
+from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.collected import MARKER
 
@@ -50,7 +50,7 @@ def root(any_store: ObjectStore) -> ObjectStore:
 
 def test_the_names_are_known_without_reading_a_marker(local_store: ObjectStore) -> None:
     for day, name in ((DAY, "a b.warc.gz"), (DAY, "c.warc.gz"), (LATER, "d.warc.gz")):
-        local_store.put(collected_path(day, name), b"not read")
+        local_store.put(collected_path(day, name, "f"), b"not read")
     assert collected_names(local_store, day=DAY) == {"a b.warc.gz", "c.warc.gz"}
     assert len(collected_names_of_month(local_store, month=DAY)) == 3
     assert newest_collected_days(local_store, count=5) == [LATER, DAY]
@@ -73,16 +73,11 @@ def test_markers_come_in_the_order_of_days_and_names(root: ObjectStore) -> None:
     assert parse_listed(root, list_collected_day(root, DAY)) == read_collected(root, [DAY])
 
 
-def _by_etags(store: ObjectStore, day: date) -> str:
-    """Return the fingerprint that version 0.1 gave to a day."""
-    return fingerprint_of(store.list(collected_prefix(day)))
-
-
 def test_a_day_is_wanted_by_the_fingerprint_of_its_markers(root: ObjectStore) -> None:
     wanted = wanted_days(root, built={"2024-02-29": "f" * 16})
     assert wanted == {
-        "2025-11-01": day_inputs(list_collected_day(root, DAY), built=None),
-        "2025-11-09": day_inputs(list_collected_day(root, LATER), built=None),
+        "2025-11-01": day_fingerprint(list_collected_day(root, DAY)),
+        "2025-11-09": day_fingerprint(list_collected_day(root, LATER)),
         "2024-02-29": REMOVED,
     }
 
@@ -139,19 +134,6 @@ def test_a_rewrite_that_removes_rows_leaves_followers_current(
     assert read_collected(any_store) == [replace(MARKER, **change)]  # type: ignore[arg-type]
 
 
-def test_what_0_1_built_stays_current_until_a_warc_changes(any_store: ObjectStore) -> None:
-    any_store.put(collected_path(DAY, MARKER.warc), dump_collected(MARKER))
-    built = {"2025-11-01": _by_etags(any_store, DAY)}
-    assert wanted_days(any_store, built=built) == built
-    combine_month(any_store, DAY)
-    assert wanted_days(any_store, built=built) == built
-    write_collected(any_store, replace(MARKER, source_digest="changed"))
-    changed = wanted_days(any_store, built=built)
-    assert changed != built
-    combine_month(any_store, DAY)
-    assert wanted_days(any_store, built=built) == changed
-
-
 def test_of_two_markers_that_a_crash_left_the_younger_counts(local_store: ObjectStore) -> None:
     for digest in ("one", "two", "three", "four"):
         marker = replace(MARKER, source_digest=digest)
@@ -182,6 +164,6 @@ def test_a_reader_may_add_its_options_to_the_fingerprint(root: ObjectStore) -> N
 
 
 def test_a_broken_marker_is_named(local_store: ObjectStore) -> None:
-    local_store.put(collected_path(DAY, "c.warc.gz"), b'{"day": "2025-11-01"}')
-    with pytest.raises(StorageError, match=r"2025/11/01/c\.warc\.gz\.json"):
+    local_store.put(collected_path(DAY, "c.warc.gz", "f"), b'{"day": "2025-11-01"}')
+    with pytest.raises(StorageError, match=r"2025/11/01/c\.warc\.gz@f\.json"):
         read_collected(local_store)

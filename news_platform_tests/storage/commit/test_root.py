@@ -41,3 +41,18 @@ def test_pause_and_resume_are_one_switch(local_store: ObjectStore) -> None:
     assert is_paused(local_store)
     resume(local_store)
     assert not is_paused(local_store)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'{"world": "real"}', b'{"format": 2, "contents": "real"}', b'{"format": 4, "holds": "real"}'],
+)
+def test_a_root_of_another_format_is_one_clear_line(local_store: ObjectStore, body: bytes) -> None:
+    local_store.put("root.json", body)
+    with pytest.raises(ConfigError, match=r"has format .*, this version reads format 3: use the"):
+        claim_root(local_store, sample=None)
+
+
+def test_unknown_fields_of_the_root_file_are_ignored(local_store: ObjectStore) -> None:
+    local_store.put("root.json", b'{"format": 3, "contents": "real", "colour": "red"}')
+    assert read_world(local_store) == "real"

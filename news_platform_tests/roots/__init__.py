@@ -1,1 +1,0 @@
-"""Small roots as earlier releases wrote them, which the code of today must read."""

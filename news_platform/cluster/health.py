@@ -8,7 +8,7 @@ from dagster_celery.make_app import make_app
 from news_platform.cluster.launcher import BROKER_ERRORS
 from news_platform.cluster.queues import HEAVY, LIGHT, configure
 from news_platform.errors import StoreUnavailable
-from news_platform.settings import ClusterSettings
+from news_platform.setting_sections.platform import ClusterSettings
 
 _ANSWER_SECONDS = 3.0
 

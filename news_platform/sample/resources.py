@@ -12,7 +12,8 @@ from news_platform.resources import Clock, Crawl, DataRoot, Resources, Web
 from news_platform.sample.dates import DAYS, WORLD_NOW
 from news_platform.sample.server import serve_world
 from news_platform.sample.world import write_world
-from news_platform.settings import Section, Settings
+from news_platform.setting_sections.fields import Section
+from news_platform.settings import Settings
 from news_platform.storage.commit.root import ROOT_FILE, read_root
 from news_platform.storage.objects.store import ObjectStore, local_folder, open_store
 from news_platform.web.fetch import FetchOptions

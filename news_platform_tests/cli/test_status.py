@@ -72,11 +72,11 @@ def test_a_look_at_what_is_not_a_root_changes_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_retry_is_asked_for_in_the_root(
+def test_a_retry_is_recorded_in_the_root(
     root: ObjectStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(["retry", "domain_buckets", DAY.isoformat(), "--root", root.url], standalone_mode=False)
-    assert "follow_domain_buckets requests it at its next tick" in capsys.readouterr().out
+    assert "follow_domain_buckets starts it at its next tick" in capsys.readouterr().out
     assert list(read_asked(root, "domain_buckets")) == [DAY.isoformat()]
 
 

@@ -27,7 +27,8 @@ from news_platform.defs.near_duplicates import STALENESS as CLUSTER_STALENESS
 from news_platform.defs.near_duplicates import near_duplicates
 from news_platform.defs.status import iter_statuses
 from news_platform.resources import Resources
-from news_platform.settings import CcnewsSettings, Settings
+from news_platform.setting_sections.features import CcnewsSettings
+from news_platform.settings import Settings
 from news_platform.storage.commit.markers import read_markers, rename_marker
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.corpus.articles import small_corpus

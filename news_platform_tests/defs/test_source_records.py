@@ -22,7 +22,8 @@ from news_platform.defs.source_records import (
     watch_page_snapshots,
 )
 from news_platform.resources import Resources
-from news_platform.settings import Settings, SourceRecordsSettings
+from news_platform.setting_sections.features import SourceRecordsSettings
+from news_platform.settings import Settings
 from news_platform.source_records.pipeline import outdated_institutions, record_problems
 from news_platform.storage.commit.markers import read_markers, rename_marker
 from news_platform.storage.commit.root import pause

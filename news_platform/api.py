@@ -34,7 +34,6 @@ from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
-from news_platform.storage.sql.engine import has_table, ledger_url, open_engine
 
 if TYPE_CHECKING:
     from news_platform.storage.queries import QueryLimits
@@ -61,7 +60,6 @@ class NewsData:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._ledger_is_known = False
 
     @cached_property
     def tables(self) -> Mapping[str, Dataset]:
@@ -161,17 +159,10 @@ class NewsData:
 
     def known_ledger(self) -> sa.Engine | None:
         """Return the SQL ledger, or None for a root that has none: nothing is created."""
-        if self._ledger_is_known:
-            return self.ledger
-        url = self._settings.ledger_url
-        if "://" in self._store.url and not url:
+        # Only a local root has a ledger of its own.
+        if "://" in self._store.url and not self._settings.ledger_url:
             return None
-        probe = open_engine(ledger_url(self._store.url, url))
-        try:
-            self._ledger_is_known = has_table(probe, "raw")
-        finally:
-            probe.dispose()
-        return self.ledger if self._ledger_is_known else None
+        return self._resources.ledger.existing_engine()
 
     @cached_property
     def _resources(self) -> Resources:

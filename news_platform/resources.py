@@ -1,48 +1,57 @@
 """From settings to opened resources: the data root, the crawl, the web, the ledger and the clock.
 
 Assets and commands receive these and open nothing themselves. Each resource opens on first use, and
-none shows a setting, or a secret, in its repr. The functions at the end turn a section of the
-settings into a feature's options; features never see the settings.
+none shows a setting, or a secret, in its repr. The functions at the end return a feature's options:
+`options_of` copies the settings that have the names of options; features never see the settings.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
 
 from news_platform.errors import ConfigError, StorageError
-from news_platform.settings import (
+from news_platform.setting_sections.features import (
     CcnewsSettings,
-    CrawlStorageSettings,
     DomainMetadataSettings,
     DomainStoreSettings,
     RssSettings,
-    Settings,
     SheetsSettings,
     SourceRecordsSettings,
-    StorageSettings,
 )
+from news_platform.setting_sections.fields import Section
+from news_platform.settings import Settings
 from news_platform.storage.commit import root as roots
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
-from news_platform.storage.sql.engine import ledger_url, migrate, open_engine
+from news_platform.storage.sql.engine import has_table, ledger_url, migrate, open_engine
 from news_platform.web.fetch import FetchOptions
 from news_platform.web.network_allowlist import checked_proxy, parse_allowed
 
 # The options are imported where they are made: a command loads only the feature that it runs.
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
     from news_platform.ccnews.options import CollectOptions
     from news_platform.domain_metadata.consumer import SurveyOptions
+    from news_platform.domain_metadata.news_sitemaps import CandidateOptions
+    from news_platform.domain_metadata.resurvey import ResurveyOptions
     from news_platform.domain_store.options import BuildOptions
+    from news_platform.rss.analyses.pipeline import AnalysisOptions
     from news_platform.rss.discovery.discover import DiscoveryOptions
+    from news_platform.rss.feed_alarms import AlarmOptions
     from news_platform.rss.polling.poll_schedule import PollOptions
     from news_platform.rss.sheets.access import SheetAccess
+    from news_platform.rss.sheets.sync import SyncOptions
+    from news_platform.rss.sheets.workbook import WorkbookOptions
     from news_platform.rss.work_context import WorkOptions
     from news_platform.source_records.options import SegmentOptions
     from news_platform.source_records.pipeline import RecordsOptions
+
+OptionsT = TypeVar("OptionsT", bound="DataclassInstance")
 
 # Where full texts lie under the root unless FULLTEXT_DIR is set.
 _FULL_TEXT_FOLDER = "articles/full_text"
@@ -99,11 +108,9 @@ class Web:
     def fetch_options(self) -> FetchOptions:
         """Return the options of every fetcher."""
         given = self.data_root.settings.web
-        return FetchOptions(
-            user_agent=given.user_agent,
-            contact=given.contact,
-            total_timeout_seconds=given.total_timeout_seconds,
-            per_host=given.per_host,
+        return options_of(
+            FetchOptions,
+            given,
             allowed=parse_allowed(given.allow),
             proxy=checked_proxy(given.proxy),
         )
@@ -121,9 +128,9 @@ class Ledger:
         # Only a process that opens a ledger pays for loading its tables.
         from news_platform.rss.ledger.opening import require_articles
 
-        settings, store = self.data_root.settings, self.data_root.store
+        store = self.data_root.store
         roots.require_claim(store)
-        engine = open_engine(ledger_url(store.url, settings.ledger_url))
+        engine = open_engine(self._url)
         try:
             require_articles(engine, store)
             migrate(engine)
@@ -131,6 +138,21 @@ class Ledger:
             engine.dispose()  # leaves none of SQLite's side files
             raise
         return engine
+
+    @property
+    def _url(self) -> str:
+        return ledger_url(self.data_root.store.url, self.data_root.settings.ledger_url)
+
+    def existing_engine(self) -> sa.Engine | None:
+        """Open the ledger, or return None for a root without one: nothing is created."""
+        if "engine" in self.__dict__:
+            return self.engine
+        probe = open_engine(self._url)
+        try:
+            is_there = has_table(probe, "raw")
+        finally:
+            probe.dispose()
+        return self.engine if is_there else None
 
     def close(self) -> None:
         """Close all connections; SQLite then merges its log back into the one file."""
@@ -217,33 +239,24 @@ def _is_sample(settings: Settings, *, may_connect: bool) -> bool:
     )
 
 
+def options_of(kind: type[OptionsT], given: Section, **more: Any) -> OptionsT:
+    """Return options of a feature: the settings of the same names, and `more`."""
+    names = {option.name for option in fields(kind)} & type(given).model_fields.keys() - more.keys()
+    return kind(**{name: getattr(given, name) for name in names}, **more)
+
+
 def store_options(settings: Settings) -> StoreOptions:
     """Return how to reach the root, and every other object store but the crawl."""
-    return _store_options(settings.storage, allow_http=settings.storage.allow_http)
+    return options_of(StoreOptions, settings.storage)
 
 
 def crawl_options(settings: Settings) -> StoreOptions:
     """Return how to reach the crawl: by its own settings, or as the root if none of them is set.
 
-    One of them is enough: a root on MinIO must not send its keys or endpoint along to AWS.
+    One of them is enough: a root on MinIO must not send its keys or endpoint to AWS.
     """
-    own = settings.crawl_storage
-    given = own if own.is_set else settings.storage
-    return _store_options(given, allow_http=settings.storage.allow_http)
-
-
-def _store_options(
-    given: StorageSettings | CrawlStorageSettings, *, allow_http: bool
-) -> StoreOptions:
-    return StoreOptions(
-        endpoint_url=given.s3_endpoint,
-        gcs_base_url=given.gcs_base_url,
-        region=given.s3_region,
-        access_key=given.s3_access_key,
-        secret_key=given.s3_secret_key,
-        service_account_key=given.gcs_service_account,
-        allow_http=allow_http,
-    )
+    of_root, own = store_options(settings), settings.crawl_storage
+    return replace(of_root, **dict(own)) if own.is_set else of_root
 
 
 def open_full_texts(data_root: DataRoot) -> ObjectStore:
@@ -255,29 +268,16 @@ def open_full_texts(data_root: DataRoot) -> ObjectStore:
 
 
 def collect_options(given: CcnewsSettings) -> "CollectOptions":
-    """Return how WARCs are collected; raise ConfigError for a status that is not a number."""
-    from news_platform.ccnews.options import HTML_TYPES, CollectOptions
+    """Return how WARCs are collected."""
+    from news_platform.ccnews.options import CollectOptions
 
-    wrong = [text for text in given.statuses if not text.isdecimal()]
-    if wrong:
-        raise ConfigError(
-            f"NEWS_PLATFORM_CCNEWS_STATUSES has {wrong[0]!r}: expected numbers such as 200",
-            thing=wrong[0],
-        )
-    return CollectOptions(
+    return options_of(
+        CollectOptions,
+        given,
         workers=max(0, given.workers),
-        page_seconds=given.page_seconds,
-        memory_mb=given.memory_mb,
-        max_warcs=given.max_warcs,
-        main_content=given.main_content,
-        captures=given.captures,
-        feed_candidates=given.feed_candidates,
         dropped_responses=given.dropped_days > 0,
-        accept_after=given.accept_after,
-        mimes=frozenset(mime.lower() for mime in given.mimes) or HTML_TYPES,
-        hosts=frozenset(host.lower() for host in given.hosts),
+        hosts=frozenset(given.hosts),
         languages=frozenset(given.languages),
-        statuses=frozenset(map(int, given.statuses)),
     )
 
 
@@ -286,13 +286,12 @@ def build_options(given: DomainStoreSettings, store: ObjectStore) -> "BuildOptio
     from news_platform.domain_store.commit import resolve_bucket_count
     from news_platform.domain_store.options import BuildOptions
 
-    return BuildOptions(
+    return options_of(
+        BuildOptions,
+        given,
         buckets=resolve_bucket_count(store, given.buckets),
         memory_bytes=given.memory_mb << 20,
-        file_bytes=given.file_mb * 1_000_000,
         grace=timedelta(days=given.grace_days),
-        scratch=given.scratch,
-        removal_share=given.removal_share,
     )
 
 
@@ -304,41 +303,49 @@ def survey_options(given: DomainMetadataSettings, web: Web) -> "SurveyOptions":
     return SurveyOptions(
         fetch=SurveyFetchOptions(user_agent=web.fetch_options.user_agent),
         concurrency=given.survey_concurrency,
-        max_tries=given.survey_tries,
         retry_seconds=given.survey_retry_seconds,
     )
+
+
+def resurvey_options(given: DomainMetadataSettings) -> "ResurveyOptions":
+    """Return when domains are surveyed again."""
+    from news_platform.domain_metadata.resurvey import ResurveyOptions
+
+    options = ResurveyOptions(given.resurvey_days, per_day=given.resurveys_per_day)
+    return replace(options, changed_days=min(options.changed_days, options.interval_days))
+
+
+def candidate_options(given: DomainMetadataSettings) -> "CandidateOptions":
+    """Return how many news sitemaps are read."""
+    from news_platform.domain_metadata.news_sitemaps import CandidateOptions
+
+    return CandidateOptions(max_sitemaps=given.news_sitemaps)
 
 
 def discovery_options(given: RssSettings) -> "DiscoveryOptions":
     """Return which feeds are accepted."""
     from news_platform.rss.discovery.discover import DiscoveryOptions
 
-    languages = (code.strip().lower() for code in given.feed_languages.split(","))
-    return DiscoveryOptions(
-        fresh_days_limit=given.fresh_days_limit,
-        languages=tuple(code for code in languages if code),
-    )
+    return options_of(DiscoveryOptions, given)
 
 
 def poll_options(given: RssSettings) -> "PollOptions":
     """Return how feeds are polled."""
     from news_platform.rss.polling.poll_schedule import PollOptions
 
-    return PollOptions(
-        max_items_per_feed=given.max_items_per_feed,
-        min_interval_seconds=given.poll_min_seconds,
-        max_interval_seconds=max(given.poll_max_seconds, given.poll_min_seconds),
-    )
+    longest = max(given.max_interval_seconds, given.min_interval_seconds)
+    return options_of(PollOptions, given, max_interval_seconds=longest)
 
 
 def work_options(given: RssSettings, *, max_articles: int | None = None) -> "WorkOptions":
     """Return how articles are fetched and stored; `max_articles` None: until none is due."""
     from news_platform.rss.work_context import WorkOptions
 
-    return WorkOptions(
-        pending_batch_size=given.pending_batch_size,
+    return options_of(
+        WorkOptions,
+        given,
         concurrency=given.article_concurrency,
-        extractors=given.extractors,
+        extractors=max(1, given.workers),
         max_articles=max_articles,
     )
 
@@ -355,19 +362,54 @@ def sheets_access(given: SheetsSettings) -> "SheetAccess | None":
             "set GOOGLE_SERVICE_ACCOUNT_JSON to the path of a service account key",
             thing="GOOGLE_SERVICE_ACCOUNT_JSON",
         )
-    return SheetAccess(
-        given.service_account,
-        spreadsheet_id=given.spreadsheet_id,
-        spreadsheet_title=given.spreadsheet_title or "",
-        endpoint=given.endpoint,
-    )
+    return options_of(SheetAccess, given, spreadsheet_title=given.spreadsheet_title or "")
+
+
+def sync_options(given: Settings) -> "SyncOptions":
+    """Return how much goes into a Google Sheet."""
+    from news_platform.rss.sheets.sync import SyncOptions
+
+    return options_of(SyncOptions, given.rss)
+
+
+def workbook_options(given: Settings) -> "WorkbookOptions":
+    """Return how much of the ledger one workbook shows."""
+    from news_platform.rss.sheets.workbook import WorkbookOptions
+
+    return options_of(WorkbookOptions, given.rss)
+
+
+def alarm_options(given: Settings) -> "AlarmOptions":
+    """Return when a silent feed is reported."""
+    from news_platform.rss.feed_alarms import AlarmOptions
+
+    return options_of(AlarmOptions, given.newsroom)
+
+
+def analysis_options(given: Settings) -> "AnalysisOptions | None":
+    """Return how articles are analysed; None: they are not. Raise ConfigError without a model."""
+    from news_platform.rss.analyses.model import ModelAccess
+    from news_platform.rss.analyses.pipeline import AnalysisOptions
+
+    wanted = given.newsroom
+    if not wanted.analyses:
+        return None
+    if not wanted.analysis_url:
+        return AnalysisOptions()
+    if not wanted.analysis_model:
+        raise ConfigError(
+            "NEWS_PLATFORM_ANALYSIS_URL is set, but no model: set NEWS_PLATFORM_ANALYSIS_MODEL",
+            thing="NEWS_PLATFORM_ANALYSIS_MODEL",
+        )
+    model = ModelAccess(wanted.analysis_url, wanted.analysis_model, wanted.analysis_key)
+    return AnalysisOptions(model=model)
 
 
 def records_options(given: SourceRecordsSettings) -> "RecordsOptions":
     """Return how an institution's snapshots are segmented, and by how many processes."""
     from news_platform.source_records.pipeline import RecordsOptions
 
-    return RecordsOptions(segment_options(given), workers=given.workers, samples=given.samples)
+    return RecordsOptions(segment_options(given), workers=max(1, given.workers))
 
 
 def segment_options(given: SourceRecordsSettings) -> "SegmentOptions":
@@ -375,13 +417,11 @@ def segment_options(given: SourceRecordsSettings) -> "SegmentOptions":
     from news_platform.source_records.options import SegmentOptions
     from news_platform.source_records.rules import with_rules
 
-    names = {"language", "min_chars", "max_chars", "whitelist", "headings", "tables"}
-    options = SegmentOptions(**given.model_dump(include=names))
-    return with_rules(options, _rule_text(given.rules)) if given.rules else options
-
-
-def _rule_text(path: str) -> str:
+    if given.rules is None:
+        return SegmentOptions()
     try:
-        return Path(path).read_text(encoding="utf-8")
+        text = Path(given.rules).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read the rule file {path!r}: {error}", thing=path) from error
+        message = f"cannot read the rule file {given.rules!r}: {error}"
+        raise ConfigError(message, thing=given.rules) from error
+    return with_rules(SegmentOptions(), text)

@@ -17,71 +17,37 @@ from pydantic_settings import EnvSettingsSource
 
 from news_platform.errors import ConfigError
 from news_platform.logs import LogOptions
-from news_platform.setting_sections.corpus import CorpusSettings
 from news_platform.setting_sections.features import (
     CcnewsSettings,
+    CorpusSettings,
     DomainMetadataSettings,
     DomainStoreSettings,
+    NewsroomSettings,
     RetentionSettings,
     RssSettings,
+    SearchSettings,
     SheetsSettings,
     SourceRecordsSettings,
 )
 from news_platform.setting_sections.fields import Section
-from news_platform.setting_sections.newsroom import NewsroomSettings
 from news_platform.setting_sections.platform import (
-    ROOT_VARIABLE,
     AlertSettings,
     CheckSettings,
     ClusterSettings,
     CrawlStorageSettings,
     GeneralSettings,
     LogSettings,
+    ServerSettings,
     StorageSettings,
     UiSettings,
     WebSettings,
 )
-from news_platform.setting_sections.search import SearchSettings
-from news_platform.setting_sections.server import ServerSettings
 
 # Shorter parts of a secret, such as `5` of `?connect_timeout=5`, would blot out innocent text.
 _SHORTEST_PART = 5
 PREFIX = "NEWS_PLATFORM_"
 # Variables with the secrets of feeds, which the settings of a feed name.
 FEED_SECRET_PREFIX = "FEED_SECRET_"
-
-__all__ = [
-    "FEED_SECRET_PREFIX",
-    "PREFIX",
-    "ROOT_VARIABLE",
-    "AlertSettings",
-    "CcnewsSettings",
-    "CheckSettings",
-    "ClusterSettings",
-    "CorpusSettings",
-    "CrawlStorageSettings",
-    "DomainMetadataSettings",
-    "DomainStoreSettings",
-    "GeneralSettings",
-    "LogSettings",
-    "NewsroomSettings",
-    "RetentionSettings",
-    "RssSettings",
-    "Section",
-    "SettingInfo",
-    "Settings",
-    "SheetsSettings",
-    "SourceRecordsSettings",
-    "StorageSettings",
-    "UiSettings",
-    "WebSettings",
-    "environment_secrets",
-    "load_settings",
-    "log_options",
-    "secret_values",
-    "server_addresses",
-    "setting_infos",
-]
 
 
 class Settings(GeneralSettings):
@@ -126,14 +92,23 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
 
 
 def setting_infos() -> tuple[SettingInfo, ...]:
-    """Return a description of every setting, in the order of definition, for the docs."""
+    """Return a description of every variable, in the order of definition, for the docs."""
+    infos: dict[str, SettingInfo] = {}
+    for section, item in _variables():
+        variable, default = str(item.validation_alias), item.default
+        shown = ",".join(default) if isinstance(default, tuple) else str(default or "")
+        # Some variables set a field of several sections: the first one describes them.
+        infos.setdefault(variable, SettingInfo(section, variable, shown, item.description or ""))
+    return tuple(infos.values())
+
+
+def _variables() -> Iterator[tuple[str, FieldInfo]]:
+    """Yield the fields that are read from a variable, each with the name of its section."""
     kinds: list[tuple[str, type[Section]]] = [("general", GeneralSettings), *_sections()]
-    return tuple(_info(name, item) for name, kind in kinds for item in kind.model_fields.values())
-
-
-def _info(section: str, item: FieldInfo) -> SettingInfo:
-    default = "" if item.default is None else str(item.default)
-    return SettingInfo(section, str(item.validation_alias), default, item.description or "")
+    for section, kind in kinds:
+        for item in kind.model_fields.values():
+            if item.validation_alias is not None:
+                yield section, item
 
 
 def log_options(settings: Settings) -> LogOptions:
@@ -148,16 +123,14 @@ def secret_values(settings: Settings) -> frozenset[str]:
 
 def environment_secrets(environ: Mapping[str, str]) -> frozenset[str]:
     """Return the secrets in these variables, also if the settings cannot be loaded."""
-    kinds: list[type[Section]] = [GeneralSettings, *(kind for _, kind in _sections())]
-    fields = (item for kind in kinds for item in kind.model_fields.values() if not item.repr)
-    named = [environ.get(str(item.validation_alias)) for item in fields]
+    named = [environ.get(str(item.validation_alias)) for _, item in _variables() if not item.repr]
     # Settings of feeds name further ones, which are not settings themselves.
     named += [value for name, value in environ.items() if name.startswith(FEED_SECRET_PREFIX)]
     return _with_parts(filter(None, named))
 
 
 def server_addresses(dagster_url: str, server_url: str) -> dict[str, str]:
-    """Return the variables that tell the Dagster UI and the explorer of each other."""
+    """Return the variables by which the Dagster UI and the explorer link to each other."""
     fields = ServerSettings.model_fields
     named = {"dagster_url": dagster_url, "url": server_url}
     return {str(fields[name].validation_alias): value for name, value in named.items()}

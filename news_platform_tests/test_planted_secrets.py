@@ -20,14 +20,9 @@ from news_platform.cli import main as command_line
 from news_platform.definitions import build_definitions
 from news_platform.errors import ConfigError, redacted
 from news_platform.resources import Resources
-from news_platform.settings import (
-    GeneralSettings,
-    Section,
-    Settings,
-    environment_secrets,
-    load_settings,
-    secret_values,
-)
+from news_platform.setting_sections.fields import Section
+from news_platform.setting_sections.platform import GeneralSettings
+from news_platform.settings import Settings, environment_secrets, load_settings, secret_values
 from news_platform.storage.objects.store import StoreOptions, open_store
 from news_platform_tests.emulators.gcs import service_account_key
 from news_platform_tests.emulators.refusing import refusing_server

@@ -6,14 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.ccnews.options import HTML_TYPES, CollectOptions
+from news_platform.ccnews.options import CollectOptions
+from news_platform.composition.corpus_options import corpus_options
+from news_platform.corpus.options import CorpusOptions
 from news_platform.domain_metadata.consumer import SurveyOptions
 from news_platform.domain_metadata.fetchers import SurveyFetchOptions
+from news_platform.domain_metadata.resurvey import ResurveyOptions
 from news_platform.domain_store.options import BuildOptions
 from news_platform.errors import ConfigError
 from news_platform.resources import (
     DataRoot,
     Resources,
+    alarm_options,
+    analysis_options,
     build_options,
     collect_options,
     discovery_options,
@@ -21,24 +26,31 @@ from news_platform.resources import (
     open_resources,
     poll_options,
     records_options,
+    resurvey_options,
     segment_options,
     sheets_access,
     survey_options,
+    sync_options,
     work_options,
+    workbook_options,
 )
+from news_platform.rss.analyses.pipeline import AnalysisOptions
 from news_platform.rss.discovery.discover import DiscoveryOptions
+from news_platform.rss.feed_alarms import AlarmOptions
 from news_platform.rss.polling.poll_schedule import PollOptions
 from news_platform.rss.sheets.access import SheetAccess
+from news_platform.rss.sheets.sync import SyncOptions
+from news_platform.rss.sheets.workbook import WorkbookOptions
 from news_platform.rss.work_context import WorkOptions
 from news_platform.sample.resources import SampleResources, world_folder
 from news_platform.sample.world import WORLD_NOW, place_inputs
-from news_platform.settings import (
+from news_platform.setting_sections.features import (
     CcnewsSettings,
     RssSettings,
-    Settings,
     SheetsSettings,
     SourceRecordsSettings,
 )
+from news_platform.settings import Settings
 from news_platform.source_records.pipeline import RecordsOptions
 from news_platform.storage.commit.root import read_world
 from news_platform.storage.objects.store import ObjectStore
@@ -170,37 +182,17 @@ def test_inputs_that_are_taken_down_are_not_placed_again(sample_resources: Sampl
 
 def test_crawl_settings_become_options() -> None:
     given = CcnewsSettings(
-        workers=3,
-        page_seconds=9.0,
-        memory_mb=512,
-        max_warcs=7,
-        main_content=False,
-        captures=False,
-        hosts=("BBC.co.uk",),
-        languages=("en",),
-        statuses=("200", "404"),
+        workers=3, memory_mb=512, max_warcs=7, hosts=("BBC.co.uk",), languages=("en",)
     )
     assert collect_options(given) == CollectOptions(
         workers=3,
-        page_seconds=9.0,
         memory_mb=512,
         max_warcs=7,
-        main_content=False,
-        captures=False,
-        feed_candidates=True,
-        mimes=HTML_TYPES,
         hosts=frozenset({"bbc.co.uk"}),
         languages=frozenset({"en"}),
-        statuses=frozenset({200, 404}),
     )
-    assert collect_options(CcnewsSettings(mimes=("Text/Plain",))).mimes == {"text/plain"}
     # None: the run collects in its own process.
     assert collect_options(CcnewsSettings(workers=0)).workers == 0
-
-
-def test_a_status_that_is_not_a_number_names_its_setting() -> None:
-    with pytest.raises(ConfigError, match="NEWS_PLATFORM_CCNEWS_STATUSES has 'ok'"):
-        collect_options(CcnewsSettings(statuses=("200", "ok")))
 
 
 def test_the_default_settings_are_the_default_options(local_store: ObjectStore) -> None:
@@ -215,19 +207,25 @@ def test_the_default_settings_are_the_default_options(local_store: ObjectStore) 
     assert discovery_options(settings.rss) == DiscoveryOptions()
     assert poll_options(settings.rss) == PollOptions()
     assert work_options(settings.rss) == WorkOptions()
+    assert resurvey_options(settings.domain_metadata) == ResurveyOptions()
+    assert sync_options(settings) == SyncOptions()
+    assert workbook_options(settings) == WorkbookOptions()
+    assert alarm_options(settings) == AlarmOptions()
+    assert analysis_options(settings) == AnalysisOptions()
     assert records_options(settings.source_records) == RecordsOptions()
+    assert corpus_options(settings.corpus) == CorpusOptions(memory_bytes=1 << 30)
     assert web.fetch_options == FetchOptions()
 
 
 def test_a_poll_interval_is_never_longest_below_shortest() -> None:
-    given = RssSettings(poll_min_seconds=9_000, poll_max_seconds=60)
+    given = RssSettings(min_interval_seconds=9_000, max_interval_seconds=60)
     assert poll_options(given).max_interval_seconds == 9_000
 
 
 def test_settings_name_the_rule_file(tmp_path: Path) -> None:
     file = tmp_path / "rules.toml"
-    file.write_text("[sections]\ncall_words = 3\n")
-    options = segment_options(SourceRecordsSettings(language="de", rules=str(file)))
+    file.write_text('language = "de"\n[sections]\ncall_words = 3\n')
+    options = segment_options(SourceRecordsSettings(rules=str(file)))
     assert (options.language, options.sections.call_words) == ("de", 3)
     with pytest.raises(ConfigError, match="cannot read the rule file"):
         segment_options(SourceRecordsSettings(rules=str(tmp_path / "none.toml")))

@@ -34,6 +34,7 @@ class CollectOptions:
     """
 
     workers: int = 1
+    # Real pages take milliseconds: what takes longer hangs.
     page_seconds: float = 30.0
     memory_mb: int = 1024
     max_warcs: int | None = None
@@ -44,6 +45,7 @@ class CollectOptions:
     feed_candidates: bool = True
     dropped_responses: bool = True
     # Equal failures of the same file after which what can be read of it is published; 0: never.
+    # Downloads are retried within each: five rule out a passing fault of the network.
     accept_after: int = 5
     max_page_bytes: int = 32 << 20
     mimes: frozenset[str] = HTML_TYPES

@@ -1,13 +1,17 @@
-"""`news-platform ccnews list|status|collect`: the news crawl from the command line."""
+"""`news-platform ccnews`: list, collect and check the WARCs of the news crawl."""
 
 import copy
+import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import click
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from news_platform.ccnews.listing import fetch_listing, first_answering
 from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
@@ -21,25 +25,16 @@ from news_platform.ccnews.pipeline import (
     outdated_names,
     plan_day,
 )
-from news_platform.ccnews.pool import (
-    estimate,
-)
+from news_platform.ccnews.pool import CollectFailure, CollectListener, Estimate, estimate
+from news_platform.ccnews.progress import WarcProgress
 from news_platform.ccnews.source_notes import accept_broken, list_republished
 from news_platform.ccnews.upkeep import check_sources
-from news_platform.cli.ccnews_params import DaysParam, VersionParam
-from news_platform.cli.ccnews_progress import progress_bar
-from news_platform.cli.options import (
-    count_type,
-    emit,
-    json_option,
-    resources_for,
-    root_option,
-    settings_for,
-)
-from news_platform.datasets.collected import recipe_of
+from news_platform.cli.command import Output, command, table
+from news_platform.cli.options import count_type
+from news_platform.datasets.collected import Collected, recipe_of
 from news_platform.datasets.warc_paths import listing_path, warc_day
 from news_platform.errors import InputError, NewsPlatformError
-from news_platform.resources import Resources, collect_options, crawl_options, open_resources
+from news_platform.resources import Resources, collect_options, crawl_options
 from news_platform.storage.commit.collected import (
     collected_names_of_month,
     find_collected,
@@ -54,13 +49,51 @@ from news_platform.storage.commit.expired import without_expired
 from news_platform.storage.commit.root import ROOT_FILE, RootAccess
 from news_platform.storage.objects.store import ObjectStore, open_store
 
+# More than ten years: every day costs reads of its listing and its markers.
+_MOST_DAYS = 4_000
+_REFRESHES_PER_SECOND = 5
+
+
+class DaysParam(click.ParamType[list[date]]):
+    """A day or a range of days: `2025-11-01` or `2025-11-01..2025-11-07`, both ends included."""
+
+    name = "day[..day]"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[date]:
+        """Return every day of the range."""
+        first, _, last = value.partition("..")
+        try:
+            start, end = date.fromisoformat(first), date.fromisoformat(last or first)
+        except ValueError:
+            self.fail(f"invalid day {value!r}: expected YYYY-MM-DD or YYYY-MM-DD..YYYY-MM-DD")
+        if end < start:
+            self.fail(f"invalid range {value!r}: it ends before it starts")
+        if (end - start).days >= _MOST_DAYS:
+            self.fail(f"invalid range {value!r}: expected at most {_MOST_DAYS} days at once")
+        return [start + timedelta(days=count) for count in range((end - start).days + 1)]
+
+
+class VersionParam(click.ParamType[str]):
+    """A version of the extractor: `2` or `2.1`."""
+
+    name = "version"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the version unchanged if it is valid."""
+        if not re.fullmatch(r"\d+(\.\d+)*", value, re.ASCII):
+            self.fail(f"invalid version {value!r}: expected a number such as {EXTRACTOR_VERSION}")
+        return value
+
 
 @click.group()
 def ccnews() -> None:
     """List, collect and check the news crawl."""
 
 
-@ccnews.command("list")
+# Without a root the listing is only shown, and no copy of it is stored.
+@command(ccnews, "list", must_exist=False)
 @click.option("--month", required=True, type=click.DateTime(["%Y-%m"]), help="Such as 2025-11.")
 @click.option(
     "--check-source",
@@ -68,21 +101,16 @@ def ccnews() -> None:
     help="Compare size and ETag of collected WARCs with their sources; changed ones count as "
     "missing from then on.",
 )
-@root_option
-@json_option
-def list_warcs(month: datetime, check_source: bool, root: str, as_json: bool) -> None:
+def list_warcs(resources: Resources, month: datetime, check_source: bool) -> Output:
     """List a month's WARCs and count those collected."""
-    # A person may look at the crawl before there is a root; then no copy is kept.
-    resources = open_resources(settings_for(root), access=RootAccess.READ)
-    store = resources.data_root.store
-    crawl = first_answering(resources.crawl.sources, month=month.date())
-    listing = fetch_listing(crawl, store, month=month.date(), keep=store.exists(ROOT_FILE))
+    store, sources = resources.data_root.store, resources.crawl.sources
+    crawl, has_root = first_answering(sources, month=month.date()), store.exists(ROOT_FILE)
+    listing = fetch_listing(crawl, store, month=month.date(), keep=has_root)
     if listing is None:
         raise NewsPlatformError(f"no listing for {month:%Y-%m} in {crawl.url!r}")
-    days_listed = sorted(listing.days())
-    sources = resources.crawl.sources
-    is_checked = check_source and store.exists(ROOT_FILE)
-    changed = check_sources(store, crawl=sources, days=days_listed) if is_checked else []
+    by_day, changed = listing.days(), []
+    if check_source and has_root:
+        changed = check_sources(store, crawl=sources, days=sorted(by_day))
     again = {name for names in list_republished(store).values() for name in names}
     collected = collected_names_of_month(store, month=month.date()) - again
     days = {
@@ -90,7 +118,7 @@ def list_warcs(month: datetime, check_source: bool, root: str, as_json: bool) ->
             "listed": len(warcs),
             "collected": sum(one.name in collected for one in warcs),
         }
-        for day, warcs in listing.days().items()
+        for day, warcs in by_day.items()
     }
     document = {
         "month": f"{month:%Y-%m}",
@@ -99,7 +127,8 @@ def list_warcs(month: datetime, check_source: bool, root: str, as_json: bool) ->
         "foreign_lines": listing.foreign,
         "changed": [asdict(one) for one in changed],
     }
-    lines = [f"{day}  {one['collected']:>4} of {one['listed']:>4}" for day, one in days.items()]
+    rows = ((day, counts["collected"], counts["listed"]) for day, counts in days.items())
+    lines = [table(("day", "collected", "listed"), rows)]
     lines += [
         f"{one.warc}: {one.source_bytes} bytes, {one.collected_bytes} when collected: "
         f"collect {one.day} again"
@@ -109,25 +138,21 @@ def list_warcs(month: datetime, check_source: bool, root: str, as_json: bool) ->
         lines.append("no source has changed")
     if listing.foreign:
         lines.append(f"{listing.foreign} lines do not name a WARC of the news crawl")
-    emit(document, as_json=as_json, text="\n".join(["day         collected", *lines]))
+    return Output(document, "\n".join(lines))
 
 
-@ccnews.command()
+@command(ccnews)
 @click.option(
     "--days",
     default=30,
     show_default=True,
-    type=count_type(0),
+    type=count_type(),
     help="Number of days, counted from the newest.",
 )
-@root_option
-@json_option
-def status(days: int, root: str, as_json: bool) -> None:
+def status(resources: Resources, days: int) -> Output:
     """Show the collected days, newest first."""
-    resources = resources_for(root)
     store, options = resources.data_root.store, collect_options(resources.settings.ccnews)
-    newest = newest_collected_days(store, count=days)
-    found = [_day_status(store, day, options) for day in newest]
+    found = [_day_status(store, day, options) for day in newest_collected_days(store, count=days)]
     behind = outdated_days(store, options)
     document = {
         "root": store.url,
@@ -137,19 +162,14 @@ def status(days: int, root: str, as_json: bool) -> None:
         "outdated_warcs": sum(behind.values()),
         "days": found,
     }
-    lines = [
-        f"{one['day']}  {one['warcs']:>5}  {one['rows']:>9}  {one['bytes']:>14}  "
-        f"{one['outdated']:>8}  {one['truncated']:>9}  {one['expired']:>7}"
-        for one in found
-    ]
-    head = f"{'day':<10}  {'WARCs':>5}  {'rows':>9}  {'bytes':>14}  "
-    head += f"{'outdated':>8}  {'truncated':>9}  expired"
+    head = ("day", "warcs", "rows", "bytes", "outdated", "truncated", "expired")
+    text = table(head, ([one[name] for name in head] for one in found))
     if behind:
-        lines.append(
-            f"{len(behind)} of all days were collected by another version or with other options; "
+        text += (
+            f"\n{len(behind)} days were collected by another version or with other options; "
             "`ccnews collect --days DAY` collects them again"
         )
-    emit(document, as_json=as_json, text="\n".join([head, *lines]))
+    return Output(document, text)
 
 
 def _day_status(store: ObjectStore, day: date, options: CollectOptions) -> Mapping[str, object]:
@@ -166,17 +186,14 @@ def _day_status(store: ObjectStore, day: date, options: CollectOptions) -> Mappi
     }
 
 
-@ccnews.command()
+@command(ccnews, access=RootAccess.WRITE)
 @click.argument("warcs", nargs=-1, required=True)
-@root_option
-@json_option
-def accept(warcs: tuple[str, ...], root: str, as_json: bool) -> None:
+def accept(resources: Resources, warcs: tuple[str, ...]) -> Output:
     """Accept WARCs that are broken at their source.
 
-    The next run of their days publishes what can be read of them, as long as the source is the
-    same, and the marker says where it ends. WARCs are given as for `ccnews collect`, or by name.
+    The next run of their days publishes the readable part of each, as long as the source is the
+    same, and the marker records where it ends. WARCs are given as for `ccnews collect`, or by name.
     """
-    resources = resources_for(root, RootAccess.WRITE)
     accepted = []
     for warc in warcs:
         found = _warc_source(_crawl_path(warc), resources)
@@ -185,7 +202,7 @@ def accept(warcs: tuple[str, ...], root: str, as_json: bool) -> None:
             raise InputError(f"cannot find WARC {warc!r} at its source", thing=warc)
         accepted.append(accept_broken(resources.data_root.store, found.warc_name, info=info))
     lines = [f"{note.warc}: accepted as it is ({note.source_bytes} bytes)" for note in accepted]
-    emit({"accepted": list(map(asdict, accepted))}, as_json=as_json, text="\n".join(lines))
+    return Output({"accepted": list(map(asdict, accepted))}, "\n".join(lines))
 
 
 def _crawl_path(warc: str) -> str:
@@ -196,7 +213,7 @@ def _crawl_path(warc: str) -> str:
     return f"{listing_path(day).rpartition('/')[0]}/{warc}"
 
 
-@ccnews.command()
+@command(ccnews, access=RootAccess.CREATE)
 @click.argument("warcs", nargs=-1)
 @click.option("--days", type=DaysParam(), help="Collect the WARCs listed for these days.")
 @click.option(
@@ -209,17 +226,16 @@ def _crawl_path(warc: str) -> str:
     type=click.Choice([one.value for one in Redo]),
     default=Redo.outdated.value,
     show_default=True,
-    help="Which WARCs to collect: missing ones; also those that another version or other options "
-    "gave; or all.",
+    help="Which WARCs to collect: missing ones; also those collected by another version or with "
+    "other options; or all.",
 )
 @click.option("--again", is_flag=True, help="The same as --redo all.")
 @click.option(
     "--estimate", "only_estimate", is_flag=True, help="Print the estimate and collect nothing."
 )
 @click.option("--workers", type=count_type(1), help="Number of worker processes.")
-@root_option
-@json_option
-def collect(  # noqa: PLR0913 - one argument per option
+def collect(
+    resources: Resources,
     warcs: tuple[str, ...],
     days: list[date] | None,
     older_than: str | None,
@@ -227,22 +243,19 @@ def collect(  # noqa: PLR0913 - one argument per option
     again: bool,
     only_estimate: bool,
     workers: int | None,
-    root: str,
-    as_json: bool,
-) -> None:
+) -> Output:
     """Collect WARCs by path or URL, or whole days.
 
     A WARC is a local file, a URL, or a path of the crawl such as
-    crawl-data/CC-NEWS/2025/11/NAME.warc.gz. Those that are collected already are skipped.
+    crawl-data/CC-NEWS/2025/11/NAME.warc.gz. WARCs that are already collected are skipped.
     """
     if not (warcs or days or older_than):
         raise click.UsageError("expected WARCs, --days or --older-than")
-    resources = resources_for(root, RootAccess.CREATE)
     # A WARC that is named and also listed is read from the named place.
     named = _by_name([_warc_source(warc, resources) for warc in warcs])
-    choice = Redo.all if again else Redo(redo)
+    choice, days = Redo.all if again else Redo(redo), days or []
     listed = [
-        *_warcs_of_days(resources, days or (), choice),
+        *_warcs_of_days(resources, days, choice),
         *_outdated_warcs(resources, older_than),
     ]
     skipped = [
@@ -255,32 +268,15 @@ def collect(  # noqa: PLR0913 - one argument per option
     workers = workers or resources.settings.ccnews.workers
     if only_estimate:
         cost = estimate([warc.size_bytes() for warc in todo], workers=workers)
-        emit(asdict(cost), as_json=as_json, text=str(cost))
-        return
-    root_store, now = resources.data_root.store, resources.clock.now()
-    for day in days or ():
-        # Before the first WARC, so that a day whose collection fails is followed all the same.
-        mark_wanted(root_store, day, now=now)
-    report = _collect(todo, resources, workers=workers)
-    for day in days or ():
-        if not report.failed and list_collected_day(root_store, day):
-            unmark_wanted(root_store, day)
-    _emit_report(report, skipped=len(skipped), as_json=as_json)
-    if report.failed:
-        total = len(report.failed) + len(report.collected)
-        reasons = "; ".join(failure.reason for failure in report.failed)
-        raise NewsPlatformError(f"{len(report.failed)} of {total} WARCs failed: {reasons}")
+        return Output(asdict(cost), str(cost))
+    report = _collect(todo, resources, days=days, workers=workers)
+    return _report(report, skipped=len(skipped))
 
 
-def _alias(command: click.Command, name: str) -> click.Command:
-    """Return the same command under another name, left out of the help."""
-    alias = copy.copy(command)
-    alias.name, alias.hidden = name, True
-    return alias
-
-
-# The name of `collect` in version 0.1.0.
-ccnews.add_command(_alias(collect, "extract"))
+# The name in DESIGN.md; the help shows one of the two.
+_extract = copy.copy(collect)
+_extract.name, _extract.hidden = "extract", True
+ccnews.add_command(_extract)
 
 
 def _by_name(warcs: Sequence[WarcSource]) -> dict[str, WarcSource]:
@@ -342,20 +338,26 @@ def _is_collected(warc: WarcSource, resources: Resources, redo: Redo) -> bool:
     return redo is Redo.missing or is_current
 
 
-def _collect(warcs: Sequence[WarcSource], resources: Resources, *, workers: int) -> CollectReport:
-    options = collect_options(resources.settings.ccnews)
+def _collect(
+    warcs: Sequence[WarcSource], resources: Resources, *, days: Sequence[date], workers: int
+) -> CollectReport:
+    root, now = resources.data_root.store, resources.clock.now()
+    options = replace(collect_options(resources.settings.ccnews), workers=workers)
+    for day in days:
+        # Before the first WARC, so that a day whose collection fails is followed all the same.
+        mark_wanted(root, day, now=now)
+    attempt = uuid.uuid4().hex
     with progress_bar() as bar:
-        return collect_warcs(
-            warcs,
-            root=resources.data_root.store,
-            options=replace(options, workers=workers),
-            now=resources.clock.now(),
-            attempt=uuid.uuid4().hex,
-            listener=bar,
+        report = collect_warcs(
+            warcs, root=root, options=options, now=now, attempt=attempt, listener=bar
         )
+    for day in days:
+        if not report.failed and list_collected_day(root, day):
+            unmark_wanted(root, day)
+    return report
 
 
-def _emit_report(report: CollectReport, *, skipped: int, as_json: bool) -> None:
+def _report(report: CollectReport, *, skipped: int) -> Output:
     document = {
         "collected": [asdict(marker) for marker in report.collected],
         "failed": [asdict(failure) for failure in report.failed],
@@ -367,6 +369,56 @@ def _emit_report(report: CollectReport, *, skipped: int, as_json: bool) -> None:
         for one in report.collected
     ]
     lines += [f"{skipped} already collected"] if skipped else []
-    if not (lines or report.failed):
-        lines = ["nothing to do: no WARC is listed, or all listed WARCs are collected"]
-    emit(document, as_json=as_json, text="\n".join(lines))
+    if not report.failed:
+        nothing = "nothing to do: no WARC is listed, or all listed WARCs are collected"
+        return Output(document, "\n".join(lines) or nothing)
+    total = len(report.failed) + len(report.collected)
+    reasons = "; ".join(failure.reason for failure in report.failed)
+    failure = NewsPlatformError(f"{len(report.failed)} of {total} WARCs failed: {reasons}")
+    return Output(document, "\n".join(lines), failure)
+
+
+class ProgressBar(CollectListener):
+    """Show one line for all WARCs in work: pages so far, bytes read, time left."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task = progress.add_task("", total=None)
+        self._read: dict[str, int] = {}
+        self._rows: dict[str, int] = {}
+
+    def start(self, estimate: Estimate) -> None:
+        """Print the estimate and set the length of the bar."""
+        self._progress.console.print(f"{estimate}")
+        self._progress.update(self._task, total=estimate.download_bytes)
+
+    def advance(self, warc_name: str, progress: WarcProgress) -> None:
+        """Show how far a WARC is."""
+        self._update(warc_name, read_bytes=progress.read_bytes, rows=progress.rows)
+
+    def finish(self, outcome: Collected | CollectFailure) -> None:
+        """Show that a WARC is collected, or print why it failed."""
+        if isinstance(outcome, Collected):
+            self._update(outcome.warc, read_bytes=outcome.source_bytes, rows=outcome.rows)
+        else:
+            self._progress.console.print(f"{outcome.warc}: {outcome.reason}", markup=False)
+
+    def _update(self, warc_name: str, *, read_bytes: int, rows: int) -> None:
+        self._read[warc_name], self._rows[warc_name] = read_bytes, rows
+        pages = f"{sum(self._rows.values()):,} pages"
+        done = sum(self._read.values())
+        self._progress.update(self._task, completed=done, description=pages)
+
+
+@contextmanager
+def progress_bar() -> Iterator[ProgressBar]:
+    """Show a bar until the block ends."""
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        refresh_per_second=_REFRESHES_PER_SECOND,
+    ) as progress:
+        yield ProgressBar(progress)

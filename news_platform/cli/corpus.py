@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from news_platform.ccnews.pipeline import Redo
-from news_platform.cli.options import count_type, emit, json_option, resources_for, root_option
+from news_platform.cli.command import Output, command
+from news_platform.cli.options import count_type
 from news_platform.composition.corpus_options import corpus_options, export_options, usage_rules
 from news_platform.corpus.export.card import ExportManifest
 from news_platform.corpus.export.pipeline import export_corpus
@@ -44,31 +45,27 @@ _LONGEST_DAYS = 20_000
 
 @click.group()
 def corpus() -> None:
-    """Build the corpus of articles, and export what may be used."""
+    """Build the corpus of articles and export selections of it."""
 
 
-@corpus.command()
+@command(corpus, access=RootAccess.WRITE)
 @click.option("--day", "days", multiple=True, help="Only this day, as 2025-11-01; repeatable.")
 @click.option(
     "--redo",
     type=click.Choice([one.value for one in Redo]),
     default=Redo.outdated.value,
     show_default=True,
-    help="Build what is missing or changed, also what another version made, or every day.",
+    help="Build what is missing or changed; also what another version made; or every day.",
 )
-@root_option
-@json_option
-def build(days: tuple[str, ...], redo: str, root: str, as_json: bool) -> None:
-    """Build the days of crawl_articles and feed_articles that are out of date.
+def build(resources: Resources, days: tuple[str, ...], redo: str) -> Output:
+    """Build the days that are out of date.
 
-    Days given by --day are always built.
+    These are days of crawl_articles and feed_articles. Days given by --day are always built.
     """
-    resources = resources_for(root, RootAccess.WRITE)
     wanted = {as_day(day).isoformat() for day in days}
     done = [report for report in _built(resources, wanted, Redo(redo)) if report is not None]
     lines = [f"{one.day}  {one.articles:>9} articles of {one.pages} pages" for one in done]
-    text = "\n".join(lines) or "up to date"
-    emit([asdict(report) for report in done], as_json=as_json, text=text)
+    return Output([asdict(report) for report in done], "\n".join(lines) or "up to date")
 
 
 def _built(resources: Resources, wanted: set[str], redo: Redo) -> list[CorpusDay | None]:
@@ -88,22 +85,22 @@ def _built(resources: Resources, wanted: set[str], redo: Redo) -> list[CorpusDay
     ]
 
 
-@corpus.command()
-@root_option
-@json_option
-def maintain(root: str, as_json: bool) -> None:
-    """Join small files of both tables, and delete files replaced before the grace period."""
-    resources = resources_for(root, RootAccess.WRITE)
+@command(corpus, access=RootAccess.WRITE)
+def maintain(resources: Resources) -> Output:
+    """Join small files and delete replaced ones.
+
+    Replaced files stay for a grace period, because readers may still use them.
+    """
     store, grace = resources.data_root.store, corpus_options(resources.settings.corpus).grace
     done = {
         dataset.table.name: asdict(dataset.maintain(grace))
         for dataset in (crawl_dataset(store), feed_dataset(store))
     }
     lines = (f"{name:<16}{counts['files_deleted']} files deleted" for name, counts in done.items())
-    emit(done, as_json=as_json, text="\n".join(lines))
+    return Output(done, "\n".join(lines))
 
 
-@corpus.command()
+@command(corpus)
 @click.option("--output", required=True, type=click.Path(path_type=Path), help="Folder to write.")
 @click.option("--from", "first", help="First day, as 2025-11-01; default: the first one stored.")
 @click.option("--to", "last", help="Last day; default: the last one stored.")
@@ -129,24 +126,21 @@ def maintain(root: str, as_json: bool) -> None:
 )
 @click.option("--strict", is_flag=True, help="Also leave out publishers who state nothing.")
 @click.option("--format", "file_format", type=click.Choice(FORMATS), default="parquet")
-@root_option
-@json_option
 def export(
+    resources: Resources,
     output: Path,
     first: str | None,
     last: str | None,
     policies: tuple[str, ...],
     file_format: Any,
-    root: str,
-    as_json: bool,
     **chosen: Any,
-) -> None:
-    """Export a selection of the corpus to a folder: shards, manifest.json and a dataset card.
+) -> Output:
+    """Export a selection of the corpus to a folder.
 
-    Each text is exported once. Paywalled articles and publishers who refuse are left out, and
-    manifest.json counts what is left out by reason.
+    The folder gets shards, manifest.json and a dataset card. Each text is exported once. Paywalled
+    articles and publishers who refuse are left out, and manifest.json counts what is left out by
+    reason.
     """
-    resources = resources_for(root)
     store = resources.data_root.store
     selection = ExportSelection(
         days=_stored_days(store, first, last),
@@ -158,7 +152,7 @@ def export(
     options = replace(export_options(resources.settings.corpus, store), file_format=file_format)
     with replacing_folder(output) as folder:
         manifest = export_corpus(store, folder, selection, options)
-    emit(manifest.as_json(), as_json=as_json, text=_summary(manifest, output))
+    return Output(manifest.as_json(), _summary(manifest, output))
 
 
 def _stored_days(store: ObjectStore, first: str | None, last: str | None) -> list[str]:
@@ -173,8 +167,8 @@ def _stored_days(store: ObjectStore, first: str | None, last: str | None) -> lis
         if (start or date.min).isoformat() <= day <= (end or date.max).isoformat()
     )
     if not days:
-        asked = f"between {first or 'the beginning'} and {last or 'now'}"
-        raise InputError(f"the corpus has no day {asked}; run `news-platform corpus build` first")
+        wanted = f"between {first or 'the beginning'} and {last or 'now'}"
+        raise InputError(f"the corpus has no day {wanted}; run `news-platform corpus build` first")
     return days
 
 

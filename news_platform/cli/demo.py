@@ -17,7 +17,8 @@ from pathlib import Path
 import click
 import dagster as dg
 
-from news_platform.cli.options import emit, json_option
+from news_platform.cli.command import Output, show, table
+from news_platform.cli.options import json_option
 from news_platform.definitions import build_definitions
 from news_platform.defs.graph import BUILD_ORDER
 from news_platform.defs.rebuild_rules import WHOLE, Fingerprints, RebuildRule
@@ -136,11 +137,8 @@ def demo(root: str, as_json: bool) -> None:
     results = list(build_all(resources))
     resources.ledger.close()
     after = content_hash(store.local_folder)
-    emit(
-        _document(results, before=before, after=after),
-        as_json=as_json,
-        text=_summary(results, root=root, changed=before != after, started=started),
-    )
+    text = _summary(results, root=root, changed=before != after, started=started)
+    show(Output(_document(results, before=before, after=after), text), as_json=as_json)
 
 
 def build_all(resources: Resources) -> Iterator[AssetResult]:
@@ -245,12 +243,11 @@ def _document(results: list[AssetResult], *, before: str, after: str) -> Mapping
 
 
 def _summary(results: list[AssetResult], *, root: str, changed: bool, started: float) -> str:
-    lines = [f"{'asset':<22}{'built':>7}{'rows':>9}{'seconds':>9}"]
-    lines += [
-        f"{done.asset:<22}{len(done.built):>7}{'' if done.rows is None else done.rows:>9}"
-        f"{done.seconds:>9.1f}"
-        for done in results
-    ]
-    verdict = "built what was out of date" if changed else "up to date: no byte changed"
-    lines.append(f"{verdict}; {time.monotonic() - started:.0f} s; data in {root}")
-    return "\n".join(lines)
+    rows = ((done.asset, len(done.built), done.rows, done.seconds) for done in results)
+    done = "built what was out of date" if changed else "up to date: no byte changed"
+    return "\n".join(
+        (
+            table(("asset", "built", "rows", "seconds"), rows),
+            f"{done}; {time.monotonic() - started:.0f} s; data in {root}",
+        )
+    )

@@ -9,15 +9,9 @@ from pathlib import Path
 
 import click
 
-from news_platform.cli.domain_candidates import candidates, estimate
-from news_platform.cli.domain_policies import bots, history, policy
-from news_platform.cli.options import (
-    InputFile,
-    emit,
-    json_option,
-    resources_for,
-    root_option,
-)
+from news_platform.cli.command import Output, command, counted
+from news_platform.cli.domain_policies import bots, candidates, estimate, history, policy
+from news_platform.cli.options import InputFile
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.consumer import SurveyReport
@@ -26,9 +20,7 @@ from news_platform.domain_metadata.generated_research import (
     list_as_research,
     write_resurvey_files,
 )
-from news_platform.domain_metadata.history import (
-    build_stale_tables,
-)
+from news_platform.domain_metadata.history import build_stale_tables
 from news_platform.domain_metadata.pipeline import (
     QUEUE_DATASET,
     QueueReport,
@@ -39,13 +31,12 @@ from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import import_file, misplaced_files, raw_batches
 from news_platform.domain_metadata.results import read_metadata
 from news_platform.domain_metadata.resurvey import (
-    ResurveyOptions,
     ResurveyPlan,
     plan_resurvey,
     write_plan,
 )
 from news_platform.errors import InputError
-from news_platform.resources import Resources, survey_options
+from news_platform.resources import Resources, resurvey_options, survey_options
 from news_platform.storage.commit.markers import (
     read_inputs,
     read_markers,
@@ -60,37 +51,34 @@ from news_platform.web.urls import registrable_domain
 
 @click.group()
 def domains() -> None:
-    """Survey researched domains: robots.txt, sitemaps, AI crawler policies."""
+    """Survey robots.txt, sitemaps and AI policies of domains."""
 
 
 for _command in (history, policy, bots, candidates, estimate):
     domains.add_command(_command)
 
 
-@domains.command("import")
+@command(domains, "import", access=RootAccess.CREATE)
 @click.argument("files", nargs=-1, required=True, type=InputFile())
 @click.option("--country", required=True, help="Two-letter country code.")
 @click.option("--category", required=True, help="Category of the research: media, gov, ...")
 @click.option("--date", "day", required=True, help="Day of the research, YYYY-MM-DD.")
 @click.option("--column", help="Column of a CSV that holds the domain; default: `domain`, `url`.")
-@root_option
-@json_option
 def import_(
+    resources: Resources,
     files: tuple[Path, ...],
     country: str,
     category: str,
     day: str,
     column: str | None,
-    root: str,
-    as_json: bool,
-) -> None:
-    """Upload research FILES or lists of domains.
+) -> Output:
+    """Upload research files or lists of domains.
 
     They get the next free numbers; nothing is ever overwritten. A list is text with one domain per
     line, a CSV, a list of ranks, or OPML.
     """
     batch = PartitionInfo.of(country.lower(), category, day)
-    store = resources_for(root, RootAccess.CREATE).data_root.store
+    store = resources.data_root.store
     imported: dict[str, str] = {}
     failed: dict[str, str] = {}
     for path in files:
@@ -106,27 +94,23 @@ def import_(
     lines = [f"{file} -> {path}" for file, path in imported.items()]
     lines += [f"{file} failed: {reason}" for file, reason in failed.items()]
     document = {"batch": batch.key, "imported": imported, "failed": failed}
-    emit(document, as_json=as_json, text="\n".join(lines))
-    _raise_failed(failed)
+    return Output(document, "\n".join(lines), _failure(failed))
 
 
 def _warn_of_damage(file: str, body: bytes) -> None:
-    """Say where an OPML file is truncated; what is left of it is imported."""
+    """Warn about a truncated OPML file; its readable part is imported."""
     if body.lstrip()[:1] == b"<" and (damage := xml_damage(body)):
-        click.echo(f"warning: {file!r} has {damage}; what is left of it is read", err=True)
+        click.echo(f"warning: {file!r} has {damage}; its readable part is imported", err=True)
 
 
-@domains.command()
+@command(domains, access=RootAccess.WRITE)
 @click.option("--batch", "keys", multiple=True, help="Only this batch, `cc|category|YYYY-MM-DD`.")
-@root_option
-@json_option
-def fetch(keys: tuple[str, ...], root: str, as_json: bool) -> None:
-    """Queue new files and survey the unfinished domains.
+def fetch(resources: Resources, keys: tuple[str, ...]) -> Output:
+    """Queue new files and survey unfinished domains.
 
     With --batch, the stored results of the batch are checked too, and domains with missing or
     changed files are surveyed again.
     """
-    resources = resources_for(root, RootAccess.WRITE)
     chosen = tuple(PartitionInfo.parse(key).key for key in keys)
     known = {
         *raw_batches(resources.data_root.store),
@@ -136,25 +120,18 @@ def fetch(keys: tuple[str, ...], root: str, as_json: bool) -> None:
         if key not in known:
             cure = "list the batches with `domains status`, or import files with `domains import`"
             raise InputError(f"no such batch {key!r}: {cure}", thing=key)
-    _fetch(resources, chosen, also=chosen, as_json=as_json)
+    return _fetch(resources, chosen, also=chosen)
 
 
-@domains.command()
+@command(domains, access=RootAccess.WRITE)
 @click.argument("names", nargs=-1, metavar="[DOMAIN]...")
 @click.option("--batch", "keys", multiple=True, help="All of a batch, `cc|category|YYYY-MM-DD`.")
 @click.option("--due", is_flag=True, help="All domains whose next survey is due.")
 @click.option("--date", "day", help="Day of the new survey, YYYY-MM-DD; today by default.")
-@root_option
-@json_option
 def resurvey(
-    names: tuple[str, ...],
-    keys: tuple[str, ...],
-    due: bool,
-    day: str | None,
-    root: str,
-    as_json: bool,
-) -> None:
-    """Survey DOMAINs, a batch, or all that are due again.
+    resources: Resources, names: tuple[str, ...], keys: tuple[str, ...], due: bool, day: str | None
+) -> Output:
+    """Survey domains, a batch, or all due ones again.
 
     The results are stored in a batch of today. Earlier results stay unchanged, so that the days can
     be compared.
@@ -162,66 +139,53 @@ def resurvey(
     if not names and not keys and not due:
         raise click.UsageError("give a DOMAIN, a --batch or --due")
     if due and (names or keys or day):
-        raise click.UsageError("--due goes with no DOMAIN, --batch or --date")
-    resources = resources_for(root, RootAccess.WRITE)
+        raise click.UsageError("--due cannot be used with DOMAIN, --batch or --date")
     if due:
-        _resurvey_due(resources, as_json=as_json)
-        return
+        return _resurvey_due(resources)
     on = as_day(day) if day else resources.clock.now().date()
     messages = [*_messages_of(resources, names, before=on), *_messages_in(resources, keys)]
     offered = write_resurvey_files(messages, day=on, store=resources.data_root.store)
-    _fetch(resources, tuple(offered), as_json=as_json)
+    return _fetch(resources, tuple(offered))
 
 
-@domains.command()
+@command(domains)
 @click.argument("domain")
-@root_option
-@json_option
-def show(domain: str, root: str, as_json: bool) -> None:
-    """Show the newest facts about DOMAIN."""
-    resources = resources_for(root)
+def show(resources: Resources, domain: str) -> Output:
+    """Show the newest facts about a domain."""
     name = registrable_domain(domain)
     for message in DomainQueue(resources.ledger.engine).messages_of(name):
         facts = read_metadata(resources.data_root.store, message.partition_info, name)
         if facts is not None:
-            emit(facts.model_dump(mode="json"), as_json=as_json)
-            return
+            return Output(facts.model_dump(mode="json"))
     cure = "see `news-platform domains status`"
     raise InputError(f"domain {name!r} was not surveyed yet: {cure}", thing=name)
 
 
-@domains.command()
-@root_option
-@json_option
-def status(root: str, as_json: bool) -> None:
-    """Count the domains of every batch by state and outcome.
+@command(domains)
+def status(resources: Resources) -> Output:
+    """Count the domains of every batch by outcome.
 
     Also list research files that are not queued yet or cannot be read.
     """
-    resources = resources_for(root)
     queue = DomainQueue(resources.ledger.engine)
-    batches = {
-        key: {"states": dict(states), "outcomes": queue.outcomes(key)}
-        for key, states in queue.states().items()
-    }
+    states = {key: dict(found) for key, found in queue.states().items()}
+    outcomes = {key: queue.outcomes(key) for key in states}
     waiting = list(_changed(resources, ()))
-    lines = [f"{key}: {_counted(found['outcomes'])}" for key, found in batches.items()]
-    lines += [f"{key}: new research files; run `domains fetch` to queue them" for key in waiting]
     not_read = {**_failed_files(resources), **misplaced_files(resources.data_root.store)}
+    lines = [f"{key}: {counted(found)}" for key, found in outcomes.items()]
+    lines += [f"{key}: new research files; run `domains fetch` to queue them" for key in waiting]
     lines += [f"not read: {path}: {reason}" for path, reason in not_read.items()]
-    emit(
+    batches = {key: {"states": states[key], "outcomes": outcomes[key]} for key in states}
+    return Output(
         {"batches": batches, "not_queued": waiting, "not_read": not_read},
-        as_json=as_json,
-        text="\n".join(lines) or "no batches yet: start with `news-platform domains import`",
+        "\n".join(lines) or "no batches yet: start with `news-platform domains import`",
     )
 
 
-@domains.command("due")
-@root_option
-@json_option
-def due_(root: str, as_json: bool) -> None:
+@command(domains, access=RootAccess.WRITE)
+def due(resources: Resources) -> Output:
     """Count the domains whose next survey is due."""
-    plan = _plan(resources_for(root, RootAccess.WRITE))
+    plan = _plan(resources)
     document = {
         "domains": plan.domains,
         "due": plan.due,
@@ -230,11 +194,11 @@ def due_(root: str, as_json: bool) -> None:
         "next": plan.by_country,
         "next_due_at": plan.next_due_at.isoformat() if plan.next_due_at else None,
     }
-    lines = [
-        f"{plan.due} of {plan.domains} domains are due, {plan.late} of them late",
-        f"planned today: {plan.planned_before}; next: {_counted(plan.by_country) or 'none'}",
-    ]
-    emit(document, as_json=as_json, text="\n".join(lines))
+    text = (
+        f"{plan.due} of {plan.domains} domains are due, {plan.late} of them late\n"
+        f"planned today: {plan.planned_before}; next: {counted(plan.by_country) or 'none'}"
+    )
+    return Output(document, text)
 
 
 def _plan(resources: Resources) -> ResurveyPlan:
@@ -242,26 +206,23 @@ def _plan(resources: Resources) -> ResurveyPlan:
         store=resources.data_root.store,
         queue=DomainQueue(resources.ledger.engine),
         now=resources.clock.now(),
-        options=ResurveyOptions.of(resources.settings.domain_metadata),
+        options=resurvey_options(resources.settings.domain_metadata),
     )
 
 
-def _resurvey_due(resources: Resources, *, as_json: bool) -> None:
+def _resurvey_due(resources: Resources) -> Output:
     """Survey what is due within the budget of the day, and what an earlier plan left open."""
     queue = DomainQueue(resources.ledger.engine)
     offered = write_plan(_plan(resources), store=resources.data_root.store, queue=queue)
     today = str(resources.clock.now().date())
     waiting = (key for key in raw_batches(resources.data_root.store) if key.endswith(f"|{today}"))
     chosen = tuple(dict.fromkeys([*offered, *waiting]))
-    if chosen:
-        _fetch(resources, chosen, as_json=as_json)
-    else:
-        emit({"queued": [], "surveyed": []}, as_json=as_json, text="no domain is due")
+    if not chosen:
+        return Output({"queued": [], "surveyed": []}, "no domain is due")
+    return _fetch(resources, chosen)
 
 
-def _fetch(
-    resources: Resources, chosen: tuple[str, ...], *, also: tuple[str, ...] = (), as_json: bool
-) -> None:
+def _fetch(resources: Resources, chosen: tuple[str, ...], *, also: tuple[str, ...] = ()) -> Output:
     """Queue and survey the chosen batches, or all; survey those of `also` even if finished."""
     queued = [_queue(resources, key) for key in _changed(resources, chosen)]
     keys = dict.fromkeys([*_unfinished(resources, chosen), *also])
@@ -272,8 +233,8 @@ def _fetch(
         "surveyed": [asdict(report) for report in surveyed],
     }
     text = _fetch_text(queued, surveyed) or _nothing_to_do(resources)
-    emit(document, as_json=as_json, text=text)
-    _raise_failed({path: why for report in queued for path, why in report.failed.items()})
+    failed = {path: why for report in queued for path, why in report.failed.items()}
+    return Output(document, text, _failure(failed))
 
 
 def _messages_of(
@@ -337,11 +298,11 @@ def _survey(resources: Resources, key: str) -> SurveyReport:
 def _fetch_text(queued: list[QueueReport], surveyed: list[SurveyReport]) -> str:
     lines = [
         f"queued {report.batch}: {report.new_domains} new domains"
-        + (f", records in quarantine: {_counted(report.dropped)}" if report.dropped else "")
+        + (f", records in quarantine: {counted(report.dropped)}" if report.dropped else "")
         for report in queued
     ]
     lines += [
-        f"surveyed {report.batch}: {_counted(report.outcomes) or 'no domains'}"
+        f"surveyed {report.batch}: {counted(report.outcomes) or 'no domains'}"
         for report in surveyed
     ]
     return "\n".join(lines)
@@ -362,12 +323,8 @@ def _failed_files(resources: Resources) -> dict[str, str]:
     return failed
 
 
-def _counted(counts: object) -> str:
-    pairs = counts.items() if isinstance(counts, dict) else ()
-    return ", ".join(f"{name} {count}" for name, count in pairs)
-
-
-def _raise_failed(failed: dict[str, str]) -> None:
-    if failed:
-        first = next(iter(failed.values()))
-        raise InputError(f"{len(failed)} files failed: {first}", thing=next(iter(failed)))
+def _failure(failed: dict[str, str]) -> InputError | None:
+    if not failed:
+        return None
+    path, reason = next(iter(failed.items()))
+    return InputError(f"{len(failed)} files failed: {reason}", thing=path)

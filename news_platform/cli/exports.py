@@ -14,16 +14,11 @@ import click
 import polars as pl
 import sqlalchemy as sa
 
-from news_platform.cli.options import (
-    OutputFile,
-    count_type,
-    emit,
-    json_option,
-    resources_for,
-    root_option,
-)
+from news_platform.cli.command import Output, command
+from news_platform.cli.options import OutputFile, count_type
 from news_platform.errors import InputError
 from news_platform.near_duplicates.reading import scan_article_clusters
+from news_platform.resources import Resources
 from news_platform.rss.export import delta_since, export_days
 from news_platform.rss.exports.formats import FeedChannel, TextFormat, write_parquet, write_text
 from news_platform.rss.exports.reposts import count_reposts
@@ -36,7 +31,7 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.opml import OpmlFeed, opml_document
 
 FORMATS = (*get_args(TextFormat), "parquet")
-# The format of a file whose name ends so, unless --format says another.
+# The format of a file by the end of its name, unless --format gives another.
 _SUFFIXES = {
     ".csv": "csv",
     ".jsonl": "jsonl",
@@ -47,7 +42,11 @@ _SUFFIXES = {
 }
 
 
-@click.command()
+def _access(daily: bool, **_given: object) -> RootAccess:
+    return RootAccess.WRITE if daily else RootAccess.READ
+
+
+@command(access=_access)
 @click.option(
     "--category", type=click.Choice(["politics", "sports", "other"]), help="Guessed category."
 )
@@ -82,10 +81,8 @@ _SUFFIXES = {
     type=OutputFile(),
     help="File to write: .csv, .jsonl, .json (JSON Feed), .xml (RSS) or .parquet.",
 )
-@root_option
-@json_option
-def export(root: str, as_json: bool, **choice: Any) -> None:
-    """Export articles, a delta, the daily files, or the feeds."""
+def export(resources: Resources, as_json: bool, **choice: Any) -> Output | None:
+    """Export articles, a delta, daily files, or feeds."""
     is_other = choice["daily"] or choice["opml"] or choice["delta"] is not None
     if is_other and (choice["output"] or choice["kind"]):
         raise click.UsageError(
@@ -93,31 +90,26 @@ def export(root: str, as_json: bool, **choice: Any) -> None:
         )
     selection = _selection(choice)  # a wrong value is an error also where it is not used
     kind = _format(choice["kind"], choice["output"], as_json=as_json)
-    resources = resources_for(root, RootAccess.WRITE if choice["daily"] else RootAccess.READ)
-    engine = resources.ledger.engine
+    engine, store = resources.ledger.engine, resources.data_root.store
     if choice["daily"]:
-        store, now = resources.data_root.store, resources.clock.now()
-        report = export_days(engine, store, now=now)
-        write_feed_days(engine, store, now=now)
-        text = f"{len(report.days)} days written, {report.rows} articles"
-        emit({"days": report.days, "rows": report.rows}, as_json=as_json, text=text)
-    elif choice["opml"]:
+        return _export_days(engine, store, now=resources.clock.now())
+    if choice["opml"]:
         feeds = feed_urls(engine)
-        emit(
-            [url for url, _ in feeds],
-            as_json=as_json,
-            text=opml_document(OpmlFeed(*one) for one in feeds).rstrip(),
-        )
-    elif choice["delta"] is not None:
-        _emit_delta(engine, choice["delta"], limit=choice["limit"], as_json=as_json)
-    else:
-        channel = FeedChannel(
-            choice["title"],
-            home_page_url=choice["home_page"],
-            language=selection.languages[0] if len(selection.languages) == 1 else "",
-        )
-        counted = replace(selection, reposts=_read_reposts(engine, resources.data_root.store))
-        _export_articles(engine, counted, kind, channel, output=choice["output"], as_json=as_json)
+        text = opml_document(OpmlFeed(*one) for one in feeds).rstrip()
+        return Output([url for url, _ in feeds], text)
+    if choice["delta"] is not None:
+        return _delta(engine, choice["delta"], limit=choice["limit"])
+    channel = FeedChannel(
+        choice["title"],
+        home_page_url=choice["home_page"],
+        language=selection.languages[0] if len(selection.languages) == 1 else "",
+    )
+    selection = replace(selection, reposts=_read_reposts(engine, store))
+    if choice["output"] is not None:
+        return _export_file(engine, selection, kind, channel, output=choice["output"])
+    with _standard_output() as file:
+        write_text(file, engine, selection, kind=_text_format(kind), channel=channel)
+    return None
 
 
 def _selection(choice: Mapping[str, Any]) -> Selection:
@@ -174,34 +166,30 @@ def _format(kind: str | None, output: Path | None, *, as_json: bool) -> str:
     return kind or _SUFFIXES[output.suffix]
 
 
-def _emit_delta(engine: sa.Engine, cursor: int, *, limit: int | None, as_json: bool) -> None:
+def _export_days(engine: sa.Engine, store: ObjectStore, *, now: datetime) -> Output:
+    report = export_days(engine, store, now=now)
+    write_feed_days(engine, store, now=now)
+    text = f"{len(report.days)} days written, {report.rows} articles"
+    return Output({"days": report.days, "rows": report.rows}, text)
+
+
+def _delta(engine: sa.Engine, cursor: int, *, limit: int | None) -> Output:
     delta = delta_since(engine, cursor, limit=limit or 1_000)
     document = {"cursor": delta.cursor, "articles": _json_rows(delta.rows)}
-    emit(document, as_json=as_json, text=_json_lines([*delta.rows, {"cursor": delta.cursor}]))
+    return Output(document, _json_lines([*delta.rows, {"cursor": delta.cursor}]))
 
 
-def _export_articles(
-    engine: sa.Engine,
-    selection: Selection,
-    kind: str,
-    channel: FeedChannel,
-    *,
-    output: Path | None,
-    as_json: bool,
-) -> None:
-    if output is None:
-        with _standard_output() as file:
-            write_text(file, engine, selection, kind=_text_format(kind), channel=channel)
-        return
-    # Written beside its place, so that a reader never meets half an export.
+def _export_file(
+    engine: sa.Engine, selection: Selection, kind: str, channel: FeedChannel, *, output: Path
+) -> Output:
+    # Written beside its place, so that a reader never sees half an export.
     part = output.with_name(f".{output.name}.part")
     try:
         count = _write_file(part, engine, selection, kind, channel)
         part.replace(output)
     finally:
         part.unlink(missing_ok=True)
-    document = {"articles": count, "output": str(output)}
-    emit(document, as_json=as_json, text=f"{count} articles in {output}")
+    return Output({"articles": count, "output": str(output)}, f"{count} articles in {output}")
 
 
 def _write_file(
@@ -219,12 +207,12 @@ def _text_format(kind: str) -> TextFormat:
 
 @contextmanager
 def _standard_output() -> Iterator[TextIO]:
-    """Yield standard output; end quietly if its reader, such as `head`, has read enough."""
+    """Yield standard output; exit without an error message if its reader closes it."""
     try:
         yield sys.stdout
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python would flush the rest at its end and complain; nobody reads it.
+        # Python would flush the rest at exit and report an error; nobody reads it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
 

@@ -1,4 +1,7 @@
-"""`news-platform feeds …`: list, add, set up, pause, remove, explain, import and export feeds."""
+"""`news-platform feeds`: list, add, set up, pause, remove, explain, import and export feeds.
+
+`rss discovery`, which registers feeds in the same way, is defined here, too.
+"""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -11,22 +14,14 @@ import click
 import sqlalchemy as sa
 from pydantic import ValidationError
 
-from news_platform.cli.options import (
-    Command,
-    InputFile,
-    OutputFile,
-    count_type,
-    emit,
-    json_option,
-    resources_for,
-    root_option,
-    with_takedowns,
-)
-from news_platform.composition.newsroom_options import alarm_options
+from news_platform.cli.command import Output, command
+from news_platform.cli.options import Command, InputFile, OutputFile, count_type
 from news_platform.errors import InputError
-from news_platform.resources import Resources, discovery_options
+from news_platform.resources import Resources, alarm_options, discovery_options
 from news_platform.rss import pipeline
-from news_platform.rss.discovery.discover import DiscoveryReport, FeedAccess
+from news_platform.rss.discovery.candidates import candidate_feeds, listed_feeds
+from news_platform.rss.discovery.discover import DiscoveryOptions, DiscoveryReport, FeedAccess
+from news_platform.rss.export import WHOLE_LEDGER
 from news_platform.rss.feed_admin import (
     PERSON,
     FeedFilter,
@@ -46,6 +41,7 @@ from news_platform.rss.feed_files import (
     parse_feed_file,
     parse_header,
 )
+from news_platform.rss.feed_list import ListingReport, apply_listing
 from news_platform.rss.feed_settings import (
     FeedSettings,
     feed_secrets,
@@ -53,11 +49,16 @@ from news_platform.rss.feed_settings import (
     parse_settings,
 )
 from news_platform.rss.feed_why import explain_feed, rhythm_text
-from news_platform.rss.ledger.feed_rows import POLLED, read_feed
+from news_platform.rss.ledger.feed_rows import POLLED, feeds_to_check, read_feed
 from news_platform.storage.commit.root import RootAccess
+from news_platform.takedowns.obeying import cleaned_later, obeying
+from news_platform.web.opml import XmlDamage, opml_feeds, xml_damage
 from news_platform.web.urls import canonical_url
 
 _FEED = click.argument("feed")
+_force_option = click.option(
+    "--force", is_flag=True, help="Also accept feeds that are old, undated or in other languages."
+)
 
 
 @click.group()
@@ -99,27 +100,24 @@ def _own_settings(choice: Mapping[str, Any], before: FeedSettings) -> FeedSettin
     if selector := given.get("body_selector"):
         from news_platform.rss.page_extraction import selected_text
 
-        selected_text("<p>", selector)  # raises InputError for a selector that is none
+        selected_text("<p>", selector)  # raises InputError for an invalid selector
     try:
         return FeedSettings.model_validate({**before.model_dump(), **given})
     except ValidationError as error:
         raise InputError(f"invalid {first_problem(error)}") from error
 
 
-@feeds.command("list")
+@command(feeds, "list")
 @click.option("--status", default="", help="active, dead, gone, rejected, unreachable, …")
 @click.option("--group", default="", help="This group and the groups below it.")
 @click.option("--text", default="", help="Part of the URL or title.")
-@root_option
-@json_option
-def list_(status: str, group: str, text: str, root: str, as_json: bool) -> None:
+def list_(resources: Resources, status: str, group: str, text: str) -> Output:
     """List feeds with status, health and rhythm."""
-    resources = resources_for(root)
     rows = list_feeds(resources.ledger.engine, FeedFilter(status, group, text))
     now = resources.clock.now()
     lines = [f"{'status':<12}{'health':>6}  {'group':<20} feed", *(_line(row) for row in rows)]
     lines.append(f"{len(rows)} feeds")
-    emit([_document(row, now=now) for row in rows], as_json=as_json, text="\n".join(lines))
+    return Output([_document(row, now=now) for row in rows], "\n".join(lines))
 
 
 def _line(row: sa.Row[Any]) -> str:
@@ -141,19 +139,16 @@ def _json_value(value: object) -> object:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
-@feeds.command()
+@command(feeds)
 @_FEED
-@root_option
-@json_option
-def show(feed: str, root: str, as_json: bool) -> None:
+def show(resources: Resources, feed: str) -> Output:
     """Show all facts about one feed."""
-    resources = resources_for(root)
-    engine, now = resources.ledger.engine, resources.clock.now()
+    engine = resources.ledger.engine
     row = find_feed(engine, feed)
-    history = read_history(engine, row.feed_url_canon)
-    document = {**_document(row, now=now), **_history(history)}
+    history = _history(read_history(engine, row.feed_url_canon))
+    document = {**_document(row, now=resources.clock.now()), **history}
     lines = [f"{name:<20} {value}" for name, value in document.items() if value not in ("", None)]
-    emit(document, as_json=as_json, text="\n".join(lines))
+    return Output(document, "\n".join(lines))
 
 
 def _history(history: FeedHistory) -> dict[str, Any]:
@@ -162,18 +157,14 @@ def _history(history: FeedHistory) -> dict[str, Any]:
     return {"articles": history.articles, "article_errors": history.reasons, "polls": polls}
 
 
-@feeds.command()
+@command(feeds)
 @_FEED
-@root_option
-@json_option
-def why(feed: str, root: str, as_json: bool) -> None:
+def why(resources: Resources, feed: str) -> Output:
     """Explain why nothing comes from a feed."""
-    resources = resources_for(root)
     engine, now = resources.ledger.engine, resources.clock.now()
     row = find_feed(engine, feed)
     history = read_history(engine, row.feed_url_canon)
-    alarms = alarm_options(resources.settings)
-    found = explain_feed(row, history, alarms=alarms, now=now)
+    found = explain_feed(row, history, alarms=alarm_options(resources.settings), now=now)
     document = {"feed_url": row.feed_url, "status": row.status, **asdict(found)}
     document |= {"robots": history.robots, **_history(history)}
     lines = [
@@ -188,47 +179,77 @@ def why(feed: str, root: str, as_json: bool) -> None:
             for poll in history.polls
         ),
     ]
-    emit(document, as_json=as_json, text="\n".join(lines))
+    return Output(document, "\n".join(lines))
 
 
-@feeds.command()
+@command(feeds, access=RootAccess.CREATE)
 @click.argument("urls", nargs=-1, required=True)
 @_setting_options
-@click.option("--anyway", is_flag=True, help="Accept old, undated and foreign feeds, too.")
-@root_option
-@json_option
-def add(urls: tuple[str, ...], anyway: bool, root: str, as_json: bool, **choice: Any) -> None:
-    """Add feeds, or the feeds of sites, and check them now."""
+@_force_option
+def add(resources: Resources, urls: tuple[str, ...], force: bool, **choice: Any) -> Output:
+    """Add feeds, or the feeds of sites, and check them."""
     own = _own_settings(choice, FeedSettings())
-    resources = resources_for(root, RootAccess.CREATE)
     listed = [ListedFeed(url, choice["group"] or "", settings=own) for url in urls]
-    report = _register(resources, listed, anyway=anyway, recheck=True)
-    _show_report(report, as_json=as_json)
+    report = _register(resources, listed, force=force, recheck=True)
+    failure = None
     if not report.outcomes.get("active"):
-        raise InputError("no feed was added: its verdict above says why")
+        failure = InputError("no feed was added: see the reasons above")
+    return Output(_report_document(report), _report_text(report), failure)
+
+
+@command(feeds, "import", access=RootAccess.CREATE)
+@click.argument("file", type=InputFile())
+@click.option("--group", default="", help="Folder for feeds that have none in the file.")
+@_force_option
+def import_(resources: Resources, file: Path, group: str, force: bool) -> Output:
+    """Add the feeds of an OPML or CSV file."""
+    try:
+        listed = parse_feed_file(file.read_bytes(), is_csv=file.suffix.lower() == ".csv")
+    except InputError as error:
+        raise InputError(f"cannot read {str(file)!r}: {error}", thing=str(file)) from error
+    grouped = [replace(feed, group=feed.group or group) for feed in listed]
+    report = _register(resources, grouped, force=force, recheck=False)
+    return Output(_report_document(report), _report_text(report))
 
 
 def _register(
-    resources: Resources, listed: Sequence[ListedFeed], *, anyway: bool, recheck: bool
+    resources: Resources, listed: Sequence[ListedFeed], *, force: bool, recheck: bool
 ) -> DiscoveryReport:
     """Check feeds, register them, and write their groups and settings."""
-    engine = resources.ledger.engine
-    options = replace(discovery_options(resources.settings.rss), accepts_any=anyway)
-    own = {canonical_url(feed.url): feed.settings for feed in listed}
-    report = pipeline.run_discovery(
-        engine,
+    report = discover(
+        resources,
         [feed.url for feed in listed],
-        fetch=resources.web.fetch_options,
-        options=with_takedowns(options, resources),
-        now=resources.clock.now(),
         recheck=recheck,
-        access=FeedAccess(own, feed_secrets(os.environ)),
+        own={canonical_url(feed.url): feed.settings for feed in listed},
+        options=replace(discovery_options(resources.settings.rss), accepts_any=force),
     )
     leads_to = {canonical_url(v.candidate_url): canonical_url(v.feed_url) for v in report.verdicts}
     for feed in listed:
         key = canonical_url(feed.url)
-        _set_up(engine, leads_to.get(key, key), feed)
+        _set_up(resources.ledger.engine, leads_to.get(key, key), feed)
     return report
+
+
+def discover(
+    resources: Resources,
+    urls: Sequence[str],
+    *,
+    recheck: bool = False,
+    own: Mapping[str, FeedSettings] | None = None,
+    options: DiscoveryOptions | None = None,
+) -> DiscoveryReport:
+    """Check these feeds or sites and register them; `own` are the settings of single feeds."""
+    store, now = resources.data_root.store, resources.clock.now()
+    with cleaned_later(store, WHOLE_LEDGER):
+        return pipeline.run_discovery(
+            resources.ledger.engine,
+            urls,
+            fetch=resources.web.fetch_options,
+            options=obeying(options or discovery_options(resources.settings.rss), store, now=now),
+            now=now,
+            recheck=recheck,
+            access=FeedAccess(own or {}, feed_secrets(os.environ)),
+        )
 
 
 def _set_up(engine: sa.Engine, key: str, feed: ListedFeed) -> None:
@@ -241,129 +262,173 @@ def _set_up(engine: sa.Engine, key: str, feed: ListedFeed) -> None:
         key,
         settings=feed.settings if has_own else None,
         group=feed.group or None,
-        # The file of the root stays the origin of what it lists.
+        # Feeds of the root's feeds.opml keep that origin.
         origin=PERSON if not row.origin else None,
     )
     if feed.status == "paused" and row.status in POLLED:
         pause_feed(engine, row)
 
 
-def _show_report(report: DiscoveryReport, *, as_json: bool) -> None:
-    found = [(one.feed_url, one.outcome, one.notes) for one in report.verdicts]
-    document = {
+def _report_document(report: DiscoveryReport) -> dict[str, Any]:
+    return {
         "candidates": report.candidates,
         "known": report.known,
         "added": report.added,
         "revived": report.revived,
         "outcomes": report.outcomes,
-        "feeds": [{"feed_url": url, "outcome": word, "notes": why} for url, word, why in found],
+        "feeds": [
+            {"feed_url": one.feed_url, "outcome": one.outcome, "notes": one.notes}
+            for one in report.verdicts
+        ],
     }
-    lines = [f"{outcome:<12} {url} {notes}".rstrip() for url, outcome, notes in found]
-    lines.append(f"{report.added} added, {report.revived} active again, {report.known} known")
-    emit(document, as_json=as_json, text="\n".join(lines))
 
 
-@feeds.command("set")
+def _report_text(report: DiscoveryReport, more: Sequence[str] = ()) -> str:
+    lines = [f"{one.outcome:<12} {one.feed_url} {one.notes}".rstrip() for one in report.verdicts]
+    counts = (
+        f"{report.candidates} candidates, {report.known} known, {report.added} added, "
+        f"{report.revived} active again"
+    )
+    return "\n".join([*lines, *more, counts])
+
+
+def _discovery_access(feeds: tuple[str, ...], opml: Path | None) -> RootAccess:
+    # Without a named feed, the candidates come from a root that exists.
+    return RootAccess.CREATE if feeds or opml else RootAccess.WRITE
+
+
+@command(access=_discovery_access)
+@click.option("--feed", "feeds", multiple=True, help="URL of a feed or of a site; repeatable.")
+@click.option("--opml", type=InputFile(), help="OPML file that lists feeds.")
+def discovery(resources: Resources, feeds: tuple[str, ...], opml: Path | None) -> Output:
+    """Register fresh feeds in a wanted language.
+
+    Without --feed and --opml, the candidates are the root's feeds.opml and the feeds that crawled
+    pages link to.
+    """
+    listed, damage = _opml_feeds(opml) if opml else ((), None)
+    named = (*feeds, *listed)
+    # Named feeds are checked now, even if they were rejected yesterday.
+    report = discover(resources, named or _candidates(resources), recheck=bool(named))
+    listing = ListingReport() if named else _apply_listing(resources, report)
+    document = {
+        **_report_document(report),
+        "opml_errors": damage.errors if damage else 0,
+        "retired": listing.retired,
+        "restored": listing.restored,
+    }
+    more = [f"retired      {url} removed from feeds.opml" for url in listing.retired]
+    more += [f"restored     {url} listed in feeds.opml again" for url in listing.restored]
+    failure = None
+    # Scripts can see from the exit code whether a named feed was accepted.
+    if named and not report.outcomes.get("active"):
+        failure = InputError("none of the named feeds was accepted: see the reasons above")
+    return Output(document, _report_text(report, more), failure)
+
+
+def _candidates(resources: Resources) -> tuple[str, ...]:
+    """Return the feeds of the file and the crawl, and those that are due for another check."""
+    again = feeds_to_check(resources.ledger.engine, now=resources.clock.now())
+    return tuple(dict.fromkeys((*candidate_feeds(resources.data_root.store), *again)))
+
+
+def _apply_listing(resources: Resources, report: DiscoveryReport) -> ListingReport:
+    listed = listed_feeds(resources.data_root.store)
+    engine, now = resources.ledger.engine, resources.clock.now()
+    return apply_listing(engine, listed, report.verdicts, now=now)
+
+
+def _opml_feeds(file: Path) -> tuple[tuple[str, ...], XmlDamage | None]:
+    """Return the feeds of a file and its damage, which is also printed as a warning.
+
+    Raise InputError if it lists none: without named feeds, those of the root would be checked.
+    """
+    thing = str(file)
+    body = file.read_bytes()
+    try:
+        found = opml_feeds(body)
+    except InputError as error:
+        raise InputError(f"cannot read {thing!r}: {error}", thing=thing) from error
+    if not found:
+        raise InputError(f"{thing!r} lists no feeds: expected <outline xmlUrl=…>", thing=thing)
+    if damage := xml_damage(body):
+        click.echo(f"warning: {thing!r} has {damage}; {len(found)} feeds are read", err=True)
+    return found, damage
+
+
+@command(feeds, "set", access=RootAccess.WRITE)
 @_FEED
 @_setting_options
-@root_option
-@json_option
-def set_(feed: str, root: str, as_json: bool, **choice: Any) -> None:
-    """Change the settings of one feed; '' or 0 restores the usual one."""
-    resources = resources_for(root, RootAccess.WRITE)
-    engine, now = resources.ledger.engine, resources.clock.now()
+def set_(resources: Resources, feed: str, **choice: Any) -> Output:
+    """Change the settings of one feed.
+
+    The values '' and 0 restore the default.
+    """
+    engine = resources.ledger.engine
     row = find_feed(engine, feed)
     own = _own_settings(choice, parse_settings(row.own_settings))
     set_up_feed(engine, row.feed_url_canon, settings=own, group=choice["group"])
-    document = _document(find_feed(engine, row.feed_url_canon), now=now)
-    text = f"{row.feed_url}: {document['settings'] or 'the usual settings'}"
-    emit(document, as_json=as_json, text=text)
+    document = _stored_document(resources, row)
+    text = f"{row.feed_url}: {document['settings'] or 'default settings'}"
+    return Output(document, text)
 
 
-@feeds.command()
+def _stored_document(resources: Resources, row: sa.Row[Any]) -> dict[str, Any]:
+    """Return a feed for JSON as it is stored after a change."""
+    changed = find_feed(resources.ledger.engine, row.feed_url_canon)
+    return _document(changed, now=resources.clock.now())
+
+
+@command(feeds, access=RootAccess.WRITE)
 @_FEED
-@root_option
-@json_option
-def pause(feed: str, root: str, as_json: bool) -> None:
+def pause(resources: Resources, feed: str) -> Output:
     """Stop polling a feed until it is resumed."""
-    resources = resources_for(root, RootAccess.WRITE)
     row = find_feed(resources.ledger.engine, feed)
     pause_feed(resources.ledger.engine, row)
-    _told(resources, row, f"paused: {row.feed_url}", as_json=as_json)
+    return Output(_stored_document(resources, row), f"paused: {row.feed_url}")
 
 
-@feeds.command()
+@command(feeds, access=RootAccess.WRITE)
 @_FEED
-@root_option
-@json_option
-def resume(feed: str, root: str, as_json: bool) -> None:
-    """Poll a paused, retired, dead or gone feed again."""
-    resources = resources_for(root, RootAccess.WRITE)
+def resume(resources: Resources, feed: str) -> Output:
+    """Poll a paused, retired, dead or gone feed."""
     row = find_feed(resources.ledger.engine, feed)
     resume_feed(resources.ledger.engine, row)
-    _told(resources, row, f"resumed: {row.feed_url}", as_json=as_json)
+    return Output(_stored_document(resources, row), f"resumed: {row.feed_url}")
 
 
-@feeds.command()
+@command(feeds, access=RootAccess.WRITE)
 @_FEED
-@root_option
-@json_option
-def remove(feed: str, root: str, as_json: bool) -> None:
-    """Retire a feed; its articles and its history stay."""
-    resources = resources_for(root, RootAccess.WRITE)
+def remove(resources: Resources, feed: str) -> Output:
+    """Retire a feed; keep its articles and history."""
     row = find_feed(resources.ledger.engine, feed)
     is_listed = remove_feed(resources.ledger.engine, row, now=resources.clock.now())
     text = f"removed: {row.feed_url}"
     if is_listed:
         text += "\nthe root's feeds.opml still lists it; it stays removed until you resume it"
-    _told(resources, row, text, as_json=as_json)
+    return Output(_stored_document(resources, row), text)
 
 
-def _told(resources: Resources, row: sa.Row[Any], text: str, *, as_json: bool) -> None:
-    now = resources.clock.now()
-    document = _document(find_feed(resources.ledger.engine, row.feed_url_canon), now=now)
-    emit(document, as_json=as_json, text=text)
-
-
-@feeds.command("import")
-@click.argument("file", type=InputFile())
-@click.option("--group", default="", help="Folder for feeds that have none in the file.")
-@click.option("--anyway", is_flag=True, help="Accept old, undated and foreign feeds, too.")
-@root_option
-@json_option
-def import_(file: Path, group: str, anyway: bool, root: str, as_json: bool) -> None:
-    """Add the feeds of an OPML or CSV file."""
-    try:
-        listed = parse_feed_file(file.read_bytes(), is_csv=file.suffix.lower() == ".csv")
-    except InputError as error:
-        raise InputError(f"cannot read {str(file)!r}: {error}", thing=str(file)) from error
-    resources = resources_for(root, RootAccess.CREATE)
-    grouped = [replace(feed, group=feed.group or group) for feed in listed]
-    report = _register(resources, grouped, anyway=anyway, recheck=False)
-    _show_report(report, as_json=as_json)
-
-
-@feeds.command()
+@command(feeds)
 @click.option("--format", "kind", type=click.Choice(["opml", "csv"]), help="Default: opml.")
 @click.option("--status", default="", help="Only feeds with this status; default: polled ones.")
 @click.option("--group", default="", help="This group and the groups below it.")
 @click.option("--output", type=OutputFile(), help="Write an .opml or .csv file.")
-@root_option
-@json_option
 def export(
-    kind: str | None, status: str, group: str, output: Path | None, root: str, as_json: bool
-) -> None:
-    """Write the feeds as OPML, with their groups as folders, or as CSV."""
-    resources = resources_for(root)
+    resources: Resources, kind: str | None, status: str, group: str, output: Path | None
+) -> Output:
+    """Write the feeds as OPML or CSV.
+
+    In OPML, their groups are folders.
+    """
     found = list_feeds(resources.ledger.engine, FeedFilter(status, group))
     rows = [row for row in found if status or row.status in (*POLLED, "paused")]
     suffix = output.suffix.lower().lstrip(".") if output else ""
     kind = kind or (suffix if suffix in ("opml", "csv") else "opml")
     text = feeds_as_csv(rows) if kind == "csv" else feeds_as_opml(rows)
-    if output is not None:
-        output.write_text(text, encoding="utf-8")
-        document = {"feeds": len(rows), "output": str(output)}
-        emit(document, as_json=as_json, text=f"{len(rows)} feeds in {output}")
-        return
-    now = resources.clock.now()
-    emit([_document(row, now=now) for row in rows], as_json=as_json, text=text.rstrip())
+    if output is None:
+        now = resources.clock.now()
+        return Output([_document(row, now=now) for row in rows], text.rstrip())
+    output.write_text(text, encoding="utf-8")
+    document = {"feeds": len(rows), "output": str(output)}
+    return Output(document, f"{len(rows)} feeds in {output}")

@@ -1,4 +1,4 @@
-"""Options and output that all commands share."""
+"""Parameter types, `--root`, `--json` and output that all commands share."""
 
 import errno
 import json
@@ -14,7 +14,6 @@ from news_platform.errors import ConfigError
 from news_platform.resources import Resources, open_resources
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.root import RootAccess, require_data
-from news_platform.takedowns.obeying import OptionsT, obeying
 
 # The largest number that SQLite, PostgreSQL and Python's slices accept.
 _LARGEST = 2**63 - 1
@@ -22,7 +21,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def count_type(least: int = 0) -> click.IntRange:
-    """Return the type of a number of things; no database accepts a number above the largest."""
+    """Return the type of a number of things, up to the largest that databases accept."""
     return click.IntRange(least, _LARGEST)
 
 
@@ -41,7 +40,7 @@ class InputFile(click.Path):
 
 
 class OutputFile(click.Path):
-    """A file to write in a folder that exists; never a pipe, a device or a folder."""
+    """A file to write in an existing folder; never a pipe, a device or a folder."""
 
     def __init__(self) -> None:
         super().__init__(dir_okay=False, path_type=Path)
@@ -88,6 +87,12 @@ def json_option(command: Command) -> Command:
     )(command)
 
 
+def port_option(name: str, default: int, text: str) -> Callable[[Command], Command]:
+    """Return an option for a port of this machine."""
+    bounds = click.IntRange(1, 65_535)
+    return click.option(name, default=default, type=bounds, show_default=True, help=text)
+
+
 def settings_for(root: str) -> Settings:
     """Return the settings of this process with the given root."""
     return load_settings(os.environ).model_copy(update={"root": root})
@@ -97,20 +102,16 @@ def resources_for(root: str, access: RootAccess = RootAccess.READ) -> Resources:
     """Return the resources of the given root, which must exist unless `access` is CREATE."""
     resources = open_resources(settings_for(root), access=access)
     if access is RootAccess.READ:
-        # A person who mistyped the root should not see it as an empty one.
+        # A mistyped root must not look like an empty one.
         require_data(resources.data_root.store)
     return resources
 
 
-def with_takedowns(options: OptionsT, resources: Resources) -> OptionsT:
-    """Return options of the rss pipeline that obey the root's takedowns."""
-    return obeying(options, resources.data_root.store, now=resources.clock.now())
-
-
 def emit(document: object, *, as_json: bool, text: str | None = None) -> None:
     """Print a result as one JSON document, or as text if there is one."""
-    shown = json.dumps(document, ensure_ascii=False, indent=2, default=str)
-    click.echo(shown if as_json or text is None else text)
+    if as_json or text is None:
+        text = json.dumps(document, ensure_ascii=False, indent=2, default=str)
+    click.echo(text)
 
 
 def refuse_taken_port(host: str, port: int, *, cure: str) -> None:

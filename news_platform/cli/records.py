@@ -1,25 +1,21 @@
 """`news-platform records`: segment stored pages into clean blocks, and explain each decision."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
-from news_platform.cli.options import (
-    InputFile,
-    emit,
-    json_option,
-    resources_for,
-    root_option,
-    settings_for,
-)
+from news_platform.cli.command import Output, command
+from news_platform.cli.options import InputFile
 from news_platform.datasets.source_records import institution_folder
 from news_platform.errors import InputError
-from news_platform.resources import records_options, segment_options
+from news_platform.resources import Resources, records_options, segment_options
+from news_platform.settings import Settings
 from news_platform.source_records.blocks import BlockDecision
-from news_platform.source_records.options import HEADINGS, TABLES
+from news_platform.source_records.options import HEADINGS, TABLES, SegmentOptions
 from news_platform.source_records.pipeline import (
     RecordsReport,
     build_institution,
@@ -42,54 +38,53 @@ def records() -> None:
     """Segment stored pages of institutions into clean blocks."""
 
 
-@records.command()
+@command(records, access=None)
 @click.argument("snapshots", nargs=-1, required=True, type=InputFile())
 @click.option("--institution", required=True, help="Id of the institution that owns the pages.")
-@click.option("--lang", help="Language of the blocks to keep; default: the setting, else en.")
+@click.option("--lang", help="Language of the blocks to keep; default: the rule file's, else en.")
 @click.option("--url", help="URL of the page, if the file does not contain it.")
 @click.option(
     "--headings", type=click.Choice(HEADINGS), help="Headings as sections, or also as records."
 )
 @click.option("--tables", type=click.Choice(TABLES), help="One record per row, or per table.")
 @click.option("--explain", is_flag=True, help="Print every block and why it was dropped.")
-@root_option
-@json_option
 def segment(
-    snapshots: tuple[Path, ...], institution: str, url: str | None, **given: object
-) -> None:
-    """Print the records of SNAPSHOT files as JSON lines.
+    settings: Settings,
+    snapshots: tuple[Path, ...],
+    institution: str,
+    url: str | None,
+    explain: bool,
+    **given: Any,
+) -> Output:
+    """Print the records of snapshots as JSON lines.
 
     A snapshot is Firecrawl JSON, HTML, Markdown or text.
     """
     chosen = {"language": given["lang"], "headings": given["headings"], "tables": given["tables"]}
-    settings = settings_for(str(given["root"])).source_records
-    options = segment_options(
-        settings.model_copy(update={name: value for name, value in chosen.items() if value})
+    options: SegmentOptions = replace(
+        segment_options(settings.source_records),
+        **{name: value for name, value in chosen.items() if value},
     )
     done = [segment_snapshot(_snapshot(path, institution, url), options) for path in snapshots]
-    show = _explain_lines if given["explain"] else _record_lines
-    as_json = bool(given["as_json"])
-    emit([_document(page) for page in done], as_json=as_json, text="\n".join(show(done)))
-    _raise_failed({page.page.snapshot or "": page.error for page in done if page.error})
+    show = _explain_lines if explain else _record_lines
+    failed = {page.page.snapshot or "": page.error for page in done if page.error}
+    return Output([_document(page) for page in done], "\n".join(show(done)), _failure(failed))
 
 
-@records.command()
+@command(records, access=RootAccess.WRITE)
 @click.option("--institution", "chosen", multiple=True, help="Only this one, even if up to date.")
-@root_option
-@json_option
 @click.option(
     "--redo",
     type=click.Choice(("missing", "outdated", "all")),
     default="outdated",
     show_default=True,
-    help="Build what is missing or changed, also what is outdated, or everything.",
+    help="Build what is missing or changed; also what is outdated; or everything.",
 )
-def build(chosen: tuple[str, ...], redo: str, root: str, as_json: bool) -> None:
-    """Build the records of all institutions that are out of date.
+def build(resources: Resources, chosen: tuple[str, ...], redo: str) -> Output:
+    """Build the records that are out of date.
 
-    These are also the ones that another version of the segmenter made, unless --redo is `missing`.
+    This includes records of another version of the segmenter unless --redo is `missing`.
     """
-    resources = resources_for(root, RootAccess.WRITE)
     store = resources.data_root.store
     options = records_options(resources.settings.source_records)
     declare_options(store, options.segment)
@@ -105,7 +100,7 @@ def build(chosen: tuple[str, ...], redo: str, root: str, as_json: bool) -> None:
     built = chosen or sorted(stale | more)
     reports = [build_institution(key, store=store, options=options) for key in built]
     text = "\n".join(map(_line, reports)) or "up to date"
-    emit([asdict(report) for report in reports], as_json=as_json, text=text)
+    return Output([asdict(report) for report in reports], text)
 
 
 def _snapshot(file: Path, institution: str, url: str | None) -> Snapshot:
@@ -155,7 +150,8 @@ def _line(report: RecordsReport) -> str:
     )
 
 
-def _raise_failed(failed: dict[str, str]) -> None:
-    if failed:
-        path, error = next(iter(failed.items()))
-        raise InputError(f"{len(failed)} pages failed, first {path!r}: {error}", thing=path)
+def _failure(failed: dict[str, str]) -> InputError | None:
+    if not failed:
+        return None
+    path, error = next(iter(failed.items()))
+    return InputError(f"{len(failed)} pages failed, first {path!r}: {error}", thing=path)

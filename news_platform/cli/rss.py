@@ -1,4 +1,4 @@
-"""`news-platform rss …`: run the stages of the rss pipeline and query the ledger."""
+"""`news-platform rss`: run the stages of the rss pipeline, and read the ledger."""
 
 import os
 import socket
@@ -11,44 +11,40 @@ from typing import TYPE_CHECKING
 import click
 
 from news_platform.articles.article import EXTRACTOR_VERSION
+from news_platform.cli.command import Output, command, counted
 from news_platform.cli.exports import export
-from news_platform.cli.feed_discovery import discover, discovery
-from news_platform.cli.options import (
-    count_type,
-    emit,
-    json_option,
-    resources_for,
-    root_option,
-    with_takedowns,
-)
-from news_platform.cli.saved_queries import alerts
-from news_platform.composition.newsroom_options import (
-    analysis_options,
-    sync_options,
-    workbook_options,
-)
+from news_platform.cli.feeds import discover, discovery
+from news_platform.cli.options import count_type
 from news_platform.errors import InputError
 from news_platform.resources import (
     Resources,
+    analysis_options,
     open_full_texts,
     poll_options,
     sheets_access,
+    sync_options,
     work_options,
+    workbook_options,
 )
 from news_platform.rss import pipeline
 from news_platform.rss.analyses.pipeline import analyse_articles
 from news_platform.rss.export import WHOLE_LEDGER
+from news_platform.rss.exports.selection import Selection, iter_articles
 from news_platform.rss.feed_settings import feed_secrets
 from news_platform.rss.ledger.status import ledger_status, outdated_articles
 from news_platform.rss.page_store import PAGES_FOLDER
 from news_platform.rss.reextract import Reextraction
 from news_platform.rss.robots_gate import SurveyedRobots
+from news_platform.rss.saved_queries.delivery import match_counts
+from news_platform.rss.saved_queries.matches import is_match
+from news_platform.rss.saved_queries.pipeline import read_queries, run_saved_queries
+from news_platform.rss.saved_queries.query_file import SavedQuery, webhook_variables
 from news_platform.rss.sheets import workbook
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
 from news_platform.rss.work_context import WorkPlaces, work_places
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.sql.engine import shown_url
-from news_platform.takedowns.obeying import cleaned_later
+from news_platform.takedowns.obeying import cleaned_later, obeying
 
 if TYPE_CHECKING:
     from news_platform.rss.sheets.sync import SyncReport
@@ -56,27 +52,28 @@ if TYPE_CHECKING:
 
 @click.group()
 def rss() -> None:
-    """Discover and poll feeds, fetch articles, export them."""
+    """Discover and poll feeds, fetch and export articles."""
+
+
+@rss.group()
+def alerts() -> None:
+    """List, try and run saved queries."""
 
 
 rss.add_command(discovery)
 rss.add_command(export)
-rss.add_command(alerts)
 
 
-@rss.command()
-@root_option
-@json_option
-def ensure(root: str, as_json: bool) -> None:
-    """Create the ledger and the tabs of the Google Sheet."""
-    resources = resources_for(root, RootAccess.CREATE)
+@command(rss, access=RootAccess.CREATE)
+def ensure(resources: Resources) -> Output:
+    """Create the ledger and the Google Sheet's tabs."""
     pipeline.ensure(resources.ledger.engine, now=resources.clock.now())
     url = shown_url(resources.ledger.engine.url)
     document = {"ledger": url, "version": pipeline.LEDGER_VERSION}
-    if access := _access(resources):
+    if access := sheets_access(resources.settings.sheets):
         document["sheet"] = _ensure_sheet(resources, access)
-    text = f"ready: {' and '.join(document[key] for key in ('ledger', 'sheet') if key in document)}"
-    emit(document, as_json=as_json, text=text)
+    ready = [document[key] for key in ("ledger", "sheet") if key in document]
+    return Output(document, f"ready: {' and '.join(ready)}")
 
 
 def _ensure_sheet(resources: Resources, access: SheetAccess) -> str:
@@ -93,16 +90,13 @@ def _ensure_sheet(resources: Resources, access: SheetAccess) -> str:
     return spreadsheet.url
 
 
-@rss.command()
-@root_option
-@json_option
-def sync(root: str, as_json: bool) -> None:
-    """Copy the ledger to the Google Sheet, or to a workbook."""
-    resources = resources_for(root, RootAccess.WRITE)
+@command(rss, access=RootAccess.WRITE)
+def sync(resources: Resources) -> Output:
+    """Copy the ledger to a Google Sheet or workbook."""
     engine, store = resources.ledger.engine, resources.data_root.store
     if (analyses := analysis_options(resources.settings)) is not None:
         analyse_articles(engine, options=analyses, clock=resources.clock.now)
-    if access := _access(resources):
+    if access := sheets_access(resources.settings.sheets):
         from news_platform.rss.sheets.sync import run_sync
 
         done = run_sync(
@@ -114,14 +108,13 @@ def sync(root: str, as_json: bool) -> None:
             discover=lambda urls: discover(resources, urls),
             options=sync_options(resources.settings),
         )
-        emit(asdict(done), as_json=as_json, text=_sync_text(done))
-        return
+        return Output(asdict(done), _sync_text(done))
     place = store.uri(workbook.WORKBOOK_PATH)
     rows, options = 0, workbook_options(resources.settings)
     if is_stale := workbook.is_stale(engine, store, options):
         rows = sum(workbook.write_workbook(engine, store, options).rows.values())
     text = f"wrote {_rows(rows)}: {place}" if is_stale else f"nothing to write: {place}"
-    emit({"workbook": place, "written": is_stale, "rows": rows}, as_json=as_json, text=text)
+    return Output({"workbook": place, "written": is_stale, "rows": rows}, text)
 
 
 def _sync_text(done: "SyncReport") -> str:
@@ -143,28 +136,22 @@ def _owner() -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
 
 
-def _access(resources: Resources) -> SheetAccess | None:
-    return sheets_access(resources.settings.sheets)
-
-
 def _timing(resources: Resources) -> CallTiming:
     calls = resources.settings.sheets.calls_per_minute
     return CallTiming(time.monotonic, time.sleep, calls=calls)
 
 
-@rss.command()
+@command(rss, access=RootAccess.WRITE)
 @click.option("--due", is_flag=True, help="Poll only feeds that are due, as the schedule does.")
-@root_option
-@json_option
-def poll(due: bool, root: str, as_json: bool) -> None:
-    """Fetch the feeds and add their new articles as pending."""
-    resources = resources_for(root, RootAccess.WRITE)
-    with cleaned_later(resources.data_root.store, WHOLE_LEDGER):
+def poll(resources: Resources, due: bool) -> Output:
+    """Fetch the feeds and add their new articles."""
+    store, now = resources.data_root.store, resources.clock.now()
+    with cleaned_later(store, WHOLE_LEDGER):
         report = pipeline.run_poll(
             resources.ledger.engine,
             fetch=resources.web.fetch_options,
-            options=with_takedowns(poll_options(resources.settings.rss), resources),
-            now=resources.clock.now(),
+            options=obeying(poll_options(resources.settings.rss), store, now=now),
+            now=now,
             only_due=due,
             secrets=feed_secrets(os.environ),
         )
@@ -174,47 +161,44 @@ def poll(due: bool, root: str, as_json: bool) -> None:
         f"{report.skipped_articles} skipped by the limit\n"
         f"{_counts(report.outcomes)}"
     )
-    emit(asdict(report), as_json=as_json, text=text.rstrip())
+    return Output(asdict(report), text)
 
 
-@rss.command()
+@command(rss, access=RootAccess.WRITE)
 @click.option(
     "--worker-id", required=True, help="Name of this worker, unique among running workers."
 )
 @click.option("--max", "max_articles", type=count_type(1), help="Stop after N articles.")
-@root_option
-@json_option
-def work(worker_id: str, max_articles: int | None, root: str, as_json: bool) -> None:
-    """Fetch and store pending articles until none is due."""
-    resources = resources_for(root, RootAccess.WRITE)
-    with cleaned_later(resources.data_root.store, WHOLE_LEDGER):
+def work(resources: Resources, worker_id: str, max_articles: int | None) -> Output:
+    """Fetch and store pending articles.
+
+    The worker ends when no article is due.
+    """
+    store, now = resources.data_root.store, resources.clock.now()
+    options = work_options(resources.settings.rss, max_articles=max_articles)
+    with cleaned_later(store, WHOLE_LEDGER):
         report = pipeline.run_work(
             resources.ledger.engine,
             fetch=resources.web.fetch_options,
             places=_places(resources),
-            known_robots=SurveyedRobots(resources.data_root.store, now=resources.clock.now()),
+            known_robots=SurveyedRobots(store, now=now),
             worker_id=worker_id,
-            options=with_takedowns(
-                work_options(resources.settings.rss, max_articles=max_articles), resources
-            ),
+            options=obeying(options, store, now=now),
             clock=resources.clock.now,
             secrets=feed_secrets(os.environ),
         )
     text = f"{report.claimed} articles: {_counts(report.outcomes)}"
-    emit({**asdict(report), "stored": report.stored}, as_json=as_json, text=text)
+    return Output({**asdict(report), "stored": report.stored}, text)
 
 
-@rss.command()
+@command(rss, access=RootAccess.WRITE)
 @click.option("--older-than", help="Version of the extractor; default: the current one.")
 @click.option("--source", default="", help="Domain; without --older-than all of its articles.")
 @click.option("--max", "limit", type=count_type(1), help="Stop after N articles.")
-@root_option
-@json_option
 def reextract(
-    older_than: str | None, source: str, limit: int | None, root: str, as_json: bool
-) -> None:
+    resources: Resources, older_than: str | None, source: str, limit: int | None
+) -> Output:
     """Extract stored articles again from kept pages."""
-    resources = resources_for(root, RootAccess.WRITE)
     if older_than is not None and not (older_than.isascii() and older_than.isdecimal()):
         raise InputError(f"invalid version {older_than!r}: expected a number", thing=older_than)
     version = older_than or ("" if source else EXTRACTOR_VERSION)
@@ -227,8 +211,7 @@ def reextract(
             workers=work_options(resources.settings.rss).extractors,
             now=resources.clock.now(),
         )
-    text = f"{report.articles} articles: {_counts(report.outcomes)}"
-    emit(asdict(report), as_json=as_json, text=text)
+    return Output(asdict(report), f"{report.articles} articles: {_counts(report.outcomes)}")
 
 
 def _places(resources: Resources) -> WorkPlaces:
@@ -241,20 +224,73 @@ def _places(resources: Resources) -> WorkPlaces:
     )
 
 
-@rss.command()
-@root_option
-@json_option
-def status(root: str, as_json: bool) -> None:
+@command(rss)
+def status(resources: Resources) -> Output:
     """Show counts of feeds and articles."""
-    resources = resources_for(root)
     found = asdict(ledger_status(resources.ledger.engine, now=resources.clock.now()))
     found["articles_outdated"] = outdated_articles(resources.ledger.engine)
     lines = [
         f"{name:<18} {_counts(value) if isinstance(value, Mapping) else value or '-'}"
         for name, value in found.items()
     ]
-    emit(found, as_json=as_json, text="\n".join(lines))
+    return Output(found, "\n".join(lines))
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items())) or "nothing"
+    return counted(counts) or "nothing"
+
+
+def _queries(resources: Resources) -> tuple[SavedQuery, ...]:
+    return read_queries(resources.data_root.store, resources.settings.newsroom.saved_queries)
+
+
+@command(alerts, "list")
+def list_queries(resources: Resources) -> Output:
+    """Show every saved query with its matches."""
+    counts = match_counts(resources.ledger.engine)
+    rows = [
+        {
+            "name": query.name,
+            "matches": counts.get(query.name, (0, 0))[0],
+            "waiting": counts.get(query.name, (0, 0))[1] if query.has_webhook else 0,
+            "webhook": query.has_webhook,
+            "feed": query.feed,
+        }
+        for query in _queries(resources)
+    ]
+    lines = [f"{row['name']:<24} {row['matches']} matches, {row['waiting']} wait" for row in rows]
+    return Output(rows, "\n".join(lines) or "there are no saved queries")
+
+
+@command(alerts, "try")
+@click.argument("name")
+@click.option("--latest", type=count_type(1), default=1_000, help="Articles to compare.")
+def try_query(resources: Resources, name: str, latest: int) -> Output:
+    """Show matches of a saved query; send nothing."""
+    named = [query for query in _queries(resources) if query.name == name]
+    if not named:
+        raise click.BadParameter(f"there is no saved query {name!r}", param_hint="NAME")
+    rows = [
+        {"row_id": row.row_id, "title": row.title, "url": row.article_url_canon}
+        for row in iter_articles(resources.ledger.engine, Selection(limit=latest))
+        if is_match(named[0], row)
+    ]
+    text = "\n".join(f"{row['title']} {row['url']}" for row in rows)
+    return Output(rows, text or "no match")
+
+
+@command(alerts, "run", access=RootAccess.WRITE)
+def run_queries(resources: Resources) -> Output:
+    """Find new matches, deliver them, write feeds."""
+    report = run_saved_queries(
+        resources.ledger.engine,
+        resources.data_root.store,
+        path=resources.settings.newsroom.saved_queries,
+        variables=webhook_variables(os.environ),
+        clock=resources.clock.now,
+    )
+    text = (
+        f"{report.queries} queries: {sum(report.found.matches.values())} new matches, "
+        f"{report.delivery.delivered} delivered, {report.delivery.failed} failed"
+    )
+    return Output(asdict(report), text)

@@ -9,7 +9,8 @@ import click
 from rich.console import Console
 from rich.progress import Progress
 
-from news_platform.cli.options import count_type, emit, json_option, resources_for, root_option
+from news_platform.cli.command import Output, command
+from news_platform.cli.options import count_type
 from news_platform.domain_store.building.removal import require_allowed, staging_removal
 from news_platform.domain_store.building.verify import verify_bucket
 from news_platform.domain_store.catalog import catalog_inputs, read_stats, write_catalog
@@ -45,41 +46,36 @@ from news_platform.web.urls import registrable_domain
 
 @click.group()
 def store() -> None:
-    """Build and read the domain store."""
+    """Build, read and verify the domain store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What every command needs: the root, the build options, the time and the resources."""
+    """The root, the build options and the time, which every command that writes needs."""
 
     store: ObjectStore
     options: BuildOptions
     now: datetime
-    resources: Resources
 
 
-allow_removal_option = click.option(
+_allow_removal_option = click.option(
     "--allow-removal",
     is_flag=True,
-    help="Remove records that have lost their inputs, also more than the brake allows.",
+    help="Remove records that have lost their inputs, also more than the limit on removals.",
 )
+_bucket_option = click.option("--bucket", "only", type=count_type(), help="Only this bucket.")
 
 
-def _open(
-    root: str, access: RootAccess = RootAccess.WRITE, *, allow_removal: bool = False
-) -> Opened:
-    resources = resources_for(root, access)
-    data = resources.data_root
-    options = build_options(resources.settings.domain_store, data.store)
-    options = replace(options, allow_removal=allow_removal)
-    return Opened(data.store, options, resources.clock.now(), resources)
+def _open(resources: Resources, *, allow_removal: bool = False) -> Opened:
+    root = resources.data_root.store
+    options = build_options(resources.settings.domain_store, root)
+    return Opened(root, replace(options, allow_removal=allow_removal), resources.clock.now())
 
 
-def _open_built(root: str, *, allow_removal: bool = False) -> Opened:
+def _open_built(resources: Resources, *, allow_removal: bool = False) -> Opened:
     """Open an existing store; raise NotFound instead of creating one."""
-    opened = _open(root, allow_removal=allow_removal)
-    read_bucket_count(opened.store)
-    return opened
+    read_bucket_count(resources.data_root.store)
+    return _open(resources, allow_removal=allow_removal)
 
 
 def _numbers(only: int | None, buckets: int) -> Sequence[int]:
@@ -90,29 +86,23 @@ def _numbers(only: int | None, buckets: int) -> Sequence[int]:
     return [only]
 
 
-def _open_reader(root: str) -> tuple[ObjectStore, DomainStore]:
-    data = resources_for(root).data_root
-    return data.store, DomainStore(data.store)
+def _build_access(batch: str | None, **_given: object) -> RootAccess:
+    return RootAccess.CREATE if batch else RootAccess.WRITE
 
 
-@store.command()
-@root_option
-@json_option
+@command(store, access=_build_access)
 @click.option("--batch", help="Name of a crawl, such as CC-MAIN-2013-20.")
 @click.option("--rows", help="Pattern of Parquet files with the columns of raw_news, for --batch.")
-@allow_removal_option
-def build(
-    root: str, as_json: bool, batch: str | None, rows: str | None, allow_removal: bool
-) -> None:
-    """Stage and build all collected days or a named crawl."""
+@_allow_removal_option
+def build(resources: Resources, batch: str | None, rows: str | None, allow_removal: bool) -> Output:
+    """Stage and build all collected days or a crawl."""
     if (batch is None) != (rows is None):
         raise click.UsageError("--batch and --rows must be used together")
     name = None if batch is None else validated_crawl_name(batch)
-    access = RootAccess.CREATE if batch else RootAccess.WRITE
-    opened = _open(root, access, allow_removal=allow_removal)
+    opened = _open(resources, allow_removal=allow_removal)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         if name is not None and rows is not None:
-            found = matching_input(rows, options=store_options(opened.resources.settings))
+            found = matching_input(rows, options=store_options(resources.settings))
             stage_input(
                 found, store=opened.store, batch=name, options=opened.options, now=opened.now
             )
@@ -126,11 +116,11 @@ def build(
         f"staged {len(staged)} batches, wrote {written} bytes; "
         f"the store holds {catalog.records} records of {catalog.domains} domains"
     )
-    emit(document, as_json=as_json, text=text)
+    return Output(document, text)
 
 
 def _stage_days(opened: Opened, progress: Progress) -> Iterator[str]:
-    # Before anything is staged: a removal that is refused must leave stage 1 as it is, too.
+    # Before anything is staged: a refused removal must leave stage 1 unchanged, too.
     require_allowed(staging_removal(opened.store), opened.options)
     built = staged_days(opened.store)
     stale = sorted(stale_partitions(wanted_days(opened.store), built))
@@ -150,17 +140,17 @@ def _build_ranges(opened: Opened, progress: Progress) -> int:
     return written
 
 
-@store.command()
-@root_option
-@json_option
+@command(store)
 @click.argument("domain")
 @click.option("--limit", type=count_type(0), help="Maximum number of records.")
 @click.option(
     "--since", type=click.DateTime(["%Y-%m-%d"]), help="Only records captured on this day or later."
 )
-def get(root: str, as_json: bool, domain: str, limit: int | None, since: datetime | None) -> None:
-    """Print the records of DOMAIN (bbc.co.uk) as JSON lines."""
-    _, reader = _open_reader(root)
+def get(
+    resources: Resources, domain: str, limit: int | None, since: datetime | None, as_json: bool
+) -> None:
+    """Print the records of a domain as JSON lines."""
+    reader = DomainStore(resources.data_root.store)
     lines = reader.lines(domain, limit=limit, since=since.date() if since else None)
     count = reader.count(domain)
     if as_json:
@@ -188,71 +178,67 @@ def _print_document(domain: str, count: int, lines: Iterator[bytes]) -> None:
     click.echo("]}")
 
 
-@store.command()
-@root_option
-@json_option
-def stats(root: str, as_json: bool) -> None:
+@command(store)
+def stats(resources: Resources) -> Output:
     """Print domains, records and sizes of the store."""
-    _, reader = _open_reader(root)
+    reader = DomainStore(resources.data_root.store)
     found = read_stats(reader, range(reader.buckets))
-    document = {"buckets": reader.buckets, **asdict(found)}
     lines = [
         f"{found.records} records of {found.domains} domains in {reader.buckets} buckets",
         f"{found.bytes} bytes, {found.fragments_per_domain:.1f} fragments per domain",
         *(f"{records:>10}  {domain}" for domain, records, _ in found.top),
     ]
-    emit(document, as_json=as_json, text="\n".join(lines))
+    return Output({"buckets": reader.buckets, **asdict(found)}, "\n".join(lines))
 
 
-@store.command()
-@root_option
-@json_option
-@click.option("--bucket", "only", type=count_type(), help="Only this bucket.")
-def verify(root: str, as_json: bool, only: int | None) -> None:
+@command(store)
+@_bucket_option
+def verify(resources: Resources, only: int | None) -> Output:
     """Read every byte and compare index and data."""
-    opened, reader = _open_reader(root)
-    numbers = _numbers(only, reader.buckets)
+    root = resources.data_root.store
+    numbers = _numbers(only, DomainStore(root).buckets)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         tracked = progress.track(numbers, description="verifying buckets")
-        reports = [verify_bucket(opened, bucket) for bucket in tracked]
+        reports = [verify_bucket(root, bucket) for bucket in tracked]
     problems = [problem for report in reports for problem in report.problems]
     records = sum(report.records for report in reports)
     document = {"buckets": len(reports), "records": records, "problems": problems}
     text = "\n".join([*problems, f"verified {records} records in {len(reports)} buckets"])
-    emit(document, as_json=as_json, text=text)
+    failure = None
     if problems:
-        raise NewsPlatformError(f"found {len(problems)} problems, first: {problems[0]}")
+        failure = NewsPlatformError(f"found {len(problems)} problems, first: {problems[0]}")
+    return Output(document, text, failure)
 
 
-@store.command()
-@root_option
-@json_option
-@click.option("--bucket", "only", type=count_type(), help="Only this bucket.")
-@allow_removal_option
-def repair(root: str, as_json: bool, only: int | None, allow_removal: bool) -> None:
+@command(store, access=RootAccess.WRITE)
+@_bucket_option
+@_allow_removal_option
+def repair(resources: Resources, only: int | None, allow_removal: bool) -> Output:
     """Rebuild missing files from the staged batches."""
-    opened = _open_built(root, allow_removal=allow_removal)
+    opened = _open_built(resources, allow_removal=allow_removal)
     numbers = _numbers(only, opened.options.buckets)
     report = repair_buckets(numbers, store=opened.store, options=opened.options, now=opened.now)
     batches, written = report.total("batches_added"), report.total("bytes_written")
     lost = report.not_rebuilt
     is_whole = not batches and not lost
     text = "no file is missing" if is_whole else f"rebuilt {batches} batches, wrote {written} bytes"
-    document = {"batches": batches, "bytes_written": written, "not_rebuilt": lost}
-    emit(document, as_json=as_json, text=text)
+    failure = None
     if lost:
-        raise NewsPlatformError(
+        failure = NewsPlatformError(
             f"cannot rebuild {shown_batches(list(lost))}: files of the store are damaged and their "
             f"staged files are expired; {STAGE_AGAIN}"
         )
+    document = {"batches": batches, "bytes_written": written, "not_rebuilt": lost}
+    return Output(document, text, failure)
 
 
-@store.command()
-@root_option
-@json_option
-def compact(root: str, as_json: bool) -> None:
-    """Merge each bucket into one segment and delete old files."""
-    opened = _open_built(root)
+@command(store, access=RootAccess.WRITE)
+def compact(resources: Resources) -> Output:
+    """Merge each bucket into one segment.
+
+    Files that are replaced and past the grace period are deleted.
+    """
+    opened = _open_built(resources)
     written = files = 0
     with Progress(console=Console(stderr=True), transient=True) as progress:
         for bucket in progress.track(range(opened.options.buckets), description="compacting"):
@@ -263,4 +249,4 @@ def compact(root: str, as_json: bool) -> None:
             deleted = gc_bucket(opened.store, bucket, options=opened.options, now=opened.now)
             files += deleted.files
     text = f"wrote {written} bytes, deleted {files} unneeded files"
-    emit({"bytes_written": written, "files_deleted": files}, as_json=as_json, text=text)
+    return Output({"bytes_written": written, "files_deleted": files}, text)

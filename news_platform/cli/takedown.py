@@ -1,4 +1,4 @@
-"""`news-platform takedown`: remove pages and domains from everything, for good, and prove it."""
+"""`news-platform takedown`: remove pages and domains from everything, and verify it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from news_platform.cli.options import emit, json_option, resources_for, root_option
+from news_platform.cli.command import Output, command, first_of, table
 from news_platform.composition.takedown_parts import (
     all_parts,
     apply_root,
@@ -18,6 +18,7 @@ from news_platform.composition.takedown_parts import (
 )
 from news_platform.datasets.takedowns import TakedownKind, TakedownScope
 from news_platform.errors import InputError, NewsPlatformError
+from news_platform.resources import Resources
 from news_platform.storage.commit.root import RootAccess
 from news_platform.takedowns.evidence import StoredTrace
 from news_platform.takedowns.match import Takedowns
@@ -38,57 +39,59 @@ from news_platform.takedowns.verify import VerifiedRoot
 from news_platform.web.urls import canonical_url
 
 _WITHDRAWN = (
-    "the ban on collecting ends; what was removed comes back only by a new collection, such as "
+    "it may be collected again; removed data returns only when it is collected again, such as by "
     "`ccnews collect --redo all` or the next poll of its feed"
 )
 
 
 @click.group()
 def takedown() -> None:
-    """Remove a URL, a prefix or a domain from everything, for good, and prove it."""
+    """Remove a URL, a prefix or a domain from everything."""
 
 
-@takedown.command()
+def _add_access(dry_run: bool, **_given: object) -> RootAccess:
+    return RootAccess.READ if dry_run else RootAccess.WRITE
+
+
+@command(takedown, access=_add_access)
 @click.argument("urls", nargs=-1)
 @click.option("--domain", "domains", multiple=True, help="A domain with all its hosts; repeatable.")
 @click.option("--prefix", "prefixes", multiple=True, help="All URLs that begin so; repeatable.")
 @click.option("--reason", required=True, help="Why, for the record.")
-@click.option("--by", "requested_by", default="", help="Who asked, in your own words.")
+@click.option("--by", "requested_by", default="", help="Who made the request, in your own words.")
 @click.option(
     "--scope",
     type=click.Choice([scope.value for scope in TakedownScope]),
     default=TakedownScope.both.value,
     show_default=True,
-    help="stored: remove what is there; future: do not collect it; both.",
+    help="stored: remove stored data; future: do not collect it; both.",
 )
 @click.option("--expires", type=click.DateTime(["%Y-%m-%d"]), help="Day on which it ends, UTC.")
 @click.option("--dry-run", is_flag=True, help="List every place that holds it; store no request.")
-@root_option
-@json_option
 def add(
+    resources: Resources,
     urls: tuple[str, ...],
     domains: tuple[str, ...],
     prefixes: tuple[str, ...],
     dry_run: bool,
-    root: str,
-    as_json: bool,
     **given: Any,
-) -> None:
-    """Record a request; from now on nothing collects what it names. `apply` removes the rest."""
-    resources = resources_for(root, RootAccess.READ if dry_run else RootAccess.WRITE)
+) -> Output:
+    """Record a request, which also stops collection.
+
+    `takedown apply` then removes what is stored.
+    """
     kind, values = _named(urls, prefixes, domains)
     request = new_request(kind, values, terms=_terms(**given), now=resources.clock.now())
     store = resources.data_root.store
     if dry_run:
         aliases = [*read_aliases(store), *known_aliases(resources)]
         found = find_places(all_parts(resources), Takedowns.of([request], aliases=aliases))
-        emit({"places": found}, as_json=as_json, text=_places_text(found))
-        return
+        return Output({"places": found}, _places_text(found))
     add_request(store, request)
-    text = f"{request.id}: recorded, nothing collects it from now on"
+    text = f"{request.id}: recorded; it is not collected from now on"
     if request.scope is not TakedownScope.future:
         text += "; run `news-platform takedown apply` to remove what is stored"
-    emit({"id": request.id, "values": request.values}, as_json=as_json, text=text)
+    return Output({"id": request.id, "values": request.values}, text)
 
 
 def _terms(
@@ -101,47 +104,33 @@ def _terms(
 def _named(
     urls: Sequence[str], prefixes: Sequence[str], domains: Sequence[str]
 ) -> tuple[TakedownKind, Sequence[str]]:
-    given = [
-        (kind, values)
-        for kind, values in (
-            (TakedownKind.url, urls),
-            (TakedownKind.prefix, prefixes),
-            (TakedownKind.domain, domains),
-        )
-        if values
-    ]
+    kinds = {TakedownKind.url: urls, TakedownKind.prefix: prefixes, TakedownKind.domain: domains}
+    given = [(kind, values) for kind, values in kinds.items() if values]
     if len(given) != 1:
         raise click.UsageError("give either URLs, or --prefix, or --domain")
     return given[0]
 
 
 def _places_text(found: FoundPlaces) -> str:
-    if not found:
-        return "nothing stored holds it"
-    lines = [f"{'dataset':<24}{'rows':>8}{'partitions':>12}"]
-    for dataset, places in found.items():
-        keys = sorted(places)
-        shown = ", ".join(keys[:3]) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
-        lines.append(f"{dataset:<24}{sum(places.values()):>8}{len(keys):>12}  {shown}")
-    return "\n".join(lines)
+    rows = [
+        (dataset, sum(places.values()), len(places), first_of(sorted(places)))
+        for dataset, places in found.items()
+    ]
+    return table(("dataset", "rows", "partitions", ""), rows) if rows else "nothing stored holds it"
 
 
-@takedown.command("list")
-@root_option
-@json_option
-def list_(root: str, as_json: bool) -> None:
-    """List all requests and what became of each."""
-    resources = resources_for(root)
+@command(takedown, "list")
+def list_(resources: Resources) -> Output:
+    """List all requests and their states."""
     now = resources.clock.now()
     states = read_states(resources.data_root.store)
     text = "\n".join(_state_line(state, now) for state in states) or "no takedowns"
-    emit([_state_document(state, now) for state in states], as_json=as_json, text=text)
+    return Output([_state_document(state, now) for state in states], text)
 
 
 def _state_line(state: TakedownState, now: datetime) -> str:
     request = state.request
-    more = f" and {len(request.values) - 1} more" if len(request.values) > 1 else ""
-    what = f"{request.kind} {request.values[0]}{more}"
+    what = f"{request.kind} {first_of(request.values, shown=1)}"
     return f"{request.id}  {state.status(now):<10}{request.scope:<8}{what}  ({request.reason})"
 
 
@@ -149,13 +138,10 @@ def _state_document(state: TakedownState, now: datetime) -> dict[str, object]:
     return {**asdict(state.request), "status": state.status(now)}
 
 
-@takedown.command()
+@command(takedown)
 @click.argument("takedown_id", metavar="ID")
-@root_option
-@json_option
-def show(takedown_id: str, root: str, as_json: bool) -> None:
-    """Show one request, and when and how much was removed."""
-    resources = resources_for(root)
+def show(resources: Resources, takedown_id: str) -> Output:
+    """Show one request, and what was removed when."""
     store = resources.data_root.store
     state = require_request(store, takedown_id)
     document = {
@@ -163,35 +149,35 @@ def show(takedown_id: str, root: str, as_json: bool) -> None:
         "record": dict(read_record(store, takedown_id)),
     }
     lines = [f"{key}: {value}" for key, value in document.items() if value not in (None, "", {})]
-    emit(document, as_json=as_json, text="\n".join(lines))
+    return Output(document, "\n".join(lines))
 
 
-@takedown.command()
+@command(takedown, access=RootAccess.WRITE)
 @click.argument("takedown_id", metavar="ID")
 @click.option("--reason", default="", help="Why, for the record.")
-@root_option
-@json_option
-def withdraw(takedown_id: str, reason: str, root: str, as_json: bool) -> None:
-    """End the ban on collecting; what was removed comes back only by a new collection."""
-    resources = resources_for(root, RootAccess.WRITE)
+def withdraw(resources: Resources, takedown_id: str, reason: str) -> Output:
+    """Allow collection again.
+
+    Removed data returns only when it is collected again.
+    """
     now = resources.clock.now()
     is_new = withdraw_request(resources.data_root.store, takedown_id, reason=reason, now=now)
-    text = f"{takedown_id}: {_WITHDRAWN}" if is_new else f"{takedown_id}: withdrawn before"
-    emit({"id": takedown_id, "withdrawn": True}, as_json=as_json, text=text)
+    text = _WITHDRAWN if is_new else "it was already withdrawn"
+    return Output({"id": takedown_id, "withdrawn": True}, f"{takedown_id}: {text}")
 
 
-@takedown.command()
-@click.option("--all", "search_again", is_flag=True, help="Search for applied requests again, too.")
+@command(takedown, access=RootAccess.WRITE)
+@click.option("--all", "search_again", is_flag=True, help="Also search for applied requests again.")
 @click.option(
     "--delete-versions",
     is_flag=True,
     help="Also delete all old versions that a versioned bucket keeps under the root.",
 )
-@root_option
-@json_option
-def apply(search_again: bool, delete_versions: bool, root: str, as_json: bool) -> None:
-    """Remove what is stored of all requests, and finish what was interrupted."""
-    resources = resources_for(root, RootAccess.WRITE)
+def apply(resources: Resources, search_again: bool, delete_versions: bool) -> Output:
+    """Remove what is stored of all requests.
+
+    An interrupted removal is finished first.
+    """
     try:
         report = apply_root(resources, search_again=search_again, delete_versions=delete_versions)
     finally:
@@ -202,38 +188,40 @@ def apply(search_again: bool, delete_versions: bool, root: str, as_json: bool) -
         "left": report.left,
         "notes": report.notes,
     }
-    emit(document, as_json=as_json, text=_apply_text(report))
+    failure = None
     if report.left:
         place, cause = next(iter(report.left.items()))
-        raise NewsPlatformError(
+        failure = NewsPlatformError(
             f"{len(report.left)} places still hold what is taken down, first: {place}: {cause}; "
-            "mend the cause, then run `news-platform takedown apply` again"
+            "fix the cause, then run `news-platform takedown apply` again"
         )
+    return Output(document, _apply_text(report), failure)
 
 
 def _apply_text(report: ApplyReport) -> str:
-    lines = [
-        f"{dataset:<24}{one.rows:>8} rows{one.bytes_removed:>14} bytes removed"
-        f"{one.bytes_written:>14} written"
+    rows = [
+        (dataset, one.rows, one.bytes_removed, one.bytes_written)
         for dataset, one in report.removed.items()
     ]
+    lines = [table(("dataset", "rows", "bytes removed", "bytes written"), rows)] if rows else []
     lines += [note for one in report.removed.values() for note in one.notes]
     lines += report.notes
     lines += [f"left: {place}: {cause}" for place, cause in report.left.items()]
-    if report.served or not report.left:
-        served = f"{len(report.served)} requests served"
-        lines.append(served if report.served else "nothing to apply")
+    if report.served:
+        lines.append(f"{len(report.served)} requests served")
+    elif not report.left:
+        lines.append("nothing to apply")
     return "\n".join(lines)
 
 
-@takedown.command()
+@command(takedown)
 @click.argument("takedown_ids", metavar="[ID]...", nargs=-1)
 @click.option("--sample", type=click.FloatRange(0, 1), help="Read only this share of the files.")
-@root_option
-@json_option
-def verify(takedown_ids: tuple[str, ...], sample: float | None, root: str, as_json: bool) -> None:
-    """Read every byte under the root and the ledger; exit 1 if anything taken down is stored."""
-    resources = resources_for(root)
+def verify(resources: Resources, takedown_ids: tuple[str, ...], sample: float | None) -> Output:
+    """Prove that nothing taken down is stored.
+
+    Every byte under the root and the ledger is read. The exit code is 1 if anything is found.
+    """
     store = resources.data_root.store
     unknown = set(takedown_ids) - {one.request.id for one in read_states(store)}
     if unknown:
@@ -242,34 +230,34 @@ def verify(takedown_ids: tuple[str, ...], sample: float | None, root: str, as_js
         found = verify_root(resources, only=frozenset(takedown_ids), share=sample)
     finally:
         resources.ledger.close()
-    pending = list_pending(store)
     notes = versions_note(store)
     document = {
         **asdict(found),
-        "pending": [f"{one} {key}" for one, key in pending],
+        "pending": [f"{one} {key}" for one, key in list_pending(store)],
         "notes": notes,
     }
-    emit(document, as_json=as_json, text="\n".join([*notes, _verify_text(found)]))
+    failure = None
     if found.findings:
         first = found.findings[0]
-        # What was applied before is searched again only when asked.
+        # Applied requests are searched for again only with --all.
         cure = "apply" if has_work(resources) else "apply --all"
-        raise NewsPlatformError(
+        failure = NewsPlatformError(
             f"found {len(found.findings)} traces of what is taken down, first: {first.place}: "
             f"{first.what}; run `news-platform takedown {cure}`, then verify again"
         )
+    return Output(document, "\n".join([*notes, _verify_text(found)]), failure)
 
 
 def _copy_lines(copies: Iterable[StoredTrace]) -> list[str]:
-    """Return a line per page that has the text of a removed one, however often it is stored."""
+    """Return one line per page with the text of a removed page, however often it is stored."""
     places: dict[str, list[str]] = {}
     for one in copies:
         places.setdefault(canonical_url(one.url) if one.url else "", []).append(one.place)
     lines = []
     for url, held in places.items():
-        shown = held[0] + (f" and {len(held) - 1} more" if len(held) > 1 else "")
-        cure = f"; `news-platform takedown add {url!r} --reason …` would remove it, too"
-        lines.append(f"copy elsewhere  {url or 'under no address'} in {shown}{cure if url else ''}")
+        cure = f"; `news-platform takedown add {url!r} --reason …` also removes it" if url else ""
+        place = first_of(held, shown=1)
+        lines.append(f"copy elsewhere  {url or 'without an address'} in {place}{cure}")
     return lines
 
 

@@ -15,7 +15,8 @@ from dagster_celery.tasks import create_execute_job_task, create_resume_job_task
 from news_platform.cluster.queues import configure
 from news_platform.errors import ConfigError
 from news_platform.logs import configure_logging
-from news_platform.settings import ClusterSettings, load_settings, log_options, secret_values
+from news_platform.setting_sections.platform import ClusterSettings
+from news_platform.settings import load_settings, log_options, secret_values
 
 # Shown with each run in the Dagster UI, where it can be searched.
 WORKER_TAG = "news_platform/worker"

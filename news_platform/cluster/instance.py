@@ -14,7 +14,8 @@ from typing import Any
 import yaml
 
 from news_platform.errors import ConfigError, NewsPlatformError
-from news_platform.settings import ClusterSettings, load_settings
+from news_platform.setting_sections.platform import ClusterSettings
+from news_platform.settings import load_settings
 
 
 def instance_config(template: Mapping[str, Any], settings: ClusterSettings) -> dict[str, Any]:

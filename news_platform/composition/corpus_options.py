@@ -1,7 +1,7 @@
 """From the settings of the corpus to its options, joined with what other features know."""
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 
 from news_platform.corpus.export.pipeline import ExportOptions
@@ -11,21 +11,23 @@ from news_platform.corpus.options import CorpusOptions
 from news_platform.domain_metadata.signals.statements import PURPOSES
 from news_platform.domain_metadata.usage_history import UsageAtTimes
 from news_platform.near_duplicates.reading import read_clusters
-from news_platform.settings import CorpusSettings
+from news_platform.resources import options_of
+from news_platform.setting_sections.features import CorpusSettings
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
+
+# Texts that are not whole articles; a model would learn the cut or the repetition.
+_WITHOUT_FLAGS = ("cut_text", "repeated_lines")
 
 
 def corpus_options(given: CorpusSettings) -> CorpusOptions:
     """Return how the corpus is built."""
-    return CorpusOptions(
-        languages=frozenset(code.lower() for code in given.languages),
-        domains=frozenset(domain.lower() for domain in given.domains),
+    return options_of(
+        CorpusOptions,
+        given,
+        languages=frozenset(given.languages),
         workers=max(1, given.workers),
-        page_seconds=given.page_seconds,
         memory_bytes=given.memory_mb << 20,
-        scratch=given.scratch,
-        grace=timedelta(days=given.grace_days),
     )
 
 
@@ -35,7 +37,7 @@ def export_selection(given: CorpusSettings) -> ExportSelection:
         days=(),
         languages=given.export_languages,
         min_words=given.export_min_words,
-        without_flags=given.export_without_flags,
+        without_flags=_WITHOUT_FLAGS,
         rules=usage_rules(given.export_policy),
         strict=given.export_strict,
     )
@@ -66,7 +68,7 @@ def export_options(given: CorpusSettings, store: ObjectStore) -> ExportOptions:
         count_tokens=load_tokenizer(),
         scratch=given.scratch,
     )
-    if given.removal_contact is None:
+    if not given.contact:
         return options
-    asked = f"Write to {given.removal_contact} and name the addresses; see the column `url`."
-    return replace(options, removal=asked)
+    text = f"Contact {given.contact} and name the addresses; see the column `url`."
+    return replace(options, removal=text)

@@ -9,7 +9,6 @@ import sqlalchemy as sa
 
 from news_platform.ccnews import explain as crawl
 from news_platform.composition.corpus_options import corpus_options, export_selection, stated_usage
-from news_platform.composition.newsroom_options import alarm_options
 from news_platform.corpus import explain as corpus
 from news_platform.corpus.worker_types import JudgedPage
 from news_platform.datasets.evidence import Evidence, Explanation, SubjectKind
@@ -17,7 +16,7 @@ from news_platform.domain_metadata import explain as survey
 from news_platform.domain_store import explain as domain_store
 from news_platform.errors import InputError
 from news_platform.near_duplicates import explain as clusters
-from news_platform.resources import Resources
+from news_platform.resources import Resources, alarm_options
 from news_platform.rss import explain as articles
 from news_platform.rss import explain_feeds as feeds
 from news_platform.search import explain as search

@@ -30,7 +30,7 @@ from news_platform.storage.objects.interfaces import INCOMING
 from news_platform.storage.objects.local import gc_incoming
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.objects.versions import count_old_versions, delete_old_versions
-from news_platform.storage.sql.engine import has_table, ledger_url, open_engine, read_transaction
+from news_platform.storage.sql.engine import read_transaction
 from news_platform.takedowns import outside
 from news_platform.takedowns.evidence import StoredTraces, VerifiedRoot
 from news_platform.takedowns.match import Takedowns
@@ -91,13 +91,7 @@ def _export_month(resources: Resources, month: str, takedowns: Takedowns) -> Mon
 
 def existing_ledger(resources: Resources) -> sa.Engine | None:
     """Return the ledger, or None for a root that has none: a takedown never creates one."""
-    url = ledger_url(resources.data_root.store.url, resources.settings.ledger_url)
-    probe = open_engine(url)
-    try:
-        is_there = has_table(probe, "raw")
-    finally:
-        probe.dispose()
-    return resources.ledger.engine if is_there else None
+    return resources.ledger.existing_engine()
 
 
 def known_aliases(resources: Resources) -> list[tuple[str, str]]:

@@ -18,10 +18,12 @@ class CorpusOptions:
     languages: frozenset[str] = frozenset()
     domains: frozenset[str] = frozenset()
     workers: int = 2
+    # Real pages take milliseconds: what takes longer hangs.
     page_seconds: float = 30.0
     memory_bytes: int = 1_000_000_000
     run_bytes: int = 64 << 20
     scratch: str | None = None
+    # How long replaced files stay for readers; also Delta's own default.
     grace: timedelta = timedelta(days=7)
     target: str = TARGET
 

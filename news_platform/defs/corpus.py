@@ -136,7 +136,7 @@ def _is_due(store: ObjectStore, day: str, options: CorpusOptions, redo: Redo) ->
 def feed_articles(context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]) -> None:
     """Articles of feeds by the day they were stored, with the columns of crawl_articles.
 
-    The running day is refreshed at most every NEWS_PLATFORM_CORPUS_REFRESH_MINUTES.
+    The running day is refreshed at most every 15 minutes.
     """
     scratch = data_root.settings.corpus.scratch
     for day in context.partition_keys:
@@ -346,8 +346,8 @@ CHECKS = (
 
 @dg.op(
     out=dg.Out(dg.Nothing),
-    description="Joins small files of the corpus, and deletes files that were replaced longer ago "
-    "than NEWS_PLATFORM_CORPUS_GRACE_DAYS.",
+    description="Joins small files of the corpus, and deletes files that were replaced more than "
+    "seven days ago.",
 )
 def compact_corpus(context: dg.OpExecutionContext, data_root: dg.ResourceParam[DataRoot]) -> None:
     """Optimize and vacuum both tables, and delete sketches of texts that nothing meets again."""

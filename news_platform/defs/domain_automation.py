@@ -14,12 +14,11 @@ from news_platform.domain_metadata.generated_research import (
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import raw_batches
 from news_platform.domain_metadata.resurvey import (
-    ResurveyOptions,
     ResurveyPlan,
     plan_resurvey,
     write_plan,
 )
-from news_platform.resources import Clock, DataRoot, Ledger
+from news_platform.resources import Clock, DataRoot, Ledger, resurvey_options
 
 RESEARCH_BATCHES = dg.DynamicPartitionsDefinition(name="research_batches")
 
@@ -175,5 +174,5 @@ def _plan(data_root: DataRoot, ledger: Ledger, clock: Clock) -> ResurveyPlan:
         store=data_root.store,
         queue=DomainQueue(ledger.engine),
         now=clock.now(),
-        options=ResurveyOptions.of(data_root.settings.domain_metadata),
+        options=resurvey_options(data_root.settings.domain_metadata),
     )

@@ -69,8 +69,7 @@ class RemovalConfig(dg.Config):
 
     allow_removal: bool = pydantic.Field(
         default=False,
-        description="Allow this run to remove more than NEWS_PLATFORM_STORE_REMOVAL_SHARE of the "
-        "store's records.",
+        description="Allow this run to remove more than a tenth of the store's records.",
     )
 
 

@@ -75,7 +75,7 @@ CHECKS = (every_article_is_indexed,)
 
 @dg.op(
     out=dg.Out(dg.Nothing),
-    description="Builds one index for each month that ended NEWS_PLATFORM_SEARCH_MONTHS_AFTER_DAYS "
+    description="Builds one index for each month that ended seven days "
     "before the newest day, and deletes indexes that no day names any more.",
 )
 def join_search_months(

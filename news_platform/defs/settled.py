@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 from news_platform.ccnews.settling import SettlingOptions, unsettled_days
 from news_platform.defs.planning import Hold
 from news_platform.resources import Resources
-from news_platform.settings import CcnewsSettings
+from news_platform.setting_sections.features import CcnewsSettings
 
 
 def unsettled(

@@ -5,11 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from news_platform.composition.newsroom_options import (
-    analysis_options,
-    sync_options,
-    workbook_options,
-)
 from news_platform.defs.metadata import markdown_table
 from news_platform.defs.rebuild_rules import RebuildRule
 from news_platform.defs.runs import run_under_way, scheduled_run
@@ -20,8 +15,11 @@ from news_platform.resources import (
     Ledger,
     Resources,
     Web,
+    analysis_options,
     discovery_options,
     sheets_access,
+    sync_options,
+    workbook_options,
 )
 from news_platform.rss import pipeline
 from news_platform.rss.analyses.pipeline import (

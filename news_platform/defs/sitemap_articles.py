@@ -8,11 +8,10 @@ from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.defs.metadata import markdown_table
 from news_platform.defs.sensors import skip_reason
 from news_platform.domain_metadata.news_sitemaps import (
-    CandidateOptions,
     fetch_candidates_over_web,
     read_news_sources,
 )
-from news_platform.resources import Clock, DataRoot, Ledger, Web
+from news_platform.resources import Clock, DataRoot, Ledger, Web, candidate_options
 from news_platform.rss import pipeline
 from news_platform.rss.export import WHOLE_LEDGER
 from news_platform.rss.ledger.sitemap_entries import add_sitemap_pages, domains_with_feeds
@@ -39,7 +38,7 @@ def add_sitemap_articles(
         since=str(now.date() - timedelta(days=SURVEYED_DAYS)),
         skip=domains_with_feeds(ledger.engine),
     )
-    options = CandidateOptions.of(data_root.settings.domain_metadata)
+    options = candidate_options(data_root.settings.domain_metadata)
     found = fetch_candidates_over_web(sources, web=web.fetch_options, now=now, options=options)
     takedowns = Takedowns.read(data_root.store, now=now)
     with cleaned_later(data_root.store, WHOLE_LEDGER):

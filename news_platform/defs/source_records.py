@@ -146,10 +146,10 @@ def records_are_sound(resources: Resources, key: str) -> dg.AssetCheckResult:
 
 @check("source_records", built=_institutions, partitions_def=INSTITUTIONS)
 def few_pages_fail(resources: Resources, key: str) -> dg.AssetCheckResult:
-    """The share of failed pages does not exceed NEWS_PLATFORM_RECORDS_FAILED_SHARE.
+    """The share of failed pages does not exceed a fifth.
 
     If red: the metadata of the last materialization lists failed snapshots with their errors;
-    crawl those pages again and add the new files beside the old ones, or increase the setting.
+    crawl those pages again and add the new files beside the old ones.
     """
     store = resources.data_root.store
     marker = read_markers(store, DATASET).get(key)

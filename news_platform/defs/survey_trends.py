@@ -17,8 +17,8 @@ from news_platform.domain_metadata.history import (
     trend,
 )
 from news_platform.domain_metadata.queue import DomainQueue
-from news_platform.domain_metadata.resurvey import ResurveyOptions, plan_resurvey
-from news_platform.resources import Resources
+from news_platform.domain_metadata.resurvey import plan_resurvey
+from news_platform.resources import Resources, resurvey_options
 from news_platform.storage.objects.store import ObjectStore
 
 _SHOWN_ROWS = 30
@@ -33,7 +33,7 @@ def domains_are_surveyed_in_time(resources: Resources, _key: str) -> dg.AssetChe
     If red: the schedule `resurvey_due_domains` is off, its runs fail, or the budget of a day
     (NEWS_PLATFORM_RESURVEYS_PER_DAY) is too small for the number of domains.
     """
-    options = ResurveyOptions.of(resources.settings.domain_metadata)
+    options = resurvey_options(resources.settings.domain_metadata)
     if options.interval_days <= 0:
         return dg.AssetCheckResult(passed=True, metadata={"disabled": "no resurveys are planned"})
     plan = plan_resurvey(

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Protocol, Self, cast
+from typing import cast
 
 import polars as pl
 from lxml import etree
@@ -42,28 +42,10 @@ class CandidateOptions:
     max_sitemaps: int = 500
     per_sitemap: int = 50
     per_run: int = 5_000
+    # News sitemaps list the articles of the last two days, by Google's specification.
     max_age_days: float = 2.0
     max_bytes: int = 10 * 1024 * 1024
     concurrency: int = 16
-
-    @classmethod
-    def of(cls, given: "CandidateSettings") -> Self:
-        """Return the options that the settings name."""
-        return cls(max_sitemaps=given.news_sitemaps, max_age_days=given.news_sitemap_days)
-
-
-class CandidateSettings(Protocol):
-    """The settings of article candidates from sitemaps."""
-
-    @property
-    def news_sitemaps(self) -> int:
-        """Return how many sitemaps are read per run."""
-        ...
-
-    @property
-    def news_sitemap_days(self) -> float:
-        """Return the age limit of pages, in days."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

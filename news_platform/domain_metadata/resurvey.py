@@ -14,7 +14,6 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import Protocol, Self
 
 import sqlalchemy as sa
 
@@ -97,35 +96,11 @@ class ResurveyOptions:
     """When a domain is surveyed again, and how many domains per day; 0 days: never."""
 
     interval_days: float = 7.0
+    # A site that has just changed its robots.txt or terms often changes them again.
     changed_days: float = 2.0
     per_day: int = 5_000
     # A domain counts as late only after this: the plan is made every few hours.
     grace_days: float = 1.0
-
-    @classmethod
-    def of(cls, given: "ResurveySettings") -> Self:
-        """Return the options that the settings name."""
-        changed_days = min(given.resurvey_changed_days, given.resurvey_days)
-        return cls(given.resurvey_days, changed_days, given.resurveys_per_day)
-
-
-class ResurveySettings(Protocol):
-    """The settings of resurveys."""
-
-    @property
-    def resurvey_days(self) -> float:
-        """Return the days between two surveys of a domain; 0: no resurveys."""
-        ...
-
-    @property
-    def resurvey_changed_days(self) -> float:
-        """Return the days after a survey that found a change."""
-        ...
-
-    @property
-    def resurveys_per_day(self) -> int:
-        """Return the number of domains surveyed again per day at most."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,5 +28,6 @@ class BuildOptions:
     # Batches added in one generation, so that each source of the merge has a large read buffer.
     batches_per_merge: int = 512
     uploads: int = 8
+    # Retention and takedowns remove single days and domains; more is most likely a lost input.
     removal_share: float = 0.1
     allow_removal: bool = False

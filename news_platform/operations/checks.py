@@ -19,11 +19,10 @@ from pathlib import Path
 import psutil
 
 from news_platform.ccnews.pool import estimate
-from news_platform.composition.newsroom_options import alarm_options
 from news_platform.datasets.warc_paths import listing_path
 from news_platform.errors import FetchError, NewsPlatformError, StorageError
 from news_platform.operations.ledger_facts import open_ledger
-from news_platform.resources import Resources, sheets_access
+from news_platform.resources import Resources, alarm_options, sheets_access
 from news_platform.rss.feed_alarms import find_alarms
 from news_platform.rss.ledger.opening import require_articles
 from news_platform.storage.commit.collected import followed_days

@@ -117,7 +117,7 @@ def resume_feed(engine: sa.Engine, row: sa.Row[Any]) -> None:
     Raise InputError for a feed that discovery did not accept.
     """
     if row.status in ("rejected", "unreachable"):
-        cure = f"`feeds add {row.feed_url} --anyway` accepts it"
+        cure = f"`feeds add {row.feed_url} --force` accepts it"
         message = f"{row.feed_url!r} is {row.status} ({row.verdict}): {cure}"
         raise InputError(message, thing=row.feed_url)
     values = {"status": "active", "verdict": ACTIVE, "next_poll_at": None, "errors_in_row": 0}

@@ -28,8 +28,11 @@ class AlarmOptions:
     """When silence is an alarm."""
 
     silence_factor: float = 5.0
+    # Many sites publish nothing at night or on Sundays.
     silence_hours: float = 24.0
+    # Most outages of a site are shorter.
     failing_hours: float = 24.0
+    # Of the usual share of articles with text: below it, a redesign has broken the extraction.
     text_share_fall: float = 0.5
     # Shares are compared over these days, of at least so many articles.
     recent_days: float = 2.0

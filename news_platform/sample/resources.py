@@ -11,7 +11,8 @@ from news_platform.errors import ConfigError
 from news_platform.resources import Clock, Crawl, DataRoot, Resources, Web
 from news_platform.sample.server import serve_world
 from news_platform.sample.world import DAYS, WORLD_NOW, write_world
-from news_platform.settings import Section, Settings
+from news_platform.setting_sections.fields import Section
+from news_platform.settings import Settings
 from news_platform.storage.commit.root import ROOT_FILE
 from news_platform.storage.objects.store import ObjectStore, local_folder, open_store
 from news_platform.web.fetch import FetchOptions

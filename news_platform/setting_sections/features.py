@@ -1,6 +1,23 @@
-"""One section of settings per feature."""
+"""One section of settings per feature.
 
-from news_platform.setting_sections.fields import Names, Section, Switch, env, secret
+A field has the name of the option that it sets, so that `resources.options_of` can copy it.
+"""
+
+from news_platform.setting_sections.fields import LowerNames, Names, Section, Switch, env, secret
+
+# One value per machine: every feature that needs it reads the same variable.
+WORKERS = env(
+    "NEWS_PLATFORM_WORKERS",
+    "processes per run that parse pages; 0: WARCs are read in the run's own process, for debugging",
+    2,
+)
+MEMORY_MB = env("NEWS_PLATFORM_MEMORY_MB", "memory limit of one worker process or builder", 1024)
+CONTACT = env(
+    "NEWS_PLATFORM_CONTACT",
+    "address or page for questions and removal requests: part of the User-Agent and of exports",
+    "",
+)
+SCRATCH = env("NEWS_PLATFORM_SCRATCH", "folder for sorting; unset: the system's own")
 
 
 class CcnewsSettings(Section):
@@ -14,22 +31,11 @@ class CcnewsSettings(Section):
     fallback: str | None = env(
         "NEWS_PLATFORM_CRAWL_FALLBACK_URL", "same layout, read on errors (S3 first, HTTPS second)"
     )
-    workers: int = env(
-        "NEWS_PLATFORM_CCNEWS_WORKERS",
-        "worker processes for the WARCs of a day; 0: the run's own process, for debugging",
-        2,
-    )
+    workers: int = WORKERS
+    memory_mb: int = MEMORY_MB
     max_warcs: int | None = env("NEWS_PLATFORM_CCNEWS_MAX_WARCS", "most WARCs per day; unset: all")
     max_days: int = env(
         "NEWS_PLATFORM_CCNEWS_MAX_DAYS", "most days that the sensor has in progress", 4
-    )
-    collect_hours: float = env(
-        "NEWS_PLATFORM_CCNEWS_COLLECT_HOURS",
-        "shortest time between two runs for a growing day",
-        4.0,
-    )
-    settled_later_days: int = env(
-        "NEWS_PLATFORM_SETTLED_LATER_DAYS", "later days listed before a day counts as settled", 1
     )
     settled_hours: float = env(
         "NEWS_PLATFORM_SETTLED_HOURS",
@@ -37,16 +43,9 @@ class CcnewsSettings(Section):
         5.0,
     )
     late_hours: float = env(
-        "NEWS_PLATFORM_LATE_HOURS", "late WARCs of a day are followed together, every so many", 72.0
-    )
-    page_seconds: float = env("NEWS_PLATFORM_CCNEWS_PAGE_SECONDS", "time limit for one page", 30.0)
-    memory_mb: int = env("NEWS_PLATFORM_CCNEWS_MEMORY_MB", "memory limit of a worker", 1024)
-    main_content: Switch = env(
-        "NEWS_PLATFORM_CCNEWS_MAIN_CONTENT", "text is the main content; 0: the whole page", True
-    )
-    captures: Switch = env("NEWS_PLATFORM_CCNEWS_CAPTURES", "write news/captures", True)
-    feed_candidates: Switch = env(
-        "NEWS_PLATFORM_CCNEWS_FEED_CANDIDATES", "write news/feed_candidates", True
+        "NEWS_PLATFORM_LATE_HOURS",
+        "late WARCs of a day are added together at intervals of this many hours",
+        72.0,
     )
     dropped_days: int = env(
         "NEWS_PLATFORM_DROPPED_RESPONSES_DAYS",
@@ -58,24 +57,14 @@ class CcnewsSettings(Section):
         "newest days that sensors collect, and extract articles of, again when they are outdated",
         0,
     )
-    recheck_days: int = env(
-        "NEWS_PLATFORM_CCNEWS_RECHECK_DAYS",
-        "newest collected days whose sources are checked for changes every night",
-        60,
-    )
-    accept_after: int = env(
-        "NEWS_PLATFORM_CCNEWS_ACCEPT_AFTER",
-        "equal failures of a broken WARC after which its readable part is published; 0: never",
-        5,
-    )
-    hosts: Names = env("NEWS_PLATFORM_CCNEWS_HOSTS", "only these domains; empty: all", ())
+    hosts: LowerNames = env("NEWS_PLATFORM_CCNEWS_HOSTS", "only these domains; empty: all", ())
     languages: Names = env("NEWS_PLATFORM_CCNEWS_LANGUAGES", "only these languages; empty: all", ())
-    statuses: Names = env(
-        "NEWS_PLATFORM_CCNEWS_STATUSES", "only these HTTP statuses; empty: all", ()
-    )
-    mimes: Names = env(
-        "NEWS_PLATFORM_CCNEWS_MIMES", "only these MIME types; empty: HTML and XHTML", ()
-    )
+    # A growing day lists a new WARC about every hour: runs take several together.
+    collect_hours: float = 4.0
+    # WARCs of a day are listed until shortly after midnight, when the next day's first appears.
+    settled_later_days: int = 1
+    # Common Crawl republishes WARCs within weeks; two months cost a few thousand HEAD requests.
+    recheck_days: int = 60
 
 
 class DomainStoreSettings(Section):
@@ -84,53 +73,34 @@ class DomainStoreSettings(Section):
     buckets: int = env(
         "NEWS_PLATFORM_BUCKETS", "hash buckets of a new store; an old one keeps its own", 1000
     )
-    memory_mb: int = env("NEWS_PLATFORM_STORE_MEMORY_MB", "memory limit of a builder", 1024)
-    file_mb: int = env("NEWS_PLATFORM_STORE_FILE_MB", "size limit of a data file", 2000)
+    memory_mb: int = MEMORY_MB
+    scratch: str | None = SCRATCH
     grace_days: float = env(
         "NEWS_PLATFORM_STORE_GRACE_DAYS", "days that replaced files stay for readers", 7.0
-    )
-    scratch: str | None = env(
-        "NEWS_PLATFORM_STORE_SCRATCH", "folder for sorting; unset: the system's own"
-    )
-    removal_share: float = env(
-        "NEWS_PLATFORM_STORE_REMOVAL_SHARE",
-        "share of the store's records above which a removal needs --allow-removal",
-        0.1,
     )
 
 
 class DomainMetadataSettings(Section):
     """The survey of domains."""
 
-    survey_concurrency: int = env(
-        "NEWS_PLATFORM_SURVEY_CONCURRENCY", "domains surveyed at once", 64
-    )
-    survey_tries: int = env(
-        "NEWS_PLATFORM_SURVEY_TRIES", "tries per run for a domain that does not answer", 3
-    )
-    survey_retry_seconds: float = env(
-        "NEWS_PLATFORM_SURVEY_RETRY_SECONDS", "pause before the first retry, then doubled", 45.0
-    )
     catalog_domains_per_day: int = env(
         "NEWS_PLATFORM_CATALOG_DOMAINS_PER_DAY", "new domains of the crawl to survey; 0: none", 0
     )
     resurvey_days: float = env(
         "NEWS_PLATFORM_RESURVEY_DAYS", "days between two surveys of a domain; 0: no resurveys", 7.0
     )
-    resurvey_changed_days: float = env(
-        "NEWS_PLATFORM_RESURVEY_CHANGED_DAYS", "the same after a survey that found a change", 2.0
+    resurveys_per_day: int = env(
+        "NEWS_PLATFORM_RESURVEYS_PER_DAY", "most domains surveyed again per day", 5_000
     )
     news_sitemaps: int = env(
         "NEWS_PLATFORM_NEWS_SITEMAPS",
         "news sitemaps of surveyed domains without feeds that are read per hour; 0: none",
         0,
     )
-    news_sitemap_days: float = env(
-        "NEWS_PLATFORM_NEWS_SITEMAP_DAYS", "age limit, in days, of pages in a news sitemap", 2.0
-    )
-    resurveys_per_day: int = env(
-        "NEWS_PLATFORM_RESURVEYS_PER_DAY", "domains surveyed again per day at most", 5_000
-    )
+    # Domains surveyed at once. Most of them wait for the network, so that one core serves them all.
+    survey_concurrency: int = 64
+    # Longer than the resolver caches a negative answer (30 s), so that a retry asks DNS again.
+    survey_retry_seconds: float = 45.0
 
 
 class RssSettings(Section):
@@ -140,7 +110,7 @@ class RssSettings(Section):
         "FULLTEXT_DIR", "folder or URL of full texts; unset: articles/full_text in the root"
     )
     fulltext_keep_days: int | None = env(
-        "NEWS_PLATFORM_FULLTEXT_KEEP_DAYS", "days a full text is kept; unset: for ever"
+        "NEWS_PLATFORM_FULLTEXT_KEEP_DAYS", "days a full text is kept; unset: forever"
     )
     pages_keep_days: int = env(
         "NEWS_PLATFORM_PAGES_KEEP_DAYS",
@@ -150,18 +120,20 @@ class RssSettings(Section):
     fresh_days_limit: int = env(
         "FRESH_DAYS_LIMIT", "age limit, in days, of the newest entry of a new feed", 7
     )
-    feed_languages: str = env(
-        "NEWS_PLATFORM_FEED_LANGUAGES", "languages of accepted feeds, as en,de; empty: any", "en"
+    languages: LowerNames = env(
+        "NEWS_PLATFORM_FEED_LANGUAGES",
+        "languages of accepted feeds, as en,de; a comma alone: any",
+        ("en",),
     )
     max_items_per_feed: int = env(
         "MAX_ITEMS_PER_FEED_PER_POLL",
         "new articles per feed and poll; further ones become rows with status skipped",
         2_000,
     )
-    poll_min_seconds: int = env(
+    min_interval_seconds: int = env(
         "NEWS_PLATFORM_POLL_MIN_SECONDS", "shortest interval between polls of a feed", 3 * 3600
     )
-    poll_max_seconds: int = env(
+    max_interval_seconds: int = env(
         "NEWS_PLATFORM_POLL_MAX_SECONDS", "longest interval between polls of a feed", 6 * 3600
     )
     pending_batch_size: int = env(
@@ -170,10 +142,9 @@ class RssSettings(Section):
     clean_text_limit: int = env(
         "CLEAN_TEXT_SHEETS_LIMIT", "characters of clean_text shown in a row of the sheet", 20_000
     )
-    article_concurrency: int = env(
-        "NEWS_PLATFORM_ARTICLE_CONCURRENCY", "articles that a worker fetches at once", 32
-    )
-    extractors: int = env("NEWS_PLATFORM_EXTRACTORS", "extractor processes per worker", 2)
+    workers: int = WORKERS
+    # Articles that a worker fetches at once; the limits per host keep it polite.
+    article_concurrency: int = 32
 
 
 class SheetsSettings(Section):
@@ -192,48 +163,93 @@ class SheetsSettings(Section):
     calls_per_minute: int = env(
         "NEWS_PLATFORM_SHEETS_CALLS_PER_MINUTE", "Google's quota, for reads and for writes", 60
     )
-    max_cells: int = env(
-        "NEWS_PLATFORM_SHEETS_MAX_CELLS",
-        "cells after which a Google Sheet is continued in a new one; Google's limit is 10 million",
-        9_500_000,
+
+
+class NewsroomSettings(Section):
+    """When a silent feed is reported, which queries notify, and how articles are analysed."""
+
+    silence_factor: float = env(
+        "NEWS_PLATFORM_SILENCE_FACTOR",
+        "a feed is silent after this many times its usual gap between entries, and at least a day",
+        5.0,
     )
-    workbook_rows: int = env(
-        "NEWS_PLATFORM_WORKBOOK_ROWS",
-        "newest rows per tab of the workbook, and articles per monthly book",
-        20_000,
+    saved_queries: str | None = env(
+        "NEWS_PLATFORM_SAVED_QUERIES",
+        "TOML file of queries that notify; unset: alerts.toml in the root",
     )
+    analyses: Switch = env(
+        "NEWS_PLATFORM_ANALYSES", "fill the Analyses tab with summaries and keywords", True
+    )
+    analysis_url: str | None = env(
+        "NEWS_PLATFORM_ANALYSIS_URL",
+        "base URL of an OpenAI-compatible server, as http://HOST/v1; unset: no model is used",
+    )
+    analysis_model: str = env("NEWS_PLATFORM_ANALYSIS_MODEL", "name of the model there", "")
+    analysis_key: str | None = secret("NEWS_PLATFORM_ANALYSIS_KEY", "its API key, if it needs one")
 
 
 class SourceRecordsSettings(Section):
     """The segmentation of page snapshots into source records."""
 
-    language: str = env("NEWS_PLATFORM_RECORDS_LANGUAGE", "language of the blocks to keep", "en")
-    min_chars: int = env("NEWS_PLATFORM_RECORDS_MIN_CHARS", "shorter blocks are dropped", 12)
-    max_chars: int = env("NEWS_PLATFORM_RECORDS_MAX_CHARS", "longer blocks are dropped", 2000)
-    whitelist: Names = env(
-        "NEWS_PLATFORM_RECORDS_WHITELIST", "regexes of sections and texts of any length, as a,b", ()
-    )
-    headings: str = env(
-        "NEWS_PLATFORM_RECORDS_HEADINGS",
-        "`attach`: headings name the section that follows; `records`: also become records",
-        "attach",
-    )
-    tables: str = env(
-        "NEWS_PLATFORM_RECORDS_TABLES", "record per `rows` or per whole table (`structure`)", "rows"
-    )
     rules: str | None = env(
-        "NEWS_PLATFORM_RECORDS_RULES", "TOML file of boilerplate and section rules"
+        "NEWS_PLATFORM_RECORDS_RULES",
+        "TOML file: language and sizes of blocks, headings, tables, boilerplate and section rules",
     )
-    failed_share: float = env(
-        "NEWS_PLATFORM_RECORDS_FAILED_SHARE", "share of failed pages above which a check fails", 0.2
-    )
-    redo_outdated: bool = env(
+    redo_outdated: Switch = env(
         "NEWS_PLATFORM_RECORDS_REDO_OUTDATED",
-        "the sensor also segments what another version of the segmenter made",
+        "the sensor also segments again what another version of the segmenter made",
         False,
     )
-    samples: int = env("NEWS_PLATFORM_RECORDS_SAMPLES", "blocks per institution shown in the UI", 5)
-    workers: int = env("NEWS_PLATFORM_RECORDS_WORKERS", "processes that segment pages", 2)
+    workers: int = WORKERS
+    # More failed pages than one in five mean a broken input or segmenter, not a few odd pages.
+    failed_share: float = 0.2
+
+
+class CorpusSettings(Section):
+    """Which articles the corpus holds, how they are built, and what a monthly export takes."""
+
+    languages: LowerNames = env(
+        "NEWS_PLATFORM_CORPUS_LANGUAGES", "only these languages of raw_news; empty: all", ()
+    )
+    workers: int = WORKERS
+    memory_mb: int = MEMORY_MB
+    scratch: str | None = SCRATCH
+    export_languages: Names = env(
+        "NEWS_PLATFORM_EXPORT_LANGUAGES", "languages of training_export; empty: all", ()
+    )
+    export_min_words: int = env(
+        "NEWS_PLATFORM_EXPORT_MIN_WORDS", "shorter articles are not in training_export", 100
+    )
+    export_policy: Names = env(
+        "NEWS_PLATFORM_EXPORT_POLICY",
+        "uses that publishers must not refuse, as BOT:PURPOSE,BOT:PURPOSE",
+        ("*:ai_train", "GPTBot:ai_train", "CCBot:ai_train"),
+    )
+    export_strict: Switch = env(
+        "NEWS_PLATFORM_EXPORT_STRICT",
+        "training_export also leaves out publishers about whom nothing is known",
+        False,
+    )
+    contact: str = CONTACT
+    # New articles of feeds arrive all the time; a day is not rebuilt for each of them.
+    refresh_minutes: float = 15.0
+    # News agencies' texts are reprinted within days; a longer window costs memory and finds little.
+    cluster_days: int = 14
+
+
+class SearchSettings(Section):
+    """Which days are searched by default, and where copies of remote indexes are kept."""
+
+    days: int = env(
+        "NEWS_PLATFORM_SEARCH_DAYS", "newest days that are searched if the query names none", 30
+    )
+    cache: str | None = env(
+        "NEWS_PLATFORM_SEARCH_CACHE",
+        "folder for copies of the indexes; unset: ~/.cache/news-platform",
+    )
+    cache_mb: int = env("NEWS_PLATFORM_SEARCH_CACHE_MB", "largest size of all copies", 4096)
+    # Late WARCs of the month's last days are in by then; fewer indexes are faster to search.
+    months_after_days: int = 7
 
 
 class RetentionSettings(Section):

@@ -18,8 +18,14 @@ def _split(value: object) -> object:
     return tuple(part.strip() for part in value.split(",") if part.strip())
 
 
+def _split_lower(value: object) -> object:
+    names = _split(value)
+    return tuple(str(name).lower() for name in names) if isinstance(names, tuple) else names
+
+
 # pydantic-settings would read a tuple as JSON; people write `a,b`.
 Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+LowerNames = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split_lower)]
 # A trailing space in an env file must not turn a switch into an error.
 Switch = Annotated[bool, BeforeValidator(lambda it: it.strip() if isinstance(it, str) else it)]
 
@@ -35,7 +41,10 @@ def secret(variable: str, text: str) -> Any:
 
 
 class Section(BaseSettings):
-    """A group of settings; an instance created in code has the defaults."""
+    """A group of settings; an instance created in code has the defaults.
+
+    A field without a variable is a constant that only tests and the sample world replace.
+    """
 
     model_config = SettingsConfigDict(
         frozen=True, extra="forbid", populate_by_name=True, hide_input_in_errors=True
@@ -50,5 +59,5 @@ class Section(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Read no variable behind the caller's back: only `load_settings` does."""
+        """Read no variable implicitly: only `load_settings` does."""
         return (init_settings,)

@@ -1,9 +1,10 @@
-"""Settings that belong to no single feature: stores, the web, alerts, the cluster, the root."""
+"""Settings that belong to no single feature: root, stores, web, servers, alerts, cluster, logs."""
 
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator
 
+from news_platform.setting_sections.features import CONTACT
 from news_platform.setting_sections.fields import Names, Section, Switch, env, secret
 
 ROOT_VARIABLE = "NEWS_PLATFORM_ROOT"
@@ -15,20 +16,20 @@ LogLevel = Annotated[Literal["debug", "info", "warning", "error"], _lower]
 class StorageSettings(Section):
     """Access to object stores; unset values use the defaults of the cloud libraries."""
 
-    s3_endpoint: str | None = env(
+    endpoint_url: str | None = env(
         "NEWS_PLATFORM_S3_ENDPOINT", "endpoint of an S3-compatible store (R2, MinIO, ...)"
     )
-    s3_region: str | None = env("NEWS_PLATFORM_S3_REGION", "region of the bucket")
-    s3_access_key: str | None = secret(
+    region: str | None = env("NEWS_PLATFORM_S3_REGION", "region of the bucket")
+    access_key: str | None = secret(
         "NEWS_PLATFORM_S3_ACCESS_KEY", "access key; unset: boto3's own chain"
     )
-    s3_secret_key: str | None = secret(
+    secret_key: str | None = secret(
         "NEWS_PLATFORM_S3_SECRET_KEY", "secret key; unset: boto3's own chain"
     )
     gcs_base_url: str | None = env(
         "NEWS_PLATFORM_GCS_BASE_URL", "URL to use instead of Google's for gs:// (emulators)"
     )
-    gcs_service_account: str | None = secret(
+    service_account_key: str | None = secret(
         "NEWS_PLATFORM_GCS_SERVICE_ACCOUNT",
         "path or text of a key for gs://; unset: google-auth's own chain",
     )
@@ -38,25 +39,19 @@ class StorageSettings(Section):
 
 
 class CrawlStorageSettings(Section):
-    """Access to the crawl's store; if one is set, none of the root's applies to the crawl."""
+    """Access to a crawl in S3; if one is set, none of the root's S3 settings apply to the crawl."""
 
-    s3_endpoint: str | None = env(
+    endpoint_url: str | None = env(
         "NEWS_PLATFORM_CRAWL_S3_ENDPOINT", "endpoint of the crawl; unset: AWS, or the root's"
     )
-    s3_region: str | None = env(
+    region: str | None = env(
         "NEWS_PLATFORM_CRAWL_S3_REGION", "region of the crawl's bucket (commoncrawl: us-east-1)"
     )
-    s3_access_key: str | None = secret(
+    access_key: str | None = secret(
         "NEWS_PLATFORM_CRAWL_S3_ACCESS_KEY", "access key for the crawl; unset: boto3's own chain"
     )
-    s3_secret_key: str | None = secret(
+    secret_key: str | None = secret(
         "NEWS_PLATFORM_CRAWL_S3_SECRET_KEY", "secret key for the crawl; unset: boto3's own chain"
-    )
-    gcs_base_url: str | None = env(
-        "NEWS_PLATFORM_CRAWL_GCS_BASE_URL", "URL to use instead of Google's for the crawl"
-    )
-    gcs_service_account: str | None = secret(
-        "NEWS_PLATFORM_CRAWL_GCS_SERVICE_ACCOUNT", "path or text of a key for a crawl in gs://"
     )
 
     @property
@@ -71,9 +66,7 @@ class WebSettings(Section):
     user_agent: str = env(
         "NEWS_PLATFORM_USER_AGENT", "product token sent with every request", "NewsPlatformBot/0.1"
     )
-    contact: str = env(
-        "NEWS_PLATFORM_CONTACT", "address or page added to the User-Agent for questions", ""
-    )
+    contact: str = CONTACT
     total_timeout_seconds: float = env(
         "NEWS_PLATFORM_FETCH_TIMEOUT", "longest time for one request, redirects included", 30.0
     )
@@ -119,6 +112,34 @@ class CheckSettings(Section):
     )
 
 
+class ServerSettings(Section):
+    """Who may use the explorer, and how it and the Dagster UI find each other."""
+
+    token: str | None = secret(
+        "NEWS_PLATFORM_SERVER_TOKEN",
+        "token that every request must carry, as a bearer token or as the password of a login; "
+        "needed to serve on an address other than loopback",
+    )
+    requests_per_minute: int = env(
+        "NEWS_PLATFORM_SERVER_RATE", "requests per minute and client; 0: no limit", 1200
+    )
+    trusted_proxies: Names = env(
+        "NEWS_PLATFORM_TRUSTED_PROXIES",
+        "addresses or networks of proxies, separated by commas, whose X-Forwarded-For names the "
+        "client that the rate limit counts",
+        (),
+    )
+    url: str | None = env(
+        "NEWS_PLATFORM_SERVER_URL", "where the explorer is served; asset pages link to it"
+    )
+    dagster_url: str | None = env(
+        "NEWS_PLATFORM_DAGSTER_URL", "where the Dagster UI is served; the explorer links to it"
+    )
+    mcp_address: str | None = env(
+        "NEWS_PLATFORM_MCP_ADDRESS", "HOST:PORT on which `mcp` speaks HTTP; unset: stdio"
+    )
+
+
 class LogSettings(Section):
     """How every process of the platform writes its log lines to stderr."""
 
@@ -127,7 +148,7 @@ class LogSettings(Section):
     )
     level: LogLevel = env(
         "NEWS_PLATFORM_LOG_LEVEL",
-        "least level that is written: debug (a line per article), info, warning or error",
+        "lowest level that is written: debug (a line per article), info, warning or error",
         "warning",
     )
 

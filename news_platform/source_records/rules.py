@@ -1,7 +1,8 @@
 """Read a rule file and return the options with its rules in place of the defaults.
 
-The file is TOML with the tables [boilerplate] and [sections], whose keys are the fields of
-`BoilerplateRules` and `SectionRules`. Rules that it does not name keep their default.
+The file is TOML. Its keys are the fields of `SegmentOptions`, such as `language = "de"`; the tables
+[boilerplate] and [sections] have the fields of `BoilerplateRules` and `SectionRules`. Rules that it
+does not name keep their default.
 """
 
 import re
@@ -14,9 +15,14 @@ from news_platform.errors import ConfigError
 from news_platform.source_records.options import BoilerplateRules, SectionRules, SegmentOptions
 from news_platform.source_records.sections import compile_section_rules
 
-Rules = TypeVar("Rules", BoilerplateRules, SectionRules)
+Rules = TypeVar("Rules", BoilerplateRules, SectionRules, SegmentOptions)
 
-_TOML_NAMES = {tuple: "a list of strings", int: "an integer", float: "a number"}
+_TOML_NAMES = {
+    str: "a string",
+    tuple: "a list of strings",
+    int: "an integer",
+    float: "a number",
+}
 
 
 def with_rules(options: SegmentOptions, toml: str) -> SegmentOptions:
@@ -25,17 +31,13 @@ def with_rules(options: SegmentOptions, toml: str) -> SegmentOptions:
         document = tomllib.loads(toml)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"the rule file is not valid TOML: {error}") from error
-    unknown = document.keys() - {"boilerplate", "sections"}
-    if unknown:
-        expected = "expected boilerplate or sections"
-        raise ConfigError(f"unknown table {min(unknown)!r} in the rule file: {expected}")
-    sections = _replaced(options.sections, document.get("sections", {}))
+    sections = _replaced(options.sections, document.pop("sections", {}))
     try:
         compile_section_rules(sections)
     except re.error as error:
         raise ConfigError(f"invalid regular expression in the rule file: {error}") from error
-    boilerplate = _replaced(options.boilerplate, document.get("boilerplate", {}))
-    return replace(options, boilerplate=boilerplate, sections=sections)
+    boilerplate = _replaced(options.boilerplate, document.pop("boilerplate", {}))
+    return replace(_replaced(options, document), boilerplate=boilerplate, sections=sections)
 
 
 def _replaced(rules: Rules, given: Mapping[str, object]) -> Rules:

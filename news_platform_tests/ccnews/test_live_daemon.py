@@ -62,7 +62,7 @@ class Daemon:
             "DAGSTER_HOME": str(self.home),
             "NEWS_PLATFORM_ROOT": str(self.root),
             "NEWS_PLATFORM_CRAWL_URL": str(self.crawl),
-            "NEWS_PLATFORM_CCNEWS_WORKERS": "1",
+            "NEWS_PLATFORM_WORKERS": "1",
             "NEWS_PLATFORM_CCNEWS_MAX_DAYS": "60",
             # A grown day is requested again at once.
             "NEWS_PLATFORM_SETTLED_HOURS": "0",

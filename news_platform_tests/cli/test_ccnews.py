@@ -24,7 +24,7 @@ def crawl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "crawl"
     write_crawl(folder, {warc_path(DAY, number): mixed_pages(3) for number in (1, 2)})
     monkeypatch.setenv("NEWS_PLATFORM_CRAWL_URL", str(folder))
-    monkeypatch.setenv("NEWS_PLATFORM_CCNEWS_WORKERS", "1")
+    monkeypatch.setenv("NEWS_PLATFORM_WORKERS", "1")
     return folder
 
 
@@ -165,8 +165,8 @@ def test_text_output_is_a_table_for_people(crawl: Path, tmp_path: Path) -> None:
     root = tmp_path / "root"
     assert "3 rows" in _run(root, "collect", warc_path(DAY, 1)).stdout
     assert "1 already collected" in _run(root, "collect", warc_path(DAY, 1)).stdout
-    assert "2025-11-01     1 of    2" in _run(root, "list", "--month", "2025-11").stdout
-    assert "2025-11-01      1          3" in _run(root, "status").stdout
+    assert "2025-11-01          1       2" in _run(root, "list", "--month", "2025-11").stdout
+    assert "2025-11-01      1     3" in _run(root, "status").stdout
 
 
 def test_nothing_to_do_is_said_only_when_nothing_was_tried(crawl: Path, tmp_path: Path) -> None:

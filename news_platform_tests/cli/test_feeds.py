@@ -85,8 +85,8 @@ def test_a_feed_that_is_not_accepted_says_why_and_can_be_added_anyway(newsroom: 
     assert told.endswith("last polls: none\n")
     assert "discovery says stale: its newest entry is older than FRESH_DAYS_LIMIT" in told
     assert "it is checked again at" in told
-    assert "--anyway" in newsroom.error("resume", url)
-    assert newsroom.json("add", url, "--anyway")["revived"] == 1
+    assert "--force" in newsroom.error("resume", url)
+    assert newsroom.json("add", url, "--force")["revived"] == 1
     why = newsroom.json("why", url)
     assert why["status"] == "active"
     assert why["reasons"] == ["it has not been polled yet"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from news_platform.cli.saved_queries import alerts
+from news_platform.cli.rss import alerts
 from news_platform.resources import open_resources
 from news_platform.settings import Settings
 from news_platform_tests.rss.ledger_rows import NOW, add_article

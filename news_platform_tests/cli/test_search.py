@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from news_platform.cli.search import search
+from news_platform.cli.queries import search
 from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.errors import InputError
 from news_platform.near_duplicates.pipeline import build_day

@@ -91,7 +91,7 @@ def _settings(root: Path, **more: str) -> dict[str, str]:
         "NEWS_PLATFORM_ROOT": str(root),
         "NEWS_PLATFORM_CRAWL_URL": str(DATA / "crawl"),
         # In the run's own process: two processes more for each of the runs would take minutes.
-        "NEWS_PLATFORM_CCNEWS_WORKERS": "0",
+        "NEWS_PLATFORM_WORKERS": "0",
         "NEWS_PLATFORM_SAMPLE": "1",
         "NEWS_PLATFORM_SAMPLE_WORLD": str(WORLD),
         **more,

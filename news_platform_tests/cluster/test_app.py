@@ -16,7 +16,7 @@ def _broker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_worker_without_a_broker_says_which_setting_is_missing() -> None:
     from news_platform.cluster.app import build_app
-    from news_platform.settings import ClusterSettings
+    from news_platform.setting_sections.platform import ClusterSettings
 
     with pytest.raises(ConfigError, match="NEWS_PLATFORM_BROKER_URL is not set"):
         build_app(ClusterSettings())

@@ -29,9 +29,9 @@ def toy(context: dg.AssetExecutionContext) -> None:
     time.sleep(SECONDS)
     settings = load_settings(os.environ).storage
     options = StoreOptions(
-        endpoint_url=settings.s3_endpoint,
-        access_key=settings.s3_access_key,
-        secret_key=settings.s3_secret_key,
+        endpoint_url=settings.endpoint_url,
+        access_key=settings.access_key,
+        secret_key=settings.secret_key,
         allow_http=settings.allow_http,
     )
     open_store(ROOT, options=options).put(f"{key}.txt", f"{key}\n".encode() * 3)

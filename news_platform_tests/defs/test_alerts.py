@@ -11,7 +11,8 @@ from news_platform.defs.alerts import TRIES, Alert, alert_on_run_failure, post_a
 from news_platform.defs.runs import REQUEST_TAG
 from news_platform.errors import ConfigError, FetchError, redacted
 from news_platform.resources import DataRoot
-from news_platform.settings import AlertSettings, Settings, StorageSettings
+from news_platform.setting_sections.platform import AlertSettings, StorageSettings
+from news_platform.settings import Settings
 from news_platform_tests.servers.dagster_ui import free_port
 from news_platform_tests.servers.webhook import SECRET, Webhook, serve_webhook
 
@@ -121,7 +122,7 @@ def _tick(instance: dg.DagsterInstance, settings: Settings, **tags: str) -> None
 
 
 def _settings(root: Path, url: str | None) -> Settings:
-    storage = StorageSettings(s3_secret_key=f"{SECRET}-key")
+    storage = StorageSettings(secret_key=f"{SECRET}-key")
     return Settings(root=str(root), storage=storage, alerts=AlertSettings(webhook_url=url))
 
 

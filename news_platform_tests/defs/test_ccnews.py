@@ -19,7 +19,8 @@ from news_platform.defs.ccnews_tables import OUTPUTS, warc_paths
 from news_platform.defs.graph import dagster_resources
 from news_platform.resources import Clock, Crawl, DataRoot, Resources
 from news_platform.sample.resources import SampleResources
-from news_platform.settings import CcnewsSettings, Settings
+from news_platform.setting_sections.features import CcnewsSettings
+from news_platform.settings import Settings
 from news_platform.storage.commit.collected import read_collected, write_collected
 from news_platform.storage.commit.root import pause, resume
 from news_platform_tests.ccnews.crawl import (

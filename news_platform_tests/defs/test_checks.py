@@ -19,7 +19,8 @@ from news_platform.defs.graph import CHECKS
 from news_platform.defs.nightly_checks import CHECKING, evaluate_all, nightly_definitions
 from news_platform.errors import FetchError
 from news_platform.resources import Resources
-from news_platform.settings import CheckSettings, Settings
+from news_platform.setting_sections.platform import CheckSettings
+from news_platform.settings import Settings
 
 KEYS = ("2025-11-01", "2025-11-02", "2025-11-03")
 DAYS = dg.StaticPartitionsDefinition(list(KEYS))

@@ -27,8 +27,9 @@ from news_platform.defs.near_duplicates import RULE as CLUSTER_RULE
 from news_platform.defs.near_duplicates import near_duplicates
 from news_platform.defs.status import iter_statuses
 from news_platform.resources import Resources
-from news_platform.settings import CcnewsSettings, Settings
-from news_platform.storage.commit.markers import read_markers, rename_marker
+from news_platform.setting_sections.features import CcnewsSettings
+from news_platform.settings import Settings
+from news_platform.storage.commit.markers import read_markers, read_report, write_marker
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.corpus.articles import small_corpus
 from news_platform_tests.corpus.pages import DAY, StoredPage, article_html, collect_pages, list_html
@@ -75,7 +76,14 @@ def test_a_run_builds_what_its_redo_says_and_outdated_days_are_counted(
     collect_pages(local_store, [StoredPage("https://a.example/news/1", article_html(1))])
     assert redone(local_store, instance, "missing"), "it was never built"
     [marker] = read_markers(local_store, "crawl_articles").values()
-    rename_marker(local_store, "crawl_articles", marker, inputs=marker.inputs, scope="0")
+    write_marker(
+        local_store,
+        "crawl_articles",
+        marker.partition,
+        inputs=marker.inputs,
+        report=read_report(local_store, marker),
+        scope="0",
+    )
     assert not redone(local_store, instance, "missing")
     # A version bump does not extract ten years again by itself.
     assert CRAWL_RULE.stale(over(local_store)) == {}

@@ -26,7 +26,8 @@ from news_platform.defs.sensors import plan_of
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.errors import InputError
 from news_platform.resources import Resources
-from news_platform.settings import DomainStoreSettings, Settings
+from news_platform.setting_sections.features import DomainStoreSettings
+from news_platform.settings import Settings
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.defs.over import over
 from news_platform_tests.domain_store.pages import collect, uncollect

@@ -17,7 +17,8 @@ from news_platform.defs.runs import RANGE_END_TAG, RANGE_START_TAG, REASON_TAG
 from news_platform.defs.sensors import REQUEST_TAG, reconciling_sensor
 from news_platform.errors import FetchError, InputError, StorageError, StoreUnavailable
 from news_platform.resources import Clock, DataRoot, Resources, open_resources
-from news_platform.settings import AlertSettings, Settings
+from news_platform.setting_sections.platform import AlertSettings
+from news_platform.settings import Settings
 from news_platform.storage.commit.markers import fingerprint_of, read_markers, write_marker
 from news_platform.storage.commit.root import pause
 from news_platform.storage.objects.store import ObjectStore

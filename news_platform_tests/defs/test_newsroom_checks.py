@@ -14,7 +14,8 @@ from news_platform.defs.newsroom_checks import CHECKS, notify_of_matches, watch_
 from news_platform.resources import Clock, Resources
 from news_platform.rss.ledger.feed_rows import upsert_feed
 from news_platform.rss.ledger.transactions import write_transaction
-from news_platform.settings import AlertSettings, Settings
+from news_platform.setting_sections.platform import AlertSettings
+from news_platform.settings import Settings
 from news_platform.storage.commit.root import pause
 from news_platform_tests.rss.ledger_rows import NOW, add_article, add_feed
 from news_platform_tests.servers.webhook import Webhook, serve_webhook

@@ -22,9 +22,10 @@ from news_platform.defs.source_records import (
     watch_page_snapshots,
 )
 from news_platform.resources import Resources
-from news_platform.settings import Settings, SourceRecordsSettings
+from news_platform.setting_sections.features import SourceRecordsSettings
+from news_platform.settings import Settings
 from news_platform.source_records.pipeline import outdated_institutions, record_problems
-from news_platform.storage.commit.markers import read_markers, rename_marker
+from news_platform.storage.commit.markers import read_markers, read_report, write_marker
 from news_platform.storage.commit.root import pause
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import parquet_bytes, read_table
@@ -114,7 +115,14 @@ def test_a_run_segments_what_its_redo_says(
     assert not redone(local_store, instance, "outdated")
     assert redone(local_store, instance, "all")
     [marker] = read_markers(local_store, "source_records").values()
-    rename_marker(local_store, "source_records", marker, inputs=marker.inputs, scope="0")
+    write_marker(
+        local_store,
+        "source_records",
+        marker.partition,
+        inputs=marker.inputs,
+        report=read_report(local_store, marker),
+        scope="0",
+    )
     assert not redone(local_store, instance, "missing")
     assert redone(local_store, instance, "outdated"), "another version made it"
     local_store.delete([records_path("u1")])
@@ -129,7 +137,14 @@ def test_what_another_segmenter_made_is_counted_and_made_again_only_if_asked_for
     put_page(local_store, "departments", DEPARTMENTS)
     run(local_store, instance)
     [marker] = read_markers(local_store, "source_records").values()
-    rename_marker(local_store, "source_records", marker, inputs=marker.inputs, scope="0")
+    write_marker(
+        local_store,
+        "source_records",
+        marker.partition,
+        inputs=marker.inputs,
+        report=read_report(local_store, marker),
+        scope="0",
+    )
     assert outdated_institutions(local_store) == ["u1"]
     assert RECORDS_RULE.stale(over(local_store)) == {}
     asking = Settings(
@@ -148,7 +163,14 @@ def test_the_command_makes_outdated_records_again(
     put_page(local_store, "departments", DEPARTMENTS)
     run(local_store, instance)
     [marker] = read_markers(local_store, "source_records").values()
-    rename_marker(local_store, "source_records", marker, inputs=marker.inputs, scope="0")
+    write_marker(
+        local_store,
+        "source_records",
+        marker.partition,
+        inputs=marker.inputs,
+        report=read_report(local_store, marker),
+        scope="0",
+    )
     words = ["records", "build", "--redo", redo, "--root", local_store.url, "--json"]
     done = CliRunner().invoke(main, words)
     assert done.exit_code == 0, done.output

@@ -77,7 +77,7 @@ def test_a_new_warc_changes_the_lookup_of_its_domain_without_a_person(
         "NEWS_PLATFORM_ROOT": str(root),
         "NEWS_PLATFORM_CRAWL_URL": str(crawl),
         "NEWS_PLATFORM_BUCKETS": str(BUCKETS),
-        "NEWS_PLATFORM_CCNEWS_WORKERS": "1",
+        "NEWS_PLATFORM_WORKERS": "1",
         # Nothing waits for a day to settle.
         "NEWS_PLATFORM_SETTLED_HOURS": "0",
         "NEWS_PLATFORM_LATE_HOURS": "0",

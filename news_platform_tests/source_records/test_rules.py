@@ -19,7 +19,7 @@ def test_a_rule_file_replaces_what_it_names() -> None:
     ("toml", "error"),
     [
         ("[sections", "not valid TOML"),
-        ("[section]", "unknown table 'section'"),
+        ("[section]", "unknown rule 'section'"),
         ("[sections]\nverbs = []", "unknown rule 'verbs'"),
         ("[sections]\ncall_words = 'six'", "expected an integer"),
         ("[sections]\ncall_verbs = [1]", "expected a list of strings"),

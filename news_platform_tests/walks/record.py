@@ -69,7 +69,7 @@ def record_crawl_walk(folder: Path) -> Steps:
         "NEWS_PLATFORM_ROOT": str(folder / "root"),
         "NEWS_PLATFORM_CRAWL_URL": str(folder / "crawl"),
         "NEWS_PLATFORM_BUCKETS": "16",
-        "NEWS_PLATFORM_CCNEWS_WORKERS": "1",
+        "NEWS_PLATFORM_WORKERS": "1",
         # The day of the crawl is settled at its end.
         "NEWS_PLATFORM_LATE_HOURS": "0",
         "NEWS_PLATFORM_SETTLED_HOURS": "0",
@@ -88,7 +88,7 @@ def record_feed_walk(folder: Path) -> Steps:
             "NEWS_PLATFORM_ROOT": str(root),
             "NEWS_PLATFORM_SAMPLE": "1",
             "MAX_ITEMS_PER_FEED_PER_POLL": "1",
-            "NEWS_PLATFORM_EXTRACTORS": "1",
+            "NEWS_PLATFORM_WORKERS": "1",
             "GOOGLE_SERVICE_ACCOUNT_JSON": service_account_key(url),
             "SPREADSHEET_TITLE": "News",
             "NEWS_PLATFORM_SHEETS_ENDPOINT": url,

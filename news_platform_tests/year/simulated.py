@@ -152,7 +152,7 @@ class Place:
             {
                 "NEWS_PLATFORM_ROOT": str(root),
                 "NEWS_PLATFORM_CRAWL_URL": str(self.crawl),
-                "NEWS_PLATFORM_CCNEWS_WORKERS": "0",
+                "NEWS_PLATFORM_WORKERS": "0",
                 "NEWS_PLATFORM_BUCKETS": "64",
                 "NEWS_PLATFORM_LATE_HOURS": str(self.plan.options.late_hours),
                 "NEWS_PLATFORM_ALERT_WEBHOOK": self._webhook,

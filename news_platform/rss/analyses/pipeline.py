@@ -42,6 +42,7 @@ _COLUMNS: tuple[sa.Column[Any], ...] = (
 class AnalysisOptions:
     """How many articles one run analyses, and the model to ask; None: none is asked."""
 
+    # One run stays within minutes; the next takes the rest.
     per_run: int = 5_000
     model: ModelAccess | None = None
     # A model may take seconds per article, and the sheet waits for its run.

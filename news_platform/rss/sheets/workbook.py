@@ -47,6 +47,7 @@ _FORMAT = "3"
 class WorkbookOptions:
     """Rows of a tab in one book, characters of a text, and monthly books written by one run."""
 
+    # Spreadsheet programs open a book of this size within seconds.
     rows_per_book: int = 20_000
     clean_text_limit: int = 20_000
     # The rest follows with the next run: none takes longer than a few minutes.

@@ -1,0 +1,234 @@
+"""`news-platform sql`, `search` and `explain`: read the data under a root."""
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+import click
+import polars as pl
+
+from news_platform.api import SearchPage, open_root
+from news_platform.cli.command import Output, command
+from news_platform.cli.options import count_type
+from news_platform.datasets.evidence import Evidence, Explanation
+from news_platform.errors import InputError
+from news_platform.resources import Resources
+from news_platform.search.engine import FACETS, SearchAnswer, SearchOptions
+from news_platform.search.index import Hit
+from news_platform.search.months import join_months
+from news_platform.search.pipeline import FoundArticle, build_day, built_days, wanted_days
+from news_platform.storage.commit.markers import stale_partitions
+from news_platform.storage.commit.root import RootAccess
+from news_platform.text.readable import as_day
+
+_BAR_WIDTH = 40
+_SHOWN_VALUES = 10
+_HIT_COLUMNS = ("at", "title", "url", "domain", "language", "day", "source", "score")
+_NO_TIME = " " * len("2025-11-01 00:00:00")
+
+
+@command()
+@click.argument("query")
+@click.option(
+    "--unsafe", is_flag=True, help="Let QUERY also use files, the network and DuckDB's settings."
+)
+def sql(resources: Resources, query: str, unsafe: bool) -> Output:
+    """Run a DuckDB query over all datasets; `sql show` lists them."""
+    news = open_root(resources.settings.root)
+    if query.strip().lower() == "show":
+        tables = news.tables.values()
+        answer = pl.DataFrame([{"dataset": it.name, "what": it.description} for it in tables])
+    else:
+        answer = news.sql(query, unsafe=unsafe)
+    with pl.Config(tbl_rows=200, tbl_cols=-1, fmt_str_lengths=60, tbl_hide_dataframe_shape=True):
+        return Output(answer.to_dicts(), str(answer))
+
+
+@command()
+@click.argument("subject", metavar="URL|DOMAIN|FEED")
+def explain(resources: Resources, subject: str) -> Output:
+    """Show where a page, domain or feed is, or why it is missing.
+
+    The order is that of the pipeline: crawl, domain store, survey, feeds, corpus, duplicates,
+    search, sheets, exports, takedowns. The exit code is 1 if nothing is known.
+    """
+    found = open_root(resources.settings.root).explain(subject)
+    failure = None
+    if not found.known:
+        message = f"nothing is known about {subject!r}: see what to do above"
+        failure = InputError(message, thing=subject)
+    return Output(asdict(found), _explanation_text(found), failure)
+
+
+def _explanation_text(found: Explanation) -> str:
+    state = "known" if found.known else "not known"
+    lines = [f"{found.kind} {found.subject}: {state}"]
+    part = ""
+    for one in found.evidence:
+        if one.room != part:
+            part = one.room
+            lines += ["", part]
+        lines += _evidence_lines(one)
+    if found.advice:
+        lines += ["", "what to do", *(f"  {one}" for one in found.advice)]
+    return "\n".join(lines)
+
+
+def _evidence_lines(one: Evidence) -> list[str]:
+    at = f"{one.at:%Y-%m-%d %H:%M:%S}" if one.at is not None else _NO_TIME
+    head = f"  {at}  {one.state:<10}  {one.text}"
+    return [head, *([f"  {_NO_TIME}  {'':<10}  {one.source}"] if one.source else [])]
+
+
+def _as_day(_context: click.Context, _option: click.Parameter, value: str | None) -> str:
+    """Return a day as written in the indexes; '' if none is given."""
+    return as_day(value).isoformat() if value else ""
+
+
+def _search_access(build: bool, **_given: object) -> RootAccess:
+    return RootAccess.WRITE if build else RootAccess.READ
+
+
+@command(access=_search_access)
+@click.argument("query", required=False)
+@click.option(
+    "--from",
+    "first_day",
+    callback=_as_day,
+    help="First day, as 2025-11-01; default: 30 days before the last.",
+)
+@click.option(
+    "--to", "last_day", callback=_as_day, help="Last day, as 2025-11-30; default: the newest."
+)
+@click.option("--language", "languages", multiple=True, help="Only this language; repeatable.")
+@click.option("--domain", "domains", multiple=True, help="Only this domain; repeatable.")
+@click.option("--sort", type=click.Choice(["score", "date"]), default="score", show_default=True)
+@click.option("--limit", type=count_type(1), default=10, show_default=True)
+@click.option("--offset", type=count_type(), default=0, show_default=True)
+@click.option(
+    "--one-per-cluster", is_flag=True, help="Only the first of articles with near-identical texts."
+)
+@click.option("--facets", is_flag=True, help="Also count by domain, language and day.")
+@click.option("--count", "only_count", is_flag=True, help="Only count, by day, as a small plot.")
+@click.option(
+    "--format",
+    "shape",
+    type=click.Choice(["text", "csv", "jsonl"]),
+    default="text",
+    show_default=True,
+)
+@click.option("--build", is_flag=True, help="First build the indexes that are out of date.")
+def search(
+    resources: Resources,
+    query: str | None,
+    shape: str,
+    build: bool,
+    only_count: bool,
+    as_json: bool,
+    **chosen: Any,
+) -> Output | None:
+    """Search the text of all articles.
+
+    QUERY consists of words, "phrases", AND, OR, NOT, (brackets), title:word and domain:name. Fields
+    are title, text, authors, section, domain, language and day (day:2025-11-01..2025-11-07).
+    """
+    if query is None and not build:
+        raise click.UsageError("expected a QUERY, or --build")
+    if build:
+        # The report of the build must not mix with the answer on standard output.
+        click.echo(_build_indexes(resources), err=as_json or query is not None)
+    if query is None:
+        return None
+    facets = FACETS if chosen.pop("facets") else (("day",) if only_count else ())
+    newest_first = chosen.pop("sort") == "date"
+    options = SearchOptions(**chosen, facets=facets, newest_first=newest_first)
+    is_table = shape != "text" and not as_json and not only_count
+    page = open_root(resources.settings.root).search(
+        query, options, snippets=not (is_table or only_count)
+    )
+    if only_count:
+        return Output(_counts(page.answer), _plot(page.answer))
+    if not is_table:
+        return Output(_search_document(page), _search_text(page, options))
+    lines = _csv(page.answer.hits) if shape == "csv" else _jsonl(page.answer.hits)
+    click.echo(lines, nl=False)
+    return None
+
+
+def _build_indexes(resources: Resources) -> str:
+    store, now = resources.data_root.store, resources.clock.now()
+    stale = sorted(stale_partitions(wanted_days(store), built_days(store)))
+    built = [(day, build_day(store, day, now=now)) for day in stale]
+    after_days = resources.settings.search.months_after_days
+    built += join_months(store, after_days=after_days, now=now)
+    lines = [
+        f"{key:<10}  {one.articles if one is not None else 0:>9} articles" for key, one in built
+    ]
+    return "\n".join(lines) or "all indexes are up to date"
+
+
+def _search_document(page: SearchPage) -> dict[str, object]:
+    return {
+        "count": page.answer.count,
+        "hits": [
+            {**asdict(found.hit), "snippet": found.snippet.text, "marks": found.snippet.marks}
+            for found in page.found
+        ],
+        "facets": page.answer.facets,
+    }
+
+
+def _counts(answer: SearchAnswer) -> dict[str, object]:
+    return {"count": answer.count, "days": dict(sorted(answer.facets["day"].items()))}
+
+
+def _plot(answer: SearchAnswer) -> str:
+    days = dict(sorted(answer.facets["day"].items()))
+    most = max(days.values(), default=1)
+    bars = [f"{day}  {n:>7}  {'█' * max(1, n * _BAR_WIDTH // most)}" for day, n in days.items()]
+    return "\n".join((*bars, f"{answer.count} articles"))
+
+
+def _search_text(page: SearchPage, options: SearchOptions) -> str:
+    first = options.offset + 1
+    shown = [_hit_text(number, found) for number, found in enumerate(page.found, first)]
+    facets = [_facet_text(name, values) for name, values in page.answer.facets.items()]
+    return "\n\n".join((*shown, *facets, f"{page.answer.count} articles"))
+
+
+def _hit_text(number: int, found: FoundArticle) -> str:
+    hit = found.hit
+    head = f"{number}. {hit.title or '(no title)'}"
+    facts = f"   {hit.at:%Y-%m-%d %H:%M}  {hit.domain}  {hit.language}  {hit.url}"
+    # Bold on a terminal; click removes it where the output is a file.
+    text = found.snippet.marked("\x1b[1m", "\x1b[0m")
+    return f"{head}\n{facts}\n   {text}"
+
+
+def _facet_text(name: str, values: Mapping[str, int]) -> str:
+    rows = [f"   {count:>7}  {value}" for value, count in list(values.items())[:_SHOWN_VALUES]]
+    return "\n".join((f"by {name}:", *rows))
+
+
+def _hit_rows(hits: Iterable[Hit]) -> list[dict[str, object]]:
+    return [{name: _value(getattr(hit, name)) for name in _HIT_COLUMNS} for hit in hits]
+
+
+def _value(value: object) -> object:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _csv(hits: Iterable[Hit]) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, _HIT_COLUMNS)
+    writer.writeheader()
+    writer.writerows(_hit_rows(hits))
+    return out.getvalue()
+
+
+def _jsonl(hits: Iterable[Hit]) -> str:
+    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in _hit_rows(hits))

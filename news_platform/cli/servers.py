@@ -1,0 +1,150 @@
+"""`news-platform dev`, `serve`, `mcp` and `metrics`: servers that run until interrupted.
+
+Each imports its libraries after the root and the port are checked: they take seconds to load.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from news_platform.cli.command import command
+from news_platform.cli.options import count_type, port_option, refuse_taken_port
+from news_platform.errors import ConfigError
+from news_platform.resources import Resources, open_resources
+from news_platform.setting_sections.platform import ROOT_VARIABLE
+from news_platform.settings import Settings, server_addresses
+from news_platform.web.allowed_hosts import allowed_names
+
+HOST = "127.0.0.1"
+# The port that the list of Prometheus exporters reserves for OpenTelemetry and similar ones.
+_METRICS_PORT = 9464
+# Started by its name: this package does not import Dagster.
+_SERVICES = "news_platform.defs.services.dev"
+# The location name of all our workspace files: sensors store their state under it.
+_WORKSPACE = """load_from:
+  - python_module:
+      module_name: news_platform.definitions
+      location_name: news_platform
+"""
+
+_host_option = click.option("--host", default=HOST, show_default=True, help="Address to listen on.")
+
+
+@command(access=None, has_json=False)
+@port_option("--port", 3000, "Port of the UI on 127.0.0.1.")
+@port_option("--server-port", 8000, "Port of the explorer on 127.0.0.1.")
+def dev(settings: Settings, port: int, server_port: int) -> None:
+    """Run the Dagster UI, its daemon and the explorer on 127.0.0.1."""
+    home = _dagster_home(settings)
+    _refuse_wrong_hosts(settings)
+    refuse_taken_port(HOST, port, cure="choose another port with `make dev PORT=3001`")
+    cure = "choose another port with `make dev SERVER_PORT=8001`"
+    refuse_taken_port(HOST, server_port, cure=cure)
+    store = open_resources(settings).data_root.store
+    click.echo(f"http://{HOST}:{port} over {store.url}", err=True)
+    click.echo(f"http://{HOST}:{server_port} search, articles, domains, AI policies", err=True)
+    absolute = str(store.local_folder) if store.local_folder else settings.root
+    workspace = home / "workspace.yaml"
+    workspace.write_text(_WORKSPACE, encoding="utf-8")
+    services = ["-m", _SERVICES, "-h", HOST, "-p", str(port), "-w", str(workspace)]
+    services += ["--server-port", str(server_port)]
+    quiet = {
+        # Dagster warns about its own beta features, which users of the graph cannot change.
+        "PYTHONWARNINGS": "ignore",
+        "DAGSTER_IS_DEV_CLI": "1",
+        # The two servers link to each other, unless the environment gives them other addresses.
+        **server_addresses(f"http://{HOST}:{port}", f"http://{HOST}:{server_port}"),
+        **os.environ,
+    }
+    os.execve(sys.executable, [sys.executable, *services], {**quiet, ROOT_VARIABLE: absolute})
+
+
+def _dagster_home(settings: Settings) -> Path:
+    home = settings.dagster_home
+    if home is None or not Path(home).is_dir():
+        raise ConfigError(
+            f"DAGSTER_HOME={home!r} is not a folder: run `make dev`, or set it to an "
+            "absolute folder that contains our dagster.yaml"
+        )
+    return Path(home)
+
+
+def _refuse_wrong_hosts(settings: Settings) -> None:
+    try:
+        allowed_names(settings.ui.allowed_hosts)
+    except ConfigError as error:
+        raise ConfigError(f"NEWS_PLATFORM_ALLOWED_HOSTS: {error}") from error
+
+
+@command(has_json=False)
+@_host_option
+@port_option("--port", 8000, "Port to listen on.")
+@click.option(
+    "--shutdown-pipe", type=count_type(), hidden=True, help="Descriptor that ends the server."
+)
+def serve(resources: Resources, host: str, port: int, shutdown_pipe: int | None) -> None:
+    """Serve the explorer and its JSON API.
+
+    An address other than 127.0.0.1 needs NEWS_PLATFORM_SERVER_TOKEN.
+    """
+    from news_platform.server.options import server_options
+
+    options = server_options(resources.settings, host=host, port=port)
+    refuse_taken_port(host, port, cure="choose another with --port")
+    from news_platform.operations.metrics import metrics_route
+    from news_platform.server.app import create_app, run_app
+
+    shown = f"[{host}]" if ":" in host else host
+    click.echo(f"http://{shown}:{port} over {resources.data_root.store.url}", err=True)
+    app = create_app(resources, options, more_routes=[metrics_route(resources)], warm=True)
+    run_app(app, options, shutdown_pipe=shutdown_pipe)
+
+
+@command(has_json=False)
+def mcp(resources: Resources) -> None:
+    """Run an MCP server.
+
+    It offers search, article, domain, explain, policy and sql over standard input and output until
+    the input ends; with NEWS_PLATFORM_MCP_ADDRESS it serves HTTP at /mcp instead.
+    """
+    from news_platform.sample.sites import Site
+    from news_platform.server.app import run_app
+    from news_platform.server.guards import guarded
+    from news_platform.server.mcp import create_mcp
+    from news_platform.server.options import ServerOptions, parse_address, server_options
+
+    address = resources.settings.server.mcp_address
+    if address is None:
+        create_mcp(Site(resources, ServerOptions())).run("stdio")
+        return
+    host, port = parse_address(address)
+    options = server_options(resources.settings, host=host, port=port)
+    refuse_taken_port(host, port, cure="change NEWS_PLATFORM_MCP_ADDRESS")
+    server = create_mcp(Site(resources, options))
+    # Our own guards check hosts, token and rate, as for the pages.
+    app = server.streamable_http_app(stateless_http=True, json_response=True, host=host)
+    click.echo(f"http://{address}/mcp over {resources.data_root.store.url}", err=True)
+    run_app(guarded(app, options, methods=("GET", "POST", "DELETE")), options)
+
+
+@command(has_json=False)
+@_host_option
+@port_option("--port", _METRICS_PORT, "Port to listen on.")
+def metrics(resources: Resources, host: str, port: int) -> None:
+    """Serve the metrics of a root to Prometheus.
+
+    There is no password: on an address other than 127.0.0.1, a proxy or firewall must admit
+    Prometheus alone, and its name for this machine must be in NEWS_PLATFORM_ALLOWED_HOSTS.
+    """
+    if not host:  # it would mean every address of this machine
+        raise click.BadParameter("it is empty: expected an address", param_hint="--host")
+    refuse_taken_port(host, port, cure="choose another with --port")
+    import uvicorn
+
+    from news_platform.operations.metrics import PATH, metrics_app
+
+    app = metrics_app(resources)
+    click.echo(f"http://{host}:{port}{PATH} over {resources.data_root.store.url}", err=True)
+    uvicorn.run(app, host=host, port=port, log_level="warning")

@@ -9,13 +9,13 @@ from news_platform.settings import Settings
 if TYPE_CHECKING:
     from news_platform.rss.analyses.pipeline import AnalysisOptions
     from news_platform.rss.feed_alarms import AlarmOptions
-    from news_platform.rss.sheets.sync import SyncOptions
+    from news_platform.rss.sheets.access import SyncOptions
     from news_platform.rss.sheets.workbook import WorkbookOptions
 
 
 def sync_options(given: Settings) -> "SyncOptions":
     """Return how much goes into a Google Sheet."""
-    from news_platform.rss.sheets.sync import SyncOptions
+    from news_platform.rss.sheets.access import SyncOptions
 
     return SyncOptions(
         max_cells=given.sheets.max_cells, clean_text_limit=given.rss.clean_text_limit

@@ -1,4 +1,4 @@
-"""Create the tables of the sheet outbox: rows shown, batches to send, tabs and writers."""
+"""Create the tables of the sheet outbox: rows shown, batches to send, spreadsheets and writers."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -22,30 +22,28 @@ def upgrade() -> None:
         _key("key"),
         sa.Column("seq", sa.BigInteger, nullable=False, server_default="0"),
         sa.Column("shown", sa.Text, nullable=False, server_default=""),
-        sa.Column("intent_id", sa.Integer),
-        sa.Column("sending_seq", sa.BigInteger),
-        sa.Column("sending", sa.Text),
     )
-    op.create_index("sheet_rows_intent", "sheet_rows", ["intent_id"])
     op.create_table(
         "sheet_intents",
         sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
         sa.Column("book", sa.Text, nullable=False),
         sa.Column("token", sa.Text, nullable=False),
-        sa.Column("made_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("applied_at", sa.DateTime(timezone=True)),
-        sqlite_autoincrement=True,
+        sa.Column("state", sa.Text, nullable=False),
+        sa.Column("rows", sa.Text, nullable=False),
     )
     op.create_table(
-        "sheet_tabs",
+        "sheet_books",
         _key("book"),
-        _key("tab"),
-        sa.Column("sheet_id", sa.Integer, nullable=False),
-        sa.Column("header", sa.Text, nullable=False),
+        sa.Column("name", sa.Text, nullable=False),
+        sa.Column("number", sa.Integer, nullable=False),
+        sa.Column("url", sa.Text, nullable=False),
+        sa.Column("tabs", sa.Text, nullable=False, server_default="{}"),
+        sa.Column("shown_up_to", sa.BigInteger, nullable=False, server_default="0"),
+        sa.Column("closed_at", sa.DateTime(timezone=True)),
     )
     op.create_table(
         "sheet_writers",
-        _key("book"),
+        _key("name"),
         sa.Column("owner", sa.Text, nullable=False),
         sa.Column("until", sa.DateTime(timezone=True), nullable=False),
     )
@@ -53,5 +51,5 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Drop the tables."""
-    for table in ("sheet_writers", "sheet_tabs", "sheet_intents", "sheet_rows"):
+    for table in ("sheet_writers", "sheet_books", "sheet_intents", "sheet_rows"):
         op.drop_table(table)

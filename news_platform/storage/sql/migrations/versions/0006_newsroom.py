@@ -172,15 +172,6 @@ def _create_reader_tables() -> None:
         _text("error_msg"),
     )
     op.create_index("alert_matches_due", "alert_matches", ["delivered_at", "next_try_at"])
-    op.create_table(
-        "sheet_books",
-        _key("book"),
-        _text("name"),
-        _number("number", 1),
-        _text("url"),
-        _moment("opened_at", nullable=False),
-        _moment("closed_at"),
-    )
 
 
 def _update_old_rows() -> None:
@@ -202,7 +193,6 @@ def _update_old_rows() -> None:
 def downgrade() -> None:
     """Drop the columns and tables."""
     for table in (
-        "sheet_books",
         "alert_matches",
         "analyses",
         "feed_alarms",

@@ -6,7 +6,7 @@ from news_platform.rss.feeds import FeedEntry
 from news_platform.rss.ledger.entries import add_entries, entries_by_url_hash
 from news_platform.rss.ledger.tables import RAW
 from news_platform.rss.ledger.transactions import write_transaction
-from news_platform.rss.sheets.google import Spreadsheet
+from news_platform.rss.sheets.api_client import ApiClient
 from news_platform.storage.sql.engine import migrate, open_engine
 from news_platform_tests.rss.ledger_rows import change_articles
 from news_platform_tests.rss.sheets.harness import SheetHarness, open_harness
@@ -22,11 +22,11 @@ def writes_of_a_day(*, articles: int, sightings: int) -> int:
         engine = open_engine(f"sqlite:///{folder}/ledger.sqlite")
         migrate(engine)
         with open_harness(engine) as harness:
-            book = harness.open()
+            client = harness.client()
             # The last articles are seen again on the next day.
             for poll in range(POLLS + sightings):
                 _poll(harness, poll, articles=articles // POLLS, sightings=sightings)
-                _sync_until_quiet(harness, book)
+                _sync_until_quiet(harness, client)
             shown = len(harness.rows("Raw"))
             writes = harness.emulator.writes.used
         engine.dispose()
@@ -34,11 +34,11 @@ def writes_of_a_day(*, articles: int, sightings: int) -> int:
     return writes
 
 
-def _sync_until_quiet(harness: SheetHarness, book: Spreadsheet) -> None:
+def _sync_until_quiet(harness: SheetHarness, client: ApiClient) -> None:
     """Sync every ten minutes until the next poll; after one that wrote nothing, no other does."""
     for _ in range(SYNCS_PER_POLL):
         before = harness.emulator.writes.used
-        harness.sync(book=book)
+        harness.sync(client=client)
         harness.time.sleep(MINUTES * 60)
         if harness.emulator.writes.used == before:
             return

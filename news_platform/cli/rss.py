@@ -79,15 +79,10 @@ def ensure(resources: Resources) -> Output:
 def _ensure_sheet(resources: Resources, access: SheetAccess) -> str:
     """Create the spreadsheet and its tabs if needed, and return the URL."""
     # Imported here and in `sync` because gspread would slow down the start of all other commands.
-    from news_platform.rss.sheets.ensure import ensure_tabs
-    from news_platform.rss.sheets.sync import open_known_spreadsheet
+    from news_platform.rss.sheets.sync import create_tabs
 
     engine, now = resources.ledger.engine, resources.clock.now()
-    spreadsheet = open_known_spreadsheet(
-        engine, access, owner=_owner(), timing=_timing(resources), now=now
-    )
-    ensure_tabs(engine, spreadsheet)
-    return spreadsheet.url
+    return create_tabs(engine, access, owner=_owner(), timing=_timing(resources), now=now)
 
 
 @command(rss, access=RootAccess.WRITE)

@@ -123,7 +123,7 @@ def _sync_metadata(done: "SyncReport") -> dict[str, Any]:
         "continued_from": done.continued_from,
         "rows_added": done.appended,
         "rows_updated": done.updated,
-        "rows_left_out": done.left_out,
+        "rows_blanked": done.blanked,
         "batches": done.batches,
         "batches_in_doubt": done.doubts,
         "quota_waits": done.quota_waits,
@@ -138,7 +138,7 @@ def _lacks_rows(resources: Resources) -> bool:
         return True
     access = _access(resources.data_root)
     if access is not None:
-        return is_behind(resources.ledger.engine, access)
+        return is_behind(resources.ledger.engine, access.name)
     options = workbook_options(resources.settings)
     return is_stale(resources.ledger.engine, resources.data_root.store, options)
 

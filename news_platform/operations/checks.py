@@ -294,10 +294,11 @@ def check_sheet(resources: Resources) -> Diagnosis:
         return skipped("sheet", "no Google Sheet is set; the local workbook takes its place")
     # Imported here: only a sheet that is set pays for Google's libraries.
     from news_platform.rss.sheets.access import CallTiming
+    from news_platform.rss.sheets.api_client import ApiClient
     from news_platform.rss.sheets.google import find_spreadsheet
 
     try:
-        book = find_spreadsheet(access, CallTiming(time.monotonic, time.sleep))
+        book = find_spreadsheet(ApiClient(access, CallTiming(time.monotonic, time.sleep)))
     except FetchError as error:
         return wrong("sheet", f"Google refuses: {error}", "check the service account and its key")
     if book is not None:

@@ -14,8 +14,7 @@ from news_platform.rss.ledger.newsroom_tables import ALERT_MATCHES, FEED_ALARMS,
 from news_platform.rss.ledger.row_ranges import found_between
 from news_platform.rss.ledger.status import counts_by
 from news_platform.rss.ledger.tables import DIAGNOSTICS, FEEDS, RAW
-from news_platform.rss.sheets.outbox import STAGE
-from news_platform.rss.sheets.tracking import SHEET_ROWS
+from news_platform.rss.sheets.outbox import STAGE, count_sending
 from news_platform.storage.sql.engine import (
     has_table,
     known_revisions,
@@ -83,7 +82,7 @@ def _ledger_facts(
         domain_queue=counts_by(connection, QUEUE.c.state),
         survey_outcomes_last_day=_outcomes(connection, now),
         outbox={
-            "sheet": _count(connection, SHEET_ROWS.c.intent_id.is_not(None)),
+            "sheet": count_sending(connection),
             "webhook": _count(connection, ALERT_MATCHES.c.delivered_at.is_(None)),
         },
         pool_restarts=_restarts(connection, now),

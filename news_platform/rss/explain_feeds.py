@@ -14,7 +14,7 @@ from news_platform.rss.feed_why import explain_feed, rhythm_text
 from news_platform.rss.ledger.feed_rows import read_feed
 from news_platform.rss.ledger.tables import RAW
 from news_platform.rss.sheets.monthly_books import FOLDER
-from news_platform.rss.sheets.tracking import SHEET_ROWS
+from news_platform.rss.sheets.outbox import SHEET_ROWS
 from news_platform.rss.sheets.workbook import DATASET, PARTITION, WORKBOOK_PATH
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore

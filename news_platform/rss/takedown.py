@@ -24,7 +24,7 @@ from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, RAW, ROBOTS
 from news_platform.rss.ledger.transactions import LedgerTransaction, write_transaction
 from news_platform.rss.page_store import PAGES_FOLDER, page_path
 from news_platform.rss.sheets.monthly_books import FOLDER, is_monthly_book
-from news_platform.rss.sheets.tracking import mark_gone
+from news_platform.rss.sheets.outbox import mark_gone
 from news_platform.rss.sheets.workbook import WORKBOOK_PATH, write_workbook_now
 from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.parquet import path_values, read_table

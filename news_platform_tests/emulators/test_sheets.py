@@ -11,6 +11,7 @@ from gspread.exceptions import APIError
 from gspread.utils import InsertDataOption, ValueInputOption, ValueRenderOption
 
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
+from news_platform.rss.sheets.api_client import ApiClient
 from news_platform.rss.sheets.google import open_spreadsheet
 from news_platform_tests.emulators.sheets import a1
 from news_platform_tests.emulators.sheets.discovery import NotAsDocumented, check
@@ -39,14 +40,14 @@ def sheet(emulator: SheetsEmulator, url: str) -> gspread.Spreadsheet:
     """Yield an empty spreadsheet opened with gspread."""
     book = emulator.new_book("Book")
     access = SheetAccess(service_account_key(url), spreadsheet_id=book.id, endpoint=url)
-    opened = open_spreadsheet(access, CallTiming(lambda: 0.0, lambda _: None, calls=1000))
-    return opened._sheet
+    client = ApiClient(access, CallTiming(lambda: 0.0, lambda _: None, calls=1000))
+    return client.gspread.open_by_key(book.id)
 
 
 def test_a_book_is_created_once_and_found_by_its_title(emulator: SheetsEmulator, url: str) -> None:
     access = SheetAccess(service_account_key(url), spreadsheet_title="News", endpoint=url)
-    timing = CallTiming(lambda: 0.0, lambda _: None, calls=1000)
-    first, second = open_spreadsheet(access, timing), open_spreadsheet(access, timing)
+    client = ApiClient(access, CallTiming(lambda: 0.0, lambda _: None, calls=1000))
+    first, second = open_spreadsheet(client), open_spreadsheet(client)
     assert first.id == second.id and len(emulator.books) == 1
 
 

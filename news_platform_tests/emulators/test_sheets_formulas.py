@@ -8,7 +8,7 @@ import pytest
 from gspread.utils import DateTimeOption, ValueInputOption, ValueRenderOption
 
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
-from news_platform.rss.sheets.google import open_spreadsheet
+from news_platform.rss.sheets.api_client import ApiClient
 from news_platform_tests.emulators.sheets.calculation import Calculation
 from news_platform_tests.emulators.sheets.cells import Formula, Value, display, typed, unformatted
 from news_platform_tests.emulators.sheets.changes import Book
@@ -171,7 +171,8 @@ def sheet() -> Iterator[gspread.Spreadsheet]:
     with sheets_server(emulator) as url:
         book = emulator.new_book("Book")
         access = SheetAccess(service_account_key(url), spreadsheet_id=book.id, endpoint=url)
-        yield open_spreadsheet(access, CallTiming(lambda: 0.0, lambda _: None, calls=1000))._sheet
+        client = ApiClient(access, CallTiming(lambda: 0.0, lambda _: None, calls=1000))
+        yield client.gspread.open_by_key(book.id)
 
 
 def _read(sheet: gspread.Spreadsheet, option: ValueRenderOption, **options: Any) -> Any:

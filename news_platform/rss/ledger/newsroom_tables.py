@@ -115,15 +115,3 @@ FEED_ALARMS = sa.Table(
     sa.Column("healed_at", Moment),
     sa.Column("healing_told_at", Moment),
 )
-
-# The spreadsheets of one title, in order; the last one is written.
-SHEET_BOOKS = sa.Table(
-    "sheet_books",
-    METADATA,
-    sa.Column("book", ScrubbedText, primary_key=True),
-    text_column("name"),
-    number_column("number", 1),
-    text_column("url"),
-    sa.Column("opened_at", Moment, nullable=False),
-    sa.Column("closed_at", Moment),
-)

@@ -1,54 +1,113 @@
-"""The spreadsheets that show the ledger one after the other: when one is full, the next goes on.
+"""The spreadsheets that show the ledger one after the other, and the lease of their one writer.
 
-A new spreadsheet shows every feed and setting, and those rows of the other tabs that changed after
-the last change its predecessor shows. So each change is in one of them, and none is in both.
+The spreadsheets under one name of the settings form a chain. When one is full, the next goes on:
+a row of an ordered tab is in the newest spreadsheet that it changed for, feeds and settings are
+complete in each of them.
 """
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
 
-from news_platform.rss.ledger.newsroom_tables import SHEET_BOOKS
-from news_platform.rss.ledger.transactions import write_config, write_transaction
-from news_platform.rss.sheets.tabs import TABS
-from news_platform.rss.sheets.tracking import CHANGED_AFTER, SHEET_ROWS, first_rows_key
+from news_platform.errors import Conflict
+from news_platform.rss.ledger.tables import METADATA, Moment
+from news_platform.rss.ledger.transactions import LedgerTransaction, write_config
 from news_platform.storage.sql.engine import read_transaction
+from news_platform.storage.sql.leases import (
+    LeaseTable,
+    LeaseTerm,
+    claim_named,
+    release_named,
+    upsert,
+)
+
+# `book` is the id of the spreadsheet, `number` its place in the chain. `tabs` has the sheet id and
+# header of each tab after the last sync, as JSON. Of ordered tabs, all changes up to `shown_up_to`
+# are in this spreadsheet or an earlier one. `closed_at` is set when the spreadsheet is gone.
+SHEET_BOOKS = sa.Table(
+    "sheet_books",
+    METADATA,
+    sa.Column("book", sa.Text, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("url", sa.Text, nullable=False),
+    sa.Column("tabs", sa.Text, nullable=False, server_default="{}"),
+    sa.Column("shown_up_to", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("closed_at", Moment),
+)
+SHEET_WRITERS = sa.Table(
+    "sheet_writers",
+    METADATA,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("owner", sa.Text, nullable=False),
+    sa.Column("until", Moment, nullable=False),
+)
+
+KnownTabs = Mapping[str, tuple[int, tuple[str, ...]]]
+"""The sheet id and the header of each tab after the last sync, by the tab's name."""
 
 _NUMBER = re.compile(r" \(\d+\)\Z")
+_LEASES = LeaseTable(
+    key=SHEET_WRITERS.c.name, time=SHEET_WRITERS.c.until, owner=SHEET_WRITERS.c.owner
+)
 
 
 @dataclass(frozen=True, slots=True)
 class SheetBook:
-    """One spreadsheet in the row of those under one id or title of the settings."""
+    """One spreadsheet of the chain under one id or title of the settings."""
 
     id: str
+    name: str
     number: int
     url: str
+    shown_up_to: int = 0
 
 
-def current_book(engine: sa.Engine, name: str) -> SheetBook | None:
-    """Return the spreadsheet that continues a full one; None if none has been continued."""
+def claim_lease(engine: sa.Engine, name: str, term: LeaseTerm) -> None:
+    """Become the only writer of the chain, or extend the lease; raise Conflict if another one is.
+
+    The result of a sync does not depend on the lease: it keeps writers from doing work twice, and
+    from creating two spreadsheets.
+    """
+    with engine.begin() as connection:
+        if not claim_named(connection, _LEASES, name, term):
+            raise Conflict(
+                f"another sync is writing to spreadsheet {name!r}: wait until it ends", thing=name
+            )
+
+
+def release_lease(engine: sa.Engine, name: str, owner: str) -> None:
+    """Let the next writer start at once."""
+    with engine.begin() as connection:
+        release_named(connection, _LEASES, name, owner)
+
+
+def read_chain(connection: sa.Connection, name: str) -> list[SheetBook]:
+    """Return the spreadsheets under a name that are not gone, newest first."""
     books = SHEET_BOOKS.c
     chosen = (
-        sa.select(books.book, books.number, books.url)
+        sa.select(books.book, books.name, books.number, books.url, books.shown_up_to)
         .where(books.name == name, books.closed_at.is_(None))
         .order_by(books.number.desc())
-        .limit(1)
     )
+    return [SheetBook(*row) for row in connection.execute(chosen)]
+
+
+def read_books(engine: sa.Engine, name: str) -> list[SheetBook]:
+    """Return the chain under a name, newest first; the first one is written."""
     with read_transaction(engine) as connection:
-        row = connection.execute(chosen).one_or_none()
-    return SheetBook(*row) if row else None
+        return read_chain(connection, name)
 
 
-def last_number(engine: sa.Engine, name: str) -> int:
-    """Return the number of the newest spreadsheet, closed or not; 1 if none is recorded."""
+def next_number(engine: sa.Engine, name: str) -> int:
+    """Return the number of the next spreadsheet; the numbers of closed ones are not used again."""
     newest = sa.select(sa.func.max(SHEET_BOOKS.c.number)).where(SHEET_BOOKS.c.name == name)
     with read_transaction(engine) as connection:
-        return int(connection.execute(newest).scalar_one() or 1)
+        return int(connection.execute(newest).scalar_one() or 0) + 1
 
 
 def next_title(title: str, number: int) -> str:
@@ -56,45 +115,37 @@ def next_title(title: str, number: int) -> str:
     return f"{_NUMBER.sub('', title) if number > 2 else title} ({number})"
 
 
-def write_next_book(
-    engine: sa.Engine,
-    name: str,
-    *,
-    old: SheetBook,
-    new: SheetBook,
-    changed_after: int,
-    now: datetime,
-) -> None:
-    """Close a full spreadsheet and open the next, with the links between them in Config."""
-    with write_transaction(engine) as change:
-        connection = change.connection
-        for book, closed_at in ((old, now), (new, None)):
-            row = {"name": name, "number": book.number, "url": book.url, "closed_at": closed_at}
-            where = SHEET_BOOKS.c.book == book.id
-            known = sa.update(SHEET_BOOKS).where(where).values(**row).returning(SHEET_BOOKS.c.book)
-            if connection.execute(known).one_or_none() is None:
-                connection.execute(
-                    sa.insert(SHEET_BOOKS).values(book=book.id, opened_at=now, **row)
-                )
-            write_config(change, f"spreadsheet {book.number} of {name}", book.url, now=now)
-        _copy_shown(connection, old.id, new.id, changed_after=changed_after)
-        first: Mapping[str, int] = {CHANGED_AFTER: changed_after}
-        write_config(change, first_rows_key(new.id), json.dumps(first), now=now)
+def add_book(connection: sa.Connection, book: SheetBook) -> None:
+    """Record a spreadsheet as the newest of its chain; one that was known keeps its tabs."""
+    chain = {"name": book.name, "number": book.number, "closed_at": None}
+    new = {"book": book.id, "url": book.url, "shown_up_to": book.shown_up_to, **chain}
+    added = upsert(connection, SHEET_BOOKS).values(new)
+    connection.execute(added.on_conflict_do_update(index_elements=["book"], set_=chain))
 
 
-def _copy_shown(connection: sa.Connection, old: str, new: str, *, changed_after: int) -> None:
-    """Have the new spreadsheet leave out the later changes that the old one shows, too."""
-    rows = SHEET_ROWS.c
-    ordered = [tab.name for tab in TABS if tab.order]
-    shown = sa.select(sa.literal(new), rows.tab, rows.key, rows.seq).where(
-        rows.book == old, rows.seq > changed_after, rows.tab.in_(ordered)
-    )
-    connection.execute(sa.delete(SHEET_ROWS).where(rows.book == new))
-    connection.execute(sa.insert(SHEET_ROWS).from_select(["book", "tab", "key", "seq"], shown))
+def link_books(change: LedgerTransaction, books: Sequence[SheetBook], *, now: datetime) -> None:
+    """Show the addresses of spreadsheets in Config, so that readers find from one to the other."""
+    for book in books:
+        write_config(change, f"spreadsheet {book.number} of {book.name}", book.url, now=now)
 
 
 def close_book(engine: sa.Engine, book: SheetBook, *, now: datetime) -> None:
-    """Record that a spreadsheet is gone, so that its predecessor is opened again."""
+    """Record that a spreadsheet is gone: its rows are sent again to the one that is written."""
+    gone = sa.update(SHEET_BOOKS).where(SHEET_BOOKS.c.book == book.id)
     with engine.begin() as connection:
-        gone = sa.update(SHEET_BOOKS).where(SHEET_BOOKS.c.book == book.id)
         connection.execute(gone.values(closed_at=now))
+
+
+def read_known_tabs(engine: sa.Engine, spreadsheet_id: str) -> KnownTabs:
+    """Return the tabs of a spreadsheet as they were after the last sync."""
+    chosen = sa.select(SHEET_BOOKS.c.tabs).where(SHEET_BOOKS.c.book == spreadsheet_id)
+    with read_transaction(engine) as connection:
+        tabs = json.loads(connection.execute(chosen).scalar_one_or_none() or "{}")
+    return {name: (sheet_id, tuple(header)) for name, (sheet_id, header) in tabs.items()}
+
+
+def write_known_tabs(engine: sa.Engine, spreadsheet_id: str, tabs: KnownTabs) -> None:
+    """Record the tabs of a spreadsheet."""
+    changed = sa.update(SHEET_BOOKS).where(SHEET_BOOKS.c.book == spreadsheet_id)
+    with engine.begin() as connection:
+        connection.execute(changed.values(tabs=json.dumps(tabs, ensure_ascii=False)))

@@ -10,7 +10,6 @@ from typing import get_args
 
 import sqlalchemy as sa
 
-from news_platform.errors import InputError
 from news_platform.rss.discovery.discover import DiscoveryReport, FeedVerdict
 from news_platform.rss.ledger.feed_rows import (
     POLLED,
@@ -21,8 +20,9 @@ from news_platform.rss.ledger.feed_rows import (
 )
 from news_platform.rss.ledger.tables import FEEDS
 from news_platform.rss.ledger.transactions import LedgerTransaction, write_transaction
-from news_platform.rss.sheets.tabs import FEEDS_TAB, Cell, ColumnLayout, key_text
-from news_platform.rss.sheets.tracking import read_last_written, write_last_written
+from news_platform.rss.sheets.layout import feed_key, url_key
+from news_platform.rss.sheets.outbox import read_last_written, write_last_written
+from news_platform.rss.sheets.tabs import FEEDS_TAB, Cell
 from news_platform.web.urls import canonical_url
 
 Discover = Callable[[Sequence[str]], DiscoveryReport]
@@ -72,21 +72,7 @@ class EditReport:
 
     taken: int = 0
     refused: int = 0
-    unreadable: tuple[InvalidRow, ...] = ()
-
-
-def feed_key(row: Mapping[str, Cell]) -> str | None:
-    """Return the key of a row of Feeds; in a row that an admin added it comes from the URL."""
-    return key_text(row.get("feed_url_canon", "")) or _url_key(row)
-
-
-def _url_key(row: Mapping[str, Cell]) -> str | None:
-    """Return the canonical form of the row's URL, None if it is not a web address."""
-    url = str(row.get("feed_url", "")).strip()
-    try:
-        return canonical_url(url) if url.startswith(("http://", "https://")) else None
-    except (InputError, ValueError):
-        return None
+    invalid: tuple[InvalidRow, ...] = ()
 
 
 def iter_edits(
@@ -105,30 +91,24 @@ def iter_edits(
             written = last_written[key]
             if written and any(str(written.get(name, "")) != cells[name] for name in cells):
                 yield _feed_edit(key, cells, written)
-        elif key is not None and key == _url_key(row):
+        elif key is not None and key == url_key(row):
             seen.add(key)
             yield NewFeed(key, str(row["feed_url"]).strip(), cells)
         else:
-            answer = with_remark(cells["notes"], _WRONG_KEY if _url_key(row) else NO_ADDRESS)
+            answer = with_remark(cells["notes"], _WRONG_KEY if url_key(row) else NO_ADDRESS)
             # A row that has its answer is not answered again by every sync.
             if (cells["status"], cells["notes"]) != ("rejected", answer):
                 yield InvalidRow(row_index, answer)
 
 
 def apply_edits(
-    engine: sa.Engine,
-    spreadsheet_id: str,
-    cells: Sequence[Sequence[Cell]],
-    *,
-    layout: ColumnLayout,
-    discover: Discover,
+    engine: sa.Engine, spreadsheet_id: str, rows: Sequence[Mapping[str, Cell]], discover: Discover
 ) -> EditReport:
     """Write the admins' edits to the ledger, and record the cells they were read from."""
-    rows = [as_row(row, layout) for row in cells[1:]]
-    found = list(iter_edits(rows, read_last_written(engine, spreadsheet_id, FEEDS_TAB)))
+    found = list(iter_edits(rows, read_last_written(engine, spreadsheet_id)))
     edits = [item for item in found if isinstance(item, FeedEdit)]
     new = [item for item in found if isinstance(item, NewFeed)][:_MAX_NEW_FEEDS]
-    unreadable = tuple(item for item in found if isinstance(item, InvalidRow))[:_MAX_ANSWERS]
+    invalid = tuple(item for item in found if isinstance(item, InvalidRow))[:_MAX_ANSWERS]
     # Discovery comes before the cells are recorded: if the process dies in between, the next sync
     # sees the row as new again and discovery finds a feed that it knows.
     verdicts = (
@@ -143,12 +123,12 @@ def apply_edits(
     refused = sum(edit.is_refused for edit in edits)
     refused += sum(verdict.outcome != "active" for verdict in verdicts.values())
     taken = len(edits) + len(new) - refused
-    return EditReport(taken, refused + len(unreadable), unreadable)
+    return EditReport(taken, refused + len(invalid), invalid)
 
 
 def _write_edit(change: LedgerTransaction, spreadsheet_id: str, edit: FeedEdit) -> None:
     upsert_feed(change, edit.key, **edit.values)
-    write_last_written(change.connection, spreadsheet_id, FEEDS_TAB, key=edit.key, cells=edit.cells)
+    write_last_written(change.connection, spreadsheet_id, edit.key, edit.cells)
 
 
 def _write_new_feed(
@@ -161,7 +141,7 @@ def _write_new_feed(
         chosen = sa.select(FEEDS.c.status, FEEDS.c.notes).where(FEEDS.c.feed_url_canon == key)
         known = change.connection.execute(chosen).one()
         upsert_feed(change, key, **_admin_values(new.cells, known.status, known.notes))
-    write_last_written(change.connection, spreadsheet_id, FEEDS_TAB, key=new.key, cells=new.cells)
+    write_last_written(change.connection, spreadsheet_id, new.key, new.cells)
 
 
 def _admin_values(cells: Mapping[str, str], status: str, notes: str) -> dict[str, str]:
@@ -173,13 +153,6 @@ def _admin_values(cells: Mapping[str, str], status: str, notes: str) -> dict[str
     if own_notes:
         values["notes"] = with_remark(own_notes, remark_of(notes))
     return values
-
-
-def as_row(cells: Sequence[Cell], layout: ColumnLayout) -> dict[str, Cell]:
-    """Return a row's cells by column name; the API omits empty cells at the end of a row."""
-    return {
-        name: cells[index] if index < len(cells) else "" for name, index in layout.positions.items()
-    }
 
 
 def _feed_edit(key: str, cells: Mapping[str, str], written: Mapping[str, Cell]) -> FeedEdit:

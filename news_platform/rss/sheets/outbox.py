@@ -1,78 +1,91 @@
-"""The outbox in SQL: choose the rows a spreadsheet lacks, hold them in batches, mark them applied.
+"""The outbox in SQL: choose the rows a spreadsheet lacks, hold them as an intent, mark it done.
 
-Each batch is stored as an intent, with its cells, before it is sent. Its rows are released only
-when the spreadsheet is known to hold the batch. So if the outcome is unknown, or the writer died,
-the same batch is sent again under the same token.
+An intent is one batch. It is stored with its cells as `sending` before it is sent, and becomes
+`done` only when the spreadsheet is known to hold it. So if the outcome is unknown, or the writer
+died, the same batch is sent again under the same token.
 """
 
-import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import chain, islice
 from typing import Any
+from uuid import uuid4
 
 import sqlalchemy as sa
 
-from news_platform.rss.ledger.transactions import newest_seq
-from news_platform.rss.sheets.access import SheetAccess
-from news_platform.rss.sheets.books import current_book
-from news_platform.rss.sheets.tabs import TABS, Cell, CellLimits, Tab, to_cells
-from news_platform.rss.sheets.tracking import (
-    INTENTS,
-    SHEET_ROWS,
-    WRITERS,
-    FirstRows,
-    is_shown,
-    known_spreadsheet_id,
-    read_first_rows,
-)
+from news_platform.rss.ledger.tables import METADATA, SEQUENCE
+from news_platform.rss.sheets.access import SyncOptions
+from news_platform.rss.sheets.books import SHEET_BOOKS, SheetBook, read_chain
+from news_platform.rss.sheets.tabs import FEEDS_TAB, TABS, Cell, CellLimits, Tab, to_cells
 from news_platform.storage.sql.engine import read_transaction
-from news_platform.storage.sql.leases import LeaseTable, LeaseTerm, claim_named, release_named
+from news_platform.storage.sql.leases import upsert
 
-# Google's limit for the characters of a cell.
-CELL_LIMIT = 50_000
+# One row for each ledger row that a spreadsheet shows. `book` is the id of the spreadsheet, `seq`
+# the change it shows (0: to be sent again), `shown` the admins' cells as last written.
+SHEET_ROWS = sa.Table(
+    "sheet_rows",
+    METADATA,
+    sa.Column("book", sa.Text, primary_key=True),
+    sa.Column("tab", sa.Text, primary_key=True),
+    sa.Column("key", sa.Text, primary_key=True),
+    sa.Column("seq", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("shown", sa.Text, nullable=False, server_default=""),
+)
+# Batches that are `sending` or `done`; `rows` has the rows of one that is sending, as JSON.
+SHEET_INTENTS = sa.Table(
+    "sheet_intents",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
+    sa.Column("book", sa.Text, nullable=False),
+    sa.Column("token", sa.Text, nullable=False),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("rows", sa.Text, nullable=False),
+)
+
+# `seq` of a row that was taken down: the spreadsheet still shows it and must not.
+GONE = -1
 # Diagnostics of this stage are about the sync itself; they are sent by the next one.
 STAGE = "sheets"
+# Google's limit for the characters of a cell.
+CELL_LIMIT = 50_000
 # What a cell and a row add to a request besides their text. If people put a column between each
 # pair of ours, a cell takes 160 bytes more: over the size that Google recommends, but well below
 # the size that Google rejects.
 _CELL_BYTES = 50
 _ROW_BYTES = 500
-_KEY = ("book", "tab", "key")
-_LEASES = LeaseTable(key=WRITERS.c.book, time=WRITERS.c.until, owner=WRITERS.c.owner)
+# SQLite accepts 32,766 parameters per statement, versions before 3.32 only 999.
+_CHUNK = 500
+_SENDING, _DONE = "sending", "done"
+_ARTICLE_TAB_NAMES = [tab.name for tab in TABS if tab.order]
 
 
 @dataclass(frozen=True, slots=True)
-class OutboxRow:
-    """One row to send: its cells in the order of the tab's columns.
+class SheetRow:
+    """One row to send: the change it shows, and its cells in the order of the tab's columns.
 
-    `last_written` holds the admins' cells as last written; it is empty for a new row.
+    A row that is gone has no cells. `last_written` holds the admins' cells as last written.
     """
 
     tab: str
     key: str
-    cells: tuple[Cell, ...]
-    last_written: Mapping[str, Cell]
-    is_new: bool
+    seq: int
+    cells: tuple[Cell, ...] = ()
+    last_written: Mapping[str, Cell] = field(default_factory=dict)
+    is_new: bool = False
 
-
-@dataclass(frozen=True, slots=True)
-class BatchLimits:
-    """How many rows and bytes one batch holds, and how many characters of an article's text."""
-
-    max_rows: int
-    max_bytes: int
-    clean_text: int = 20_000
+    @property
+    def is_own_counter(self) -> bool:
+        """Return whether the row is a counter of an earlier sync."""
+        return self.tab == "Diagnostics" and STAGE in self.cells[:2]
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
     """A batch to apply exactly once, and the token that identifies it in the spreadsheet."""
 
-    id: int
     token: str
-    rows: tuple[OutboxRow, ...]
+    rows: tuple[SheetRow, ...]
 
     @property
     def fence(self) -> int:
@@ -80,246 +93,317 @@ class Intent:
         return (int(self.token[:8], 16) & 0x7FFFFFFF) or 1
 
     @property
-    def new_rows(self) -> int:
-        """Return how many rows the spreadsheet did not show before."""
-        return sum(row.is_new for row in self.rows)
+    def tabs(self) -> set[str]:
+        """Return the names of the tabs that the batch changes."""
+        return {row.tab for row in self.rows}
 
-    @property
-    def is_own_counters(self) -> bool:
-        """Return whether the batch holds only the counters of earlier syncs."""
-        return all(row.tab == "Diagnostics" and STAGE in row.cells[:2] for row in self.rows)
-
-
-def claim_lease(
-    engine: sa.Engine, spreadsheet_id: str, owner: str, *, seconds: float, now: datetime
-) -> bool:
-    """Become the only writer of the spreadsheet, or extend the lease; False if another one is."""
-    with engine.begin() as connection:
-        return claim_named(connection, _LEASES, spreadsheet_id, LeaseTerm(now, seconds, owner))
+    def is_in(self, fences: Mapping[int, str]) -> bool:
+        """Return whether a spreadsheet with these fences holds the batch."""
+        return fences.get(self.fence) == self.token
 
 
-def release_lease(engine: sa.Engine, spreadsheet_id: str, owner: str) -> None:
-    """Let the next writer start at once."""
-    with engine.begin() as connection:
-        release_named(connection, _LEASES, spreadsheet_id, owner)
+def is_behind(engine: sa.Engine, name: str) -> bool:
+    """Return whether a sync would send anything besides the counters of earlier syncs.
 
-
-def is_behind(engine: sa.Engine, access: SheetAccess) -> bool:
-    """Return whether the ledger holds rows that the spreadsheet lacks, without calling Google."""
-    current = current_book(engine, access.name)
-    spreadsheet_id = current.id if current else known_spreadsheet_id(engine, access)
-    return spreadsheet_id is None or has_pending(engine, spreadsheet_id)
-
-
-def next_intent(
-    engine: sa.Engine, spreadsheet_id: str, *, limits: BatchLimits, now: datetime
-) -> Intent | None:
-    """Return the batch whose outcome is unknown, else a new one, None if nothing is pending."""
-    with engine.begin() as connection:
-        is_open = (INTENTS.c.book == spreadsheet_id, INTENTS.c.applied_at.is_(None))
-        left = connection.execute(sa.select(INTENTS.c.id, INTENTS.c.token).where(*is_open)).first()
-        found = (left.id, left.token) if left else None
-        found = found or _new_intent(connection, spreadsheet_id, limits=limits, now=now)
-        if found is None:
-            return None
-        intent_id, token = found
-        return Intent(intent_id, token, _intent_rows(connection, intent_id))
-
-
-def mark_applied(engine: sa.Engine, intent: Intent, *, now: datetime) -> None:
-    """Record that the spreadsheet holds the batch, and release its rows."""
-    held = SHEET_ROWS.c.intent_id == intent.id
-    free = {"intent_id": None, "sending": None, "sending_seq": None}
-    applied = sa.update(INTENTS).where(INTENTS.c.id == intent.id).values(applied_at=now)
-    with engine.begin() as connection:
-        for row in intent.rows:
-            if shown := _edited_cells(row):
-                here = (SHEET_ROWS.c.tab == row.tab, SHEET_ROWS.c.key == row.key)
-                connection.execute(sa.update(SHEET_ROWS).where(held, *here).values(shown=shown))
-        # The change that was sent; a newer one in the ledger is still pending.
-        seq = SHEET_ROWS.c.sending_seq
-        connection.execute(sa.update(SHEET_ROWS).where(held).values(seq=seq, **free))
-        connection.execute(applied)
-
-
-def abandon_intents(engine: sa.Engine, spreadsheet_id: str) -> None:
-    """Release the rows of batches that a full spreadsheet could not take."""
-    books = sa.select(INTENTS.c.id).where(
-        INTENTS.c.book == spreadsheet_id, INTENTS.c.applied_at.is_(None)
-    )
-    held = sa.update(SHEET_ROWS).where(SHEET_ROWS.c.intent_id.in_(books))
-    with engine.begin() as connection:
-        connection.execute(held.values(intent_id=None, sending=None, sending_seq=None))
-        connection.execute(sa.delete(INTENTS).where(INTENTS.c.id.in_(books)))
-
-
-def shown_up_to(engine: sa.Engine, spreadsheet_id: str) -> int:
-    """Return the last change up to which the spreadsheet shows every row that it should."""
-    oldest: list[int | None] = []
-    # Read first: what changes in between belongs to the next spreadsheet.
-    newest = newest_seq(engine)
-    with read_transaction(engine) as connection:
-        first_rows = read_first_rows(connection, spreadsheet_id)
-        for tab in TABS:
-            if tab.order:
-                pending = _pending(spreadsheet_id, tab, first_rows=first_rows).subquery()
-                least = connection.execute(sa.select(sa.func.min(pending.c.changed_seq)))
-                oldest.append(least.scalar_one())
-    return min([newest, *(seq - 1 for seq in oldest if seq is not None)])
-
-
-def expired_intents(
-    engine: sa.Engine, spreadsheet_id: str, *, before: datetime, keep: int
-) -> list[Intent]:
-    """Return, without their rows, the batches of which no copy can still arrive.
-
-    They were applied before the given time, or more than `keep` batches ago.
+    `name` is the id or title from the settings. Google is not called.
     """
-    is_applied = (INTENTS.c.book == spreadsheet_id, INTENTS.c.applied_at.is_not(None))
-    newest = sa.select(INTENTS.c.id).where(*is_applied).order_by(INTENTS.c.id.desc()).limit(keep)
-    is_old = sa.or_(INTENTS.c.applied_at < before, INTENTS.c.id.not_in(newest))
-    chosen = sa.select(INTENTS.c.id, INTENTS.c.token).where(*is_applied, is_old)
     with read_transaction(engine) as connection:
-        return [Intent(*row, rows=()) for row in connection.execute(chosen)]
+        books = read_chain(connection, name)
+        ids = [book.id for book in books]
+        is_gone = (SHEET_ROWS.c.book.in_(ids), SHEET_ROWS.c.seq == GONE)
+        waiting = [
+            _open_intents(*ids),
+            sa.select(SHEET_ROWS.c.key).where(*is_gone),
+            *(_pending(tab, books).where(*_not_own(tab)) for tab in TABS if books),
+        ]
+        return not books or any(connection.execute(one.limit(1)).first() for one in waiting)
 
 
-def delete_intents(engine: sa.Engine, intents: Iterable[Intent]) -> None:
-    """Delete batches whose fences the spreadsheet no longer holds."""
-    ids = [{"deleted": intent.id} for intent in intents]
-    if ids:
-        with engine.begin() as connection:
-            chosen = sa.delete(INTENTS).where(INTENTS.c.id == sa.bindparam("deleted"))
-            connection.execute(chosen, ids)
+def _not_own(tab: Tab) -> list[sa.ColumnElement[bool]]:
+    """Leave out own counters: those of each sync would make the next one necessary."""
+    return [tab.table.c.stage != STAGE] if tab.name == "Diagnostics" else []
 
 
-def has_pending(engine: sa.Engine, spreadsheet_id: str) -> bool:
-    """Return whether a sync would send anything besides the counters of earlier syncs."""
+def open_intent(engine: sa.Engine, spreadsheet_id: str) -> Intent | None:
+    """Return the batch whose outcome is unknown, if there is one."""
     with read_transaction(engine) as connection:
-        is_open = (INTENTS.c.book == spreadsheet_id, INTENTS.c.applied_at.is_(None))
-        if connection.execute(sa.select(INTENTS.c.id).where(*is_open).limit(1)).first():
-            return True
-        # Rows that were taken down and that the spreadsheet still shows.
-        gone = sa.select(SHEET_ROWS.c.key).where(
-            SHEET_ROWS.c.book == spreadsheet_id, SHEET_ROWS.c.seq < 0
-        )
-        if connection.execute(gone.limit(1)).first():
-            return True
-        return any(_is_pending(connection, spreadsheet_id, tab) for tab in TABS)
+        return _read_open(connection, spreadsheet_id)
 
 
-def _new_intent(
-    connection: sa.Connection, spreadsheet_id: str, *, limits: BatchLimits, now: datetime
-) -> tuple[int, str] | None:
-    chosen = _chosen_rows(connection, spreadsheet_id, limits)
-    if not chosen:
+def next_intent(engine: sa.Engine, book: SheetBook, options: SyncOptions) -> Intent | None:
+    """Return the batch whose outcome is unknown, else a new one; None if nothing is pending."""
+    with engine.begin() as connection:
+        # On PostgreSQL the lock keeps two writers from choosing the same rows.
+        locked = sa.select(SHEET_BOOKS.c.book).where(SHEET_BOOKS.c.book == book.id)
+        connection.execute(locked.with_for_update())
+        if found := _read_open(connection, book.id):
+            return found
+        # Read before the rows: a change in between is pending for the next batch.
+        newest = connection.execute(sa.select(SEQUENCE.c.value)).scalar_one()
+        books = read_chain(connection, book.name)
+        is_current = books[0].id == book.id
+        pending = _pending_rows(connection, books, options) if is_current else ()
+        rows = _fit(chain(_gone_rows(connection, book.id), pending), options)
+        if rows:
+            return _add_intent(connection, book.id, rows)
+        if is_current:
+            _mark_shown(connection, book.id, newest)
         return None
-    row = {"book": spreadsheet_id, "token": "", "made_at": now}
-    intent_id = connection.execute(
-        sa.insert(INTENTS).values(row).returning(INTENTS.c.id)
-    ).scalar_one()
-    # The id alone would repeat if the ledger were created again for the same spreadsheet.
-    text = f"{spreadsheet_id} {intent_id} {now.isoformat()}"
-    token = hashlib.sha256(text.encode()).hexdigest()[:16]
-    connection.execute(sa.update(INTENTS).where(INTENTS.c.id == intent_id).values(token=token))
-    _hold(connection, intent_id, chosen)
-    return intent_id, token
 
 
-def _hold(connection: sa.Connection, intent_id: int, chosen: list[dict[str, Any]]) -> None:
-    """Store the cells of the rows with the intent; all rows belong to one spreadsheet."""
+def mark_done(engine: sa.Engine, intent: Intent, *, keep: int) -> None:
+    """Record that the spreadsheet holds the batch; forget all but the newest `keep` batches."""
+    intents = SHEET_INTENTS.c
+    is_mine = (intents.token == intent.token, intents.state == _SENDING)
+    chosen = sa.select(intents.book, intents.rows).where(*is_mine).with_for_update()
+    with engine.begin() as connection:
+        # Read again: a takedown may have removed rows, or another writer has recorded the batch.
+        found = connection.execute(chosen).one_or_none()
+        if found is None:
+            return
+        _write_shown(connection, found.book, _parse_rows(found.rows))
+        done = sa.update(SHEET_INTENTS).where(*is_mine)
+        connection.execute(done.values(state=_DONE, rows=""))
+        is_done = (intents.book == found.book, intents.state == _DONE)
+        newest = sa.select(intents.id).where(*is_done).order_by(intents.id.desc()).limit(keep)
+        connection.execute(sa.delete(SHEET_INTENTS).where(*is_done, intents.id.not_in(newest)))
+
+
+def drop_intents(engine: sa.Engine, spreadsheet_id: str) -> None:
+    """Forget the batch that a full spreadsheet could not take; its rows are pending again."""
+    is_open = (SHEET_INTENTS.c.book == spreadsheet_id, SHEET_INTENTS.c.state == _SENDING)
+    with engine.begin() as connection:
+        connection.execute(sa.delete(SHEET_INTENTS).where(*is_open))
+
+
+def read_tokens(engine: sa.Engine, spreadsheet_id: str) -> set[str]:
+    """Return the tokens of the batches of which a late copy may still arrive."""
+    chosen = sa.select(SHEET_INTENTS.c.token).where(SHEET_INTENTS.c.book == spreadsheet_id)
+    with read_transaction(engine) as connection:
+        return set(connection.execute(chosen).scalars())
+
+
+def shows_articles(engine: sa.Engine, spreadsheet_id: str) -> bool:
+    """Return whether a spreadsheet shows any row besides feeds and settings."""
     rows = SHEET_ROWS.c
-    for tab in TABS:
-        of_tab = {row["key"]: row for row in chosen if row["tab"] == tab.name}
-        where = (rows.book == chosen[0]["book"], rows.tab == tab.name, rows.key.in_(of_tab))
-        known = set(connection.execute(sa.select(rows.key).where(*where)).scalars())
-        new = [{"seq": 0, **_key(row)} for key, row in of_tab.items() if key not in known]
-        if new:
-            connection.execute(sa.insert(SHEET_ROWS), new)
-    held = (
-        sa.update(SHEET_ROWS)
-        .where(*(rows[name] == sa.bindparam(f"at_{name}") for name in _KEY))
-        .values(intent_id=intent_id, sending=sa.bindparam("cells"), sending_seq=sa.bindparam("n"))
+    chosen = sa.select(rows.key).where(
+        rows.book == spreadsheet_id, rows.tab.in_(_ARTICLE_TAB_NAMES), rows.seq > 0
     )
-    connection.execute(
-        held,
-        [{**_key(row, "at_"), "cells": row["sending"], "n": row["seq"]} for row in chosen],
+    with read_transaction(engine) as connection:
+        return connection.execute(chosen.limit(1)).first() is not None
+
+
+def has_gone(engine: sa.Engine, spreadsheet_id: str) -> bool:
+    """Return whether a spreadsheet shows rows that were taken down."""
+    with read_transaction(engine) as connection:
+        return any(_gone_rows(connection, spreadsheet_id))
+
+
+def resend_tab(engine: sa.Engine, spreadsheet_id: str, tab: str) -> None:
+    """Have the next sync send all rows of a tab again."""
+    rows = SHEET_ROWS.c
+    known = (rows.book == spreadsheet_id, rows.tab == tab, rows.seq != GONE)
+    with engine.begin() as connection:
+        connection.execute(sa.update(SHEET_ROWS).where(*known).values(seq=0, shown=""))
+        _mark_shown(connection, spreadsheet_id, 0)
+
+
+def count_sending(connection: sa.Connection) -> int:
+    """Return how many rows are in batches whose outcome is unknown."""
+    chosen = sa.select(SHEET_INTENTS.c.rows).where(SHEET_INTENTS.c.state == _SENDING)
+    return sum(len(json.loads(rows)) for rows in connection.execute(chosen).scalars())
+
+
+def read_last_written(engine: sa.Engine, spreadsheet_id: str) -> dict[str, Mapping[str, Cell]]:
+    """Return the admins' cells of every known feed as last written; empty before the first write.
+
+    A feed in a batch whose outcome is unknown is known, too.
+    """
+    rows = SHEET_ROWS.c
+    chosen = sa.select(rows.key, rows.shown)
+    with read_transaction(engine) as connection:
+        sending = _read_open(connection, spreadsheet_id)
+        known = (
+            {row.key: "" for row in sending.rows if row.tab == FEEDS_TAB.name} if sending else {}
+        )
+        where = (rows.book == spreadsheet_id, rows.tab == FEEDS_TAB.name)
+        known.update((key, shown) for key, shown in connection.execute(chosen.where(*where)))
+    return {key: json.loads(shown or "{}") for key, shown in known.items()}
+
+
+def write_last_written(
+    connection: sa.Connection, spreadsheet_id: str, key: str, cells: Mapping[str, Cell]
+) -> None:
+    """Record the admins' cells of a feed."""
+    row = {"book": spreadsheet_id, "tab": FEEDS_TAB.name, "key": key}
+    shown = {"shown": json.dumps(cells, ensure_ascii=False)}
+    added = upsert(connection, SHEET_ROWS).values({**row, **shown})
+    connection.execute(added.on_conflict_do_update(index_elements=list(row), set_=shown))
+
+
+def mark_gone(
+    connection: sa.Connection,
+    *,
+    rows: Collection[int],
+    index: Collection[str],
+    feeds: Collection[str],
+) -> int:
+    """Mark what spreadsheets show of deleted ledger rows, and drop cells that wait to be sent."""
+    keys = {
+        "Raw": set(map(str, rows)),
+        "ArticlesIndex": set(index),
+        "Feeds": set(feeds),
+        "Analyses": set(map(str, rows)),
+    }
+    _drop_from_intents(connection, keys)
+    marked = 0
+    for tab, values in keys.items():
+        of_tab = iter(values)
+        while chunk := list(islice(of_tab, _CHUNK)):
+            shown = (SHEET_ROWS.c.tab == tab, SHEET_ROWS.c.key.in_(chunk))
+            changed = sa.update(SHEET_ROWS).where(*shown).values(seq=GONE, shown="")
+            marked += connection.execute(changed).rowcount
+    return marked
+
+
+def _drop_from_intents(connection: sa.Connection, keys: Mapping[str, set[str]]) -> None:
+    """Remove rows from batches that are being sent, and record them as perhaps shown."""
+    chosen = sa.select(SHEET_INTENTS).where(SHEET_INTENTS.c.state == _SENDING)
+    for intent in connection.execute(chosen).all():
+        kept, dropped = [], []
+        for row in _parse_rows(intent.rows):
+            is_dropped = row.seq != GONE and row.key in keys.get(row.tab, ())
+            (dropped if is_dropped else kept).append(row)
+        if dropped:
+            mine = sa.update(SHEET_INTENTS).where(SHEET_INTENTS.c.id == intent.id)
+            connection.execute(mine.values(rows=_format_rows(kept)))
+            _write_shown(connection, intent.book, dropped)
+
+
+def _open_intents(*spreadsheet_ids: str) -> sa.Select[Any]:
+    return sa.select(SHEET_INTENTS.c.token, SHEET_INTENTS.c.rows).where(
+        SHEET_INTENTS.c.book.in_(spreadsheet_ids), SHEET_INTENTS.c.state == _SENDING
     )
 
 
-def _key(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    return {f"{prefix}{name}": row[name] for name in _KEY}
+def _read_open(connection: sa.Connection, spreadsheet_id: str) -> Intent | None:
+    found = connection.execute(_open_intents(spreadsheet_id)).first()
+    return Intent(found.token, _parse_rows(found.rows)) if found else None
 
 
-def _chosen_rows(
-    connection: sa.Connection, spreadsheet_id: str, limits: BatchLimits
-) -> list[dict[str, Any]]:
-    """Return rows of all tabs until the batch is full; a single row may exceed the size."""
-    chosen: list[dict[str, Any]] = []
+def _add_intent(
+    connection: sa.Connection, spreadsheet_id: str, rows: tuple[SheetRow, ...]
+) -> Intent:
+    intent = Intent(uuid4().hex[:16], rows)
+    row = {"book": spreadsheet_id, "token": intent.token, "rows": _format_rows(rows)}
+    connection.execute(sa.insert(SHEET_INTENTS).values(state=_SENDING, **row))
+    return intent
+
+
+def _format_rows(rows: Collection[SheetRow]) -> str:
+    return json.dumps([asdict(row) for row in rows], ensure_ascii=False)
+
+
+def _parse_rows(text: str) -> tuple[SheetRow, ...]:
+    return tuple(SheetRow(**{**row, "cells": tuple(row["cells"])}) for row in json.loads(text))
+
+
+def _write_shown(connection: sa.Connection, book: str, rows: Collection[SheetRow]) -> None:
+    """Record what the spreadsheet shows of these rows; those that are blank now are forgotten."""
+    insert = upsert(connection, SHEET_ROWS)
+    shown = insert.on_conflict_do_update(
+        index_elements=["book", "tab", "key"],
+        set_={"seq": insert.excluded.seq, "shown": insert.excluded.shown},
+    )
+    sent = [
+        {"book": book, "tab": row.tab, "key": row.key, "seq": row.seq, "shown": _edited_cells(row)}
+        for row in rows
+        if row.seq != GONE
+    ]
+    if sent:
+        connection.execute(shown, sent)
+    blank = [{"at_tab": row.tab, "at_key": row.key} for row in rows if row.seq == GONE]
+    if blank:
+        columns = SHEET_ROWS.c
+        connection.execute(
+            sa.delete(SHEET_ROWS).where(
+                columns.book == book,
+                columns.tab == sa.bindparam("at_tab"),
+                columns.key == sa.bindparam("at_key"),
+            ),
+            blank,
+        )
+
+
+def _edited_cells(row: SheetRow) -> str:
+    """Return the admins' cells of a row as JSON; '' for a tab without any."""
+    if row.tab != FEEDS_TAB.name:
+        return ""
+    cells = dict(zip(FEEDS_TAB.columns, row.cells, strict=True))
+    return json.dumps({name: cells[name] for name in FEEDS_TAB.edited}, ensure_ascii=False)
+
+
+def _fit(rows: Iterable[SheetRow], options: SyncOptions) -> tuple[SheetRow, ...]:
+    """Return as many rows as one batch takes; a single row may exceed the size."""
+    fitting: list[SheetRow] = []
     size_bytes = 0
-    first_rows = read_first_rows(connection, spreadsheet_id)
-    for tab in TABS:
-        columns = [tab.table.c[name] for name in tab.columns]
-        pending = _pending(spreadsheet_id, tab, *columns, first_rows=first_rows)
-        for key, seq, *values in connection.execute(pending.limit(limits.max_rows - len(chosen))):
-            cells = to_cells(tab, values, CellLimits(CELL_LIMIT, limits.clean_text))
-            size_bytes += _request_bytes(cells)
-            if chosen and size_bytes > limits.max_bytes:
-                return chosen
-            row = {"book": spreadsheet_id, "tab": tab.name, "key": str(key), "seq": seq}
-            chosen.append({**row, "sending": json.dumps(cells, ensure_ascii=False)})
-    return chosen
+    for row in islice(rows, options.max_rows):
+        size_bytes += _request_bytes(row.cells)
+        if fitting and size_bytes > options.max_bytes:
+            break
+        fitting.append(row)
+    return tuple(fitting)
 
 
-def _request_bytes(cells: list[Cell]) -> int:
+def _request_bytes(cells: Collection[Cell]) -> int:
     """Return at most how many bytes a row takes in a request, where é is six and 😀 is twelve."""
     # requests sends JSON with ASCII escapes, as json.dumps does by default.
     return len(json.dumps(cells)) + _CELL_BYTES * len(cells) + _ROW_BYTES
 
 
-def _pending(
-    spreadsheet_id: str, tab: Tab, *columns: sa.Column[Any], first_rows: FirstRows
-) -> sa.Select[Any]:
-    """Select key, change number and the given columns of rows that are not shown as they are."""
-    table, rows = tab.table, SHEET_ROWS
+def _gone_rows(connection: sa.Connection, spreadsheet_id: str) -> Iterator[SheetRow]:
+    rows = SHEET_ROWS.c
+    chosen = sa.select(rows.tab, rows.key, rows.seq)
+    where = (rows.book == spreadsheet_id, rows.seq == GONE)
+    return (SheetRow(*row) for row in connection.execute(chosen.where(*where)))
+
+
+def _pending_rows(
+    connection: sa.Connection, books: Sequence[SheetBook], options: SyncOptions
+) -> Iterator[SheetRow]:
+    limits = CellLimits(CELL_LIMIT, options.clean_text_limit)
+    for tab in TABS:
+        columns = [tab.table.c[name] for name in tab.columns]
+        chosen = _pending(tab, books, *columns).limit(options.max_rows)
+        for key, seq, shown_seq, shown, *values in connection.execute(chosen):
+            cells = tuple(to_cells(tab, values, limits))
+            last = json.loads(shown or "{}")
+            yield SheetRow(tab.name, str(key), seq, cells, last, is_new=shown_seq is None)
+
+
+def _pending(tab: Tab, books: Sequence[SheetBook], *columns: sa.Column[Any]) -> sa.Select[Any]:
+    """Select rows of a tab that no spreadsheet shows as they are, and what the newest one shows."""
+    current, *older = books
+    table, here, there = tab.table, SHEET_ROWS.c, SHEET_ROWS.alias().c
     key = sa.cast(table.c[tab.key], sa.Text)
-    here = sa.and_(rows.c.book == spreadsheet_id, rows.c.tab == tab.name, rows.c.key == key)
+    is_here = sa.and_(here.book == current.id, here.tab == tab.name, here.key == key)
     chosen = (
-        sa.select(table.c[tab.key], table.c.changed_seq, *columns)
-        .select_from(table.outerjoin(rows, here))
-        .where(sa.func.coalesce(rows.c.seq, 0) < table.c.changed_seq)
+        sa.select(table.c[tab.key], table.c.changed_seq, here.seq, here.shown, *columns)
+        .select_from(table.outerjoin(SHEET_ROWS, is_here))
+        .where(sa.func.coalesce(here.seq, 0) < table.c.changed_seq)
         .order_by(table.c[tab.key])
     )
-    condition = is_shown(tab, first_rows)
-    return chosen if condition is None else chosen.where(condition)
-
-
-def _is_pending(connection: sa.Connection, spreadsheet_id: str, tab: Tab) -> bool:
-    first_rows = read_first_rows(connection, spreadsheet_id)
-    chosen = _pending(spreadsheet_id, tab, first_rows=first_rows)
-    # Otherwise the counters of each sync would make the next one necessary.
-    if tab.name == "Diagnostics":
-        chosen = chosen.where(tab.table.c.stage != STAGE)
-    return connection.execute(chosen.limit(1)).first() is not None
-
-
-def _intent_rows(connection: sa.Connection, intent_id: int) -> tuple[OutboxRow, ...]:
-    rows = SHEET_ROWS.c
-    chosen = (
-        sa.select(rows.tab, rows.key, rows.sending, rows.shown, rows.seq)
-        .where(rows.intent_id == intent_id)
-        # Keys are texts: by length first, so that numbers sort as numbers.
-        .order_by(rows.sending_seq, sa.func.length(rows.key), rows.key)
+    if tab.order is None:
+        return chosen
+    is_there = sa.exists().where(
+        there.book.in_([book.id for book in older]),
+        there.tab == tab.name,
+        there.key == key,
+        there.seq >= table.c.changed_seq,
     )
-    return tuple(
-        OutboxRow(tab, key, tuple(json.loads(cells)), json.loads(shown or "{}"), is_new=seq == 0)
-        for tab, key, cells, shown, seq in connection.execute(chosen)
-    )
+    return chosen.where(table.c.changed_seq > current.shown_up_to, ~is_there)
 
 
-def _edited_cells(row: OutboxRow) -> str:
-    """Return the admins' cells of a row as JSON; '' for a tab without any."""
-    tab = next(tab for tab in TABS if tab.name == row.tab)
-    if not tab.edited:
-        return ""
-    cells = dict(zip(tab.columns, row.cells, strict=True))
-    return json.dumps({name: cells[name] for name in tab.edited}, ensure_ascii=False)
+def _mark_shown(connection: sa.Connection, spreadsheet_id: str, seq: int) -> None:
+    mine = sa.update(SHEET_BOOKS).where(SHEET_BOOKS.c.book == spreadsheet_id)
+    connection.execute(mine.values(shown_up_to=seq))

@@ -1,75 +1,46 @@
-"""Bring a Google Sheet up to date: read admins' edits, then send each outbox batch exactly once."""
+"""Bring a Google Sheet up to date: read admins' edits, then send each batch exactly once.
+
+A sync takes the one lease, reads back what the spreadsheet shows, commits the rows it lacks to the
+outbox as intents, and sends them. If the outcome of a call is unknown, it reads back again.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import datetime
 
 import sqlalchemy as sa
 
 from news_platform.datasets.takedowns import TAKEN_DOWN
-from news_platform.errors import Conflict
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
 from news_platform.rss.sheets import outbox
-from news_platform.rss.sheets.access import CallTiming, SheetAccess
-from news_platform.rss.sheets.blanking import blank_gone
+from news_platform.rss.sheets.access import CallTiming, SheetAccess, SyncOptions
+from news_platform.rss.sheets.api_client import ApiClient, ChangeRejected, OutcomeUnknown
+from news_platform.rss.sheets.batch import SpreadsheetFull, build_update
 from news_platform.rss.sheets.books import (
     SheetBook,
+    add_book,
+    claim_lease,
     close_book,
-    current_book,
-    last_number,
+    link_books,
+    next_number,
     next_title,
-    write_next_book,
-)
-from news_platform.rss.sheets.calls import (
-    ChangeRejected,
-    OutcomeUnknown,
-    SpreadsheetFull,
-    backoff_seconds,
+    read_books,
+    read_known_tabs,
+    release_lease,
 )
 from news_platform.rss.sheets.edits import Discover, EditReport, InvalidRow, apply_edits
-from news_platform.rss.sheets.ensure import LocatedTab, ensure_tabs, locate_tabs
-from news_platform.rss.sheets.google import (
-    Spreadsheet,
-    SpreadsheetState,
-    open_by_id,
-    open_spreadsheet,
-    open_titled,
+from news_platform.rss.sheets.google import Spreadsheet, open_by_id, open_spreadsheet, open_titled
+from news_platform.rss.sheets.layout import (
+    LocatedTab,
+    cells_request,
+    ensure_tabs,
+    fetch_row_numbers,
+    fetch_view,
 )
 from news_platform.rss.sheets.outbox import Intent
-from news_platform.rss.sheets.tabs import FEEDS_TAB, cells_request, quote_title
-from news_platform.rss.sheets.tracking import (
-    choose_first_rows,
-    count_left_out,
-    known_spreadsheet_id,
-    read_known_tabs,
-    write_spreadsheet_id,
-)
-from news_platform.rss.sheets.update import SheetUpdate, build_update
-
-# More spreadsheets than any sync fills; a setting that leaves no room must not create them forever.
-_MAX_CONTINUATIONS = 3
-
-
-@dataclass(frozen=True, slots=True)
-class SyncOptions:
-    """How much goes into one call, and when to give up."""
-
-    max_rows: int = 1_000
-    # Google recommends at most 2 MB per request.
-    max_bytes: int = 2_000_000
-    # Characters of an article's text that are shown; the ledger holds all of it.
-    clean_text_limit: int = 20_000
-    # Google's limit is 10 million cells per spreadsheet.
-    max_cells: int = 9_500_000
-    # How long a writer that died keeps others out; the lease is extended before every batch.
-    lease_seconds: float = 600.0
-    # No copy of a request arrives a day later, or after 300 other batches, which take a quarter of
-    # an hour at Google's quota. A spreadsheet holds 30,000 characters of metadata, 35 per fence.
-    fence_hours: float = 24.0
-    max_fences: int = 300
-    # With the backoff between them, the tries take seven and a half minutes.
-    tries: int = 12
+from news_platform.rss.sheets.tabs import FEEDS_TAB
+from news_platform.storage.sql.leases import LeaseTerm
 
 
 @dataclass(slots=True)
@@ -79,36 +50,32 @@ class SyncReport:
     url: str
     appended: int = 0
     updated: int = 0
+    # Rows that were taken down.
+    blanked: int = 0
     batches: int = 0
     # Calls whose outcome was unknown at first.
     doubts: int = 0
     quota_waits: int = 0
     doubled_keys: int = 0
-    # Rows older than the first rows of the spreadsheet.
-    left_out: int = 0
-    # Whether it sent anything besides the counters of earlier syncs.
-    sent_news: bool = False
     # The address of the spreadsheet that was full, if this one continues it since now.
     continued_from: str = ""
-    # Rows that were taken down, by tab and number.
-    blanked: tuple[str, ...] = ()
     edits: EditReport = field(default_factory=EditReport)
 
 
 @dataclass(frozen=True, slots=True)
 class SheetWriter:
-    """The writer of one spreadsheet: its lease owner, its resources and its options.
-
-    `discover` checks the URLs that admins add.
-    """
+    """The one writer of the spreadsheets under a name: lease owner, resources and options."""
 
     engine: sa.Engine
-    spreadsheet: Spreadsheet
+    client: ApiClient
     owner: str
     clock: Callable[[], datetime]
-    sleep: Callable[[float], None]
-    discover: Discover
-    options: SyncOptions = SyncOptions()
+    options: SyncOptions = field(default_factory=SyncOptions)
+
+    @property
+    def name(self) -> str:
+        """Return the id or title from the settings."""
+        return self.client.access.name
 
 
 def run_sync(
@@ -121,152 +88,133 @@ def run_sync(
     discover: Discover,
     options: SyncOptions | None = None,
 ) -> SyncReport:
-    """Open the spreadsheet of the settings and bring it up to date."""
-    spreadsheet = open_known_spreadsheet(engine, access, owner=owner, timing=timing, now=clock())
-    chosen = options or SyncOptions()
-    writer = SheetWriter(engine, spreadsheet, owner, clock, timing.sleep, discover, chosen)
-    full = ""
-    for _ in range(_MAX_CONTINUATIONS):
+    """Bring the spreadsheet of the settings up to date; `discover` checks URLs that admins add."""
+    client = ApiClient(access, timing)
+    writer = SheetWriter(engine, client, owner, clock, options or SyncOptions())
+    return sync(writer, discover)
+
+
+def create_tabs(
+    engine: sa.Engine, access: SheetAccess, *, owner: str, timing: CallTiming, now: datetime
+) -> str:
+    """Create the spreadsheet of the settings and its tabs if needed, and return its URL."""
+    writer = SheetWriter(engine, ApiClient(access, timing), owner, lambda: now)
+    with _lease(writer):
+        spreadsheet = _open_current(writer)
+        ensure_tabs(engine, spreadsheet)
+    return spreadsheet.url
+
+
+def sync(writer: SheetWriter, discover: Discover) -> SyncReport:
+    """Send all rows that the spreadsheet lacks; raise Conflict while another sync runs.
+
+    A full spreadsheet is continued in a new one.
+    """
+    with _lease(writer):
+        spreadsheet = _open_current(writer)
+        report = SyncReport(spreadsheet.url)
         try:
-            return replace(sync(writer), continued_from=full)
-        except SpreadsheetFull:
-            full = writer.spreadsheet.url
-            writer = replace(writer, spreadsheet=_continue(writer, access, timing=timing))
-    return replace(sync(writer), continued_from=full)
-
-
-def _continue(writer: SheetWriter, access: SheetAccess, *, timing: CallTiming) -> Spreadsheet:
-    """Create the spreadsheet that goes on where the full one ends, and record both."""
-    engine, old, now = writer.engine, writer.spreadsheet, writer.clock()
-    with _lease_on_name(engine, access, writer.owner, now=now):
-        current = current_book(engine, access.name)
-        if current is not None and current.id != old.id:
-            # Another writer was faster.
-            found = open_by_id(access, timing, current.id)
-            if found is not None:
-                return found
-        number = last_number(engine, access.name) + 1
-        new = open_titled(access, timing, next_title(old.title, number))
-        is_shared = new.share_like(old.id)
-        outbox.abandon_intents(engine, old.id)
-        write_next_book(
-            engine,
-            access.name,
-            old=SheetBook(old.id, current.number if current else number - 1, old.url),
-            new=SheetBook(new.id, number, new.url),
-            changed_after=outbox.shown_up_to(engine, old.id),
-            now=now,
-        )
-    metrics = {"spreadsheets_begun": 1, "spreadsheets_not_shared": not is_shared}
-    with write_transaction(engine) as change:
-        note_metrics(change, outbox.STAGE, metrics, now=now, notes=new.url)
-    return new
+            _read_back(writer, spreadsheet, discover, report)
+            while not _fill(writer, spreadsheet, report):
+                report.continued_from = spreadsheet.url
+                spreadsheet = _open_next(writer, spreadsheet)
+                report.url = spreadsheet.url
+            _blank_full_books(writer, report)
+        finally:
+            report.quota_waits = spreadsheet.client.waits
+            # A failed sync is counted too: the batches it sent are in the spreadsheet.
+            _write_metrics(writer, report)
+    return report
 
 
 @contextmanager
-def _lease_on_name(
-    engine: sa.Engine, access: SheetAccess, owner: str, *, now: datetime
-) -> Iterator[None]:
-    """Keep two processes from creating two spreadsheets."""
-    # Not the id itself, which is the lease of the writer of that spreadsheet.
-    name = f"name {access.name}"
-    _claim_lease(engine, name, owner, seconds=SyncOptions().lease_seconds, now=now)
+def _lease(writer: SheetWriter) -> Iterator[None]:
+    _extend_lease(writer)
     try:
         yield
     finally:
-        outbox.release_lease(engine, name, owner)
-
-
-def open_known_spreadsheet(
-    engine: sa.Engine, access: SheetAccess, *, owner: str, timing: CallTiming, now: datetime
-) -> Spreadsheet:
-    """Open the spreadsheet of the settings, or the one that continues it, and record its id."""
-    while (current := current_book(engine, access.name)) is not None:
-        if (found := open_by_id(access, timing, current.id)) is not None:
-            return found
-        close_book(engine, current, now=now)
-    if access.spreadsheet_id:
-        return open_spreadsheet(access, timing)
-    with _lease_on_name(engine, access, owner, now=now):
-        known_id = known_spreadsheet_id(engine, access)
-        spreadsheet = open_spreadsheet(access, timing, known_id=known_id)
-        if known_id != spreadsheet.id:
-            write_spreadsheet_id(engine, access, spreadsheet.id, now=now)
-    return spreadsheet
-
-
-def sync(writer: SheetWriter) -> SyncReport:
-    """Send all rows that the spreadsheet lacks; raise Conflict while another sync runs."""
-    report = SyncReport(writer.spreadsheet.url)
-    _extend_lease(writer)
-    try:
-        ensure_tabs(writer.engine, writer.spreadsheet)
-        _choose_first_rows(writer)
-        # First: a feed that was taken down must not look like one that an admin added.
-        report.blanked = blank_gone(writer.engine, writer.spreadsheet)
-        report.edits = _read_edits(writer)
-        while intent := _next_intent(writer):
-            _extend_lease(writer)
-            _send(writer, intent, report)
-            report.batches += 1
-            report.sent_news |= not intent.is_own_counters
-    finally:
-        outbox.release_lease(writer.engine, writer.spreadsheet.id, writer.owner)
-        report.quota_waits = writer.spreadsheet.waits
-        report.left_out = count_left_out(writer.engine, writer.spreadsheet.id)
-        # A failed sync is counted too: the batches it sent are in the spreadsheet.
-        _write_metrics(writer, report)
-    return report
-
-
-def _choose_first_rows(writer: SheetWriter) -> None:
-    spreadsheet_id, max_cells = writer.spreadsheet.id, writer.options.max_cells
-    choose_first_rows(writer.engine, spreadsheet_id, max_cells=max_cells, now=writer.clock())
+        release_lease(writer.engine, writer.name, writer.owner)
 
 
 def _extend_lease(writer: SheetWriter) -> None:
-    seconds, now = writer.options.lease_seconds, writer.clock()
-    _claim_lease(writer.engine, writer.spreadsheet.id, writer.owner, seconds=seconds, now=now)
+    term = LeaseTerm(writer.clock(), writer.options.lease_seconds, writer.owner)
+    claim_lease(writer.engine, writer.name, term)
 
 
-def _claim_lease(
-    engine: sa.Engine, spreadsheet_id: str, owner: str, *, seconds: float, now: datetime
+def _open_current(writer: SheetWriter) -> Spreadsheet:
+    """Open the newest spreadsheet of the chain that is not gone, else that of the settings."""
+    for book in read_books(writer.engine, writer.name):
+        if (found := open_by_id(writer.client, book.id)) is not None:
+            return found
+        close_book(writer.engine, book, now=writer.clock())
+    spreadsheet = open_spreadsheet(writer.client)
+    number = next_number(writer.engine, writer.name)
+    with writer.engine.begin() as connection:
+        add_book(connection, SheetBook(spreadsheet.id, writer.name, number, spreadsheet.url))
+    return spreadsheet
+
+
+def _open_next(writer: SheetWriter, full: Spreadsheet) -> Spreadsheet:
+    """Create the spreadsheet that goes on where a full one ends, and link the two in Config."""
+    engine, now = writer.engine, writer.clock()
+    number = next_number(engine, writer.name)
+    spreadsheet = open_titled(writer.client, next_title(full.title, number))
+    is_shared = spreadsheet.share_like(full.id)
+    old = read_books(engine, writer.name)[0]
+    new = SheetBook(spreadsheet.id, writer.name, number, spreadsheet.url, old.shown_up_to)
+    outbox.drop_intents(engine, full.id)
+    with write_transaction(engine) as change:
+        add_book(change.connection, new)
+        link_books(change, [old, new], now=now)
+        metrics = {"spreadsheets_begun": 1, "spreadsheets_not_shared": not is_shared}
+        note_metrics(change, outbox.STAGE, metrics, now=now, notes=spreadsheet.url)
+    ensure_tabs(engine, spreadsheet)
+    return spreadsheet
+
+
+def _read_back(
+    writer: SheetWriter, spreadsheet: Spreadsheet, discover: Discover, report: SyncReport
 ) -> None:
-    if not outbox.claim_lease(engine, spreadsheet_id, owner, seconds=seconds, now=now):
-        raise Conflict(
-            f"another sync is writing to spreadsheet {spreadsheet_id!r}: wait until it ends",
-            thing=spreadsheet_id,
-        )
+    """Create missing tabs, find out about an earlier writer's batch, and read admins' edits."""
+    view = ensure_tabs(writer.engine, spreadsheet)
+    # First: what an earlier batch wrote is not an edit.
+    earlier = outbox.open_intent(writer.engine, spreadsheet.id)
+    if earlier is not None and earlier.is_in(view.state.fences):
+        _mark_done(writer, earlier, report)
+    feeds = view.tabs[FEEDS_TAB.name]
+    [cells] = spreadsheet.fetch_values([feeds.range])
+    rows = [feeds.row(row) for row in cells[1:]]
+    report.edits = apply_edits(writer.engine, spreadsheet.id, rows, discover)
+    _answer(spreadsheet, feeds, report.edits.invalid)
 
 
-def _next_intent(writer: SheetWriter) -> Intent | None:
-    return outbox.next_intent(
-        writer.engine,
-        writer.spreadsheet.id,
-        limits=outbox.BatchLimits(
-            writer.options.max_rows, writer.options.max_bytes, writer.options.clean_text_limit
-        ),
-        now=writer.clock(),
-    )
+def _fill(writer: SheetWriter, spreadsheet: Spreadsheet, report: SyncReport) -> bool:
+    """Send all rows; return False if the spreadsheet is full before it has them."""
+    try:
+        _send_all(writer, spreadsheet, read_books(writer.engine, writer.name)[0], report)
+    except SpreadsheetFull:
+        # A limit that leaves no room must not create spreadsheets forever.
+        if not outbox.shows_articles(writer.engine, spreadsheet.id):
+            raise
+        return False
+    return True
 
 
-def _read_edits(writer: SheetWriter) -> EditReport:
-    spreadsheet = writer.spreadsheet
-    known = read_known_tabs(writer.engine, spreadsheet.id)
-    located = locate_tabs(spreadsheet, spreadsheet.fetch_state(), known)
-    feeds = next(item for item in located if item.tab is FEEDS_TAB)
-    [cells] = spreadsheet.fetch_values([quote_title(feeds.sheet.title)])
-    report = apply_edits(
-        writer.engine, spreadsheet.id, cells, layout=feeds.layout, discover=writer.discover
-    )
-    _answer(spreadsheet, feeds, report.unreadable)
-    return report
+def _blank_full_books(writer: SheetWriter, report: SyncReport) -> None:
+    """Blank rows that were taken down in the spreadsheets before the current one."""
+    for book in read_books(writer.engine, writer.name)[1:]:
+        if outbox.has_gone(writer.engine, book.id):
+            spreadsheet = open_by_id(writer.client, book.id)
+            if spreadsheet is None:
+                close_book(writer.engine, book, now=writer.clock())
+            else:
+                _send_all(writer, spreadsheet, book, report)
 
 
 def _answer(spreadsheet: Spreadsheet, feeds: LocatedTab, invalid: Sequence[InvalidRow]) -> None:
     """Write into each invalid row why no feed was taken from it."""
     requests = [
-        cells_request(feeds.sheet.sheet_id, row.row_index, feeds.layout.positions[name], [text])
+        cells_request(feeds.sheet.sheet_id, row.row_index, feeds.positions[name], [text])
         for row in invalid
         for name, text in (("status", "rejected"), ("notes", row.notes))
     ]
@@ -276,73 +224,63 @@ def _answer(spreadsheet: Spreadsheet, feeds: LocatedTab, invalid: Sequence[Inval
             spreadsheet.batch_update(requests)
 
 
-def _send(writer: SheetWriter, intent: Intent, report: SyncReport) -> None:
+def _send_all(
+    writer: SheetWriter, spreadsheet: Spreadsheet, book: SheetBook, report: SyncReport
+) -> None:
+    while intent := outbox.next_intent(writer.engine, book, writer.options):
+        _extend_lease(writer)
+        _send(writer, spreadsheet, intent, report)
+
+
+def _send(
+    writer: SheetWriter, spreadsheet: Spreadsheet, intent: Intent, report: SyncReport
+) -> None:
     """Apply one batch once: check for its fence first, and again if the outcome is unknown."""
-    # If an earlier writer's call was applied, only the ledger knows what it appended.
-    update = SheetUpdate((), intent.new_rows, len(intent.rows) - intent.new_rows, doubled_keys=0)
+    known = read_known_tabs(writer.engine, spreadsheet.id)
+    tokens = outbox.read_tokens(writer.engine, spreadsheet.id)
     for tries in range(1, writer.options.tries + 1):
-        state = writer.spreadsheet.fetch_state()
-        if state.fences.get(intent.fence) == intent.token:
-            return _mark_applied(writer, intent, update, report)
-        expired = _expired_intents(writer)
-        update = _build_update(writer, intent, state, expired)
+        # Read back at every try: people sort tabs and move columns.
+        view = fetch_view(spreadsheet, known)
+        if intent.is_in(view.state.fences):
+            return _mark_done(writer, intent, report)
+        wanted = [tab for name, tab in view.tabs.items() if name in intent.tabs]
+        numbers = fetch_row_numbers(spreadsheet, wanted)
+        doubled = sum(len(rows) - 1 for found in numbers.values() for rows in found.values())
+        report.doubled_keys = max(report.doubled_keys, doubled)
+        max_cells = writer.options.max_cells
+        requests = build_update(intent, view, numbers, tokens=tokens, max_cells=max_cells)
         try:
-            writer.spreadsheet.batch_update(update.requests)
+            spreadsheet.batch_update(requests)
         except OutcomeUnknown:
             report.doubts += 1
-            writer.sleep(backoff_seconds(tries))
+            spreadsheet.client.back_off(tries)
         except ChangeRejected:
             # If the fence exists, a late copy was applied in between; otherwise the batch itself
             # was rejected, and sending it again would not help.
-            if writer.spreadsheet.fetch_state().fences.get(intent.fence) != intent.token:
+            if not intent.is_in(spreadsheet.fetch_state().fences):
                 raise
         else:
-            outbox.delete_intents(writer.engine, expired)
-            return _mark_applied(writer, intent, update, report)
+            return _mark_done(writer, intent, report)
     raise OutcomeUnknown(
-        f"spreadsheet {writer.spreadsheet.id!r}: no answer after {writer.options.tries} tries; "
+        f"spreadsheet {spreadsheet.id!r}: no answer after {writer.options.tries} tries; "
         "the next sync sends the same batch again"
     )
 
 
-def _expired_intents(writer: SheetWriter) -> list[Intent]:
-    return outbox.expired_intents(
-        writer.engine,
-        writer.spreadsheet.id,
-        before=writer.clock() - timedelta(hours=writer.options.fence_hours),
-        keep=writer.options.max_fences,
-    )
-
-
-def _build_update(
-    writer: SheetWriter, intent: Intent, state: SpreadsheetState, expired: Sequence[Intent]
-) -> SheetUpdate:
-    return build_update(
-        writer.spreadsheet,
-        intent,
-        state=state,
-        known=read_known_tabs(writer.engine, writer.spreadsheet.id),
-        old_fences=[old.fence for old in expired if old.fence in state.fences],
-        max_cells=writer.options.max_cells,
-    )
-
-
-def _mark_applied(
-    writer: SheetWriter, intent: Intent, update: SheetUpdate, report: SyncReport
-) -> None:
-    outbox.mark_applied(writer.engine, intent, now=writer.clock())
-    report.appended += update.appended
-    report.updated += update.updated
-    # Every batch finds the same duplicates again.
-    report.doubled_keys = max(report.doubled_keys, update.doubled_keys)
+def _mark_done(writer: SheetWriter, intent: Intent, report: SyncReport) -> None:
+    outbox.mark_done(writer.engine, intent, keep=writer.options.max_fences)
+    report.batches += 1
+    gone = sum(row.seq == outbox.GONE for row in intent.rows)
+    # Otherwise the counters of each sync would give the next one something to count.
+    rows = [row for row in intent.rows if row.seq != outbox.GONE and not row.is_own_counter]
+    new = sum(row.is_new for row in rows)
+    report.blanked += gone
+    report.appended += new
+    report.updated += len(rows) - new
 
 
 def _write_metrics(writer: SheetWriter, report: SyncReport) -> None:
-    """Write the counters to Diagnostics if the sync did anything.
-
-    A sync that only sent the counters of the previous one writes none of its own; otherwise every
-    sync would give the next one something to send.
-    """
+    """Write the counters to Diagnostics if the sync did anything."""
     metrics = {
         "appended": report.appended,
         "updated": report.updated,
@@ -352,10 +290,8 @@ def _write_metrics(writer: SheetWriter, report: SyncReport) -> None:
         "edits_taken": report.edits.taken,
         "edits_refused": report.edits.refused,
         "doubled_keys": report.doubled_keys,
-        "left_out": report.left_out,
-        TAKEN_DOWN: len(report.blanked),
+        TAKEN_DOWN: report.blanked,
     }
-    edits = report.edits.taken + report.edits.refused
-    if report.sent_news or report.blanked or edits or report.doubts or report.quota_waits:
+    if any(count for name, count in metrics.items() if name != "batches"):
         with write_transaction(writer.engine) as change:
             note_metrics(change, outbox.STAGE, metrics, now=writer.clock())

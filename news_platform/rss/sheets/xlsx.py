@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from news_platform.rss.sheets.tabs import Cell, CellLimits, Tab, shown_value, to_cell
+from news_platform.rss.sheets.tabs import Cell, CellLimits, Tab, column_width, to_cell
 
 # Excel's limits: characters per cell, and rows per sheet without the header.
 CELL_LIMIT = 32_767
@@ -17,13 +17,6 @@ _CREATED = datetime(2025, 1, 1, tzinfo=UTC).replace(tzinfo=None)
 # Excel knows no dates before its own first year.
 _FIRST_YEAR = 1900
 _DATE_FORMAT = "yyyy-mm-dd hh:mm:ss"
-# In characters, as Excel measures columns.
-_WIDTHS = {
-    **dict.fromkeys(("title", "clean_text", "summary"), 60),
-    **dict.fromkeys(("feed_url", "article_url", "subtitle", "notes", "key"), 40),
-    **dict.fromkeys(("value", "metric"), 24),
-}
-_DEFAULT_WIDTH = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +51,7 @@ def _write_tab(book: Any, given: TabRows, limits: CellLimits, *, heading: Any, m
     tab, sheet = given.tab, book.add_worksheet(given.tab.name)
     sheet.freeze_panes(1, 0)
     for index, name in enumerate(tab.columns):
-        sheet.set_column(index, index, _WIDTHS.get(name, _DEFAULT_WIDTH))
+        sheet.set_column(index, index, column_width(name))
         sheet.write_string(0, index, name, heading)
     count = 0
     for values in given.rows:
@@ -69,8 +62,7 @@ def _write_tab(book: Any, given: TabRows, limits: CellLimits, *, heading: Any, m
                 when = value.astimezone(UTC).replace(tzinfo=None, microsecond=0)
                 sheet.write_datetime(count, index, when, moment)
             else:
-                shown = shown_value(name, value, limits)
-                _write_cell(sheet, count, index, to_cell(shown, limit=limits.cell))
+                _write_cell(sheet, count, index, to_cell(name, value, limits))
     sheet.autofilter(0, 0, count, len(tab.columns) - 1)
     return count
 

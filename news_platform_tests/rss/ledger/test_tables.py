@@ -11,7 +11,7 @@ from alembic.migration import MigrationContext
 
 from news_platform.rss.ledger.newsroom_tables import FEED_ITEMS
 from news_platform.rss.ledger.tables import METADATA
-from news_platform.rss.sheets.tracking import SHEET_ROWS
+from news_platform.rss.sheets.outbox import SHEET_ROWS
 from news_platform.storage.sql import migrations
 
 NOW = datetime(2026, 1, 5, tzinfo=UTC)

@@ -12,10 +12,10 @@ import sqlalchemy as sa
 
 from news_platform.rss import pipeline
 from news_platform.rss.discovery.discover import DiscoveryOptions, DiscoveryReport, discover_feeds
-from news_platform.rss.sheets.access import CallTiming, SheetAccess
-from news_platform.rss.sheets.google import Spreadsheet, open_spreadsheet
-from news_platform.rss.sheets.outbox import CELL_LIMIT
-from news_platform.rss.sheets.sync import SheetWriter, SyncOptions, SyncReport, run_sync, sync
+from news_platform.rss.sheets.access import CallTiming, SheetAccess, SyncOptions
+from news_platform.rss.sheets.api_client import ApiClient
+from news_platform.rss.sheets.outbox import CELL_LIMIT, is_behind
+from news_platform.rss.sheets.sync import SheetWriter, SyncReport, create_tabs, sync
 from news_platform.rss.sheets.tabs import TABS, Cell, CellLimits, Tab, to_cells
 from news_platform_tests.emulators.relay import Service, serve
 from news_platform_tests.emulators.sheets import changes
@@ -57,26 +57,22 @@ class SheetHarness:
     def timing(self) -> CallTiming:
         return CallTiming(self.time.clock, self.time.sleep, timeout_seconds=10.0)
 
-    def open(self) -> Spreadsheet:
-        return open_spreadsheet(self.access, self.timing)
+    def client(self) -> ApiClient:
+        return ApiClient(self.access, self.timing)
 
-    def run_sync(self, owner: str = "desk") -> SyncReport:
-        """Sync as the asset and the command do."""
-        return run_sync(
-            self.engine,
-            self.access,
-            owner=owner,
-            timing=self.timing,
-            clock=self.time.now,
-            discover=self.discover,
-            options=self.options,
-        )
+    def sync(self, owner: str = "desk", *, client: ApiClient | None = None) -> SyncReport:
+        """Sync once, with the given client or a new one."""
+        client = client or self.client()
+        writer = SheetWriter(self.engine, client, owner, self.time.now, self.options)
+        return sync(writer, self.discover)
 
-    def sync(self, owner: str = "desk", *, book: Spreadsheet | None = None) -> SyncReport:
-        """Sync once, with the given spreadsheet or a newly opened one."""
-        now, sleep = self.time.now, self.time.sleep
-        book = book or self.open()
-        return sync(SheetWriter(self.engine, book, owner, now, sleep, self.discover, self.options))
+    def ensure(self) -> str:
+        """Create the spreadsheet and its tabs."""
+        now = self.time.now()
+        return create_tabs(self.engine, self.access, owner="e", timing=self.timing, now=now)
+
+    def is_behind(self) -> bool:
+        return is_behind(self.engine, self.access.name)
 
     def discover(self, urls: Sequence[str]) -> DiscoveryReport:
         """Run discovery on the responses in `web`."""

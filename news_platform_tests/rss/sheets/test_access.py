@@ -7,6 +7,7 @@ import pytest
 
 from news_platform.errors import ConfigError
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
+from news_platform.rss.sheets.api_client import ApiClient
 from news_platform.rss.sheets.google import open_spreadsheet
 from news_platform_tests.emulators.sheets.server import (
     SheetsEmulator,
@@ -21,13 +22,13 @@ TIMING = CallTiming(lambda: 0.0, lambda _: None)
 @pytest.mark.parametrize("key", ["/no/such/file.json", "{not json", '{"type": "other"}'])
 def test_a_key_that_cannot_be_read_names_its_setting(key: str) -> None:
     with pytest.raises(ConfigError, match="GOOGLE_SERVICE_ACCOUNT_JSON"):
-        open_spreadsheet(SheetAccess(key, spreadsheet_id="b"), TIMING)
+        ApiClient(SheetAccess(key, spreadsheet_id="b"), TIMING)
 
 
 def test_a_key_in_another_coding_is_not_shown() -> None:
     key = b64encode(b'{"private_key": "PLANTED"}' * 100).decode()
     with pytest.raises(ConfigError, match="GOOGLE_SERVICE_ACCOUNT_JSON") as caught:
-        open_spreadsheet(SheetAccess(key, spreadsheet_id="b"), TIMING)
+        ApiClient(SheetAccess(key, spreadsheet_id="b"), TIMING)
     told = "".join(format_exception(caught.value))
     assert key[:40] not in told and "File name too long" in told
 
@@ -36,7 +37,7 @@ def test_a_book_that_does_not_exist_names_its_setting() -> None:
     with sheets_server(SheetsEmulator()) as url:
         access = SheetAccess(service_account_key(url), spreadsheet_id="none", endpoint=url)
         with pytest.raises(ConfigError, match="SPREADSHEET_ID='none'"):
-            open_spreadsheet(access, TIMING)
+            open_spreadsheet(ApiClient(access, TIMING))
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,8 @@ def test_no_more_is_asked_of_google_than_the_book_needs(
     emulator = SheetsEmulator()
     emulator.new_book("News")
     with sheets_server(emulator) as url:
-        open_spreadsheet(SheetAccess(service_account_key(url), **by, endpoint=url), TIMING)
+        access = SheetAccess(service_account_key(url), **by, endpoint=url)
+        open_spreadsheet(ApiClient(access, TIMING))
     assert {scope.rpartition("/")[2] for scope in emulator.scopes} == scopes
 
 

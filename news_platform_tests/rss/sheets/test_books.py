@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from news_platform.rss.sheets.access import SyncOptions
 from news_platform.rss.sheets.books import next_title
-from news_platform.rss.sheets.outbox import is_behind
-from news_platform.rss.sheets.sync import SyncOptions, SyncReport
+from news_platform.rss.sheets.sync import SyncReport
 from news_platform_tests.emulators.sheets import changes
 from news_platform_tests.emulators.sheets.drive import grant
 from news_platform_tests.rss.ledger_rows import add_articles, add_feed, change_article
@@ -24,13 +24,13 @@ def harness(sqlite_ledger: sa.Engine) -> Iterator[SheetHarness]:
     add_feed(sqlite_ledger, "https://outlet.example/feed")
     with open_harness(sqlite_ledger) as harness:
         harness.options = ROOM
-        harness.run_sync()
+        harness.sync()
         yield harness
 
 
 def fill(harness: SheetHarness, articles: int = 200) -> SyncReport:
     add_articles(harness.engine, [{} for _ in range(articles)])
-    return harness.run_sync()
+    return harness.sync()
 
 
 def shown(harness: SheetHarness, tab: str = "Raw", key: str = "row_id") -> list[list[int]]:
@@ -70,12 +70,12 @@ def test_config_links_all_spreadsheets_and_feeds_are_in_the_new_one(harness: She
 
 def test_later_syncs_go_on_in_the_new_spreadsheet(harness: SheetHarness) -> None:
     fill(harness)
-    assert not is_behind(harness.engine, harness.access)
+    assert not harness.is_behind()
     before = shown(harness)[0]
     fill(harness, 3)
     change_article(harness.engine, 1, title="Corrected")
-    assert is_behind(harness.engine, harness.access)
-    harness.run_sync()
+    assert harness.is_behind()
+    harness.sync()
     old, new = harness.emulator.books.values()
     assert shown(harness)[0] == before
     # The old one keeps what it showed; the change is in the new one.
@@ -107,7 +107,7 @@ def test_a_spreadsheet_named_by_its_id_is_continued_too(harness: SheetHarness) -
     harness.emulator.books.clear()
     book = harness.emulator.new_book("Newsroom")
     harness.access = replace(harness.access, spreadsheet_id=book.id, spreadsheet_title="")
-    harness.run_sync()
+    harness.sync()
     fill(harness)
     assert [one.title for one in harness.emulator.books.values()] == ["Newsroom", "Newsroom (2)"]
     fill(harness, 1)
@@ -134,7 +134,7 @@ def test_an_unclear_creation_never_gives_two_spreadsheets(
     add_articles(harness.engine, [{} for _ in range(200)])
     for _ in range(3):
         try:
-            harness.run_sync()
+            harness.sync()
         except Exception as error:  # noqa: BLE001  any failure may come first; the next sync mends it
             assert "Desk (2)" in str(error)
     assert len(harness.emulator.books) == 2

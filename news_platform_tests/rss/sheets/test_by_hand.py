@@ -12,7 +12,6 @@ from news_platform.errors import InputError
 from news_platform.rss.ledger.feed_rows import read_feed, upsert_feed
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.rss.sheets.edits import EditReport
-from news_platform.rss.sheets.ensure import ensure_tabs
 from news_platform_tests.fakes import response
 from news_platform_tests.rss.ledger_rows import NOW, add_articles, add_feed, change_article
 from news_platform_tests.rss.sheets.harness import SheetHarness, differences, open_harness
@@ -281,7 +280,7 @@ def test_a_site_leads_to_its_feed_which_gets_a_row_of_its_own(harness: SheetHarn
 def test_a_known_feed_is_not_asked_again_for_a_second_book(harness: SheetHarness) -> None:
     harness.access = replace(harness.access, spreadsheet_title="Second")
     harness.emulator.new_book("Second")
-    ensure_tabs(harness.engine, harness.open())
+    harness.ensure()
     type_feed(harness, FEED, notes="theirs")
     assert harness.sync().edits.taken == 1
     assert (feed(harness)["status"], feed(harness)["notes"]) == ("active", "theirs")

@@ -14,9 +14,9 @@ import sqlalchemy as sa
 
 from news_platform.rss.discovery.discover import DiscoveryReport
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
-from news_platform.rss.sheets.calls import QuotaExceeded
-from news_platform.rss.sheets.google import Spreadsheet, open_spreadsheet
-from news_platform.rss.sheets.sync import SheetWriter, SyncReport, sync
+from news_platform.rss.sheets.api_client import ApiClient, QuotaExceeded
+from news_platform.rss.sheets.google import open_spreadsheet
+from news_platform.rss.sheets.sync import SyncReport, run_sync
 from news_platform.rss.sheets.tabs import TABS
 from news_platform_tests.rss.ledger_rows import NOW, add_articles
 from news_platform_tests.rss.sheets.harness import ledger_rows
@@ -40,24 +40,23 @@ class Remote:
         self.seconds += seconds
         self.order("POST", "/clock", advance_seconds=seconds)
 
-    def open(self) -> Spreadsheet:
-        timing = CallTiming(lambda: self.seconds, self.sleep, timeout_seconds=1.0)
-        return open_spreadsheet(self.access, timing)
+    @property
+    def timing(self) -> CallTiming:
+        return CallTiming(lambda: self.seconds, self.sleep, timeout_seconds=1.0)
 
     def sync(self) -> SyncReport:
-        return sync(
-            SheetWriter(
-                self.engine,
-                self.open(),
-                "remote",
-                lambda: NOW + timedelta(seconds=self.seconds),
-                self.sleep,
-                lambda _: DiscoveryReport(0, 0, 0, 0, {}, ()),
-            )
+        return run_sync(
+            self.engine,
+            self.access,
+            owner="remote",
+            timing=self.timing,
+            clock=lambda: NOW + timedelta(seconds=self.seconds),
+            discover=lambda _: DiscoveryReport(0, 0, 0, 0, {}, ()),
         )
 
     def shown_keys(self, tab: str) -> list[object]:
-        [rows] = self.open().fetch_values([f"{tab}!A2:A"])
+        spreadsheet = open_spreadsheet(ApiClient(self.access, self.timing))
+        [rows] = spreadsheet.fetch_values([f"{tab}!A2:A"])
         return [row[0] for row in rows]
 
 

@@ -6,9 +6,8 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.rss.ledger.transactions import note_metrics, write_transaction
-from news_platform.rss.sheets.calls import ChangeRejected
-from news_platform.rss.sheets.outbox import has_pending
-from news_platform.rss.sheets.sync import SyncOptions
+from news_platform.rss.sheets.access import SyncOptions
+from news_platform.rss.sheets.api_client import ChangeRejected
 from news_platform_tests.rss.ledger_rows import (
     add_article,
     add_articles,
@@ -52,7 +51,7 @@ def live_a_day(harness: SheetHarness, *, articles: int, sightings: int = 0) -> i
     waiting: list[int] = []
     found: list[list[int]] = []
     # Opened once: reading the account's key 144 times would take half of the test's time.
-    book, syncs = harness.open(), 0
+    client, syncs = harness.client(), 0
     for minute in range(0, MINUTES_A_DAY, WORK_MINUTES):
         if minute % POLL_MINUTES == 0:
             done = minute // POLL_MINUTES
@@ -66,11 +65,11 @@ def live_a_day(harness: SheetHarness, *, articles: int, sightings: int = 0) -> i
         change_articles(harness.engine, read, status="stored", clean_text="word " * 600)
         _count(harness, "work", stored=len(read))
         if minute % SYNC_MINUTES == 0:
-            harness.sync(book=book)
+            harness.sync(client=client)
             syncs += 1
         harness.time.sleep(WORK_MINUTES * 60)
     change_articles(harness.engine, waiting, status="stored", clean_text="word " * 600)
-    harness.sync(book=book)
+    harness.sync(client=client)
     return syncs + 1
 
 
@@ -100,7 +99,7 @@ def test_an_article_that_is_only_seen_again_is_not_sent_again(harness: SheetHarn
     harness.sync()  # sends the counters of the first
     written = harness.emulator.writes.used
     see_again(harness.engine, ids, at=harness.time.now())
-    assert not has_pending(harness.engine, harness.book.id)
+    assert not harness.is_behind()
     harness.sync()
     assert harness.emulator.writes.used == written
 

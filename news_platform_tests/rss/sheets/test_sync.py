@@ -4,25 +4,21 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
 from threading import Barrier
 
 import pytest
 import sqlalchemy as sa
 
 from news_platform.errors import ConfigError, Conflict
-from news_platform.rss.ledger.transactions import note_metrics, write_transaction
-from news_platform.rss.sheets import outbox
-from news_platform.rss.sheets.calls import OutcomeUnknown
+from news_platform.rss.sheets.access import SyncOptions
+from news_platform.rss.sheets.api_client import OutcomeUnknown
+from news_platform.rss.sheets.books import claim_lease
 from news_platform.rss.sheets.google import FENCE_KEY
-from news_platform.rss.sheets.outbox import claim_lease
-from news_platform.rss.sheets.sync import SyncOptions
 from news_platform.rss.sheets.tabs import CUT_MARK, TABS
-from news_platform.rss.sheets.tracking import choose_first_rows
+from news_platform.storage.sql.leases import LeaseTerm
 from news_platform_tests.emulators.sheets.changes import MAX_METADATA_CHARACTERS
 from news_platform_tests.emulators.sheets.faults import Fault, Faults
 from news_platform_tests.rss.ledger_rows import (
-    NOW,
     add_article,
     add_articles,
     add_feed,
@@ -59,12 +55,12 @@ def test_a_new_book_gets_its_tabs_headers_filters_and_all_rows(harness: SheetHar
 
 def test_a_second_sync_finds_nothing_to_send(harness: SheetHarness) -> None:
     harness.sync()
-    book = harness.book.id
-    assert not outbox.has_pending(harness.engine, book)
+    assert not harness.is_behind()
     writes = harness.emulator.writes.used
-    # Only the counters of the first sync are left.
-    assert harness.sync().appended == len(harness.rows("Diagnostics")) - 1
-    assert harness.emulator.writes.used <= writes + 1
+    # Only the counters of the first sync are left, which are not counted in turn.
+    report = harness.sync()
+    assert (report.appended, report.updated, report.batches) == (0, 0, 1)
+    assert harness.emulator.writes.used == writes + 1
 
 
 def test_an_idle_book_is_left_alone_once_it_shows_the_last_counters(harness: SheetHarness) -> None:
@@ -136,9 +132,8 @@ def test_a_batch_that_another_writer_left_in_doubt_is_counted_by_the_next(
     with pytest.raises(OutcomeUnknown, match="no answer after 1 tries"):
         harness.sync()
     report = harness.sync()
-    # The article and its index row, and the counters of the two syncs before.
-    counters = [row for row in harness.rows("Diagnostics") if row["stage"] == "sheets"]
-    assert (report.appended, report.updated) == (2 + len(counters), 1)
+    # The article and its index row.
+    assert (report.appended, report.updated) == (2, 1)
 
 
 def test_a_ledger_on_either_database_is_shown_alike(ledger: sa.Engine) -> None:
@@ -178,7 +173,7 @@ def test_a_third_of_all_calls_may_fail(harness: SheetHarness, seed: int) -> None
 
 def test_a_second_writer_is_told_to_wait(harness: SheetHarness) -> None:
     harness.sync()
-    claim_lease(harness.engine, harness.book.id, "other", seconds=60, now=harness.time.now())
+    claim_lease(harness.engine, "Desk", LeaseTerm(harness.time.now(), 60, "other"))
     with pytest.raises(Conflict, match="another sync is writing"):
         harness.sync()
     harness.time.sleep(61)
@@ -191,7 +186,7 @@ def test_of_two_first_syncs_at_once_one_makes_the_book(harness: SheetHarness) ->
     def first_sync(owner: str) -> bool:
         together.wait()
         try:
-            harness.run_sync(owner)
+            harness.sync(owner)
         except Conflict:
             return False
         return True
@@ -199,17 +194,17 @@ def test_of_two_first_syncs_at_once_one_makes_the_book(harness: SheetHarness) ->
     with ThreadPoolExecutor(4) as threads:
         assert any(threads.map(first_sync, "abcd"))
     assert [book.title for book in harness.emulator.books.values()] == ["Desk"]
-    harness.run_sync()
+    harness.sync()
     assert differences(harness.engine, harness.book) == {}
 
 
 def test_a_book_is_known_by_its_id_once_it_was_written_to(harness: SheetHarness) -> None:
-    harness.run_sync()
+    harness.sync()
     book = harness.book
     book.title = "Renamed by hand"
     harness.emulator.new_book("Desk")
     add_article(harness.engine)
-    assert harness.run_sync().appended >= 2
+    assert harness.sync().appended >= 2
     assert differences(harness.engine, book) == {}
 
 
@@ -230,19 +225,21 @@ def test_a_sync_that_fails_half_way_is_counted_too(harness: SheetHarness) -> Non
     assert sum(int(n) for name, n in told if name == "appended") >= 65
 
 
-def test_a_full_book_is_an_error_that_names_the_cure(harness: SheetHarness) -> None:
-    harness.sync()
-    harness.sheet("Raw").row_count = 290_000
-    add_article(harness.engine)
-    with pytest.raises(ConfigError, match=r"nearly full.*SPREADSHEET_TITLE to a new spreadsheet"):
-        harness.sync()
+def test_a_limit_without_room_for_a_batch_is_an_error_and_makes_no_books(
+    harness: SheetHarness,
+) -> None:
+    harness.options = SyncOptions(max_cells=7_110)
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="NEWS_PLATFORM_SHEETS_MAX_CELLS leaves no room"):
+            harness.sync()
+    assert len(harness.emulator.books) == 1
 
 
 def test_a_new_book_gets_the_old_rows_too(harness: SheetHarness) -> None:
     harness.sync()
     harness.access = replace(harness.access, spreadsheet_title="Second")
     add_article(harness.engine)
-    assert harness.sync().left_out == 0
+    harness.sync()
     assert [row["row_id"] for row in harness.rows("Raw")] == [1, 2]
     assert differences(harness.engine, harness.book) == {}
 
@@ -253,35 +250,6 @@ def test_a_book_that_was_deleted_is_made_and_filled_again(harness: SheetHarness)
     harness.emulator.new_book("Another")
     harness.sync()
     assert harness.book.title == "Desk"
-    assert differences(harness.engine, harness.book) == {}
-
-
-def test_a_new_book_that_cannot_hold_all_begins_with_the_newest_and_says_so(
-    harness: SheetHarness,
-) -> None:
-    add_articles(harness.engine, [{"found_at": NOW + timedelta(hours=1)} for _ in range(9)])
-    for hours in (0, 2):
-        with write_transaction(harness.engine) as change:
-            note_metrics(change, "poll", {"new": 7}, now=NOW + timedelta(hours=hours))
-    # Half of them are 280 cells: 12 of Feeds, 6 of Config, and 51 for each of five articles.
-    harness.options = SyncOptions(max_cells=560)
-    with pytest.raises(ConfigError, match="nearly full"):
-        harness.sync()
-    harness.options = SyncOptions()
-    report = harness.sync()
-    assert [row["row_id"] for row in harness.rows("Raw")] == [6, 7, 8, 9, 10]
-    assert [row["row_id_raw"] for row in harness.rows("ArticlesIndex")] == [6, 7, 8, 9, 10]
-    assert [row["value"] for row in harness.rows("Diagnostics") if row["metric"] == "new"] == [7]
-    [start] = [row["value"] for row in harness.rows("Config") if "first rows" in str(row["key"])]
-    assert start == '{"Raw": 6, "ArticlesIndex": 6, "Analyses": 6, "Diagnostics": 3}'
-    assert report.left_out == 5 + 5 + 2
-
-
-def test_a_live_book_never_loses_its_beginning(harness: SheetHarness) -> None:
-    harness.sync()
-    add_articles(harness.engine, [{} for _ in range(9)])
-    choose_first_rows(harness.engine, harness.book.id, max_cells=500, now=NOW)
-    harness.sync()
     assert differences(harness.engine, harness.book) == {}
 
 
@@ -303,16 +271,6 @@ def test_an_empty_tab_that_is_made_later_stays(harness: SheetHarness) -> None:
     harness.by_hand({"deleteSheet": {"sheetId": harness.sheet("Raw").sheet_id}})
     harness.sync()
     assert "For charts" in [sheet.title for sheet in harness.book.sheets]
-
-
-def test_old_fences_are_removed_from_the_book(harness: SheetHarness) -> None:
-    harness.sync()
-    assert len(harness.book.metadata) == 1
-    harness.time.sleep(25 * 3600)
-    for _ in range(2):
-        add_article(harness.engine)
-        harness.sync()
-    assert len(harness.book.metadata) == 2
 
 
 def test_fences_of_many_batches_leave_room_for_more(harness: SheetHarness) -> None:

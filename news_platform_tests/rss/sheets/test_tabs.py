@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from news_platform.rss.sheets.tabs import CUT_MARK, TABS, Cell, to_cell, truncate
+from news_platform.rss.sheets.tabs import CUT_MARK, TABS, Cell, CellLimits, to_cell, truncate
 
 
 @pytest.mark.parametrize(
@@ -26,8 +26,8 @@ from news_platform.rss.sheets.tabs import CUT_MARK, TABS, Cell, to_cell, truncat
     ],
 )
 def test_a_value_becomes_a_cell(value: object, cell: Cell) -> None:
-    assert to_cell(value, limit=100) == cell
-    assert type(to_cell(value, limit=100)) is type(cell)
+    shown = to_cell("title", value, CellLimits(100))
+    assert (shown, type(shown)) == (cell, type(cell))
 
 
 @pytest.mark.parametrize("length", [49_999, 50_000])
@@ -57,4 +57,4 @@ def test_every_key_column_is_a_column_of_its_tab() -> None:
     ]
     for tab in TABS:
         assert set(tab.columns) <= set(tab.table.c.keys())
-        assert tab.key_column is None or tab.key_column in tab.columns
+        assert tab.is_keyed == (tab.name != "Diagnostics")

@@ -329,10 +329,11 @@ def _create_sheet_tables() -> None:
     op.create_table(
         "sheet_books",
         _key("book"),
-        *_text("name"),
-        _number("number", 1),
-        *_text("url"),
-        *_moment("opened_at", nullable=False),
+        *_given("name"),
+        sa.Column("number", sa.Integer, nullable=False),
+        *_given("url"),
+        sa.Column("tabs", sa.Text, nullable=False, server_default="{}"),
+        sa.Column("shown_up_to", sa.BigInteger, nullable=False, server_default="0"),
         *_moment("closed_at"),
     )
     op.create_table(
@@ -342,29 +343,8 @@ def _create_sheet_tables() -> None:
         _key("key"),
         sa.Column("seq", sa.BigInteger, nullable=False, server_default="0"),
         *_text("shown"),
-        sa.Column("intent_id", sa.Integer),
-        sa.Column("sending_seq", sa.BigInteger),
-        sa.Column("sending", sa.Text),
     )
-    op.create_index("sheet_rows_intent", "sheet_rows", ["intent_id"])
+    op.create_table("sheet_intents", _serial("id"), *_given("book", "token", "state", "rows"))
     op.create_table(
-        "sheet_intents",
-        _serial("id"),
-        *_given("book", "token"),
-        *_moment("made_at", nullable=False),
-        *_moment("applied_at"),
-        sqlite_autoincrement=True,
-    )
-    op.create_table(
-        "sheet_tabs",
-        _key("book"),
-        _key("tab"),
-        sa.Column("sheet_id", sa.Integer, nullable=False),
-        *_given("header"),
-    )
-    op.create_table(
-        "sheet_writers",
-        _key("book"),
-        *_given("owner"),
-        *_moment("until", nullable=False),
+        "sheet_writers", _key("name"), *_given("owner"), *_moment("until", nullable=False)
     )

@@ -1,23 +1,34 @@
-"""Call the Google Sheets API: rate limit and retry the calls, and translate their errors.
+"""Call the Google Sheets API: log in, rate limit and retry the calls, and translate their errors.
 
 A failing server, or a proxy in front of it, may answer anything: an HTML page, half a document,
 nothing. After such an answer it is unknown whether a change was applied.
 """
 
+import json
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
+import gspread
 import requests
 from google.auth.exceptions import GoogleAuthError
+from google.auth.transport.requests import AuthorizedSession
+from google.auth.transport.requests import Request as AuthRequest
+from google.oauth2.service_account import Credentials
 from gspread.exceptions import APIError
+from requests.adapters import HTTPAdapter
 
 from news_platform.errors import ConfigError, FetchError, InputError
-from news_platform.rss.sheets.access import CallTiming
+from news_platform.rss.sheets.access import CallTiming, SheetAccess
+from news_platform.storage.objects.service_account import read_service_account_key
 
 Result = TypeVar("Result")
 
+_SHEETS_SCOPE = "https://www.googleapis.com/auth/spreadsheets"
+# The narrowest Drive scope: it finds and creates our own files, and no one else's.
+_DRIVE_SCOPE = "https://www.googleapis.com/auth/drive.file"
 # Enough of an error page to recognize it by.
 _MAX_MESSAGE_CHARACTERS = 200
 # Request timeout, and aborted because of a concurrent change: check the outcome and retry.
@@ -70,19 +81,24 @@ def backoff_seconds(tries: int) -> float:
     return float(min(2.0 ** (tries - 1), _MAX_BACKOFF_SECONDS))
 
 
-@dataclass(slots=True)
-class ApiCaller:
-    """Make calls within the quota; repeat reads until they are answered, writes never."""
+class ApiClient:
+    """gspread within the quota: repeat reads until they are answered, writes never.
 
-    timing: CallTiming
-    waits: int = 0
-    # Google counts reads and writes separately, with the same quota for each.
-    _reads: RateLimit = field(init=False)
-    _writes: RateLimit = field(init=False)
+    If the outcome of a write is unknown (5xx, a lost answer), the call raises `OutcomeUnknown`:
+    the caller must check the spreadsheet before it sends the change again.
+    """
 
-    def __post_init__(self) -> None:
-        self._reads = RateLimit(self.timing.calls, self.timing.window_seconds)
-        self._writes = RateLimit(self.timing.calls, self.timing.window_seconds)
+    def __init__(self, access: SheetAccess, timing: CallTiming) -> None:
+        self.access = access
+        self.timing = timing
+        session = _session(access)
+        self.gspread = gspread.Client(auth=session.credentials, session=session)
+        self.gspread.set_timeout(timing.timeout_seconds)
+        # How often a call had to wait for the quota.
+        self.waits = 0
+        # Google counts reads and writes separately, with the same quota for each.
+        self._reads = RateLimit(timing.calls, timing.window_seconds)
+        self._writes = RateLimit(timing.calls, timing.window_seconds)
 
     def read(self, call: Callable[[], Result]) -> Result:
         """Make a call that changes nothing; retry it while its outcome is unknown."""
@@ -90,16 +106,16 @@ class ApiCaller:
             try:
                 return self._call(call, self._reads)
             except OutcomeUnknown:
-                self.timing.sleep(backoff_seconds(tries))
+                self.back_off(tries)
         return self._call(call, self._reads)
 
     def write(self, call: Callable[[], Result]) -> Result:
         """Make a call that changes something; only a call over the quota is repeated."""
         return self._call(call, self._writes)
 
-    def pause(self) -> None:
-        """Give a call whose answer was lost time to take effect."""
-        self.timing.sleep(backoff_seconds(self.timing.tries))
+    def back_off(self, tries: int) -> None:
+        """Wait after this many failures in a row."""
+        self.timing.sleep(backoff_seconds(tries))
 
     def _call(self, call: Callable[[], Result], limit: RateLimit) -> Result:
         for tries in range(1, self.timing.tries):
@@ -177,3 +193,45 @@ def _auth_error(error: GoogleAuthError) -> Exception:
 
 def _shorten(message: object) -> str:
     return " ".join(str(message).split())[:_MAX_MESSAGE_CHARACTERS]
+
+
+def _session(access: SheetAccess) -> AuthorizedSession:
+    scopes = [_SHEETS_SCOPE] if access.spreadsheet_id else [_SHEETS_SCOPE, _DRIVE_SCOPE]
+    # google-auth is only partly typed; these aliases keep mypy strict here.
+    make: Callable[..., AuthorizedSession] = AuthorizedSession
+    make_request: Callable[..., AuthRequest] = AuthRequest
+    tokens = requests.Session()
+    credentials = _credentials(access.service_account, scopes)
+    session = make(credentials, auth_request=make_request(tokens))
+    if access.endpoint:
+        # google-auth also calls Google for tokens; with an endpoint set, nothing goes there.
+        session.mount("https://", EndpointAdapter(access.endpoint))
+        tokens.mount("https://", EndpointAdapter(access.endpoint))
+    return session
+
+
+def _credentials(key: str, scopes: Sequence[str]) -> Credentials:
+    """Read the service account key from its file or from the text itself."""
+    text = read_service_account_key(key, setting="GOOGLE_SERVICE_ACCOUNT_JSON")
+    make: Callable[..., Credentials] = Credentials.from_service_account_info
+    try:
+        return make(json.loads(text), scopes=scopes)
+    except ValueError as error:
+        raise ConfigError(
+            "GOOGLE_SERVICE_ACCOUNT_JSON: expected the path or the text of a service account key: "
+            f"{error}"
+        ) from error
+
+
+class EndpointAdapter(HTTPAdapter):
+    """Send requests meant for Google to another endpoint."""
+
+    def __init__(self, endpoint: str) -> None:
+        super().__init__()
+        self._endpoint = endpoint
+
+    def send(self, request: requests.PreparedRequest, *args: Any, **kwargs: Any) -> Any:
+        """Send the request with the endpoint's scheme and host."""
+        parts, endpoint = urlsplit(str(request.url)), urlsplit(self._endpoint)
+        request.url = parts._replace(scheme=endpoint.scheme, netloc=endpoint.netloc).geturl()
+        return super().send(request, *args, **kwargs)

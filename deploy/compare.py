@@ -139,7 +139,7 @@ def _parse_workbook(body: bytes, root: str) -> Iterator[dict[str, str]]:
 
 def _ledger_rows(ledger: sa.Engine) -> Iterator[tuple[str, list[str]]]:
     with ledger.connect() as connection:
-        for table in read_tables(connection):
+        for table in read_tables(connection).values():
             if table.name not in _NOT_DATA_TABLES:
                 found = connection.execute(sa.select(table)).mappings()
                 name = f"ledger {table.name}"

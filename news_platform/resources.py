@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from news_platform.rss.discovery.discover import DiscoveryOptions
     from news_platform.rss.feed_alarms import AlarmOptions
     from news_platform.rss.polling.poll_schedule import PollOptions
-    from news_platform.rss.sheets.access import SheetAccess
-    from news_platform.rss.sheets.sync import SyncOptions
+    from news_platform.rss.sheets.access import SheetAccess, SyncOptions
     from news_platform.rss.sheets.workbook import WorkbookOptions
     from news_platform.rss.work_context import WorkOptions
     from news_platform.source_records.options import SegmentOptions
@@ -367,7 +366,7 @@ def sheets_access(given: SheetsSettings) -> "SheetAccess | None":
 
 def sync_options(given: Settings) -> "SyncOptions":
     """Return how much goes into a Google Sheet."""
-    from news_platform.rss.sheets.sync import SyncOptions
+    from news_platform.rss.sheets.access import SyncOptions
 
     return options_of(SyncOptions, given.rss)
 

@@ -38,8 +38,7 @@ from news_platform.rss.analyses.pipeline import AnalysisOptions
 from news_platform.rss.discovery.discover import DiscoveryOptions
 from news_platform.rss.feed_alarms import AlarmOptions
 from news_platform.rss.polling.poll_schedule import PollOptions
-from news_platform.rss.sheets.access import SheetAccess
-from news_platform.rss.sheets.sync import SyncOptions
+from news_platform.rss.sheets.access import SheetAccess, SyncOptions
 from news_platform.rss.sheets.workbook import WorkbookOptions
 from news_platform.rss.work_context import WorkOptions
 from news_platform.sample.resources import SampleResources, world_folder

@@ -109,20 +109,20 @@ def mcp(resources: Resources) -> None:
     It offers search, article, domain, explain, policy and sql over standard input and output until
     the input ends; with NEWS_PLATFORM_MCP_ADDRESS it serves HTTP at /mcp instead.
     """
-    from news_platform.sample.sites import Site
     from news_platform.server.app import run_app
+    from news_platform.server.app_state import AppState
     from news_platform.server.guards import guarded
     from news_platform.server.mcp import create_mcp
     from news_platform.server.options import ServerOptions, parse_address, server_options
 
     address = resources.settings.server.mcp_address
     if address is None:
-        create_mcp(Site(resources, ServerOptions())).run("stdio")
+        create_mcp(AppState(resources, ServerOptions())).run("stdio")
         return
     host, port = parse_address(address)
     options = server_options(resources.settings, host=host, port=port)
     refuse_taken_port(host, port, cure="change NEWS_PLATFORM_MCP_ADDRESS")
-    server = create_mcp(Site(resources, options))
+    server = create_mcp(AppState(resources, options))
     # Our own guards check hosts, token and rate, as for the pages.
     app = server.streamable_http_app(stateless_http=True, json_response=True, host=host)
     click.echo(f"http://{address}/mcp over {resources.data_root.store.url}", err=True)

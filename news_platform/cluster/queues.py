@@ -11,7 +11,7 @@ from kombu.exceptions import KombuError
 from redis.exceptions import RedisError
 
 from news_platform.errors import StoreUnavailable
-from news_platform.settings import ClusterSettings
+from news_platform.setting_sections.platform import ClusterSettings
 
 HEAVY, LIGHT = "heavy", "light"
 # If a worker dies before its run has started, another worker gets the task after this time. A run

@@ -15,7 +15,7 @@ from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet_batches import iter_frames
 
 if TYPE_CHECKING:
-    from news_platform.near_duplicates.candidates import ShingleHashes
+    from news_platform.near_duplicates.sketch import ShingleHashes
 
 # Neighbours by band key that a text is compared with; a key that more share is of a template.
 _MAX_NEIGHBOURS = 20

@@ -270,7 +270,8 @@ def _drop_from_intents(connection: sa.Connection, keys: Mapping[str, set[str]]) 
     """Remove rows from batches that are being sent, and record them as perhaps shown."""
     chosen = sa.select(SHEET_INTENTS).where(SHEET_INTENTS.c.state == _SENDING)
     for intent in connection.execute(chosen).all():
-        kept, dropped = [], []
+        kept: list[SheetRow] = []
+        dropped: list[SheetRow] = []
         for row in _parse_rows(intent.rows):
             is_dropped = row.seq != GONE and row.key in keys.get(row.tab, ())
             (dropped if is_dropped else kept).append(row)

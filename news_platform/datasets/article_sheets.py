@@ -26,7 +26,7 @@ ARTICLE_SHEETS = Dataset(
         Column("Config", Role.fact, "tab with one row per setting"),
         Column("Analyses", Role.text, "tab with one row per analysed article"),
     ),
-    parents=(ParentDataset("articles", EVERY),),
+    parents=(ParentDataset("articles", EVERY), ParentDataset("feeds", EVERY)),
     version=versions.LEDGER,
     kinds=frozenset({"googlesheets"}),
     sensitivity=Sensitivity.texts,

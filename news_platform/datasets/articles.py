@@ -26,6 +26,7 @@ ARTICLES = Dataset(
         ParentDataset("pending_articles", EVERY),
         ParentDataset("domain_metadata", EVERY, is_followed=False),
     ),
+    sources={"pending_articles.feed_url": ("feed_url",)},
     version=versions.LEDGER,
     kinds=frozenset({"sql", "parquet"}),
     sensitivity=Sensitivity.texts,

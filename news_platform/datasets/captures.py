@@ -59,6 +59,9 @@ CAPTURES = Dataset(
         Column("day", Role.day, "Day of the WARC's timestamp."),
         Column("filename", Role.fact, "Name of the WARC file the page comes from."),
     ),
+    sources={
+        "raw_news.tree": ("title", "published_at", "author"),
+    },
 )
 
 
@@ -96,6 +99,10 @@ FEED_CANDIDATES = Dataset(
         Column("day", Role.day, "Day of the WARC's timestamp."),
         Column("filename", Role.fact, "Name of the WARC file the links come from."),
     ),
+    sources={
+        "raw_news.tree": ("feed_url", "mime_type", "title"),
+        "raw_news.uri": ("feed_url", "pages"),
+    },
 )
 
 

@@ -8,7 +8,6 @@ import polars as pl
 
 from news_platform.datasets import versions
 from news_platform.datasets.dataset import (
-    EVERY,
     Column,
     Dataset,
     Freshness,
@@ -68,7 +67,7 @@ CRAWL_ARTICLES = Dataset(
     partitions="day",
     parents=(ParentDataset("raw_news"),),
     version=versions.CRAWL_ARTICLES,
-    options=("corpus.languages", "corpus.domains"),
+    options=("languages", "domains"),
     kinds=frozenset({"deltalake", "python"}),
     sensitivity=Sensitivity.texts,
     cost="high",
@@ -77,6 +76,34 @@ CRAWL_ARTICLES = Dataset(
     freshness=Freshness(30, 60),
     columns=_COLUMNS,
     partition_columns=(_DAY,),
+    sources={
+        "raw_news.uri": ("url", "canonical_url", "url_hash", "domain"),
+        "raw_news.tree": (
+            "title",
+            "subtitle",
+            "authors",
+            "published_at",
+            "section",
+            "tags",
+            "topic",
+            "article_type",
+            "language",
+            "language_probability",
+            "text",
+            "text_hash",
+            "word_count",
+            "quality_flags",
+            "confidence",
+            "image_url",
+            "is_paywalled",
+            "text_source",
+        ),
+        "raw_news.http_date": ("fetched_at",),
+        "raw_news.filename": ("warc",),
+        "raw_news.year": ("day",),
+        "raw_news.month": ("day",),
+        "raw_news.day": ("day",),
+    },
 )
 FEED_ARTICLES = Dataset(
     name="feed_articles",
@@ -85,7 +112,8 @@ FEED_ARTICLES = Dataset(
     row="one article of a feed",
     place=Place("delta", "feed_articles"),
     partitions="day",
-    parents=(ParentDataset("articles", EVERY),),
+    parents=(ParentDataset("articles"),),
+    per_run=7,
     version=versions.CRAWL_ARTICLES,
     kinds=frozenset({"deltalake"}),
     sensitivity=Sensitivity.texts,
@@ -94,6 +122,14 @@ FEED_ARTICLES = Dataset(
     freshness=Freshness(14, 26),
     columns=_COLUMNS,
     partition_columns=(_DAY,),
+    sources={
+        "articles.article_url": ("url",),
+        "articles.article_url_canon": ("canonical_url",),
+        "articles.source": ("domain",),
+        "articles.category_guess": ("topic",),
+        "articles.clean_text": ("text",),
+        "articles.date": ("day",),
+    },
 )
 ALL_ARTICLES = Dataset(
     name="all_articles",

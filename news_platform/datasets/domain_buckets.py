@@ -28,6 +28,7 @@ DOMAIN_BUCKETS = Dataset(
     partitions="day",
     parents=(ParentDataset("raw_news"),),
     version=versions.STORE_FORMAT,
+    per_run=7,
     kinds=frozenset({"json", "gzip"}),
     sensitivity=Sensitivity.texts,
     cost="medium",
@@ -47,4 +48,13 @@ DOMAIN_BUCKETS = Dataset(
             "run_length", Role.count, "Bytes of the domain's run in the data file.", pl.UInt64()
         ),
     ),
+    sources={
+        "raw_news.host": ("domain",),
+        "raw_news.uri": ("url",),
+        "raw_news.year": ("day",),
+        "raw_news.month": ("day",),
+        "raw_news.day": ("day",),
+        "raw_news.main_lang": ("language",),
+        "raw_news.tree": ("content_hash",),
+    },
 )

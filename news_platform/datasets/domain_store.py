@@ -96,6 +96,7 @@ DOMAIN_STORE = Dataset(
     place=Place("store", "domain_store/metadata/{bucket}.jsonl"),
     partitions="range",
     parents=(ParentDataset("domain_buckets", EVERY),),
+    per_run=4,
     version=versions.STORE_FORMAT,
     kinds=frozenset({"json", "gzip"}),
     sensitivity=Sensitivity.texts,
@@ -124,6 +125,11 @@ DOMAIN_STORE = Dataset(
             ),
         ),
     ),
+    sources={
+        "domain_buckets.domain": ("domain_hash_id", "count"),
+        "domain_buckets.run_offset": ("files",),
+        "domain_buckets.run_length": ("files",),
+    },
 )
 
 DOMAIN_CATALOG = Dataset(
@@ -149,4 +155,11 @@ DOMAIN_CATALOG = Dataset(
         Column("first_seen", Role.time, "Earliest WARC day.", pl.Date()),
         Column("last_seen", Role.time, "Latest WARC day.", pl.Date()),
     ),
+    sources={
+        "domain_store.domain_hash_id": ("bucket",),
+        "domain_store.count": ("records",),
+        "domain_store.files": ("bytes", "fragments"),
+        "domain_buckets.language": ("languages",),
+        "domain_buckets.day": ("first_seen", "last_seen"),
+    },
 )

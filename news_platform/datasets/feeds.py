@@ -68,6 +68,9 @@ FEEDS = Dataset(
         Column("skipped_items", Role.count, "items of the last response beyond the limit"),
     ),
     partition_columns=(Column("date", Role.day, "UTC day whose last state the row has"),),
+    sources={
+        "feed_candidates.feed_url": ("feed_url",),
+    },
 )
 
 FEED_POLLS = Dataset(
@@ -134,6 +137,9 @@ PENDING_ARTICLES = Dataset(
         Column("text_source", Role.fact, "page, json_ld, trafilatura or feed"),
     ),
     partition_columns=(Column("date", Role.day, "UTC day on which a feed first listed it"),),
+    sources={
+        "": ("title", "status"),
+    },
 )
 
 

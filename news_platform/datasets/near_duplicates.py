@@ -32,7 +32,9 @@ NEAR_DUPLICATES = Dataset(
         ParentDataset("feed_articles", window(CLUSTER_DAYS)),
     ),
     version=versions.SKETCHES,
-    options=("corpus.cluster_days",),
+    follows_version=True,
+    per_run=7,
+    options=("days",),
     kinds=frozenset({"parquet", "duckdb"}),
     cost="medium",
     removal="rebuild",
@@ -74,6 +76,16 @@ NEAR_DUPLICATES = Dataset(
         ),
     ),
     partition_columns=_DAY,
+    sources={
+        "crawl_articles.text": ("cluster_id", "jaccard", "cluster_size"),
+        "feed_articles.text": ("cluster_id", "jaccard", "cluster_size"),
+        "crawl_articles.url": ("uri",),
+        "feed_articles.url": ("uri",),
+        "crawl_articles.fetched_at": ("seen_at",),
+        "feed_articles.fetched_at": ("seen_at",),
+        "crawl_articles.day": ("date",),
+        "feed_articles.day": ("date",),
+    },
 )
 ARTICLE_CLUSTERS = Dataset(
     name="article_clusters",

@@ -4,6 +4,7 @@ import polars as pl
 
 from news_platform.datasets import versions
 from news_platform.datasets.dataset import (
+    EVERY,
     OF_MONTH,
     Column,
     Dataset,
@@ -30,7 +31,9 @@ TRAINING_EXPORT = Dataset(
         ParentDataset("crawl_articles", OF_MONTH),
         ParentDataset("feed_articles", OF_MONTH),
         ParentDataset("near_duplicates", OF_MONTH),
+        ParentDataset("domain_metadata", EVERY, is_followed=False),
     ),
+    options=("languages", "min_words", "without_flags", "rules", "strict"),
     version=versions.TRAINING_EXPORT,
     kinds=frozenset({"parquet", "huggingface"}),
     sensitivity=Sensitivity.texts,
@@ -70,6 +73,13 @@ TRAINING_EXPORT = Dataset(
         Column("extractor_version", Role.fact, "version of the article extractor"),
     ),
     partition_columns=(Column("month", Role.day, "month of the articles, YYYY-MM"),),
+    sources={
+        "crawl_articles.url_hash": ("id",),
+        "feed_articles.url_hash": ("id",),
+        "crawl_articles.canonical_url": ("url",),
+        "feed_articles.canonical_url": ("url",),
+        "domain_metadata.usage": ("usage",),
+    },
 )
 
 CURRENT = "CURRENT"

@@ -15,7 +15,8 @@ from news_platform.datasets.dataset import (
 ARTICLE_SHEETS = Dataset(
     name="article_sheets",
     group="rss",
-    description="The ledger as editors see it: a Google Sheet, or a workbook in the root.",
+    description="Feeds, articles, index, diagnostics and config as tabs for editors, in the "
+    "Google Sheet that the settings name, or in an .xlsx file under the root.",
     row="one feed, article, statistic or setting, depending on the tab",
     place=Place("files", "article_sheets/{file}"),
     columns=(

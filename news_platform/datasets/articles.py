@@ -19,7 +19,10 @@ _TEXTS = pl.List(pl.String())
 ARTICLES = Dataset(
     name="articles",
     group="rss",
-    description="Every article stored from a feed, without duplicates by URL or text.",
+    description="Articles of the feeds: text, title, authors, date, language; no URL or text "
+    "appears twice. The robots.txt rules of the domain survey decide which pages may "
+    "be fetched. Changed days are written to `articles/date=…`, and expired full "
+    "texts are deleted.",
     row="one article with its text",
     place=parquet("articles/date={date}/part-0.parquet"),
     parents=(

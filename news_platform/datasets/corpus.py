@@ -61,7 +61,9 @@ _DAY = Column("day", Role.day, "day of the WARC, or on which a feed's article wa
 CRAWL_ARTICLES = Dataset(
     name="crawl_articles",
     group="corpus",
-    description="Every article of the crawl, one row each, sorted by domain and address (Delta).",
+    description="Articles of one crawl day, sorted by domain and address: text by our own "
+    "extractor, with title, authors, date and place. Every page of raw_news is "
+    "judged; front pages, lists and other pages are counted, not stored.",
     row="one article of the crawl",
     place=Place("delta", "crawl_articles"),
     partitions="day",
@@ -108,7 +110,9 @@ CRAWL_ARTICLES = Dataset(
 FEED_ARTICLES = Dataset(
     name="feed_articles",
     group="corpus",
-    description="Every article of the feeds, with the columns of crawl_articles (Delta).",
+    description="Articles of feeds by the day they were stored, with the columns of "
+    "crawl_articles. The running day is refreshed at most every "
+    "NEWS_PLATFORM_CORPUS_REFRESH_MINUTES.",
     row="one article of a feed",
     place=Place("delta", "feed_articles"),
     partitions="day",

@@ -91,7 +91,10 @@ RANGES = Dataset(
 DOMAIN_STORE = Dataset(
     name="domain_store",
     group="domain_store",
-    description="The index: one JSON line per domain with the positions of all its records.",
+    description="All records by domain, for sixteen buckets; one range read returns a domain. "
+    "Data files hold the records sorted by domain, and the index has one JSON line "
+    "per domain with its byte ranges. Readers see either the old or the new "
+    "generation of a bucket.",
     row="one domain and the byte ranges of its pages",
     place=Place("store", "domain_store/metadata/{bucket}.jsonl"),
     partitions="range",

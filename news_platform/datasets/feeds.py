@@ -17,7 +17,8 @@ from news_platform.datasets.dataset import (
 FEEDS = Dataset(
     name="feeds",
     group="rss",
-    description="Every feed that was ever a candidate, with its status and health.",
+    description="Every feed that was ever a candidate, with its status and health. Candidates "
+    "are the feeds of the root's `feeds.opml` and those that crawled pages link to.",
     row="one feed and its health",
     place=parquet("feeds/date={date}/part-0.parquet"),
     parents=(
@@ -102,7 +103,8 @@ FEED_POLLS = Dataset(
 PENDING_ARTICLES = Dataset(
     name="pending_articles",
     group="rss",
-    description="Articles found in feeds, from pending to stored, duplicate, error or skipped.",
+    description="Articles found in feeds, one row per URL, from pending to stored, duplicate, "
+    "error or skipped. Only feeds that are due are polled.",
     row="one article announced by a feed",
     place=parquet("pending_articles/date={date}/part-0.parquet"),
     parents=(ParentDataset("feeds", EVERY),),

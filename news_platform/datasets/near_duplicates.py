@@ -22,8 +22,11 @@ _DAY = (Column("date", Role.day, "Day of the article, YYYY-MM-DD."),)
 NEAR_DUPLICATES = Dataset(
     name="near_duplicates",
     group="near_duplicates",
-    description="Every article of the crawl and of the feeds with its cluster of near-identical "
-    "texts over a window of days.",
+    description="Every article of a day with its cluster of near-identical texts among both "
+    "sources: copies, syndication, updates. An article belongs to a cluster if it "
+    "shares at least four fifths of its three-word runs with a member of the same "
+    "day or of the window before it. A cluster keeps the name of its oldest article; "
+    "readers resolve the names of clusters that were joined.",
     row="one article and its cluster",
     place=parquet("near_duplicates/date={date}/part-0.parquet"),
     partitions="day",

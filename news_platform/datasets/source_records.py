@@ -106,7 +106,9 @@ _PROVENANCE = (
 SOURCE_RECORDS = Dataset(
     name="source_records",
     group="source_records",
-    description="Clean, ordered blocks of institutional pages with provenance, for language models",
+    description="Clean, ordered blocks of an institution's pages, each with its section and its "
+    "source, for language models. Menus, footers, other languages and duplicates are "
+    "dropped; a page that cannot be read goes to quarantine with its error.",
     row="one block of clean text",
     place=parquet("source_records/institution={institution}/part-0.parquet"),
     partitions="institution",
@@ -189,7 +191,7 @@ SOURCE_RECORDS = Dataset(
 SOURCE_RECORDS_QUARANTINE = Dataset(
     name="source_records_quarantine",
     group="source_records",
-    description="Pages that failed and have no blocks, each with its error and snapshot",
+    description="Pages that failed and have no blocks, each with its error and snapshot.",
     row="one page that failed",
     place=parquet("quarantine/source_records/institution={institution}/part-0.parquet"),
     partitions="institution",

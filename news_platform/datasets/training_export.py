@@ -23,7 +23,9 @@ USAGE = pl.Struct(
 TRAINING_EXPORT = Dataset(
     name="training_export",
     group="corpus",
-    description="Articles chosen for training, once each, in shards with a manifest and a card.",
+    description="Articles of a month that may be used for training, each text once, as a Hugging "
+    "Face folder of shards with a manifest and a card. Paywalled articles and those "
+    "whose publisher refuses are left out, and counted by reason.",
     row="one article that may be used for training",
     place=parquet("training_export/month={month}/{version}/data/train-{shard}-of-{shards}.parquet"),
     partitions="month",

@@ -81,11 +81,7 @@ def crawl_articles(
     config: CrawlArticlesConfig,
     data_root: dg.ResourceParam[DataRoot],
 ) -> None:
-    """Articles of one crawl day: text by our own extractor, with title, authors, date and place.
-
-    Every page of raw_news is judged; front pages, lists and other pages are counted, not stored. A
-    run replaces its day in one step.
-    """
+    """Extract the articles of days of the crawl; each day is replaced in one step."""
     require_green(context.instance, ccnews_checks.CHECKS, context.partition_keys)
     store, options = data_root.store, corpus_options(data_root.settings.corpus)
     for day in context.partition_keys:
@@ -116,10 +112,7 @@ def _is_due(store: ObjectStore, day: str, options: CorpusOptions, redo: Redo) ->
 
 @dataset_asset(FEED_ARTICLES)
 def feed_articles(context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]) -> None:
-    """Articles of feeds by the day they were stored, with the columns of crawl_articles.
-
-    The running day is refreshed at most every NEWS_PLATFORM_CORPUS_REFRESH_MINUTES.
-    """
+    """Replace days of the feeds' articles."""
     scratch = data_root.settings.corpus.scratch
     for day in context.partition_keys:
         report = build_feed_day(data_root.store, day, scratch=scratch)
@@ -143,10 +136,7 @@ def _describe(
 def training_export(
     context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
 ) -> dg.MaterializeResult[None]:
-    """Articles of a month that may be used for training, each text once, as a Hugging Face folder.
-
-    Paywalled articles and those whose publisher refuses are left out, and counted by reason.
-    """
+    """Export a month as a new version."""
     store, settings = data_root.store, data_root.settings.corpus
     report = build_month(
         store,

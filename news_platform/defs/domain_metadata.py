@@ -132,7 +132,7 @@ def domain_queue(
     clock: dg.ResourceParam[Clock],
     platform: dg.ResourceParam[Resources],
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster wants it bare beside checks
-    """One durable message for every domain in the research files of a batch."""
+    """Queue the domains of a batch."""
     batch = PartitionInfo.parse(context.partition_key)
     queue = DomainQueue(ledger.engine)
     report = queue_batch(batch, store=data_root.store, queue=queue, now=clock.now())
@@ -162,7 +162,7 @@ def domain_metadata(
     clock: dg.ResourceParam[Clock],
     platform: dg.ResourceParam[Resources],
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]  # Dagster wants it bare beside checks
-    """The robots.txt, sitemap and AI policies of every domain of a batch."""
+    """Fetch the robots.txt and sitemap of every domain of a batch."""
     batch = PartitionInfo.parse(context.partition_key)
     report = survey_over_web(
         batch,
@@ -197,7 +197,7 @@ def domain_metadata(
 def domain_surveys(
     context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
 ) -> dg.MaterializeResult[None]:
-    """The survey results of a day as one Parquet table, for analysts."""
+    """Write the survey results of a day as one table."""
     report = build_table(context.partition_key, store=data_root.store)
     facts = read_facts(data_root.store, report.date)
     counts = policy_counts(facts)
@@ -222,7 +222,7 @@ def domain_surveys(
 def usage_signals(
     context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
 ) -> dg.MaterializeResult[None]:
-    """What the domains surveyed on a day state about crawling and AI use, beyond access rules."""
+    """Write what the domains surveyed on a day state about use."""
     report = build_usage_signals(context.partition_key, store=data_root.store)
     rows = read_usage_signals(data_root.store, report.date)
     counts = rows.group_by("system", "label", "value").agg(domains=pl.col("domain").n_unique())
@@ -246,7 +246,7 @@ def usage_signals(
 def ai_policy_changes(
     context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
 ) -> dg.MaterializeResult[None]:
-    """Policies and statements about AI use that changed since each domain's last survey."""
+    """Compare a day with each domain's last survey."""
     report = build_changes(context.partition_key, store=data_root.store)
     changes = read_changes(data_root.store, report.date)
     return dg.MaterializeResult(

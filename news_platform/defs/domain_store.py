@@ -78,11 +78,7 @@ def domain_buckets(
     data_root: dg.ResourceParam[DataRoot],
     clock: dg.ResourceParam[Clock],
 ) -> None:
-    """The pages of a day, staged by hash bucket and sorted by domain.
-
-    The bucket is xxh64 of the domain modulo the number of buckets. Staging a day again replaces it;
-    a day whose pages are gone is removed, unless too many days are gone at once.
-    """
+    """Stage the pages of days by bucket."""
     require_green(context.instance, ccnews_checks.CHECKS, context.partition_keys)
     store, options = data_root.store, _options(data_root, config)
     require_allowed(staging_removal(store, context.partition_keys), options)
@@ -169,12 +165,7 @@ def domain_store(
     config: RemovalConfig,
     platform: dg.ResourceParam[Resources],
 ) -> dg.MaterializeResult:  # type: ignore[type-arg] # with checks Dagster knows only the bare name
-    """All records by domain, for sixteen buckets; one range read returns a domain.
-
-    Data files hold the records sorted by domain; `metadata/BUCKET.jsonl` has the byte range of each
-    domain. New batches are merged in and changed ones replaced. Readers see either the old or the
-    new generation of a bucket.
-    """
+    """Merge new batches into ranges of buckets, and replace changed ones."""
     store, now = platform.data_root.store, platform.clock.now()
     options = _options(platform.data_root, config)
     for key in context.partition_keys:
@@ -209,7 +200,7 @@ def _range_metadata(report: BuildReport, stats: StoreStats) -> Mapping[str, obje
 
 @dataset_asset(DOMAIN_CATALOG)
 def domain_catalog(data_root: dg.ResourceParam[DataRoot]) -> dg.MaterializeResult[None]:
-    """Every domain of the crawl: number of records, languages, first and last day."""
+    """Write the catalog of all domains."""
     store = data_root.store
     report = write_catalog(store, inputs=wanted_inputs(store, DOMAIN_CATALOG).get(WHOLE, ""))
     return dg.MaterializeResult(

@@ -38,13 +38,7 @@ _LIMITS = Limits(runs=1, per_run=NEAR_DUPLICATES.per_run, spacing_seconds=3600)
 def near_duplicates(
     context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
 ) -> None:
-    """Articles of a day with near-identical texts among both sources: copies, syndication, updates.
-
-    Candidate pairs share MinHash bands. An article belongs to a cluster if it shares at least four
-    fifths of its three-word runs with a member of the same day or of the window before it. A
-    cluster keeps the name of its oldest article; readers resolve the names of clusters that were
-    joined.
-    """
+    """Cluster the articles of days by their MinHash bands."""
     store, settings = data_root.store, data_root.settings.corpus
     # In order: a day takes over the names of the days before it.
     for day in sorted(context.partition_keys):

@@ -63,10 +63,7 @@ def feeds(
     web: dg.ResourceParam[Web],
     clock: dg.ResourceParam[Clock],
 ) -> dg.MaterializeResult[None]:
-    """Feeds that are fresh and in a wanted language, with their health.
-
-    The candidates are the feeds of the root's `feeds.opml` and those that crawled pages link to.
-    """
+    """Discover feeds and check those that are known."""
     now = clock.now()
     pipeline.ensure(ledger.engine, now=now)
     with cleaned_later(data_root.store, WHOLE_LEDGER):
@@ -106,10 +103,7 @@ def pending_articles(
     web: dg.ResourceParam[Web],
     clock: dg.ResourceParam[Clock],
 ) -> dg.MaterializeResult[None]:
-    """Articles found in the feeds, one row per URL, waiting to be fetched.
-
-    Only feeds that are due are polled.
-    """
+    """Poll the feeds that are due."""
     now = clock.now()
     with cleaned_later(data_root.store, WHOLE_LEDGER):
         report = pipeline.run_poll(
@@ -160,11 +154,7 @@ def articles(
     web: dg.ResourceParam[Web],
     clock: dg.ResourceParam[Clock],
 ) -> dg.MaterializeResult[None]:
-    """Articles of the feeds: text, title, authors, date, language; no URL or text appears twice.
-
-    The robots.txt rules of the domain survey decide which pages may be fetched. Changed days are
-    written to `articles/date=…`, and expired full texts are deleted.
-    """
+    """Fetch and store pending articles, and write changed days."""
     full_texts, given = open_full_texts(data_root), data_root.settings.rss
     places = work_places(
         data_root.store,

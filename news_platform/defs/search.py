@@ -27,10 +27,7 @@ _SHOWN_DOMAINS = 20
 
 @dataset_asset(SEARCH_INDEX)
 def search_index(context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]) -> None:
-    """Full-text index of the articles of one day: title, text, authors, section and facts.
-
-    An index is never changed: a new build takes the place of the old one in one step.
-    """
+    """Build the indexes of days."""
     store = data_root.store
     for day in context.partition_keys:
         report = build_day(store, day, now=datetime.now(UTC))

@@ -48,10 +48,7 @@ def article_sheets(
     web: dg.ResourceParam[Web],
     clock: dg.ResourceParam[Clock],
 ) -> dg.MaterializeResult[None]:
-    """Feeds, articles, index, diagnostics and config as tabs for editors.
-
-    The tabs are in the Google Sheet that the settings name, or in an .xlsx file under the root.
-    """
+    """Bring the Google Sheet or the workbook up to date."""
     access = _access(data_root)
     analysed = _analyse(ledger, data_root, clock)
     if access is None:

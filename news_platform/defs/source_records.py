@@ -52,11 +52,7 @@ def source_records(
     config: RecordsConfig,
     data_root: dg.ResourceParam[DataRoot],
 ) -> dg.MaterializeResult[None]:
-    """Clean, ordered blocks of an institution's pages, each with its section and its source.
-
-    Menus, footers, other languages and duplicates are dropped; a page that cannot be read goes to
-    quarantine with its error.
-    """
+    """Segment the snapshots of an institution."""
     store, institution = data_root.store, context.partition_key
     options = records_options(data_root.settings.source_records)
     declare_options(store, options.segment)

@@ -26,10 +26,7 @@ _SAMPLED_FILES = 5_000
 def takedowns(
     context: dg.AssetExecutionContext, platform: dg.ResourceParam[Resources]
 ) -> dg.MaterializeResult[None]:
-    """Requests to remove pages or domains, which everything obeys.
-
-    A run removes what is stored of them, and finishes what an interrupted one left.
-    """
+    """Remove what is stored of all requests."""
     report = apply_root(platform)
     for note in report.notes:
         context.log.warning(note)

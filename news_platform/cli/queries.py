@@ -15,14 +15,15 @@ from news_platform.api import SearchPage, open_root
 from news_platform.cli.command import Output, command
 from news_platform.cli.options import count_type
 from news_platform.datasets.evidence import Evidence, Explanation
+from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.errors import InputError
 from news_platform.resources import Resources
 from news_platform.search.engine import FACETS, SearchAnswer, SearchOptions
 from news_platform.search.index import Hit
 from news_platform.search.months import join_months
-from news_platform.search.pipeline import FoundArticle, build_day, built_days, wanted_days
-from news_platform.storage.commit.markers import stale_partitions
+from news_platform.search.pipeline import FoundArticle, build_day
 from news_platform.storage.commit.root import RootAccess
+from news_platform.storage.units import stale_units
 from news_platform.text.readable import as_day
 
 _BAR_WIDTH = 40
@@ -161,7 +162,7 @@ def search(
 
 def _build_indexes(resources: Resources) -> str:
     store, now = resources.data_root.store, resources.clock.now()
-    stale = sorted(stale_partitions(wanted_days(store), built_days(store)))
+    stale = sorted(stale_units(store, SEARCH_INDEX))
     built = [(day, build_day(store, day, now=now)) for day in stale]
     after_days = resources.settings.search.months_after_days
     built += join_months(store, after_days=after_days, now=now)

@@ -9,8 +9,10 @@ from typing import Any
 import click
 
 from news_platform.cli.command import Output, command
-from news_platform.cli.options import InputFile
-from news_platform.datasets.source_records import institution_folder
+from news_platform.cli.options import (
+    InputFile,
+)
+from news_platform.datasets.source_records import SOURCE_RECORDS, institution_folder
 from news_platform.errors import InputError
 from news_platform.resources import Resources, records_options, segment_options
 from news_platform.settings import Settings
@@ -19,7 +21,6 @@ from news_platform.source_records.options import HEADINGS, TABLES, SegmentOption
 from news_platform.source_records.pipeline import (
     RecordsReport,
     build_institution,
-    built_institutions,
     declare_options,
     outdated_institutions,
     wanted_institutions,
@@ -29,6 +30,7 @@ from news_platform.source_records.segment import SegmentedPage
 from news_platform.source_records.snapshot import Snapshot, segment_snapshot
 from news_platform.storage.commit.markers import stale_partitions
 from news_platform.storage.commit.root import RootAccess
+from news_platform.storage.units import built_inputs
 
 _SHOWN_CHARS = 100
 
@@ -94,7 +96,7 @@ def build(resources: Resources, chosen: tuple[str, ...], redo: str) -> Output:
         raise InputError(
             f"no snapshots of institution {unknown[0]!r}: {expected}", thing=unknown[0]
         )
-    stale = set(stale_partitions(wanted, built_institutions(store)))
+    stale = set(stale_partitions(wanted, built_inputs(store, SOURCE_RECORDS)))
     outdated = wanted.keys() & outdated_institutions(store)
     more = {"missing": set(), "outdated": outdated, "all": wanted.keys()}[redo]
     built = chosen or sorted(stale | more)

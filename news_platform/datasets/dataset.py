@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from enum import Enum, StrEnum
 from functools import cache
-from typing import Literal
+from types import NoneType
+from typing import Literal, get_args
 from urllib.parse import quote, unquote
 
 import polars as pl
@@ -56,15 +57,12 @@ class Column:
     """One column: its name, role, meaning (units, time zone, what null means) and Polars type.
 
     Without a type, counts are Int64, times are UTC microseconds and all others are strings.
-    `sources` are the columns it is made from, each as `dataset.column`. A column without sources is
-    made from the columns of the same name in the parents, if they have one.
     """
 
     name: str
     role: Role
     description: str
     dtype: pl.DataType = field(default_factory=pl.Null)
-    sources: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.dtype == pl.Null():
@@ -93,11 +91,19 @@ def model_columns(model: type[BaseModel], **roles: Role) -> tuple[Column, ...]:
             name,
             roles.get(name, Role.fact),
             given.description or "",
-            _JSON_TYPES.get(given.annotation, pl.Object()),
+            _json_type(given.annotation),
         )
         for name, given in model.model_fields.items()
     )
 
+
+def _json_type(annotation: object) -> pl.DataType:
+    """Return the type of a field; one that may be missing has that of its values."""
+    kinds = [kind for kind in get_args(annotation) if kind is not NoneType] or [annotation]
+    return _JSON_TYPES.get(kinds[0], pl.Object()) if len(kinds) == 1 else pl.Object()
+
+
+_NAME = re.compile(r"\{(\w+)\}")
 
 Engine = Literal["parquet", "delta", "sql", "files", "store", "index", "view", "external"]
 """How a dataset is stored: which engine reads, scans and removes its rows."""
@@ -130,6 +136,15 @@ class Place:
         quoted = {name: quote(value, safe="") for name, value in values.items()}
         return self.template.format(**quoted)
 
+    def folder_of(self, values: Mapping[str, str]) -> str:
+        """Return the innermost folder that holds all files with these values."""
+        folders: list[str] = []
+        for part in self.template.split("/")[:-1]:
+            if not values.keys() >= set(_NAME.findall(part)):
+                break
+            folders.append(Place(self.engine, part).path(**values))
+        return "/".join(folders)
+
     def parse(self, path: str) -> Mapping[str, str] | None:
         """Return the values in the path of a file, or None for a path of something else."""
         found = _pattern(self.template).fullmatch(path)
@@ -138,9 +153,21 @@ class Place:
         )
 
 
+# The names in a path that make up the key of a partition: the first of these that a path has.
+_UNIT_NAMES = (
+    ("year", "month", "day"),
+    ("country", "category", "date"),
+    ("date",),
+    ("day",),
+    ("month",),
+    ("institution",),
+    ("batch",),
+)
+
+
 @cache
 def _pattern(template: str) -> re.Pattern[str]:
-    parts = re.split(r"\{(\w+)\}", template)
+    parts = _NAME.split(template)
     # Odd parts are names; a name that occurs twice stands for the same value.
     seen: set[str] = set()
     pattern = ""
@@ -158,6 +185,8 @@ def parquet(template: str) -> Place:
     return Place("parquet", template)
 
 
+WHOLE = "all"
+"""The partition key of a dataset that has no partitions."""
 PartitionKey = Literal["whole", "day", "month", "batch", "survey_day", "institution", "range"]
 """What a partition is; `whole` is a dataset without partitions."""
 
@@ -176,20 +205,25 @@ class PartitionMap:
 
     def triggers(self, parent: str, own: str) -> bool:
         """Return whether a partition of the parent is an input of an own partition."""
+        if self.kind in ("window", "all_before"):
+            return self.first(own) <= parent <= own
+        return self.kind == "every" or self.own(parent) == own
+
+    def first(self, own: str) -> str:
+        """Return the first day of the parent that a day is built from."""
+        if self.kind != "window":
+            return ""
+        return (date.fromisoformat(own) - timedelta(days=self.days - 1)).isoformat()
+
+    def own(self, parent: str) -> str:
+        """Return the own partition that a partition of the parent belongs to."""
         match self.kind:
-            case "same":
-                return parent == own
-            case "window":
-                first = date.fromisoformat(own) - timedelta(days=self.days - 1)
-                return first.isoformat() <= parent <= own
-            case "all_before":
-                return parent <= own
             case "of_month":
-                return parent.startswith(own)
+                return parent[: len("2025-11")]
             case "of_survey_day":
-                return parent.rpartition("|")[2] == own
-            case "every":
-                return True
+                return parent.rpartition("|")[2]
+            case _:
+                return parent
 
 
 SAME = PartitionMap("same")
@@ -238,16 +272,24 @@ belongs to others, or contains no pages.
 """
 
 
+FingerprintSource = Literal["markers", "collected", "files"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dataset:
     """The declaration of a dataset.
 
     `row` says what one row is. Partition columns are in the path only and are strings. `version` is
     that of the code that makes the rows, None if an outside system writes them. `options` names the
-    settings that the rows depend on, as `section.field`. `keep` names the setting with the days for
-    which it is kept; empty: for good. `freshness` is a reason where there is no limit. `explorer`
-    is the page that shows it. A dataset with `is_asset=False` is written by the asset of another,
-    `written_by`.
+    fields of the feature's options that the rows depend on. `keep` names the setting with the days
+    for which it is kept; empty: for good. `freshness` is a reason where there is no limit.
+    `explorer` is the page that shows it. A dataset with `is_asset=False` is written by the asset of
+    another, `written_by`. `sources` maps `dataset.column` to the columns that are made from it, and
+    the empty name to columns without a source; all others come from the columns of the same name
+    and role in the parents. `per_run` partitions may share a run. When `version` is raised, a
+    dataset that `follows_version` becomes stale; others only count as outdated. `fingerprint` says
+    what tells the states of a partition apart: its marker, the markers of its collected WARCs, or
+    the content of its files.
     """
 
     name: str
@@ -270,11 +312,38 @@ class Dataset:
     page: str = ""
     explorer: str = "/status"
     written_by: str = ""
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    per_run: int = 1
+    follows_version: bool = False
+    fingerprint: FingerprintSource = "markers"
 
     @property
     def is_asset(self) -> bool:
         """Return whether the dataset is an asset of the graph."""
         return not self.written_by and self.place.engine != "view"
+
+    @property
+    def writer(self) -> str:
+        """Return the asset that writes it, under whose name its markers are."""
+        return self.written_by or self.name
+
+    def unit(self, values: Mapping[str, str]) -> str:
+        """Return the partition, or the day of a file per day, with these values in its path."""
+        names = next((names for names in _UNIT_NAMES if names[0] in values), ())
+        separator = "-" if "year" in names else "|"
+        return separator.join(values[name] for name in names) or WHOLE
+
+    def unit_of(self, path: str) -> str | None:
+        """Return the partition that a file belongs to, or None for a file of something else."""
+        values = self.place.parse(path)
+        return self.unit(values) if values is not None else None
+
+    def unit_folder(self, unit: str) -> str:
+        """Return the innermost folder that holds all files of a partition."""
+        names = next((names for names in _UNIT_NAMES if f"{{{names[0]}}}" in self.path), ())
+        separator = "-" if "year" in names else "|"
+        given = dict(zip(names, unit.split(separator), strict=True)) if len(names) > 1 else {}
+        return self.place.folder_of(given or dict.fromkeys(names, unit))
 
     @property
     def path(self) -> str:

@@ -48,4 +48,10 @@ DOMAIN_QUEUE = Dataset(
     sensitivity=Sensitivity.work,
     page="domain_metadata.md",
     freshness="changes only when research files are uploaded",
+    sources={
+        "research_datasets.domain_id": ("domain_id",),
+        "research_datasets.source_type": ("domain_id", "authority"),
+        "research_datasets.raw_url": ("domain_url", "registrable_domain"),
+        "research_datasets.normalized_domain": ("registrable_domain",),
+    },
 )

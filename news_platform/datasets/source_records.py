@@ -106,7 +106,9 @@ _PROVENANCE = (
 SOURCE_RECORDS = Dataset(
     name="source_records",
     group="source_records",
-    description="Clean, ordered blocks of institutional pages with provenance, for language models",
+    description="Clean, ordered blocks of an institution's pages, each with its section and its "
+    "source, for language models. Menus, footers, other languages and duplicates are "
+    "dropped; a page that cannot be read goes to quarantine with its error.",
     row="one block of clean text",
     place=parquet("source_records/institution={institution}/part-0.parquet"),
     partitions="institution",
@@ -138,12 +140,58 @@ SOURCE_RECORDS = Dataset(
         Column("id", Role.fact, "hash of institution, url, order and text"),
     ),
     partition_columns=(_INSTITUTION,),
+    sources={
+        "page_snapshots.data.rawHtml": (
+            "text",
+            "section",
+            "order",
+            "kind",
+            "language",
+            "language_probability",
+            "language_source",
+            "charset",
+            "hints",
+            "id",
+        ),
+        "page_snapshots.data.html": (
+            "text",
+            "section",
+            "order",
+            "kind",
+            "language",
+            "language_probability",
+            "language_source",
+            "charset",
+            "hints",
+            "id",
+        ),
+        "page_snapshots.data.markdown": (
+            "text",
+            "section",
+            "order",
+            "kind",
+            "language",
+            "language_probability",
+            "language_source",
+            "charset",
+            "hints",
+            "id",
+        ),
+        "page_snapshots.data.metadata": (
+            "url",
+            "fetched_at",
+            "language",
+            "language_source",
+            "charset",
+            "id",
+        ),
+    },
 )
 
 SOURCE_RECORDS_QUARANTINE = Dataset(
     name="source_records_quarantine",
     group="source_records",
-    description="Pages that failed and have no blocks, each with its error and snapshot",
+    description="Pages that failed and have no blocks, each with its error and snapshot.",
     row="one page that failed",
     place=parquet("quarantine/source_records/institution={institution}/part-0.parquet"),
     partitions="institution",
@@ -167,6 +215,7 @@ PAGE_SNAPSHOTS = Dataset(
     "or text. Nothing is fetched; a file in this folder is enough.",
     row="one stored page, which is a file",
     place=Place("files", f"{SNAPSHOTS_FOLDER}/institution={{institution}}/{{file}}"),
+    fingerprint="files",
     columns=(
         Column(
             "success", Role.fact, "whether the page was fetched; if not, see `error`", pl.Boolean()

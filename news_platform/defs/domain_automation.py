@@ -4,6 +4,7 @@ import dagster as dg
 
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.defs.clock_guard import clock_jump_seconds
+from news_platform.defs.partitions import RESEARCH_BATCHES
 from news_platform.defs.sensors import Work, observe_changes, skip_reason
 from news_platform.domain_metadata.generated_research import (
     CATALOG_PATH,
@@ -19,8 +20,6 @@ from news_platform.domain_metadata.resurvey import (
     write_plan,
 )
 from news_platform.resources import Clock, DataRoot, Ledger, resurvey_options
-
-RESEARCH_BATCHES = dg.DynamicPartitionsDefinition(name="research_batches")
 
 # At most this many batches per night, newest first; older ones must be materialized manually.
 _RETRIED_BATCHES = 50

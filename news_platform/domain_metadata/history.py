@@ -6,21 +6,21 @@ from datetime import timedelta
 
 import polars as pl
 
+from news_platform.datasets.domain_surveys import DOMAIN_SURVEYS, USAGE_SIGNALS
 from news_platform.domain_metadata.signals.statements import PURPOSES
 from news_platform.domain_metadata.table import (
     CHANGES_DATASET,
     TABLE_DATASET,
-    USAGE_DATASET,
     build_changes,
     build_table,
     build_usage_signals,
     read_changes,
     read_facts,
-    surveyed_days,
     tabled_days,
 )
 from news_platform.storage.commit.markers import read_inputs, read_markers, stale_partitions
 from news_platform.storage.objects.store import NotFound, ObjectStore
+from news_platform.storage.units import stale_units
 from news_platform.text.readable import as_day
 
 _SURVEY_COLUMNS = (
@@ -48,9 +48,8 @@ class DomainHistory:
 def build_stale_tables(store: ObjectStore) -> list[str]:
     """Build the daily tables that differ from their surveys; return the days."""
     days: set[str] = set()
-    for dataset, build in ((TABLE_DATASET, build_table), (USAGE_DATASET, build_usage_signals)):
-        wanted = surveyed_days(store)
-        for day in sorted(stale_partitions(wanted, read_inputs(store, dataset))):
+    for dataset, build in ((DOMAIN_SURVEYS, build_table), (USAGE_SIGNALS, build_usage_signals)):
+        for day in sorted(stale_units(store, dataset)):
             build(day, store=store)
             days.add(day)
     stale = stale_partitions(tabled_days(store), read_inputs(store, CHANGES_DATASET))

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 
 from news_platform.datasets import domain_queue
-from news_platform.datasets.domain_metadata import PROD_FOLDER
+from news_platform.datasets.domain_metadata import DOMAIN_METADATA, PROD_FOLDER
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo, SeedQueueMessage
 from news_platform.datasets.takedowns import TAKEN_DOWN
@@ -44,8 +44,6 @@ from news_platform.errors import InputError
 from news_platform.isolation.boundary import boundary
 from news_platform.storage.commit.markers import (
     fingerprint,
-    fingerprint_of,
-    name_part,
     read_markers,
     read_report,
     report_scope,
@@ -53,6 +51,7 @@ from news_platform.storage.commit.markers import (
 )
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.lease_owners import process_owner
+from news_platform.storage.units import wanted_inputs
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.obeying import cleaned_later
 from news_platform.web.fetch import FetchOptions, WebFetcher
@@ -248,7 +247,7 @@ async def survey_batch(
     if damaged:
         message = "%s: files of %d domains are missing or changed; surveying them again"
         _log.warning(message, batch.key, len(damaged))
-    inputs = queued_inputs(context.store).get(batch.key, fingerprint([]))
+    inputs = wanted_inputs(context.store, DOMAIN_METADATA).get(batch.key, fingerprint([]))
     # A survey may last for hours: what is taken down meanwhile goes again.
     with cleaned_later(context.store, {METADATA_DATASET: [f"{PROD_FOLDER}/{batch.folder}"]}):
         report = await Consumer(batch, context=context, options=options).run()
@@ -260,9 +259,3 @@ async def survey_batch(
             context.store, METADATA_DATASET, batch.key, inputs=inputs, report=found, scope=scope
         )
     return report
-
-
-def queued_inputs(store: ObjectStore) -> dict[str, str]:
-    """Return the fingerprint of each batch's queue marker, the input of its survey."""
-    queued = read_markers(store, QUEUE_DATASET)
-    return {key: fingerprint_of([marker], name_part) for key, marker in queued.items()}

@@ -34,15 +34,13 @@ from news_platform.domain_metadata.policy_changes import (
 )
 from news_platform.domain_metadata.results import read_facts_file
 from news_platform.storage.commit.markers import (
-    Marker,
     fingerprint,
-    fingerprint_of,
-    name_part,
     read_markers,
     write_marker,
 )
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table, write_table
+from news_platform.storage.units import wanted_inputs
 from news_platform.takedowns.obeying import cleaned_later
 
 TABLE_DATASET = DOMAIN_SURVEYS.name
@@ -71,14 +69,6 @@ class TableReport:
     rows: int
 
 
-def surveyed_days(store: ObjectStore) -> dict[str, str]:
-    """Return the fingerprint of each day's surveys, computed from their markers."""
-    days: dict[str, list[Marker]] = {}
-    for key, marker in read_markers(store, METADATA_DATASET).items():
-        days.setdefault(str(PartitionInfo.parse(key).date), []).append(marker)
-    return {day: fingerprint_of(markers, name_part) for day, markers in days.items()}
-
-
 def tabled_days(store: ObjectStore) -> dict[str, str]:
     """Return the fingerprint of what the changes of each day are computed from.
 
@@ -97,7 +87,7 @@ def tabled_days(store: ObjectStore) -> dict[str, str]:
 
 def build_table(day: str, *, store: ObjectStore) -> TableReport:
     """Build and write the table of a day from the facts of all its batches."""
-    inputs = surveyed_days(store).get(day, fingerprint([]))
+    inputs = wanted_inputs(store, DOMAIN_SURVEYS).get(day, fingerprint([]))
     with cleaned_later(store, {TABLE_DATASET: [day]}):
         frame = facts_frame(read_day_facts(store, day))
         # A survey that got no answer is not compared with.
@@ -109,7 +99,7 @@ def build_table(day: str, *, store: ObjectStore) -> TableReport:
 
 def build_usage_signals(day: str, *, store: ObjectStore) -> TableReport:
     """Build and write the statements about use of a day from the facts of all its batches."""
-    inputs = surveyed_days(store).get(day, fingerprint([]))
+    inputs = wanted_inputs(store, USAGE_SIGNALS).get(day, fingerprint([]))
     with cleaned_later(store, {USAGE_DATASET: [day]}):
         frame = usage_frame(read_day_facts(store, day))
         scope = _content(frame.drop("collected_at"))

@@ -7,17 +7,19 @@ from news_platform.datasets.collected import (
     dump_collected,
     parse_collected,
 )
-from news_platform.domain_store.catalog import catalog_inputs, write_catalog
+from news_platform.datasets.dataset import WHOLE
+from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
+from news_platform.datasets.domain_store import DOMAIN_CATALOG
+from news_platform.domain_store.catalog import write_catalog
 from news_platform.domain_store.layout import range_keys
 from news_platform.domain_store.pipeline import build_range, compact_buckets
 from news_platform.domain_store.staging.inputs import (
     day_input,
     matching_input,
-    staged_days,
-    wanted_days,
 )
 from news_platform.domain_store.staging.stage import stage_input
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
+from news_platform.storage.units import built_inputs, wanted_inputs
 from news_platform_tests.domain_store.pages import NOW, SMALL, collect, news_rows
 
 DAYS = {
@@ -42,7 +44,7 @@ def _collect(store: ObjectStore, days: dict[str, list[str]], *, attempt: str) ->
 
 
 def _stage_stale(store: ObjectStore) -> list[str]:
-    built, wanted = staged_days(store), wanted_days(store)
+    built, wanted = built_inputs(store, DOMAIN_BUCKETS), wanted_inputs(store, DOMAIN_BUCKETS)
     stale = sorted(day for day in wanted if wanted[day] != built.get(day))
     for day in stale:
         stage_input(day_input(store, day), store=store, batch=day, options=SMALL)
@@ -52,7 +54,7 @@ def _stage_stale(store: ObjectStore) -> list[str]:
 def _build(store: ObjectStore) -> None:
     for key in range_keys(SMALL.buckets):
         build_range(key, store=store, options=SMALL, now=NOW)
-    write_catalog(store, inputs=catalog_inputs(store) or "")
+    write_catalog(store, inputs=wanted_inputs(store, DOMAIN_CATALOG).get(WHOLE, ""))
 
 
 def _files(store: ObjectStore) -> dict[str, bytes]:

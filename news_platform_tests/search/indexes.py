@@ -9,19 +9,19 @@ import polars as pl
 
 from news_platform.datasets.corpus import CRAWL_ARTICLES, STATISTICS_COLUMNS
 from news_platform.datasets.dataset import Dataset
+from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.search.engine import SearchOptions
 from news_platform.search.index import SearchableArticle
-from news_platform.search.months import build_month, built_months, wanted_months
+from news_platform.search.months import MONTHS_DATASET, build_month, wanted_months
 from news_platform.search.pipeline import (
     build_day,
-    built_days,
     search_days,
-    wanted_days,
 )
 from news_platform.search.reading import IndexCache, read_current
-from news_platform.storage.commit.markers import stale_partitions, write_marker
+from news_platform.storage.commit.markers import read_inputs, stale_partitions, write_marker
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import stale_units
 from news_platform_tests.search.articles import made_articles
 
 DAY = "2025-11-01"
@@ -66,7 +66,7 @@ def write_day(
 
 
 def build_stale(store: ObjectStore) -> list[str]:
-    stale = sorted(stale_partitions(wanted_days(store), built_days(store)))
+    stale = sorted(stale_units(store, SEARCH_INDEX))
     for day in stale:
         build_day(store, day, now=NOW)
     return stale
@@ -110,7 +110,7 @@ def open_indexes(store: ObjectStore, folder: Path) -> int:
 
 def join(store: ObjectStore) -> list[str]:
     """Build the months that are out of date."""
-    stale = stale_partitions(wanted_months(store, after_days=7), built_months(store))
+    stale = stale_partitions(wanted_months(store, after_days=7), read_inputs(store, MONTHS_DATASET))
     for month in sorted(stale):
         build_month(store, month, now=NOW)
     return sorted(stale)

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from news_platform.datasets.corpus import CRAWL_ARTICLES
+from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.search.months import month_of, wanted_months
 from news_platform.search.pipeline import (
     build_day,
-    built_days,
     index_facets,
     index_problems,
-    wanted_days,
 )
 from news_platform.search.publish import (
     DATASET,
@@ -27,8 +26,9 @@ from news_platform.search.publish import (
 )
 from news_platform.search.query import DayRange
 from news_platform.search.reading import day_ranges, read_current
-from news_platform.storage.commit.markers import delete_marker, read_markers, stale_partitions
+from news_platform.storage.commit.markers import delete_marker, read_markers
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import stale_units
 from news_platform_tests.search.indexes import (
     DAYS,
     MONTH,
@@ -53,7 +53,7 @@ def test_a_month_that_is_over_becomes_one_index(any_store: ObjectStore, tmp_path
     assert join(any_store) == []
     assert counts(any_store, tmp_path) == before == dict.fromkeys(DAYS, 6)
     assert open_indexes(any_store, tmp_path) == 2
-    assert stale_partitions(wanted_days(any_store), built_days(any_store)) == {}
+    assert stale_units(any_store, SEARCH_INDEX) == {}
     assert [list(index_problems(any_store, day)) for day in DAYS] == [[]] * len(DAYS)
     assert sum(index_facets(any_store, DAYS[1], "domain").values()) == 6
 

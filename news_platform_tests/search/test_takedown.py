@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from news_platform.datasets.corpus import CRAWL_ARTICLES
+from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.errors import Conflict
 from news_platform.search.months import build_month
-from news_platform.search.pipeline import built_days, wanted_days
 from news_platform.search.publish import publish_index, stored_builds
 from news_platform.search.reading import delete_old_copies
 from news_platform.search.takedown import takedown_parts, verify_indexes
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import built_inputs, wanted_inputs
 from news_platform.takedowns.evidence import StoredTraces
 from news_platform.takedowns.match import Takedowns
 from news_platform_tests.search.articles import made_articles
@@ -50,7 +51,7 @@ def test_only_the_days_of_a_page_are_built_again(any_store: ObjectStore, tmp_pat
     assert len(stored_builds(any_store)) == len(DAYS)
     assert (after[DAYS[0]] == before[DAYS[0]]) == (others == 0)
     # Nothing became stale, and a repeated removal changes no row.
-    assert built_days(any_store) == wanted_days(any_store)
+    assert built_inputs(any_store, SEARCH_INDEX) == wanted_inputs(any_store, SEARCH_INDEX)
     assert part.remove(DAYS[1], takedowns).rows == 0
     assert gone.url_hash not in found(any_store, tmp_path, "day:2025-11-02")
 
@@ -66,7 +67,7 @@ def test_an_index_built_while_a_request_came_is_not_published(
 
     with pytest.raises(Conflict):
         publish_index(local_store, DAYS[0], articles, inputs="x", now=NOW, before_commit=changed)
-    assert stored_builds(local_store) == [] and built_days(local_store) == {}
+    assert stored_builds(local_store) == [] and built_inputs(local_store, SEARCH_INDEX) == {}
 
 
 def test_a_day_with_an_unfinished_build_is_built_again(
@@ -115,6 +116,6 @@ def test_a_month_is_built_again_and_all_its_older_builds_go(
         part.remove(key, takedowns)
     assert traces(local_store, takedowns) == 0
     assert {one.key for one in stored_builds(local_store)} <= {"2025-11", DAYS[0]}
-    assert built_days(local_store) == wanted_days(local_store)
+    assert built_inputs(local_store, SEARCH_INDEX) == wanted_inputs(local_store, SEARCH_INDEX)
     assert gone.url_hash not in found(local_store, tmp_path, "day:2025-11-02")
     assert len(found(local_store, tmp_path, "day:2025-11-02")) == 19

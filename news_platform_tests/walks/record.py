@@ -31,7 +31,7 @@ NOT_ON_THE_WAY = (
     "defs.run_logs",
     "setting_sections",
     "settings",
-    "defs.asset_metadata",
+    "defs.assets",
     "defs.metadata",
     "defs.plots",
     "ccnews.scan",

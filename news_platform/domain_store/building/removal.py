@@ -10,17 +10,18 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 
+from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.datasets.domain_buckets import ROOT as STAGED
 from news_platform.domain_store.building.verify import records_by_batch
 from news_platform.domain_store.commit import read_current
 from news_platform.domain_store.manifest import Manifest
 from news_platform.domain_store.options import BuildOptions
-from news_platform.domain_store.staging.inputs import wanted_days
 from news_platform.domain_store.staging.stage import Staged
 from news_platform.errors import InputError
 from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.commit.markers import Marker, read_markers, read_report
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import wanted_inputs
 
 # Batches that a refusal names; the rest is counted.
 _SHOWN_BATCHES = 5
@@ -63,7 +64,7 @@ def staging_removal(store: ObjectStore, days: Collection[str] | None = None) -> 
     `days` are those that the caller stages now, None for all. All stale days count: each run of
     Dagster stages a few of them, and every one by itself looks harmless.
     """
-    markers, wanted = read_markers(store, STAGED), wanted_days(store)
+    markers, wanted = read_markers(store, STAGED), wanted_inputs(store, DOMAIN_BUCKETS)
     stale = [day for day in wanted if day in markers and wanted[day] != markers[day].inputs]
     if not (stale if days is None else set(days) & set(stale)):
         return Removal({}, 0)

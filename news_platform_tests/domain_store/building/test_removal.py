@@ -6,6 +6,7 @@ from datetime import date
 import pytest
 
 from news_platform.datasets.collected import collected_prefix
+from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.domain_store.building.removal import (
     Removal,
     require_allowed,
@@ -13,10 +14,11 @@ from news_platform.domain_store.building.removal import (
 )
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import build_range, repair_buckets
-from news_platform.domain_store.staging.inputs import day_input, staged_days, wanted_days
+from news_platform.domain_store.staging.inputs import day_input
 from news_platform.domain_store.staging.stage import stage_input
 from news_platform.errors import InputError
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import built_inputs, wanted_inputs
 from news_platform_tests.domain_store.pages import (
     NOW,
     SMALL,
@@ -109,7 +111,7 @@ def test_a_batch_replaced_by_fewer_records_counts_as_removal(root: ObjectStore) 
 
 
 def _stage_all(root: ObjectStore) -> None:
-    for day in wanted_days(root):
+    for day in wanted_inputs(root, DOMAIN_BUCKETS):
         stage_input(day_input(root, day), store=root, batch=day, options=SMALL)
 
 
@@ -125,7 +127,7 @@ def test_staging_counts_all_days_that_wait_for_removal(root: ObjectStore) -> Non
     assert staging_removal(root) == removal
     # A run that stages other days is not held up.
     assert staging_removal(root, ["2025-11-09"]).records == 0
-    assert len(staged_days(root)) == len(DAYS)
+    assert len(built_inputs(root, DOMAIN_BUCKETS)) == len(DAYS)
 
 
 def test_a_day_that_grew_does_not_count_as_removal(root: ObjectStore) -> None:

@@ -12,7 +12,6 @@ from news_platform.defs.domain_store import (
     BUCKETS_RULE,
     CATALOG_RULE,
     CHECKS,
-    RANGES,
     STORE_RULE,
     defs,
     domain_buckets,
@@ -20,6 +19,7 @@ from news_platform.defs.domain_store import (
     domain_store,
 )
 from news_platform.defs.graph import dagster_resources
+from news_platform.defs.partitions import RANGES
 from news_platform.defs.planning import Plan
 from news_platform.defs.sensor_state import Memory
 from news_platform.defs.sensors import plan_of

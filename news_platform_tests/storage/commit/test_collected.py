@@ -11,7 +11,6 @@ from news_platform.storage.commit.collected import (
     REMOVED,
     collected_names,
     collected_names_of_month,
-    day_fingerprint,
     followed_days,
     list_collected,
     list_collected_day,
@@ -23,7 +22,7 @@ from news_platform.storage.commit.collected import (
     wanted_days,
     write_collected,
 )
-from news_platform.storage.commit.collected_months import combine_month
+from news_platform.storage.commit.collected_months import combine_month, day_fingerprint
 from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.collected import MARKER

@@ -26,8 +26,8 @@ from news_platform.domain_store.pipeline import build_buckets
 from news_platform.domain_store.staging.stage import stage_batch
 from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.objects.store import ObjectStore, open_store
-from news_platform.takedowns.combined import combine
 from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.request_cache import combine
 from news_platform.takedowns.requests import TakedownTerms, add_request, new_request
 from news_platform.takedowns.text_runs import RemovedTexts, runs_of
 from news_platform.takedowns.verify import verify_store

@@ -42,8 +42,8 @@ from news_platform.settings import (
 from news_platform.source_records.pipeline import RecordsOptions
 from news_platform.storage.commit.root import read_world
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.build_filters import input_filter
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.obeying import input_filter
 from news_platform.takedowns.verify import verify_store
 from news_platform.web.fetch import FetchOptions, WebFetcher
 from news_platform_tests.takedowns.asked import ask

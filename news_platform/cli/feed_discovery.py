@@ -24,7 +24,7 @@ from news_platform.rss.feed_list import ListingReport, apply_listing
 from news_platform.rss.feed_settings import feed_secrets
 from news_platform.rss.ledger.feed_rows import feeds_to_check
 from news_platform.storage.commit.root import RootAccess
-from news_platform.takedowns.obeying import cleaned_later
+from news_platform.takedowns.build_filters import cleaned_later
 from news_platform.web.opml import opml_feeds
 from news_platform.web.xml_damage import XmlDamage, xml_damage
 

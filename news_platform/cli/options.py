@@ -14,7 +14,7 @@ from news_platform.errors import ConfigError
 from news_platform.resources import Resources, open_resources
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.root import RootAccess, require_data
-from news_platform.takedowns.obeying import OptionsT, obeying
+from news_platform.takedowns.build_filters import OptionsT, obeying
 
 # The largest number that SQLite, PostgreSQL and Python's slices accept.
 _LARGEST = 2**63 - 1

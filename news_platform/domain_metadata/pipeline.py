@@ -56,8 +56,8 @@ from news_platform.storage.commit.markers import (
 )
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.lease_owners import process_owner
+from news_platform.takedowns.build_filters import cleaned_later
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.obeying import cleaned_later
 from news_platform.web.fetch import FetchOptions, WebFetcher
 
 _log = logging.getLogger(__name__)

@@ -39,7 +39,7 @@ from news_platform.storage.commit.markers import (
 )
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table, write_table
-from news_platform.takedowns.obeying import cleaned_later
+from news_platform.takedowns.build_filters import cleaned_later
 from news_platform.web.ai_bots import AI_BOTS
 from news_platform.web.robots import Policy
 

@@ -15,7 +15,7 @@ from news_platform.server.article_rows import Row
 from news_platform.server.documents import ArticleDocument
 from news_platform.server.site import Site
 from news_platform.server.versions import INDEX_MARKERS
-from news_platform.takedowns.same_page import PageAddress
+from news_platform.takedowns.spellings import PageAddress
 
 
 def article_evidence(

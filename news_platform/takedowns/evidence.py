@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from news_platform.storage.objects.interfaces import INCOMING
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.naming import page_needles
+from news_platform.takedowns.mentions import page_needles
 from news_platform.takedowns.spellings import shown_spellings
 from news_platform.web.urls import url_hash
 

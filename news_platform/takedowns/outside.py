@@ -15,7 +15,7 @@ from news_platform.errors import StoreUnavailable
 from news_platform.storage.sql.sqlite_file import is_database
 from news_platform.takedowns.evidence import StoredTraces
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.naming import host_needles, may_name_pages, names_page
+from news_platform.takedowns.mentions import host_needles, may_name_pages, names_page
 from news_platform.takedowns.removal import RemovedData, SimplePart, TakedownPart
 
 DATASET = "dagster_events"

@@ -16,8 +16,8 @@ import polars as pl
 from news_platform.datasets.takedowns import TakedownRequest, TakedownScope
 from news_platform.errors import Conflict, StorageError
 from news_platform.storage.objects.store import NotFound, ObjectStore
-from news_platform.takedowns.combined import combine
 from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.request_cache import combine
 from news_platform.takedowns.requests import (
     add_aliases,
     clear_pending,

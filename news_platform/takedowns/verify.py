@@ -21,7 +21,7 @@ from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStor
 from news_platform.storage.sql.sqlite_file import read_bytes
 from news_platform.takedowns.evidence import MENTIONING, StoredTraces, VerifiedRoot, document_url
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.naming import may_name_pages, page_needles
+from news_platform.takedowns.mentions import may_name_pages, page_needles
 from news_platform.takedowns.sqlite_pages import iter_free_space
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import pytest
 from news_platform.datasets.takedowns import TakedownKind, takedown_id
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.build_filters import cleaned_later
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.obeying import cleaned_later
 from news_platform.takedowns.removal import RemovedData, SimplePart, apply_takedowns
 from news_platform.takedowns.requests import (
     TakedownTerms,

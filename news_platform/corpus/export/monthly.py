@@ -27,8 +27,8 @@ from news_platform.storage.commit.markers import (
     write_marker,
 )
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.build_filters import build_obeying
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.obeying import build_obeying
 
 _MONTH_CHARS = len("2025-11")
 

@@ -6,8 +6,8 @@ import pytest
 
 from news_platform.datasets.takedowns import COMBINED, REQUESTS
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.combined import combine
 from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.request_cache import combine
 from news_platform.takedowns.requests import add_aliases, read_states
 from news_platform_tests.takedowns.asked import NOW, ask
 

@@ -14,8 +14,8 @@ import dagster as dg
 
 from news_platform.definitions import build_definitions
 from news_platform.defs.graph import BUILD_ORDER
-from news_platform.defs.reconcile import add_partitions
-from news_platform.defs.staleness import WHOLE
+from news_platform.defs.rebuild_rules import WHOLE
+from news_platform.defs.sensors import add_partitions
 from news_platform.resources import Resources
 from news_platform.sample.resources import SampleResources
 from news_platform.sample.world import place_inputs

@@ -17,8 +17,8 @@ from deploy.compare import Content, differences, read_contents
 from deploy.graphql import RunInfo
 from deploy.sample_cluster import WORKERS, SampleCluster, run_on_one_machine, sample_cluster
 from news_platform.defs.graph import BUILD_ORDER
-from news_platform.defs.reconcile import add_partitions
-from news_platform.defs.staleness import WHOLE, Staleness
+from news_platform.defs.rebuild_rules import WHOLE, RebuildRule
+from news_platform.defs.sensors import add_partitions
 
 _WORKER_TAG = "news_platform/worker"
 
@@ -41,7 +41,7 @@ def main() -> None:
     _end(differences(one, many), runs, seconds=time.monotonic() - started)
 
 
-def _run_step(step: Staleness, cluster: SampleCluster) -> None:
+def _run_step(step: RebuildRule, cluster: SampleCluster) -> None:
     """Build the stale partitions of one asset, as a backfill or as one run."""
     started = time.monotonic()
     keys = tuple(sorted(step.stale(cluster.resources)))

@@ -20,8 +20,8 @@ import dagster as dg
 from news_platform.cli.options import emit, json_option
 from news_platform.definitions import build_definitions
 from news_platform.defs.graph import BUILD_ORDER
-from news_platform.defs.reconcile import add_partitions
-from news_platform.defs.staleness import WHOLE, Fingerprints, Staleness
+from news_platform.defs.rebuild_rules import WHOLE, Fingerprints, RebuildRule
+from news_platform.defs.sensors import add_partitions
 from news_platform.errors import ConfigError, NewsPlatformError, StorageError
 from news_platform.resources import Resources
 from news_platform.sample.resources import SampleResources
@@ -148,19 +148,19 @@ def build_all(resources: Resources) -> Iterator[AssetResult]:
     outputs = Outputs.read(resources.data_root.store)
     with _instance(resources.settings) as instance:
         run = DemoRun(resources, build_definitions(resources), instance, outputs)
-        for staleness in BUILD_ORDER:
-            yield _build_asset(_or_missing(staleness, outputs), run)
+        for rule in BUILD_ORDER:
+            yield _build_asset(_or_missing(rule, outputs), run)
     outputs.write()
 
 
-def _or_missing(staleness: Staleness, outputs: Outputs) -> Staleness:
-    """Return a staleness that also finds the partitions of which a file is missing."""
+def _or_missing(rule: RebuildRule, outputs: Outputs) -> RebuildRule:
+    """Return a rule that also rebuilds partitions with missing files."""
 
     def stale(resources: Resources) -> Fingerprints:
-        missing = outputs.missing(staleness.asset)  # first: it deletes markers
-        return dict.fromkeys(missing, "missing") | dict(staleness.stale(resources))
+        missing = outputs.missing(rule.asset)  # first: it deletes markers
+        return dict.fromkeys(missing, "missing") | dict(rule.stale(resources))
 
-    return Staleness(staleness.asset, stale)
+    return RebuildRule(rule.asset, stale)
 
 
 def content_hash(root: Path) -> str:
@@ -182,9 +182,9 @@ def _instance(settings: Settings) -> dg.DagsterInstance:
     return dg.DagsterInstance.get()
 
 
-def _build_asset(staleness: Staleness, run: DemoRun) -> AssetResult:
+def _build_asset(rule: RebuildRule, run: DemoRun) -> AssetResult:
     started = time.monotonic()
-    asset, partitions = staleness.asset, tuple(sorted(staleness.stale(run.resources)))
+    asset, partitions = rule.asset, tuple(sorted(rule.stale(run.resources)))
     add_partitions(run.instance, run.defs, asset, partitions)
     rows = [_build(asset, partition, run) for partition in partitions]
     known = [count for count in rows if count is not None]

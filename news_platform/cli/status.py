@@ -3,9 +3,9 @@
 import click
 
 from news_platform.cli.options import emit, json_option, resources_for, root_option
-from news_platform.defs.asked import ask
 from news_platform.defs.graph import BUILD_ORDER
-from news_platform.defs.staleness import Staleness
+from news_platform.defs.rebuild_rules import RebuildRule
+from news_platform.defs.retry_requests import request_retry
 from news_platform.defs.status import (
     PlatformStatus,
     iter_statuses,
@@ -20,7 +20,7 @@ from news_platform.storage.commit.root import RootAccess
 @root_option
 @json_option
 def status(root: str, as_json: bool) -> None:
-    """Show what is behind, running, waiting or stopped in all rooms, and why."""
+    """Show what is behind, running, waiting or stopped in every asset, and why."""
     found = platform_status(BUILD_ORDER, resources_for(root))
     emit(found.document(), as_json=as_json, text=_table(found))
 
@@ -31,25 +31,24 @@ def status(root: str, as_json: bool) -> None:
 @root_option
 @json_option
 def retry(asset: str, partition: str | None, root: str, as_json: bool) -> None:
-    """Ask for stale partitions now: lifts a stop, a pause after a failure, and the wait for a day.
+    """Rebuild stale partitions now, even after a permanent failure or while they wait.
 
-    Without PARTITION all stale partitions of ASSET are meant. Its sensor requests them at its next
-    tick.
+    Without PARTITION, all stale partitions of ASSET. The sensor starts them at its next tick.
     """
-    staleness = _followed(asset)
+    rule = _followed(asset)
     resources = resources_for(root, RootAccess.WRITE)
     with open_instance(resources.settings) as instance:
-        (found,) = iter_statuses([staleness], resources, instance)
+        (found,) = iter_statuses([rule], resources, instance)
     keys = [one.partition for one in found.partitions if partition in (None, one.partition)]
     if not keys and not found.error:
         shown = f"{asset} {partition}" if partition else asset
         raise InputError(f"nothing to retry: {shown} does not differ from its inputs", thing=shown)
-    ask(resources.data_root.store, asset, partition, now=resources.clock.now())
-    text = f"asked for {', '.join(keys) or asset}; {staleness.sensor} requests it at its next tick"
-    emit({"asset": asset, "asked": keys}, as_json=as_json, text=text)
+    request_retry(resources.data_root.store, asset, partition, now=resources.clock.now())
+    text = f"requested {', '.join(keys) or asset}; {rule.sensor} starts it at its next tick"
+    emit({"asset": asset, "requested": keys}, as_json=as_json, text=text)
 
 
-def _followed(asset: str) -> Staleness:
+def _followed(asset: str) -> RebuildRule:
     followed = {one.asset: one for one in BUILD_ORDER if one.sensor}
     if asset not in followed:
         names = ", ".join(sorted(followed))

@@ -129,12 +129,12 @@ def _redacted(alert: Alert, settings: Settings) -> Alert:
 
 
 @dg.run_failure_sensor(
-    name="tell_of_failed_runs",
+    name="alert_on_run_failure",
     description="Reports each failed run that no sensor requested: sensors report their own.",
     default_status=dg.DefaultSensorStatus.RUNNING,
     minimum_interval_seconds=30,
 )
-def tell_of_failed_runs(
+def alert_on_run_failure(
     context: dg.RunFailureSensorContext, data_root: dg.ResourceParam[DataRoot]
 ) -> None:
     """Report one failed run, unless it will be retried or a sensor requested it."""
@@ -150,4 +150,4 @@ def tell_of_failed_runs(
     send_alert(context.log, settings, failed_run(run, _first_error(context), settings))
 
 
-defs = dg.Definitions(sensors=[tell_of_failed_runs])
+defs = dg.Definitions(sensors=[alert_on_run_failure])

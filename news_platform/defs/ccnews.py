@@ -31,6 +31,7 @@ from news_platform.ccnews.source_notes import list_republished
 from news_platform.datasets.raw_news import raw_news_day_prefix
 from news_platform.datasets.warc_paths import FIRST_DAY
 from news_platform.defs.ccnews_checks import CHECKED_DAYS, CHECKS
+from news_platform.defs.ccnews_maintenance import maintain_crawl, maintain_crawl_every_night
 from news_platform.defs.ccnews_progress import ProgressLogger
 from news_platform.defs.ccnews_tables import (
     OUTPUTS,
@@ -41,21 +42,20 @@ from news_platform.defs.ccnews_tables import (
     side_tables,
     warc_paths,
 )
-from news_platform.defs.ccnews_upkeep import look_after_crawl, look_after_crawl_every_night
 from news_platform.defs.metadata import markdown_table
 from news_platform.defs.partitions import DAYS, ONE_A_RUN
 from news_platform.defs.planning import Limits
 from news_platform.defs.plots import languages_plot
-from news_platform.defs.reconcile import (
+from news_platform.defs.rebuild_rules import Fingerprints, RebuildRule
+from news_platform.defs.runs import run_requests
+from news_platform.defs.sensors import (
     PAUSED,
     after_plan,
-    cannot_look,
     memory_in,
     plan_of,
+    report_unreadable_inputs,
     with_memory,
 )
-from news_platform.defs.runs import run_requests
-from news_platform.defs.staleness import Fingerprints, Staleness
 from news_platform.errors import FetchError, InputError, NewsPlatformError
 from news_platform.resources import Clock, Crawl, DataRoot, Resources, collect_options
 from news_platform.storage.commit.collected import (
@@ -236,7 +236,7 @@ def listing_sensor(*, interval_seconds: int = 60) -> dg.SensorDefinition:
             record_arrivals(platform.data_root.store, seen.changed, now=platform.clock.now())
             redone = _days_to_redo(platform.data_root)
             plan = plan_of(
-                NEWS_STALENESS,
+                NEWS_RULE,
                 platform,
                 stale={**redone, **seen.stale},
                 memory=memory,
@@ -244,7 +244,7 @@ def listing_sensor(*, interval_seconds: int = 60) -> dg.SensorDefinition:
             )
             after_plan(context, platform, plan)
         except NewsPlatformError as error:
-            return cannot_look(
+            return report_unreadable_inputs(
                 context, platform, "raw_news", error, memory=memory, cursor=context.cursor or "{}"
             )
         # The keys are those of version 0.1.0: a running sensor keeps its cursor.
@@ -338,7 +338,7 @@ def _limits(resources: Resources) -> Limits:
     return Limits(runs=given.max_days, spacing_seconds=hours * 3600)
 
 
-NEWS_STALENESS = Staleness(
+NEWS_RULE = RebuildRule(
     "raw_news",
     _stale,
     partitions=DAYS,
@@ -352,11 +352,11 @@ NEWS_STALENESS = Staleness(
         outdated_days(resources.data_root.store, collect_options(resources.settings.ccnews))
     ),
 )
-STALENESS = (NEWS_STALENESS,)
+RULES = (NEWS_RULE,)
 defs = dg.Definitions(
     assets=[warc_paths, raw_news],
     asset_checks=[one.definition for one in CHECKS],
     sensors=[new_warc_paths],
-    jobs=[look_after_crawl],
-    schedules=[look_after_crawl_every_night],
+    jobs=[maintain_crawl],
+    schedules=[maintain_crawl_every_night],
 )

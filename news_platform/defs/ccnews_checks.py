@@ -7,8 +7,8 @@ import dagster as dg
 
 from news_platform.ccnews.listing import first_answering, listed_warcs, previous_month, read_copy
 from news_platform.datasets.warc_paths import Warc
+from news_platform.defs.checks import check, verdict
 from news_platform.defs.metadata import markdown_table
-from news_platform.defs.partition_checks import check, verdict
 from news_platform.defs.partitions import DAYS
 from news_platform.resources import Resources
 from news_platform.storage.commit.collected import followed_days

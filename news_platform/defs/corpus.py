@@ -43,6 +43,7 @@ from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
 from news_platform.datasets.training_export import TRAINING_EXPORT, export_folder
 from news_platform.datasets.warc_paths import FIRST_DAY
 from news_platform.defs import ccnews_checks, near_duplicates
+from news_platform.defs.checks import check, require_green, verdict
 from news_platform.defs.corpus_views import (
     corpus_metadata,
     export_metadata,
@@ -50,12 +51,11 @@ from news_platform.defs.corpus_views import (
     outdated_metadata,
 )
 from news_platform.defs.metadata import table_metadata
-from news_platform.defs.partition_checks import check, require_green, verdict
 from news_platform.defs.partitions import DAYS, DAYS_OF_MONTH, ONE_A_RUN, SEVEN_A_RUN
 from news_platform.defs.planning import Hold
-from news_platform.defs.reconcile import reconciling_sensor, skip_reason
+from news_platform.defs.rebuild_rules import Fingerprints, Parent, RebuildRule, same_partition
+from news_platform.defs.sensors import reconciling_sensor, skip_reason
 from news_platform.defs.settled import unsettled
-from news_platform.defs.staleness import Fingerprints, Parent, Staleness, same_partition
 from news_platform.domain_store.reading.batches import iter_warc_frames
 from news_platform.near_duplicates.pipeline import delete_replaced, expire_sketches
 from news_platform.resources import DataRoot, Resources
@@ -245,7 +245,7 @@ def _same_month(parent: str, own: str) -> bool:
     return parent.startswith(own)
 
 
-CRAWL_STALENESS = Staleness(
+CRAWL_RULE = RebuildRule(
     CRAWL_ARTICLES.name,
     _stale_crawl,
     parents=(Parent("raw_news", same_partition),),
@@ -254,7 +254,7 @@ CRAWL_STALENESS = Staleness(
     sensor=f"follow_{CRAWL_ARTICLES.name}",
     outdated=lambda resources: len(outdated_crawl_days(resources.data_root.store)),
 )
-FEED_STALENESS = Staleness.by_fingerprint(
+FEED_RULE = RebuildRule.by_fingerprint(
     FEED_ARTICLES.name,
     wanted_feed_days,
     built_feed_days,
@@ -263,7 +263,7 @@ FEED_STALENESS = Staleness.by_fingerprint(
     per_run=7,
     holds=_just_refreshed,
 )
-EXPORT_STALENESS = Staleness(
+EXPORT_RULE = RebuildRule(
     TRAINING_EXPORT.name,
     _stale_months,
     parents=tuple(
@@ -274,7 +274,7 @@ EXPORT_STALENESS = Staleness(
     holds=_unfinished,
     sensor=f"follow_{TRAINING_EXPORT.name}",
 )
-STALENESS = (CRAWL_STALENESS, FEED_STALENESS, near_duplicates.STALENESS, EXPORT_STALENESS)
+RULES = (CRAWL_RULE, FEED_RULE, near_duplicates.RULE, EXPORT_RULE)
 
 
 def _newest(days: Mapping[str, str]) -> list[str]:
@@ -349,7 +349,7 @@ CHECKS = (
     description="Joins small files of the corpus, and deletes files that were replaced longer ago "
     "than NEWS_PLATFORM_CORPUS_GRACE_DAYS.",
 )
-def keep_corpus_up(context: dg.OpExecutionContext, data_root: dg.ResourceParam[DataRoot]) -> None:
+def compact_corpus(context: dg.OpExecutionContext, data_root: dg.ResourceParam[DataRoot]) -> None:
     """Optimize and vacuum both tables, and delete sketches of texts that nothing meets again."""
     store, grace = data_root.store, corpus_options(data_root.settings.corpus).grace
     done = {
@@ -368,21 +368,21 @@ def keep_corpus_up(context: dg.OpExecutionContext, data_root: dg.ResourceParam[D
     description="Optimize and vacuum the tables of the corpus.",
     executor_def=dg.in_process_executor,
 )
-def look_after_corpus() -> None:
-    """Run the nightly upkeep of the corpus."""
-    keep_corpus_up()
+def maintain_corpus() -> None:
+    """Run the nightly maintenance of the corpus."""
+    compact_corpus()
 
 
 @dg.schedule(
-    job=look_after_corpus,
+    job=maintain_corpus,
     cron_schedule="10 3 * * *",
     description="Joins small files of the corpus every night and deletes replaced ones.",
     default_status=dg.DefaultScheduleStatus.RUNNING,
 )
-def look_after_corpus_every_night(
+def maintain_corpus_every_night(
     data_root: dg.ResourceParam[DataRoot],
 ) -> dg.RunRequest | dg.SkipReason:
-    """Request one run of the upkeep."""
+    """Request one run of the maintenance."""
     if reason := skip_reason(data_root.store):
         return reason
     return dg.RunRequest()
@@ -391,9 +391,7 @@ def look_after_corpus_every_night(
 defs = dg.Definitions(
     assets=[crawl_articles, feed_articles, training_export],
     asset_checks=[one.definition for one in CHECKS],
-    sensors=[
-        reconciling_sensor(one) for one in (CRAWL_STALENESS, FEED_STALENESS, EXPORT_STALENESS)
-    ],
-    jobs=[look_after_corpus],
-    schedules=[look_after_corpus_every_night],
+    sensors=[reconciling_sensor(one) for one in (CRAWL_RULE, FEED_RULE, EXPORT_RULE)],
+    jobs=[maintain_corpus],
+    schedules=[maintain_corpus_every_night],
 )

@@ -83,7 +83,7 @@ def outdated_metadata(store: ObjectStore) -> dict[str, int]:
 
 
 def maintained_metadata(done: Mapping[str, Maintenance]) -> dict[str, Any]:
-    """Return what the upkeep of each table did."""
+    """Return what the maintenance of each table did."""
     return {
         f"{name}_{what}": count
         for name, one in done.items()

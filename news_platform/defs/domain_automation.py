@@ -4,7 +4,7 @@ import dagster as dg
 
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.defs.clock_guard import clock_jump_seconds
-from news_platform.defs.reconcile import Work, observe_changes, skip_reason
+from news_platform.defs.sensors import Work, observe_changes, skip_reason
 from news_platform.domain_metadata.generated_research import (
     CATALOG_PATH,
     estimate_catalog,

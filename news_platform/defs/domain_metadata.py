@@ -14,6 +14,7 @@ from news_platform.datasets.domain_surveys import (
     USAGE_SIGNALS,
 )
 from news_platform.datasets.research_datasets import PartitionInfo
+from news_platform.defs.checks import Check, Reporter, check, evaluate_keys, verdict
 from news_platform.defs.domain_automation import (
     RESEARCH_BATCHES,
     plan_domain_resurveys,
@@ -24,10 +25,9 @@ from news_platform.defs.domain_automation import (
     watch_research_datasets,
 )
 from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
-from news_platform.defs.partition_checks import Check, Reporter, check, evaluate_keys, verdict
 from news_platform.defs.plots import changes_plot, policy_plot
-from news_platform.defs.reconcile import reconciling_sensor
-from news_platform.defs.staleness import Parent, Staleness, same_partition
+from news_platform.defs.rebuild_rules import Parent, RebuildRule, same_partition
+from news_platform.defs.sensors import reconciling_sensor
 from news_platform.defs.survey_trends import (
     domains_are_surveyed_in_time,
     newly_refusing_metadata,
@@ -332,8 +332,8 @@ def _staleness(
     dataset: str,
     *parents: Parent,
     partitions: dg.DynamicPartitionsDefinition,
-) -> Staleness:
-    return Staleness.by_fingerprint(
+) -> RebuildRule:
+    return RebuildRule.by_fingerprint(
         asset,
         wanted=wanted,
         built=lambda store: read_inputs(store, dataset),
@@ -342,7 +342,7 @@ def _staleness(
     )
 
 
-STALENESS = (
+RULES = (
     _staleness(
         "domain_queue",
         raw_batches,
@@ -395,6 +395,6 @@ defs = dg.Definitions(
     sensors=[
         watch_research_datasets,
         survey_catalog_domains,
-        *(reconciling_sensor(staleness) for staleness in STALENESS),
+        *(reconciling_sensor(rule) for rule in RULES),
     ],
 )

@@ -10,8 +10,7 @@ import pydantic
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.datasets.domain_store import DOMAIN_CATALOG, DOMAIN_STORE
 from news_platform.defs import ccnews_checks
-from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
-from news_platform.defs.partition_checks import (
+from news_platform.defs.checks import (
     Reporter,
     check,
     evaluate_keys,
@@ -19,12 +18,19 @@ from news_platform.defs.partition_checks import (
     require_green,
     verdict,
 )
+from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
 from news_platform.defs.partitions import DAYS, FOUR_A_RUN, SEVEN_A_RUN
 from news_platform.defs.planning import Hold
 from news_platform.defs.plots import growth_plot
-from news_platform.defs.reconcile import reconciling_sensor
+from news_platform.defs.rebuild_rules import (
+    WHOLE,
+    Fingerprints,
+    Parent,
+    RebuildRule,
+    same_partition,
+)
+from news_platform.defs.sensors import reconciling_sensor
 from news_platform.defs.settled import unsettled
-from news_platform.defs.staleness import WHOLE, Fingerprints, Parent, Staleness, same_partition
 from news_platform.domain_store.building.removal import require_allowed, staging_removal
 from news_platform.domain_store.building.verify import (
     iter_count_problems,
@@ -275,7 +281,7 @@ def _unsettled(resources: Resources, stale: Fingerprints, now: datetime) -> Mapp
     return unsettled(resources, stale, staged_days(resources.data_root.store), now)
 
 
-BUCKETS_STALENESS = Staleness.by_fingerprint(
+BUCKETS_RULE = RebuildRule.by_fingerprint(
     "domain_buckets",
     wanted_days,
     staged_days,
@@ -284,7 +290,7 @@ BUCKETS_STALENESS = Staleness.by_fingerprint(
     per_run=7,
     holds=_unsettled,
 )
-STORE_STALENESS = Staleness.by_fingerprint(
+STORE_RULE = RebuildRule.by_fingerprint(
     "domain_store",
     wanted_ranges,
     built_ranges,
@@ -295,22 +301,22 @@ STORE_STALENESS = Staleness.by_fingerprint(
 
 
 def _is_store_behind(resources: Resources) -> bool:
-    return bool(STORE_STALENESS.stale(resources))
+    return bool(STORE_RULE.stale(resources))
 
 
-CATALOG_STALENESS = Staleness.by_fingerprint(
+CATALOG_RULE = RebuildRule.by_fingerprint(
     "domain_catalog",
     wanted_catalog,
     built_catalog,
     parents=(Parent("domain_store", is_behind=_is_store_behind, red=red_reasons(CHECKS)),),
 )
-STALENESS = (BUCKETS_STALENESS, STORE_STALENESS, CATALOG_STALENESS)
+RULES = (BUCKETS_RULE, STORE_RULE, CATALOG_RULE)
 
 defs = dg.Definitions(
     assets=[domain_buckets, domain_store, domain_catalog],
     sensors=[
-        reconciling_sensor(BUCKETS_STALENESS),
-        reconciling_sensor(STORE_STALENESS),
-        reconciling_sensor(CATALOG_STALENESS),
+        reconciling_sensor(BUCKETS_RULE),
+        reconciling_sensor(STORE_RULE),
+        reconciling_sensor(CATALOG_RULE),
     ],
 )

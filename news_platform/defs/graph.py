@@ -26,9 +26,9 @@ from news_platform.defs import (
     source_records,
     takedowns,
 )
+from news_platform.defs.checks import Check
 from news_platform.defs.nightly_checks import nightly_definitions
-from news_platform.defs.partition_checks import Check
-from news_platform.defs.staleness import Staleness
+from news_platform.defs.rebuild_rules import RebuildRule
 from news_platform.defs.tasks import TASKS
 from news_platform.resources import Resources
 
@@ -88,24 +88,24 @@ CHECKS: tuple[Check, ...] = (
 
 AUTOMATION = (alerts.defs, job_definitions(), nightly_definitions(CHECKS))
 
-BUILD_ORDER: tuple[Staleness, ...] = (
-    *ccnews.STALENESS,
-    *domain_store.STALENESS,
-    *domain_metadata.STALENESS,
-    *rss.STALENESS,
-    *corpus.STALENESS,
-    *search.STALENESS,
-    *sheets.STALENESS,
-    *source_records.STALENESS,
-    *takedowns.STALENESS,
+BUILD_ORDER: tuple[RebuildRule, ...] = (
+    *ccnews.RULES,
+    *domain_store.RULES,
+    *domain_metadata.RULES,
+    *rss.RULES,
+    *corpus.RULES,
+    *search.RULES,
+    *sheets.RULES,
+    *source_records.RULES,
+    *takedowns.RULES,
 )
-"""Every asset that is built, with its staleness, parents before children."""
+"""Every asset that is built, with its rebuild rule, parents before children."""
 
 
 def dagster_resources(resources: Resources) -> Mapping[str, object]:
     """Return the resources by the parameter names of assets and sensors.
 
-    `platform` is all of them, for sensors and schedules that compute staleness.
+    `platform` is all of them, for sensors and schedules that look for stale partitions.
     """
     return {
         "platform": resources,

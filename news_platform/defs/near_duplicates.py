@@ -7,12 +7,12 @@ import dagster as dg
 import polars as pl
 
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
+from news_platform.defs.checks import check, verdict
 from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
-from news_platform.defs.partition_checks import check, verdict
 from news_platform.defs.partitions import DAYS, SEVEN_A_RUN
 from news_platform.defs.planning import Limits
-from news_platform.defs.reconcile import reconciling_sensor
-from news_platform.defs.staleness import Fingerprints, Parent, Staleness, same_partition
+from news_platform.defs.rebuild_rules import Fingerprints, Parent, RebuildRule, same_partition
+from news_platform.defs.sensors import reconciling_sensor
 from news_platform.near_duplicates.pipeline import (
     build_day,
     built_days,
@@ -137,7 +137,7 @@ def _problems(resources: Resources, day: str, wrong: dict[str, pl.Expr]) -> list
 
 CHECKS = (every_article_has_one_cluster, every_member_has_a_twin)
 
-STALENESS = Staleness(
+RULE = RebuildRule(
     NEAR_DUPLICATES.name,
     _stale,
     parents=(Parent("crawl_articles", same_partition), Parent("feed_articles", same_partition)),
@@ -150,5 +150,5 @@ STALENESS = Staleness(
 defs = dg.Definitions(
     assets=[near_duplicates],
     asset_checks=[one.definition for one in CHECKS],
-    sensors=[reconciling_sensor(STALENESS)],
+    sensors=[reconciling_sensor(RULE)],
 )

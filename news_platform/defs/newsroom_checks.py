@@ -7,8 +7,8 @@ import dagster as dg
 
 from news_platform.composition.newsroom_options import alarm_options
 from news_platform.defs.alerts import Alert, post_message
-from news_platform.defs.partition_checks import check, verdict
-from news_platform.defs.reconcile import skip_reason
+from news_platform.defs.checks import check, verdict
+from news_platform.defs.sensors import skip_reason
 from news_platform.errors import ConfigError, FetchError
 from news_platform.resources import Resources
 from news_platform.rss.feed_alarms import (

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import dagster as dg
 
-from news_platform.defs.partition_checks import Check, Reporter, red_partitions
+from news_platform.defs.checks import Check, Reporter, red_partitions
 from news_platform.errors import NewsPlatformError
 from news_platform.resources import Resources
 

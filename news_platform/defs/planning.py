@@ -1,6 +1,6 @@
 """Plan the requests of one tick: which stale partitions get a run now, and why the others wait.
 
-Pure: what a tick sees (`Situation`) and remembers (`Memory`) go in; requests, one verdict per stale
+Pure: what a tick sees (`TickInput`) and remembers (`Memory`) go in; requests, one verdict per stale
 partition and the next memory come out. The text of a tick, `news-platform status` and the requests
 all come from this one plan.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from itertools import chain, zip_longest
 
-from news_platform.defs.attempts import (
+from news_platform.defs.sensor_state import (
     HOUR,
     FailureNews,
     Memory,
@@ -26,7 +26,7 @@ from news_platform.defs.attempts import (
     with_alarms,
 )
 
-# In `Situation.asked`: the operator asked for all partitions of the asset.
+# In `TickInput.retry_requests`: an operator requested all partitions of the asset.
 EVERY = "*"
 # Days that are this new do not wait for the history that a backfill makes stale.
 _WEEK = timedelta(days=7)
@@ -78,14 +78,14 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class TickInput:
     """What a tick sees.
 
     `running` maps partitions to an unfinished run that builds them, whoever requested it; `own`
     counts the unfinished runs of this sensor. `parents` holds what a partition must wait for, and
     `busy` names a parent that is being built while this asset follows all its partitions.
-    `asked` has the times at which an operator asked for a partition. `order` lists partitions in
-    their order.
+    `retry_requests` maps partitions to when an operator requested a retry. `order` lists the
+    partitions in Dagster's order.
     """
 
     asset: str
@@ -97,7 +97,7 @@ class Situation:
     holds: Mapping[str, Hold] = field(default_factory=dict)
     parents: Mapping[str, str] = field(default_factory=dict)
     busy: str = ""
-    asked: Mapping[str, float] = field(default_factory=dict)
+    retry_requests: Mapping[str, float] = field(default_factory=dict)
     order: Sequence[str] = ()
     settings: str = ""
 
@@ -152,41 +152,41 @@ class Plan:
                 return f"{count} {state}"
 
 
-def plan_requests(situation: Situation, memory: Memory, limits: Limits) -> Plan:
+def plan_requests(tick: TickInput, memory: Memory, limits: Limits) -> Plan:
     """Decide what a tick requests."""
     before = memory
     memory = observed(
         memory,
-        situation.stale,
-        running=situation.running,
-        outcome_of=situation.outcome_of,
-        settings=situation.settings,
-        now=situation.now,
+        tick.stale,
+        running=tick.running,
+        outcome_of=tick.outcome_of,
+        settings=tick.settings,
+        now=tick.now,
     )
-    memory, begun, healed = with_alarms(memory, now=situation.now)
+    memory, begun, healed = with_alarms(memory, now=tick.now)
     news = tuple(failure_news(before, memory, begun))
-    verdicts = {key: _verdict(key, situation, memory, limits) for key in situation.stale}
+    verdicts = {key: _verdict(key, tick, memory, limits) for key in tick.stale}
     requests: list[Request] = []
-    for keys in _groups(_due(verdicts), situation, memory, limits):
-        request = _request(keys, situation, memory)
-        memory = requested(memory, keys, request=request.name, now=situation.now)
+    for keys in _groups(_due(verdicts), tick, memory, limits):
+        request = _request(keys, tick, memory)
+        memory = requested(memory, keys, request=request.name, now=tick.now)
         verdicts |= {key: Verdict(State.REQUESTED, request.reason) for key in keys}
         requests.append(request)
-    return Plan(situation.asset, situation.now, tuple(requests), verdicts, healed, memory, news)
+    return Plan(tick.asset, tick.now, tuple(requests), verdicts, healed, memory, news)
 
 
-def _verdict(key: str, situation: Situation, memory: Memory, limits: Limits) -> Verdict:
-    if key in situation.running:
-        return Verdict(State.RUNNING, f"run {situation.running[key]}")
-    if key in situation.parents:
-        return Verdict(State.WAITING, situation.parents[key])
+def _verdict(key: str, tick: TickInput, memory: Memory, limits: Limits) -> Verdict:
+    if key in tick.running:
+        return Verdict(State.RUNNING, f"run {tick.running[key]}")
+    if key in tick.parents:
+        return Verdict(State.WAITING, tick.parents[key])
     unit = memory.units[key]
-    if _is_asked(key, unit, situation):
-        return Verdict(State.BEHIND, "asked for by an operator")
+    if _has_retry_request(key, unit, tick):
+        return Verdict(State.BEHIND, "retry requested by an operator")
     return (
-        _failed(unit, memory, now=situation.now)
-        or _held(key, unit, situation, memory, limits)
-        or Verdict(State.BEHIND, f"stale since {clock(unit.stale_since, situation.now)}")
+        _failed(unit, memory, now=tick.now)
+        or _held(key, unit, tick, memory, limits)
+        or Verdict(State.BEHIND, f"stale since {clock(unit.stale_since, tick.now)}")
     )
 
 
@@ -202,25 +202,27 @@ def _failed(unit: StaleUnit, memory: Memory, *, now: float) -> Verdict | None:
 
 
 def _held(
-    key: str, unit: StaleUnit, situation: Situation, memory: Memory, limits: Limits
+    key: str, unit: StaleUnit, tick: TickInput, memory: Memory, limits: Limits
 ) -> Verdict | None:
-    hold = situation.holds.get(key)
+    hold = tick.holds.get(key)
     # A partition that has failed was ready once: only its retry counts.
     if hold is not None and not unit.failure:
         return Verdict(State.WAITING, hold.reason, hold.until)
     patience = unit.stale_since + limits.parents_seconds
-    if situation.busy and situation.now < patience:
-        return Verdict(State.WAITING, situation.busy, patience)
+    if tick.busy and tick.now < patience:
+        return Verdict(State.WAITING, tick.busy, patience)
     served = memory.served.get(key)
     spaced = 0.0 if served is None else served + limits.spacing_seconds
-    if spaced > situation.now and not unit.failure:
+    if spaced > tick.now and not unit.failure:
         return Verdict(State.WAITING, "requested a short while ago", spaced)
     return None
 
 
-def _is_asked(key: str, unit: StaleUnit, situation: Situation) -> bool:
-    asked = max(situation.asked.get(key, 0.0), situation.asked.get(EVERY, 0.0))
-    return asked > unit.requested_at and asked >= (unit.failure.at if unit.failure else 0.0)
+def _has_retry_request(key: str, unit: StaleUnit, tick: TickInput) -> bool:
+    requested_at = max(tick.retry_requests.get(key, 0.0), tick.retry_requests.get(EVERY, 0.0))
+    return requested_at > unit.requested_at and requested_at >= (
+        unit.failure.at if unit.failure else 0.0
+    )
 
 
 def _due(verdicts: Mapping[str, Verdict]) -> list[str]:
@@ -228,17 +230,17 @@ def _due(verdicts: Mapping[str, Verdict]) -> list[str]:
 
 
 def _groups(
-    due: Sequence[str], situation: Situation, memory: Memory, limits: Limits
+    due: Sequence[str], tick: TickInput, memory: Memory, limits: Limits
 ) -> Iterator[tuple[str, ...]]:
     """Yield the partitions of each request, within the free places and a few for new days."""
-    place = {key: number for number, key in enumerate(situation.order)}
+    place = {key: number for number, key in enumerate(tick.order)}
     open_keys = set(due)
-    free = limits.runs - situation.own
+    free = limits.runs - tick.own
     for key in _turns(due, memory, place):
-        if free <= (-_FRESH_PLACES if is_fresh(key, situation.now) else 0):
+        if free <= (-_FRESH_PLACES if is_fresh(key, tick.now) else 0):
             continue
         if key in open_keys:
-            group = _adjacent(key, open_keys, situation.order, place, memory, limits.per_run)
+            group = _adjacent(key, open_keys, tick.order, place, memory, limits.per_run)
             open_keys.difference_update(group)
             free -= 1
             yield group
@@ -283,17 +285,17 @@ def _adjacent(
     return tuple(order[first : last + 1])
 
 
-def _request(keys: tuple[str, ...], situation: Situation, memory: Memory) -> Request:
+def _request(keys: tuple[str, ...], tick: TickInput, memory: Memory) -> Request:
     units = [memory.units[key] for key in keys]
     prints = sorted({unit.fingerprint for unit in units})
     shown = keys[0] if len(keys) == 1 else f"{keys[0]}...{keys[-1]}"
-    moment = datetime.fromtimestamp(situation.now, UTC)
+    moment = datetime.fromtimestamp(tick.now, UTC)
     name = f"{shown}@{prints[0]}#{moment:%Y%m%dT%H%M%S.%f}"
     oldest = min(unit.stale_since for unit in units)
-    reason = f"{len(keys)} stale since {clock(oldest, situation.now)}"
+    reason = f"{len(keys)} stale since {clock(oldest, tick.now)}"
     failures = [unit.failure for unit in units if unit.failure]
-    if any(_is_asked(key, memory.units[key], situation) for key in keys):
-        reason += "; asked for by an operator"
+    if any(_has_retry_request(key, memory.units[key], tick) for key in keys):
+        reason += "; retry requested by an operator"
     elif failures:
         reason += f"; attempt {failures[0].count + 1} after {failures[0].kind}"
     return Request(keys, name, reason)

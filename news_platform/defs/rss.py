@@ -15,10 +15,10 @@ from news_platform.datasets.articles import ARTICLES
 from news_platform.datasets.feeds import FEEDS, PENDING_ARTICLES
 from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
 from news_platform.defs.plots import hours_plot
-from news_platform.defs.reconcile import skip_reason
+from news_platform.defs.rebuild_rules import RebuildRule
 from news_platform.defs.rss_checks import CHECKS
 from news_platform.defs.runs import run_under_way, scheduled_run
-from news_platform.defs.staleness import Staleness
+from news_platform.defs.sensors import skip_reason
 from news_platform.resources import (
     Clock,
     DataRoot,
@@ -307,20 +307,20 @@ def _has_articles_to_work(resources: Resources) -> bool:
     return is_due or bool(changed_days(engine))
 
 
-FEEDS_STALENESS = Staleness.when("feeds", _has_new_feeds)
-PENDING_STALENESS = Staleness.when("pending_articles", _has_due_feeds)
-ARTICLES_STALENESS = replace(
-    Staleness.when("articles", _has_articles_to_work),
+FEEDS_RULE = RebuildRule.when("feeds", _has_new_feeds)
+PENDING_RULE = RebuildRule.when("pending_articles", _has_due_feeds)
+ARTICLES_RULE = replace(
+    RebuildRule.when("articles", _has_articles_to_work),
     outdated=lambda resources: sum(outdated_articles(resources.ledger.engine).values()),
 )
-STALENESS = (FEEDS_STALENESS, PENDING_STALENESS, ARTICLES_STALENESS)
+RULES = (FEEDS_RULE, PENDING_RULE, ARTICLES_RULE)
 
 
 def _scheduled(
-    staleness: Staleness, cron: str, text: str, *, run_config: Mapping[str, object] | None = None
+    rule: RebuildRule, cron: str, text: str, *, run_config: Mapping[str, object] | None = None
 ) -> dg.ScheduleDefinition:
     """Return a schedule that runs an asset if it is stale and not running already."""
-    asset = staleness.asset
+    asset = rule.asset
 
     @dg.schedule(
         name=f"run_{asset}",
@@ -338,7 +338,7 @@ def _scheduled(
         if running := run_under_way(context.instance, asset):
             return dg.SkipReason(f"run {running} has not finished")
         # A feed may also have been removed from feeds.opml, which is not worth a look every minute.
-        if staleness is not FEEDS_STALENESS and not staleness.stale(platform):
+        if rule is not FEEDS_RULE and not rule.stale(platform):
             return dg.SkipReason("nothing is due")
         return scheduled_run(asset).with_replaced_attrs(run_config=run_config)
 
@@ -346,10 +346,10 @@ def _scheduled(
 
 
 SCHEDULES = (
-    _scheduled(FEEDS_STALENESS, "0 6 * * *", "Looks for new feeds every morning."),
-    _scheduled(PENDING_STALENESS, "2-59/5 * * * *", "Polls due feeds, each by its own rhythm."),
+    _scheduled(FEEDS_RULE, "0 6 * * *", "Looks for new feeds every morning."),
+    _scheduled(PENDING_RULE, "2-59/5 * * * *", "Polls due feeds, each by its own rhythm."),
     _scheduled(
-        ARTICLES_STALENESS,
+        ARTICLES_RULE,
         "*/5 * * * *",
         "Fetches pending articles every five minutes.",
         # Only a person has a new version of the extractor redo the whole ledger.

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import dagster as dg
 
+from news_platform.defs.checks import check
 from news_platform.defs.metadata import markdown_table
-from news_platform.defs.partition_checks import check
 from news_platform.resources import Resources, open_full_texts, work_options
 from news_platform.rss.ledger.status import doubled_main_rows, missing_full_texts, overdue_locks
 

@@ -17,9 +17,9 @@ from dagster._core.storage.tags import (
 from dagster._time import get_current_timestamp
 from dagster_shared.error import SerializableErrorInfo
 
-from news_platform.defs.attempts import CANCELED, Outcome
 from news_platform.defs.planning import Plan, Request, as_day, is_fresh
-from news_platform.defs.staleness import WHOLE
+from news_platform.defs.rebuild_rules import WHOLE
+from news_platform.defs.sensor_state import CANCELED, Outcome
 from news_platform.defs.tasks import TASKS
 from news_platform.errors import NewsPlatformError, is_retriable
 

@@ -6,11 +6,11 @@ import dagster as dg
 
 from news_platform.datasets.corpus import CRAWL_ARTICLES, FEED_ARTICLES
 from news_platform.datasets.search_index import SEARCH_INDEX
+from news_platform.defs.checks import check, verdict
 from news_platform.defs.metadata import markdown_table, table_metadata
-from news_platform.defs.partition_checks import check, verdict
 from news_platform.defs.partitions import DAYS, SEVEN_A_RUN
-from news_platform.defs.reconcile import reconciling_sensor
-from news_platform.defs.staleness import Parent, Staleness, same_partition
+from news_platform.defs.rebuild_rules import Parent, RebuildRule, same_partition
+from news_platform.defs.sensors import reconciling_sensor
 from news_platform.resources import DataRoot, Resources
 from news_platform.search.months import join_months
 from news_platform.search.pipeline import (
@@ -78,7 +78,9 @@ CHECKS = (every_article_is_indexed,)
     description="Builds one index for each month that ended NEWS_PLATFORM_SEARCH_MONTHS_AFTER_DAYS "
     "before the newest day, and deletes indexes that no day names any more.",
 )
-def keep_search_up(context: dg.OpExecutionContext, data_root: dg.ResourceParam[DataRoot]) -> None:
+def join_search_months(
+    context: dg.OpExecutionContext, data_root: dg.ResourceParam[DataRoot]
+) -> None:
     """Join the indexes of old days, month by month."""
     after_days = data_root.settings.search.months_after_days
     done = {
@@ -94,28 +96,28 @@ def keep_search_up(context: dg.OpExecutionContext, data_root: dg.ResourceParam[D
     description="Join the search indexes of old days into months.",
     executor_def=dg.in_process_executor,
 )
-def look_after_search() -> None:
-    """Run the nightly upkeep of the search."""
-    keep_search_up()
+def maintain_search() -> None:
+    """Run the nightly maintenance of the search."""
+    join_search_months()
 
 
 @dg.schedule(
-    job=look_after_search,
+    job=maintain_search,
     cron_schedule="40 3 * * *",
     description="Joins the search indexes of old days into months every night.",
     default_status=dg.DefaultScheduleStatus.RUNNING,
 )
-def look_after_search_every_night(
+def maintain_search_every_night(
     data_root: dg.ResourceParam[DataRoot],
 ) -> dg.RunRequest | dg.SkipReason:
-    """Request one run of the upkeep."""
+    """Request one run of the maintenance."""
     if is_paused(data_root.store):
         return dg.SkipReason("paused: run `news-platform resume` to start all sensors again")
     return dg.RunRequest()
 
 
-STALENESS = (
-    Staleness.by_fingerprint(
+RULES = (
+    RebuildRule.by_fingerprint(
         DATASET,
         wanted_days,
         built_days,
@@ -131,7 +133,7 @@ STALENESS = (
 defs = dg.Definitions(
     assets=[search_index],
     asset_checks=[one.definition for one in CHECKS],
-    sensors=[reconciling_sensor(staleness) for staleness in STALENESS],
-    jobs=[look_after_search],
-    schedules=[look_after_search_every_night],
+    sensors=[reconciling_sensor(rule) for rule in RULES],
+    jobs=[maintain_search],
+    schedules=[maintain_search_every_night],
 )

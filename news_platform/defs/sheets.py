@@ -11,9 +11,9 @@ from news_platform.composition.newsroom_options import (
     workbook_options,
 )
 from news_platform.defs.metadata import markdown_table
-from news_platform.defs.reconcile import skip_reason
+from news_platform.defs.rebuild_rules import RebuildRule
 from news_platform.defs.runs import run_under_way, scheduled_run
-from news_platform.defs.staleness import Staleness
+from news_platform.defs.sensors import skip_reason
 from news_platform.resources import (
     Clock,
     DataRoot,
@@ -145,8 +145,8 @@ def _lacks_rows(resources: Resources) -> bool:
     return is_stale(resources.ledger.engine, resources.data_root.store, options)
 
 
-SHEETS_STALENESS = Staleness.when("article_sheets", _lacks_rows)
-STALENESS = (SHEETS_STALENESS,)
+SHEETS_RULE = RebuildRule.when("article_sheets", _lacks_rows)
+RULES = (SHEETS_RULE,)
 
 
 @dg.schedule(
@@ -166,7 +166,7 @@ def run_article_sheets(
         return reason
     if running := run_under_way(context.instance, "article_sheets"):
         return dg.SkipReason(f"run {running} has not finished")
-    if _access(platform.data_root) is None and not SHEETS_STALENESS.stale(platform):
+    if _access(platform.data_root) is None and not SHEETS_RULE.stale(platform):
         return dg.SkipReason("the workbook is up to date with the ledger")
     return scheduled_run("article_sheets")
 

@@ -6,7 +6,7 @@ import dagster as dg
 
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.defs.metadata import markdown_table
-from news_platform.defs.reconcile import skip_reason
+from news_platform.defs.sensors import skip_reason
 from news_platform.domain_metadata.news_sitemaps import (
     CandidateOptions,
     fetch_candidates_over_web,

@@ -13,10 +13,10 @@ from news_platform.datasets.source_records import (
     records_path,
     samples_path,
 )
+from news_platform.defs.checks import check, verdict
 from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
-from news_platform.defs.partition_checks import check, verdict
-from news_platform.defs.reconcile import observe_changes, reconciling_sensor, skip_reason
-from news_platform.defs.staleness import Staleness
+from news_platform.defs.rebuild_rules import RebuildRule
+from news_platform.defs.sensors import observe_changes, reconciling_sensor, skip_reason
 from news_platform.resources import DataRoot, Resources, records_options, segment_options
 from news_platform.source_records.pipeline import (
     DATASET,
@@ -197,20 +197,20 @@ def _stale_institutions(resources: Resources) -> Mapping[str, str]:
     return stale
 
 
-RECORDS_STALENESS = Staleness(
+RECORDS_RULE = RebuildRule(
     "source_records",
     _stale_institutions,
     partitions=INSTITUTIONS,
     sensor="follow_source_records",
     outdated=lambda resources: len(outdated_institutions(resources.data_root.store)),
 )
-STALENESS = (RECORDS_STALENESS,)
+RULES = (RECORDS_RULE,)
 
 defs = dg.Definitions(
     assets=[page_snapshots, source_records],
     asset_checks=[one.definition for one in CHECKS],
     sensors=[
         watch_page_snapshots,
-        reconciling_sensor(RECORDS_STALENESS),
+        reconciling_sensor(RECORDS_RULE),
     ],
 )

@@ -13,8 +13,8 @@ import dagster as dg
 from dagster._core.scheduler.instigation import InstigatorType, SensorInstigatorData
 
 from news_platform.defs.planning import Plan, State, Verdict
-from news_platform.defs.reconcile import memory_in, plan_of
-from news_platform.defs.staleness import Staleness
+from news_platform.defs.rebuild_rules import RebuildRule
+from news_platform.defs.sensors import memory_in, plan_of
 from news_platform.errors import NewsPlatformError
 from news_platform.resources import Resources
 from news_platform.settings import Settings
@@ -75,7 +75,7 @@ class PlatformStatus:
         }
 
 
-def platform_status(order: Iterable[Staleness], resources: Resources) -> PlatformStatus:
+def platform_status(order: Iterable[RebuildRule], resources: Resources) -> PlatformStatus:
     """Return the state of these assets, with the runs of DAGSTER_HOME if it is set."""
     store = resources.data_root.store
     with open_instance(resources.settings) as instance:
@@ -108,30 +108,30 @@ def _document(one: AssetStatus) -> Mapping[str, object]:
 
 
 def iter_statuses(
-    order: Iterable[Staleness], resources: Resources, instance: dg.DagsterInstance | None
+    order: Iterable[RebuildRule], resources: Resources, instance: dg.DagsterInstance | None
 ) -> Iterator[AssetStatus]:
     """Yield the status of every asset; without an instance runs and attempts are not known."""
     cursors = read_cursors(instance) if instance else {}
-    for staleness in order:
+    for rule in order:
         try:
-            outdated = staleness.outdated(resources) if staleness.outdated else 0
-            yield _status(asset_plan(staleness, resources, cursors, instance), outdated)
+            outdated = rule.outdated(resources) if rule.outdated else 0
+            yield _status(asset_plan(rule, resources, cursors, instance), outdated)
         except NewsPlatformError as error:
             text = " ".join(str(error).split())
-            yield AssetStatus(staleness.asset, f"unknown: {text}", error=text)
+            yield AssetStatus(rule.asset, f"unknown: {text}", error=text)
 
 
 def asset_plan(
-    staleness: Staleness,
+    rule: RebuildRule,
     resources: Resources,
     cursors: Mapping[str, str | None],
     instance: dg.DagsterInstance | None,
 ) -> Plan:
     """Return the plan that the asset's sensor would make now."""
-    cursor = cursors.get(staleness.sensor)
-    look = staleness.stale_after
-    stale = look(resources, cursor) if look and cursor else staleness.stale(resources)
-    return plan_of(staleness, resources, stale=stale, memory=memory_in(cursor), instance=instance)
+    cursor = cursors.get(rule.sensor)
+    look = rule.stale_after
+    stale = look(resources, cursor) if look and cursor else rule.stale(resources)
+    return plan_of(rule, resources, stale=stale, memory=memory_in(cursor), instance=instance)
 
 
 def read_cursors(instance: dg.DagsterInstance) -> Mapping[str, str | None]:

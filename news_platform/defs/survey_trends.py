@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import dagster as dg
 import polars as pl
 
+from news_platform.defs.checks import check
 from news_platform.defs.metadata import markdown_table
-from news_platform.defs.partition_checks import check
 from news_platform.defs.plots import trend_plot
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.resurvey import ResurveyOptions, plan_resurvey

@@ -5,11 +5,11 @@ from datetime import datetime
 import dagster as dg
 
 from news_platform.composition.takedown_parts import apply_root, has_work, verify_root
+from news_platform.defs.checks import check, verdict
 from news_platform.defs.metadata import markdown_table
-from news_platform.defs.partition_checks import check, verdict
-from news_platform.defs.reconcile import skip_reason
+from news_platform.defs.rebuild_rules import RebuildRule
 from news_platform.defs.runs import run_under_way
-from news_platform.defs.staleness import Staleness
+from news_platform.defs.sensors import skip_reason
 from news_platform.errors import StorageError
 from news_platform.resources import Resources
 from news_platform.takedowns.removal import ApplyReport
@@ -81,7 +81,7 @@ def nothing_taken_down_is_stored(resources: Resources, _key: str) -> dg.AssetChe
 
 
 CHECKS = (nothing_taken_down_is_stored,)
-STALENESS = (Staleness.when(ASSET, has_work),)
+RULES = (RebuildRule.when(ASSET, has_work),)
 
 
 @dg.sensor(

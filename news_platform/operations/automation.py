@@ -18,11 +18,11 @@ from dagster._core.scheduler.instigation import (
     TickStatus,
 )
 
-from news_platform.defs.attempts import StaleUnit
+from news_platform.defs.checks import red_partitions
 from news_platform.defs.graph import BUILD_ORDER, CHECKS
-from news_platform.defs.partition_checks import red_partitions
 from news_platform.defs.planning import State
-from news_platform.defs.reconcile import memory_in
+from news_platform.defs.sensor_state import StaleUnit
+from news_platform.defs.sensors import memory_in
 
 STATES = (State.RUNNING, State.BEHIND, State.RETRYING, State.STOPPED)
 """The states of a stale partition that a sensor's memory tells apart."""

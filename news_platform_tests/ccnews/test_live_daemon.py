@@ -16,7 +16,7 @@ import pytest
 from dagster._core.scheduler.instigation import InstigatorType, TickStatus
 
 from news_platform.ccnews.pipeline import collect_day
-from news_platform.defs.reconcile import REQUEST_TAG
+from news_platform.defs.sensors import REQUEST_TAG
 from news_platform.resources import Resources, collect_options
 from news_platform.settings import load_settings
 from news_platform.storage.commit.collected import collected_names

@@ -10,9 +10,9 @@ import pytest
 
 from news_platform.cli.main import main
 from news_platform.definitions import build_definitions
-from news_platform.defs.asked import read_asked
-from news_platform.defs.attempts import Failure, dump_memory, load_memory
-from news_platform.defs.domain_store import BUCKETS_STALENESS
+from news_platform.defs.domain_store import BUCKETS_RULE
+from news_platform.defs.retry_requests import read_retry_requests
+from news_platform.defs.sensor_state import Failure, dump_memory, load_memory
 from news_platform.defs.status import asset_plan
 from news_platform.errors import ConfigError, InputError
 from news_platform.resources import open_resources
@@ -72,12 +72,12 @@ def test_a_look_at_what_is_not_a_root_changes_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_retry_is_asked_for_in_the_root(
+def test_a_retry_is_requested_in_the_root(
     root: ObjectStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(["retry", "domain_buckets", DAY.isoformat(), "--root", root.url], standalone_mode=False)
-    assert "follow_domain_buckets requests it at its next tick" in capsys.readouterr().out
-    assert list(read_asked(root, "domain_buckets")) == [DAY.isoformat()]
+    assert "follow_domain_buckets starts it at its next tick" in capsys.readouterr().out
+    assert list(read_retry_requests(root, "domain_buckets")) == [DAY.isoformat()]
 
 
 def test_a_retry_of_what_is_not_stale_or_not_followed_is_refused(root: ObjectStore) -> None:
@@ -106,5 +106,5 @@ def test_a_stop_is_shown_with_its_reason_as_the_sensor_remembers_it(
         unit = replace(memory.units[DAY.isoformat()], request="", failure=failure)
         cursor = dump_memory(replace(memory, units={DAY.isoformat(): unit}))
         cursors = {"follow_domain_buckets": cursor}
-        plan = asset_plan(BUCKETS_STALENESS, resources, cursors, instance)
+        plan = asset_plan(BUCKETS_RULE, resources, cursors, instance)
     assert plan.text() == f"1 stale: 1 stopped ({DAY}): InputError: not a page"

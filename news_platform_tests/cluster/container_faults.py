@@ -37,7 +37,7 @@ from deploy.podman import Podman
 from deploy.ten_days import DAYS, TenDays, write_ten_days
 from news_platform.cli.demo import build_all
 from news_platform.defs.graph import BUILD_ORDER
-from news_platform.defs.staleness import WHOLE, Staleness
+from news_platform.defs.rebuild_rules import WHOLE, RebuildRule
 from news_platform.errors import NewsPlatformError
 from news_platform.sample.world import write_world
 from news_platform.settings import load_settings
@@ -212,7 +212,7 @@ def _build_rest(containers: Containers) -> None:
     _write_result(_MANY, resources)
 
 
-def _build(step: Staleness, resources: TenDays, containers: Containers) -> None:
+def _build(step: RebuildRule, resources: TenDays, containers: Containers) -> None:
     """Build the stale partitions of an asset, in as many rounds as its sensor would need.
 
     Days that are built side by side may each need the other first.
@@ -228,7 +228,7 @@ def _build(step: Staleness, resources: TenDays, containers: Containers) -> None:
         raise NewsPlatformError(f"{step.asset} is stale after {_ROUNDS} rounds: {left}")
 
 
-def _run_once(step: Staleness, keys: list[str], containers: Containers) -> None:
+def _run_once(step: RebuildRule, keys: list[str], containers: Containers) -> None:
     if keys == [WHOLE]:
         containers.dagster.materialize(step.asset)
     else:

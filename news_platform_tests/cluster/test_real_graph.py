@@ -13,8 +13,8 @@ from dagster import AssetKey, DagsterRunStatus, RunsFilter
 from deploy.compare import differences, read_contents
 from deploy.sample_cluster import SampleCluster, run_on_one_machine, sample_cluster
 from news_platform.defs.graph import BUILD_ORDER
-from news_platform.defs.reconcile import add_partitions
-from news_platform.defs.staleness import WHOLE, Staleness
+from news_platform.defs.rebuild_rules import WHOLE, RebuildRule
+from news_platform.defs.sensors import add_partitions
 from news_platform.errors import NewsPlatformError
 from news_platform_tests.cluster.live import wait_until
 from news_platform_tests.emulators.fault_proxy import FaultProxy, fault_proxy
@@ -77,7 +77,7 @@ def test_the_graph_is_the_same_when_every_part_has_failed_once(tmp_path: Path) -
     assert differences(one, many) == []
 
 
-def _build(step: Staleness, cluster: SampleCluster, *, fault: Callable[[], None] | None) -> None:
+def _build(step: RebuildRule, cluster: SampleCluster, *, fault: Callable[[], None] | None) -> None:
     """Request the stale partitions of an asset, inject the fault meanwhile, and wait."""
     keys = tuple(sorted(step.stale(cluster.resources)))
     if not keys:
@@ -90,7 +90,7 @@ def _build(step: Staleness, cluster: SampleCluster, *, fault: Callable[[], None]
     wait_until(lambda: _is_built(step, cluster), seconds=_RECOVERY_SECONDS)
 
 
-def _is_asked_for(step: Staleness, keys: tuple[str, ...], cluster: SampleCluster) -> bool:
+def _is_asked_for(step: RebuildRule, keys: tuple[str, ...], cluster: SampleCluster) -> bool:
     """Send a request, and again if the webserver has lost its database meanwhile."""
     try:
         if keys == (WHOLE,):
@@ -103,7 +103,7 @@ def _is_asked_for(step: Staleness, keys: tuple[str, ...], cluster: SampleCluster
     return True
 
 
-def _is_built(step: Staleness, cluster: SampleCluster) -> bool:
+def _is_built(step: RebuildRule, cluster: SampleCluster) -> bool:
     """Return whether nothing is stale and no run is in progress; False while a part is down."""
     try:
         return not step.stale(cluster.resources) and not _runs(cluster, step, _UNDER_WAY)
@@ -112,7 +112,7 @@ def _is_built(step: Staleness, cluster: SampleCluster) -> bool:
 
 
 def _runs(
-    cluster: SampleCluster, step: Staleness, statuses: Sequence[DagsterRunStatus]
+    cluster: SampleCluster, step: RebuildRule, statuses: Sequence[DagsterRunStatus]
 ) -> list[str]:
     runs = cluster.instance.get_runs(RunsFilter(statuses=statuses))
     wanted = AssetKey(step.asset)

@@ -7,7 +7,7 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from news_platform.defs.alerts import TRIES, Alert, post_alert, tell_of_failed_runs
+from news_platform.defs.alerts import TRIES, Alert, alert_on_run_failure, post_alert
 from news_platform.defs.runs import REQUEST_TAG
 from news_platform.errors import ConfigError, FetchError, redacted
 from news_platform.resources import DataRoot
@@ -112,12 +112,12 @@ def _failed_run(instance: dg.DagsterInstance, **tags: str) -> dg.ExecuteInProces
 def _tick(instance: dg.DagsterInstance, settings: Settings, **tags: str) -> None:
     done = _failed_run(instance, **tags)
     context = dg.build_run_status_sensor_context(
-        sensor_name=tell_of_failed_runs.name,
+        sensor_name=alert_on_run_failure.name,
         dagster_instance=instance,
         dagster_run=done.dagster_run,
         dagster_event=done.get_run_failure_event(),
     ).for_run_failure()
-    tell_of_failed_runs(context, data_root=DataRoot(settings))
+    alert_on_run_failure(context, data_root=DataRoot(settings))
 
 
 def _settings(root: Path, url: str | None) -> Settings:

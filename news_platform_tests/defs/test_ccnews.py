@@ -287,8 +287,8 @@ def test_the_demo_step_lists_every_day_that_lacks_a_warc(
 ) -> None:
     settings = Settings(root=str(tmp_path / "root"), sample=True, sample_world=str(sample_world))
     resources = SampleResources(settings, frozen_clock=True)
-    (staleness,) = ccnews.STALENESS
-    assert sorted(staleness.stale(resources)) == ["2025-11-01", "2025-11-02", "2025-11-03"]
+    (rule,) = ccnews.RULES
+    assert sorted(rule.stale(resources)) == ["2025-11-01", "2025-11-02", "2025-11-03"]
 
 
 def test_every_asset_has_group_owner_and_description() -> None:
@@ -384,7 +384,7 @@ def test_a_warc_that_was_published_again_is_redone(shell: Shell) -> None:
 
 
 def _look_after(shell: Shell) -> None:
-    job = shell.defs.resolve_job_def("look_after_crawl")
+    job = shell.defs.resolve_job_def("maintain_crawl")
     assert job.execute_in_process().success
 
 

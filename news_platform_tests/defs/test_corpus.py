@@ -12,18 +12,18 @@ from news_platform.corpus.checks import is_damaged
 from news_platform.corpus.pipeline import crawl_dataset, outdated_crawl_days
 from news_platform.defs.corpus import (
     CHECKS,
-    CRAWL_STALENESS,
-    EXPORT_STALENESS,
-    FEED_STALENESS,
+    CRAWL_RULE,
+    EXPORT_RULE,
+    FEED_RULE,
+    compact_corpus,
     crawl_articles,
     feed_articles,
-    keep_corpus_up,
-    look_after_corpus,
+    maintain_corpus,
     training_export,
 )
 from news_platform.defs.graph import dagster_resources
 from news_platform.defs.near_duplicates import CHECKS as CLUSTER_CHECKS
-from news_platform.defs.near_duplicates import STALENESS as CLUSTER_STALENESS
+from news_platform.defs.near_duplicates import RULE as CLUSTER_RULE
 from news_platform.defs.near_duplicates import near_duplicates
 from news_platform.defs.status import iter_statuses
 from news_platform.resources import Resources
@@ -78,13 +78,13 @@ def test_a_run_builds_what_its_redo_says_and_outdated_days_are_counted(
     rename_marker(local_store, "crawl_articles", marker, inputs=marker.inputs, scope="0")
     assert not redone(local_store, instance, "missing")
     # A version bump does not extract ten years again by itself.
-    assert CRAWL_STALENESS.stale(over(local_store)) == {}
-    (status,) = iter_statuses([CRAWL_STALENESS], over(local_store), None)
+    assert CRAWL_RULE.stale(over(local_store)) == {}
+    (status,) = iter_statuses([CRAWL_RULE], over(local_store), None)
     assert status.outdated == 1 and status.text.endswith("; 1 outdated")
     settings = Settings(root=local_store.url, ccnews=CcnewsSettings(redo_newest_days=1))
-    assert CRAWL_STALENESS.stale(Resources(settings)).keys() == {DAY}
+    assert CRAWL_RULE.stale(Resources(settings)).keys() == {DAY}
     assert redone(local_store, instance, "outdated"), "another version made it"
-    assert CRAWL_STALENESS.stale(Resources(settings)) == {}
+    assert CRAWL_RULE.stale(Resources(settings)) == {}
     assert not redone(local_store, instance, "outdated")
     dataset = crawl_dataset(local_store)
     assert not is_damaged(dataset, DAY)
@@ -104,13 +104,13 @@ def test_days_and_their_month_are_built_checked_and_then_rest(
     collect_pages(local_store, pages)
     export_day(local_store)
     order = (
-        (crawl_articles, CRAWL_STALENESS, DAY, 2),
-        (feed_articles, FEED_STALENESS, DAY, 2),
-        (near_duplicates, CLUSTER_STALENESS, DAY, 4),
-        (training_export, EXPORT_STALENESS, DAY[:7], 1),
+        (crawl_articles, CRAWL_RULE, DAY, 2),
+        (feed_articles, FEED_RULE, DAY, 2),
+        (near_duplicates, CLUSTER_RULE, DAY, 4),
+        (training_export, EXPORT_RULE, DAY[:7], 1),
     )
-    for asset, staleness, key, rows in order:
-        assert staleness.stale(over(local_store)).keys() == {key}
+    for asset, rule, key, rows in order:
+        assert rule.stale(over(local_store)).keys() == {key}
         done = run(local_store, instance, asset, key)
         assert done.success
         (made,) = done.asset_materializations_for_node(asset.key.to_user_string())
@@ -118,7 +118,7 @@ def test_days_and_their_month_are_built_checked_and_then_rest(
         evaluations = done.get_asset_check_evaluations()
         assert evaluations
         assert all(check.passed for check in evaluations), asset.key
-        assert staleness.stale(over(local_store)) == {}
+        assert rule.stale(over(local_store)) == {}
 
 
 def test_a_damaged_day_is_red(local_store: ObjectStore, tmp_path: Path) -> None:
@@ -139,19 +139,19 @@ def test_a_running_month_and_a_fresh_day_wait(
     local_store: ObjectStore, instance: dg.DagsterInstance
 ) -> None:
     resources = Resources(Settings(root=local_store.url))
-    assert EXPORT_STALENESS.holds is not None
-    assert FEED_STALENESS.holds is not None
+    assert EXPORT_RULE.holds is not None
+    assert FEED_RULE.holds is not None
     before = datetime(2025, 11, 30, 23, tzinfo=UTC)
-    held = EXPORT_STALENESS.holds(resources, {"2025-11": "x", "2025-10": "y"}, before)
+    held = EXPORT_RULE.holds(resources, {"2025-11": "x", "2025-10": "y"}, before)
     assert {key: hold.reason for key, hold in held.items()} == {"2025-11": "the month is not over"}
     after = datetime(2025, 12, 5, tzinfo=UTC)
-    assert EXPORT_STALENESS.holds(resources, {"2025-11": "x"}, after) == {}
+    assert EXPORT_RULE.holds(resources, {"2025-11": "x"}, after) == {}
     export_day(local_store)
     assert run(local_store, instance, feed_articles, DAY).success
     now = datetime.now(UTC)
-    held = FEED_STALENESS.holds(resources, {DAY: "x"}, now)
+    held = FEED_RULE.holds(resources, {DAY: "x"}, now)
     assert held[DAY].reason == "built less than 15 minutes ago"
-    assert FEED_STALENESS.holds(resources, {DAY: "x"}, now + timedelta(minutes=16)) == {}
+    assert FEED_RULE.holds(resources, {DAY: "x"}, now + timedelta(minutes=16)) == {}
 
 
 def test_the_nightly_job_maintains_both_tables(
@@ -159,8 +159,8 @@ def test_the_nightly_job_maintains_both_tables(
 ) -> None:
     small_corpus(local_store, tmp_path)
     resources = dagster_resources(Resources(Settings(root=local_store.url)))
-    done = look_after_corpus.execute_in_process(
+    done = maintain_corpus.execute_in_process(
         instance=instance, resources={"data_root": resources["data_root"]}
     )
     assert done.success
-    assert keep_corpus_up.name == "keep_corpus_up"
+    assert compact_corpus.name == "compact_corpus"

@@ -23,7 +23,7 @@ from news_platform.defs.domain_automation import (
     survey_catalog_domains,
     watch_research_datasets,
 )
-from news_platform.defs.domain_metadata import STALENESS, defs
+from news_platform.defs.domain_metadata import RULES, defs
 from news_platform.defs.graph import dagster_resources
 from news_platform.defs.survey_trends import domains_are_surveyed_in_time
 from news_platform.domain_metadata.generated_research import CATALOG_PATH
@@ -71,11 +71,11 @@ class Shell:
     def build_all(self) -> dict[str, list[dg.ExecuteInProcessResult]]:
         """Build whatever is out of date, asset by asset."""
         built: dict[str, list[dg.ExecuteInProcessResult]] = {}
-        for staleness in STALENESS:
-            keys = sorted(staleness.stale(over(self.store)))
-            assert isinstance(staleness.partitions, dg.DynamicPartitionsDefinition)
-            self.instance.add_dynamic_partitions(str(staleness.partitions.name), keys)
-            built[staleness.asset] = [self.build(staleness.asset, key) for key in keys]
+        for rule in RULES:
+            keys = sorted(rule.stale(over(self.store)))
+            assert isinstance(rule.partitions, dg.DynamicPartitionsDefinition)
+            self.instance.add_dynamic_partitions(str(rule.partitions.name), keys)
+            built[rule.asset] = [self.build(rule.asset, key) for key in keys]
         return built
 
 
@@ -125,7 +125,7 @@ def test_every_asset_materialises_and_its_checks_pass(
 def test_a_second_pass_finds_nothing_out_of_date(
     built: dict[str, list[dg.ExecuteInProcessResult]], shell: Shell
 ) -> None:
-    assert built and all(not staleness.stale(over(shell.store)) for staleness in STALENESS)
+    assert built and all(not rule.stale(over(shell.store)) for rule in RULES)
 
 
 def test_the_survey_shows_outcomes_policies_and_slow_hosts(
@@ -170,9 +170,9 @@ def test_a_new_file_makes_the_batch_and_its_followers_stale(
     folder = PartitionInfo.parse(key).folder
     body = json.dumps({"records": [{"normalized_domain": "10.0.0.1"}]}).encode()
     shell.store.put(f"raw/{folder}/raw_0777.json", body)
-    assert built and list(STALENESS[0].stale(over(shell.store))) == [key]
+    assert built and list(RULES[0].stale(over(shell.store))) == [key]
     again = shell.build_all()
-    assert [len(again[staleness.asset]) for staleness in STALENESS[:3]] == [1, 1, 1]
+    assert [len(again[rule.asset]) for rule in RULES[:3]] == [1, 1, 1]
     assert metadata_of(again["domain_metadata"][0])["outcome_blocked_address"] == 1
 
 

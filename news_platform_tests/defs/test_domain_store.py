@@ -7,22 +7,22 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from news_platform.defs.attempts import Memory
+from news_platform.defs.checks import Reporter
 from news_platform.defs.domain_store import (
-    BUCKETS_STALENESS,
-    CATALOG_STALENESS,
+    BUCKETS_RULE,
+    CATALOG_RULE,
     CHECKS,
     RANGES,
-    STORE_STALENESS,
+    STORE_RULE,
     defs,
     domain_buckets,
     domain_catalog,
     domain_store,
 )
 from news_platform.defs.graph import dagster_resources
-from news_platform.defs.partition_checks import Reporter
 from news_platform.defs.planning import Plan
-from news_platform.defs.reconcile import plan_of
+from news_platform.defs.sensor_state import Memory
+from news_platform.defs.sensors import plan_of
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.errors import InputError
 from news_platform.resources import Resources
@@ -63,12 +63,12 @@ class Graph:
         )
 
     def run_all(self, *, allow_removal: bool = False) -> None:
-        for day in sorted(BUCKETS_STALENESS.stale(over(self.store))):
+        for day in sorted(BUCKETS_RULE.stale(over(self.store))):
             assert self.run(domain_buckets, day, allow_removal=allow_removal).success
         self.instance.add_dynamic_partitions(str(RANGES.name), KEYS)
-        for key in STORE_STALENESS.stale(over(self.store)):
+        for key in STORE_RULE.stale(over(self.store)):
             assert self.run(domain_store, key, allow_removal=allow_removal).success
-        for _ in CATALOG_STALENESS.stale(over(self.store)):
+        for _ in CATALOG_RULE.stale(over(self.store)):
             assert self.run(domain_catalog).success
 
 
@@ -81,11 +81,11 @@ def graph(local_store: ObjectStore) -> Iterator[Graph]:
 
 
 def test_each_edge_is_stale_until_its_asset_ran_and_then_rests(graph: Graph) -> None:
-    assert sorted(BUCKETS_STALENESS.stale(over(graph.store))) == sorted(DAYS)
-    assert STORE_STALENESS.stale(over(graph.store)) == {}
+    assert sorted(BUCKETS_RULE.stale(over(graph.store))) == sorted(DAYS)
+    assert STORE_RULE.stale(over(graph.store)) == {}
     graph.run_all()
-    for staleness in (BUCKETS_STALENESS, STORE_STALENESS, CATALOG_STALENESS):
-        assert staleness.stale(over(graph.store)) == {}
+    for rule in (BUCKETS_RULE, STORE_RULE, CATALOG_RULE):
+        assert rule.stale(over(graph.store)) == {}
     assert DomainStore(graph.store).count("a.org") == 2
 
 
@@ -94,7 +94,7 @@ def test_the_catalog_waits_an_hour_at_most_until_all_ranges_are_built(graph: Gra
     # Enough domains that both ranges get rows: a range without rows is not behind.
     collect(graph.store, {"2025-11-03": [f"org.{letter}" for letter in "abcdefgh"]})
     graph.run(domain_buckets, "2025-11-03")
-    assert CATALOG_STALENESS.stale(over(graph.store)) == {}
+    assert CATALOG_RULE.stale(over(graph.store)) == {}
     graph.run(domain_store, KEYS[0])
     seen = _plan(graph, Memory())
     assert seen.text().startswith("1 stale: 1 waiting until ")
@@ -107,19 +107,17 @@ def test_the_catalog_waits_an_hour_at_most_until_all_ranges_are_built(graph: Gra
 
 def _plan(graph: Graph, memory: Memory) -> Plan:
     resources = over(graph.store)
-    stale = CATALOG_STALENESS.stale(resources)
-    return plan_of(
-        CATALOG_STALENESS, resources, stale=stale, memory=memory, instance=graph.instance
-    )
+    stale = CATALOG_RULE.stale(resources)
+    return plan_of(CATALOG_RULE, resources, stale=stale, memory=memory, instance=graph.instance)
 
 
 def test_a_day_that_vanished_is_requested_once_more_and_removed(graph: Graph) -> None:
     graph.run_all()
     uncollect(graph.store, "2025-11-02")
-    assert list(BUCKETS_STALENESS.stale(over(graph.store))) == ["2025-11-02"]
+    assert list(BUCKETS_RULE.stale(over(graph.store))) == ["2025-11-02"]
     graph.run_all(allow_removal=True)
     assert DomainStore(graph.store).count("a.org") == 1
-    assert BUCKETS_STALENESS.stale(over(graph.store)) == {}
+    assert BUCKETS_RULE.stale(over(graph.store)) == {}
 
 
 def test_a_range_reports_what_it_holds_and_passes_its_checks(graph: Graph) -> None:

@@ -8,13 +8,13 @@ from uuid import uuid4
 import dagster as dg
 import pytest
 
-from news_platform.defs.asked import ask, read_asked
-from news_platform.defs.ccnews_upkeep import look_after_crawl_every_night
-from news_platform.defs.partition_checks import Check, Reporter, red_reasons
+from news_platform.defs.ccnews_maintenance import maintain_crawl_every_night
+from news_platform.defs.checks import Check, Reporter, red_reasons
 from news_platform.defs.planning import Limits
-from news_platform.defs.reconcile import REQUEST_TAG, reconciling_sensor
+from news_platform.defs.rebuild_rules import Parent, RebuildRule, same_partition
+from news_platform.defs.retry_requests import read_retry_requests, request_retry
 from news_platform.defs.runs import RANGE_END_TAG, RANGE_START_TAG, REASON_TAG
-from news_platform.defs.staleness import Parent, Staleness, same_partition
+from news_platform.defs.sensors import REQUEST_TAG, reconciling_sensor
 from news_platform.errors import FetchError, InputError, StorageError, StoreUnavailable
 from news_platform.resources import Clock, DataRoot, Resources, open_resources
 from news_platform.settings import AlertSettings, Settings
@@ -78,7 +78,7 @@ SOUND = Check(
     KEYS,
     blocking=True,
 )
-TOY = Staleness.by_fingerprint(
+TOY = RebuildRule.by_fingerprint(
     "toy",
     _wanted,
     _built,
@@ -272,9 +272,9 @@ def test_a_person_asks_for_a_stopped_partition(shell: Shell) -> None:
     shell.wait(minutes=1)
     assert shell.tick() == []
     shell.wait(minutes=1)
-    ask(store, "toy", "a", now=shell.clock.now())
+    request_retry(store, "toy", "a", now=shell.clock.now())
     assert [_parts(request) for request in shell.tick()] == ["a"]
-    assert read_asked(store, "toy") == {}
+    assert read_retry_requests(store, "toy") == {}
 
 
 def test_runs_of_others_for_a_partition_or_its_parent_are_waited_for(shell: Shell) -> None:
@@ -301,7 +301,7 @@ def test_what_a_red_blocking_check_calls_damaged_is_not_built_on_until_it_is_gre
     reporter.report(SOUND, "a", dg.AssetCheckResult(passed=False))
     assert [_parts(request) for request in shell.tick()] == ["b"]
     store.delete(["in/b"])
-    ask(store, "toy", "a", now=shell.clock.now())
+    request_retry(store, "toy", "a", now=shell.clock.now())
     assert shell.tick() == [], "not even if an operator asks: the damage would spread"
     assert shell.text == "1 stale: 1 waiting (the check is_sound of parent a is red)"
     Reporter(shell.instance, uuid4().hex).report(SOUND, "a", dg.AssetCheckResult(passed=True))
@@ -339,11 +339,11 @@ def test_a_nightly_schedule_whose_root_does_not_answer_says_so_instead_of_failin
     data_root = DataRoot(Settings(root=local_store.url))
     data_root.__dict__["store"] = switched(local_store, lambda: is_down[0])
     with dg.build_schedule_context(resources={"data_root": data_root}) as context:
-        skipped = look_after_crawl_every_night(context)
+        skipped = maintain_crawl_every_night(context)
         assert isinstance(skipped, dg.SkipReason)
         assert "cannot read the root: " in str(skipped.skip_message)
         is_down[0] = False
-        assert isinstance(look_after_crawl_every_night(context), dg.RunRequest)
+        assert isinstance(maintain_crawl_every_night(context), dg.RunRequest)
 
 
 def test_a_paused_root_requests_nothing(shell: Shell) -> None:

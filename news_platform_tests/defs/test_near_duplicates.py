@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
-from news_platform.defs.near_duplicates import CHECKS, STALENESS, defs, near_duplicates
+from news_platform.defs.near_duplicates import CHECKS, RULE, defs, near_duplicates
 from news_platform.resources import Resources
 from news_platform.settings import Settings
 from news_platform.storage.objects.store import ObjectStore
@@ -31,10 +31,10 @@ def test_days_follow_both_tables_one_run_at_a_time(
     corpus.add(0, {"crawled": story(1)})
     corpus.add(1, {"fed": story(2)}, is_feed=True)
     resources = over(local_store)
-    assert STALENESS.stale(resources).keys() == {day(0), day(1)}
-    assert STALENESS.limits_in(resources).runs == 1
+    assert RULE.stale(resources).keys() == {day(0), day(1)}
+    assert RULE.limits_in(resources).runs == 1
     corpus.build(0, 1)
-    assert STALENESS.stale(resources) == {}
+    assert RULE.stale(resources) == {}
 
 
 def test_clusters_that_were_changed_by_hand_are_red(

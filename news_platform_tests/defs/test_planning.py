@@ -7,7 +7,17 @@ from itertools import pairwise
 
 import pytest
 
-from news_platform.defs.attempts import (
+from news_platform.defs.planning import (
+    EVERY,
+    Hold,
+    Limits,
+    Plan,
+    State,
+    TickInput,
+    plan_requests,
+)
+from news_platform.defs.runs import run_requests
+from news_platform.defs.sensor_state import (
     CANCELED,
     DAY,
     HOUR,
@@ -19,16 +29,6 @@ from news_platform.defs.attempts import (
     load_memory,
     with_outage,
 )
-from news_platform.defs.planning import (
-    EVERY,
-    Hold,
-    Limits,
-    Plan,
-    Situation,
-    State,
-    plan_requests,
-)
-from news_platform.defs.runs import run_requests
 
 BROKEN = Outcome("FetchError", "no route to host")
 INVALID = Outcome("InputError", "not a WARC", is_final=True)
@@ -48,7 +48,7 @@ class Bench:
 
     def tick(self, stale: Mapping[str, str], *, now: float = 0.0, **seen: object) -> list[str]:
         """Plan once, through the cursor's text as Dagster does; start what is requested."""
-        situation = Situation(
+        tick = TickInput(
             "toy",
             stale,
             now,
@@ -58,7 +58,7 @@ class Bench:
             order=self.order or sorted(stale),
         )
         memory = load_memory(dump_memory(self.memory))
-        self.plan = plan_requests(replace(situation, **seen), memory, self.limits)  # type: ignore[arg-type] # any field
+        self.plan = plan_requests(replace(tick, **seen), memory, self.limits)  # type: ignore[arg-type] # any field
         self.memory = self.plan.memory
         for request in self.plan.requests:
             self.running |= dict.fromkeys(request.partitions, request.name)
@@ -193,15 +193,15 @@ def test_changed_settings_lift_a_stop() -> None:
     assert bench.tick({"d": "a"}, now=DAY, settings="new") == ["d"]
 
 
-@pytest.mark.parametrize("asked", [{"d": 90.0}, {EVERY: 90.0}], ids=["partition", "asset"])
-def test_an_operator_lifts_a_stop_once(asked: Mapping[str, float]) -> None:
+@pytest.mark.parametrize("retry_requests", [{"d": 90.0}, {EVERY: 90.0}], ids=["partition", "asset"])
+def test_an_operator_lifts_a_stop_once(retry_requests: Mapping[str, float]) -> None:
     bench = Bench()
     bench.tick({"d": "a"}, now=1.0)
     bench.end("d", INVALID)
     assert bench.tick({"d": "a"}, now=60.0) == []
-    assert bench.tick({"d": "a"}, now=100.0, asked=asked) == ["d"]
+    assert bench.tick({"d": "a"}, now=100.0, retry_requests=retry_requests) == ["d"]
     bench.end("d", INVALID)
-    assert bench.tick({"d": "a"}, now=200.0, asked=asked) == []
+    assert bench.tick({"d": "a"}, now=200.0, retry_requests=retry_requests) == []
     assert bench.states() == {"d": State.STOPPED}
 
 
@@ -210,7 +210,7 @@ def test_an_operator_gets_an_unsettled_day_now() -> None:
     holds = {"d": Hold("not settled", 500.0)}
     assert bench.tick({"d": "a"}, now=10.0, holds=holds) == []
     assert bench.plan and bench.plan.text() == "1 stale: 1 waiting until 00:08 (not settled)"
-    assert bench.tick({"d": "a"}, now=20.0, holds=holds, asked={"d": 15.0}) == ["d"]
+    assert bench.tick({"d": "a"}, now=20.0, holds=holds, retry_requests={"d": 15.0}) == ["d"]
 
 
 def test_when_one_of_several_failing_partitions_is_built_the_others_are_tried_at_once() -> None:

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from news_platform.cli.main import main
 from news_platform.defs.graph import dagster_resources
-from news_platform.defs.rss import SCHEDULES, STALENESS, defs
+from news_platform.defs.rss import RULES, SCHEDULES, defs
 from news_platform.defs.sitemap_articles import collect_sitemap_articles
 from news_platform.resources import Resources
 from news_platform.rss.export import WHOLE_LEDGER
@@ -67,9 +67,9 @@ def shell(sample_world: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     place_inputs(sample_world, resources.data_root.store)
     with dg.DagsterInstance.ephemeral() as instance:
         built = Shell(settings, resources, instance)
-        for staleness in STALENESS:
-            assert staleness.stale(resources).keys() == {"all"}
-            assert built.build(staleness.asset).success
+        for rule in RULES:
+            assert rule.stale(resources).keys() == {"all"}
+            assert built.build(rule.asset).success
         yield built
 
 
@@ -85,7 +85,7 @@ def test_every_asset_reports_what_it_did(shell: Shell) -> None:
 
 def test_nothing_is_left_to_do_after_one_run(shell: Shell) -> None:
     before = newest_seq(shell.resources.ledger.engine)
-    assert [staleness.stale(shell.resources) for staleness in STALENESS] == [{}, {}, {}]
+    assert [rule.stale(shell.resources) for rule in RULES] == [{}, {}, {}]
     assert newest_seq(shell.resources.ledger.engine) == before
 
 

@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 
 from news_platform.defs.graph import dagster_resources
-from news_platform.defs.search import look_after_search, look_after_search_every_night
+from news_platform.defs.search import maintain_search, maintain_search_every_night
 from news_platform.resources import Resources
 from news_platform.search.months import built_months
 from news_platform.settings import Settings
@@ -27,7 +27,7 @@ def test_the_nightly_job_joins_old_months(resources: Resources, tmp_path: Path) 
     store = resources.data_root.store
     given = dagster_resources(resources)
     with dg.DagsterInstance.ephemeral() as instance:
-        done = look_after_search.execute_in_process(
+        done = maintain_search.execute_in_process(
             instance=instance, resources={"data_root": given["data_root"]}
         )
     assert done.success
@@ -39,7 +39,7 @@ def test_the_nightly_job_joins_old_months(resources: Resources, tmp_path: Path) 
 def test_a_paused_root_is_left_alone(resources: Resources) -> None:
     given = {"data_root": dagster_resources(resources)["data_root"]}
     context = dg.build_schedule_context(resources=given)
-    assert isinstance(look_after_search_every_night(context), dg.RunRequest)
+    assert isinstance(maintain_search_every_night(context), dg.RunRequest)
     pause(resources.data_root.store)
-    skipped = look_after_search_every_night(dg.build_schedule_context(resources=given))
+    skipped = maintain_search_every_night(dg.build_schedule_context(resources=given))
     assert isinstance(skipped, dg.SkipReason)

@@ -8,7 +8,7 @@ import openpyxl
 import pytest
 
 from news_platform.defs.graph import dagster_resources
-from news_platform.defs.sheets import SHEETS_STALENESS, defs, run_article_sheets
+from news_platform.defs.sheets import SHEETS_RULE, defs, run_article_sheets
 from news_platform.resources import Resources
 from news_platform.sample.resources import SampleResources
 from news_platform.settings import Settings, SheetsSettings
@@ -43,13 +43,13 @@ def test_the_workbook_is_written_once_and_again_when_the_ledger_changed(
     resources: Resources,
 ) -> None:
     add_feed(resources.ledger.engine, "https://outlet.example/feed")
-    assert SHEETS_STALENESS.stale(resources).keys() == {"all"}
+    assert SHEETS_RULE.stale(resources).keys() == {"all"}
     result = build(resources)
     [event] = result.get_asset_materialization_events()
     assert event.materialization.metadata["dagster/row_count"].value == 1
-    assert SHEETS_STALENESS.stale(resources) == {}
+    assert SHEETS_RULE.stale(resources) == {}
     add_article(resources.ledger.engine)
-    assert SHEETS_STALENESS.stale(resources).keys() == {"all"}
+    assert SHEETS_RULE.stale(resources).keys() == {"all"}
 
 
 def test_a_person_can_open_what_the_metadata_names(resources: Resources) -> None:
@@ -81,14 +81,14 @@ def test_a_google_sheet_takes_the_place_of_the_workbook(
     google_doors: Resources, emulator: SheetsEmulator
 ) -> None:
     add_article(google_doors.ledger.engine)
-    assert SHEETS_STALENESS.stale(google_doors).keys() == {"all"}
+    assert SHEETS_RULE.stale(google_doors).keys() == {"all"}
     [event] = build(google_doors).get_asset_materialization_events()
     metadata = event.materialization.metadata
     assert metadata["rows_added"].value == 3
     assert "docs.google.com" in str(metadata["sheet"].value)
     [book] = emulator.books.values()
     assert [row[0] for row in book.titled("Raw").rows] == ["row_id", 1]
-    assert SHEETS_STALENESS.stale(google_doors) == {}
+    assert SHEETS_RULE.stale(google_doors) == {}
     assert not google_doors.data_root.store.exists("article_sheets/articles.xlsx")
 
 

@@ -16,7 +16,7 @@ from news_platform.defs.graph import dagster_resources
 from news_platform.defs.source_records import (
     CHECKS,
     INSTITUTIONS,
-    RECORDS_STALENESS,
+    RECORDS_RULE,
     defs,
     source_records,
     watch_page_snapshots,
@@ -79,7 +79,7 @@ def test_an_institution_is_cut_checked_and_then_rests(
 ) -> None:
     put_page(local_store, "departments", DEPARTMENTS)
     put_page(local_store, "faculty", FULL_PAGE)
-    assert RECORDS_STALENESS.stale(over(local_store)).keys() == {"u1"}
+    assert RECORDS_RULE.stale(over(local_store)).keys() == {"u1"}
     done = run(local_store, instance)
     (materialization,) = done.asset_materializations_for_node("source_records")
     metadata = materialization.metadata
@@ -88,7 +88,7 @@ def test_an_institution_is_cut_checked_and_then_rests(
     assert "| Departments | Computer Science |" in str(metadata["samples"].value)
     assert "| footer | 2 |" in str(metadata["dropped"].value)
     assert checks(done) == {"records_are_sound": True, "few_pages_fail": True}
-    assert RECORDS_STALENESS.stale(over(local_store)) == {}
+    assert RECORDS_RULE.stale(over(local_store)) == {}
 
 
 def test_an_edited_rule_file_makes_the_sensor_ask_for_the_institution_again(
@@ -131,14 +131,14 @@ def test_what_another_segmenter_made_is_counted_and_made_again_only_if_asked_for
     [marker] = read_markers(local_store, "source_records").values()
     rename_marker(local_store, "source_records", marker, inputs=marker.inputs, scope="0")
     assert outdated_institutions(local_store) == ["u1"]
-    assert RECORDS_STALENESS.stale(over(local_store)) == {}
+    assert RECORDS_RULE.stale(over(local_store)) == {}
     asking = Settings(
         root=local_store.url, source_records=SourceRecordsSettings(redo_outdated=True)
     )
-    assert RECORDS_STALENESS.stale(Resources(asking)).keys() == {"u1"}
+    assert RECORDS_RULE.stale(Resources(asking)).keys() == {"u1"}
     (made,) = run(local_store, instance).asset_materializations_for_node("source_records")
     assert made.metadata["institutions_outdated"].value == 0
-    assert RECORDS_STALENESS.stale(Resources(asking)) == {}
+    assert RECORDS_RULE.stale(Resources(asking)) == {}
 
 
 @pytest.mark.parametrize(("redo", "built"), [("missing", 0), ("outdated", 1), ("all", 1)])
@@ -169,7 +169,7 @@ def stale_after_a_tick(
         instance=instance, resources={"data_root": resources["data_root"]}
     ) as context:
         watch_page_snapshots(context)
-    return RECORDS_STALENESS.stale(over(store)).keys()
+    return RECORDS_RULE.stale(over(store)).keys()
 
 
 def test_too_many_failed_pages_fail_their_check(

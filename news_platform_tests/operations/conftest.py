@@ -25,7 +25,7 @@ from dagster._daemon.types import DaemonHeartbeat
 from dagster_shared.error import SerializableErrorInfo
 
 from news_platform.datasets.warc_paths import listing_path
-from news_platform.defs.attempts import Failure, Memory, StaleUnit, dump_memory
+from news_platform.defs.sensor_state import Failure, Memory, StaleUnit, dump_memory
 from news_platform.resources import Resources, open_resources
 from news_platform.rss.ledger.newsroom_tables import ALERT_MATCHES, FEED_POLLS
 from news_platform.rss.ledger.tables import FEEDS

@@ -17,7 +17,7 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.cli.main import main
-from news_platform.defs.attempts import Failure
+from news_platform.defs.sensor_state import Failure
 from news_platform.errors import NewsPlatformError
 from news_platform.operations.diagnosis import Diagnosis, Health, age_text
 from news_platform.operations.doctor import examine

@@ -20,7 +20,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from news_platform.defs.attempts import Failure
+from news_platform.defs.sensor_state import Failure
 from news_platform.operations.metrics import FAMILIES, PREFIX, PlatformCollector, build_registry
 from news_platform.operations.metrics_http import metrics_app, metrics_route, metrics_text
 from news_platform_tests.emulators.redis import free_port

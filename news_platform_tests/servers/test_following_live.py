@@ -28,7 +28,7 @@ DEFINITIONS = """
 import os
 import dagster as dg
 from news_platform.defs import ccnews, domain_store
-from news_platform.defs.reconcile import reconciling_sensor
+from news_platform.defs.sensors import reconciling_sensor
 from news_platform.defs.graph import dagster_resources
 from news_platform.resources import Resources
 from news_platform.settings import load_settings
@@ -38,8 +38,8 @@ defs = dg.Definitions(
             domain_store.domain_store],
     sensors=[
         ccnews.listing_sensor(interval_seconds=1),
-        reconciling_sensor(domain_store.BUCKETS_STALENESS, interval_seconds=1),
-        reconciling_sensor(domain_store.STORE_STALENESS, interval_seconds=1),
+        reconciling_sensor(domain_store.BUCKETS_RULE, interval_seconds=1),
+        reconciling_sensor(domain_store.STORE_RULE, interval_seconds=1),
     ],
     resources=dagster_resources(Resources(load_settings(os.environ))),
     executor=dg.in_process_executor,

@@ -104,12 +104,12 @@ def _judge(place: Place, _: Callable[[float], object]) -> None:
     import dagster as dg
 
     from news_platform_tests.year.daemon import frozen
-    from news_platform_tests.year.definitions import RESOURCES, STALENESS
+    from news_platform_tests.year.definitions import RESOURCES, RULES
     from news_platform_tests.year.figures import build_undisturbed, differences, read_figures
 
     with frozen(place.plan.end), dg.DagsterInstance.from_config(str(place.home)) as instance:
         figures = read_figures(place, instance)
-        figures.stale = {one.asset: dict(one.stale(RESOURCES)) for one in STALENESS}
+        figures.stale = {one.asset: dict(one.stale(RESOURCES)) for one in RULES}
         undisturbed = build_undisturbed(place)
         figures.different = differences(RESOURCES.data_root.store, undisturbed.data_root.store)
     document = asdict(figures) | {

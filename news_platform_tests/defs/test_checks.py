@@ -8,15 +8,15 @@ import dagster as dg
 import pytest
 
 from news_platform.definitions import defs as DEFS
-from news_platform.defs.graph import CHECKS
-from news_platform.defs.nightly_checks import CHECKING, evaluate_all, nightly_definitions
-from news_platform.defs.partition_checks import (
+from news_platform.defs.checks import (
     Check,
     Reporter,
     check,
     evaluate_keys,
     red_partitions,
 )
+from news_platform.defs.graph import CHECKS
+from news_platform.defs.nightly_checks import CHECKING, evaluate_all, nightly_definitions
 from news_platform.errors import FetchError
 from news_platform.resources import Resources
 from news_platform.settings import CheckSettings, Settings

@@ -1,10 +1,10 @@
-"""The nightly upkeep of the crawl in Dagster: one job and its schedule."""
+"""The nightly maintenance of the crawl in Dagster: one job and its schedule."""
 
 import dagster as dg
 
 from news_platform.ccnews.upkeep import keep_up
 from news_platform.defs.metadata import markdown_table
-from news_platform.defs.reconcile import skip_reason
+from news_platform.defs.sensors import skip_reason
 from news_platform.resources import Clock, Crawl, DataRoot
 
 
@@ -13,13 +13,13 @@ from news_platform.resources import Clock, Crawl, DataRoot
     description="Finds WARCs of the newest days that were published again, which the sensor then "
     "collects again; combines the markers of old months; deletes expired dropped_responses.",
 )
-def keep_crawl_up(
+def recheck_crawl(
     context: dg.OpExecutionContext,
     data_root: dg.ResourceParam[DataRoot],
     crawl: dg.ResourceParam[Crawl],
     clock: dg.ResourceParam[Clock],
 ) -> None:
-    """Run the upkeep once."""
+    """Run the maintenance once."""
     settings = data_root.settings.ccnews
     report = keep_up(
         data_root.store,
@@ -43,21 +43,21 @@ def keep_crawl_up(
     description="Look for WARCs that were published again, and tidy up the crawl's markers.",
     executor_def=dg.in_process_executor,
 )
-def look_after_crawl() -> None:
-    """Run the nightly upkeep of the crawl."""
-    keep_crawl_up()
+def maintain_crawl() -> None:
+    """Run the nightly maintenance of the crawl."""
+    recheck_crawl()
 
 
 @dg.schedule(
-    job=look_after_crawl,
+    job=maintain_crawl,
     cron_schedule="30 2 * * *",
     description="Looks every night for WARCs of the newest days that were published again.",
     default_status=dg.DefaultScheduleStatus.RUNNING,
 )
-def look_after_crawl_every_night(
+def maintain_crawl_every_night(
     data_root: dg.ResourceParam[DataRoot],
 ) -> dg.RunRequest | dg.SkipReason:
-    """Request one run of the upkeep."""
+    """Request one run of the maintenance."""
     if reason := skip_reason(data_root.store):
         return reason
     return dg.RunRequest()

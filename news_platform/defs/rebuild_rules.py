@@ -27,7 +27,7 @@ _DUE = "due"
 class Parent:
     """An asset that another one follows.
 
-    `feeds(parent's partition, own partition)` says which partitions one waits for while they are
+    `triggers(parent's partition, own partition)` says which partitions one waits for while they are
     built; None: it follows all of them, and takes those that are finished. With `is_behind` it also
     waits a while for a parent that is about to be built. `red` returns the parent's partitions that
     a blocking check found to be damaged, each with the reason: what they feed waits until they are
@@ -35,7 +35,7 @@ class Parent:
     """
 
     asset: str
-    feeds: Callable[[str, str], bool] | None = None
+    triggers: Callable[[str, str], bool] | None = None
     is_behind: Callable[[Resources], bool] | None = None
     red: Callable[[dg.DagsterInstance], Mapping[str, str]] | None = None
 
@@ -46,7 +46,7 @@ def same_partition(parent: str, own: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Staleness:
+class RebuildRule:
     """An asset, how to find its partitions that are out of date, and what these wait for.
 
     `stale` returns the fingerprint that the inputs of each such partition have now. `partitions`
@@ -74,7 +74,7 @@ class Staleness:
         wanted: Callable[[ObjectStore], Fingerprints],
         built: Callable[[ObjectStore], Fingerprints],
         **following: Any,
-    ) -> "Staleness":
+    ) -> "RebuildRule":
         """Compare the inputs of each partition now with those that it was built from.
 
         Both read storage by LIST alone, but for small files of a local root, which each process
@@ -89,7 +89,7 @@ class Staleness:
         return cls(asset, stale, **{"sensor": f"follow_{asset}", **following})
 
     @classmethod
-    def when(cls, asset: str, is_due: Callable[[Resources], bool]) -> "Staleness":
+    def when(cls, asset: str, is_due: Callable[[Resources], bool]) -> "RebuildRule":
         """Make an asset without partitions stale while `is_due` returns True."""
         return cls(asset, lambda resources: {WHOLE: _DUE} if is_due(resources) else {})
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import dagster as dg
 
-from news_platform.defs.reconcile import observe_changes
+from news_platform.defs.sensors import observe_changes
 
 
 def test_changed_files_of_an_external_asset_are_observed_once_and_new_keys_become_partitions() -> (

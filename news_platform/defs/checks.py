@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import dagster as dg
 
 from news_platform.defs.metadata import markdown_table
-from news_platform.defs.staleness import WHOLE
+from news_platform.defs.rebuild_rules import WHOLE
 from news_platform.errors import InputError
 from news_platform.resources import Resources
 

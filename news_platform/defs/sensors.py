@@ -1,7 +1,7 @@
 """Sensors that request every partition which differs from its inputs, and say what they saw.
 
 A sensor compares what the partitions of an asset were built from with what their inputs are now
-(`Staleness`) and requests a run where they differ. Nothing depends on having seen an event, so
+(`RebuildRule`) and requests a run where they differ. Nothing depends on having seen an event, so
 nothing is lost when a day is built again right after its request, when a parent is newer than its
 follower within one tick, or when history existed before the sensor's first tick. `planning`
 decides; this module reads what a plan needs and carries it out.
@@ -17,9 +17,9 @@ from importlib.metadata import version
 import dagster as dg
 
 from news_platform.defs.alerts import Alert, failed_run, send_alert
-from news_platform.defs.asked import forget_served, read_asked
-from news_platform.defs.attempts import LOOK, Memory, dump_memory, load_memory, with_outage
-from news_platform.defs.planning import Plan, Situation, clock, plan_requests
+from news_platform.defs.planning import Plan, TickInput, clock, plan_requests
+from news_platform.defs.rebuild_rules import Fingerprints, Parent, RebuildRule
+from news_platform.defs.retry_requests import delete_served, read_retry_requests
 from news_platform.defs.runs import (
     REQUEST_TAG,
     UnfinishedBackfill,
@@ -32,7 +32,7 @@ from news_platform.defs.runs import (
     unfinished_backfills,
     unfinished_runs,
 )
-from news_platform.defs.staleness import Fingerprints, Parent, Staleness
+from news_platform.defs.sensor_state import LOOK, Memory, dump_memory, load_memory, with_outage
 from news_platform.errors import NewsPlatformError, StoreUnavailable
 from news_platform.resources import Resources
 from news_platform.settings import Settings
@@ -83,9 +83,9 @@ class Work:
         """Return whether a run builds any partition of an asset."""
         return any(asset in run.assets for run in self.runs)
 
-    def feeds(self, parent: Parent, key: str) -> bool:
+    def triggers(self, parent: Parent, key: str) -> bool:
         """Return whether a partition of the parent is being built that this partition follows."""
-        if parent.feeds is None:
+        if parent.triggers is None:
             return False
         runs = [run for run in self.runs if parent.asset in run.assets and run.first is not None]
         keys = {end for run in runs for end in (run.first, run.last) if end}
@@ -93,23 +93,23 @@ class Work:
         keys |= {key} if any(run.builds(key, {}) for run in runs) else set()
         for backfill in self.backfills:
             keys |= backfill.partitions if backfill.asset == parent.asset else set()
-        return any(parent.feeds(one, key) for one in keys)
+        return any(parent.triggers(one, key) for one in keys)
 
 
-def situation(
-    staleness: Staleness,
+def tick(
+    rule: RebuildRule,
     resources: Resources,
     *,
     stale: Fingerprints,
     instance: dg.DagsterInstance | None,
-) -> Situation:
+) -> TickInput:
     """Return what a tick sees; without an instance, what can be seen without Dagster."""
-    asset, now = staleness.asset, resources.clock.now()
+    asset, now = rule.asset, resources.clock.now()
     work = Work.read(instance) if instance else Work()
-    order = partition_order(instance, staleness.partitions, stale)
+    order = partition_order(instance, rule.partitions, stale)
     places = {key: number for number, key in enumerate(order)}
     running = {key: work.builder(asset, key, places) for key in stale}
-    return Situation(
+    return TickInput(
         asset,
         stale,
         now.timestamp(),
@@ -118,43 +118,43 @@ def situation(
         else (lambda _: None),
         running={key: run for key, run in running.items() if run},
         own=sum(run.asset == asset for run in work.runs),
-        holds=staleness.holds(resources, stale, now) if staleness.holds and stale else {},
-        parents={**_parents(staleness, stale, work), **_damaged(staleness, stale, instance)},
-        busy=_busy(staleness, resources, work) if stale else "",
-        asked=read_asked(resources.data_root.store, asset) if stale else {},
+        holds=rule.holds(resources, stale, now) if rule.holds and stale else {},
+        parents={**_parents(rule, stale, work), **_damaged(rule, stale, instance)},
+        busy=_busy(rule, resources, work) if stale else "",
+        retry_requests=read_retry_requests(resources.data_root.store, asset) if stale else {},
         order=order,
         settings=settings_digest(resources.settings),
     )
 
 
-def _parents(staleness: Staleness, stale: Fingerprints, work: Work) -> Mapping[str, str]:
+def _parents(rule: RebuildRule, stale: Fingerprints, work: Work) -> Mapping[str, str]:
     return {
         key: f"{parent.asset} is being built"
         for key in stale
-        for parent in staleness.parents
-        if work.feeds(parent, key)
+        for parent in rule.parents
+        if work.triggers(parent, key)
     }
 
 
 def _damaged(
-    staleness: Staleness, stale: Fingerprints, instance: dg.DagsterInstance | None
+    rule: RebuildRule, stale: Fingerprints, instance: dg.DagsterInstance | None
 ) -> Mapping[str, str]:
     """Return the partitions that would be built from damaged ones, and which check says so."""
     if instance is None or not stale:
         return {}
-    red = {parent: parent.red(instance) for parent in staleness.parents if parent.red}
+    red = {parent: parent.red(instance) for parent in rule.parents if parent.red}
     return {
         key: reason
         for key in stale
         for parent, found in red.items()
         for damaged, reason in found.items()
-        if parent.feeds is None or parent.feeds(damaged, key)
+        if parent.triggers is None or parent.triggers(damaged, key)
     }
 
 
-def _busy(staleness: Staleness, resources: Resources, work: Work) -> str:
-    for parent in staleness.parents:
-        if parent.feeds is None and work.is_building(parent.asset):
+def _busy(rule: RebuildRule, resources: Resources, work: Work) -> str:
+    for parent in rule.parents:
+        if parent.triggers is None and work.is_building(parent.asset):
             return f"{parent.asset} is being built"
         if parent.is_behind is not None and parent.is_behind(resources):
             return f"{parent.asset} is behind"
@@ -174,7 +174,7 @@ def settings_digest(settings: Settings) -> str:
 
 
 def plan_of(
-    staleness: Staleness,
+    rule: RebuildRule,
     resources: Resources,
     *,
     stale: Fingerprints,
@@ -182,12 +182,12 @@ def plan_of(
     instance: dg.DagsterInstance | None,
 ) -> Plan:
     """Return the plan of an asset as it is now, for its sensor and for `news-platform status`."""
-    seen = situation(staleness, resources, stale=stale, instance=instance)
-    return plan_requests(seen, memory, staleness.limits_in(resources))
+    seen = tick(rule, resources, stale=stale, instance=instance)
+    return plan_requests(seen, memory, rule.limits_in(resources))
 
 
 def reconciling_sensor(
-    staleness: Staleness,
+    rule: RebuildRule,
     *,
     interval_seconds: int = 60,
     status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.RUNNING,
@@ -195,9 +195,9 @@ def reconciling_sensor(
     """Build the sensor `follow_<asset>`; it also adds new keys to dynamic partitions."""
 
     @dg.sensor(
-        name=f"follow_{staleness.asset}",
-        target=dg.AssetSelection.assets(staleness.asset),
-        description=f"Requests the partitions of {staleness.asset} that differ from their inputs.",
+        name=f"follow_{rule.asset}",
+        target=dg.AssetSelection.assets(rule.asset),
+        description=f"Requests the partitions of {rule.asset} that differ from their inputs.",
         minimum_interval_seconds=interval_seconds,
         default_status=status,
     )
@@ -208,19 +208,17 @@ def reconciling_sensor(
         try:
             if is_paused(platform.data_root.store):
                 return PAUSED
-            stale = staleness.stale(platform)
-            plan = plan_of(
-                staleness, platform, stale=stale, memory=memory, instance=context.instance
-            )
+            stale = rule.stale(platform)
+            plan = plan_of(rule, platform, stale=stale, memory=memory, instance=context.instance)
             after_plan(context, platform, plan)
         except NewsPlatformError as error:
-            return cannot_look(context, platform, staleness.asset, error, memory=memory)
+            return report_unreadable_inputs(context, platform, rule.asset, error, memory=memory)
         return dg.SensorResult(
             run_requests=run_requests(plan),
             skip_reason=None if plan.requests else plan.text(),
             # All of them, in order: a request for several needs an unbroken range.
             dynamic_partitions_requests=new_partitions(
-                context.instance, staleness.partitions, sorted(plan.verdicts)
+                context.instance, rule.partitions, sorted(plan.verdicts)
             ),
             cursor=dump_memory(plan.memory),
         )
@@ -229,7 +227,7 @@ def reconciling_sensor(
 
 
 def after_plan(context: dg.SensorEvaluationContext, resources: Resources, plan: Plan) -> None:
-    """Say what the tick saw, report what began to fail or healed, and forget what was asked for."""
+    """Log the plan, send alerts about what began to fail or healed, delete served requests."""
     context.log.info("%s: %s", plan.asset, plan.text())
     for request in plan.requests:
         context.log.info("requested %s: %s", request.name, request.reason)
@@ -244,11 +242,11 @@ def after_plan(context: dg.SensorEvaluationContext, resources: Resources, plan: 
         text = f"{plan.asset} has healed: nothing fails with {what} any more"
         send_alert(context.log, resources.settings, Alert.about(plan.asset, text))
     store = resources.data_root.store
-    if asked := read_asked(store, plan.asset):
-        forget_served(store, plan.asset, asked, plan.memory.units)
+    if retries := read_retry_requests(store, plan.asset):
+        delete_served(store, plan.asset, retries, plan.memory.units)
 
 
-def cannot_look(
+def report_unreadable_inputs(
     context: dg.SensorEvaluationContext,
     resources: Resources,
     asset: str,

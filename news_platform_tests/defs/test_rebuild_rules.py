@@ -1,8 +1,8 @@
-"""One definition of staleness: by fingerprint, or while something is due."""
+"""A rebuild rule finds stale partitions by fingerprint, or while something is due."""
 
 from news_platform.defs.ccnews_tables import OUTPUTS
 from news_platform.defs.graph import BUILD_ORDER
-from news_platform.defs.staleness import WHOLE, Staleness
+from news_platform.defs.rebuild_rules import WHOLE, RebuildRule
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.defs.over import over
 
@@ -10,12 +10,12 @@ from news_platform_tests.defs.over import over
 def test_partitions_whose_fingerprints_differ_are_stale_newest_first(
     local_store: ObjectStore,
 ) -> None:
-    staleness = Staleness.by_fingerprint(
+    rule = RebuildRule.by_fingerprint(
         "toy",
         lambda store: {"a": "1", "b": "2", "c": "3"},
         lambda store: {"a": "old", "b": "2"},
     )
-    assert list(staleness.stale(over(local_store)).items()) == [("c", "3"), ("a", "1")]
+    assert list(rule.stale(over(local_store)).items()) == [("c", "3"), ("a", "1")]
 
 
 def test_an_asset_that_follows_the_clock_is_stale_while_it_is_due(local_store: ObjectStore) -> None:
@@ -25,15 +25,15 @@ def test_an_asset_that_follows_the_clock_is_stale_while_it_is_due(local_store: O
         seen.append("asked")
         return len(seen) == 1
 
-    staleness = Staleness.when("toy", is_due)
-    assert staleness.stale(over(local_store)).keys() == {WHOLE}
-    assert staleness.stale(over(local_store)) == {}
+    rule = RebuildRule.when("toy", is_due)
+    assert rule.stale(over(local_store)).keys() == {WHOLE}
+    assert rule.stale(over(local_store)) == {}
 
 
 def test_every_built_asset_comes_once_and_after_its_parents() -> None:
     from news_platform.definitions import defs
 
-    order = [staleness.asset for staleness in BUILD_ORDER]
+    order = [rule.asset for rule in BUILD_ORDER]
     assert len(set(order)) == len(order)
     graph = defs.resolve_asset_graph()
     built = {key.to_user_string() for key in graph.materializable_asset_keys}

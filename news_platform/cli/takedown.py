@@ -1,6 +1,6 @@
 """`news-platform takedown`: remove pages and domains from everything, for good, and prove it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -13,13 +13,13 @@ from news_platform.composition.takedown_parts import (
     apply_root,
     has_work,
     known_aliases,
+    same_text_elsewhere,
     verify_root,
     versions_note,
 )
 from news_platform.datasets.takedowns import TakedownKind, TakedownScope
 from news_platform.errors import InputError, NewsPlatformError
 from news_platform.storage.commit.root import RootAccess
-from news_platform.takedowns.evidence import StoredTrace
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import ApplyReport, FoundPlaces, find_places
 from news_platform.takedowns.requests import (
@@ -34,13 +34,14 @@ from news_platform.takedowns.requests import (
     require_request,
     withdraw_request,
 )
-from news_platform.takedowns.verify import VerifiedRoot
-from news_platform.web.urls import canonical_url
+from news_platform.takedowns.verify import VerificationReport
 
 _WITHDRAWN = (
     "the ban on collecting ends; what was removed comes back only by a new collection, such as "
     "`ccnews collect --redo all` or the next poll of its feed"
 )
+
+_COUNTS = ("files", "bytes_read", "bytes_inflated", "rows")
 
 
 @click.group()
@@ -81,8 +82,11 @@ def add(
     store = resources.data_root.store
     if dry_run:
         aliases = [*read_aliases(store), *known_aliases(resources)]
-        found = find_places(all_parts(resources), Takedowns.of([request], aliases=aliases))
-        emit({"places": found}, as_json=as_json, text=_places_text(found))
+        takedowns = Takedowns.of([request], aliases=aliases)
+        found = find_places(all_parts(resources), takedowns)
+        copies = same_text_elsewhere(resources, takedowns)
+        document = {"places": found, "same_text_elsewhere": copies}
+        emit(document, as_json=as_json, text=_places_text(found, copies))
         return
     add_request(store, request)
     text = f"{request.id}: recorded, nothing collects it from now on"
@@ -115,7 +119,7 @@ def _named(
     return given[0]
 
 
-def _places_text(found: FoundPlaces) -> str:
+def _places_text(found: FoundPlaces, copies: Sequence[str]) -> str:
     if not found:
         return "nothing stored holds it"
     lines = [f"{'dataset':<24}{'rows':>8}{'partitions':>12}"]
@@ -123,6 +127,10 @@ def _places_text(found: FoundPlaces) -> str:
         keys = sorted(places)
         shown = ", ".join(keys[:3]) + (f" and {len(keys) - 3} more" if len(keys) > 3 else "")
         lines.append(f"{dataset:<24}{sum(places.values()):>8}{len(keys):>12}  {shown}")
+    lines += [f"same text elsewhere: {url}" for url in copies]
+    if copies:
+        urls = " ".join(map(repr, copies))
+        lines.append(f"`news-platform takedown add {urls} --reason …` would remove it, too")
     return "\n".join(lines)
 
 
@@ -217,7 +225,6 @@ def _apply_text(report: ApplyReport) -> str:
         f"{one.bytes_written:>14} written"
         for dataset, one in report.removed.items()
     ]
-    lines += [note for one in report.removed.values() for note in one.notes]
     lines += report.notes
     lines += [f"left: {place}: {cause}" for place, cause in report.left.items()]
     if report.served or not report.left:
@@ -245,7 +252,9 @@ def verify(takedown_ids: tuple[str, ...], sample: float | None, root: str, as_js
     pending = list_pending(store)
     notes = versions_note(store)
     document = {
-        **asdict(found),
+        "findings": [asdict(one) for one in found.findings],
+        "mentioned": found.mentioned,
+        **{name: getattr(found, name) for name in _COUNTS},
         "pending": [f"{one} {key}" for one, key in pending],
         "notes": notes,
     }
@@ -260,23 +269,9 @@ def verify(takedown_ids: tuple[str, ...], sample: float | None, root: str, as_js
         )
 
 
-def _copy_lines(copies: Iterable[StoredTrace]) -> list[str]:
-    """Return a line per page that has the text of a removed one, however often it is stored."""
-    places: dict[str, list[str]] = {}
-    for one in copies:
-        places.setdefault(canonical_url(one.url) if one.url else "", []).append(one.place)
-    lines = []
-    for url, held in places.items():
-        shown = held[0] + (f" and {len(held) - 1} more" if len(held) > 1 else "")
-        cure = f"; `news-platform takedown add {url!r} --reason …` would remove it, too"
-        lines.append(f"copy elsewhere  {url or 'under no address'} in {shown}{cure if url else ''}")
-    return lines
-
-
-def _verify_text(found: VerifiedRoot) -> str:
+def _verify_text(found: VerificationReport) -> str:
     lines = [f"found      {one.place}: {one.what}" for one in found.findings]
     lines += [f"mentioned  {place} ({count})" for place, count in sorted(found.mentioned.items())]
-    lines += _copy_lines(found.copies)
     lines.append(
         f"read {found.files} files, {found.bytes_read} bytes ({found.bytes_inflated} inflated), "
         f"{found.rows} rows"

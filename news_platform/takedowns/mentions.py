@@ -1,62 +1,61 @@
-"""Pure: find the lines of foreign text, such as logs and previews, that name a covered page."""
+"""Find texts that name a covered page or domain, such as logs, reports and other pages."""
 
 import re
-from bisect import bisect_left
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
+from news_platform.storage.commit.markers import change_report, read_markers
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.spellings import bare_key, page_keys
 
 # An address or a host as people and programs write it, with or without its scheme.
 _ADDRESS = re.compile(
     r"(?:https?://)?(?:[\w-]+\.)+[^\W\d_][\w-]+(?::\d+)?(?:/[^\s\"'<>|\\`\])}]*)?"
 )
 _AFTER = ".,;:!?"
-# Previews of tables cut long addresses.
-_CUT = "…"
 
 
-def page_needles(takedowns: Takedowns) -> list[str]:
-    """Return the texts of which one occurs wherever a covered page is named as it was requested."""
-    keys = {page_keys(url)[0] for url in takedowns.pages}
-    return sorted({*keys, *map(bare_key, takedowns.prefixes), *takedowns.domains})
-
-
-def may_name_pages(texts: Sequence[str], needles: Sequence[str]) -> list[bool]:
-    """Return for each text whether it has a needle; their number hardly matters."""
-    if not texts or not needles:
+def name_pages(texts: Sequence[str], takedowns: Takedowns) -> list[bool]:
+    """Return for each text whether it names a covered page or domain."""
+    if not texts or not takedowns.names:
         return [False] * len(texts)
-    found = pl.Series(texts, dtype=pl.String).str.contains_any(list(needles))
-    return [bool(one) for one in found]
-
-
-def host_needles(takedowns: Takedowns) -> list[str]:
-    """Return the hosts and domains of covered pages: no text names a page without one of them."""
-    return sorted(takedowns.names)
+    # No text names a page without its host; their number hardly matters.
+    likely = pl.Series(texts, dtype=pl.String).str.contains_any(sorted(takedowns.names))
+    return [
+        bool(may) and any(_named(text, takedowns)) for text, may in zip(texts, likely, strict=True)
+    ]
 
 
 def names_page(text: str, takedowns: Takedowns) -> bool:
-    """Return whether a text names a covered page or domain, also with the end of it cut off."""
-    for found in _ADDRESS.findall(text):
-        if found.endswith(_CUT) and _begins_page(found.removesuffix(_CUT), takedowns):
-            return True
-        url = found.rstrip(_AFTER) if "://" in found else f"https://{found.rstrip(_AFTER)}"
-        # Whatever follows the "?": a line too many is no loss.
-        if takedowns.covers_url(url) or takedowns.covers_url(url.partition("?")[0]):
-            return True
-    return False
+    """Return whether a text names a covered page or domain."""
+    return name_pages([text], takedowns)[0]
 
 
-def _begins_page(cut: str, takedowns: Takedowns) -> bool:
-    key = bare_key(cut if "://" in cut else f"https://{cut}")
-    urls = _sorted(takedowns.urls)
-    place = bisect_left(urls, key)
-    return "/" in key and place < len(urls) and urls[place].startswith(key)
+def _named(text: str, takedowns: Takedowns) -> Iterator[bool]:
+    # JSON may escape the slashes of an address.
+    for found in _ADDRESS.findall(text.replace("\\/", "/")):
+        plain = found.rstrip(_AFTER)
+        url = plain if "://" in plain else f"https://{plain}"
+        # Whatever follows the "?": a text too many is no loss.
+        yield takedowns.covers_url(url) or takedowns.covers_url(url.partition("?")[0])
 
 
-@lru_cache(2)
-def _sorted(urls: frozenset[str]) -> list[str]:
-    return sorted(urls)
+def forget_in_report(store: ObjectStore, dataset: str, unit: str, takedowns: Takedowns) -> None:
+    """Remove covered pages and domains from what the marker of a unit tells about its run."""
+    marker = read_markers(store, dataset).get(unit)
+    if marker is None or not names_page(store.read(marker.path).decode(), takedowns):
+        return
+
+    def left(value: object) -> object:
+        if isinstance(value, Mapping):
+            return {key: left(one) for key, one in value.items() if not is_named(key)}
+        return (
+            [left(one) for one in value if not is_named(one)] if isinstance(value, list) else value
+        )
+
+    def is_named(value: object) -> bool:
+        words = value if isinstance(value, list) else [value]
+        return any(isinstance(word, str) and names_page(word, takedowns) for word in words)
+
+    change_report(store, marker, lambda report: {key: left(one) for key, one in report.items()})

@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from operator import or_
@@ -76,11 +76,14 @@ class TakedownTarget:
                 gone |= self._covered(column, rows[column.name])
         return gone
 
-    def covers_file(self, dataset: Dataset, values: Mapping[str, str], body: bytes) -> bool:
+    def covers_file(
+        self, dataset: Dataset, values: Mapping[str, str], read: Callable[[], bytes]
+    ) -> bool:
         """Return whether a file is about a covered page or domain, by its path or its content."""
         named = {column.name: column.role for column in dataset.all_columns}
-        in_path = (self.covers(named.get(name, Role.fact), value) for name, value in values.items())
-        return any(in_path) or any(map(self.covers_document, iter_documents(body)))
+        if any(self.covers(named.get(name, Role.fact), value) for name, value in values.items()):
+            return True
+        return Role.url in named.values() and any(map(self.covers_document, iter_documents(read())))
 
     def covers_document(self, document: object) -> bool:
         """Return whether a JSON document states the address of a covered page or domain."""

@@ -155,7 +155,8 @@ def _rebuild(
 
 def _build_catalog(resources: Resources, _: str) -> None:
     store = resources.data_root.store
-    write_catalog_now(store, inputs=read_inputs(store, "domain_catalog")[WHOLE])
+    if inputs := read_inputs(store, "domain_catalog").get(WHOLE):
+        write_catalog_now(store, inputs=inputs)
 
 
 def _build_records(resources: Resources, institution: str) -> None:
@@ -184,7 +185,8 @@ def _build_export(resources: Resources, month: str) -> None:
 
 
 def _build_workbook(resources: Resources, _: str) -> None:
-    rewrite_workbook(resources.data_root.store, resources.ledger.engine)
+    if (engine := existing_ledger(resources)) is not None:
+        rewrite_workbook(resources.data_root.store, engine)
 
 
 # Datasets that are built again from what is left. Their markers keep their fingerprints.

@@ -16,7 +16,6 @@ from datetime import datetime
 from functools import partial
 
 from news_platform.datasets import domain_queue
-from news_platform.datasets.domain_metadata import PROD_FOLDER
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo, SeedQueueMessage
 from news_platform.datasets.takedowns import TAKEN_DOWN
@@ -253,7 +252,7 @@ async def survey_batch(
         _log.warning(message, batch.key, len(damaged))
     inputs = queued_inputs(context.store).get(batch.key, fingerprint([]))
     # A survey may last for hours: what is taken down meanwhile goes again.
-    with cleaned_later(context.store, {METADATA_DATASET: [f"{PROD_FOLDER}/{batch.folder}"]}):
+    with cleaned_later(context.store, {METADATA_DATASET: [batch.key]}):
         report = await Consumer(batch, context=context, options=options).run()
         _log.info("surveyed %s: %s", batch.key, report.outcomes)
         found = asdict(report)

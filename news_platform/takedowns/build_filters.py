@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
+from news_platform.datasets.domain_metadata import DOMAIN_METADATA
 from news_platform.datasets.source_records import PAGE_SNAPSHOTS
 from news_platform.datasets.takedowns import APPLIED, SEARCHED, TAKEN_DOWN
 from news_platform.errors import Conflict, FetchError
@@ -69,10 +70,15 @@ def require_same_takedowns(
 def input_filter(store: ObjectStore) -> Callable[[str, bytes], bool]:
     """Return a function that tells whether an input, by its path and content, is taken down."""
     target = TakedownTarget(Takedowns.read(store))
-    # Research files only mention domains; a snapshot is a page.
-    return lambda path, body: (
-        PAGE_SNAPSHOTS.place.holds(path) and target.covers_file(PAGE_SNAPSHOTS, {}, lambda: body)
-    )
+
+    def is_refused(path: str, body: bytes) -> bool:
+        # Research files and lists of feeds only mention pages.
+        for dataset in (PAGE_SNAPSHOTS, DOMAIN_METADATA):
+            if (values := dataset.place.parse(path)) is not None:
+                return target.covers_file(dataset, values, lambda: body)
+        return False
+
+    return is_refused
 
 
 def build_obeying(

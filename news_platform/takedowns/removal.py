@@ -19,7 +19,7 @@ from news_platform.errors import Conflict, StorageError
 from news_platform.storage.engines import RemovedRows
 from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.request_cache import combine
+from news_platform.takedowns.request_cache import update_cache
 from news_platform.takedowns.requests import (
     add_aliases,
     clear_pending,
@@ -114,7 +114,7 @@ def apply_takedowns(
     requests, because the ledger forgets them. `search_again` also looks for what requests that were
     applied before cover now.
     """
-    combine(store)
+    update_cache(store)
     keep_aliases(store, aliases, now=now)
     states = [one for one in read_states(store) if one.is_active("removal", now)]
     fresh = [one.request for one in states if search_again or not one.is_searched]

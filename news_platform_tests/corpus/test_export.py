@@ -23,12 +23,12 @@ from news_platform.corpus.export.publish import (
 from news_platform.corpus.export.selection import ExportSelection, Stated, UsageRule
 from news_platform.corpus.export.tokens import VOCABULARY, load_tokenizer
 from news_platform.corpus.pipeline import crawl_dataset
-from news_platform.corpus.takedown import find_months
+from news_platform.datasets.training_export import TRAINING_EXPORT
 from news_platform.errors import InputError
+from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.match import Takedowns
 from news_platform_tests.corpus.articles import article, small_corpus, store_articles
-from news_platform_tests.takedowns.asked import AskedDuringBuild
+from news_platform_tests.takedowns.asked import AskedDuringBuild, target
 
 DAYS = ("2025-11-01", "2025-11-02")
 TRAIN = UsageRule("GPTBot", "ai_train")
@@ -354,7 +354,8 @@ def test_a_request_that_comes_during_an_export_leaves_no_version_with_its_rows(
     report = build_month(during, "2025-11", selection=chosen, options=OPTIONS)
     assert report.manifest is not None and report.manifest.rows > 0
     assert current_version(corpus, "2025-11") == report.version
-    assert find_months(corpus, Takedowns.read(corpus, use="removal")) == {}
+    found = ParquetEngine(corpus, TRAINING_EXPORT).find(target("domain", "a.example"))
+    assert found == {}
     assert built_months(corpus) == wanted_months(corpus, chosen)
 
 

@@ -2,12 +2,14 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 import polars as pl
 
 from news_platform.storage.commit.markers import change_report, read_markers
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.spellings import bare_key, page_keys
 
 # An address or a host as people and programs write it, with or without its scheme.
 _ADDRESS = re.compile(
@@ -16,15 +18,31 @@ _ADDRESS = re.compile(
 _AFTER = ".,;:!?"
 
 
+def page_needles(takedowns: Takedowns) -> tuple[str, ...]:
+    """Return the texts of which one occurs wherever a covered page is named as it was requested."""
+    return _needles(takedowns.pages, takedowns.prefixes, takedowns.domains)
+
+
+@lru_cache(4)
+def _needles(
+    pages: tuple[str, ...], prefixes: tuple[str, ...], domains: frozenset[str]
+) -> tuple[str, ...]:
+    found = {*(min(page_keys(url), key=len) for url in pages), *map(bare_key, prefixes), *domains}
+    # JSON may escape the slashes of an address.
+    return tuple(sorted({*found, *(one.replace("/", "\\/") for one in found)}))
+
+
+def contain_any(texts: Sequence[str], needles: Sequence[str]) -> list[bool]:
+    """Return for each text whether it has a needle; the number of needles hardly matters."""
+    return [bool(one) for one in pl.Series(texts, dtype=pl.String).str.contains_any(list(needles))]
+
+
 def name_pages(texts: Sequence[str], takedowns: Takedowns) -> list[bool]:
     """Return for each text whether it names a covered page or domain."""
-    if not texts or not takedowns.names:
+    if not texts or not takedowns:
         return [False] * len(texts)
-    # No text names a page without its host; their number hardly matters.
-    likely = pl.Series(texts, dtype=pl.String).str.contains_any(sorted(takedowns.names))
-    return [
-        bool(may) and any(_named(text, takedowns)) for text, may in zip(texts, likely, strict=True)
-    ]
+    likely = contain_any(texts, page_needles(takedowns))
+    return [may and any(_named(text, takedowns)) for text, may in zip(texts, likely, strict=True)]
 
 
 def names_page(text: str, takedowns: Takedowns) -> bool:
@@ -33,7 +51,6 @@ def names_page(text: str, takedowns: Takedowns) -> bool:
 
 
 def _named(text: str, takedowns: Takedowns) -> Iterator[bool]:
-    # JSON may escape the slashes of an address.
     for found in _ADDRESS.findall(text.replace("\\/", "/")):
         plain = found.rstrip(_AFTER)
         url = plain if "://" in plain else f"https://{plain}"

@@ -10,7 +10,7 @@ import random
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from news_platform.storage.sql.engine import read_transaction
 from news_platform.storage.sql.row_roles import is_meant, role_of
 from news_platform.storage.sql.sqlite_file import read_bytes
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.mentions import name_pages
+from news_platform.takedowns.mentions import contain_any, name_pages, page_needles
 from news_platform.takedowns.rows import TakedownTarget, covered_hashes, iter_documents
 from news_platform.takedowns.sqlite_pages import iter_free_space
 
@@ -225,17 +225,25 @@ def _read_text(path: str, body: bytes, report: VerificationReport) -> None:
     kind = _content(path)
     if kind == "index":
         return  # its articles are read one by one
-    lines = body.splitlines() if kind == "documents" and ".jsonl" in path else [body]
-    texts = [line.decode("utf-8", "replace") for line in lines]
-    report.rows += len(lines) if ".jsonl" in path else 0
-    if kind != "documents":
-        report.check_texts(path, texts, is_foreign=kind == "mentions")
-        return
-    for line, is_named in zip(lines, name_pages(texts, report.takedowns), strict=True):
-        if is_named and any(map(report.target.covers_document, iter_documents(line))):
+    has_lines = ".jsonl" in path
+    content = body.decode("utf-8", "replace")
+    texts = content.split("\n") if has_lines else [content]
+    report.rows += len(texts) if has_lines else 0
+    if kind == "documents":
+        texts = list(_without_found(path, texts, report))
+    report.check_texts(path, texts, is_foreign=kind != "strict")
+
+
+def _without_found(path: str, texts: Sequence[str], report: VerificationReport) -> Iterator[str]:
+    """Report the JSON documents about covered pages, and yield all others."""
+    # Nearly all are of hosts that no request names: they are not parsed.
+    likely = contain_any(texts, sorted(report.takedowns.names))
+    for text, is_likely in zip(texts, likely, strict=True):
+        documents = iter_documents(text.encode()) if is_likely else ()
+        if any(map(report.target.covers_document, documents)):
             report.find(path, "a document about a covered page")
-        elif is_named:
-            report.mentioned[path] += 1
+        else:
+            yield text
 
 
 def _inflated_zstd(path: str, body: bytes) -> bytes:
@@ -303,7 +311,7 @@ def _read_column(path: str, column: pl.Series, role: Role, report: VerificationR
             report.find(path, f"{column.name} {value!r}")
     else:
         # Nearly all are sorted out before they become Python objects.
-        likely = values.filter(values.str.contains_any(sorted(report.takedowns.names)))
+        likely = values.filter(values.str.contains_any(list(page_needles(report.takedowns))))
         report.check_texts(path, likely.to_list(), is_foreign=role in _FOREIGN_ROLES)
 
 

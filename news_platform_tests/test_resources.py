@@ -53,9 +53,9 @@ from news_platform.settings import Settings
 from news_platform.source_records.pipeline import RecordsOptions
 from news_platform.storage.commit.root import read_world
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.build_filters import input_filter
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.obeying import input_filter
-from news_platform.takedowns.verify import verify_store
+from news_platform.takedowns.verify import VerificationReport, verify_objects
 from news_platform.web.fetch import FetchOptions, WebFetcher
 from news_platform_tests.takedowns.asked import ask
 
@@ -169,8 +169,9 @@ def test_inputs_that_are_taken_down_are_not_placed_again(sample_resources: Sampl
     store, world = sample_resources.data_root.store, sample_resources.world.folder
     place_inputs(world, store)
     ask(store, "domain", "almarsa.example", "northmoor-university.example")
-    held = verify_store(store, Takedowns.read(store)).findings
-    gone = {one.place for one in held}
+    report = VerificationReport(Takedowns.read(store))
+    verify_objects(store, report)
+    gone = {one.place for one in report.findings}
     assert {place.partition("/")[0] for place in gone} == {"prod", "snapshots"}
     store.delete(gone)
     assert place_inputs(world, store, is_refused=input_filter(store)) == 0

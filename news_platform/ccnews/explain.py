@@ -25,7 +25,7 @@ from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
-from news_platform.takedowns.same_page import PageAddress
+from news_platform.takedowns.spellings import PageAddress
 
 ROOM = "ccnews"
 # Newest WARCs whose narrow files are searched, beside those of the days that other rooms name.

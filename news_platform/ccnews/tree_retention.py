@@ -19,7 +19,7 @@ from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.commit.expired import TREE, expired_warc, read_expired, record_expired
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.retention import Expiry, expiry_of, last_expired_day
-from news_platform.takedowns.obeying import cleaned_later
+from news_platform.takedowns.build_filters import cleaned_later
 
 DATASET = f"raw_news.{TREE}"
 _NOT_STORED = (

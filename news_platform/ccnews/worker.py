@@ -30,9 +30,11 @@ from news_platform.ccnews.warc import (
     iter_responses,
 )
 from news_platform.ccnews.writer import WarcWriter, WrittenWarc
+from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
 from news_platform.datasets.collected import (
     Collected,
 )
+from news_platform.datasets.dropped_responses import DROPPED_RESPONSES
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.datasets.warc_paths import warc_day
@@ -155,7 +157,8 @@ def collect_warc(
     # Half an hour may have passed since the requests were read: what came meanwhile is removed
     # from the published files, by whoever is first.
     if Takedowns.read(root, now=task.now).fingerprint != takedowns.fingerprint:
-        mark_late(root, RAW_NEWS.name, [day.isoformat()])
+        for table in (RAW_NEWS, CAPTURES, FEED_CANDIDATES, DROPPED_RESPONSES):
+            mark_late(root, table.name, [day.isoformat()])
     return marker
 
 

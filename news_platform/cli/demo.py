@@ -30,7 +30,7 @@ from news_platform.sample.world import place_inputs
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.markers import delete_marker
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.obeying import has_removed, input_filter
+from news_platform.takedowns.build_filters import has_removed, input_filter
 
 DEMO_ROOT = "data-demo"
 OUTPUTS_FILE = "demo.json"

@@ -51,7 +51,7 @@ from news_platform.rss.feed_settings import (
 from news_platform.rss.feed_why import explain_feed, rhythm_text
 from news_platform.rss.ledger.feed_rows import POLLED, feeds_to_check, read_feed
 from news_platform.storage.commit.root import RootAccess
-from news_platform.takedowns.obeying import cleaned_later, obeying
+from news_platform.takedowns.build_filters import cleaned_later, obeying
 from news_platform.web.opml import XmlDamage, opml_feeds, xml_damage
 from news_platform.web.urls import canonical_url
 

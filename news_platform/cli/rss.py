@@ -44,7 +44,7 @@ from news_platform.rss.sheets.access import CallTiming, SheetAccess
 from news_platform.rss.work_context import WorkPlaces, work_places
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.sql.engine import shown_url
-from news_platform.takedowns.obeying import cleaned_later, obeying
+from news_platform.takedowns.build_filters import cleaned_later, obeying
 
 if TYPE_CHECKING:
     from news_platform.rss.sheets.sync import SyncReport

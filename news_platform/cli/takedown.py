@@ -1,6 +1,6 @@
 """`news-platform takedown`: remove pages and domains from everything, and verify it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
@@ -13,6 +13,7 @@ from news_platform.composition.takedown_parts import (
     apply_root,
     has_work,
     known_aliases,
+    same_text_elsewhere,
     verify_root,
     versions_note,
 )
@@ -20,7 +21,6 @@ from news_platform.datasets.takedowns import TakedownKind, TakedownScope
 from news_platform.errors import InputError, NewsPlatformError
 from news_platform.resources import Resources
 from news_platform.storage.commit.root import RootAccess
-from news_platform.takedowns.evidence import StoredTrace
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import ApplyReport, FoundPlaces, find_places
 from news_platform.takedowns.requests import (
@@ -35,13 +35,14 @@ from news_platform.takedowns.requests import (
     require_request,
     withdraw_request,
 )
-from news_platform.takedowns.verify import VerifiedRoot
-from news_platform.web.urls import canonical_url
+from news_platform.takedowns.verify import VerificationReport
 
 _WITHDRAWN = (
     "it may be collected again; removed data returns only when it is collected again, such as by "
     "`ccnews collect --redo all` or the next poll of its feed"
 )
+
+_COUNTS = ("files", "bytes_read", "bytes_inflated", "rows")
 
 
 @click.group()
@@ -85,8 +86,11 @@ def add(
     store = resources.data_root.store
     if dry_run:
         aliases = [*read_aliases(store), *known_aliases(resources)]
-        found = find_places(all_parts(resources), Takedowns.of([request], aliases=aliases))
-        return Output({"places": found}, _places_text(found))
+        takedowns = Takedowns.of([request], aliases=aliases)
+        found = find_places(all_parts(resources), takedowns)
+        copies = same_text_elsewhere(resources, takedowns)
+        document = {"places": found, "same_text_elsewhere": copies}
+        return Output(document, _places_text(found, copies))
     add_request(store, request)
     text = f"{request.id}: recorded; it is not collected from now on"
     if request.scope is not TakedownScope.future:
@@ -111,12 +115,19 @@ def _named(
     return given[0]
 
 
-def _places_text(found: FoundPlaces) -> str:
+def _places_text(found: FoundPlaces, copies: Sequence[str]) -> str:
     rows = [
         (dataset, sum(places.values()), len(places), first_of(sorted(places)))
         for dataset, places in found.items()
     ]
-    return table(("dataset", "rows", "partitions", ""), rows) if rows else "nothing stored holds it"
+    if not rows:
+        return "nothing stored holds it"
+    lines = [table(("dataset", "rows", "partitions", ""), rows)]
+    lines += [f"same text elsewhere: {url}" for url in copies]
+    if copies:
+        urls = " ".join(map(repr, copies))
+        lines.append(f"`news-platform takedown add {urls} --reason …` would remove it, too")
+    return "\n".join(lines)
 
 
 @command(takedown, "list")
@@ -204,7 +215,6 @@ def _apply_text(report: ApplyReport) -> str:
         for dataset, one in report.removed.items()
     ]
     lines = [table(("dataset", "rows", "bytes removed", "bytes written"), rows)] if rows else []
-    lines += [note for one in report.removed.values() for note in one.notes]
     lines += report.notes
     lines += [f"left: {place}: {cause}" for place, cause in report.left.items()]
     if report.served:
@@ -232,7 +242,9 @@ def verify(resources: Resources, takedown_ids: tuple[str, ...], sample: float | 
         resources.ledger.close()
     notes = versions_note(store)
     document = {
-        **asdict(found),
+        "findings": [asdict(one) for one in found.findings],
+        "mentioned": found.mentioned,
+        **{name: getattr(found, name) for name in _COUNTS},
         "pending": [f"{one} {key}" for one, key in list_pending(store)],
         "notes": notes,
     }
@@ -248,23 +260,9 @@ def verify(resources: Resources, takedown_ids: tuple[str, ...], sample: float | 
     return Output(document, "\n".join([*notes, _verify_text(found)]), failure)
 
 
-def _copy_lines(copies: Iterable[StoredTrace]) -> list[str]:
-    """Return one line per page with the text of a removed page, however often it is stored."""
-    places: dict[str, list[str]] = {}
-    for one in copies:
-        places.setdefault(canonical_url(one.url) if one.url else "", []).append(one.place)
-    lines = []
-    for url, held in places.items():
-        cure = f"; `news-platform takedown add {url!r} --reason …` also removes it" if url else ""
-        place = first_of(held, shown=1)
-        lines.append(f"copy elsewhere  {url or 'without an address'} in {place}{cure}")
-    return lines
-
-
-def _verify_text(found: VerifiedRoot) -> str:
+def _verify_text(found: VerificationReport) -> str:
     lines = [f"found      {one.place}: {one.what}" for one in found.findings]
     lines += [f"mentioned  {place} ({count})" for place, count in sorted(found.mentioned.items())]
-    lines += _copy_lines(found.copies)
     lines.append(
         f"read {found.files} files, {found.bytes_read} bytes ({found.bytes_inflated} inflated), "
         f"{found.rows} rows"

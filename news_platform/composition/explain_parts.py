@@ -25,7 +25,7 @@ from news_platform.source_records import explain as records
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns import explain as takedowns
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.same_page import PageAddress
+from news_platform.takedowns.spellings import PageAddress
 from news_platform.web.urls import (
     canonical_url,
     has_registrable_domain,

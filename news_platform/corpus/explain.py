@@ -24,7 +24,7 @@ from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
-from news_platform.takedowns.same_page import PageAddress
+from news_platform.takedowns.spellings import PageAddress
 
 ROOM = "corpus"
 EXPORT_ROOM = "export"

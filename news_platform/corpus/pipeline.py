@@ -36,7 +36,7 @@ from news_platform.storage.commit.markers import (
 from news_platform.storage.delta import DeltaDataset, ReplacedPartition
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.units import wanted_inputs
-from news_platform.takedowns.obeying import build_obeying
+from news_platform.takedowns.build_filters import build_obeying
 
 _log = logging.getLogger(__name__)
 

@@ -72,7 +72,7 @@ ARTICLES = Dataset(
         Column("out_links", Role.links, "links in the text to other hosts", _TEXTS),
         Column("category_guess", Role.fact, "politics, sports or other, by a small heuristic"),
         Column("sources_list", Role.links, "feeds that carry the article or its text", _TEXTS),
-        Column("aliases", Role.url, "other addresses of the same article", _TEXTS),
+        Column("aliases", Role.links, "other addresses of the same article", _TEXTS),
         Column("last_seen_rss", Role.time, "when a feed last listed it"),
         Column("extractor_version", Role.fact, "version of the extractor"),
         Column("confidence", Role.fact, "F1 to expect of the clean text, 0 to 1", pl.Float64()),

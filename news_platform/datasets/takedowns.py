@@ -3,9 +3,8 @@
 `takedowns/requests/ID.json` is a request. Whatever happens to it later is a file of its own:
 `searched/ID.json` once its places are found, `applied/ID.json` once nothing stored is left,
 `withdrawn/ID.json` when the ban ends. `aliases/NAME.json` has further addresses of its pages,
-`texts/NAME.json` hashes by which copies of removed texts are found, `combined/NAME.json.gz` the
-content of many requests and aliases in one file, and the empty files `pending/DATASET/PARTITION`
-say what is still to be rewritten.
+`cache.json.gz` the content of many requests and aliases once more, and the files
+`pending/DATASET/PARTITION` say what is still to be rewritten.
 """
 
 import hashlib
@@ -28,8 +27,7 @@ SEARCHED = f"{ROOT}/searched"
 APPLIED = f"{ROOT}/applied"
 WITHDRAWN = f"{ROOT}/withdrawn"
 ALIASES = f"{ROOT}/aliases"
-TEXTS = f"{ROOT}/texts"
-COMBINED = f"{ROOT}/combined"
+CACHE = f"{ROOT}/cache.json.gz"
 PENDING = f"{ROOT}/pending"
 # Under this name every part of the platform counts what it refused.
 TAKEN_DOWN = "taken_down"

@@ -52,8 +52,11 @@ from news_platform.rss.page_store import PAGES_FOLDER
 from news_platform.rss.reextract import Reextraction, ReextractReport
 from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.rss.work_context import WorkPlaces, WorkReport, work_places
-from news_platform.takedowns.obeying import cleaned_later, obeying
+from news_platform.takedowns.build_filters import cleaned_later, obeying
 from news_platform.web.urls import url_host
+
+FEATURE = "rss"
+OWNERS = [f"team:{FEATURE}"]
 
 
 @dataset_asset(FEEDS, pool="ledger")

@@ -32,7 +32,7 @@ from news_platform.rss.analyses.pipeline import (
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
 from news_platform.rss.sheets.outbox import is_behind
 from news_platform.rss.sheets.workbook import WorkbookReport, is_stale, write_workbook
-from news_platform.takedowns.obeying import obeying
+from news_platform.takedowns.build_filters import obeying
 
 if TYPE_CHECKING:
     from news_platform.rss.sheets.sync import SyncReport

@@ -15,8 +15,8 @@ from news_platform.resources import Clock, DataRoot, Ledger, Web, candidate_opti
 from news_platform.rss import pipeline
 from news_platform.rss.export import WHOLE_LEDGER
 from news_platform.rss.ledger.sitemap_entries import add_sitemap_pages, domains_with_feeds
+from news_platform.takedowns.build_filters import cleaned_later
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.obeying import cleaned_later
 
 # A domain that was not surveyed for longer may have changed its rules since.
 SURVEYED_DAYS = 30

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 
 from news_platform.datasets import domain_queue
-from news_platform.datasets.domain_metadata import DOMAIN_METADATA, PROD_FOLDER
+from news_platform.datasets.domain_metadata import DOMAIN_METADATA
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo, SeedQueueMessage
 from news_platform.datasets.takedowns import TAKEN_DOWN
@@ -52,8 +52,8 @@ from news_platform.storage.commit.markers import (
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.lease_owners import process_owner
 from news_platform.storage.units import wanted_inputs
+from news_platform.takedowns.build_filters import cleaned_later
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.obeying import cleaned_later
 from news_platform.web.fetch import FetchOptions, WebFetcher
 
 _log = logging.getLogger(__name__)
@@ -249,7 +249,7 @@ async def survey_batch(
         _log.warning(message, batch.key, len(damaged))
     inputs = wanted_inputs(context.store, DOMAIN_METADATA).get(batch.key, fingerprint([]))
     # A survey may last for hours: what is taken down meanwhile goes again.
-    with cleaned_later(context.store, {METADATA_DATASET: [f"{PROD_FOLDER}/{batch.folder}"]}):
+    with cleaned_later(context.store, {METADATA_DATASET: [batch.key]}):
         report = await Consumer(batch, context=context, options=options).run()
         _log.info("surveyed %s: %s", batch.key, report.outcomes)
         found = asdict(report)

@@ -16,6 +16,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from news_platform.datasets.dataset import Role
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.storage.sql.engine import read_transaction
 from news_platform.storage.sql.lease_owners import is_gone
@@ -44,8 +45,9 @@ QUEUE = sa.Table(
     _TABLES,
     sa.Column("id", sa.BigInteger, primary_key=True),
     sa.Column("batch", ScrubbedText),
-    sa.Column("domain", ScrubbedText),
-    sa.Column("message", ScrubbedText),
+    # Takedowns remove and verify rows by these roles.
+    sa.Column("domain", ScrubbedText, info={"role": Role.domain}),
+    sa.Column("message", ScrubbedText, info={"role": Role.links}),
     sa.Column("state", ScrubbedText),
     sa.Column("accepted_at", sa.Double),
     sa.Column("due_at", sa.Double),

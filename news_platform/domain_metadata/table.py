@@ -41,7 +41,7 @@ from news_platform.storage.commit.markers import (
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table, write_table
 from news_platform.storage.units import wanted_inputs
-from news_platform.takedowns.obeying import cleaned_later
+from news_platform.takedowns.build_filters import cleaned_later
 
 TABLE_DATASET = DOMAIN_SURVEYS.name
 USAGE_DATASET = USAGE_SIGNALS.name

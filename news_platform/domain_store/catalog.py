@@ -12,7 +12,7 @@ from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.storage.commit.markers import write_marker
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table, write_table
-from news_platform.takedowns.obeying import cleaned_later
+from news_platform.takedowns.build_filters import cleaned_later
 
 # Upper bounds, in records per domain, of the bins in which domains are counted.
 HISTOGRAM_BOUNDS = (1, 10, 100, 1_000, 10_000, 100_000)

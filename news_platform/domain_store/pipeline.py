@@ -34,14 +34,15 @@ from news_platform.domain_store.commit import (
 from news_platform.domain_store.layout import range_buckets, staged_path
 from news_platform.domain_store.manifest import Manifest, Segment
 from news_platform.domain_store.options import BuildOptions
+from news_platform.domain_store.staging.engine import require_clean
 from news_platform.domain_store.staging.inputs import StagingInput, day_input
 from news_platform.domain_store.staging.stage import Staged, read_staged, stage_input
-from news_platform.domain_store.staging.takedown import require_clean
 from news_platform.errors import Conflict, StorageError
 from news_platform.storage.commit.markers import write_marker
 from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.units import built_inputs
 from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.rows import TakedownTarget
 
 # Other writers, or batches staged again, can interrupt a build this often before it is an error.
 ATTEMPTS = 20
@@ -304,7 +305,7 @@ def _apply_changes(
     _require_staged_files(new, staged, bucket)
     # A takedown may have come after the batch was staged, and its removal not have reached it.
     for one in new if builder.takedowns else ():
-        require_clean(builder.store, staged, one.batch, bucket, builder.takedowns)
+        require_clean(builder.store, staged, one.batch, bucket, TakedownTarget(builder.takedowns))
     # Batches without a file in this bucket need no segment, only a note that they were seen.
     held = without_batches(intact, change.dropped)
     names = {segment.name for segment in stuck}

@@ -1,8 +1,8 @@
 """Pure: write the gzip members of a domain's run again without some of its records."""
 
 import io
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from itertools import compress, islice
 
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
@@ -10,31 +10,22 @@ from isal.igzip_lib import IsalError
 from news_platform.domain_store.gzip_members import GZIP, MemberWriter
 from news_platform.errors import StorageError
 
-IsKept = Callable[[bytes], bool]
-"""From the JSON line of a record to whether it stays."""
 
+def rewrite_run(raw: bytes, kept: Sequence[bool]) -> bytes:
+    """Leave records out of a run; members in which nothing changes are copied as they are.
 
-@dataclass(frozen=True, slots=True)
-class RewrittenRun:
-    """The bytes of a run without some records, and which of its records stay, in order."""
-
-    body: bytes
-    kept: tuple[bool, ...]
-
-
-def rewrite_run(raw: bytes, is_kept: IsKept) -> RewrittenRun:
-    """Leave records out of a run; members in which nothing changes are copied as they are."""
+    `kept` says for each record, in the order of the run, whether it stays.
+    """
     out: list[bytes] = []
-    kept: list[bool] = []
+    flags = iter(kept)
     for members, content in _iter_groups(raw):
         lines = content.split(b"\n")[:-1]
-        stays = [is_kept(line) for line in lines]
-        kept.extend(stays)
+        stays = list(islice(flags, len(lines)))
         if all(stays):
             out.append(members)
         elif any(stays):
-            out.append(_encoded([line for line, stay in zip(lines, stays, strict=True) if stay]))
-    return RewrittenRun(b"".join(out), tuple(kept))
+            out.append(_encoded(list(compress(lines, stays))))
+    return b"".join(out)
 
 
 def _encoded(lines: list[bytes]) -> bytes:

@@ -29,7 +29,7 @@ from news_platform.storage.commit.markers import (
 )
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import path_values
-from news_platform.takedowns.obeying import build_obeying
+from news_platform.takedowns.build_filters import build_obeying
 
 
 def wanted_days(store: ObjectStore, *, days: int) -> Mapping[str, str]:

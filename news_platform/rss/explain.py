@@ -11,7 +11,7 @@ from news_platform.rss.ledger.newsroom_tables import FEED_ITEMS
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, RAW, REVISIONS, ROBOTS
 from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.sql.engine import read_transaction
-from news_platform.takedowns.same_page import PageAddress
+from news_platform.takedowns.spellings import PageAddress
 from news_platform.web.robots import Robots
 
 ROOM = "rss"

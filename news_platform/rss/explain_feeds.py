@@ -19,7 +19,7 @@ from news_platform.rss.sheets.workbook import DATASET, PARTITION, WORKBOOK_PATH
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.sql.engine import read_transaction
-from news_platform.takedowns.same_page import PageAddress
+from news_platform.takedowns.spellings import PageAddress
 from news_platform.web.urls import registrable_domain, url_host
 
 SHEETS_ROOM = "sheets"

@@ -20,8 +20,8 @@ from news_platform.rss.ledger.transactions import (
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import write_table
 from news_platform.storage.sql.engine import read_transaction
+from news_platform.takedowns.build_filters import require_same_takedowns
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
-from news_platform.takedowns.obeying import require_same_takedowns
 from news_platform.takedowns.requests import mark_late
 
 # The Config key of the `changed_seq` up to which the daily files are complete.

@@ -26,7 +26,7 @@ from news_platform.rss.ledger.transactions import (
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import write_table
 from news_platform.storage.sql.engine import read_transaction
-from news_platform.takedowns.obeying import cleaned_later
+from news_platform.takedowns.build_filters import cleaned_later
 
 # The Config key of the change up to which the daily files are complete, and of the day after which
 # polls may be missing.

@@ -48,8 +48,8 @@ from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet_batches import iter_frames
 from news_platform.storage.units import wanted_inputs
+from news_platform.takedowns.build_filters import require_same_takedowns
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.obeying import require_same_takedowns
 
 _COLUMNS = (
     *("url", "canonical_url", "url_hash", "domain", "language", "source", "published_at"),

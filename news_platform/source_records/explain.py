@@ -8,7 +8,7 @@ from news_platform.datasets.evidence import Evidence
 from news_platform.datasets.source_records import SOURCE_RECORDS, SOURCE_RECORDS_QUARANTINE
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
-from news_platform.takedowns.same_page import PageAddress
+from news_platform.takedowns.spellings import PageAddress
 
 ROOM = SOURCE_RECORDS.name
 

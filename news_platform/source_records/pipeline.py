@@ -45,8 +45,8 @@ from news_platform.storage.commit.markers import (
 )
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import parquet_bytes, read_table
+from news_platform.takedowns.build_filters import require_same_takedowns
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.obeying import require_same_takedowns
 
 _log = logging.getLogger(__name__)
 

@@ -9,6 +9,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Protocol
@@ -45,8 +46,16 @@ class Target(Protocol):
     def covered(self, dataset: Dataset, rows: pl.DataFrame) -> pl.Series:
         """Return for each row whether it is meant."""
 
-    def covers_file(self, dataset: Dataset, values: Mapping[str, str], body: bytes) -> bool:
-        """Return whether a whole file is meant, by the values in its path and its content."""
+    def covers_file(
+        self, dataset: Dataset, values: Mapping[str, str], read: Callable[[], bytes]
+    ) -> bool:
+        """Return whether a whole file is meant, by the values in its path or by its content.
+
+        It is read only if its columns have addresses.
+        """
+
+    def covers(self, role: Role, value: str) -> bool:
+        """Return whether a single value of a column of this role is meant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,5 +285,22 @@ class PlainFilesEngine(FileEngine):
     def _meant(self, unit: str, target: Target) -> Iterator[ObjectInfo]:
         for info in self.files([unit]).get(unit, ()):
             values = self.dataset.place.parse(info.path) or {}
-            if target.covers_file(self.dataset, values, self.store.read(info.path)):
+            if target.covers_file(self.dataset, values, partial(self.store.read, info.path)):
                 yield info
+
+
+class JsonLinesEngine(PlainFilesEngine):
+    """Files of JSON lines, which lose single lines; a unit counts its files."""
+
+    __slots__ = ()
+
+    def remove_rows(self, unit: str, target: Target) -> RemovedRows:
+        """Write the files again without the lines that are meant."""
+        done = RemovedRows()
+        for info in self._meant(unit, target):
+            lines = self.store.read(info.path).splitlines(keepends=True)
+            kept = [one for one in lines if not target.covers_file(self.dataset, {}, one.strip)]
+            self.store.put(info.path, b"".join(kept))
+            size = sum(map(len, kept))
+            done += RemovedRows(len(lines) - len(kept), info.size_bytes, size)
+        return done

@@ -1,23 +1,25 @@
-"""Remove what is stored: find the touched partitions once, mark them, rewrite them one by one.
+"""Remove what is stored: find the touched units once, mark them, clean them one by one.
 
-Every dataset registers its own part. A run may be killed at any point: the marks say what is left,
+A unit is a partition of a dataset. A run may be killed at any point: the marks say what is left,
 and the next run, or the sensor, goes on from there. Nothing is downloaded.
 """
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import Protocol, TypeVar
+from functools import partial
+from typing import TypeVar
 
 import polars as pl
 
-from news_platform.datasets.takedowns import TakedownRequest, TakedownScope
+from news_platform.datasets.takedowns import TakedownRequest
 from news_platform.errors import Conflict, StorageError
+from news_platform.storage.engines import RemovedRows
 from news_platform.storage.objects.store import NotFound, ObjectStore
-from news_platform.takedowns.combined import combine
 from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.request_cache import update_cache
 from news_platform.takedowns.requests import (
     add_aliases,
     clear_pending,
@@ -29,6 +31,7 @@ from news_platform.takedowns.requests import (
     write_applied,
     write_searched,
 )
+from news_platform.takedowns.rows import TakedownTarget
 
 _log = logging.getLogger(__name__)
 # Collectors and builders may change a partition while it is searched or rewritten.
@@ -36,57 +39,21 @@ _ATTEMPTS = 10
 ResultT = TypeVar("ResultT")
 
 
-@dataclass(frozen=True, slots=True)
-class RemovedData:
-    """What rewriting one partition did: rows that are gone, bytes of old and of new files."""
-
-    rows: int = 0
-    bytes_removed: int = 0
-    bytes_written: int = 0
-    notes: tuple[str, ...] = ()
-
-    def __add__(self, other: "RemovedData") -> "RemovedData":
-        return RemovedData(
-            self.rows + other.rows,
-            self.bytes_removed + other.bytes_removed,
-            self.bytes_written + other.bytes_written,
-            (*self.notes, *other.notes),
-        )
-
-
-class TakedownPart(Protocol):
-    """The part of one dataset in a takedown."""
-
-    @property
-    def dataset(self) -> str:
-        """Return the name of the dataset."""
-
-    def find(self, takedowns: Takedowns) -> Mapping[str, int]:
-        """Return the rows that must go, by partition."""
-
-    def remove(self, partition: str, takedowns: Takedowns) -> RemovedData:
-        """Rewrite a partition without the covered rows; repeating it changes nothing."""
+FoundPlaces = Mapping[str, Mapping[str, int]]
+"""The rows that must go, by dataset and unit."""
 
 
 @dataclass(frozen=True, slots=True)
-class SimplePart:
-    """A part made of two functions."""
+class TakedownPart:
+    """How one dataset is searched and cleaned.
+
+    `find` also gets what was found in the datasets before it, which it may be built from. `remove`
+    cleans one unit; repeating it changes nothing.
+    """
 
     dataset: str
-    finder: Callable[[Takedowns], Mapping[str, int]]
-    remover: Callable[[str, Takedowns], RemovedData]
-
-    def find(self, takedowns: Takedowns) -> Mapping[str, int]:
-        """Return the rows that must go, by partition."""
-        return self.finder(takedowns)
-
-    def remove(self, partition: str, takedowns: Takedowns) -> RemovedData:
-        """Rewrite a partition without the covered rows."""
-        return self.remover(partition, takedowns)
-
-
-FoundPlaces = Mapping[str, Mapping[str, int]]
-"""The rows that must go, by dataset and partition."""
+    find: Callable[[TakedownTarget, FoundPlaces], Mapping[str, int]]
+    remove: Callable[[str, TakedownTarget], RemovedRows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +65,7 @@ class ApplyReport:
     """
 
     served: tuple[str, ...] = ()
-    removed: Mapping[str, RemovedData] = field(default_factory=dict)
+    removed: Mapping[str, RemovedRows] = field(default_factory=dict)
     left: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -109,8 +76,28 @@ class ApplyReport:
 
 def find_places(parts: Iterable[TakedownPart], takedowns: Takedowns) -> FoundPlaces:
     """Return every place that holds something covered; datasets without any are left out."""
-    found = {part.dataset: _find(part, takedowns) for part in parts} if takedowns else {}
-    return {dataset: dict(places) for dataset, places in found.items() if places}
+    found, failed = _found(parts, takedowns)
+    for message in failed.values():
+        raise StorageError(message)
+    return found
+
+
+def _found(
+    parts: Iterable[TakedownPart], takedowns: Takedowns
+) -> tuple[FoundPlaces, Mapping[str, str]]:
+    """Return what was found, and the datasets that could not be searched, each with the reason.
+
+    One damaged file must not keep the other datasets from being cleaned.
+    """
+    target, found, failed = TakedownTarget(takedowns), dict[str, Mapping[str, int]](), {}
+    for part in parts if takedowns else ():
+        try:
+            places = _repeated(part.dataset, partial(part.find, target, found))
+        except StorageError as error:
+            failed[part.dataset] = str(error)
+        else:
+            found |= {part.dataset: dict(places)} if places else {}
+    return found, failed
 
 
 def apply_takedowns(
@@ -127,7 +114,7 @@ def apply_takedowns(
     requests, because the ledger forgets them. `search_again` also looks for what requests that were
     applied before cover now.
     """
-    combine(store)
+    update_cache(store)
     keep_aliases(store, aliases, now=now)
     states = [one for one in read_states(store) if one.is_active("removal", now)]
     fresh = [one.request for one in states if search_again or not one.is_searched]
@@ -157,26 +144,16 @@ def _search(
     *,
     now: datetime,
 ) -> Mapping[str, str]:
-    """Mark the partitions that hold something; return the datasets that could not be searched.
-
-    One damaged file must not keep the other datasets from being cleaned.
-    """
+    """Mark the units that hold something; return the datasets that could not be searched."""
     if not fresh:
         return {}
     _, known = read_active(store, now=now, use="removal")
-    takedowns = Takedowns.of(fresh, aliases=known)
-    places: dict[str, Mapping[str, int]] = {}
-    failed: dict[str, str] = {}
-    for part in parts:
-        try:
-            places |= find_places([part], takedowns)
-        except StorageError as error:
-            failed[part.dataset] = str(error)
-    for dataset, partitions in places.items():
-        mark_pending(store, dataset, partitions)
+    places, failed = _found(parts, Takedowns.of(fresh, aliases=known))
+    for dataset, units in places.items():
+        mark_pending(store, dataset, units)
     counted = {
-        dataset: {"partitions": len(partitions), "rows": sum(partitions.values())}
-        for dataset, partitions in places.items()
+        dataset: {"partitions": len(units), "rows": sum(units.values())}
+        for dataset, units in places.items()
     }
     # After the marks: until then, a killed search is repeated.
     for request in fresh if not failed else ():
@@ -186,34 +163,26 @@ def _search(
 
 def finish_pending(
     store: ObjectStore, parts: Iterable[TakedownPart], *, now: datetime
-) -> tuple[Mapping[str, RemovedData], Mapping[str, str]]:
-    """Rewrite all marked partitions, in the order of the parts; return what went and what is left.
+) -> tuple[Mapping[str, RemovedRows], Mapping[str, str]]:
+    """Clean all marked units, in the order of the parts; return what went and what is left.
 
     Data of a request that was withdrawn in between stays.
     """
-    takedowns = Takedowns.read(store, now=now, use="removal")
+    target = TakedownTarget(Takedowns.read(store, now=now, use="removal"))
     marked = list_pending(store)
-    removed: dict[str, RemovedData] = {}
+    removed: dict[str, RemovedRows] = {}
     left: dict[str, str] = {}
     for part in parts:
-        for partition in [key for dataset, key in marked if dataset == part.dataset]:
-            mark = find_mark(store, part.dataset, partition)
+        for unit in [key for dataset, key in marked if dataset == part.dataset]:
+            mark, place = find_mark(store, part.dataset, unit), f"{part.dataset} {unit}"
             try:
-                done = _remove(part, partition, takedowns)
+                done = _repeated(place, partial(part.remove, unit, target))
             except StorageError as error:
-                left[f"{part.dataset} {partition}"] = str(error)
+                left[place] = str(error)
                 continue
-            removed[part.dataset] = removed.get(part.dataset, RemovedData()) + done
-            clear_pending(store, part.dataset, partition, mark=mark)
+            removed[part.dataset] = removed.get(part.dataset, RemovedRows()) + done
+            clear_pending(store, part.dataset, unit, mark=mark)
     return removed, left
-
-
-def _find(part: TakedownPart, takedowns: Takedowns) -> Mapping[str, int]:
-    return _repeated(part.dataset, lambda: part.find(takedowns))
-
-
-def _remove(part: TakedownPart, partition: str, takedowns: Takedowns) -> RemovedData:
-    return _repeated(f"{part.dataset} {partition}", lambda: part.remove(partition, takedowns))
 
 
 class _Unreadable(StorageError):
@@ -243,23 +212,12 @@ def _as_storage_error(thing: str) -> Iterator[None]:
         raise _Unreadable(f"cannot read {thing!r}: {error}", thing=thing) from error
 
 
-def _record(removed: Mapping[str, RemovedData], *, now: datetime) -> dict[str, object]:
+def _record(removed: Mapping[str, RemovedRows], *, now: datetime) -> dict[str, object]:
     """Return what is recorded of a removal: when, what, how many bytes; never any text."""
+    total = sum(removed.values(), RemovedRows())
     return {
         "applied_at": now.isoformat(),
-        "removed": {
-            dataset: {
-                "rows": one.rows,
-                "bytes_removed": one.bytes_removed,
-                "bytes_written": one.bytes_written,
-            }
-            for dataset, one in removed.items()
-        },
-        "bytes_removed": sum(one.bytes_removed for one in removed.values()),
-        "bytes_written": sum(one.bytes_written for one in removed.values()),
+        "removed": {dataset: asdict(one) for dataset, one in removed.items()},
+        "bytes_removed": total.bytes_removed,
+        "bytes_written": total.bytes_written,
     }
-
-
-def is_ban(request: TakedownRequest) -> bool:
-    """Return whether a request also bans future collection."""
-    return request.scope is not TakedownScope.stored

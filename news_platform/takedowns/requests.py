@@ -29,8 +29,8 @@ from news_platform.datasets.takedowns import (
 )
 from news_platform.errors import InputError
 from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
-from news_platform.takedowns.combined import read_files
 from news_platform.takedowns.match import TakedownUse
+from news_platform.takedowns.request_cache import read_files
 from news_platform.takedowns.spellings import bare_key
 from news_platform.web.urls import canonical_url, has_registrable_domain, plain_host, url_host
 

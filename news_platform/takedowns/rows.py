@@ -1,13 +1,26 @@
-"""Find the covered rows of tables by their column of URLs."""
+"""Find what a takedown covers in rows and files, by the roles of a dataset's columns."""
 
-from collections.abc import Iterable
+import gzip
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from operator import or_
 
 import polars as pl
 
+from news_platform.datasets.dataset import Column, Dataset, Role
 from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.spellings import shown_spellings
+from news_platform.web.urls import reversed_domain, url_hash
 
 # A host that may be spelled otherwise than in punycode and lower case.
 _ODD_HOST = r"^[^/]*//[^/]*[%\x{80}-\x{10FFFF}]"
+_GZIP = b"\x1f\x8b"
+ADDRESSES = frozenset(("uri", "url", "sourceURL", "raw_url"))
+"""Fields of JSON documents that state the address of the page that a document is about."""
+DOMAINS = frozenset(("domain", "registrable_domain", "normalized_domain"))
+"""Fields of JSON documents that state its domain."""
 
 
 def covered_urls(urls: Iterable[str | None], takedowns: Takedowns) -> frozenset[str]:
@@ -18,8 +31,7 @@ def covered_urls(urls: Iterable[str | None], takedowns: Takedowns) -> frozenset[
 def is_covered(urls: pl.Series, takedowns: Takedowns) -> pl.Series:
     """Return for each URL of a column whether it is taken down."""
     likely = urls.to_frame("url").filter(may_be_covered("url", takedowns))["url"]
-    found = covered_urls(likely, takedowns)
-    return urls.is_in(list(found)).fill_null(False)
+    return urls.is_in(list(covered_urls(likely, takedowns))).fill_null(False)
 
 
 def may_be_covered(column: str, takedowns: Takedowns) -> pl.Expr:
@@ -34,3 +46,115 @@ def may_be_covered(column: str, takedowns: Takedowns) -> pl.Expr:
     return text.str.contains_any(domains, ascii_case_insensitive=True) | text.str.contains(
         _ODD_HOST
     )
+
+
+def covered_hashes(takedowns: Takedowns) -> frozenset[str]:
+    """Return the hashes by which stored things refer to the requested pages."""
+    return _hashes(takedowns.pages)
+
+
+@lru_cache(4)
+def _hashes(pages: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(url_hash(one) for page in pages for one in shown_spellings(page))
+
+
+@dataclass(frozen=True, slots=True)
+class TakedownTarget:
+    """The pages and domains that are taken down, as the engines of datasets look for them."""
+
+    takedowns: Takedowns
+
+    def likely(self, dataset: Dataset) -> pl.Expr:
+        """Return a cheap expression that is true for every row to find and few others."""
+        return reduce(or_, map(self._likely, dataset.all_columns), pl.lit(False))
+
+    def covered(self, dataset: Dataset, rows: pl.DataFrame) -> pl.Series:
+        """Return for each row whether it is about a covered page or domain."""
+        gone = pl.Series("gone", [False]).new_from_index(0, rows.height)
+        for column in dataset.all_columns:
+            if column.name in rows.columns:
+                gone |= self._covered(column, rows[column.name])
+        return gone
+
+    def covers_file(
+        self, dataset: Dataset, values: Mapping[str, str], read: Callable[[], bytes]
+    ) -> bool:
+        """Return whether a file is about a covered page or domain, by its path or its content."""
+        named = {column.name: column.role for column in dataset.all_columns}
+        if any(self.covers(named.get(name, Role.fact), value) for name, value in values.items()):
+            return True
+        return Role.url in named.values() and any(map(self.covers_document, iter_documents(read())))
+
+    def covers_document(self, document: object) -> bool:
+        """Return whether a JSON document states the address of a covered page or domain."""
+        return any(
+            (name in ADDRESSES and self.takedowns.covers_url(value))
+            or (name in DOMAINS and self.takedowns.covers_domain(value))
+            for name, value in iter_fields(document)
+        )
+
+    def covers(self, role: Role, value: str) -> bool:
+        """Return whether a value of a column of this role names a covered page or domain."""
+        match role:
+            case Role.url:
+                return self.takedowns.covers_url(value)
+            case Role.url_hash:
+                return value in covered_hashes(self.takedowns)
+            case Role.domain:
+                return self.takedowns.covers_domain(value)
+            case Role.host:
+                return self.takedowns.covers_domain(".".join(reversed(value.split("."))))
+        return False
+
+    def covered_values(self, role: Role, values: Collection[str]) -> list[str]:
+        """Return the values of such a column that name a covered page or domain."""
+        return [value for value in values if self.covers(role, value)]
+
+    def _likely(self, column: Column) -> pl.Expr:
+        domains = sorted(self.takedowns.registrable_domains)
+        match column.role:
+            case Role.url:
+                return may_be_covered(column.name, self.takedowns)
+            case Role.url_hash:
+                return pl.col(column.name).is_in(list(covered_hashes(self.takedowns)))
+            case Role.domain if self.takedowns.domains:
+                return pl.col(column.name).fill_null("").str.contains_any(domains)
+            case Role.host if self.takedowns.domains:
+                return pl.col(column.name).is_in([reversed_domain(one) for one in domains])
+        return pl.lit(False)
+
+    def _covered(self, column: Column, values: pl.Series) -> pl.Series:
+        if column.role is Role.url:
+            return is_covered(values, self.takedowns)
+        if column.role not in (Role.url_hash, Role.domain, Role.host):
+            return pl.Series([False]).new_from_index(0, values.len())
+        found = self.covered_values(column.role, values.drop_nulls().unique().to_list())
+        return values.is_in(found).fill_null(False)
+
+
+def iter_documents(body: bytes) -> Iterator[object]:
+    """Yield the JSON documents in a file: one, or one per line; none in any other file."""
+    content = gzip.decompress(body) if body.startswith(_GZIP) else body
+    if content.lstrip()[:1] not in (b"{", b"["):
+        return
+    whole = _parsed(content)
+    yield from map(_parsed, content.splitlines()) if whole is None else [whole]
+
+
+def _parsed(content: bytes) -> object:
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+
+
+def iter_fields(document: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the names and values of all texts in a JSON document."""
+    if isinstance(document, Mapping):
+        for key, value in document.items():
+            yield from iter_fields(value, str(key))
+    elif isinstance(document, list):
+        for value in document:
+            yield from iter_fields(value, name)
+    elif isinstance(document, str):
+        yield name, document

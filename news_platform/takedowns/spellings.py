@@ -1,11 +1,15 @@
 """Pure: a canonical URL in, the key that all spellings of its page share out.
 
 A key has no scheme, no `www.` and no AMP marks. Trackers, ports and escapes are gone already in
-the canonical URL.
+the canonical URL. `PageAddress` is one page with all its spellings, to find it wherever it was
+stored.
 """
 
 import re
-from urllib.parse import unquote
+from dataclasses import dataclass
+from typing import Self
+
+from news_platform.web.urls import canonical_url, registrable_domain, url_hash, url_host
 
 # https://DOMAIN.cdn.ampproject.org/c/s/PAGE, https://www.google.com/amp/s/PAGE, and Bing's cache.
 _AMP_CACHE = re.compile(
@@ -61,6 +65,27 @@ def shown_spellings(url: str) -> tuple[str, ...]:
     )
 
 
-def plain_spelling(key: str) -> str:
-    """Return a key with its escapes decoded, as people and file names write it."""
-    return unquote(key)
+@dataclass(frozen=True, slots=True)
+class PageAddress:
+    """A canonical URL, its registrable domain, and the hashes of its spellings."""
+
+    url: str
+    domain: str
+    keys: frozenset[str]
+    hashes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, url: str) -> Self:
+        """Return the address of a page from any spelling; the hash of its own comes first."""
+        canonical = canonical_url(url)
+        spellings = dict.fromkeys((canonical, *shown_spellings(canonical)))
+        return cls(
+            url=canonical,
+            domain=registrable_domain(url_host(canonical)),
+            keys=frozenset(page_keys(canonical)),
+            hashes=tuple(map(url_hash, spellings)),
+        )
+
+    def is_same(self, url: str) -> bool:
+        """Return whether another address leads to the page, whatever its scheme or `www.`."""
+        return without_amp(bare_key(canonical_url(url))) in self.keys

@@ -1,94 +1,202 @@
-"""Read every byte under a root and look for what is taken down.
+"""Read every byte under a root and every row of the ledger, and look for what is taken down.
 
-gzip, zstd, Parquet and xlsx are inflated, JSON and JSON lines are parsed where they may name a
-page, SQLite files are read by rows and by the space that no row uses. All of them are searched for
-the texts of removed pages.
+An address in a column of foreign content, in an input or in a request is a mention. Anywhere else,
+in names of files, logs and the free space of databases, it is a finding. The declarations of the
+datasets say which is which: what no declaration knows is judged strictly.
 """
 
-import json
+import io
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator
+import zipfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Literal
 
+import polars as pl
+import sqlalchemy as sa
 from isal import isal_zlib
 from isal.igzip_lib import IsalError
 
+from news_platform.datasets.dataset import Dataset, Role
+from news_platform.datasets.registry import DATASETS
 from news_platform.errors import StorageError
 from news_platform.storage.objects.interfaces import INCOMING
 from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
+from news_platform.storage.sql.engine import read_transaction
+from news_platform.storage.sql.row_roles import is_meant, role_of
 from news_platform.storage.sql.sqlite_file import read_bytes
-from news_platform.takedowns.evidence import MENTIONING, StoredTraces, VerifiedRoot, document_url
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.naming import may_name_pages, page_needles
+from news_platform.takedowns.mentions import contain_any, name_pages, page_needles
+from news_platform.takedowns.rows import TakedownTarget, covered_hashes, iter_documents
 from news_platform.takedowns.sqlite_pages import iter_free_space
-
-if TYPE_CHECKING:
-    from news_platform.takedowns.text_runs import RemovedTexts
-
-__all__ = ["VerifiedRoot", "verify_objects", "verify_store"]
 
 _GZIP = 31
 _PIECE_BYTES = 1 << 20
-_SQLITE = b"SQLite format 3\0"
-# The ledger and the files beside it.
+_SQLITE, _ZSTD, _PARQUET, _ZIP = b"SQLite format 3\0", b"\x28\xb5\x2f\xfd", b"PAR1", b"PK\x03\x04"
+# The ledger and the files beside it, which only SQLite or another process may open.
 _LEDGER_FILE = re.compile(r"\.sqlite(-shm|-wal|-journal)?$")
-_ZSTD = b"\x28\xb5\x2f\xfd"
-# The start of every record of the domain store, see `staging/sorted_runs.py`.
-_DOMAIN, _URI = b'{"domain":"', b'","uri":"'
-_DELTA_LOG = "/_delta_log/"
-# The survey of a domain is found by its folder; addresses and texts inside are those that it read.
-_ONLY_MENTIONING = (*MENTIONING, "prod/")
+_ROW_ROLES = (Role.url, Role.url_hash, Role.domain, Role.host)
+_FOREIGN_ROLES = (Role.html, Role.text, Role.links, Role.title, Role.people)
+Content = Literal["mentions", "documents", "strict", "index"]
+# Files that no declaration has: inputs, the fictional outside, pages that belong to rows of the
+# ledger, the list of files of the demo, and JSON documents that name their page.
+_OTHER_FILES: Mapping[str, Content] = {
+    "takedowns/": "mentions",
+    "world/": "mentions",
+    "crawl-data/": "mentions",
+    "feeds.opml": "mentions",
+    "demo.json": "mentions",
+    "articles/full_text/": "mentions",
+    "articles/pages/": "mentions",
+    "ledger.sqlite-": "mentions",
+    "samples/source_records/": "documents",
+    "quarantine/research/": "documents",
+}
 
 
-def verify_store(
-    store: ObjectStore,
-    takedowns: Takedowns,
-    *,
-    texts: "RemovedTexts | None" = None,
-    share: float | None = None,
-    more: Iterable[Callable[[StoredTraces], None]] = (),
-) -> VerifiedRoot:
-    """Read all objects, or a random share of them; `more` looks at what lies outside the root."""
-    evidence = StoredTraces.of(takedowns, texts)
-    if not takedowns:
-        return evidence.result()
-    verify_objects(store, evidence, share=share)
-    for path in _unfinished(store):
-        _read_content(str(path), path.read_bytes(), evidence)
-    for look in more:
-        look(evidence)
-    return evidence.result()
+@dataclass(frozen=True, slots=True)
+class StoredTrace:
+    """Something of a covered page that is stored: where, and what it is."""
+
+    place: str
+    what: str
+
+
+@dataclass(slots=True)
+class VerificationReport:
+    """What a verification read, what it found of covered pages, and where they are mentioned."""
+
+    takedowns: Takedowns
+    _found: dict[StoredTrace, None] = field(default_factory=dict)
+    mentioned: Counter[str] = field(default_factory=Counter)
+    files: int = 0
+    bytes_read: int = 0
+    bytes_inflated: int = 0
+    rows: int = 0
+
+    @property
+    def target(self) -> TakedownTarget:
+        """Return what is looked for, as engines need it."""
+        return TakedownTarget(self.takedowns)
+
+    @property
+    def findings(self) -> tuple[StoredTrace, ...]:
+        """Return what is stored of covered pages."""
+        return tuple(self._found)
+
+    def find(self, place: str, what: str) -> None:
+        """Add a finding; the same place and thing count once."""
+        self._found[StoredTrace(place, what)] = None
+
+    def check_name(self, path: str) -> None:
+        """Look at the name of a file and its folders."""
+        if _content(path) == "mentions" and path.startswith(tuple(_INPUTS)):
+            return
+        hashes = covered_hashes(self.takedowns)
+        for part in path.split("/"):
+            if part.split(".")[0] in hashes:
+                self.find(path, f"file name {part!r}")
+            elif "." in part and "=" not in part and self.takedowns.covers_domain(part):
+                self.find(path, f"folder {part!r}")
+
+    def check_row(self, place: str, values: Mapping[Role, str]) -> None:
+        """Look at the values by which a row is found."""
+        for role, value in values.items():
+            if self.target.covers(role, value):
+                self.find(place, f"{role.value} {value!r}")
+
+    def check_texts(self, place: str, texts: Iterable[str], *, is_foreign: bool) -> None:
+        """Look for covered pages in texts: foreign ones mention them, any other is a finding."""
+        given = list(texts)
+        named = sum(name_pages(given, self.takedowns))
+        if named and is_foreign:
+            self.mentioned[place] += named
+        elif named:
+            self.find(place, "an address of a covered page")
+
+
+def _declared_content(dataset: Dataset) -> Content:
+    match dataset.place.engine:
+        case "external":
+            return "mentions"
+        case "store":
+            return "documents"
+        case "index":
+            return "index"
+        case "files":
+            return "documents" if dataset.columns_of(Role.url) else "mentions"
+    return "strict"
+
+
+_FOLDERS: Mapping[str, Dataset] = {
+    f"{one.place.folder}/": one for one in DATASETS.values() if one.place.folder
+}
+_INPUTS = [*("takedowns/", "world/", "crawl-data/"), "raw/"]
+
+
+def _dataset_of(path: str) -> Dataset | None:
+    """Return the dataset of a file; in a table, the files of its log belong to none."""
+    for folder, dataset in _FOLDERS.items():
+        if path.startswith(folder) and "/_delta_log/" not in path:
+            is_whole = dataset.place.engine in ("delta", "index")
+            if is_whole or dataset.place.holds(path):
+                return dataset
+    return None
+
+
+def _content(path: str) -> Content:
+    """Return how an address in a file of this path counts."""
+    for start, content in _OTHER_FILES.items():
+        if path.startswith(start):
+            return content
+    dataset = _dataset_of(path)
+    if dataset is not None:
+        return _declared_content(dataset)
+    is_record = path.startswith(("domain_store/", "domain_buckets/")) and ".jsonl" in path
+    return "documents" if is_record else "strict"
 
 
 def verify_objects(
-    store: ObjectStore, evidence: StoredTraces, *, share: float | None = None
+    store: ObjectStore, report: VerificationReport, *, within: str = "", share: float | None = None
 ) -> None:
-    """Look at the name of every object, and at the content of all or a share of them."""
-    draw = random.Random(evidence.takedowns.fingerprint)
+    """Look at the name of every object, and at the content of all or a random share of them.
+
+    `within` is the folder of the root that a store outside it stands for.
+    """
+    draw = random.Random(report.takedowns.fingerprint)
     for info in store.list():
-        evidence.check_name(info.path)
+        report.check_name(f"{within}{info.path}")
         if share is None or draw.random() < share:
-            _read_object(store, info, evidence)
+            _read_object(store, info, f"{within}{info.path}", report)
+    for path in _unfinished(store):
+        _read_content(str(path), path.read_bytes(), report)
 
 
 def _unfinished(store: ObjectStore) -> Iterator[Path]:
     """Yield the files that killed writers left in a local root; no listing shows them."""
-    folder = store.local_folder
-    if folder is not None:
-        yield from (path for path in folder.rglob(f"{INCOMING}/*") if path.is_file())
+    if store.local_folder is not None:
+        yield from (one for one in store.local_folder.rglob(f"{INCOMING}/*") if one.is_file())
 
 
-def _read_object(store: ObjectStore, info: ObjectInfo, evidence: StoredTraces) -> None:
+def _read_object(
+    store: ObjectStore, info: ObjectInfo, path: str, report: VerificationReport
+) -> None:
     try:
-        if info.path.endswith(".gz"):
-            _read_gzip(store, info, evidence)
+        if path.endswith(".gz"):
+            report.files += 1
+            report.bytes_read += info.size_bytes
+            for block in _iter_blocks(_iter_inflated(store, info)):
+                report.bytes_inflated += len(block)
+                _read_text(path, block, report)
             return
         body = _read_body(store, info.path)
     except NotFound:
         return  # replaced since it was listed
-    _read_content(info.path, body, evidence)
+    _read_content(path, body, report)
 
 
 def _read_body(store: ObjectStore, path: str) -> bytes:
@@ -97,27 +205,49 @@ def _read_body(store: ObjectStore, path: str) -> bytes:
     return read_bytes(folder / path) if folder and is_ledger else store.read(path)
 
 
-def _read_content(path: str, body: bytes, evidence: StoredTraces) -> None:
-    # pyarrow costs 0.4 s, which only those who verify should pay.
-    from news_platform.takedowns.verify_tables import read_parquet, read_workbook
-
-    evidence.files += 1
-    evidence.bytes_read += len(body)
-    if body.startswith(b"PAR1"):
-        read_parquet(path, body, evidence)
-    elif body.startswith(b"PK\x03\x04"):
-        read_workbook(path, body, evidence)
+def _read_content(path: str, body: bytes, report: VerificationReport) -> None:
+    report.files += 1
+    report.bytes_read += len(body)
+    if body.startswith(_PARQUET):
+        _read_parquet(path, body, report)
+    elif body.startswith(_ZIP):
+        _read_workbook(path, body, report)
     elif body.startswith(_SQLITE):
-        _read_free_space(path, body, evidence)
-    elif body.startswith(_ZSTD):
-        content = _inflated_zstd(path, body)
-        evidence.bytes_inflated += len(content)
-        _read_plain(path, content, evidence)
+        spaces = (space.decode("utf-8", "replace") for space in iter_free_space(body))
+        report.check_texts(f"{path}: space that no row uses", spaces, is_foreign=False)
     else:
-        _read_plain(path, body, evidence)
+        content = _inflated_zstd(path, body) if body.startswith(_ZSTD) else body
+        report.bytes_inflated += len(content) if content is not body else 0
+        _read_text(path, content, report)
+
+
+def _read_text(path: str, body: bytes, report: VerificationReport) -> None:
+    kind = _content(path)
+    if kind == "index":
+        return  # its articles are read one by one
+    has_lines = ".jsonl" in path
+    content = body.decode("utf-8", "replace")
+    texts = content.split("\n") if has_lines else [content]
+    report.rows += len(texts) if has_lines else 0
+    if kind == "documents":
+        texts = list(_without_found(path, texts, report))
+    report.check_texts(path, texts, is_foreign=kind != "strict")
+
+
+def _without_found(path: str, texts: Sequence[str], report: VerificationReport) -> Iterator[str]:
+    """Report the JSON documents about covered pages, and yield all others."""
+    # Nearly all are of hosts that no request names: they are not parsed.
+    likely = contain_any(texts, sorted(report.takedowns.names))
+    for text, is_likely in zip(texts, likely, strict=True):
+        documents = iter_documents(text.encode()) if is_likely else ()
+        if any(map(report.target.covers_document, documents)):
+            report.find(path, "a document about a covered page")
+        else:
+            yield text
 
 
 def _inflated_zstd(path: str, body: bytes) -> bytes:
+    # pyarrow costs 0.4 s, which only those who verify should pay.
     import pyarrow as pa
 
     try:
@@ -125,69 +255,6 @@ def _inflated_zstd(path: str, body: bytes) -> bytes:
             return bytes(stream.read())
     except (OSError, pa.ArrowException) as error:
         raise StorageError(f"cannot inflate {path!r}: {error}", thing=path) from error
-
-
-def _read_free_space(path: str, body: bytes, evidence: StoredTraces) -> None:
-    spaces = [space for space in iter_free_space(body) if space.strip(b"\0")]
-    needles = page_needles(evidence.takedowns)
-    shown = [space.decode("utf-8", "replace") for space in spaces]
-    held = [
-        text for text, is_held in zip(shown, may_name_pages(shown, needles), strict=True) if is_held
-    ]
-    for needle in needles if held else ():
-        if any(needle in text for text in held):
-            evidence.find(path, f"{needle!r} in space that no row uses")
-    if evidence.texts.held_by(*spaces):
-        evidence.find(path, "text of a removed page in space that no row uses")
-
-
-def _read_plain(path: str, body: bytes, evidence: StoredTraces) -> None:
-    evidence.check_bytes(path, body)
-    if path.startswith(_ONLY_MENTIONING):
-        return
-    has_text = len(evidence.texts.positions(body)) > 0
-    if not path.endswith((".json", ".jsonl")):
-        if has_text and evidence.texts.held_by(body):
-            evidence.add_text(path, "")
-    elif has_text or evidence.may_name(body) or (evidence.texts and b"\\u" in body):
-        has_lines = path.endswith(".jsonl") or _DELTA_LOG in path
-        for line in body.splitlines() if has_lines else [body]:
-            _check_document(path, line, evidence)
-
-
-def _check_document(path: str, line: bytes, evidence: StoredTraces) -> None:
-    try:
-        document = json.loads(line)
-    except ValueError:
-        return
-    evidence.check_json(path, document)
-    if _DELTA_LOG in path:
-        _check_statistics(path, document, evidence)
-    if evidence.texts:
-        # Without the escapes of letters, which JSON allows.
-        content = json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
-        if evidence.texts.held_by(content):
-            evidence.add_text(path, document_url(document))
-
-
-def _check_statistics(path: str, action: object, evidence: StoredTraces) -> None:
-    """Look at the smallest and largest values that the log of a Delta table keeps of a file."""
-    for fields in action.values() if isinstance(action, dict) else ():
-        if isinstance(fields, dict) and fields.get("stats"):
-            evidence.check_json(path, json.loads(fields["stats"]))
-
-
-def _read_gzip(store: ObjectStore, info: ObjectInfo, evidence: StoredTraces) -> None:
-    evidence.files += 1
-    evidence.bytes_read += info.size_bytes
-    if not info.path.endswith(".jsonl.gz") or info.path.startswith(MENTIONING):
-        _read_gzip_page(store, info, evidence)
-        return
-    for block in _iter_blocks(_iter_inflated(store, info)):
-        evidence.bytes_inflated += len(block)
-        evidence.check_bytes(info.path, block)
-        _check_lines(info.path, block.splitlines(), evidence)
-        _check_line_texts(info.path, block, evidence)
 
 
 def _iter_blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -206,20 +273,8 @@ def _iter_blocks(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(held)
 
 
-def _read_gzip_page(store: ObjectStore, info: ObjectInfo, evidence: StoredTraces) -> None:
-    """Read a file that is one text, or one of others' archives, piece by piece."""
-    held: list[bytes] = []
-    for content in _iter_inflated(store, info):
-        evidence.bytes_inflated += len(content)
-        evidence.check_bytes(info.path, content)
-        if len(evidence.texts.positions(content)):
-            held.append(content)
-    if held and not info.path.startswith(MENTIONING) and evidence.texts.held_by(*held):
-        evidence.add_text(info.path, "")
-
-
 def _iter_inflated(store: ObjectStore, info: ObjectInfo) -> Iterator[bytes]:
-    """Yield the content of gzip members; damage ends the file, and is said."""
+    """Yield the content of gzip members; raise StorageError where they are damaged."""
     with store.stream(info.path) as stream:
         member = isal_zlib.decompressobj(_GZIP)
         while piece := stream.read(_PIECE_BYTES):
@@ -235,40 +290,95 @@ def _iter_inflated(store: ObjectStore, info: ObjectInfo) -> Iterator[bytes]:
                     piece, member = member.unused_data, isal_zlib.decompressobj(_GZIP)
 
 
-def _check_lines(path: str, lines: list[bytes], evidence: StoredTraces) -> None:
-    domains = evidence.takedowns.registrable_domains
-    evidence.rows += len(lines)
-    for line in lines:
-        if not line.startswith(_DOMAIN):
-            evidence.check_json(path, _start_of(json.loads(line)) if line else None)
-            continue
-        # Parsed only if its domain may have covered pages: a record has up to a megabyte.
-        end = line.find(b'"', len(_DOMAIN))
-        if line[len(_DOMAIN) : end].decode("utf-8", "replace") in domains:
-            evidence.check_json(path, _parse_start(line, end))
+def _read_parquet(path: str, body: bytes, report: VerificationReport) -> None:
+    """Look at every column of every row group, by its role in the dataset."""
+    import pyarrow.parquet as pq
+
+    file, dataset = pq.ParquetFile(io.BytesIO(body)), _dataset_of(path)
+    roles = {one.name: one.role for one in dataset.all_columns} if dataset else {}
+    for number in range(file.num_row_groups):
+        rows = pl.DataFrame(pl.from_arrow(file.read_row_group(number, use_threads=False)))
+        report.rows += rows.height
+        report.bytes_inflated += int(rows.estimated_size())
+        for column in rows.iter_columns():
+            _read_column(path, column, roles.get(column.name, Role.fact), report)
 
 
-def _parse_start(line: bytes, domain_end: int) -> object:
-    """Parse what names a record, without its text if the address follows the domain."""
-    uri_end = line.find(b'"', domain_end + len(_URI))
-    start = line[: uri_end + 1]
-    if line.startswith(_URI, domain_end) and b"\\" not in start:
-        return json.loads(start + b"}")
-    return _start_of(json.loads(line))
+def _read_column(path: str, column: pl.Series, role: Role, report: VerificationReport) -> None:
+    values = _texts(column)
+    if role in _ROW_ROLES:
+        for value in report.target.covered_values(role, values.unique().to_list()):
+            report.find(path, f"{column.name} {value!r}")
+    else:
+        # Nearly all are sorted out before they become Python objects.
+        likely = values.filter(values.str.contains_any(list(page_needles(report.takedowns))))
+        report.check_texts(path, likely.to_list(), is_foreign=role in _FOREIGN_ROLES)
 
 
-def _start_of(record: object) -> object:
-    """Return the fields of a record that name it, without its text."""
-    if not isinstance(record, dict):
-        return record
-    return {key: value for key, value in record.items() if key in ("domain", "uri", "url")}
+def _texts(column: pl.Series) -> pl.Series:
+    """Return the texts in a column, those in lists and structs included."""
+    while isinstance(column.dtype, pl.List):
+        column = column.explode()
+    if isinstance(column.dtype, pl.Struct):
+        column = column.struct.json_encode()
+    return column.drop_nulls() if column.dtype == pl.String else pl.Series([], dtype=pl.String)
 
 
-def _check_line_texts(path: str, block: bytes, evidence: StoredTraces) -> None:
-    """Look for removed texts in lines; only those with a part of one are parsed."""
-    starts = {block.rfind(b"\n", 0, at) + 1 for at in evidence.texts.positions(block).tolist()}
-    for start in sorted(starts):
-        end = block.find(b"\n", start)
-        line = block[start : end if end >= 0 else len(block)]
-        if evidence.texts.held_by(line):
-            evidence.add_text(path, document_url(_start_of(json.loads(line))))
+def _read_workbook(path: str, body: bytes, report: VerificationReport) -> None:
+    """Read a workbook: a cell that is an address is a row's, one that contains it mentions it."""
+    with zipfile.ZipFile(io.BytesIO(body)) as archive:
+        for name in archive.namelist():
+            content = archive.read(name)
+            report.bytes_inflated += len(content)
+            cells = [_cell_text(cell) for cell in content.split(b"<t")[1:]]
+            named = name_pages(cells, report.takedowns)
+            for cell in (cell for cell, is_named in zip(cells, named, strict=True) if is_named):
+                if cell.startswith("http") and report.target.covers(Role.url, cell):
+                    report.find(f"{path} {name}", f"cell {cell!r}")
+                else:
+                    report.mentioned[path] += 1
+
+
+def _cell_text(cell: bytes) -> str:
+    text = cell.partition(b">")[2].partition(b"</t>")[0].decode("utf-8", "replace")
+    return text.replace("&amp;", "&")
+
+
+def verify_tables(
+    engine: sa.Engine, tables: Iterable[sa.Table], report: VerificationReport
+) -> None:
+    """Look at every row of every table of a database, on SQLite as on PostgreSQL."""
+    declared = {table.name: table for table in tables}
+    with read_transaction(engine) as connection:
+        for name in sorted(sa.inspect(connection).get_table_names()):
+            table = declared[name] if name in declared else _undeclared(connection, name)
+            chosen = sa.select(table).execution_options(yield_per=500)
+            for rows in connection.execute(chosen).partitions():
+                report.rows += len(rows)
+                for number, column in enumerate(table.columns):
+                    _verify_column(column, [row[number] for row in rows], report)
+
+
+def _undeclared(connection: sa.Connection, name: str) -> sa.Table:
+    """Return a table whose columns have no roles, so that each is judged strictly."""
+    columns = sa.inspect(connection).get_columns(name)
+    return sa.Table(name, sa.MetaData(), *(sa.Column(it["name"], it["type"]) for it in columns))
+
+
+def _verify_column(
+    column: sa.Column[object], values: Iterable[object], report: VerificationReport
+) -> None:
+    place, role = f"ledger {column.table.name}", role_of(column)
+    if role in _ROW_ROLES:
+        for value in filter(partial(is_meant, column, target=report.target), values):
+            report.find(place, f"{column.name} {value!r}")
+    else:
+        report.check_texts(
+            place, filter(None, map(_text, values)), is_foreign=role in _FOREIGN_ROLES
+        )
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return "\n".join(value) if isinstance(value, tuple) else value if isinstance(value, str) else ""

@@ -23,14 +23,13 @@ from news_platform.corpus.export.publish import (
 from news_platform.corpus.export.selection import ExportSelection, Stated, UsageRule
 from news_platform.corpus.export.tokens import VOCABULARY, load_tokenizer
 from news_platform.corpus.pipeline import crawl_dataset
-from news_platform.corpus.takedown import find_months
 from news_platform.datasets.training_export import TRAINING_EXPORT
 from news_platform.errors import InputError
+from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.units import built_inputs, stale_units, wanted_inputs
-from news_platform.takedowns.match import Takedowns
+from news_platform.storage.units import built_inputs, wanted_inputs
 from news_platform_tests.corpus.articles import article, small_corpus, store_articles
-from news_platform_tests.takedowns.asked import AskedDuringBuild
+from news_platform_tests.takedowns.asked import AskedDuringBuild, target
 
 DAYS = ("2025-11-01", "2025-11-02")
 TRAIN = UsageRule("GPTBot", "ai_train")
@@ -328,14 +327,14 @@ def test_a_month_is_exported_when_a_day_of_it_changes(corpus: ObjectStore, tmp_p
     report = build_month(corpus, "2025-11", selection=chosen, options=OPTIONS)
     assert report.manifest is not None
     assert report.manifest.rows == 5
-    assert not stale_units(corpus, TRAINING_EXPORT, chosen)
+    assert built_inputs(corpus, TRAINING_EXPORT) == wanted_inputs(corpus, TRAINING_EXPORT, chosen)
     assert built_inputs(corpus, TRAINING_EXPORT) != wanted_inputs(
         corpus, TRAINING_EXPORT, replace(chosen, min_words=60)
     )
     assert list(export_problems(corpus, "2025-11")) == []
     rows = [article("https://g.example/new", "a new text " * 30)]
     store_articles(corpus, "2025-11-03", rows, tmp_path)
-    assert stale_units(corpus, TRAINING_EXPORT, chosen)
+    assert built_inputs(corpus, TRAINING_EXPORT) != wanted_inputs(corpus, TRAINING_EXPORT, chosen)
     second = build_month(corpus, "2025-11", selection=chosen, options=OPTIONS)
     assert second.manifest is not None
     assert second.manifest.rows == 6
@@ -347,7 +346,7 @@ def test_a_month_without_anything_that_may_be_used_has_no_export(corpus: ObjectS
     report = build_month(corpus, "2025-11", selection=chosen, options=OPTIONS)
     assert report.manifest is None
     assert current_version(corpus, "2025-11") is None
-    assert not stale_units(corpus, TRAINING_EXPORT, chosen)
+    assert built_inputs(corpus, TRAINING_EXPORT) == wanted_inputs(corpus, TRAINING_EXPORT, chosen)
 
 
 def test_a_request_that_comes_during_an_export_leaves_no_version_with_its_rows(
@@ -358,8 +357,9 @@ def test_a_request_that_comes_during_an_export_leaves_no_version_with_its_rows(
     report = build_month(during, "2025-11", selection=chosen, options=OPTIONS)
     assert report.manifest is not None and report.manifest.rows > 0
     assert current_version(corpus, "2025-11") == report.version
-    assert find_months(corpus, Takedowns.read(corpus, use="removal")) == {}
-    assert not stale_units(corpus, TRAINING_EXPORT, chosen)
+    found = ParquetEngine(corpus, TRAINING_EXPORT).find(target("domain", "a.example"))
+    assert found == {}
+    assert built_inputs(corpus, TRAINING_EXPORT) == wanted_inputs(corpus, TRAINING_EXPORT, chosen)
 
 
 def test_a_problem_in_an_export_is_found(corpus: ObjectStore, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_the_asset_removes_and_names_no_address(resources: Resources) -> None:
         done = dg.materialize([takedowns], instance=instance, resources={"platform": resources})
     (event,) = done.get_asset_materialization_events()
     metadata = event.materialization.metadata
-    assert metadata["rows_removed"].value == 1
+    assert metadata["rows_removed"].value == 2  # of raw_news and captures
     assert "news1" not in str({key: value.value for key, value in metadata.items()})
     assert all(state.is_applied for state in read_states(store))
     assert nothing_taken_down_is_stored.evaluate(resources, "").passed

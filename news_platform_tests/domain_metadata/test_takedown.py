@@ -1,10 +1,8 @@
 """A domain that is taken down leaves its survey, and what the run's marker tells about it."""
 
-from news_platform.domain_metadata.takedown import delete_folders, find_folders
 from news_platform.storage.commit.markers import read_markers, read_report, write_marker
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.match import Takedowns
-from news_platform_tests.takedowns.asked import asked
+from news_platform_tests.takedowns.asked import ask, served
 
 BATCH = "prod/country=ma/category=news/date=2025-11-02"
 KEY = "ma|news|2025-11-02"
@@ -16,9 +14,8 @@ def test_the_folder_and_the_marker_forget_the_domain(local_store: ObjectStore) -
     report = {"slowest": [["gone.example", 0.5], ["stays.example", 0.1]], "surveyed": 2}
     write_marker(local_store, "domain_metadata", KEY, inputs="x", report=report)
     before = read_markers(local_store, "domain_metadata")[KEY]
-    down = Takedowns.of([asked("domain", "gone.example")])
-    assert find_folders(local_store, down) == {BATCH: 1}
-    assert delete_folders(local_store, BATCH, down).rows == 1
+    ask(local_store, "domain", "gone.example")
+    assert served(local_store).removed["domain_metadata"].rows == 1
     after = read_markers(local_store, "domain_metadata")[KEY]
     assert (after.inputs, after.path) == (before.inputs, before.path)
     assert read_report(local_store, after) == {"slowest": [["stays.example", 0.1]], "surveyed": 2}

@@ -8,7 +8,7 @@ import pytest
 
 from news_platform.datasets.dataset import WHOLE
 from news_platform.datasets.domain_store import DOMAIN_CATALOG
-from news_platform.domain_store.building.takedown import takedown_parts
+from news_platform.domain_store.building.engine import StoreEngine
 from news_platform.domain_store.building.verify import iter_count_problems, verify_bucket
 from news_platform.domain_store.catalog import read_catalog, write_catalog
 from news_platform.domain_store.commit import read_current
@@ -16,6 +16,7 @@ from news_platform.domain_store.gzip_members import iter_inflated
 from news_platform.domain_store.layout import range_keys
 from news_platform.domain_store.pipeline import build_range, compact_buckets
 from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.staging.engine import StagedEngine
 from news_platform.domain_store.staging.stage import (
     built_ranges,
     read_staged,
@@ -23,12 +24,13 @@ from news_platform.domain_store.staging.stage import (
     wanted_ranges,
 )
 from news_platform.errors import Conflict
+from news_platform.storage.engines import DatasetEngine
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.units import wanted_inputs
 from news_platform.takedowns.removal import ApplyReport, apply_takedowns
 from news_platform.takedowns.requests import list_pending
 from news_platform_tests.domain_store.pages import NOW, SMALL, news_rows
-from news_platform_tests.takedowns.asked import ask
+from news_platform_tests.takedowns.asked import ask, engine_part, served
 
 DAYS = ("2025-11-01", "2025-11-02", "2025-11-03")
 DOMAINS = ("harbour.example", "other.example", "third.example", "fourth.example")
@@ -56,7 +58,11 @@ def _build(root: ObjectStore) -> None:
 
 
 def _apply(root: ObjectStore) -> ApplyReport:
-    report = apply_takedowns(root, takedown_parts(root, options=SMALL, now=NOW), now=NOW)
+    if root.local_folder is not None:
+        return served(root)
+    engines: tuple[DatasetEngine, ...] = (StagedEngine(root), StoreEngine(root, SMALL, NOW))
+    parts = [engine_part(engine) for engine in engines]
+    report = apply_takedowns(root, parts, now=NOW)
     assert not report.left
     return report
 
@@ -173,8 +179,7 @@ def test_applying_twice_writes_no_new_generation(root: ObjectStore) -> None:
     ask(root, "domain", "harbour.example")
     _apply(root)
     generations = [read_current(root, bucket).generation for bucket in range(SMALL.buckets)]
-    parts = takedown_parts(root, options=SMALL, now=NOW)
-    apply_takedowns(root, parts, now=NOW, search_again=True)
+    served(root, search_again=True)
     assert [read_current(root, b).generation for b in range(SMALL.buckets)] == generations
 
 

@@ -8,17 +8,14 @@ import sqlalchemy as sa
 from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.feeds import FEED_POLLS, FEEDS, PENDING_ARTICLES, day_path
 from news_platform.rss.feed_days import FeedDaysReport, write_feed_days
-from news_platform.rss.files_takedown import takedown_parts as files_parts
 from news_platform.rss.ledger.newsroom_tables import FEED_POLLS as POLLS
 from news_platform.rss.saved_queries.delivery import DeliveryOptions, write_match_feeds
 from news_platform.rss.sheets.workbook import write_workbook
-from news_platform.rss.takedown import takedown_parts as ledger_parts
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
-from news_platform.takedowns.removal import apply_takedowns
 from news_platform.takedowns.requests import list_pending
 from news_platform_tests.rss.ledger_rows import add_article, add_feed, change_article
-from news_platform_tests.takedowns.asked import ask
+from news_platform_tests.takedowns.asked import ask, served
 
 NOW = datetime(2025, 11, 3, 12, tzinfo=UTC)
 FEED = "https://outlet.example/feed"
@@ -52,12 +49,7 @@ def test_what_is_written_before_a_request_is_served_is_cleaned_later(
         ("saved_query_feeds", "all"),
     ]
     # Served, it is marked no more; what serves it leaves no mark of its own.
-    full_texts = local_store.child("articles/full_text")
-    parts = [
-        *files_parts(local_store),
-        *ledger_parts(local_store, engine=sqlite_ledger, full_texts=full_texts),
-    ]
-    assert apply_takedowns(local_store, parts, now=NOW).left == {}
+    served(local_store, ledger_url=str(sqlite_ledger.url))
     write_workbook(sqlite_ledger, local_store)
     assert list_pending(local_store) == []
 

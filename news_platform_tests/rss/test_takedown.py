@@ -7,25 +7,28 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from news_platform.datasets.articles import ARTICLES
 from news_platform.isolation.pool import Pool
 from news_platform.rss.discovery.discover import DiscoveryOptions, discover_feeds
-from news_platform.rss.export import export_days
+from news_platform.rss.export import LEDGER, export_days
 from news_platform.rss.ledger.newsroom_tables import ARTICLE_STATES
 from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, LINKS, RAW, ROBOTS
 from news_platform.rss.polling.poll_schedule import PollOptions
-from news_platform.rss.takedown import clean_ledger, ledger_aliases, takedown_parts
+from news_platform.rss.takedown import clean_ledger, find_in_ledger, ledger_aliases
 from news_platform.rss.work_context import WorkOptions
+from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.evidence import StoredTraces
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.removal import apply_takedowns
+from news_platform.takedowns.removal import TakedownPart, apply_takedowns
 from news_platform.takedowns.requests import list_pending
+from news_platform.takedowns.rows import TakedownTarget
 from news_platform.takedowns.sqlite_pages import iter_free_space
+from news_platform.takedowns.verify import VerificationReport, verify_tables
 from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.rss.polling.test_poller import FEED, poll, register
 from news_platform_tests.rss.test_worker import NOW, SITE, WorkerHarness, add_pending, rows
 from news_platform_tests.rss.web import page, rss
-from news_platform_tests.takedowns.asked import ask, asked
+from news_platform_tests.takedowns.asked import ask, asked, engine_part, target
 
 GONE = f"{SITE}/gone"
 STAYS = f"{SITE}/stays"
@@ -48,8 +51,23 @@ def _down(*urls: str) -> Takedowns:
 
 
 def _clean(harness: WorkerHarness) -> None:
-    root = harness.full_texts.child("root")
-    clean_ledger(root, harness.engine, _down(GONE), full_texts=harness.full_texts)
+    _serve(harness, target("url", GONE))
+
+
+def _serve(harness: WorkerHarness, down: TakedownTarget) -> None:
+    root, texts = harness.full_texts.child("root"), harness.full_texts
+    clean_ledger(root, harness.engine, down, full_texts=texts, now=NOW)
+
+
+def _parts(harness: WorkerHarness, root: ObjectStore) -> list[TakedownPart]:
+    ledger = TakedownPart(
+        LEDGER,
+        lambda down, _: find_in_ledger(harness.engine, down),
+        lambda _, down: clean_ledger(
+            root, harness.engine, down, full_texts=harness.full_texts.child("t"), now=NOW
+        ),
+    )
+    return [ledger, engine_part(ParquetEngine(root, ARTICLES))]
 
 
 def _urls(engine: sa.Engine) -> list[str]:
@@ -146,14 +164,11 @@ def test_a_robots_file_goes_with_its_host_and_not_with_one_page(
     with harness.engine.begin() as connection:
         values = {"status": 200, "body": b"", "fetched_at": NOW}
         connection.execute(sa.insert(ROBOTS), [{"origin": one, **values} for one in origins])
-    takedowns = Takedowns.of([asked(kind, value)])
-    evidence = StoredTraces(takedowns)
-    for origin in origins:
-        evidence.check_field("ledger robots", "origin", origin)
-    assert [found.what for found in evidence.findings] == [f"origin {one!r}" for one in gone]
-    clean_ledger(
-        harness.full_texts.child("root"), harness.engine, takedowns, full_texts=harness.full_texts
-    )
+    down = target(kind, value)
+    report = VerificationReport(down.takedowns)
+    verify_tables(harness.engine, [ROBOTS], report)
+    assert [found.what for found in report.findings] == [f"origin {one!r}" for one in gone]
+    _serve(harness, down)
     with harness.engine.connect() as connection:
         left = connection.execute(sa.select(ROBOTS.c.origin)).scalars().all()
     assert sorted(left) == sorted(set(origins) - set(gone))
@@ -226,7 +241,7 @@ def test_the_daily_file_is_written_again_and_nothing_is_exported_anew(
     sqlite_harness.work({GONE: page("a"), STAYS: page("b")})
     export_days(engine, root, now=NOW)
     ask(root, "url", GONE)
-    parts = takedown_parts(root, engine=engine, full_texts=sqlite_harness.full_texts.child("t"))
+    parts = _parts(sqlite_harness, root)
     report = apply_takedowns(root, parts, now=NOW, aliases=ledger_aliases(engine))
     assert report.removed["articles"].rows == 1
     assert export_days(engine, root, now=NOW).days == ()
@@ -240,7 +255,7 @@ def test_an_article_that_a_late_worker_stored_is_cleaned_afterwards(
     root, engine = sqlite_harness.full_texts.child("root"), sqlite_harness.engine
     add_pending(engine, GONE, STAYS)
     ask(root, "url", GONE)
-    parts = takedown_parts(root, engine=engine, full_texts=sqlite_harness.full_texts.child("t"))
+    parts = _parts(sqlite_harness, root)
     add_pending(engine, f"{GONE}?utm_source=late")
     sqlite_harness.work({GONE: page("a"), STAYS: page("b")})
     assert export_days(engine, root, now=NOW).rows == 1

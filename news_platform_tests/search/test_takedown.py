@@ -6,28 +6,27 @@ from pathlib import Path
 import pytest
 
 from news_platform.datasets.corpus import CRAWL_ARTICLES
+from news_platform.datasets.dataset import Role
 from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.errors import Conflict
+from news_platform.search.index_engine import IndexEngine, iter_hits
 from news_platform.search.months import build_month
 from news_platform.search.publish import publish_index, stored_builds
 from news_platform.search.reading import delete_old_copies
-from news_platform.search.takedown import takedown_parts, verify_indexes
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.units import built_inputs, wanted_inputs
-from news_platform.takedowns.evidence import StoredTraces
-from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.rows import TakedownTarget
 from news_platform_tests.search.articles import made_articles
 from news_platform_tests.search.indexes import build_stale, found, write_day
-from news_platform_tests.takedowns.asked import asked
+from news_platform_tests.takedowns.asked import ask, target
 
 NOW = datetime.now(UTC)
 DAYS = ("2025-11-01", "2025-11-02")
 
 
-def traces(store: ObjectStore, takedowns: Takedowns) -> int:
-    evidence = StoredTraces.of(takedowns)
-    verify_indexes(store, evidence)
-    return len(evidence.findings)
+def traces(store: ObjectStore, down: TakedownTarget) -> int:
+    hits = (hit for place in stored_builds(store) for hit in iter_hits(store, place))
+    return sum(down.covers(Role.url, hit.url) for hit in hits)
 
 
 def test_only_the_days_of_a_page_are_built_again(any_store: ObjectStore, tmp_path: Path) -> None:
@@ -38,13 +37,13 @@ def test_only_the_days_of_a_page_are_built_again(any_store: ObjectStore, tmp_pat
     before = {one.key: one.build for one in stored_builds(any_store)}
     gone = articles[3]  # of the second day; the first has other pages at these addresses
     others = sum(one.canonical_url == gone.canonical_url for one in made_articles(20, seed=0))
-    takedowns = Takedowns.of([asked("url", gone.canonical_url)])
-    (part,) = takedown_parts(any_store, now=NOW)
+    ask(any_store, "url", gone.canonical_url)
+    takedowns, part = target("url", gone.canonical_url), IndexEngine(any_store, NOW)
     places = part.find(takedowns)
     assert places[DAYS[1]] == 1
     assert traces(any_store, takedowns) > 0
     for day in places:
-        assert part.remove(day, takedowns).rows == 1
+        assert part.remove_rows(day, takedowns).rows == 1
     assert traces(any_store, takedowns) == 0
     after = {one.key: one.build for one in stored_builds(any_store)}
     assert after[DAYS[1]] != before[DAYS[1]]
@@ -52,7 +51,7 @@ def test_only_the_days_of_a_page_are_built_again(any_store: ObjectStore, tmp_pat
     assert (after[DAYS[0]] == before[DAYS[0]]) == (others == 0)
     # Nothing became stale, and a repeated removal changes no row.
     assert built_inputs(any_store, SEARCH_INDEX) == wanted_inputs(any_store, SEARCH_INDEX)
-    assert part.remove(DAYS[1], takedowns).rows == 0
+    assert part.remove_rows(DAYS[1], takedowns).rows == 0
     assert gone.url_hash not in found(any_store, tmp_path, "day:2025-11-02")
 
 
@@ -75,12 +74,12 @@ def test_a_day_with_an_unfinished_build_is_built_again(
 ) -> None:
     write_day(local_store, CRAWL_ARTICLES, made_articles(5, seed=1, days=1), tmp_path, day=DAYS[0])
     build_stale(local_store)
-    takedowns = Takedowns.of([asked("url", "https://elsewhere.example/1")])
-    (part,) = takedown_parts(local_store, now=NOW)
+    takedowns = target("url", "https://elsewhere.example/1")
+    part = IndexEngine(local_store, NOW)
     assert part.find(takedowns) == {}
     local_store.put(f"search/day={DAYS[0]}/died/x.store", b"anything")
-    assert part.find(takedowns) == {DAYS[0]: 0} and traces(local_store, takedowns) == 1
-    part.remove(DAYS[0], takedowns)
+    assert part.find(takedowns) == {DAYS[0]: 0}
+    part.remove_rows(DAYS[0], takedowns)
     assert not local_store.exists(f"search/day={DAYS[0]}/died/x.store")
     assert part.find(takedowns) == {} and len(stored_builds(local_store)) == 1
 
@@ -93,8 +92,8 @@ def test_copies_of_builds_that_are_gone_leave_this_machine(
     found(any_store, tmp_path, f"day:{DAYS[0]}")
     folder = tmp_path / "cache"
     assert delete_old_copies(any_store, folder) == 0 and len(list(folder.iterdir())) == 1
-    (part,) = takedown_parts(any_store, now=NOW)
-    part.remove(DAYS[0], Takedowns.of([asked("url", "https://elsewhere.example/1")]))
+    elsewhere = target("url", "https://elsewhere.example/1")
+    IndexEngine(any_store, NOW).remove_rows(DAYS[0], elsewhere)
     assert delete_old_copies(any_store, folder) == 1 and list(folder.iterdir()) == []
     assert delete_old_copies(any_store, tmp_path / "none") == 0
 
@@ -108,12 +107,12 @@ def test_a_month_is_built_again_and_all_its_older_builds_go(
     build_stale(local_store)
     build_month(local_store, "2025-11", now=NOW)  # the indexes of the days stay for their readers
     gone = articles[3]
-    takedowns = Takedowns.of([asked("url", gone.canonical_url)])
-    (part,) = takedown_parts(local_store, now=NOW)
+    ask(local_store, "url", gone.canonical_url)
+    takedowns, part = target("url", gone.canonical_url), IndexEngine(local_store, NOW)
     places = part.find(takedowns)
     assert {"2025-11", DAYS[1]} <= places.keys()
     for key in places:
-        part.remove(key, takedowns)
+        part.remove_rows(key, takedowns)
     assert traces(local_store, takedowns) == 0
     assert {one.key for one in stored_builds(local_store)} <= {"2025-11", DAYS[0]}
     assert built_inputs(local_store, SEARCH_INDEX) == wanted_inputs(local_store, SEARCH_INDEX)

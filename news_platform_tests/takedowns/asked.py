@@ -2,10 +2,17 @@
 
 from datetime import UTC, datetime
 
+from news_platform.composition.takedown_parts import apply_root
 from news_platform.datasets.takedowns import TakedownKind, TakedownRequest
+from news_platform.resources import Resources
+from news_platform.settings import Settings
+from news_platform.storage.engines import DatasetEngine
 from news_platform.storage.objects.interfaces import Body, ObjectInfo
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.removal import ApplyReport, TakedownPart
 from news_platform.takedowns.requests import TakedownTerms, add_request, new_request
+from news_platform.takedowns.rows import TakedownTarget
 
 NOW = datetime(2025, 12, 1, 9, tzinfo=UTC)
 TERMS = TakedownTerms("asked by the publisher")
@@ -40,3 +47,26 @@ def ask(
     request = asked(kind, *values, terms=terms)
     add_request(store, request)
     return request
+
+
+def target(kind: str, *values: str) -> TakedownTarget:
+    """Return what engines look for by one request."""
+    return TakedownTarget(Takedowns.of([asked(kind, *values)]))
+
+
+def engine_part(engine: DatasetEngine) -> TakedownPart:
+    """Return the part of an engine alone, without what follows from it."""
+    return TakedownPart(engine.dataset.name, lambda it, _: engine.find(it), engine.remove_rows)
+
+
+def served(
+    store: ObjectStore, *, ledger_url: str | None = None, search_again: bool = False
+) -> ApplyReport:
+    """Serve all requests of a root in a folder; nothing may be left."""
+    resources = Resources(Settings(root=store.url, ledger_url=ledger_url))
+    try:
+        report = apply_root(resources, search_again=search_again)
+    finally:
+        resources.ledger.close()
+    assert report.left == {}
+    return report

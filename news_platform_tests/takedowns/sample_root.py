@@ -14,7 +14,7 @@ from news_platform.composition.takedown_parts import apply_root, has_work, verif
 from news_platform.sample.resources import SampleResources
 from news_platform.settings import load_settings
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.evidence import VerifiedRoot
+from news_platform.takedowns.verify import VerificationReport
 
 _LEDGER = "NEWS_PLATFORM_LEDGER_URL"
 
@@ -102,7 +102,7 @@ class SampleRoot:
         with self.opened() as resources:
             assert apply_root(resources).left == {}
 
-    def verified(self) -> VerifiedRoot:
+    def verified(self) -> VerificationReport:
         """Read everything; nothing may wait to be removed."""
         with self.opened() as resources:
             assert not has_work(resources)

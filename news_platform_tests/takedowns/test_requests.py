@@ -8,10 +8,11 @@ import pytest
 
 from news_platform.datasets.takedowns import TakedownKind, takedown_id
 from news_platform.errors import InputError, StorageError
+from news_platform.storage.engines import RemovedRows
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.takedowns.build_filters import cleaned_later
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.obeying import cleaned_later
-from news_platform.takedowns.removal import RemovedData, SimplePart, apply_takedowns
+from news_platform.takedowns.removal import TakedownPart, apply_takedowns
 from news_platform.takedowns.requests import (
     TakedownTerms,
     add_request,
@@ -68,14 +69,14 @@ def test_an_unknown_request_cannot_be_withdrawn(local_store: ObjectStore) -> Non
         withdraw_request(local_store, "20250101-00000000", reason="", now=NOW)
 
 
-def _part(held: dict[str, int], calls: list[str]) -> SimplePart:
-    def remove(partition: str, _takedowns: Takedowns) -> RemovedData:
+def _part(held: dict[str, int], calls: list[str]) -> TakedownPart:
+    def remove(partition: str, _target: object) -> RemovedRows:
         calls.append(partition)
         if partition == "broken":
             raise StorageError("it is damaged")
-        return RemovedData(held[partition], 10, 5)
+        return RemovedRows(held[partition], 10, 5)
 
-    return SimplePart("things", lambda _: held, remove)
+    return TakedownPart("things", lambda *_: held, remove)
 
 
 def test_the_record_says_what_went_and_never_what_it_was(local_store: ObjectStore) -> None:
@@ -107,10 +108,10 @@ def test_a_dataset_that_cannot_be_searched_does_not_keep_the_others(
     request = ask(local_store, "domain", "a.example")
     calls: list[str] = []
 
-    def search(_takedowns: Takedowns) -> Mapping[str, int]:
+    def search(*_: object) -> Mapping[str, int]:
         raise pl.exceptions.ComputeError("not a Parquet file")
 
-    damaged = SimplePart("damaged", search, lambda key, it: RemovedData())
+    damaged = TakedownPart("damaged", search, lambda key, it: RemovedRows())
     report = apply_takedowns(local_store, [damaged, _part({"a": 1}, calls)], now=NOW)
     assert calls == ["a"] and report.left == {
         "damaged": "cannot read 'damaged': not a Parquet file"
@@ -124,11 +125,11 @@ def test_a_partition_that_is_marked_again_while_it_is_cleaned_stays_marked(
 ) -> None:
     ask(local_store, "domain", "a.example")
 
-    def remove(partition: str, _takedowns: Takedowns) -> RemovedData:
+    def remove(partition: str, _target: object) -> RemovedRows:
         mark_late(local_store, "things", [partition])
-        return RemovedData(1)
+        return RemovedRows(1)
 
-    apply_takedowns(local_store, [SimplePart("things", lambda _: {"a": 1}, remove)], now=NOW)
+    apply_takedowns(local_store, [TakedownPart("things", lambda *_: {"a": 1}, remove)], now=NOW)
     assert list_pending(local_store) == [("things", "a")]
 
 

@@ -11,16 +11,17 @@ import polars as pl
 import pytest
 
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.evidence import StoredTraces
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.sqlite_pages import iter_free_space
-from news_platform.takedowns.text_runs import RemovedTexts
-from news_platform.takedowns.verify import VerifiedRoot, verify_store
+from news_platform.takedowns.verify import VerificationReport, verify_objects
 from news_platform.web.urls import url_hash
 from news_platform_tests.takedowns.asked import asked
 
 URL = "https://harbour.example/news/one"
 LINK = f'<a href="{URL}">'
+NEWS = "news/raw/year=2025/month=11/day=01/main_lang=en/filename=a/part-0.parquet"
+PROD = "prod/country=de/category=news/date=2025-11-01"
+ARTICLES = "articles/date=2025-11-01/part-0.parquet"
 
 
 def _parquet(**columns: list[object]) -> bytes:
@@ -42,10 +43,13 @@ def _xlsx(cell: str) -> bytes:
 
 
 STORED = {
-    "news/raw/part-0.parquet": _parquet(uri=[f"{URL}?utm_source=x"], text=["a"]),
-    "news/feed_candidates/part-0.parquet": _parquet(feed_url=[URL]),
-    "articles/date=2025-11-01/part-0.parquet": _parquet(url_hash=[url_hash(URL)]),
+    NEWS: _parquet(uri=[f"{URL}?utm_source=x"], text=["a"]),
+    NEWS.replace("main_lang=en/", "").replace("raw", "feed_candidates"): _parquet(feed_url=[URL]),
+    ARTICLES: _parquet(url_hash=[url_hash(URL)]),
+    "crawl_articles/_delta_log/0.json": json.dumps({"add": {"stats": f'{{"a":"{URL}"}}'}}).encode(),
+    "crawl_articles/_delta_log/1.checkpoint.parquet": _parquet(add=[{"stats": URL}]),
     "domain_store/data/1/0/part-1.jsonl.gz": gzip.compress(_line(URL) + b"\n"),
+    "domain_store/manifests/1/CURRENT": json.dumps({"sparse": [URL]}).encode(),
     f"articles/full_text/ab/{url_hash(URL)}.txt.gz": gzip.compress(b"text"),
     "samples/source_records/x.json": json.dumps([{"provenance": {"url": URL}}]).encode(),
     "snapshots/institution=x/a.json": json.dumps(
@@ -53,22 +57,28 @@ STORED = {
     ).encode(),
     "article_sheets/articles.xlsx": _xlsx(URL),
     "quarantine/research/x.jsonl": json.dumps({"url": URL}).encode() + b"\n",
+    "markers/x/all@1.json": json.dumps({"slowest": [[URL, 1]]}).replace("/", "\\/").encode(),
+    "logs/run.log": f"cannot read {URL}.".encode(),
+    "unknown.parquet": _parquet(note=[f"see {URL}"]),
 }
 MENTIONED = {
-    "news/raw/part-0.parquet": _parquet(uri=["https://o.example/"], tree=[LINK]),
+    NEWS: _parquet(uri=["https://o.example/"], tree=[LINK]),
+    ARTICLES: _parquet(out_links=[[URL]], clean_text=[f"see {URL}"]),
     "domain_store/data/1/0/part-1.jsonl.gz": gzip.compress(
         _line("https://o.example/", LINK) + b"\n"
     ),
     "articles/full_text/ab/cd.txt.gz": gzip.compress(LINK.encode()),
-    "raw/country=de/raw_0001.json": json.dumps({"url": URL}).encode(),
-    "prod/country=de/o.example/sitemap.xml": f"<loc>{URL}</loc>".encode(),
+    "raw/country=de/category=news/date=2025-11-01/raw_0001.json": json.dumps({"url": URL}).encode(),
+    f"{PROD}/o.example/sitemap.xml": f"<loc>{URL}</loc>".encode(),
     "article_sheets/articles.xlsx": _xlsx(f'["{URL}", "x"]'),
     "takedowns/requests/1.json": json.dumps({"values": [URL]}).encode(),
 }
 
 
-def _verified(store: ObjectStore, *asked_for: str) -> VerifiedRoot:
-    return verify_store(store, Takedowns.of([asked(*(asked_for or ("url", URL)))]))
+def _verified(store: ObjectStore, *asked_for: str) -> VerificationReport:
+    report = VerificationReport(Takedowns.of([asked(*(asked_for or ("url", URL)))]))
+    verify_objects(store, report)
+    return report
 
 
 @pytest.mark.parametrize("path", STORED)
@@ -88,13 +98,16 @@ def test_what_mentions_the_page_is_listed_and_does_not_fail(
     assert found.findings == () and found.mentioned.keys() == {path}
 
 
-def test_another_page_that_begins_alike_is_not_found(local_store: ObjectStore) -> None:
-    local_store.put("news/raw/part-0.parquet", _parquet(uri=[f"{URL}-more"]))
-    assert _verified(local_store).findings == ()
+@pytest.mark.parametrize("path", ["logs/run.log", NEWS])
+def test_another_page_that_begins_alike_is_not_found(local_store: ObjectStore, path: str) -> None:
+    other = f"{URL}-more"
+    local_store.put(path, other.encode() if path.endswith("log") else _parquet(uri=[other]))
+    found = _verified(local_store)
+    assert found.findings == () and not found.mentioned
 
 
 def test_the_folder_of_a_domain_is_found(local_store: ObjectStore) -> None:
-    local_store.put("prod/country=de/harbour.example/robots.txt", b"")
+    local_store.put(f"{PROD}/harbour.example/robots.txt", b"")
     assert len(_verified(local_store, "domain", "harbour.example").findings) == 1
     assert _verified(local_store).findings == ()
 
@@ -121,9 +134,8 @@ def test_deleted_rows_are_found_in_the_free_space_of_a_database(
         database.execute("pragma secure_delete = off")  # which some systems set
         database.execute("delete from t where url = ?", [URL])
     local_store.put("ledger.sqlite", file.read_bytes())
-    assert [one.what for one in _verified(local_store).findings] == [
-        "'harbour.example/news/one' in space that no row uses"
-    ]
+    (found,) = _verified(local_store).findings
+    assert found.place == "ledger.sqlite: space that no row uses"
     with sqlite3.connect(file) as database:
         database.execute("vacuum")
     local_store.put("ledger.sqlite", file.read_bytes())
@@ -133,19 +145,3 @@ def test_deleted_rows_are_found_in_the_free_space_of_a_database(
 def test_free_pages_and_odd_files_end_quietly() -> None:
     assert list(iter_free_space(b"SQLite format 3\0" + b"\0" * 84)) == []
     assert list(iter_free_space(b"")) == []
-
-
-def test_equal_text_under_another_address_is_a_copy_elsewhere(local_store: ObjectStore) -> None:
-    other = "https://o.example/copy"
-    body = _parquet(article_url_canon=[other], text_hash=["f00"])
-    local_store.put("articles/date=2025-11-01/part-0.parquet", body)
-    found = verify_store(
-        local_store, Takedowns.of([asked("url", URL)]), texts=RemovedTexts(equal=frozenset(["f00"]))
-    )
-    assert found.findings == () and [one.url for one in found.copies] == [other]
-
-
-def test_without_requests_nothing_is_read(local_store: ObjectStore) -> None:
-    local_store.put("x", b"1")
-    assert verify_store(local_store, Takedowns()).files == 0
-    assert StoredTraces.of(Takedowns()).result().rows == 0

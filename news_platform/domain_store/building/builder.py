@@ -24,8 +24,8 @@ from news_platform.domain_store.manifest import BatchEntry, Index, Manifest, Seg
 from news_platform.domain_store.options import BuildOptions
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import parquet_bytes
+from news_platform.takedowns.build_filters import require_same_takedowns
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
-from news_platform.takedowns.obeying import require_same_takedowns
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,12 +36,16 @@ READERS = 8
 
 @dataclass(frozen=True, slots=True)
 class MergeSource:
-    """A file to copy from, with its entries and records in the order of the file."""
+    """A file to copy from, with its entries and records in the order of the file.
+
+    `body` is the content of one that is in memory only.
+    """
 
     path: str
     size_bytes: int
     entries: pl.DataFrame
     records: pl.DataFrame
+    body: bytes = b""
 
 
 def write_segment(
@@ -59,7 +63,13 @@ def write_segment(
     # A quarter of the budget is for buffers; the rest is for spools, tables and the interpreter.
     share = options.memory_bytes // (4 * max(len(sources), 1))
     readers = [
-        RangeReader(store, source.path, size_bytes=source.size_bytes, buffer_bytes=share)
+        RangeReader(
+            store,
+            source.path,
+            size_bytes=source.size_bytes,
+            buffer_bytes=share,
+            held=source.body,
+        )
         for source in sources
     ]
     files = []

@@ -22,7 +22,7 @@ from news_platform.domain_store.reading.fragments import (
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
-from news_platform.takedowns.obeying import has_removed
+from news_platform.takedowns.build_filters import has_removed
 
 _CONCURRENT_READS = 16
 # Pages have up to a megabyte each.

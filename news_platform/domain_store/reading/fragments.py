@@ -147,7 +147,10 @@ def _broken(fragment: Fragment, where: str, cause: str) -> StorageError:
 
 
 class RangeReader:
-    """Reads ascending byte ranges of one file through a buffer, many ranges with one request."""
+    """Reads ascending byte ranges of one file through a buffer, many ranges with one request.
+
+    A file that is `held` whole in memory is never read.
+    """
 
     def __init__(
         self,
@@ -156,13 +159,14 @@ class RangeReader:
         *,
         size_bytes: int,
         buffer_bytes: int = MAX_BUFFER_BYTES,
+        held: bytes = b"",
     ) -> None:
         self._store = store
         self._path = path
         self._size_bytes = size_bytes
         self._buffer_bytes = max(MIN_BUFFER_BYTES, min(buffer_bytes, MAX_BUFFER_BYTES))
         self._start = 0
-        self._held = memoryview(b"")
+        self._held = memoryview(held)
 
     def pieces(self, offset: int, length: int) -> Iterator[memoryview]:
         """Yield the bytes of a range; raise StorageError unless it starts with a gzip member."""

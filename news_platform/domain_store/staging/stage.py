@@ -56,8 +56,8 @@ from news_platform.storage.commit.markers import (
 )
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import parquet_bytes
+from news_platform.takedowns.build_filters import require_same_takedowns, without_covered
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.obeying import require_same_takedowns, without_covered
 
 # Part of every file name, so that a new format gets new files.
 FORMAT = versions.STORE_FORMAT

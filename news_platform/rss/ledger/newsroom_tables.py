@@ -2,6 +2,7 @@
 
 import sqlalchemy as sa
 
+from news_platform.datasets.dataset import Role
 from news_platform.rss.ledger.tables import (
     METADATA,
     Moment,
@@ -18,20 +19,20 @@ FEED_ITEMS = sa.Table(
     "feed_items",
     METADATA,
     sa.Column("row_id", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("feed_url", ScrubbedText, primary_key=True),
-    text_column("item_id"),
-    text_column("title"),
+    sa.Column("feed_url", ScrubbedText, primary_key=True, info={"role": Role.url}),
+    text_column("item_id", Role.links),
+    text_column("title", Role.title),
     sa.Column("published_at", Moment),
     sa.Column("updated_at", Moment),
-    sa.Column("authors", Texts),
-    sa.Column("tags", Texts),
-    text_column("summary"),
+    sa.Column("authors", Texts, info={"role": Role.people}),
+    sa.Column("tags", Texts, info={"role": Role.text}),
+    text_column("summary", Role.text),
     # The text of content:encoded or its like, without markup.
-    text_column("content"),
-    text_column("image_url"),
+    text_column("content", Role.text),
+    text_column("image_url", Role.links),
     # Each is "URL TYPE BYTES", as far as the feed states them.
-    sa.Column("enclosures", Texts),
-    text_column("comments_url"),
+    sa.Column("enclosures", Texts, info={"role": Role.links}),
+    text_column("comments_url", Role.links),
     flag_column("is_paywalled"),
     # The hash of title, date and text; a different one is an update by the publisher.
     text_column("item_hash"),
@@ -43,7 +44,7 @@ FEED_POLLS = sa.Table(
     "feed_polls",
     METADATA,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=True),
-    sa.Column("feed_url", ScrubbedText, nullable=False),
+    sa.Column("feed_url", ScrubbedText, nullable=False, info={"role": Role.url}),
     sa.Column("polled_at", Moment, nullable=False, index=True),
     sa.Column("outcome", ScrubbedText, nullable=False),
     # 0 means that there was no response.
@@ -54,7 +55,7 @@ FEED_POLLS = sa.Table(
     number_column("skipped_items"),
     number_column("items_without_link"),
     flag_column("turned_over"),
-    text_column("notes"),
+    text_column("notes", Role.text),
     sa.Index("feed_polls_feed", "feed_url", "polled_at"),
     sqlite_autoincrement=True,
 )
@@ -67,7 +68,7 @@ ARTICLE_STATES = sa.Table(
     sa.Column("row_id", sa.Integer, nullable=False),
     sa.Column("status", ScrubbedText, nullable=False),
     sa.Column("at", Moment, nullable=False),
-    text_column("reason"),
+    text_column("reason", Role.text),
     sa.Index("article_states_row", "row_id", "id"),
     sqlite_autoincrement=True,
 )
@@ -76,10 +77,10 @@ ANALYSES = sa.Table(
     "analyses",
     METADATA,
     sa.Column("row_id", sa.Integer, primary_key=True, autoincrement=False),
-    text_column("summary"),
-    sa.Column("keywords", Texts),
+    text_column("summary", Role.text),
+    sa.Column("keywords", Texts, info={"role": Role.text}),
     text_column("sentiment"),
-    sa.Column("topics", Texts),
+    sa.Column("topics", Texts, info={"role": Role.text}),
     text_column("model"),
     sa.Column("analysed_at", Moment, nullable=False),
     # The text that was analysed; another one is analysed again.
@@ -99,7 +100,7 @@ ALERT_MATCHES = sa.Table(
     sa.Column("delivered_at", Moment),
     number_column("tries"),
     sa.Column("next_try_at", Moment),
-    text_column("error_msg"),
+    text_column("error_msg", Role.text),
     sa.Index("alert_matches_due", "delivered_at", "next_try_at"),
 )
 
@@ -108,9 +109,9 @@ FEED_ALARMS = sa.Table(
     "feed_alarms",
     METADATA,
     sa.Column("kind", ScrubbedText, primary_key=True),
-    sa.Column("thing", ScrubbedText, primary_key=True),
+    sa.Column("thing", ScrubbedText, primary_key=True, info={"role": Role.url}),
     sa.Column("began_at", Moment, primary_key=True),
-    text_column("detail"),
+    text_column("detail", Role.text),
     sa.Column("told_at", Moment),
     sa.Column("healed_at", Moment),
     sa.Column("healing_told_at", Moment),

@@ -4,7 +4,8 @@ Feeds, Raw and ArticlesIndex have the columns of the Google Sheet, then columns 
 `changed_seq` is the number of the write transaction that last changed a row. A reader that copies
 the ledger selects the rows above the last number it saw; claims do not change the number. A feed
 that lists an article again changes only `seen_seq`, which counts in the same numbers.
-Every text column scrubs what it is given: this is where foreign text enters the ledger.
+Every text column scrubs what it is given: this is where foreign text enters the ledger. Columns
+with addresses and foreign text state their role in `info`: takedowns remove and verify rows by it.
 """
 
 import json
@@ -15,6 +16,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
+from news_platform.datasets.dataset import Role
 from news_platform.storage.sql.text import ScrubbedText
 from news_platform.text.normalize import scrub_text
 
@@ -125,9 +127,9 @@ class Texts(TypeDecorator[tuple[str, ...]]):
 
 
 # An empty text instead of NULL, because a cell of the sheet has no NULL either.
-def text_column(name: str) -> sa.Column[str]:
+def text_column(name: str, role: Role = Role.fact) -> sa.Column[str]:
     """Return a column of text that is never NULL."""
-    return sa.Column(name, ScrubbedText, nullable=False, server_default="")
+    return sa.Column(name, ScrubbedText, nullable=False, server_default="", info={"role": role})
 
 
 def number_column(name: str, default: int = 0) -> sa.Column[int]:
@@ -152,8 +154,8 @@ def _seen_seq() -> sa.Column[int]:
 FEEDS = sa.Table(
     "feeds",
     METADATA,
-    sa.Column("feed_url", ScrubbedText, nullable=False),
-    sa.Column("feed_url_canon", ScrubbedText, primary_key=True),
+    sa.Column("feed_url", ScrubbedText, nullable=False, info={"role": Role.url}),
+    sa.Column("feed_url_canon", ScrubbedText, primary_key=True, info={"role": Role.url}),
     text_column("lang"),
     sa.Column("status", ScrubbedText, nullable=False),
     sa.Column("last_entry_date", Moment),
@@ -162,10 +164,10 @@ FEEDS = sa.Table(
     text_column("etag"),
     text_column("last_modified"),
     number_column("health_score", 100),
-    text_column("notes"),
+    text_column("notes", Role.text),
     sa.Column("checked_at", Moment),
     # Not in the sheet: the state of the poller.
-    text_column("title"),
+    text_column("title", Role.title),
     sa.Column("next_poll_at", Moment),
     sa.Column("claimed_until", Moment),
     number_column("interval_seconds"),
@@ -174,7 +176,7 @@ FEEDS = sa.Table(
     text_column("body_hash"),
     # Who named the feed (opml, crawl, person, sheet), the folder it is in, and its own settings as
     # the JSON of FeedSettings.
-    text_column("origin"),
+    text_column("origin", Role.links),
     text_column("feed_group"),
     text_column("own_settings"),
     # What discovery decided, how often in a row, and when it looks again; NULL means at once.
@@ -198,37 +200,37 @@ RAW = sa.Table(
     "raw",
     METADATA,
     sa.Column("row_id", sa.Integer, primary_key=True, autoincrement=True),
-    text_column("source"),
-    sa.Column("feed_url", ScrubbedText, nullable=False),
-    sa.Column("article_url", ScrubbedText, nullable=False),
-    sa.Column("article_url_canon", ScrubbedText, nullable=False),
-    sa.Column("url_hash", ScrubbedText, nullable=False),
+    text_column("source", Role.links),
+    sa.Column("feed_url", ScrubbedText, nullable=False, info={"role": Role.links}),
+    sa.Column("article_url", ScrubbedText, nullable=False, info={"role": Role.url}),
+    sa.Column("article_url_canon", ScrubbedText, nullable=False, info={"role": Role.url}),
+    sa.Column("url_hash", ScrubbedText, nullable=False, info={"role": Role.url_hash}),
     text_column("text_hash"),
     sa.Column("found_at", Moment, nullable=False),
     sa.Column("fetched_at", Moment),
     sa.Column("published_at", Moment),
     text_column("language"),
-    text_column("title"),
-    text_column("subtitle"),
-    sa.Column("authors", Texts),
-    text_column("section"),
-    sa.Column("tags", Texts),
+    text_column("title", Role.title),
+    text_column("subtitle", Role.text),
+    sa.Column("authors", Texts, info={"role": Role.people}),
+    text_column("section", Role.text),
+    sa.Column("tags", Texts, info={"role": Role.text}),
     text_column("article_type"),
-    text_column("clean_text"),
+    text_column("clean_text", Role.text),
     number_column("clean_text_len"),
-    text_column("full_text_ref"),
+    text_column("full_text_ref", Role.file),
     number_column("full_text_len"),
     number_column("word_count"),
-    sa.Column("out_links", Texts),
+    sa.Column("out_links", Texts, info={"role": Role.links}),
     text_column("category_guess"),
     sa.Column("status", ScrubbedText, nullable=False),
     text_column("lock_owner"),
     sa.Column("lock_at", Moment),
     sa.Column("processed_at", Moment),
     number_column("retries"),
-    text_column("error_msg"),
-    sa.Column("sources_list", Texts),
-    sa.Column("aliases", Texts),
+    text_column("error_msg", Role.text),
+    sa.Column("sources_list", Texts, info={"role": Role.links}),
+    sa.Column("aliases", Texts, info={"role": Role.links}),
     sa.Column("last_seen_rss", Moment),
     # Not in the sheet: the fencing number of claims, the backoff, the day of the export.
     number_column("attempt"),
@@ -241,18 +243,18 @@ RAW = sa.Table(
     text_column("published_at_source"),
     # Where the text comes from: page, json_ld, trafilatura or feed.
     text_column("text_source"),
-    text_column("summary"),
-    text_column("image_url"),
+    text_column("summary", Role.text),
+    text_column("image_url", Role.links),
     # NULL: neither the page nor the feed says so.
     sa.Column("is_paywalled", sa.Boolean),
     # The stored bytes of the page, its final URL and HTTP charset; '' without or after expiry.
     text_column("page_ref"),
-    text_column("page_url"),
+    text_column("page_url", Role.links),
     text_column("page_charset"),
     sa.Column("reextracted_at", Moment),
     # The line of the robots.txt that decided ('': no line applies), the file, and its age.
-    text_column("robots_rule"),
-    text_column("robots_file"),
+    text_column("robots_rule", Role.text),
+    text_column("robots_file", Role.links),
     sa.Column("robots_at", Moment),
     # Since when the article waits for a robots.txt that cannot be read.
     sa.Column("deferred_since", Moment),
@@ -281,9 +283,9 @@ RAW = sa.Table(
 ARTICLES_INDEX = sa.Table(
     "articles_index",
     METADATA,
-    sa.Column("url_hash", ScrubbedText, primary_key=True),
+    sa.Column("url_hash", ScrubbedText, primary_key=True, info={"role": Role.url_hash}),
     text_column("text_hash"),
-    sa.Column("article_url_canon", ScrubbedText, nullable=False),
+    sa.Column("article_url_canon", ScrubbedText, nullable=False, info={"role": Role.url}),
     sa.Column("row_id_raw", sa.Integer, nullable=False, index=True),
     sa.Column("first_seen", Moment, nullable=False),
     sa.Column("last_seen", Moment, nullable=False),
@@ -304,23 +306,26 @@ REVISIONS = sa.Table(
     sa.Column("revised_at", Moment, nullable=False),
     sa.Column("old_text_hash", ScrubbedText, nullable=False),
     sa.Column("new_text_hash", ScrubbedText, nullable=False),
-    sa.Column("delta", ScrubbedText, nullable=False),
+    sa.Column("delta", ScrubbedText, nullable=False, info={"role": Role.text}),
 )
 
 LINKS = sa.Table(
     "article_links",
     METADATA,
-    sa.Column("target_url_hash", ScrubbedText, primary_key=True),
+    sa.Column("target_url_hash", ScrubbedText, primary_key=True, info={"role": Role.links}),
     sa.Column("row_id", sa.Integer, primary_key=True),
 )
 
 ROBOTS = sa.Table(
     "robots",
     METADATA,
-    sa.Column("origin", ScrubbedText, primary_key=True),
+    # It goes with its host, not with the home page.
+    sa.Column(
+        "origin", ScrubbedText, primary_key=True, info={"role": Role.url, "path": "/robots.txt"}
+    ),
     sa.Column("fetched_at", Moment, nullable=False),
     sa.Column("status", sa.Integer, nullable=False),
-    sa.Column("body", sa.LargeBinary, nullable=False),
+    sa.Column("body", sa.LargeBinary, nullable=False, info={"role": Role.text}),
 )
 
 DIAGNOSTICS = sa.Table(
@@ -331,7 +336,7 @@ DIAGNOSTICS = sa.Table(
     sa.Column("stage", ScrubbedText, nullable=False),
     sa.Column("metric", ScrubbedText, nullable=False),
     sa.Column("value", sa.Float, nullable=False),
-    text_column("notes"),
+    text_column("notes", Role.text),
     changed_seq_column(),
     sqlite_autoincrement=True,
 )

@@ -29,7 +29,7 @@ from news_platform.rss.polling.poll_results import (
 )
 from news_platform.rss.polling.poll_schedule import PollOptions, feed_options
 from news_platform.rss.polling.recording import PollCounts, delete_old_polls, record
-from news_platform.takedowns.obeying import refuse_taken_down
+from news_platform.takedowns.build_filters import refuse_taken_down
 from news_platform.web.fetch import Fetcher
 
 _NO_SECRETS: Mapping[str, str] = MappingProxyType({})

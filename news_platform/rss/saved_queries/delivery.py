@@ -20,7 +20,7 @@ from news_platform.rss.ledger.tables import RAW
 from news_platform.rss.saved_queries.query_file import SavedQuery, webhook_url
 from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform.storage.sql.engine import read_transaction
-from news_platform.takedowns.obeying import cleaned_later
+from news_platform.takedowns.build_filters import cleaned_later
 from news_platform.web.webhook import post_json
 
 FOLDER = "alerts"

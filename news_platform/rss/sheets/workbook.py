@@ -33,7 +33,7 @@ from news_platform.storage.commit.markers import (
 )
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.engine import read_transaction
-from news_platform.takedowns.obeying import cleaned_later
+from news_platform.takedowns.build_filters import cleaned_later
 
 WORKBOOK_PATH = f"{FOLDER}/articles.xlsx"
 DATASET = "article_sheets"

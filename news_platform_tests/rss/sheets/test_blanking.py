@@ -8,9 +8,10 @@ import sqlalchemy as sa
 from news_platform.rss.takedown import clean_ledger
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.rows import TakedownTarget
 from news_platform_tests.rss.ledger_rows import add_article, add_feed
 from news_platform_tests.rss.sheets.harness import SheetHarness, differences, open_harness
-from news_platform_tests.takedowns.asked import asked
+from news_platform_tests.takedowns.asked import NOW, asked
 
 FEED = "https://outlet.example/feed"
 
@@ -35,7 +36,13 @@ def test_taken_down_rows_are_blanked_and_named(
     url = str(harness.rows("Raw")[0]["article_url_canon"])
     host = url.split("/")[2]
     takedowns = Takedowns.of([asked("domain", host), asked("domain", "outlet.example")])
-    clean_ledger(local_store, harness.engine, takedowns, full_texts=local_store)
+    clean_ledger(
+        local_store,
+        harness.engine,
+        TakedownTarget(takedowns),
+        full_texts=local_store,
+        now=NOW,
+    )
     assert url in _shown(harness) and harness.is_behind()
     report = harness.sync()
     assert report.blanked == 3
@@ -51,6 +58,12 @@ def test_a_row_that_waits_to_be_sent_is_not_sent(
     harness: SheetHarness, local_store: ObjectStore
 ) -> None:
     takedowns = Takedowns.of([asked("domain", "outlet.example")])
-    clean_ledger(local_store, harness.engine, takedowns, full_texts=local_store)
+    clean_ledger(
+        local_store,
+        harness.engine,
+        TakedownTarget(takedowns),
+        full_texts=local_store,
+        now=NOW,
+    )
     harness.sync()
     assert "outlet.example" not in _shown(harness)

@@ -12,8 +12,7 @@ from news_platform.storage.objects.store import open_store
 from news_platform.storage.sql.engine import open_engine
 from news_platform.storage.sql.sqlite_file import check_file, is_database, read_bytes
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.outside import find_files
-from news_platform.takedowns.verify import verify_store
+from news_platform.takedowns.verify import VerificationReport, verify_objects
 from news_platform_tests.takedowns.asked import asked
 
 # Where SQLite locks: readers share the range of a database, and of a log's index its bytes.
@@ -25,8 +24,9 @@ LOOKS: dict[str, Callable[[Path], object]] = {
     "checked": lambda file: check_file(file, is_whole=True),
     "read": read_bytes,
     "asked whether it is a database": is_database,
-    "verified": lambda file: verify_store(open_store(str(file.parent)), TAKEDOWNS),
-    "searched outside the root": lambda file: find_files(file.parent, TAKEDOWNS),
+    "verified": lambda file: verify_objects(
+        open_store(str(file.parent)), VerificationReport(TAKEDOWNS)
+    ),
 }
 
 

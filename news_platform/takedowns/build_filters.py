@@ -1,8 +1,7 @@
 """What builders share: leave covered rows out, and notice requests that came during a run."""
 
-import json
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -11,12 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
+from news_platform.datasets.domain_metadata import DOMAIN_METADATA
+from news_platform.datasets.source_records import PAGE_SNAPSHOTS
 from news_platform.datasets.takedowns import APPLIED, SEARCHED, TAKEN_DOWN
 from news_platform.errors import Conflict, FetchError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns, TakedownUse
 from news_platform.takedowns.requests import add_aliases, mark_late, read_active
-from news_platform.takedowns.rows import covered_urls
+from news_platform.takedowns.rows import TakedownTarget, covered_urls
 from news_platform.web.urls import reversed_domain
 
 if TYPE_CHECKING:
@@ -68,21 +69,16 @@ def require_same_takedowns(
 
 def input_filter(store: ObjectStore) -> Callable[[str, bytes], bool]:
     """Return a function that tells whether an input, by its path and content, is taken down."""
-    # It loads numpy, which most users of this module never need.
-    from news_platform.takedowns.evidence import StoredTraces
-
-    takedowns = Takedowns.read(store)
+    target = TakedownTarget(Takedowns.read(store))
 
     def is_refused(path: str, body: bytes) -> bool:
-        evidence = StoredTraces.of(takedowns)
-        evidence.check_name(path)
-        # What is no JSON names no page.
-        with suppress(ValueError):
-            is_snapshot = path.startswith("snapshots/")
-            evidence.check_json(path, json.loads(body) if is_snapshot else None)
-        return bool(evidence.findings)
+        # Research files and lists of feeds only mention pages.
+        for dataset in (PAGE_SNAPSHOTS, DOMAIN_METADATA):
+            if (values := dataset.place.parse(path)) is not None:
+                return target.covers_file(dataset, values, lambda: body)
+        return False
 
-    return is_refused if takedowns else lambda path, body: False
+    return is_refused
 
 
 def build_obeying(

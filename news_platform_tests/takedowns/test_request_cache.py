@@ -4,10 +4,10 @@ import logging
 
 import pytest
 
-from news_platform.datasets.takedowns import COMBINED, REQUESTS
+from news_platform.datasets.takedowns import CACHE, REQUESTS
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.takedowns.combined import combine
 from news_platform.takedowns.match import Takedowns
+from news_platform.takedowns.request_cache import update_cache
 from news_platform.takedowns.requests import add_aliases, read_states
 from news_platform_tests.takedowns.asked import NOW, ask
 
@@ -37,14 +37,14 @@ def _read(store: ObjectStore) -> tuple[Takedowns, int]:
     return takedowns, counting.reads
 
 
-def test_combined_requests_are_read_at_once_and_new_ones_beside_them(
+def test_cached_requests_are_read_at_once_and_new_ones_beside_them(
     local_store: ObjectStore,
 ) -> None:
     _ask_for(local_store, 0, 40)
     add_aliases(local_store, ["https://harbour.example/3", "https://short.example/3"], now=NOW)
     before, reads = _read(local_store)
     assert reads == 41
-    assert combine(local_store, most_single=20)
+    assert update_cache(local_store, most_single=20)
     after, reads = _read(local_store)
     # The few aliases are read one by one.
     assert reads == 2 and after == before
@@ -52,43 +52,32 @@ def test_combined_requests_are_read_at_once_and_new_ones_beside_them(
     _ask_for(local_store, 40, 43)
     newest, reads = _read(local_store)
     assert reads == 5 and newest.covers("https://harbour.example/42")
-    assert not combine(local_store, most_single=20)
+    assert not update_cache(local_store, most_single=20)
 
 
 def test_every_request_stays_readable_by_itself(local_store: ObjectStore) -> None:
     _ask_for(local_store, 0, 30)
-    combine(local_store, most_single=20)
+    update_cache(local_store, most_single=20)
     assert len(list(local_store.list(REQUESTS))) == 30 and len(read_states(local_store)) == 30
 
 
 def test_a_request_whose_file_is_gone_does_not_count(local_store: ObjectStore) -> None:
     _ask_for(local_store, 0, 30)
-    combine(local_store, most_single=20)
+    update_cache(local_store, most_single=20)
     info = next(iter(local_store.list(REQUESTS)))
     local_store.delete([info.path])
     assert len(read_states(_counting(local_store))) == 29
 
 
-def test_a_damaged_combined_file_costs_reads_and_nothing_else(
+def test_a_damaged_cache_costs_reads_and_nothing_else(
     local_store: ObjectStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     _ask_for(local_store, 0, 30)
-    combine(local_store, most_single=20)
-    (info,) = local_store.list(COMBINED)
-    local_store.put(info.path, local_store.read(info.path)[:50])
+    update_cache(local_store, most_single=20)
+    local_store.put(CACHE, local_store.read(CACHE)[:50])
     with caplog.at_level(logging.WARNING):
         takedowns, _ = _read(local_store)
-    assert len(takedowns.pages) == 30 and info.path in caplog.text
-    # The next join replaces it.
-    assert combine(_counting(local_store), most_single=20)
-    assert [one.path for one in local_store.list(COMBINED)] == [info.path]
-
-
-def test_there_are_few_combined_files_however_many_requests_come(local_store: ObjectStore) -> None:
-    for start in range(0, 320, 10):
-        _ask_for(local_store, start, start + 10)
-        combine(local_store, most_single=10)
-    takedowns, reads = _read(local_store)
-    assert len(takedowns.pages) == 320
-    # 32 times ten: as many as 32 has binary digits, at most.
-    assert reads <= 6 and len(list(local_store.list(COMBINED))) == reads
+    assert len(takedowns.pages) == 30 and CACHE in caplog.text
+    assert update_cache(_counting(local_store), most_single=20)
+    caplog.clear()
+    assert len(_read(local_store)[0].pages) == 30 and caplog.text == ""

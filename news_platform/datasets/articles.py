@@ -37,6 +37,10 @@ ARTICLES = Dataset(
     page="rss.md",
     freshness=Freshness(12, 24),
     fingerprint="files",
+    beside=(
+        "articles/full_text/{prefix}/{url_hash}.txt.gz",
+        "articles/pages/{prefix}/{url_hash}.html.zst",
+    ),
     columns=(
         Column("row_id", Role.count, "key of the article in the ledger"),
         Column("source", Role.domain, "registrable domain of the article's address"),

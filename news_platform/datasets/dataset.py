@@ -104,6 +104,8 @@ def _json_type(annotation: object) -> pl.DataType:
 
 
 _NAME = re.compile(r"\{(\w+)\}")
+# A part of this name stands for a path of any depth: people arrange their own files.
+_ANY_DEPTH = "file"
 
 Engine = Literal["parquet", "delta", "sql", "files", "store", "index", "view", "external"]
 """How a dataset is stored: which engine reads, scans and removes its rows."""
@@ -129,11 +131,16 @@ class Place:
 
     def holds(self, path: str) -> bool:
         """Return whether a file of this path belongs to the dataset."""
-        return self.parse(path) is not None
+        if self.engine in ("delta", "index"):
+            return path.startswith(f"{self.template}/")
+        return self.engine not in ("sql", "view") and self.parse(path) is not None
 
     def path(self, **values: str) -> str:
         """Return the path of the file with these values, relative to the root."""
-        quoted = {name: quote(value, safe="") for name, value in values.items()}
+        quoted = {
+            name: quote(value, safe="/" if name == _ANY_DEPTH else "")
+            for name, value in values.items()
+        }
         return self.template.format(**quoted)
 
     def folder_of(self, values: Mapping[str, str]) -> str:
@@ -175,7 +182,8 @@ def _pattern(template: str) -> re.Pattern[str]:
         if number % 2 == 0:
             pattern += re.escape(part)
         else:
-            pattern += f"(?P={part})" if part in seen else f"(?P<{part}>[^/]+)"
+            any_value = ".+" if part == _ANY_DEPTH else "[^/]+"
+            pattern += f"(?P={part})" if part in seen else f"(?P<{part}>{any_value})"
             seen.add(part)
     return re.compile(pattern)
 
@@ -279,7 +287,8 @@ FingerprintSource = Literal["markers", "collected", "files"]
 class Dataset:
     """The declaration of a dataset.
 
-    `row` says what one row is. Partition columns are in the path only and are strings. `version` is
+    `row` says what one row is. `beside` has the templates of further files that belong to it, such
+    as manifests. Partition columns are in the path only and are strings. `version` is
     that of the code that makes the rows, None if an outside system writes them. `options` names the
     fields of the feature's options that the rows depend on. `keep` names the setting with the days
     for which it is kept; empty: for good. `freshness` is a reason where there is no limit.
@@ -297,6 +306,7 @@ class Dataset:
     row: str
     description: str
     place: Place
+    beside: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
     partition_columns: tuple[Column, ...] = ()
     partitions: PartitionKey = "whole"
@@ -312,7 +322,7 @@ class Dataset:
     page: str = ""
     explorer: str = "/status"
     written_by: str = ""
-    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     per_run: int = 1
     follows_version: bool = False
     fingerprint: FingerprintSource = "markers"
@@ -321,6 +331,15 @@ class Dataset:
     def is_asset(self) -> bool:
         """Return whether the dataset is an asset of the graph."""
         return not self.written_by and self.place.engine != "view"
+
+    def holds(self, path: str) -> bool:
+        """Return whether a file of this path belongs to the dataset."""
+        return any(place.holds(path) for place in self.places)
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Return the place of its rows, and those of the files beside them."""
+        return (self.place, *(Place("files", template) for template in self.beside))
 
     @property
     def writer(self) -> str:

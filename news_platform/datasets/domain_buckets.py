@@ -37,6 +37,7 @@ DOMAIN_BUCKETS = Dataset(
     keep="retention.stage_1_days",
     page="domain_store.md",
     freshness=Freshness(30, 60),
+    beside=("domain_buckets/{bucket}/{batch}/{file_idx}/part-{hash}-{number}.parquet",),
     columns=(
         Column("domain", Role.domain, "Registrable domain in natural order: `bbc.co.uk`."),
         *FACTS,

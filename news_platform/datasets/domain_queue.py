@@ -35,6 +35,10 @@ DOMAIN_QUEUE = Dataset(
     description="One durable message for every domain in the research files of a batch.",
     row="one domain to survey",
     place=Place("sql", "domain_queue"),
+    beside=(
+        "domain_queue/clock.json",
+        "quarantine/research/country={country}/category={category}/date={date}/{file}",
+    ),
     columns=model_columns(
         DomainQueueMessage,
         domain_url=Role.url,

@@ -107,6 +107,13 @@ DOMAIN_STORE = Dataset(
     page="domain_store.md",
     explorer="/domains",
     freshness=Freshness(30, 60),
+    beside=(
+        "domain_store/store.json",
+        "domain_store/data/{bucket}/{number}/part-{hash}-{part}.jsonl.gz",
+        "domain_store/index/{bucket}/{hash}.jsonl",
+        "domain_store/manifests/{bucket}/{hash}.json",
+        "domain_store/manifests/{bucket}/CURRENT",
+    ),
     columns=(
         Column("domain", Role.domain, "Registrable domain in natural order: `bbc.co.uk`."),
         Column("domain_hash_id", Role.fact, "Bucket of the domain, as text."),

@@ -38,6 +38,10 @@ RAW_NEWS = Dataset(
     version=versions.CRAWL_EXTRACTOR,
     partitions="day",
     fingerprint="collected",
+    beside=(
+        "news/collected/{year}/{month}/{day}/{marker}.json",
+        "news/wanted/{date}.json",
+    ),
     columns=(
         Column("uri", Role.url, "Target URI of the WARC record, as written there."),
         Column("tree", Role.html, "HTML of the page, decoded to text."),

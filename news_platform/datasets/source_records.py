@@ -119,6 +119,7 @@ SOURCE_RECORDS = Dataset(
     cost="medium",
     page="source_records.md",
     freshness="changes only when snapshots are uploaded",
+    beside=("samples/source_records/{institution}.json",),
     columns=(
         Column("text", Role.text, "text of the block, whitespace normalized, never empty"),
         Column("section", Role.text, "heading path joined by ' > '; null above all headings"),

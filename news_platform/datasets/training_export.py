@@ -43,6 +43,11 @@ TRAINING_EXPORT = Dataset(
     removal="rebuild",
     page="corpus.md",
     freshness="written once a month, after its last days have settled",
+    beside=(
+        "training_export/month={month}/CURRENT",
+        "training_export/month={month}/{version}/manifest.json",
+        "training_export/month={month}/{version}/README.md",
+    ),
     columns=(
         Column(
             "id", Role.url_hash, "SHA-256 hex of the canonical address, as url_hash in the corpus"

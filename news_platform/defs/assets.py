@@ -20,13 +20,14 @@ from news_platform.defs.partitions import PARTITIONS, partition_mapping, within_
 from news_platform.defs.rebuild_rules import Fingerprints, Parent, RebuildRule
 from news_platform.errors import hiding_addresses
 from news_platform.resources import Resources
+from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import stale_partitions
-from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.engines import require_small_share
 from news_platform.storage.units import built_inputs, wanted_inputs
 
 AssetFunction = Callable[..., Any]
-Wanted = Callable[[ObjectStore], Fingerprints]
-"""Return the fingerprint of the inputs that every partition should be built from."""
+FindInputs = Callable[[Resources], Fingerprints]
+"""Return the fingerprint of the inputs of every partition."""
 
 
 def asset_spec(dataset: Dataset, *, skippable: bool = False) -> dg.AssetSpec:
@@ -132,8 +133,9 @@ def rebuild_rule(
     dataset: Dataset,
     *,
     options: Callable[[Resources], object] = lambda _resources: None,
-    wanted: Wanted | None = None,
-    built: Wanted | None = None,
+    wanted: FindInputs | None = None,
+    built: FindInputs | None = None,
+    redone: FindInputs = lambda _resources: {},
     checks: Iterable[Check] = (),
     is_behind: Callable[[Resources], bool] | None = None,
     **following: Any,
@@ -141,17 +143,20 @@ def rebuild_rule(
     """Return when a dataset is stale, and what its partitions wait for, by its declaration.
 
     `options` has the values that the declaration names. `wanted` and `built` are own rules, for
-    datasets whose inputs are not simply the units of their parents. `checks` are those of the
+    datasets whose inputs are not simply the units of their parents; `redone` are partitions that
+    are stale for another reason, such as a new version. `checks` are those of the
     parents: partitions wait while a blocking one is red. `is_behind` is that of `Parent`, and
     `following` are further fields of the rule.
     """
 
     def stale(resources: Resources) -> Fingerprints:
         store = resources.data_root.store
-        built_from = (built or (lambda _: built_inputs(store, dataset)))(store)
-        if wanted is not None:
-            return stale_partitions(wanted(store), built_from)
-        return stale_partitions(wanted_inputs(store, dataset, options(resources)), built_from)
+        # What was built first: a build that ends in between then looks stale, never current.
+        held = built(resources) if built else built_inputs(store, dataset)
+        now = wanted(resources) if wanted else wanted_inputs(store, dataset, options(resources))
+        _require_few_gone(dataset, now, held)
+        again = {key: why for key, why in redone(resources).items() if key in now}
+        return {**again, **stale_partitions(now, held)}
 
     return RebuildRule(
         dataset.name,
@@ -162,6 +167,17 @@ def rebuild_rule(
         sensor=following.pop("sensor", f"follow_{dataset.name}"),
         **following,
     )
+
+
+def _require_few_gone(dataset: Dataset, wanted: Fingerprints, built: Fingerprints) -> None:
+    """Raise StorageError if the inputs of too many built partitions are gone: nothing is removed.
+
+    Automation stops here; a person who materializes the partitions confirms their removal.
+    """
+    gone = [key for key, inputs in wanted.items() if inputs == REMOVED]
+    cure = "restore their inputs, or materialize these partitions by hand to remove them"
+    losses = dict.fromkeys(gone, 1)
+    require_small_share(dataset.name, losses, len(built), unit="units", cure=cure)
 
 
 def _parents(dataset: Dataset, checks: Iterable[Check]) -> Iterable[Parent]:

@@ -56,7 +56,7 @@ from news_platform.defs.settled import unsettled
 from news_platform.domain_store.reading.batches import iter_warc_frames
 from news_platform.near_duplicates.pipeline import expire_sketches
 from news_platform.resources import DataRoot, Resources
-from news_platform.storage.commit.markers import read_markers, stale_partitions
+from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.units import built_inputs, wanted_inputs
 from news_platform.takedowns.match import Takedowns
@@ -150,18 +150,11 @@ def training_export(
     )
 
 
-def _stale_crawl(resources: Resources) -> Fingerprints:
-    """Return the days whose inputs changed, and the newest outdated ones if the settings say so."""
-    store, options = resources.data_root.store, corpus_options(resources.settings.corpus)
-    wanted, newest = (
-        wanted_inputs(store, CRAWL_ARTICLES, options),
-        resources.settings.ccnews.redo_newest_days,
-    )
-    redone = outdated_crawl_days(store, newest=newest) if newest > 0 else ()
-    return {
-        **{day: CRAWL_VERSION for day in redone if day in wanted},
-        **stale_partitions(wanted, built_inputs(store, CRAWL_ARTICLES)),
-    }
+def _redone(resources: Resources) -> Fingerprints:
+    """Return the newest days that another version made, if the settings say so."""
+    newest = resources.settings.ccnews.redo_newest_days
+    days = outdated_crawl_days(resources.data_root.store, newest=newest) if newest > 0 else ()
+    return dict.fromkeys(days, CRAWL_VERSION)
 
 
 def _unsettled(resources: Resources, stale: Fingerprints, now: datetime) -> Mapping[str, Hold]:
@@ -203,11 +196,16 @@ def _month_end(month: str) -> datetime:
 
 CRAWL_RULE = rebuild_rule(
     CRAWL_ARTICLES,
-    stale=_stale_crawl,
+    options=lambda resources: corpus_options(resources.settings.corpus),
+    redone=_redone,
     holds=_unsettled,
     outdated=lambda resources: len(outdated_crawl_days(resources.data_root.store)),
 )
-FEED_RULE = rebuild_rule(FEED_ARTICLES, wanted=wanted_feed_days, holds=_just_refreshed)
+FEED_RULE = rebuild_rule(
+    FEED_ARTICLES,
+    wanted=lambda resources: wanted_feed_days(resources.data_root.store),
+    holds=_just_refreshed,
+)
 EXPORT_RULE = rebuild_rule(
     TRAINING_EXPORT,
     options=lambda resources: export_selection(resources.settings.corpus),

@@ -269,11 +269,11 @@ def _policy_table(counts: Mapping[str, Mapping[str, int]]) -> dg.MarkdownMetadat
 
 
 RULES = (
-    rebuild_rule(DOMAIN_QUEUE, wanted=raw_batches),
+    rebuild_rule(DOMAIN_QUEUE, wanted=lambda it: raw_batches(it.data_root.store)),
     rebuild_rule(DOMAIN_METADATA),
     rebuild_rule(DOMAIN_SURVEYS),
     rebuild_rule(USAGE_SIGNALS),
-    rebuild_rule(AI_POLICY_CHANGES, wanted=tabled_days),
+    rebuild_rule(AI_POLICY_CHANGES, wanted=lambda it: tabled_days(it.data_root.store)),
 )
 
 defs = dg.Definitions(

@@ -230,7 +230,11 @@ def _unsettled(resources: Resources, stale: Fingerprints, now: datetime) -> Mapp
 
 
 BUCKETS_RULE = rebuild_rule(DOMAIN_BUCKETS, checks=ccnews_checks.CHECKS, holds=_unsettled)
-STORE_RULE = rebuild_rule(DOMAIN_STORE, wanted=wanted_ranges, built=built_ranges)
+STORE_RULE = rebuild_rule(
+    DOMAIN_STORE,
+    wanted=lambda resources: wanted_ranges(resources.data_root.store),
+    built=lambda resources: built_ranges(resources.data_root.store),
+)
 
 
 def _is_store_behind(resources: Resources) -> bool:

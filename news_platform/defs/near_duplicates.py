@@ -21,10 +21,8 @@ from news_platform.near_duplicates.pipeline import (
 )
 from news_platform.near_duplicates.sketch import SketchOptions
 from news_platform.resources import DataRoot, Resources
-from news_platform.storage.commit.markers import stale_partitions
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
-from news_platform.storage.units import built_inputs
 
 _SHOWN_CLUSTERS = 10
 # The newest days that the nightly checks read again; older ones do not change.
@@ -70,9 +68,9 @@ def _largest(rows: pl.DataFrame) -> dg.MarkdownMetadataValue:
     return preview(NEAR_DUPLICATES, largest)
 
 
-def _stale(resources: Resources) -> Fingerprints:
-    store, days = resources.data_root.store, resources.settings.corpus.cluster_days
-    return stale_partitions(wanted_days(store, days=days), built_inputs(store, NEAR_DUPLICATES))
+def _wanted(resources: Resources) -> Fingerprints:
+    days = resources.settings.corpus.cluster_days
+    return wanted_days(resources.data_root.store, days=days)
 
 
 def _checked_days(resources: Resources) -> Iterable[str]:
@@ -120,7 +118,7 @@ def _problems(resources: Resources, day: str, wrong: dict[str, pl.Expr]) -> list
 
 CHECKS = (every_article_has_one_cluster, every_member_has_a_twin)
 
-RULE = rebuild_rule(NEAR_DUPLICATES, stale=_stale, limits=lambda _: _LIMITS)
+RULE = rebuild_rule(NEAR_DUPLICATES, wanted=_wanted, limits=lambda _: _LIMITS)
 RULES = (RULE,)
 
 defs = dg.Definitions(

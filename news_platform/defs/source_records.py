@@ -29,7 +29,7 @@ from news_platform.source_records.pipeline import (
     record_problems,
     wanted_institutions,
 )
-from news_platform.storage.commit.markers import read_markers, read_report, stale_partitions
+from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.units import built_inputs
 
@@ -160,19 +160,20 @@ def watch_page_snapshots(
     return observe_changes(context, "page_snapshots", found, INSTITUTIONS)
 
 
-def _stale_institutions(resources: Resources) -> Mapping[str, str]:
-    """Return the institutions whose inputs changed, and outdated ones if the settings say so."""
-    store = resources.data_root.store
-    wanted = wanted_institutions(store)
-    stale = stale_partitions(wanted, built_inputs(store, SOURCE_RECORDS))
-    if resources.settings.source_records.redo_outdated:
-        stale |= {key: SEGMENTER_VERSION for key in outdated_institutions(store) if key in wanted}
-    return stale
+def _redone(resources: Resources) -> Mapping[str, str]:
+    """Return the institutions that another version of the segmenter made, if the settings say so.
+
+    The fingerprint is the version, so that each is requested once for it.
+    """
+    is_wanted = resources.settings.source_records.redo_outdated
+    keys = outdated_institutions(resources.data_root.store) if is_wanted else ()
+    return dict.fromkeys(keys, SEGMENTER_VERSION)
 
 
 RECORDS_RULE = rebuild_rule(
     SOURCE_RECORDS,
-    stale=_stale_institutions,
+    wanted=lambda resources: wanted_institutions(resources.data_root.store),
+    redone=_redone,
     outdated=lambda resources: len(outdated_institutions(resources.data_root.store)),
 )
 RULES = (RECORDS_RULE,)

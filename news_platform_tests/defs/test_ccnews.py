@@ -161,7 +161,7 @@ def test_a_day_materialises_with_its_metadata_and_checks(shell: Shell) -> None:
     assert str(found["dagster/uri"]).endswith("news/raw/year=2025/month=11/day=01")
     assert float(str(found["pages_per_second"])) > 0
     assert "| en | 1 |" in str(found["languages"])
-    assert "https://news0.example.com/a/0" in str(found["preview"])
+    assert "com.example" in str(found["preview"]) and "/a/0" not in str(found["preview"])
     assert _passed(result) == ALL_GREEN
     assert scan_news(shell.settings.root).collect().height == 3
 

@@ -24,7 +24,7 @@ from news_platform.defs.planning import Plan
 from news_platform.defs.sensor_state import Memory
 from news_platform.defs.sensors import plan_of
 from news_platform.domain_store.reading.lookup import DomainStore
-from news_platform.errors import InputError
+from news_platform.errors import InputError, StorageError
 from news_platform.resources import Resources
 from news_platform.setting_sections.features import DomainStoreSettings
 from news_platform.settings import Settings
@@ -212,7 +212,7 @@ def test_a_run_that_would_empty_the_store_needs_its_run_config(graph: Graph) -> 
     graph.run_all()
     uncollect(graph.store, "2025-11-01")
     uncollect(graph.store, "2025-11-02")
-    with pytest.raises(InputError, match="refused to remove 3 of 3 records"):
+    with pytest.raises(StorageError, match="refused to remove 3 of 3 records"):
         graph.run(domain_buckets, "2025-11-02")
     assert DomainStore(graph.store).count("a.org") == 2
     graph.run_all(allow_removal=True)

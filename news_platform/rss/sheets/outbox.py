@@ -193,12 +193,6 @@ def shows_articles(engine: sa.Engine, spreadsheet_id: str) -> bool:
         return connection.execute(chosen.limit(1)).first() is not None
 
 
-def has_gone(engine: sa.Engine, spreadsheet_id: str) -> bool:
-    """Return whether a spreadsheet shows rows that were taken down."""
-    with read_transaction(engine) as connection:
-        return any(_gone_rows(connection, spreadsheet_id))
-
-
 def resend_tab(engine: sa.Engine, spreadsheet_id: str, tab: str) -> None:
     """Have the next sync send all rows of a tab again."""
     rows = SHEET_ROWS.c
@@ -270,7 +264,8 @@ def _drop_from_intents(connection: sa.Connection, keys: Mapping[str, set[str]]) 
     """Remove rows from batches that are being sent, and record them as perhaps shown."""
     chosen = sa.select(SHEET_INTENTS).where(SHEET_INTENTS.c.state == _SENDING)
     for intent in connection.execute(chosen).all():
-        kept, dropped = [], []
+        kept: list[SheetRow] = []
+        dropped: list[SheetRow] = []
         for row in _parse_rows(intent.rows):
             is_dropped = row.seq != GONE and row.key in keys.get(row.tab, ())
             (dropped if is_dropped else kept).append(row)

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
+from news_platform.rss.sheets.access import SyncOptions
 from news_platform.rss.takedown import clean_ledger
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
-from news_platform_tests.rss.ledger_rows import add_article, add_feed
-from news_platform_tests.rss.sheets.harness import SheetHarness, differences, open_harness
+from news_platform_tests.rss.ledger_rows import add_article, add_articles, add_feed
+from news_platform_tests.rss.sheets.harness import SheetHarness, differences, open_harness, tab_rows
 from news_platform_tests.takedowns.asked import asked
 
 FEED = "https://outlet.example/feed"
@@ -54,3 +55,33 @@ def test_a_row_that_waits_to_be_sent_is_not_sent(
     clean_ledger(local_store, harness.engine, takedowns, full_texts=local_store)
     harness.sync()
     assert "outlet.example" not in _shown(harness)
+
+
+def test_every_copy_of_a_row_is_blanked(harness: SheetHarness, local_store: ObjectStore) -> None:
+    harness.sync()
+    harness.sheet("Feeds").append([harness.sheet("Feeds").rows[1]] * 2)
+    takedowns = Takedowns.of([asked("domain", "outlet.example")])
+    clean_ledger(local_store, harness.engine, takedowns, full_texts=local_store)
+    harness.sync()
+    assert "outlet.example" not in _shown(harness)
+
+
+def test_rows_of_a_full_spreadsheet_are_blanked_too(
+    harness: SheetHarness, local_store: ObjectStore
+) -> None:
+    harness.options = SyncOptions(max_cells=9_500, max_rows=20)
+    add_articles(harness.engine, [{} for _ in range(200)])
+    harness.sync()
+    full, current = harness.emulator.books.values()
+    url = str(tab_rows(full.titled("Raw"))[0]["article_url_canon"])
+    clean_ledger(
+        local_store,
+        harness.engine,
+        Takedowns.of([asked("url", url)]),
+        full_texts=local_store,
+    )
+    assert harness.is_behind()
+    report = harness.sync()
+    assert report.blanked == 2 and report.url.endswith(current.id)
+    assert url not in str(tab_rows(full.titled("Raw")) + tab_rows(full.titled("ArticlesIndex")))
+    assert not harness.is_behind()

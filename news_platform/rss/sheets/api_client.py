@@ -51,10 +51,6 @@ class QuotaExceeded(FetchError):
     """There were too many calls; this one was not applied."""
 
 
-class SpreadsheetFull(ConfigError):
-    """The spreadsheet has no room for the next batch, of which nothing was sent."""
-
-
 @dataclass(slots=True)
 class RateLimit:
     """A sliding window: at most `calls` calls in any `window_seconds`."""

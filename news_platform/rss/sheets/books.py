@@ -7,23 +7,15 @@ complete in each of them.
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
 
-from news_platform.errors import Conflict
 from news_platform.rss.ledger.tables import METADATA, Moment
-from news_platform.rss.ledger.transactions import LedgerTransaction, write_config
 from news_platform.storage.sql.engine import read_transaction
-from news_platform.storage.sql.leases import (
-    LeaseTable,
-    LeaseTerm,
-    claim_named,
-    release_named,
-    upsert,
-)
+from news_platform.storage.sql.leases import LeaseTable, upsert
 
 # `book` is the id of the spreadsheet, `number` its place in the chain. `tabs` has the sheet id and
 # header of each tab after the last sync, as JSON. Of ordered tabs, all changes up to `shown_up_to`
@@ -46,14 +38,15 @@ SHEET_WRITERS = sa.Table(
     sa.Column("owner", sa.Text, nullable=False),
     sa.Column("until", Moment, nullable=False),
 )
+# The lease of the one writer of a chain, by the name of the chain.
+LEASES = LeaseTable(
+    key=SHEET_WRITERS.c.name, time=SHEET_WRITERS.c.until, owner=SHEET_WRITERS.c.owner
+)
 
 KnownTabs = Mapping[str, tuple[int, tuple[str, ...]]]
 """The sheet id and the header of each tab after the last sync, by the tab's name."""
 
 _NUMBER = re.compile(r" \(\d+\)\Z")
-_LEASES = LeaseTable(
-    key=SHEET_WRITERS.c.name, time=SHEET_WRITERS.c.until, owner=SHEET_WRITERS.c.owner
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +58,6 @@ class SheetBook:
     number: int
     url: str
     shown_up_to: int = 0
-
-
-def claim_lease(engine: sa.Engine, name: str, term: LeaseTerm) -> None:
-    """Become the only writer of the chain, or extend the lease; raise Conflict if another one is.
-
-    The result of a sync does not depend on the lease: it keeps writers from doing work twice, and
-    from creating two spreadsheets.
-    """
-    with engine.begin() as connection:
-        if not claim_named(connection, _LEASES, name, term):
-            raise Conflict(
-                f"another sync is writing to spreadsheet {name!r}: wait until it ends", thing=name
-            )
-
-
-def release_lease(engine: sa.Engine, name: str, owner: str) -> None:
-    """Let the next writer start at once."""
-    with engine.begin() as connection:
-        release_named(connection, _LEASES, name, owner)
 
 
 def read_chain(connection: sa.Connection, name: str) -> list[SheetBook]:
@@ -121,12 +95,6 @@ def add_book(connection: sa.Connection, book: SheetBook) -> None:
     new = {"book": book.id, "url": book.url, "shown_up_to": book.shown_up_to, **chain}
     added = upsert(connection, SHEET_BOOKS).values(new)
     connection.execute(added.on_conflict_do_update(index_elements=["book"], set_=chain))
-
-
-def link_books(change: LedgerTransaction, books: Sequence[SheetBook], *, now: datetime) -> None:
-    """Show the addresses of spreadsheets in Config, so that readers find from one to the other."""
-    for book in books:
-        write_config(change, f"spreadsheet {book.number} of {book.name}", book.url, now=now)
 
 
 def close_book(engine: sa.Engine, book: SheetBook, *, now: datetime) -> None:

@@ -4,7 +4,7 @@ A new URL goes through discovery like any other, and its row then shows the outc
 cannot be used is answered in the notes of its row.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -75,10 +75,13 @@ class EditReport:
     invalid: tuple[InvalidRow, ...] = ()
 
 
-def iter_edits(
+def find_edits(
     rows: Sequence[Mapping[str, Cell]], last_written: Mapping[str, Mapping[str, Cell]]
-) -> Iterator[FeedEdit | NewFeed | InvalidRow]:
+) -> tuple[list[FeedEdit], list[NewFeed], list[InvalidRow]]:
     """Compare the rows of Feeds with what we wrote last; of duplicate keys the first row counts."""
+    edits: list[FeedEdit] = []
+    new: list[NewFeed] = []
+    invalid: list[InvalidRow] = []
     seen: set[str] = set()
     for row_index, row in enumerate(rows, 1):
         key = feed_key(row)
@@ -90,45 +93,39 @@ def iter_edits(
             # Empty if the tab was deleted or lost a column: then its cells are not edits.
             written = last_written[key]
             if written and any(str(written.get(name, "")) != cells[name] for name in cells):
-                yield _feed_edit(key, cells, written)
+                edits.append(_feed_edit(key, cells, written))
         elif key is not None and key == url_key(row):
             seen.add(key)
-            yield NewFeed(key, str(row["feed_url"]).strip(), cells)
+            new.append(NewFeed(key, str(row["feed_url"]).strip(), cells))
         else:
             answer = with_remark(cells["notes"], _WRONG_KEY if url_key(row) else NO_ADDRESS)
             # A row that has its answer is not answered again by every sync.
             if (cells["status"], cells["notes"]) != ("rejected", answer):
-                yield InvalidRow(row_index, answer)
+                invalid.append(InvalidRow(row_index, answer))
+    return edits, new, invalid
 
 
 def apply_edits(
     engine: sa.Engine, spreadsheet_id: str, rows: Sequence[Mapping[str, Cell]], discover: Discover
 ) -> EditReport:
     """Write the admins' edits to the ledger, and record the cells they were read from."""
-    found = list(iter_edits(rows, read_last_written(engine, spreadsheet_id)))
-    edits = [item for item in found if isinstance(item, FeedEdit)]
-    new = [item for item in found if isinstance(item, NewFeed)][:_MAX_NEW_FEEDS]
-    invalid = tuple(item for item in found if isinstance(item, InvalidRow))[:_MAX_ANSWERS]
+    edits, all_new, all_invalid = find_edits(rows, read_last_written(engine, spreadsheet_id))
+    new, invalid = all_new[:_MAX_NEW_FEEDS], tuple(all_invalid[:_MAX_ANSWERS])
     # Discovery comes before the cells are recorded: if the process dies in between, the next sync
     # sees the row as new again and discovery finds a feed that it knows.
-    verdicts = (
-        {v.candidate_url: v for v in discover([item.url for item in new]).verdicts} if new else {}
-    )
+    checked = discover([item.url for item in new]).verdicts if new else ()
+    verdicts = {verdict.candidate_url: verdict for verdict in checked}
     if edits or new:
         with write_transaction(engine) as change:
             for edit in edits:
-                _write_edit(change, spreadsheet_id, edit)
+                upsert_feed(change, edit.key, **edit.values)
+                write_last_written(change.connection, spreadsheet_id, edit.key, edit.cells)
             for item in new:
                 _write_new_feed(change, spreadsheet_id, item, verdicts.get(item.url))
     refused = sum(edit.is_refused for edit in edits)
     refused += sum(verdict.outcome != "active" for verdict in verdicts.values())
     taken = len(edits) + len(new) - refused
     return EditReport(taken, refused + len(invalid), invalid)
-
-
-def _write_edit(change: LedgerTransaction, spreadsheet_id: str, edit: FeedEdit) -> None:
-    upsert_feed(change, edit.key, **edit.values)
-    write_last_written(change.connection, spreadsheet_id, edit.key, edit.cells)
 
 
 def _write_new_feed(

@@ -1,6 +1,6 @@
 """One Google spreadsheet through gspread: open or create it, fetch its state, change it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -43,25 +43,13 @@ class SpreadsheetState:
 
 @dataclass(frozen=True, slots=True)
 class Spreadsheet:
-    """One spreadsheet."""
+    """One spreadsheet: its id, its address for a browser, and its title when it was opened."""
 
     client: ApiClient
     _sheet: gspread.Spreadsheet
-
-    @property
-    def id(self) -> str:
-        """Return the id, as it appears in the URL."""
-        return str(self._sheet.id)
-
-    @property
-    def url(self) -> str:
-        """Return the URL that opens the spreadsheet in a browser."""
-        return str(self._sheet.url)
-
-    @property
-    def title(self) -> str:
-        """Return the title as it was when the spreadsheet was opened."""
-        return str(self._sheet.title)
+    id: str
+    url: str
+    title: str
 
     def fetch_state(self) -> SpreadsheetState:
         """Return the worksheets and the fences as they are now."""
@@ -134,17 +122,19 @@ def find_spreadsheet(client: ApiClient) -> Spreadsheet | None:
 
 def open_by_id(client: ApiClient, spreadsheet_id: str) -> Spreadsheet | None:
     """Open a spreadsheet by its id; None if it is gone."""
-    try:
-        return Spreadsheet(client, client.read(lambda: client.gspread.open_by_key(spreadsheet_id)))
-    except SpreadsheetNotFound:
-        return None
+    return _open(client, lambda: client.gspread.open_by_key(spreadsheet_id))
 
 
 def _find_titled(client: ApiClient, title: str) -> Spreadsheet | None:
+    return _open(client, lambda: client.gspread.open(title))
+
+
+def _open(client: ApiClient, call: Callable[[], gspread.Spreadsheet]) -> Spreadsheet | None:
     try:
-        return Spreadsheet(client, client.read(lambda: client.gspread.open(title)))
+        sheet = client.read(call)
     except SpreadsheetNotFound:
         return None
+    return Spreadsheet(client, sheet, str(sheet.id), str(sheet.url), str(sheet.title))
 
 
 def _create(client: ApiClient, title: str) -> Spreadsheet:

@@ -193,12 +193,6 @@ def shows_articles(engine: sa.Engine, spreadsheet_id: str) -> bool:
         return connection.execute(chosen.limit(1)).first() is not None
 
 
-def has_gone(engine: sa.Engine, spreadsheet_id: str) -> bool:
-    """Return whether a spreadsheet shows rows that were taken down."""
-    with read_transaction(engine) as connection:
-        return any(_gone_rows(connection, spreadsheet_id))
-
-
 def resend_tab(engine: sa.Engine, spreadsheet_id: str, tab: str) -> None:
     """Have the next sync send all rows of a tab again."""
     rows = SHEET_ROWS.c

@@ -12,22 +12,21 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from news_platform.datasets.takedowns import TAKEN_DOWN
-from news_platform.rss.ledger.transactions import note_metrics, write_transaction
+from news_platform.errors import Conflict
+from news_platform.rss.ledger.transactions import note_metrics, write_config, write_transaction
 from news_platform.rss.sheets import outbox
 from news_platform.rss.sheets.access import CallTiming, SheetAccess, SyncOptions
 from news_platform.rss.sheets.api_client import ApiClient, ChangeRejected, OutcomeUnknown
 from news_platform.rss.sheets.batch import SpreadsheetFull, build_update
 from news_platform.rss.sheets.books import (
+    LEASES,
     SheetBook,
     add_book,
-    claim_lease,
     close_book,
-    link_books,
     next_number,
     next_title,
     read_books,
     read_known_tabs,
-    release_lease,
 )
 from news_platform.rss.sheets.edits import Discover, EditReport, InvalidRow, apply_edits
 from news_platform.rss.sheets.google import Spreadsheet, open_by_id, open_spreadsheet, open_titled
@@ -40,7 +39,7 @@ from news_platform.rss.sheets.layout import (
 )
 from news_platform.rss.sheets.outbox import Intent
 from news_platform.rss.sheets.tabs import FEEDS_TAB
-from news_platform.storage.sql.leases import LeaseTerm
+from news_platform.storage.sql.leases import LeaseTerm, claim_named, release_named
 
 
 @dataclass(slots=True)
@@ -129,16 +128,26 @@ def sync(writer: SheetWriter, discover: Discover) -> SyncReport:
 
 @contextmanager
 def _lease(writer: SheetWriter) -> Iterator[None]:
+    """Be the only writer, so that no work is done twice and no two spreadsheets are created.
+
+    No row is lost or duplicated without the lease.
+    """
     _extend_lease(writer)
     try:
         yield
     finally:
-        release_lease(writer.engine, writer.name, writer.owner)
+        with writer.engine.begin() as connection:
+            release_named(connection, LEASES, writer.name, writer.owner)
 
 
 def _extend_lease(writer: SheetWriter) -> None:
     term = LeaseTerm(writer.clock(), writer.options.lease_seconds, writer.owner)
-    claim_lease(writer.engine, writer.name, term)
+    with writer.engine.begin() as connection:
+        if not claim_named(connection, LEASES, writer.name, term):
+            raise Conflict(
+                f"another sync is writing to spreadsheet {writer.name!r}: wait until it ends",
+                thing=writer.name,
+            )
 
 
 def _open_current(writer: SheetWriter) -> Spreadsheet:
@@ -146,12 +155,17 @@ def _open_current(writer: SheetWriter) -> Spreadsheet:
     for book in read_books(writer.engine, writer.name):
         if (found := open_by_id(writer.client, book.id)) is not None:
             return found
-        close_book(writer.engine, book, now=writer.clock())
+        _close(writer, book)
     spreadsheet = open_spreadsheet(writer.client)
     number = next_number(writer.engine, writer.name)
     with writer.engine.begin() as connection:
         add_book(connection, SheetBook(spreadsheet.id, writer.name, number, spreadsheet.url))
     return spreadsheet
+
+
+def _close(writer: SheetWriter, gone: SheetBook) -> None:
+    outbox.drop_intents(writer.engine, gone.id)
+    close_book(writer.engine, gone, now=writer.clock())
 
 
 def _open_next(writer: SheetWriter, full: Spreadsheet) -> Spreadsheet:
@@ -165,7 +179,8 @@ def _open_next(writer: SheetWriter, full: Spreadsheet) -> Spreadsheet:
     outbox.drop_intents(engine, full.id)
     with write_transaction(engine) as change:
         add_book(change.connection, new)
-        link_books(change, [old, new], now=now)
+        for book in (old, new):
+            write_config(change, f"spreadsheet {book.number} of {book.name}", book.url, now=now)
         metrics = {"spreadsheets_begun": 1, "spreadsheets_not_shared": not is_shared}
         note_metrics(change, outbox.STAGE, metrics, now=now, notes=spreadsheet.url)
     ensure_tabs(engine, spreadsheet)
@@ -203,12 +218,13 @@ def _fill(writer: SheetWriter, spreadsheet: Spreadsheet, report: SyncReport) -> 
 def _blank_full_books(writer: SheetWriter, report: SyncReport) -> None:
     """Blank rows that were taken down in the spreadsheets before the current one."""
     for book in read_books(writer.engine, writer.name)[1:]:
-        if outbox.has_gone(writer.engine, book.id):
-            spreadsheet = open_by_id(writer.client, book.id)
-            if spreadsheet is None:
-                close_book(writer.engine, book, now=writer.clock())
-            else:
-                _send_all(writer, spreadsheet, book, report)
+        if outbox.next_intent(writer.engine, book, writer.options) is None:
+            continue
+        spreadsheet = open_by_id(writer.client, book.id)
+        if spreadsheet is None:
+            _close(writer, book)
+        else:
+            _send_all(writer, spreadsheet, book, report)
 
 
 def _answer(spreadsheet: Spreadsheet, feeds: LocatedTab, invalid: Sequence[InvalidRow]) -> None:

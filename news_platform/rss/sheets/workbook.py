@@ -115,28 +115,18 @@ def write_workbook_now(
             _write_month(connection, store, book, options, seq=seq)
         _delete_others(store, books, markers)
         rows, left_out = _write_main(connection, store, options)
-    done = WorkbookReport(
-        WORKBOOK_PATH,
-        rows,
-        left_out,
-        tuple(book.path for book in written),
-        len(left) - len(written),
-    )
+    books_left = len(left) - len(written)
     # Without its marker the workbook stays stale, and the next run goes on.
-    if not done.books_left:
-        contents = {"files": [WORKBOOK_PATH], "rows": rows, "left_out": left_out}
-        write_marker(
-            store, DATASET, PARTITION, inputs=inputs, report=contents, scope=_scope(seq, options)
-        )
-    return done
+    if not books_left:
+        report = {"files": [WORKBOOK_PATH], "rows": rows, "left_out": left_out}
+        scope = f"{seq}-{_shape(options)}"
+        write_marker(store, DATASET, PARTITION, inputs=inputs, report=report, scope=scope)
+    paths = tuple(book.path for book in written)
+    return WorkbookReport(WORKBOOK_PATH, rows, left_out, paths, books_left)
 
 
 def _shape(options: WorkbookOptions) -> str:
     return f"{_FORMAT}-{options.clean_text_limit}"
-
-
-def _scope(seq: int, options: WorkbookOptions) -> str:
-    return f"{seq}-{_shape(options)}"
 
 
 def _write_main(
@@ -147,7 +137,7 @@ def _write_main(
         for tab in TABS
         if tab.order
     }
-    tabs = [TabRows(tab, _iter_rows(connection, tab, first=firsts.get(tab.name))) for tab in TABS]
+    tabs = [(tab, _iter_rows(connection, tab, first=firsts.get(tab.name))) for tab in TABS]
     rows = _put_book(store, WORKBOOK_PATH, tabs, options)
     totals = {tab.name: _count(connection, tab) for tab in TABS}
     return rows, {name: total - rows[name] for name, total in totals.items()}
@@ -172,19 +162,11 @@ def _write_month(
     seq: int,
 ) -> None:
     tabs = [
-        TabRows(tab, _iter_rows(connection, tab, first=book.first, last=book.last))
-        for tab in ARTICLE_TABS
+        (tab, _iter_rows(connection, tab, first=book.first, last=book.last)) for tab in ARTICLE_TABS
     ]
-    rows = _put_book(store, book.path, tabs, options)
-    report = {"files": [book.path], "rows": rows}
-    write_marker(
-        store,
-        DATASET,
-        book.partition,
-        inputs=f"{seq:016d}",
-        report=report,
-        scope=_shape(options),
-    )
+    report = {"files": [book.path], "rows": _put_book(store, book.path, tabs, options)}
+    inputs, scope = f"{seq:016d}", _shape(options)
+    write_marker(store, DATASET, book.partition, inputs=inputs, report=report, scope=scope)
 
 
 def _outdated(
@@ -196,41 +178,34 @@ def _outdated(
     shape: str,
 ) -> list[MonthlyBook]:
     """Return the books that were never written, or whose rows changed since, newest first."""
+    existing = {info.path for info in store.list(FOLDER)}
+    known = {
+        book: int(marker.inputs)
+        for book in books
+        if (marker := markers.get(book.partition)) and marker.scope == shape
+        if book.path in existing
+    }
+    outdated = set(books) - known.keys()
     # The books as a whole were complete at the number in the scope of the main book's marker.
     main = markers.get(PARTITION)
     complete, _, written_shape = main.scope.partition("-") if main else ("0", "", "")
-    known = {
-        book.partition: int(marker.inputs)
-        for book in books
-        if (marker := markers.get(book.partition)) and marker.scope == shape
-    }
     since = int(complete) if written_shape == shape else min(known.values(), default=0)
-    changed = _changed_books(connection, books, known, since=since) if known else frozenset()
-    existing = {info.path for info in store.list(FOLDER)}
-    return [
-        book
-        for book in books
-        if book.partition not in known or book.path not in existing or book.partition in changed
-    ]
-
-
-def _changed_books(
-    connection: sa.Connection, books: list[MonthlyBook], known: Mapping[str, int], *, since: int
-) -> frozenset[str]:
-    """Return the books with a row that changed after the book was written."""
     ordered = sorted(books, key=lambda book: book.first)
     firsts = [book.first for book in ordered]
-    changed = set()
+    for row_id, seq in _iter_changes(connection, since=since) if known else ():
+        book = ordered[max(bisect_right(firsts, row_id) - 1, 0)]
+        if book.first <= row_id <= book.last and seq > known.get(book, seq):
+            outdated.add(book)
+    return [book for book in books if book in outdated]
+
+
+def _iter_changes(connection: sa.Connection, *, since: int) -> Iterator[sa.Row[Any]]:
+    """Yield the row_id and change number of what changed about articles after a change."""
     for tab in ARTICLE_TABS:
-        row_id, seq = tab.table.c[tab.order or tab.key], tab.table.c.changed_seq
-        chosen = sa.select(row_id, seq).where(seq > since)
+        seq = tab.table.c.changed_seq
+        chosen = sa.select(tab.table.c[tab.order or tab.key], seq).where(seq > since)
         # Streamed: before all books are written, every row of the ledger may be among them.
-        for key, change in connection.execute(chosen.execution_options(yield_per=10_000)):
-            book = ordered[max(bisect_right(firsts, key) - 1, 0)]
-            is_in = book.first <= key <= book.last
-            if is_in and change > known.get(book.partition, change):
-                changed.add(book.partition)
-    return frozenset(changed)
+        yield from connection.execute(chosen.execution_options(yield_per=10_000))
 
 
 def _delete_others(

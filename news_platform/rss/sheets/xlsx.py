@@ -1,7 +1,6 @@
 """Write rows of the ledger as the tabs of one .xlsx file, in constant memory."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,8 @@ _FIRST_YEAR = 1900
 _DATE_FORMAT = "yyyy-mm-dd hh:mm:ss"
 
 
-@dataclass(frozen=True, slots=True)
-class TabRows:
-    """The ledger rows that one tab of a book shows, each with the values of the tab's columns."""
-
-    tab: Tab
-    rows: Iterable[Sequence[object]]
+TabRows = tuple[Tab, Iterable[Sequence[object]]]
+"""A tab of a book with its ledger rows, each with the values of the tab's columns."""
 
 
 def write_xlsx(path: Path, tabs: Iterable[TabRows], *, clean_text: int) -> dict[str, int]:
@@ -42,19 +37,20 @@ def write_xlsx(path: Path, tabs: Iterable[TabRows], *, clean_text: int) -> dict[
         heading = book.add_format({"bold": True, "bottom": 1})
         moment = book.add_format({"num_format": _DATE_FORMAT})
         return {
-            one.tab.name: _write_tab(book, one, limits, heading=heading, moment=moment)
-            for one in tabs
+            tab.name: _write_tab(book, (tab, rows), limits, heading=heading, moment=moment)
+            for tab, rows in tabs
         }
 
 
 def _write_tab(book: Any, given: TabRows, limits: CellLimits, *, heading: Any, moment: Any) -> int:
-    tab, sheet = given.tab, book.add_worksheet(given.tab.name)
+    tab, rows = given
+    sheet = book.add_worksheet(tab.name)
     sheet.freeze_panes(1, 0)
     for index, name in enumerate(tab.columns):
         sheet.set_column(index, index, column_width(name))
         sheet.write_string(0, index, name, heading)
     count = 0
-    for values in given.rows:
+    for values in rows:
         count += 1
         for index, (name, value) in enumerate(zip(tab.columns, values, strict=True)):
             if isinstance(value, datetime) and value.year >= _FIRST_YEAR:

@@ -5,11 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from news_platform_tests.emulators.sheets.a1 import Range
-from news_platform_tests.emulators.sheets.calculation import Calculation
 from news_platform_tests.emulators.sheets.cells import Value
-from news_platform_tests.emulators.sheets.formulas import order
 from news_platform_tests.emulators.sheets.grid import Invalid, Sheet
-from news_platform_tests.emulators.sheets.references import copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +43,8 @@ def area_of(sheet: Sheet, grid_range: dict[str, int]) -> Area:
     return area
 
 
-def sort(sheet: Sheet, area: Area, specs: Sequence[dict[str, Any]], computed: Calculation) -> None:
-    """Sort the rows of an area; formulas sort by their values and keep their references."""
+def sort(sheet: Sheet, area: Area, specs: Sequence[dict[str, Any]]) -> None:
+    """Sort the rows of an area."""
     rows = list(range(area.top, min(area.bottom, len(sheet.rows))))
     # Python's sort is stable: sorting by the last key first orders by all of them.
     for spec in reversed(specs):
@@ -55,7 +52,7 @@ def sort(sheet: Sheet, area: Area, specs: Sequence[dict[str, Any]], computed: Ca
         if not area.left <= column < area.right:
             raise Invalid("a sort spec lies outside the range")
         rows = _sorted(
-            {row: computed.value(sheet, row, column) for row in rows},
+            {row: sheet.cell(row, column) for row in rows},
             is_descending=spec.get("sortOrder") == "DESCENDING",
         )
     sheet.put(area.top, area.left, [_cells(sheet, row, area) for row in rows])
@@ -64,31 +61,34 @@ def sort(sheet: Sheet, area: Area, specs: Sequence[dict[str, Any]], computed: Ca
 def _sorted(values: dict[int, Value], *, is_descending: bool) -> list[int]:
     """Return the keys of the values in order; empty values come last in both orders."""
     full = [key for key, value in values.items() if value not in (None, "")]
-    full.sort(key=lambda key: order(values[key]), reverse=is_descending)
+    full.sort(key=lambda key: _order(values[key]), reverse=is_descending)
     return [*full, *(key for key, value in values.items() if value in (None, ""))]
 
 
-def copy(
-    source: Sheet, area: Area, target: Sheet, into: Area, computed: Calculation | None
-) -> None:
-    """Copy an area over another, repeatedly if that is larger; `computed`: values, no formulas."""
+def _order(value: Value) -> tuple[int, float, str]:
+    """Return a key that sorts as Sheets does: numbers, texts in any case, booleans."""
+    if isinstance(value, bool):
+        return 2, float(value), ""
+    if isinstance(value, int | float):
+        return 0, float(value), ""
+    return 1, 0.0, str(value).casefold()
+
+
+def copy(source: Sheet, area: Area, target: Sheet, into: Area) -> None:
+    """Copy an area over another, repeatedly if that is larger."""
     height, width = area.bottom - area.top, area.right - area.left
     rows = max(height, (into.bottom - into.top) // height * height)
     columns = max(width, (into.right - into.left) // width * width)
 
     def content(row: int, column: int) -> Value:
-        place = area.top + row % height, area.left + column % width
-        if computed is not None:
-            return computed.value(source, *place)
-        far = into.top + row - place[0], into.left + column - place[1]
-        return copied(source.cell(*place), rows=far[0], columns=far[1])
+        return source.cell(area.top + row % height, area.left + column % width)
 
     block = [[content(row, column) for column in range(columns)] for row in range(rows)]
     target.put(into.top, into.left, block)
 
 
 def move(source: Sheet, area: Area, target: Sheet, corner: tuple[int, int]) -> None:
-    """Move an area; formulas keep their references."""
+    """Move an area."""
     block = [_cells(source, row, area) for row in range(area.top, area.bottom)]
     source.put(area.top, area.left, [[None] * (area.right - area.left)] * len(block))
     target.put(*corner, block)

@@ -27,12 +27,6 @@ class Formula(str):
     __slots__ = ()
 
 
-class ErrorValue(str):
-    """The error that a formula resulted in, such as `#DIV/0!`."""
-
-    __slots__ = ()
-
-
 class FormattedNumber(float):
     """A number and the format that its cell got when it was typed."""
 

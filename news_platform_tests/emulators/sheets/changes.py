@@ -5,11 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from news_platform_tests.emulators.sheets import blocks
-from news_platform_tests.emulators.sheets.calculation import Calculation
 from news_platform_tests.emulators.sheets.cells import Formula, Value
 from news_platform_tests.emulators.sheets.field_mask import mask_leaves
 from news_platform_tests.emulators.sheets.grid import Invalid, Sheet
-from news_platform_tests.emulators.sheets.references import after_deletion, after_insertion
 from news_platform_tests.emulators.sheets.tab_properties import set_tab_properties
 
 Body = dict[str, Any]
@@ -163,7 +161,6 @@ def _delete_dimension(book: Book, body: Body) -> None:
     else:
         sheet.rows = [(*row[:start], *row[end:]) for row in sheet.rows]
         sheet.column_count -= end - start
-    after_deletion(book.sheets, sheet, is_rows=is_rows, start=start, end=end)
 
 
 def _insert_dimension(book: Book, body: Body) -> None:
@@ -177,7 +174,6 @@ def _insert_dimension(book: Book, body: Body) -> None:
     else:
         sheet.rows = [_widened(row, start, count) for row in sheet.rows]
         sheet.column_count += count
-    after_insertion(book.sheets, sheet, is_rows=is_rows, start=start, count=count)
 
 
 def _widened(row: tuple[Value, ...], start: int, count: int) -> tuple[Value, ...]:
@@ -205,7 +201,7 @@ def _moved(
 def _sort_range(book: Book, body: Body) -> None:
     sheet = book.sheet(body["range"]["sheetId"])
     area = blocks.area_of(sheet, body["range"])
-    blocks.sort(sheet, area, body.get("sortSpecs", []), Calculation(book.sheets))
+    blocks.sort(sheet, area, body.get("sortSpecs", []))
 
 
 def _copy_paste(book: Book, body: Body) -> None:
@@ -217,8 +213,7 @@ def _copy_paste(book: Book, body: Body) -> None:
     target = book.sheet(body["destination"]["sheetId"])
     area = blocks.area_of(source, body["source"])
     into = blocks.area_of(target, body["destination"])
-    computed = Calculation(book.sheets) if body.get("pasteType") == "PASTE_VALUES" else None
-    blocks.copy(source, area, target, into, computed)
+    blocks.copy(source, area, target, into)
 
 
 def _cut_paste(book: Book, body: Body) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from news_platform_tests.emulators.sheets.a1 import Range
-from news_platform_tests.emulators.sheets.cells import Formula, Value
+from news_platform_tests.emulators.sheets.cells import Value
 
 CELL_CHARACTERS = 50_000
 
@@ -31,8 +31,6 @@ class Sheet:
     frozen_columns: int = 0
     hides_gridlines: bool = False
     tab_color: dict[str, Any] | None = None
-    # Whether a cell ever held a formula; most sheets of ours are large and hold none.
-    has_formulas: bool = False
 
     def copy(self) -> "Sheet":
         """Return an independent copy."""
@@ -63,16 +61,11 @@ class Sheet:
         cells = self.rows[row] if row < len(self.rows) else ()
         return cells[column] if column < len(cells) else None
 
-    def get(self, found: Range, shown: Callable[[Value, int, int], Any]) -> list[list[Any]]:
+    def get(self, found: Range, shown: Callable[[Value], Any]) -> list[list[Any]]:
         """Return cells as `shown`, without the empty ends of rows and of the block."""
         block = [
-            _without_end(
-                [
-                    shown(value, place, column)
-                    for column, value in enumerate(row[found.left : found.right], found.left)
-                ]
-            )
-            for place, row in enumerate(self.rows[found.top : found.bottom], found.top)
+            _without_end([shown(value) for value in row[found.left : found.right]])
+            for row in self.rows[found.top : found.bottom]
         ]
         while block and not block[-1]:
             block.pop()
@@ -93,7 +86,6 @@ class Sheet:
         while len(self.rows) < top + height:
             self.rows.append(())
         for offset, new in enumerate(values):
-            self.has_formulas = self.has_formulas or any(type(value) is Formula for value in new)
             self.rows[top + offset] = _overwritten(self.rows[top + offset], left, new)
 
     def append(self, values: Sequence[Sequence[Value]]) -> int:

@@ -6,7 +6,6 @@ from typing import Any
 
 from news_platform_tests.emulators.sheets.a1 import Range, parse, written
 from news_platform_tests.emulators.sheets.blocks import table_of
-from news_platform_tests.emulators.sheets.calculation import Calculation
 from news_platform_tests.emulators.sheets.cells import Formula, Value, display, typed, unformatted
 from news_platform_tests.emulators.sheets.changes import Body, Book
 from news_platform_tests.emulators.sheets.grid import Invalid, Sheet
@@ -26,7 +25,9 @@ class Reading:
                 raise Invalid(f"Invalid value at '{name}': {getattr(self, name)!r}")
 
     def shown(self, value: Value) -> Value:
-        """Return a computed value as the options ask."""
+        """Return a value as the options ask; formulas are kept, but not computed."""
+        if isinstance(value, Formula):
+            return value if self.valueRenderOption == "FORMULA" else "#NAME?"
         if self.valueRenderOption == "FORMATTED_VALUE":
             return display(value)
         return unformatted(value, dates_as_text=self.dateTimeRenderOption == "FORMATTED_STRING")
@@ -43,16 +44,7 @@ def get_values(book: Book, text: str, reading: Reading) -> Body:
     """Answer values.get."""
     found = parse(text)
     sheet = book.titled(found.title)
-    computed = Calculation(book.sheets)
-
-    def shown(value: Value, row: int, column: int) -> Value:
-        if not isinstance(value, Formula):
-            return reading.shown(value)
-        if reading.valueRenderOption == "FORMULA":
-            return value
-        return reading.shown(computed.value(sheet, row, column))
-
-    rows = sheet.get(found, shown)
+    rows = sheet.get(found, reading.shown)
     values = rows if reading.majorDimension == "ROWS" else _columns(rows)
     area = written(sheet.title, _closed(sheet, found))
     answer: Body = {"range": area, "majorDimension": reading.majorDimension}

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
+from news_platform.rss.sheets.access import SyncOptions
 from news_platform.rss.takedown import clean_ledger
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
@@ -67,3 +68,34 @@ def test_a_row_that_waits_to_be_sent_is_not_sent(
     )
     harness.sync()
     assert "outlet.example" not in _shown(harness)
+
+
+def test_every_copy_of_a_row_is_blanked(harness: SheetHarness, local_store: ObjectStore) -> None:
+    harness.sync()
+    harness.sheet("Feeds").append([harness.sheet("Feeds").rows[1]] * 2)
+    takedowns = Takedowns.of([asked("domain", "outlet.example")])
+    clean_ledger(local_store, harness.engine, takedowns, full_texts=local_store)
+    harness.sync()
+    assert "outlet.example" not in _shown(harness)
+
+
+def test_rows_of_a_full_spreadsheet_are_blanked_too(
+    harness: SheetHarness, local_store: ObjectStore
+) -> None:
+    harness.options = SyncOptions(max_cells=9_500, max_rows=20)
+    add_articles(harness.engine, [{} for _ in range(200)])
+    harness.sync()
+    full, current = harness.emulator.books.values()
+    url = str(tab_rows(full.titled("Raw"))[0]["article_url_canon"])
+    clean_ledger(
+        local_store,
+        harness.engine,
+        Takedowns.of([asked("url", url)]),
+        full_texts=local_store,
+    )
+    assert harness.is_behind()
+    report = harness.sync()
+    assert report.blanked == 2 and report.url.endswith(current.id)
+    for tab in ("Raw", "ArticlesIndex"):
+        assert url not in {row["article_url_canon"] for row in tab_rows(full.titled(tab))}
+    assert not harness.is_behind()

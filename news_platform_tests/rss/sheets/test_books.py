@@ -126,6 +126,19 @@ def test_the_third_follows_the_second(harness: SheetHarness) -> None:
     assert [n for rows in shown(harness) for n in rows] == list(range(1, 361))
 
 
+def test_a_new_title_for_a_large_ledger_fills_several(harness: SheetHarness) -> None:
+    fill(harness, 320)
+    harness.emulator.books.clear()
+    harness.access = replace(harness.access, spreadsheet_title="Second")
+    harness.sync()
+    assert [one.title for one in harness.emulator.books.values()] == [
+        "Second",
+        "Second (2)",
+        "Second (3)",
+    ]
+    assert [n for rows in shown(harness) for n in rows] == list(range(1, 321))
+
+
 @pytest.mark.parametrize("fault", ["before", "after", "late"])
 def test_an_unclear_creation_never_gives_two_spreadsheets(
     harness: SheetHarness, fault: Any

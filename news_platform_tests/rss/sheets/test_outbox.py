@@ -1,15 +1,10 @@
-"""The outbox in SQL, on both databases: pending rows, batches, and the lease of the writer."""
-
-from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
-from threading import Barrier
+"""The outbox in SQL, on both databases: pending rows and batches."""
 
 import pytest
 import sqlalchemy as sa
 
-from news_platform.errors import Conflict
 from news_platform.rss.sheets.access import SyncOptions
-from news_platform.rss.sheets.books import SheetBook, add_book, claim_lease, release_lease
+from news_platform.rss.sheets.books import SheetBook, add_book
 from news_platform.rss.sheets.outbox import (
     Intent,
     count_sending,
@@ -19,9 +14,7 @@ from news_platform.rss.sheets.outbox import (
     next_intent,
     resend_tab,
 )
-from news_platform.storage.sql.leases import LeaseTerm
 from news_platform_tests.rss.ledger_rows import (
-    NOW,
     add_article,
     add_articles,
     add_feed,
@@ -126,35 +119,3 @@ def test_a_row_taken_down_while_it_is_sent_is_blanked_afterwards(outbox: sa.Engi
     assert [(row.tab, row.key, row.cells) for row in blanking.rows if not row.cells] == [
         ("Raw", "1", ())
     ]
-
-
-@pytest.mark.parametrize("seconds", [0, 59])
-def test_a_lease_keeps_others_out_until_it_ends(ledger: sa.Engine, seconds: int) -> None:
-    now = NOW + timedelta(seconds=seconds)
-    claim_lease(ledger, "b", LeaseTerm(NOW, 60, "one"))
-    with pytest.raises(Conflict, match="another sync is writing to spreadsheet 'b'"):
-        claim_lease(ledger, "b", LeaseTerm(now, 60, "two"))
-    claim_lease(ledger, "b", LeaseTerm(now, 60, "one"))
-    claim_lease(ledger, "b", LeaseTerm(now + timedelta(seconds=60), 60, "two"))
-
-
-def test_of_many_who_ask_for_a_first_lease_at_once_one_gets_it(ledger: sa.Engine) -> None:
-    for book in map(str, range(10)):
-        together = Barrier(4)
-
-        def ask(owner: str, book: str = book, together: Barrier = together) -> bool:
-            together.wait()
-            try:
-                claim_lease(ledger, book, LeaseTerm(NOW, 60, owner))
-            except Conflict:
-                return False
-            return True
-
-        with ThreadPoolExecutor(4) as threads:
-            assert sorted(threads.map(ask, "abcd")) == [False, False, False, True]
-
-
-def test_a_lease_given_back_is_free_at_once(ledger: sa.Engine) -> None:
-    claim_lease(ledger, "b", LeaseTerm(NOW, 60, "one"))
-    release_lease(ledger, "b", "one")
-    claim_lease(ledger, "b", LeaseTerm(NOW, 60, "two"))

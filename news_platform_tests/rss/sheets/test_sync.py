@@ -12,10 +12,10 @@ import sqlalchemy as sa
 from news_platform.errors import ConfigError, Conflict
 from news_platform.rss.sheets.access import SyncOptions
 from news_platform.rss.sheets.api_client import OutcomeUnknown
-from news_platform.rss.sheets.books import claim_lease
+from news_platform.rss.sheets.books import LEASES
 from news_platform.rss.sheets.google import FENCE_KEY
 from news_platform.rss.sheets.tabs import CUT_MARK, TABS
-from news_platform.storage.sql.leases import LeaseTerm
+from news_platform.storage.sql.leases import LeaseTerm, claim_named
 from news_platform_tests.emulators.sheets.changes import MAX_METADATA_CHARACTERS
 from news_platform_tests.emulators.sheets.faults import Fault, Faults
 from news_platform_tests.rss.ledger_rows import (
@@ -173,7 +173,8 @@ def test_a_third_of_all_calls_may_fail(harness: SheetHarness, seed: int) -> None
 
 def test_a_second_writer_is_told_to_wait(harness: SheetHarness) -> None:
     harness.sync()
-    claim_lease(harness.engine, "Desk", LeaseTerm(harness.time.now(), 60, "other"))
+    with harness.engine.begin() as connection:
+        claim_named(connection, LEASES, "Desk", LeaseTerm(harness.time.now(), 60, "other"))
     with pytest.raises(Conflict, match="another sync is writing"):
         harness.sync()
     harness.time.sleep(61)

@@ -53,9 +53,14 @@ from news_platform.defs.corpus_views import (
 from news_platform.defs.metadata import table_metadata
 from news_platform.defs.partitions import DAYS, DAYS_OF_MONTH, ONE_A_RUN, SEVEN_A_RUN
 from news_platform.defs.planning import Hold
-from news_platform.defs.rebuild_rules import Fingerprints, Parent, RebuildRule, same_partition
+from news_platform.defs.rebuild_rules import (
+    Fingerprints,
+    Parent,
+    RebuildRule,
+    same_partition,
+    unsettled,
+)
 from news_platform.defs.sensors import reconciling_sensor, skip_reason
-from news_platform.defs.settled import unsettled
 from news_platform.domain_store.reading.batches import iter_warc_frames
 from news_platform.near_duplicates.pipeline import delete_replaced, expire_sketches
 from news_platform.resources import DataRoot, Resources

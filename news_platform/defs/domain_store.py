@@ -28,9 +28,9 @@ from news_platform.defs.rebuild_rules import (
     Parent,
     RebuildRule,
     same_partition,
+    unsettled,
 )
 from news_platform.defs.sensors import reconciling_sensor
-from news_platform.defs.settled import unsettled
 from news_platform.domain_store.building.removal import require_allowed, staging_removal
 from news_platform.domain_store.building.verify import (
     iter_count_problems,

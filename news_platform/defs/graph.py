@@ -26,8 +26,7 @@ from news_platform.defs import (
     source_records,
     takedowns,
 )
-from news_platform.defs.checks import Check
-from news_platform.defs.nightly_checks import nightly_definitions
+from news_platform.defs.checks import Check, nightly_definitions
 from news_platform.defs.rebuild_rules import RebuildRule
 from news_platform.defs.tasks import TASKS
 from news_platform.resources import Resources

@@ -46,13 +46,14 @@ from news_platform.defs.partitions import DAYS, ONE_A_RUN
 from news_platform.defs.planning import Limits
 from news_platform.defs.plots import languages_plot
 from news_platform.defs.rebuild_rules import Fingerprints, RebuildRule
-from news_platform.defs.runs import Work, run_requests
+from news_platform.defs.runs import Work
 from news_platform.defs.sensor_state import SensorState, dump_state, load_state
 from news_platform.defs.sensors import (
     PAUSED,
     plan_of,
     report_plan,
     report_unreadable_inputs,
+    run_requests,
 )
 from news_platform.errors import FetchError, InputError, NewsPlatformError
 from news_platform.resources import Clock, Crawl, DataRoot, Resources, collect_options

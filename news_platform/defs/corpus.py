@@ -246,10 +246,6 @@ def _month_end(month: str) -> datetime:
     return datetime(after.year, after.month, 1, tzinfo=UTC)
 
 
-def _same_month(parent: str, own: str) -> bool:
-    return parent.startswith(own)
-
-
 CRAWL_RULE = RebuildRule(
     CRAWL_ARTICLES.name,
     _stale_crawl,
@@ -272,7 +268,7 @@ EXPORT_RULE = RebuildRule(
     TRAINING_EXPORT.name,
     _stale_months,
     parents=tuple(
-        Parent(name, _same_month)
+        Parent(name, str.startswith)  # the days of a month
         for name in (CRAWL_ARTICLES.name, FEED_ARTICLES.name, NEAR_DUPLICATES.name)
     ),
     partitions=MONTHS,

@@ -16,7 +16,6 @@ from news_platform.defs.planning import (
     TickInput,
     plan_requests,
 )
-from news_platform.defs.runs import run_requests
 from news_platform.defs.sensor_state import (
     CANCELED,
     DAY,
@@ -30,6 +29,7 @@ from news_platform.defs.sensor_state import (
     load_state,
     with_unreadable_inputs,
 )
+from news_platform.defs.sensors import run_requests
 
 BROKEN = RunError("FetchError", "no route to host")
 INVALID = RunError("InputError", "not a WARC", is_final=True)
@@ -74,7 +74,7 @@ class Bench:
                 previous=one.previous,
                 settings=tick.settings,
             )
-            self.attempts |= dict.fromkeys(one.partitions, attempt)
+            self.attempts |= dict.fromkeys(one.inputs, attempt)
             self.running |= dict.fromkeys(one.partitions, one.run_key)
         return [",".join(request.partitions) for request in self.plan.requests]
 
@@ -88,7 +88,7 @@ class Bench:
             self.mended[ended.previous] = self.now
 
     def states(self) -> dict[str, State]:
-        return {key: one.state for key, one in self.plan.decisions.items()}
+        return {key: one.state for key, one in self.plan.partitions.items()}
 
 
 def test_a_stale_partition_is_requested_once_while_its_run_goes_on() -> None:

@@ -49,16 +49,16 @@ def retry(resources: Resources, asset: str, partition: str | None) -> Output:
     from news_platform.defs.retry_requests import request_retry
     from news_platform.defs.status import iter_statuses, open_instance
 
-    staleness = _followed(asset)
+    rule = _followed(asset)
     with open_instance(resources.settings) as instance:
-        (found,) = iter_statuses([staleness], resources, instance)
-    keys = [one.partition for one in found.partitions if partition in (None, one.partition)]
+        (found,) = iter_statuses([rule], resources, instance)
+    keys = [key for key in found.partitions if partition in (None, key)]
     if not keys and not found.error:
         shown = f"{asset} {partition}" if partition else asset
         raise InputError(f"nothing to retry: {shown} does not differ from its inputs", thing=shown)
     request_retry(resources.data_root.store, asset, partition, now=resources.clock.now())
     wanted = ", ".join(keys) or asset
-    text = f"recorded the request for {wanted}; {staleness.sensor} starts it at its next tick"
+    text = f"recorded the request for {wanted}; {rule.sensor} starts it at its next tick"
     return Output({"asset": asset, "requested": keys}, text)
 
 

@@ -1,11 +1,21 @@
-"""Read runs from Dagster: which partitions are being built, and how a requested run ended."""
+"""Read from Dagster what is being built, and how the runs that sensors requested have ended.
 
+A run carries everything about its request as tags, so a sensor keeps no book of its own: nothing
+can differ from what really ran, and a deleted run was never tried.
+"""
+
+import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
+from dagster._core.storage.dagster_run import (
+    FINISHED_STATUSES,
+    NOT_FINISHED_STATUSES,
+    RunRecord,
+)
 from dagster._core.storage.tags import (
     ASSET_PARTITION_RANGE_END_TAG,
     ASSET_PARTITION_RANGE_START_TAG,
@@ -17,85 +27,135 @@ from dagster._core.storage.tags import (
 from dagster._time import get_current_timestamp
 from dagster_shared.error import SerializableErrorInfo
 
-from news_platform.defs.planning import Plan, Request, as_day, is_fresh
-from news_platform.defs.rebuild_rules import WHOLE
-from news_platform.defs.sensor_state import CANCELED, Outcome
+from news_platform.defs.rebuild_rules import WHOLE, Parent
+from news_platform.defs.sensor_state import CANCELED, DAY, HOUR, Attempt, RunError
 from news_platform.defs.tasks import TASKS
 from news_platform.errors import NewsPlatformError, is_retriable
 
-# Marks a run with the request that it was made for, and says why it was requested.
+# Tags of a run that a sensor requested: its asset, why, the inputs of its partitions as JSON, how
+# many attempts in a row, what the one before failed with, and a digest of the settings.
 REQUEST_TAG = "news_platform/request"
 REASON_TAG = "news_platform/reason"
+INPUTS_TAG = "news_platform/inputs"
 ATTEMPT_TAG = "news_platform/attempt"
+PREVIOUS_TAG = "news_platform/previous"
+SETTINGS_TAG = "news_platform/settings"
+# Tags that the sensor adds to a failed run, so that it need not read its events again: the error,
+# and the asset if a retry is useless. Such a run is found by its tag however old it is.
+FAILURE_TAG = "news_platform/failure"
+PERMANENT_TAG = "news_platform/permanent"
 RANGE_START_TAG, RANGE_END_TAG = ASSET_PARTITION_RANGE_START_TAG, ASSET_PARTITION_RANGE_END_TAG
-UNFINISHED = (
-    dg.DagsterRunStatus.QUEUED,
-    dg.DagsterRunStatus.NOT_STARTED,
-    dg.DagsterRunStatus.STARTING,
-    dg.DagsterRunStatus.STARTED,
-    dg.DagsterRunStatus.CANCELING,
-)
+# The longest pause between two attempts is a day: older failures do not delay the next one.
+_HISTORY_SECONDS = DAY + 2 * HOUR
+# Bounds a tick in an outage of thousands of partitions; those beyond are merely retried sooner.
+_MOST_RUNS = 5_000
+_LONGEST_MESSAGE = 500
 # The longest run of a schedule; other runs have the limit of dagster.yaml.
 SCHEDULED_SECONDS = 3 * 3600
 # Places in Dagster's queue; runs of backfills and of history have none, which is 0.
-_FRESH_PRIORITY, _ALL_DAYS_PRIORITY = "2", "1"
+FRESH_PRIORITY, ALL_DAYS_PRIORITY = "2", "1"
 # Dagster looks for overdue runs every half minute, and lets a run end by itself for two minutes.
 _END_SECONDS = 300
-_LOST = Outcome("WorkerLost", "the run ended without an error of its own")
-_CANCELED = Outcome(CANCELED, "an operator canceled the run")
+LOST = RunError("WorkerLost", "the run ended without an error of its own")
 
 
 @dataclass(frozen=True, slots=True)
-class UnfinishedRun:
-    """A run that is queued or running: its assets, and the partitions from `first` to `last`.
+class Build:
+    """A run that is queued or running, or the rest of a backfill: its assets and partitions.
 
-    `first` is None for a run without partitions. `asset` is the asset whose sensor requested it.
+    A run builds those from `first` to `last`, both None for a run without partitions; a backfill
+    builds `keys`, also those that have no run so far. `requested_by` is the asset whose sensor
+    requested the run, and `attempt` what it requested.
     """
 
-    run_id: str
+    name: str
     assets: frozenset[str]
-    first: str | None
-    last: str | None
-    asset: str = ""
-    created_at: float | None = None
+    first: str | None = None
+    last: str | None = None
+    keys: frozenset[str] = frozenset()
+    created_at: float = 0.0
+    requested_by: str = ""
+    attempt: Attempt | None = None
+
+    @classmethod
+    def of_run(cls, record: RunRecord) -> "Build":
+        """Read the run of a record."""
+        run, tags = record.dagster_run, record.dagster_run.tags
+        single = tags.get(PARTITION_NAME_TAG)
+        return cls(
+            run.run_id,
+            run_assets(run),
+            first=tags.get(RANGE_START_TAG, single),
+            last=tags.get(RANGE_END_TAG, single),
+            created_at=record.create_timestamp.timestamp(),
+            requested_by=tags.get(REQUEST_TAG, ""),
+            attempt=_attempt(record) if REQUEST_TAG in tags else None,
+        )
 
     def builds(self, key: str, order: Mapping[str, int]) -> bool:
-        """Return whether the run builds a partition; `order` has the places of dynamic ones."""
+        """Return whether it builds a partition; `order` has the places of dynamic ones."""
+        if self.keys:
+            return key in self.keys
         if self.first is None or self.last is None:
             return key == WHOLE
         if self.first in order and self.last in order:
             return order[self.first] <= order.get(key, -1) <= order[self.last]
         return self.first <= key <= self.last
 
+    def triggers(self, parent: Parent, key: str) -> bool:
+        """Return whether it builds a partition of the parent that this partition follows."""
+        if parent.triggers is None or parent.asset not in self.assets:
+            return False
+        keys = {*self.keys, *(end for end in (self.first, self.last) if end)}
+        # A run of a range of days builds those between its ends, too.
+        if keys and self.builds(key, {}):
+            keys.add(key)
+        return any(parent.triggers(one, key) for one in keys)
+
 
 @dataclass(frozen=True, slots=True)
-class UnfinishedBackfill:
-    """The partitions of an asset that a backfill has yet to build."""
+class Work:
+    """What is being built now, by anybody."""
 
-    backfill_id: str
-    asset: str
-    partitions: frozenset[str]
+    builds: tuple[Build, ...] = ()
+
+    @classmethod
+    def read(cls, instance: dg.DagsterInstance) -> "Work":
+        """Read the unfinished runs and backfills of an instance.
+
+        Read them before what is stale: a run that ends in between then still counts as running, and
+        not as one that left its partition stale.
+        """
+        records = instance.get_run_records(filters=dg.RunsFilter(statuses=NOT_FINISHED_STATUSES))
+        return cls((*map(Build.of_run, records), *_backfills(instance)))
+
+    def builder(self, asset: str, key: str, order: Mapping[str, int]) -> str | None:
+        """Return the run or backfill that builds a partition of an asset."""
+        found = (one for one in self.builds if asset in one.assets and one.builds(key, order))
+        return next((one.name for one in found), None)
+
+    def runs_of(self, asset: str) -> list[Build]:
+        """Return the runs that build any partition of an asset."""
+        return [one for one in self.builds if asset in one.assets and not one.keys]
+
+    def requested_by(self, asset: str) -> list[Build]:
+        """Return the runs that the sensor of an asset requested."""
+        return [one for one in self.builds if one.requested_by == asset]
 
 
-def unfinished_runs(instance: dg.DagsterInstance) -> list[UnfinishedRun]:
-    """Return all runs that are queued or running, whoever requested them."""
-    records = instance.get_run_records(filters=dg.RunsFilter(statuses=list(UNFINISHED)))
-    return [
-        _unfinished(record.dagster_run, record.create_timestamp.timestamp()) for record in records
-    ]
-
-
-def _unfinished(run: dg.DagsterRun, created_at: float) -> UnfinishedRun:
-    tags = run.tags
-    single = tags.get(PARTITION_NAME_TAG)
-    return UnfinishedRun(
-        run.run_id,
-        run_assets(run),
-        first=tags.get(RANGE_START_TAG, single),
-        last=tags.get(RANGE_END_TAG, single),
-        asset=tags.get(REQUEST_TAG, "").partition("|")[0],
-        created_at=created_at,
-    )
+def _backfills(instance: dg.DagsterInstance) -> Iterator[Build]:
+    active = BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED])
+    for backfill in instance.get_backfills(filters=active):
+        data = backfill.asset_backfill_data
+        if data is None:
+            continue
+        left = data.get_targeted_partitions_without_materialization_status()
+        for key, subset in left.partitions_subsets_by_asset_key.items():
+            yield Build(
+                f"of backfill {backfill.backfill_id}",
+                frozenset({key.to_user_string()}),
+                keys=frozenset(subset.get_partition_keys()),
+            )
 
 
 def run_assets(run: dg.DagsterRun) -> frozenset[str]:
@@ -106,58 +166,138 @@ def run_assets(run: dg.DagsterRun) -> frozenset[str]:
     return frozenset(task.assets) if task else frozenset()
 
 
-def unfinished_backfills(instance: dg.DagsterInstance) -> Iterator[UnfinishedBackfill]:
-    """Yield what backfills have yet to build, also what has no run so far."""
-    active = BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED])
-    for backfill in instance.get_backfills(filters=active):
-        data = backfill.asset_backfill_data
-        if data is None:
-            continue
-        left = data.get_targeted_partitions_without_materialization_status()
-        for key, subset in left.partitions_subsets_by_asset_key.items():
-            yield UnfinishedBackfill(
-                backfill.backfill_id, key.to_user_string(), frozenset(subset.get_partition_keys())
-            )
+def run_partition(run: dg.DagsterRun) -> str:
+    """Return the partition of a run, the first and last of several, or an empty text."""
+    if RANGE_START_TAG in run.tags:
+        return f"{run.tags[RANGE_START_TAG]}...{run.tags[RANGE_END_TAG]}"
+    return run.tags.get(PARTITION_NAME_TAG, "")
 
 
-def outcome_of(instance: dg.DagsterInstance, request: str) -> Outcome | None:
-    """Return how the newest run of a request ended; None if there is no run."""
-    run = run_of(instance, request)
-    if run is None:
-        return None
+@dataclass(frozen=True, slots=True)
+class History:
+    """The last attempt of each partition, and when a retry after a kind of error last succeeded."""
+
+    attempts: Mapping[str, Attempt]
+    mended: Mapping[str, float]
+
+
+def read_history(
+    instance: dg.DagsterInstance,
+    asset: str,
+    stale_since: Mapping[str, float],
+    *,
+    work: Work,
+    now: datetime,
+    seconds: float = 0.0,
+) -> History:
+    """Read the runs that the sensor of an asset requested for these stale partitions.
+
+    Two queries, by tags: the runs of the last day, or of the last `seconds` if that is longer, and
+    permanent failures since the first of the partitions became stale.
+    """
+    if not stale_since:
+        return History({}, {})
+    after = now - timedelta(seconds=max(_HISTORY_SECONDS, seconds))
+    recent = instance.get_run_records(
+        dg.RunsFilter(tags={REQUEST_TAG: asset}, statuses=FINISHED_STATUSES, updated_after=after),
+        limit=_MOST_RUNS,
+    )
+    stopped = instance.get_run_records(
+        dg.RunsFilter(
+            tags={PERMANENT_TAG: asset},
+            created_after=datetime.fromtimestamp(min(stale_since.values()) - HOUR, UTC),
+        ),
+        limit=_MOST_RUNS,
+    )
+    attempts = {
+        key: run.attempt
+        for run in work.requested_by(asset)
+        if run.attempt
+        for key in run.attempt.inputs
+    }
+    for record in sorted((*recent, *stopped), key=lambda one: -one.storage_id):
+        built = stale_since.keys() & _inputs(record.dagster_run).keys()
+        if missing := built - attempts.keys():
+            attempts |= dict.fromkeys(missing, _attempt(record, instance))
+    return History(attempts, _mended(recent))
+
+
+def _mended(records: Collection[RunRecord]) -> Mapping[str, float]:
+    ended: dict[str, float] = {}
+    for record in records:
+        previous = record.dagster_run.tags.get(PREVIOUS_TAG)
+        if previous and record.dagster_run.status == dg.DagsterRunStatus.SUCCESS:
+            ended[previous] = max(ended.get(previous, 0.0), _ended_at(record))
+    return ended
+
+
+def _attempt(record: RunRecord, instance: dg.DagsterInstance | None = None) -> Attempt:
+    """Return the attempt of a run; with an instance that of a finished one."""
+    run, tags = record.dagster_run, record.dagster_run.tags
+    return Attempt(
+        run.run_id,
+        _inputs(run),
+        record.create_timestamp.timestamp(),
+        ended_at=_ended_at(record) if instance else None,
+        error=_run_error(run, instance) if instance else None,
+        number=int(tags.get(ATTEMPT_TAG, "1")),
+        previous=tags.get(PREVIOUS_TAG, ""),
+        settings=tags.get(SETTINGS_TAG, ""),
+        is_tagged=run.status != dg.DagsterRunStatus.FAILURE or FAILURE_TAG in tags,
+    )
+
+
+def _inputs(run: dg.DagsterRun) -> Mapping[str, str]:
+    inputs: dict[str, str] = json.loads(run.tags.get(INPUTS_TAG, "{}"))
+    return inputs
+
+
+def _ended_at(record: RunRecord) -> float:
+    return record.end_time or record.update_timestamp.timestamp()
+
+
+def _run_error(run: dg.DagsterRun, instance: dg.DagsterInstance) -> RunError | None:
     if run.status == dg.DagsterRunStatus.SUCCESS:
-        return Outcome()
+        return None
     if run.status == dg.DagsterRunStatus.CANCELED:
-        return _CANCELED
-    return run_failure(instance, run.run_id)
+        return CANCELED
+    if FAILURE_TAG not in run.tags:
+        return run_failure(instance, run.run_id)
+    kind, _, message = run.tags[FAILURE_TAG].partition(": ")
+    return RunError(kind, message, is_final=PERMANENT_TAG in run.tags)
 
 
-def run_of(instance: dg.DagsterInstance, request: str) -> dg.DagsterRun | None:
-    """Return the newest run of a request."""
-    runs = instance.get_runs(filters=dg.RunsFilter(tags={REQUEST_TAG: request}), limit=1)
-    return runs[0] if runs else None
+def tag_failures(instance: dg.DagsterInstance, asset: str, attempts: Collection[Attempt]) -> None:
+    """Tag failed runs with their error."""
+    untagged = {one.run_id: one for one in attempts if one.error and not one.is_tagged}
+    for run_id, attempt in untagged.items():
+        assert attempt.error is not None
+        tags = {FAILURE_TAG: attempt.error.text()[:_LONGEST_MESSAGE]}
+        if attempt.error.is_final:
+            tags[PERMANENT_TAG] = asset
+        instance.add_run_tags(run_id, tags)
 
 
-def run_failure(instance: dg.DagsterInstance, run_id: str) -> Outcome:
+def run_failure(instance: dg.DagsterInstance, run_id: str) -> RunError:
     """Return the first error of a failed run, with its class and whether a retry may help."""
     failures = instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
     for record in failures.records:
         event = record.event_log_entry.dagster_event
         error = event.step_failure_data.error if event else None
         if error is not None:
-            return _outcome(error)
-    return _LOST
+            return _error(error)
+    return LOST
 
 
-def _outcome(error: SerializableErrorInfo) -> Outcome:
+def _error(error: SerializableErrorInfo) -> RunError:
     """Classify an error by the first of our own classes in its chain of causes."""
     ours = {kind.__name__: kind for kind in _subclasses(NewsPlatformError)}
     for cause in _chain(error):
         kind = ours.get(cause.cls_name or "")
         if kind is not None:
-            return Outcome(kind.__name__, _message(cause), is_final=not is_retriable(kind))
+            return RunError(kind.__name__, _message(cause), is_final=not is_retriable(kind))
     innermost = list(_chain(error))[-1]
-    return Outcome(innermost.cls_name or "Error", _message(innermost))
+    return RunError(innermost.cls_name or "Error", _message(innermost))
 
 
 def _chain(error: SerializableErrorInfo) -> Iterator[SerializableErrorInfo]:
@@ -179,68 +319,6 @@ def _message(error: SerializableErrorInfo) -> str:
     return " ".join((text or error.message).split())
 
 
-def run_requests(plan: Plan) -> list[dg.RunRequest]:
-    """Return the run requests of a plan."""
-    return [_run_request(plan, request) for request in plan.requests]
-
-
-def _run_request(plan: Plan, request: Request) -> dg.RunRequest:
-    first, last = request.partitions[0], request.partitions[-1]
-    failure = plan.memory.units[first].failure
-    tags = {
-        REQUEST_TAG: request_tag(plan.asset, request.name),
-        REASON_TAG: request.reason,
-        ATTEMPT_TAG: str(failure.count + 1 if failure else 1),
-        # The sensor itself tries again. Retries of the instance would multiply its attempts.
-        MAX_RETRIES_TAG: "0",
-    }
-    if priority := _priority(last, plan.now):
-        tags[PRIORITY_TAG] = priority
-    if first != last:
-        tags[RANGE_START_TAG] = first
-        tags[RANGE_END_TAG] = last
-    return dg.RunRequest(
-        run_key=request.name,
-        partition_key=first if first == last and first != WHOLE else None,
-        # Without it the run is an anonymous job to queues and alerts.
-        asset_selection=[dg.AssetKey(plan.asset)],
-        tags=tags,
-    )
-
-
-def _priority(key: str, now: float) -> str:
-    """Return the place of a run in Dagster's queue: new days, followers of all days, history.
-
-    Otherwise the days that grow wait for hours behind the days that a backfill makes stale.
-    """
-    if as_day(key) is None:
-        return _ALL_DAYS_PRIORITY
-    return _FRESH_PRIORITY if is_fresh(key, now) else ""
-
-
-def request_tag(asset: str, name: str) -> str:
-    """Return the value of REQUEST_TAG by which `outcome_of` finds the run of a request."""
-    return f"{asset}|{name}"
-
-
-def partition_order(
-    instance: dg.DagsterInstance | None,
-    partitions: dg.PartitionsDefinition[str] | None,
-    stale: Collection[str],
-) -> list[str]:
-    """Return the stale partitions, and all between them, in the order of ranges in Dagster."""
-    if isinstance(partitions, dg.DynamicPartitionsDefinition):
-        known = instance.get_dynamic_partitions(str(partitions.name)) if instance else ()
-        return [*known, *sorted(set(stale) - set(known))]
-    if partitions is None or not stale:
-        return sorted(stale)
-    if isinstance(partitions, dg.MonthlyPartitionsDefinition):
-        months = dg.PartitionKeyRange(min(stale), max(stale))
-        return list(partitions.get_partition_keys_in_range(months))
-    first, last = date.fromisoformat(min(stale)), date.fromisoformat(max(stale))
-    return [str(first + timedelta(days=number)) for number in range((last - first).days + 1)]
-
-
 def run_under_way(instance: dg.DagsterInstance, asset: str) -> str | None:
     """Return a run of the asset that has not finished.
 
@@ -248,10 +326,8 @@ def run_under_way(instance: dg.DagsterInstance, asset: str) -> str | None:
     nothing could end the run.
     """
     oldest = get_current_timestamp() - SCHEDULED_SECONDS - _END_SECONDS
-    for run in unfinished_runs(instance):
-        if asset in run.assets and (run.created_at or 0.0) > oldest:
-            return run.run_id
-    return None
+    runs = (run.name for run in Work.read(instance).runs_of(asset) if run.created_at > oldest)
+    return next(runs, None)
 
 
 def scheduled_run(asset: str) -> dg.RunRequest:
@@ -261,6 +337,6 @@ def scheduled_run(asset: str) -> dg.RunRequest:
         tags={
             MAX_RUNTIME_SECONDS_TAG: str(SCHEDULED_SECONDS),
             MAX_RETRIES_TAG: "0",
-            PRIORITY_TAG: _FRESH_PRIORITY,
+            PRIORITY_TAG: FRESH_PRIORITY,
         },
     )

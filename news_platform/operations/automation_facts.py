@@ -5,7 +5,7 @@ tick. So crashed and waiting runs count, and neither the crawl nor a large root 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -22,9 +22,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from news_platform.defs.checks import red_partitions
 from news_platform.defs.graph import BUILD_ORDER, CHECKS
 from news_platform.defs.planning import State
-from news_platform.defs.sensor_state import StaleUnit
-from news_platform.defs.sensors import memory_in
-from news_platform.defs.status import open_instance
+from news_platform.defs.runs import Work, read_history
+from news_platform.defs.sensor_state import Attempt, load_state
+from news_platform.defs.status import open_instance, read_cursors
 from news_platform.errors import StorageError, redacted
 from news_platform.operations.facts import AutomationFacts, DaemonFacts, SensorFacts, StaleFacts
 from news_platform.resources import Resources
@@ -72,7 +72,7 @@ def _facts(instance: dg.DagsterInstance, now: datetime) -> AutomationFacts:
     red_by_asset = Counter(asset for (asset, _), partitions in red.items() for _ in partitions)
     return AutomationFacts(
         pages_per_second=_pages_per_second(instance),
-        stale=_stale(states, now),
+        stale=_stale(instance, now),
         red_checks=red_by_asset,
         red_partitions=red,
         runs={
@@ -116,40 +116,46 @@ def _sensor(instance: dg.DagsterInstance, state: InstigatorState, now: datetime)
     )
 
 
-def _stale(states: Sequence[InstigatorState], now: datetime) -> list[StaleFacts]:
+def _stale(instance: dg.DagsterInstance, now: datetime) -> list[StaleFacts]:
     """Return what each sensor found stale at its last tick; nothing for assets with a schedule."""
-    cursors = {
-        state.name: state.instigator_data.cursor
-        for state in states
-        if isinstance(state.instigator_data, SensorInstigatorData)
-    }
-    return [
-        _stale_asset(one.asset, memory_in(cursors.get(one.sensor)).units, now.timestamp())
-        for one in BUILD_ORDER
-        if one.sensor
-    ]
+    cursors, work = read_cursors(instance), Work.read(instance)
+    found = []
+    for rule in BUILD_ORDER:
+        if rule.sensor:
+            since = load_state(cursors.get(rule.sensor)).stale_since
+            history = read_history(instance, rule.asset, since, work=work, now=now)
+            found.append(_stale_asset(rule.asset, since, history.attempts, now.timestamp()))
+    return found
 
 
-def _stale_asset(asset: str, units: Mapping[str, StaleUnit], now: float) -> StaleFacts:
-    counts = Counter(map(_state, units.values()))
-    oldest = min(units, key=lambda key: units[key].stale_since, default="")
-    failures = {key: unit.failure for key, unit in units.items() if unit.failure}
+def _stale_asset(
+    asset: str, since: Mapping[str, float], attempts: Mapping[str, Attempt], now: float
+) -> StaleFacts:
+    states = {key: _state(attempts.get(key)) for key in since}
+    counts = Counter(states.values())
+    failed = {key: one for key in since if (one := attempts.get(key)) and one.error}
+    oldest = min(since, key=lambda key: since[key], default="")
     return StaleFacts(
         asset,
         {str(state): counts[state] for state in _STATES},
-        max(0.0, now - units[oldest].stale_since) if oldest else 0.0,
-        max((failure.count for failure in failures.values()), default=0),
+        max(0.0, now - since[oldest]) if oldest else 0.0,
+        max((one.number for one in failed.values()), default=0),
         oldest,
-        tuple(sorted((key, one.text()) for key, one in failures.items() if one.is_final)),
+        tuple(
+            (key, one.error.text())
+            for key, one in sorted(failed.items())
+            if one.error and states[key] is State.STOPPED
+        ),
     )
 
 
-def _state(unit: StaleUnit) -> State:
-    if unit.request:
-        return State.RUNNING
-    if unit.failure is None:
+def _state(attempt: Attempt | None) -> State:
+    if attempt is None or (attempt.ended_at and not attempt.error):
         return State.BEHIND
-    return State.STOPPED if unit.failure.is_final else State.RETRYING
+    if attempt.error is None:
+        return State.RUNNING
+    is_stop = attempt.error.is_final and len(attempt.inputs) == 1
+    return State.STOPPED if is_stop else State.RETRYING
 
 
 def _oldest_queued_seconds(instance: dg.DagsterInstance, now: datetime) -> float:

@@ -10,8 +10,8 @@ from news_platform.rss.takedown import clean_ledger
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.rows import TakedownTarget
-from news_platform_tests.rss.ledger_rows import add_article, add_feed
-from news_platform_tests.rss.sheets.harness import SheetHarness, differences, open_harness
+from news_platform_tests.rss.ledger_rows import add_article, add_articles, add_feed
+from news_platform_tests.rss.sheets.harness import SheetHarness, differences, open_harness, tab_rows
 from news_platform_tests.takedowns.asked import NOW, asked
 
 FEED = "https://outlet.example/feed"
@@ -74,7 +74,8 @@ def test_every_copy_of_a_row_is_blanked(harness: SheetHarness, local_store: Obje
     harness.sync()
     harness.sheet("Feeds").append([harness.sheet("Feeds").rows[1]] * 2)
     takedowns = Takedowns.of([asked("domain", "outlet.example")])
-    clean_ledger(local_store, harness.engine, takedowns, full_texts=local_store)
+    target = TakedownTarget(takedowns)
+    clean_ledger(local_store, harness.engine, target, full_texts=local_store, now=NOW)
     harness.sync()
     assert "outlet.example" not in _shown(harness)
 
@@ -90,8 +91,9 @@ def test_rows_of_a_full_spreadsheet_are_blanked_too(
     clean_ledger(
         local_store,
         harness.engine,
-        Takedowns.of([asked("url", url)]),
+        TakedownTarget(Takedowns.of([asked("url", url)])),
         full_texts=local_store,
+        now=NOW,
     )
     assert harness.is_behind()
     report = harness.sync()

@@ -1,9 +1,8 @@
 """The news crawl in Dagster: the listing, one partition of pages per day, and the sensor."""
 
-import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date
 
 import dagster as dg
@@ -40,14 +39,13 @@ from news_platform.defs.partitions import DAYS
 from news_platform.defs.planning import Limits
 from news_platform.defs.plots import languages_plot
 from news_platform.defs.rebuild_rules import Fingerprints
-from news_platform.defs.runs import run_requests
+from news_platform.defs.runs import Work, run_requests
+from news_platform.defs.sensor_state import SensorState, dump_state, load_state
 from news_platform.defs.sensors import (
     PAUSED,
-    after_plan,
-    memory_in,
     plan_of,
+    report_plan,
     report_unreadable_inputs,
-    with_memory,
 )
 from news_platform.defs.tasks import CRAWL_OUTPUTS
 from news_platform.errors import FetchError, InputError, NewsPlatformError, hide_addresses
@@ -244,27 +242,25 @@ def listing_sensor(*, interval_seconds: int = 60) -> dg.SensorDefinition:
         context: dg.SensorEvaluationContext, platform: dg.ResourceParam[Resources]
     ) -> dg.SensorResult | dg.SkipReason:
         """Requests the days whose listed WARCs are not all collected."""
-        memory = memory_in(context.cursor)
+        state = load_state(context.cursor)
         try:
             if is_paused(platform.data_root.store):
                 return PAUSED
-            seen = _seen(platform, context.cursor)
+            work = Work.read(context.instance)
+            seen = _seen(platform, state)
             record_arrivals(platform.data_root.store, seen.changed, now=platform.clock.now())
             redone = _days_to_redo(platform.data_root)
             plan = plan_of(
                 NEWS_RULE,
                 platform,
                 stale={**redone, **seen.stale},
-                memory=memory,
+                state=state,
+                work=work,
                 instance=context.instance,
             )
-            after_plan(context, platform, plan)
+            report_plan(context, platform, plan)
         except NewsPlatformError as error:
-            return report_unreadable_inputs(
-                context, platform, "raw_news", error, memory=memory, cursor=context.cursor or "{}"
-            )
-        # The keys are those of version 0.1.0: a running sensor keeps its cursor.
-        state = json.dumps({"memory": asdict(seen.state)})
+            return report_unreadable_inputs(context, platform, "raw_news", error, state)
         return dg.SensorResult(
             run_requests=[
                 one.with_replaced_attrs(
@@ -277,7 +273,7 @@ def listing_sensor(*, interval_seconds: int = 60) -> dg.SensorDefinition:
             ],
             skip_reason=None if plan.requests else plan.text(),
             asset_events=[_observation(listing) for listing in seen.changed],
-            cursor=with_memory(state, plan.memory),
+            cursor=dump_state(replace(plan.state, listings=asdict(seen.state))),
         )
 
     return follow
@@ -303,7 +299,7 @@ def run_config(redo: Redo) -> dict[str, object]:
     return {"ops": {"raw_news": {"config": {"redo": redo.name}}}}
 
 
-def _seen(resources: Resources, cursor: str | None) -> FollowReport:
+def _seen(resources: Resources, state: SensorState) -> FollowReport:
     """Compare the listings with the markers, from where the sensor's last tick ended."""
     today = resources.clock.now().date()
     root = resources.data_root.store
@@ -311,7 +307,7 @@ def _seen(resources: Resources, cursor: str | None) -> FollowReport:
         first_answering(resources.crawl.sources, month=today),
         root,
         today=today,
-        state=FollowState(**json.loads(cursor or "{}").get("memory", {})),
+        state=FollowState(**state.listings),
         followed=followed_days(root),
         republished=[name for names in list_republished(root).values() for name in names],
         max_warcs=resources.settings.ccnews.max_warcs,
@@ -359,9 +355,9 @@ NEWS_RULE = rebuild_rule(
     stale=_stale,
     limits=_limits,
     sensor="new_warc_paths",
-    stale_after=lambda resources, cursor: {
+    stale_after=lambda resources, state: {
         **_days_to_redo(resources.data_root),
-        **_seen(resources, cursor).stale,
+        **_seen(resources, state).stale,
     },
     outdated=lambda resources: len(
         outdated_days(resources.data_root.store, collect_options(resources.settings.ccnews))

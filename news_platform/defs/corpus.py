@@ -50,9 +50,8 @@ from news_platform.defs.corpus_views import (
 from news_platform.defs.metadata import run_metadata
 from news_platform.defs.partitions import DAYS, MONTHS
 from news_platform.defs.planning import Hold
-from news_platform.defs.rebuild_rules import Fingerprints
+from news_platform.defs.rebuild_rules import Fingerprints, unsettled
 from news_platform.defs.sensors import reconciling_sensor, skip_reason
-from news_platform.defs.settled import unsettled
 from news_platform.domain_store.reading.batches import iter_warc_frames
 from news_platform.near_duplicates.pipeline import delete_replaced, expire_sketches
 from news_platform.resources import DataRoot, Resources

@@ -23,9 +23,8 @@ from news_platform.defs.metadata import markdown_table, run_metadata
 from news_platform.defs.partitions import RANGES
 from news_platform.defs.planning import Hold
 from news_platform.defs.plots import growth_plot
-from news_platform.defs.rebuild_rules import Fingerprints
+from news_platform.defs.rebuild_rules import Fingerprints, unsettled
 from news_platform.defs.sensors import reconciling_sensor
-from news_platform.defs.settled import unsettled
 from news_platform.domain_store.building.removal import require_allowed, staging_removal
 from news_platform.domain_store.building.verify import (
     iter_count_problems,

@@ -14,8 +14,7 @@ import dagster as dg
 
 from news_platform import defs
 from news_platform.datasets.registry import DATASETS
-from news_platform.defs.checks import Check
-from news_platform.defs.nightly_checks import nightly_definitions
+from news_platform.defs.checks import Check, nightly_definitions
 from news_platform.defs.rebuild_rules import RebuildRule
 from news_platform.defs.tasks import TASKS
 from news_platform.resources import Resources

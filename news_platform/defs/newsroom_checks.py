@@ -109,7 +109,7 @@ def watch_feeds(
     failures = []
     for told in untold_alarms(engine):
         asset = "articles" if told.kind == "text_share" else "feeds"
-        alert = Alert.about(asset, alarm_text(told))
+        alert = Alert(alarm_text(told), assets=asset)
         (context.log.info if told.is_healed else context.log.error)("ALERT %s", alert.text)
         try:
             post_message(platform.settings, alert)

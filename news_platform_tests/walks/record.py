@@ -49,7 +49,6 @@ FRONT_MODULES = {
     "defs.sensor_state": "defs.sensors",
     "defs.planning": "defs.sensors",
     "defs.runs": "defs.sensors",
-    "defs.settled": "defs.sensors",
     "web.rate_limits": "web.fetch",
     "web.resolver": "web.fetch",
     "web.guard": "web.fetch",

@@ -11,7 +11,6 @@ from news_platform.defs.domain_store import (
     BUCKETS_RULE,
     CATALOG_RULE,
     CHECKS,
-    RANGES,
     STORE_RULE,
     defs,
     domain_buckets,
@@ -19,6 +18,7 @@ from news_platform.defs.domain_store import (
     domain_store,
 )
 from news_platform.defs.graph import dagster_resources
+from news_platform.defs.partitions import RANGES
 from news_platform.defs.planning import Plan
 from news_platform.defs.runs import Work
 from news_platform.defs.sensor_state import SensorState

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from news_platform.cli.main import main
 from news_platform.datasets.source_records import SOURCE_RECORDS, records_path
 from news_platform.defs.graph import dagster_resources
+from news_platform.defs.partitions import INSTITUTIONS
 from news_platform.defs.source_records import (
     CHECKS,
-    INSTITUTIONS,
     RECORDS_RULE,
     defs,
     source_records,

@@ -39,7 +39,7 @@ RAW_NEWS = Dataset(
     partitions="day",
     fingerprint="collected",
     beside=(
-        "news/collected/{year}/{month}/{day}/{marker}.json",
+        "news/collected/{file}",
         "news/wanted/{date}.json",
     ),
     columns=(

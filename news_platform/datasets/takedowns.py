@@ -145,6 +145,7 @@ TAKEDOWNS = Dataset(
     row="one request to remove pages or domains",
     place=Place("files", f"{REQUESTS}/{{id}}.json"),
     fingerprint="files",
+    beside=(f"{ROOT}/{{file}}",),
     columns=(
         Column("id", Role.fact, "day and hash of the request"),
         Column("kind", Role.fact, "url, prefix or domain"),

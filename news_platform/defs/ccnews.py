@@ -49,7 +49,13 @@ from news_platform.defs.sensors import (
     run_requests,
 )
 from news_platform.defs.tasks import CRAWL_OUTPUTS
-from news_platform.errors import FetchError, InputError, NewsPlatformError, hide_addresses
+from news_platform.errors import (
+    FetchError,
+    InputError,
+    NewsPlatformError,
+    hide_addresses,
+    hiding_addresses,
+)
 from news_platform.resources import Clock, Crawl, DataRoot, Resources, collect_options
 from news_platform.storage.commit.collected import (
     followed_days,
@@ -100,16 +106,17 @@ def raw_news(
     store = data_root.store
     options = collect_options(data_root.settings.ccnews)
     started = time.monotonic()
-    report = collect_day(
-        day,
-        crawl=crawl.sources,
-        root=store,
-        options=options,
-        now=clock.now(),
-        attempt=context.run.run_id,
-        redo=config.redo,
-        listener=ProgressLogger(context),
-    )
+    with hiding_addresses():
+        report = collect_day(
+            day,
+            crawl=crawl.sources,
+            root=store,
+            options=options,
+            now=clock.now(),
+            attempt=context.run.run_id,
+            redo=config.redo,
+            listener=ProgressLogger(context),
+        )
     # Only now, after the other WARCs are published: the next run collects just the failed ones.
     if report.failed:
         cause = _cause(report)

@@ -246,7 +246,7 @@ def _extract_again(
 
 def _feed_metadata(ledger: Ledger, status: LedgerStatus) -> dict[str, Any]:
     columns = ("host", "status", "health", "silent days")
-    worst = ((url_host(str(row[0])), *row[1:]) for row in worst_feeds(ledger.engine))
+    worst = ((url_host(row[0]), *row[1:]) for row in worst_feeds(ledger.engine))
     return {
         "feeds_by_status": markdown_table(("status", "feeds"), status.feeds.items()),
         "feeds_by_health": markdown_table(("health", "feeds"), status.feeds_by_health.items()),

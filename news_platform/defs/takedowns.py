@@ -12,7 +12,7 @@ from news_platform.defs.metadata import markdown_table, run_metadata
 from news_platform.defs.rebuild_rules import RebuildRule
 from news_platform.defs.runs import run_under_way
 from news_platform.defs.sensors import skip_reason
-from news_platform.errors import StorageError
+from news_platform.errors import StorageError, hide_addresses
 from news_platform.resources import Resources
 from news_platform.takedowns.removal import ApplyReport
 from news_platform.takedowns.requests import TakedownState, read_states
@@ -31,7 +31,7 @@ def takedowns(
     for note in report.notes:
         context.log.warning(note)
     for place, cause in report.left.items():
-        context.log.warning(f"{place} could not be rewritten: {cause}")
+        context.log.warning(hide_addresses(f"{place} could not be rewritten: {cause}"))
     if report.left:
         raise StorageError(
             f"{len(report.left)} places still hold what is taken down; the sensor tries again: "

@@ -40,8 +40,8 @@ def test_a_declaration_names_columns_and_datasets_that_exist(name: str) -> None:
         for source in filter(None, sources):
             parent, _, column = source.partition(".")
             assert column in DATASETS[parent].full_schema
-    for one in stored_parents(dataset):
-        assert DATASETS[one.dataset].place.engine != "view"
+    for given in stored_parents(dataset):
+        assert DATASETS[given.dataset].place.engine != "view"
     assert dataset.written_by == "" or dataset.written_by in DATASETS
 
 

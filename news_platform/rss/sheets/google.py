@@ -33,7 +33,7 @@ from news_platform.rss.sheets.calls import (
     backoff_seconds,
 )
 from news_platform.rss.sheets.tabs import Cell, Request
-from news_platform.storage.objects.service_account import read_service_account_key
+from news_platform.storage.objects.backends import read_service_account_key
 
 # Developer metadata with this key marks the batches that a spreadsheet holds (see update.py).
 FENCE_KEY = "news_platform_batch"

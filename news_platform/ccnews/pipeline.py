@@ -4,7 +4,6 @@ Start here. `collect_day` compares the crawl's listing with the markers of the W
 collected already; `collect_warcs` checks the disks and runs one task per WARC (`pool`, `worker`).
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -43,7 +42,6 @@ from news_platform.storage.commit.collected import (
     unmark_wanted,
 )
 from news_platform.storage.commit.collected_months import CollectedUnit
-from news_platform.storage.commit.expired import without_expired
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 
 _SILENT = CollectListener()
@@ -233,7 +231,7 @@ def plan_day(
     missing = tuple(warc for warc in listed if warc.name not in collected)
     wanted = {
         Redo.missing: frozenset[str](),
-        Redo.outdated: outdated_names(without_expired(root, units), options),
+        Redo.outdated: outdated_names(units, options),
         Redo.all: frozenset(collected),
     }[redo]
     again = tuple(warc for warc in listed if warc.name in collected & wanted)
@@ -251,14 +249,18 @@ def outdated_days(
     for unit in list_collected(root):
         days.setdefault(unit.day, []).append(unit)
     chosen = sorted(days, reverse=True)[:newest]
-    units = without_expired(root, [unit for day in chosen for unit in days[day]])
-    counts = Counter(unit.day for unit in units if unit.recipe != options.recipe)
-    return {day: counts[day] for day in chosen if counts[day]}
+    counts = {day: len(outdated_names(days[day], options)) for day in chosen}
+    return {day: count for day, count in counts.items() if count}
 
 
 def outdated_names(units: Iterable[CollectedUnit], options: CollectOptions) -> frozenset[str]:
-    """Return the WARCs that another version of the extractor or other options gave."""
-    return frozenset(unit.warc for unit in units if unit.recipe != options.recipe)
+    """Return the WARCs that another version of the extractor or other options gave.
+
+    Those whose files are expired do not count: the domain store has their rows as they are.
+    """
+    return frozenset(
+        unit.warc for unit in units if unit.recipe != options.recipe and not unit.is_expired
+    )
 
 
 def damaged_warcs(root: ObjectStore, *, day: date) -> frozenset[str]:

@@ -25,7 +25,7 @@ from news_platform.datasets.collected import Collected
 from news_platform.errors import StorageError
 from news_platform.isolation.pool import Done, Lost, Pool
 from news_platform.logs import bound, carried
-from news_platform.storage.objects.remote import CREDENTIAL_VARIABLES
+from news_platform.storage.objects.backends import CREDENTIAL_VARIABLES
 from news_platform.storage.objects.store import ObjectStore, StoreOptions
 from news_platform.text.readable import bytes_text
 

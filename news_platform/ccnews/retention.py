@@ -1,23 +1,23 @@
-"""Delete the raw_news files of old days whose rows the domain store holds.
+"""Find the days of raw_news to delete: old ones whose rows the domain store holds.
 
-The WARCs are recorded as expired first, then their files go: an interrupted run leaves files that
-the next one deletes. `captures` and `feed_candidates` stay.
+A day is released after its rows were read back from the store. Its WARCs are recorded as expired
+first, then their files go. `captures` and `feed_candidates` stay.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Protocol, TypeVar
+from functools import partial
 
 from news_platform.datasets.collected import Collected
 from news_platform.datasets.raw_news import raw_news_day_prefix
+from news_platform.errors import StorageError
 from news_platform.storage.commit.collected import read_collected
-from news_platform.storage.commit.expired import expired_warc, record_expired
+from news_platform.storage.commit.collected_months import expire_collected
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import path_values
-from news_platform.storage.retention import Expiry, expiry_of, last_expired_day
+from news_platform.storage.retention import ExpiringUnit, last_expired_day
 
-DATASET = "raw_news"
 _FOLDER = "news/raw"
 _NOT_STORED = (
     "the domain store does not hold it: run `news-platform store build`, or raise "
@@ -25,128 +25,59 @@ _NOT_STORED = (
 )
 
 
-class Expiring(Protocol):
-    """A day to expire: the WARCs that are not recorded as expired yet, and its files."""
-
-    @property
-    def fresh(self) -> tuple[Collected, ...]:
-        """Return the WARCs that are not recorded yet."""
-        ...
-
-    @property
-    def files(self) -> Sequence[ObjectInfo]:
-        """Return the files to delete or to rewrite."""
-        ...
-
-
-_Day = TypeVar("_Day", bound=Expiring)
-
-
 @dataclass(frozen=True, slots=True)
-class ExpiringDay:
-    """A day to delete: the WARCs that are not recorded as expired yet, and all files that go."""
+class StoredRows:
+    """What the domain store holds of raw_news.
 
-    fresh: tuple[Collected, ...]
-    files: Sequence[ObjectInfo]
+    `days` returns those of the given days that it holds, `by_warc` reads a day of it and counts the
+    rows of each WARC.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class RawNewsPlan:
-    """The days to delete, and those of them that the domain store does not hold."""
-
-    days: Mapping[str, ExpiringDay]
-    refused: Collection[str]
-
-    @property
-    def expiry(self) -> Expiry:
-        """Return what the plan deletes."""
-        files = {key: day.files for key, day in self.days.items() if key not in self.refused}
-        return replace(
-            expiry_of(DATASET, files), refused=dict.fromkeys(sorted(self.refused), _NOT_STORED)
-        )
+    days: Callable[[Collection[str]], Collection[str]]
+    by_warc: Callable[[str], Mapping[str, int]]
 
 
-def plan_raw_news(
-    store: ObjectStore,
-    *,
-    keep_days: int,
-    now: datetime,
-    stored_days: Callable[[Collection[str]], Collection[str]],
-) -> RawNewsPlan:
-    """Find the days older than `keep_days`; `stored_days` returns those that the store holds."""
+def expiring_days(
+    store: ObjectStore, *, keep_days: int, now: datetime, stored: StoredRows
+) -> dict[str, ExpiringUnit]:
+    """Return the days older than `keep_days` that have files."""
     newest = last_expired_day(now.date(), keep_days)
-    return RawNewsPlan(*old_days(store, _expiring, newest=newest, stored_days=stored_days))
+    found = {str(day): _day_files(store, day) for day in _days_with_files(store) if day <= newest}
+    fresh = [key for key, (markers, files) in found.items() if markers and files]
+    held = stored.days(fresh) if fresh else ()
+
+    def release(key: str, markers: Sequence[Collected]) -> None:
+        if markers:
+            _require_rows(markers, stored.by_warc(key))
+            expire_collected(store, markers, expired_at=now.isoformat(timespec="seconds"))
+
+    return {
+        key: ExpiringUnit(
+            files,
+            refused=_NOT_STORED if markers and key not in held else "",
+            release=partial(release, key, markers),
+        )
+        for key, (markers, files) in found.items()
+        if files
+    }
 
 
-def old_days(
-    store: ObjectStore,
-    expiring: Callable[[ObjectStore, date], _Day],
-    *,
-    newest: date,
-    stored_days: Callable[[Collection[str]], Collection[str]],
-) -> tuple[Mapping[str, _Day], frozenset[str]]:
-    """Return the days up to `newest` with files that `expiring` finds, and those to refuse.
-
-    Refused are days with WARCs to record that are not among the `stored_days`.
-    """
-    found = {str(day): expiring(store, day) for day in _days_with_files(store) if day <= newest}
-    days = {key: day for key, day in found.items() if day.files}
-    fresh = [key for key, day in days.items() if day.fresh]
-    return days, frozenset(fresh) - frozenset(stored_days(fresh) if fresh else ())
+def _day_files(store: ObjectStore, day: date) -> tuple[list[Collected], list[ObjectInfo]]:
+    """Return the WARCs of a day that are not recorded as expired, and all files of expired ones."""
+    # Files that no marker names belong to a WARC that is being collected.
+    markers = read_collected(store, [day])
+    named = {path for one in markers for path in replace(one, expired_at="").news_paths().values()}
+    files = [info for info in store.list(raw_news_day_prefix(day)) if info.path in named]
+    return [one for one in markers if one.news_paths()], files
 
 
-def expire_raw_news(
-    store: ObjectStore,
-    plan: RawNewsPlan,
-    *,
-    now: datetime,
-    rows_by_warc: Callable[[str], Mapping[str, int]],
-) -> Expiry:
-    """Delete the days of the plan, each after all of its rows were read back from the store.
-
-    `rows_by_warc` reads a day of the store and counts its rows. Days that are refused stay.
-    """
-    expired_at = now.isoformat(timespec="seconds")
-
-    def expire(day: ExpiringDay) -> None:
-        record_expired(store, [expired_warc(one, expired_at=expired_at) for one in day.fresh])
-        store.delete(info.path for info in day.files)
-
-    failed = expire_verified(plan.days, plan.refused, expire, rows_by_warc=rows_by_warc)
-    done = {key: day for key, day in plan.days.items() if key not in failed}
-    return replace(RawNewsPlan(done, plan.refused).expiry, failed=failed)
-
-
-def expire_verified(
-    days: Mapping[str, _Day],
-    refused: Collection[str],
-    expire: Callable[[_Day], None],
-    *,
-    rows_by_warc: Callable[[str], Mapping[str, int]],
-) -> Mapping[str, str]:
-    """Expire each day that is not refused and of which the store holds all rows.
-
-    Return the days of which it does not, with the reason.
-    """
-    failed = {}
-    for key, day in days.items():
-        if key in refused:
-            continue
-        if problem := _row_problem(day.fresh, rows_by_warc(key) if day.fresh else {}):
-            failed[key] = problem
-        else:
-            expire(day)
-    return failed
-
-
-def _row_problem(fresh: Sequence[Collected], held: Mapping[str, int]) -> str:
-    """Return which WARC the store holds too few rows of, by the rows `held`; "" if it has all."""
-    wrong = [one for one in fresh if held.get(one.warc, 0) != one.rows]
-    if not wrong:
-        return ""
-    first = wrong[0]
-    found = f"{held.get(first.warc, 0)} of {first.rows} rows of {first.warc!r}"
-    return f"the domain store holds {found}: run `store verify`"
+def _require_rows(markers: Sequence[Collected], held: Mapping[str, int]) -> None:
+    """Raise StorageError if the store holds too few rows of a WARC."""
+    for one in markers:
+        if held.get(one.warc, 0) != one.rows:
+            found = f"{held.get(one.warc, 0)} of {one.rows} rows of {one.warc!r}"
+            message = f"the domain store holds {found}: run `store verify`"
+            raise StorageError(message, thing=one.warc)
 
 
 def _days_with_files(store: ObjectStore) -> Iterator[date]:
@@ -156,13 +87,3 @@ def _days_with_files(store: ObjectStore) -> Iterator[date]:
             for folder in store.list_folders(month):
                 values = path_values(f"{folder}/")
                 yield date(int(values["year"]), int(values["month"]), int(values["day"]))
-
-
-def _expiring(store: ObjectStore, day: date) -> ExpiringDay:
-    # Files that no marker names belong to a WARC that is being collected.
-    markers = read_collected(store, [day])
-    named = {
-        path for one in markers for path in replace(one, is_expired=False).news_paths().values()
-    }
-    files = [info for info in store.list(raw_news_day_prefix(day)) if info.path in named]
-    return ExpiringDay(tuple(one for one in markers if one.news_paths()), files)

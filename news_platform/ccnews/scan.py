@@ -45,8 +45,6 @@ def scan_news(
     markers = read_collected(store, _days(days))
     _warn_of_mixture(markers)
     _warn_of_expired(markers)
-    if "tree" in wanted_columns:
-        _warn_of_trees(markers)
     paths = [
         path
         for marker in markers
@@ -75,17 +73,6 @@ def _warn_of_expired(markers: Iterable[Collected]) -> None:
     if days := {str(marker.day) for marker in markers if marker.is_expired}:
         _log.warning(
             "raw_news of %d days from %s on is expired: read their pages from the domain store",
-            len(days),
-            min(days),
-        )
-
-
-def _warn_of_trees(markers: Iterable[Collected]) -> None:
-    """Log that page sources are missing on purpose."""
-    if days := {str(marker.day) for marker in markers if marker.is_tree_expired}:
-        _log.warning(
-            "the trees of raw_news of %d days from %s on are expired and null: "
-            "read them from the domain store",
             len(days),
             min(days),
         )

@@ -13,7 +13,7 @@ from news_platform.ccnews.source_notes import (
 from news_platform.datasets.collected import COLLECTED
 from news_platform.datasets.dropped_responses import DROPPED
 from news_platform.storage.commit.collected import newest_collected_days, read_collected
-from news_platform.storage.commit.collected_months import combine_month, listed_unit
+from news_platform.storage.commit.collected_months import combine_month, named_unit
 from news_platform.storage.objects.store import ObjectStore
 
 # Of younger months WARCs still arrive and may be redone, one marker each.
@@ -74,7 +74,7 @@ def _by_month(days: Iterable[date]) -> Mapping[date, list[date]]:
 def combine_old_months(root: ObjectStore, *, today: date) -> int:
     """Combine the markers of months that ended long ago; return how many were moved."""
     newest = month_of(today - timedelta(days=_LOOSE_DAYS))
-    units = (listed_unit(info) for info in root.list(COLLECTED))
+    units = (named_unit(info.path) for info in root.list(COLLECTED))
     months = {month_of(date.fromisoformat(unit.day)) for unit in units if unit}
     return sum(combine_month(root, month) for month in sorted(months) if month < newest)
 

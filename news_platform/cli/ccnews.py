@@ -45,7 +45,6 @@ from news_platform.storage.commit.collected import (
     read_collected,
     unmark_wanted,
 )
-from news_platform.storage.commit.expired import without_expired
 from news_platform.storage.commit.root import ROOT_FILE, RootAccess
 from news_platform.storage.objects.store import ObjectStore, open_store
 
@@ -180,7 +179,7 @@ def _day_status(store: ObjectStore, day: date, options: CollectOptions) -> Mappi
         "warcs": len(markers),
         "rows": sum(marker.rows for marker in markers),
         "bytes": sum(marker.bytes for marker in markers),
-        "outdated": len(outdated_names(without_expired(store, units), options)),
+        "outdated": len(outdated_names(units, options)),
         "expired": sum(marker.is_expired for marker in markers),
         "truncated": sum(marker.truncated_at is not None for marker in markers),
     }

@@ -1,38 +1,27 @@
 """`news-platform retention`: show and delete what the policies in the settings no longer keep."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
 import click
 
-from news_platform.ccnews.retention import expire_raw_news, plan_raw_news
-from news_platform.ccnews.tree_retention import expire_trees, plan_trees
+from news_platform.ccnews.retention import StoredRows, expiring_days
 from news_platform.cli.options import emit, json_option, resources_for, root_option
 from news_platform.datasets.domain_buckets import ROOT as STAGED
+from news_platform.datasets.domain_store import ROOT as STORE
+from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.domain_store.reading.batches import rows_by_warc
-from news_platform.domain_store.retention import (
-    expire_generations,
-    expire_stage_1,
-    plan_generations,
-    plan_stage_1,
-    stored_days,
-)
+from news_platform.domain_store.retention import expiring_batches, old_generations, stored_days
 from news_platform.errors import ConfigError, InputError, NewsPlatformError
 from news_platform.resources import Resources, build_options, open_full_texts
-from news_platform.rss.full_text import (
-    delete_left_full_texts,
-    expire_full_texts,
-    find_expired_full_texts,
-)
+from news_platform.rss.full_text import expire_full_texts, find_expired_full_texts
 from news_platform.rss.page_store import PAGES_FOLDER, expire_pages, find_expired_pages
 from news_platform.storage.commit.root import RootAccess
-from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.retention import Expiry, expiry_of
+from news_platform.storage.objects.store import ObjectInfo, ObjectStore
+from news_platform.storage.retention import ExpiringUnit, Expiry, apply_retention, planned
 
-FULL_TEXTS = "full_texts"
-PAGES = "pages"
 # A century. More is a mistake, and the calendar has an end.
 _MOST_DAYS = 36_500
 
@@ -42,9 +31,9 @@ def retention() -> None:
     """Show or delete what the policies no longer keep.
 
     The policies are settings: NEWS_PLATFORM_RETAIN_RAW_NEWS_DAYS,
-    NEWS_PLATFORM_RETAIN_TREE_DAYS, NEWS_PLATFORM_RETAIN_STAGE_1_DAYS,
-    NEWS_PLATFORM_FULLTEXT_KEEP_DAYS, NEWS_PLATFORM_PAGES_KEEP_DAYS and
-    NEWS_PLATFORM_STORE_GRACE_DAYS. Without a policy a dataset is kept for ever.
+    NEWS_PLATFORM_RETAIN_STAGE_1_DAYS, NEWS_PLATFORM_FULLTEXT_KEEP_DAYS,
+    NEWS_PLATFORM_PAGES_KEEP_DAYS and NEWS_PLATFORM_STORE_GRACE_DAYS. Without a policy a dataset is
+    kept for ever.
     """
 
 
@@ -53,8 +42,8 @@ def retention() -> None:
 @json_option
 def plan(root: str, as_json: bool) -> None:
     """Show what `apply` would delete, and change nothing."""
-    policies = list(_policies(resources_for(root)))
-    _show([policy.plan() for policy in policies], as_json=as_json)
+    policies = _policies(resources_for(root))
+    _show([planned(one.dataset, one.units()) for one in policies], as_json=as_json)
 
 
 @retention.command()
@@ -62,10 +51,11 @@ def plan(root: str, as_json: bool) -> None:
 @json_option
 def apply(root: str, as_json: bool) -> None:
     """Delete what the policies no longer keep."""
-    policies = list(_policies(resources_for(root, RootAccess.WRITE)))
+    policies = _policies(resources_for(root, RootAccess.WRITE))
+    found = [(policy, policy.units()) for policy in policies]
     # All of them first: a policy that is refused must leave everything as it is.
-    _require_copies([policy.plan() for policy in policies])
-    done = [policy.apply() for policy in policies]
+    _require_copies([planned(policy.dataset, units) for policy, units in found])
+    done = [apply_retention(policy.store, policy.dataset, units) for policy, units in found]
     _show(done, as_json=as_json)
     failed = [f"{one.dataset} {key}: {why}" for one in done for key, why in one.failed.items()]
     if failed:
@@ -74,37 +64,68 @@ def apply(root: str, as_json: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How to plan and how to apply the policy of one dataset."""
+    """How long a dataset is kept, by which setting, and how its old units are found."""
 
-    plan: Callable[[], Expiry]
-    apply: Callable[[], Expiry]
+    dataset: str
+    setting: str
+    keep_days: float | None
+    store: ObjectStore
+    find: Callable[[int], Mapping[str, ExpiringUnit]]
+
+    def units(self) -> Mapping[str, ExpiringUnit]:
+        """Return the units that are older than the dataset is kept."""
+        return self.find(int(self.keep_days or 0))
 
 
-def _policies(resources: Resources) -> Iterator[Policy]:
-    """Yield the policies that are set, joined with what each feature can delete."""
-    settings, store = resources.settings, resources.data_root.store
-    now = resources.clock.now()
-    if (days := settings.rss.fulltext_keep_days) is not None:
-        _require_days("NEWS_PLATFORM_FULLTEXT_KEEP_DAYS", days)
-        yield _full_text_policy(resources, days)
-    if (days := settings.retention.raw_news_days) is not None:
-        _require_days("NEWS_PLATFORM_RETAIN_RAW_NEWS_DAYS", days)
-        yield _raw_news_policy(store, days, resources)
-    if (days := settings.retention.tree_days) is not None:
-        _require_days("NEWS_PLATFORM_RETAIN_TREE_DAYS", days)
-        yield _tree_policy(store, days, resources)
-    if (days := settings.retention.stage_1_days) is not None:
-        _require_days("NEWS_PLATFORM_RETAIN_STAGE_1_DAYS", days)
-        yield _stage_1_policy(store, days, resources)
-    _require_days("NEWS_PLATFORM_STORE_GRACE_DAYS", settings.domain_store.grace_days)
+def _policies(resources: Resources) -> list[Policy]:
+    """Return the policies that are set, joined with what each feature can delete."""
+    settings, store, now = resources.settings, resources.data_root.store, resources.clock.now()
+    texts = open_full_texts(resources.data_root)
+    pages = store.child(PAGES_FOLDER)
+    stored = StoredRows(partial(stored_days, store), partial(rows_by_warc, store))
     options = build_options(settings.domain_store, store)
-    yield Policy(
-        partial(plan_generations, store, options=options, now=now),
-        partial(expire_generations, store, options=options, now=now),
+    rss, kept = settings.rss, settings.retention
+    policies = (
+        Policy(
+            "full_texts",
+            "NEWS_PLATFORM_FULLTEXT_KEEP_DAYS",
+            rss.fulltext_keep_days,
+            texts,
+            partial(_old_files, resources, texts, find_expired_full_texts, expire_full_texts),
+        ),
+        Policy(
+            RAW_NEWS.name,
+            "NEWS_PLATFORM_RETAIN_RAW_NEWS_DAYS",
+            kept.raw_news_days,
+            store,
+            lambda days: expiring_days(store, keep_days=days, now=now, stored=stored),
+        ),
+        Policy(
+            STAGED,
+            "NEWS_PLATFORM_RETAIN_STAGE_1_DAYS",
+            kept.stage_1_days,
+            store,
+            lambda days: expiring_batches(store, keep_days=days, now=now),
+        ),
+        Policy(
+            STORE,
+            "NEWS_PLATFORM_STORE_GRACE_DAYS",
+            settings.domain_store.grace_days,
+            store,
+            lambda _: old_generations(store, options=options, now=now),
+        ),
+        Policy(
+            "pages",
+            "NEWS_PLATFORM_PAGES_KEEP_DAYS",
+            rss.pages_keep_days or None,
+            pages,
+            partial(_old_files, resources, pages, find_expired_pages, expire_pages),
+        ),
     )
-    if days := settings.rss.pages_keep_days:
-        _require_days("NEWS_PLATFORM_PAGES_KEEP_DAYS", days)
-        yield _page_policy(resources, days)
+    chosen = [one for one in policies if one.keep_days is not None]
+    for one in chosen:
+        _require_days(one.setting, one.keep_days or 0)
+    return chosen
 
 
 def _require_days(variable: str, days: float) -> None:
@@ -112,80 +133,23 @@ def _require_days(variable: str, days: float) -> None:
         raise ConfigError(f"{variable} is {days}: expected 0 to {_MOST_DAYS} days", thing=variable)
 
 
-def _raw_news_policy(store: ObjectStore, days: int, resources: Resources) -> Policy:
-    now = resources.clock.now()
+def _old_files(
+    resources: Resources,
+    store: ObjectStore,
+    find: Callable[..., list[ObjectInfo]],
+    expire: Callable[..., int],
+    days: int,
+) -> Mapping[str, ExpiringUnit]:
+    """Return the files of articles that are old enough; their rows in the ledger go first."""
+    if next(iter(store.list()), None) is None:  # without a file there may be no ledger either
+        return {}
+    engine, now = resources.ledger.engine, resources.clock.now()
+    files = find(engine, store, before=now - timedelta(days=days))
 
-    def run(is_applied: bool) -> Expiry:
-        stored = partial(stored_days, store)
-        found = plan_raw_news(store, keep_days=days, now=now, stored_days=stored)
-        if not is_applied:
-            return found.expiry
-        return expire_raw_news(store, found, now=now, rows_by_warc=partial(rows_by_warc, store))
+    def release() -> None:
+        expire(engine, store, keep_days=days, now=now)
 
-    return Policy(partial(run, False), partial(run, True))
-
-
-def _tree_policy(store: ObjectStore, days: int, resources: Resources) -> Policy:
-    now = resources.clock.now()
-
-    def run(is_applied: bool) -> Expiry:
-        found = plan_trees(store, keep_days=days, now=now, stored_days=partial(stored_days, store))
-        if not is_applied:
-            return found.expiry
-        return expire_trees(store, found, now=now, rows_by_warc=partial(rows_by_warc, store))
-
-    return Policy(partial(run, False), partial(run, True))
-
-
-def _stage_1_policy(store: ObjectStore, days: int, resources: Resources) -> Policy:
-    now = resources.clock.now()
-
-    def run(is_applied: bool) -> Expiry:
-        found = plan_stage_1(store, keep_days=days, now=now)
-        if found is None:
-            return Expiry(STAGED)
-        return expire_stage_1(store, found, now=now) if is_applied else found.expiry
-
-    return Policy(partial(run, False), partial(run, True))
-
-
-def _full_text_policy(resources: Resources, days: int) -> Policy:
-    now, store = resources.clock.now(), open_full_texts(resources.data_root)
-
-    def find() -> Expiry:
-        if next(iter(store.list()), None) is None:  # without a file there may be no ledger either
-            return Expiry(FULL_TEXTS)
-        before = now - timedelta(days=days)
-        found = find_expired_full_texts(resources.ledger.engine, store, before=before)
-        return expiry_of(FULL_TEXTS, {"articles": found} if found else {})
-
-    def expire() -> Expiry:
-        found = find()
-        if found.objects:
-            expire_full_texts(resources.ledger.engine, store, keep_days=days, now=now)
-            delete_left_full_texts(resources.ledger.engine, store)
-        return found
-
-    return Policy(find, expire)
-
-
-def _page_policy(resources: Resources, days: int) -> Policy:
-    now, store = resources.clock.now(), resources.data_root.store.child(PAGES_FOLDER)
-
-    def find() -> Expiry:
-        if next(iter(store.list()), None) is None:  # without a file there may be no ledger either
-            return Expiry(PAGES)
-        before = now - timedelta(days=days)
-        found = find_expired_pages(resources.ledger.engine, store, before=before)
-        return expiry_of(PAGES, {"articles": found} if found else {})
-
-    def expire() -> Expiry:
-        found = find()
-        if found.objects:
-            expire_pages(resources.ledger.engine, store, keep_days=days, now=now)
-        return found
-
-    return Policy(find, expire)
+    return {"articles": ExpiringUnit(files, release=release)} if files else {}
 
 
 def _require_copies(plans: Sequence[Expiry]) -> None:

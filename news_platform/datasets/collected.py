@@ -15,11 +15,9 @@ from urllib.parse import quote, unquote
 
 from news_platform.datasets.captures import captures_path, feed_candidates_path
 from news_platform.datasets.raw_news import raw_news_path
-from news_platform.errors import StorageError, require_format
+from news_platform.errors import StorageError
 
 COLLECTED = "news/collected"
-# Of a marker.
-MARKER_FORMAT = 2
 _SOURCE_HEX, _RECIPE_HEX = 16, 8
 # Desktops leave other files in folders, such as .DS_Store.
 _MARKER = re.compile(rf"{COLLECTED}/(\d{{4}})/(\d{{2}})/(\d{{2}})/[^/]+\.json")
@@ -29,6 +27,7 @@ _MARKER = re.compile(rf"{COLLECTED}/(\d{{4}})/(\d{{2}})/(\d{{2}})/[^/]+\.json")
 class Collected:
     """The result of collecting one WARC; `rows` counts raw_news.
 
+    `expired_at` is the moment at which its raw_news files were deleted, empty while they are there;
     `bytes` is the size of all Parquet files but that of dropped_responses, which expires.
 
     `duplicates` counts the rows whose (uri, http_date) equals that of an earlier row of the WARC.
@@ -58,10 +57,12 @@ class Collected:
     options: Mapping[str, object] = field(default_factory=dict)
     truncated_at: int | None = None
     dropped_responses: int | None = None
-    # Not part of the marker: readers set them from the record of expired WARCs. `tree` alone may be
-    # expired: its files have no page sources then.
-    is_expired: bool = False
-    is_tree_expired: bool = False
+    expired_at: str = ""
+
+    @property
+    def is_expired(self) -> bool:
+        """Return whether the raw_news files are gone; the domain store holds their rows."""
+        return bool(self.expired_at)
 
     @property
     def fingerprint(self) -> str:
@@ -131,19 +132,14 @@ def recipe_of(fingerprint: str) -> str:
 
 def dump_collected(marker: Collected) -> bytes:
     """Return a marker as indented JSON."""
-    document = asdict(marker) | {"day": marker.day.isoformat(), "format": MARKER_FORMAT}
-    for name in _NOT_STORED:
-        del document[name]
+    document = asdict(marker) | {"day": marker.day.isoformat()}
     return json.dumps(document, ensure_ascii=False, indent=1).encode()
 
 
 def parse_collected(body: bytes, *, path: str) -> Collected:
-    """Parse a marker; raise StorageError if it is invalid or of a later format."""
+    """Parse a marker; raise StorageError if it is invalid. Unknown fields are ignored."""
     try:
         document = json.loads(body)
-        found = document.get("format")
-        # Fields that a later version added are ignored, those that an earlier one lacks have
-        # defaults; only a later format changes the meaning of what is there.
         known = {name: document[name] for name in _FIELDS if name in document}
         marker = Collected(**known | {"day": date.fromisoformat(document["day"])})
     except (ValueError, TypeError, KeyError, AttributeError) as error:
@@ -151,12 +147,10 @@ def parse_collected(body: bytes, *, path: str) -> Collected:
             f"cannot parse collected marker {path!r}; delete it and collect the WARC again",
             thing=path,
         ) from error
-    require_format(found, MARKER_FORMAT, path=path)
     return marker
 
 
-_NOT_STORED = ("is_expired", "is_tree_expired")
-_FIELDS = frozenset(one.name for one in fields(Collected)).difference(_NOT_STORED)
+_FIELDS = frozenset(one.name for one in fields(Collected))
 
 
 def _short_hash(parts: list[object]) -> str:

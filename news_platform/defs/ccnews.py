@@ -63,7 +63,6 @@ from news_platform.storage.commit.collected import (
     newest_collected_days,
     read_collected,
 )
-from news_platform.storage.commit.expired import without_expired
 from news_platform.storage.commit.root import is_paused
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
@@ -184,9 +183,8 @@ def _outdated_metadata(
     units = list_collected_day(store, day)
     markers = read_collected(store, [day])
     return {
-        "warcs_outdated": len(outdated_names(without_expired(store, units), options)),
+        "warcs_outdated": len(outdated_names(units, options)),
         "warcs_expired": sum(marker.is_expired for marker in markers),
-        "warcs_without_trees": sum(marker.is_tree_expired for marker in markers),
         "warcs_truncated": sum(marker.truncated_at is not None for marker in markers),
     }
 

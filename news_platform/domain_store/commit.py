@@ -195,25 +195,27 @@ def find_unneeded(
 
 def gc_bucket(store: ObjectStore, bucket: int, *, options: BuildOptions, now: datetime) -> GcReport:
     """Delete the files that have not been needed for longer than the grace period."""
-    current = read_current(store, bucket)
-    before = now - options.grace
+    current, before = read_current(store, bucket), now - options.grace
     unneeded = find_unneeded(store, current, bucket=bucket, before=before)
-    if current.manifest is None:
+    if not unneeded:
         return GcReport(bucket, 0, 0)
-    kept, expired = without_expired(current.manifest, before=int(before.timestamp()))
-    if not unneeded and not expired:
-        return GcReport(bucket, 0, 0)
-    # Commit first: after that, no slower writer can make these files current.
     try:
-        _commit_again(store, current, kept, at=int(now.timestamp()))
+        forget_retired(store, current, before=before, now=now)
     except Conflict:
         # Another writer is at work on the bucket; the next gc deletes what is left.
         return GcReport(bucket, 0, 0)
-    store.delete({*expired, *(info.path for info in unneeded)})
+    store.delete(info.path for info in unneeded)
     return GcReport(bucket, len(unneeded), sum(info.size_bytes for info in unneeded))
 
 
-def _commit_again(store: ObjectStore, base: Current, manifest: Manifest, *, at: int) -> None:
-    """Commit the same content as a new generation."""
-    retired = {**manifest.retired, manifest_path(manifest.bucket, manifest.generation): at}
-    commit(store, base, lambda n: replace(manifest, generation=n, retired=retired))
+def forget_retired(store: ObjectStore, base: Current, *, before: datetime, now: datetime) -> None:
+    """Commit the same content as a new generation, without the files retired before a moment.
+
+    After that, no slower writer can make these files current, and they may be deleted.
+    """
+    if base.manifest is None:
+        return
+    kept, _ = without_expired(base.manifest, before=int(before.timestamp()))
+    old = manifest_path(kept.bucket, kept.generation)
+    retired = {**kept.retired, old: int(now.timestamp())}
+    commit(store, base, lambda n: replace(kept, generation=n, retired=retired))

@@ -45,23 +45,16 @@ def write_full_text(
 
 
 def find_expired_full_texts(
-    engine: sa.Engine, store: ObjectStore, *, before: datetime | None
+    engine: sa.Engine, store: ObjectStore, *, before: datetime
 ) -> list[ObjectInfo]:
     """Return the files fetched earlier than `before`, and those that no row refers to any more.
 
     A process that died between the two steps of `expire_full_texts` left the latter.
     """
-    old = [] if before is None else [_is_old(before)]
-    chosen = sa.select(RAW.c.url_hash).where(sa.or_(*old, _IS_LEFT))
+    chosen = sa.select(RAW.c.url_hash).where(sa.or_(_is_old(before), _IS_LEFT))
     with read_transaction(engine) as connection:
         paths = {full_text_path(row.url_hash) for row in connection.execute(chosen)}
     return [info for info in store.list() if info.path in paths]
-
-
-def delete_left_full_texts(engine: sa.Engine, store: ObjectStore) -> None:
-    """Delete the files of expired full texts that a process left behind when it died."""
-    left = find_expired_full_texts(engine, store, before=None)
-    store.delete(info.path for info in left)
 
 
 # Its row says that the file is gone, and no worker is writing a new one.

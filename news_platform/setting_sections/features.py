@@ -263,7 +263,3 @@ class RetentionSettings(Section):
         "NEWS_PLATFORM_RETAIN_RAW_NEWS_DAYS",
         "age in days after which raw_news of a day is deleted; only the domain store holds it then",
     )
-    tree_days: int | None = env(
-        "NEWS_PLATFORM_RETAIN_TREE_DAYS",
-        "age in days after which raw_news keeps its rows without `tree`, the page sources",
-    )

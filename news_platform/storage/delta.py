@@ -9,7 +9,7 @@ every operation.
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -29,7 +29,6 @@ from news_platform.storage.delta_files import (
     write_parts,
 )
 from news_platform.storage.objects.error_mapping import mapped_error, without_secrets
-from news_platform.storage.objects.remote import boto3_provider, polars_options
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet_batches import PAGE_COLUMNS
 
@@ -346,23 +345,4 @@ class DeltaDataset:
 
 def delta_options(store: ObjectStore) -> dict[str, str]:
     """Return the `storage_options` for deltalake and Polars' Delta reader; none for a folder."""
-    if store.local_folder is not None:
-        return {}
-    options = polars_options(store.url, store.options)
-    if store.url.startswith("s3://"):
-        # Two writers of one version: the store itself refuses the second one.
-        options["aws_conditional_put"] = "etag"
-        if not store.options.anonymous and "aws_access_key_id" not in options:
-            options.update(_temporary_credentials(store.url))
-    return options
-
-
-def _temporary_credentials(url: str) -> Mapping[str, str]:
-    """Return the credentials that boto3 finds now; it renews those that expire."""
-    found = boto3_provider(url)()
-    named = {
-        "aws_access_key_id": found["access_key_id"],
-        "aws_secret_access_key": found["secret_access_key"],
-        "aws_session_token": found.get("token"),
-    }
-    return {name: value for name, value in named.items() if value}
+    return store.delta_options()

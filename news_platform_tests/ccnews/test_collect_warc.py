@@ -15,7 +15,7 @@ from news_platform.datasets.dropped_responses import DROPPED_RESPONSES, dropped_
 from news_platform.datasets.raw_news import RAW_NEWS_ORDER
 from news_platform.errors import InputError
 from news_platform.storage.commit.collected import read_collected
-from news_platform.storage.commit.collected_months import combine_month, find_month
+from news_platform.storage.commit.collected_months import combine_month, find_table_units
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import read_table
 from news_platform_tests.ccnews.archive import Record, gzipped, http
@@ -172,7 +172,6 @@ def test_a_marker_is_json_that_people_and_other_tools_can_read(
     marker = collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "s")
     path = collected_path(DAY, NAME, marker.fingerprint)
     document = json.loads(local_store.read(path))
-    assert document["format"] == 2
     assert document["day"] == "2025-11-01"
     assert document["languages"]["nl"] == 2
 
@@ -212,5 +211,5 @@ def test_a_combined_marker_is_retracted_before_its_files_change(
     crawl.put(PATH, gzipped(mixed_pages(3)))
     changed = collect_here(PATH, source=crawl, root=local_store, scratch=tmp_path / "t")
     assert changed.fingerprint != marker.fingerprint
-    assert find_month(local_store, DAY).units == ()
+    assert find_table_units(local_store, DAY) == ()
     assert read_collected(local_store) == [changed]

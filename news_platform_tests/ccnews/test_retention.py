@@ -1,8 +1,7 @@
 """raw_news that is deleted while the domain store keeps its rows."""
 
 import logging
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from functools import partial
 
@@ -12,9 +11,8 @@ import pytest
 from news_platform.ccnews.checks import duplicate_problems, read_footers, row_problems
 from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import damaged_warcs, outdated_days
-from news_platform.ccnews.retention import expire_raw_news, plan_raw_news
+from news_platform.ccnews.retention import StoredRows, expiring_days
 from news_platform.ccnews.scan import scan_news
-from news_platform.datasets.collected import Collected
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.domain_store.reading.batches import iter_warc_frames, rows_by_warc
 from news_platform.domain_store.retention import stored_days
@@ -25,11 +23,10 @@ from news_platform.storage.commit.collected import (
     collected_names,
     followed_days,
     read_collected,
-    write_collected,
 )
 from news_platform.storage.commit.collected_months import combine_month
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.retention import Expiry
+from news_platform.storage.retention import Expiry, apply_retention
 from news_platform.storage.units import built_inputs, stale_units
 from news_platform_tests.domain_store.faults import Crash, DyingStore, Fuse
 from news_platform_tests.domain_store.pages import (
@@ -68,9 +65,10 @@ def root(local_store: ObjectStore) -> ObjectStore:
     return local_store
 
 
-def _expire(root: ObjectStore, *, keep_days: int = 10) -> Expiry:
-    plan = plan_raw_news(root, keep_days=keep_days, now=NOW, stored_days=partial(stored_days, root))
-    return expire_raw_news(root, plan, now=NOW, rows_by_warc=partial(rows_by_warc, root))
+def _expire(root: ObjectStore, rows: Callable[[str], Mapping[str, int]] | None = None) -> Expiry:
+    stored = StoredRows(partial(stored_days, root), rows or partial(rows_by_warc, root))
+    units = expiring_days(root, keep_days=10, now=NOW, stored=stored)
+    return apply_retention(root, "raw_news", units)
 
 
 def _files(root: ObjectStore) -> list[str]:
@@ -116,7 +114,7 @@ def test_a_scan_says_that_rows_are_expired(
 
 def test_expired_days_are_known_after_their_month_was_combined(root: ObjectStore) -> None:
     _expire(root)
-    assert combine_month(root, OLD) == 2
+    assert combine_month(root, OLD) == 0  # it was combined to record the days
     assert [marker.is_expired for marker in read_collected(root)] == [True, False]
 
 
@@ -139,8 +137,7 @@ def test_a_day_of_which_rows_are_lost_is_kept(root: ObjectStore) -> None:
         return {warc: rows - 1 for warc, rows in rows_by_warc(root, day).items()}
 
     before = _files(root)
-    plan = plan_raw_news(root, keep_days=10, now=NOW, stored_days=partial(stored_days, root))
-    done = expire_raw_news(root, plan, now=NOW, rows_by_warc=one_row_less)
+    done = _expire(root, one_row_less)
     assert f"2 of 3 rows of {marker.warc!r}" in done.failed["2025-11-01"]
     assert _files(root) == before
     assert not read_collected(root, [OLD])[0].is_expired
@@ -184,15 +181,8 @@ def test_a_warc_that_was_collected_again_is_not_expired(root: ObjectStore) -> No
     (old,) = read_collected(root, [OLD])
     collect(root, {"2025-11-01": DAYS["2025-11-01"]})
     (marker,) = read_collected(root, [OLD])
-    assert marker.is_expired  # the same attempt
-    write_collected(root, _again(marker))
-    (marker,) = read_collected(root, [OLD])
     assert not marker.is_expired and marker.fingerprint == old.fingerprint
     assert sum(_expire(root).objects.values()) == 3
-
-
-def _again(marker: Collected) -> Collected:
-    return replace(marker, attempt="b", is_expired=False)
 
 
 def test_a_process_that_dies_at_any_step_loses_nothing_and_the_next_call_finishes(
@@ -202,7 +192,7 @@ def test_a_process_that_dies_at_any_step_loses_nothing_and_the_next_call_finishe
     for at in range(1, 400):
         for day in DAYS:
             uncollect(root, day)
-        root.delete([info.path for info in root.list("news/expired")])
+        root.delete([info.path for info in root.list("news/collected")])
         collect(root, DAYS)
         _stage(root)
         build(root)

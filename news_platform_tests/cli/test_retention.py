@@ -174,22 +174,3 @@ def test_status_counts_expired_warcs_and_none_as_outdated(built: ObjectStore) ->
         (1, 1, 0),
         (1, 1, 0),
     ]
-
-
-def test_page_sources_expire_alone_and_are_planned_before(built: ObjectStore) -> None:
-    trees = {"NEWS_PLATFORM_RETAIN_TREE_DAYS": "0"}
-    planned = _json(built, "plan", env=trees)["raw_news.tree"]
-    assert planned["keys"] == sorted(DAYS)
-    assert planned["bytes"] > 0
-    assert _json(built, "apply", env=trees)["raw_news.tree"] == planned
-    assert _json(built, "plan", env=trees)["raw_news.tree"]["objects"] == 0
-    assert build_store(built) == [], "nothing is staged again"
-
-
-def test_page_sources_that_nothing_else_holds_are_refused(local_store: ObjectStore) -> None:
-    collect(local_store, DAYS)
-    before = {info.path: info.etag for info in local_store.list("news/raw")}
-    result = _call(local_store, "apply", env={"NEWS_PLATFORM_RETAIN_TREE_DAYS": "0"})
-    assert isinstance(result.exception, InputError)
-    assert "refused to delete raw_news.tree 2025-11-01" in str(result.exception)
-    assert {info.path: info.etag for info in local_store.list("news/raw")} == before

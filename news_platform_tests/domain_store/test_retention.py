@@ -12,15 +12,13 @@ from news_platform.domain_store.commit import read_current
 from news_platform.domain_store.layout import bucket_of
 from news_platform.domain_store.pipeline import repair_buckets
 from news_platform.domain_store.retention import (
-    expire_generations,
-    expire_stage_1,
-    plan_generations,
-    plan_stage_1,
+    expiring_batches,
+    old_generations,
 )
 from news_platform.domain_store.staging.stage import built_ranges, read_staged, wanted_ranges
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.retention import Expiry
+from news_platform.storage.retention import Expiry, apply_retention, planned
 from news_platform_tests.domain_store.faults import Crash, DyingStore, Fuse
 from news_platform_tests.domain_store.pages import NOW, SMALL, build, stage, urls
 
@@ -42,9 +40,8 @@ def built(root: ObjectStore) -> ObjectStore:
 
 
 def _expire(root: ObjectStore, *, keep_days: int = 7) -> Expiry:
-    plan = plan_stage_1(root, keep_days=keep_days, now=LATER)
-    assert plan is not None
-    return expire_stage_1(root, plan, now=LATER)
+    units = expiring_batches(root, keep_days=keep_days, now=LATER)
+    return apply_retention(root, "domain_buckets", units)
 
 
 def _staged_files(root: ObjectStore) -> list[str]:
@@ -79,9 +76,9 @@ def test_a_batch_stays_as_long_as_the_policy_says_or_the_store_does_not_hold_it(
 
 def test_a_plan_changes_nothing(built: ObjectStore) -> None:
     before = {info.path: info.etag for info in built.list()}
-    plan = plan_stage_1(built, keep_days=0, now=LATER)
-    assert plan is not None and sum(plan.expiry.objects.values()) == len(_staged_files(built))
-    plan_generations(built, options=SMALL, now=LATER)
+    plan = planned("domain_buckets", expiring_batches(built, keep_days=0, now=LATER))
+    assert sum(plan.objects.values()) == len(_staged_files(built))
+    old_generations(built, options=SMALL, now=LATER)
     assert {info.path: info.etag for info in built.list()} == before
 
 
@@ -199,17 +196,17 @@ def test_a_bucket_that_lost_its_manifest_cannot_be_built_from_expired_files(
 def test_old_generations_are_planned_and_deleted(built: ObjectStore) -> None:
     stage(built, {"2025-11-02": ["com.c", "com.d"]})
     build(built)
-    assert plan_generations(built, options=SMALL, now=NOW).objects == {}
-    planned = plan_generations(built, options=SMALL, now=LATER)
-    assert planned.bytes > 0
+    assert old_generations(built, options=SMALL, now=NOW) == {}
+    units = old_generations(built, options=SMALL, now=LATER)
+    plan = planned("domain_store", units)
+    assert plan.bytes > 0
     before = {info.path for info in built.list("domain_store")}
-    done = expire_generations(built, options=SMALL, now=LATER)
-    assert (done.objects, done.bytes) == (planned.objects, planned.bytes)
+    assert apply_retention(built, "domain_store", units) == plan
     gone = before - {info.path for info in built.list("domain_store")}
-    assert len(gone) == sum(planned.objects.values())
+    assert len(gone) == sum(plan.objects.values())
     assert built_ranges(built) == {}
 
 
 def test_a_root_without_a_store_has_nothing_to_delete(root: ObjectStore) -> None:
-    assert plan_stage_1(root, keep_days=0, now=LATER) is None
-    assert plan_generations(root, options=SMALL, now=LATER).objects == {}
+    assert expiring_batches(root, keep_days=0, now=LATER) == {}
+    assert old_generations(root, options=SMALL, now=LATER) == {}

@@ -7,7 +7,7 @@ from time import monotonic
 import pytest
 
 from news_platform.errors import ConfigError, StorageError
-from news_platform.storage.objects.remote import backoff_seconds
+from news_platform.storage.objects.backends import backoff_seconds
 from news_platform.storage.objects.store import NotFound, ObjectStore, StoreOptions, open_store
 from news_platform_tests.emulators.relay import Answer, Request, serve
 

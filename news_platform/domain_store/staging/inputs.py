@@ -45,8 +45,7 @@ def day_input(store: ObjectStore, day: str) -> StagingInput | None:
     if not markers:
         return None
     found = collected.parse_listed(store, markers)
-    # Records have all columns, so rows without page sources come from the store, too.
-    gone = [marker for marker in found if marker.is_expired or marker.is_tree_expired]
+    gone = [marker for marker in found if marker.is_expired]
     whole = [marker for marker in found if marker not in gone]
     paths = tuple(path for marker in whole for path in marker.news_paths().values())
     return StagingInput(store, paths, inputs, {marker.warc: marker.rows for marker in gone})

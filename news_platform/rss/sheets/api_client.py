@@ -22,7 +22,7 @@ from requests.adapters import HTTPAdapter
 
 from news_platform.errors import ConfigError, FetchError, InputError
 from news_platform.rss.sheets.access import CallTiming, SheetAccess
-from news_platform.storage.objects.service_account import read_service_account_key
+from news_platform.storage.objects.backends import read_service_account_key
 
 Result = TypeVar("Result")
 

@@ -205,8 +205,7 @@ def _iter_changes(connection: sa.Connection, *, since: int) -> Iterator[tuple[in
         seq = tab.table.c.changed_seq
         chosen = sa.select(tab.table.c[tab.order or tab.key], seq).where(seq > since)
         # Streamed: before all books are written, every row of the ledger may be among them.
-        for row_id, changed in connection.execute(chosen.execution_options(yield_per=10_000)):
-            yield row_id, changed
+        yield from connection.execute(chosen.execution_options(yield_per=10_000)).tuples()
 
 
 def _delete_others(

@@ -23,18 +23,18 @@ from news_platform.datasets.collected import (
 )
 from news_platform.storage.commit.collected_months import (
     CollectedUnit,
-    day_fingerprint,
-    find_month,
-    is_month_index,
-    listed_unit,
+    Rows,
+    change_table,
+    find_table_units,
+    is_table,
+    marker_key,
     month_folder,
-    read_month,
-    read_month_markers,
-    remove_from_month,
-    replace_in_month,
+    named_unit,
+    read_table,
+    table_units,
     written_order,
 )
-from news_platform.storage.commit.expired import read_expired, with_expiry
+from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
 
 WANTED = "news/wanted"
@@ -58,24 +58,28 @@ def list_collected_day(store: ObjectStore, day: date) -> list[CollectedUnit]:
     """Return the collected WARCs of one day in the order of names."""
     # The markers first: one that is combined in between is then found twice, not missed.
     infos = list(store.list(collected_prefix(day)))
-    combined = [unit for unit in find_month(store, day).units if unit.day == str(day)]
-    return _merged(combined, infos)
+    return _merged([one for one in find_table_units(store, day) if one.day == str(day)], infos)
 
 
 def _units(store: ObjectStore, infos: Sequence[ObjectInfo]) -> list[CollectedUnit]:
-    indexes = [info for info in infos if is_month_index(info.path)]
+    tables = [info for info in infos if is_table(info.path)]
     with ThreadPoolExecutor(_CONCURRENT_READS) as threads:
-        months = list(threads.map(lambda one: read_month(store, one.path, one.etag), indexes))
-    return _merged([unit for month in months for unit in month.units], infos)
+        found = threads.map(lambda info: table_units(store, info.path, info.etag), tables)
+        return _merged([unit for units in found for unit in units], infos)
 
 
 def _merged(combined: Iterable[CollectedUnit], infos: Iterable[ObjectInfo]) -> list[CollectedUnit]:
-    """Return the WARCs once each; a marker of its own replaces the combined one."""
-    found = {(unit.day, unit.warc): unit for unit in combined}
+    """Return the WARCs once each; a marker of its own replaces the row of the month's table."""
+    found = {unit.key: unit for unit in combined}
     for info in sorted(infos, key=written_order):
-        if unit := listed_unit(info):
-            found[unit.day, unit.warc] = unit
+        if unit := named_unit(info.path):
+            found[unit.key] = unit
     return [found[key] for key in sorted(found)]
+
+
+def day_fingerprint(units: Iterable[CollectedUnit]) -> str:
+    """Return the fingerprint of the WARCs of a day."""
+    return fingerprint(f"{unit.warc}@{unit.fingerprint}" for unit in units)
 
 
 def read_collected(store: ObjectStore, days: Iterable[date] | None = None) -> list[Collected]:
@@ -87,42 +91,22 @@ def read_collected(store: ObjectStore, days: Iterable[date] | None = None) -> li
 
 def parse_listed(store: ObjectStore, units: Sequence[CollectedUnit]) -> list[Collected]:
     """Read markers that were listed before; raise StorageError for one that cannot be parsed."""
-    months = sorted({unit.path for unit in units if unit.is_combined})
+    months = {date.fromisoformat(unit.day).replace(day=1) for unit in units if unit.is_combined}
     with ThreadPoolExecutor(_CONCURRENT_READS) as threads:
-        combined: dict[tuple[str, str], Collected] = {}
-        for part in threads.map(lambda path: _month_markers(store, path), months):
-            combined |= part
-        found = list(threads.map(lambda unit: _read(store, unit, combined), units))
-    records = read_expired(store, {unit.day for unit in units})
-    return [with_expiry(one, records) for one in found]
+        tables = threads.map(lambda month: read_table(store, month), months)
+        combined = {key: row for rows in tables for key, row in rows.items()}
+        return list(threads.map(lambda unit: _read(store, unit, combined), units))
 
 
-def _month_markers(store: ObjectStore, path: str) -> Mapping[tuple[str, str], Collected]:
-    try:
-        return read_month_markers(store, path)
-    except NotFound:  # the month was combined again since it was listed
-        return {}
-
-
-def _read(
-    store: ObjectStore, unit: CollectedUnit, combined: Mapping[tuple[str, str], Collected]
-) -> Collected:
-    key = (unit.day, unit.warc)
-    if unit.is_combined and key in combined:
-        return combined[key]
+def _read(store: ObjectStore, unit: CollectedUnit, combined: Rows) -> Collected:
     with suppress(NotFound):
         if not unit.is_combined:
             return parse_collected(store.read(unit.path), path=unit.path)
-    return _read_moved(store, unit)
-
-
-def _read_moved(store: ObjectStore, unit: CollectedUnit) -> Collected:
-    """Read a marker that was combined with others since it was listed."""
-    day = date.fromisoformat(unit.day)
-    found = find_month(store, day)
-    if any((one.day, one.warc) == (unit.day, unit.warc) for one in found.units):
-        return read_month_markers(store, found.markers_path)[unit.day, unit.warc]
-    raise NotFound(f"the marker of {unit.warc!r} was removed: try again", thing=unit.path)
+    # A marker that is gone was combined with others since it was listed.
+    rows = combined if unit.is_combined else read_table(store, date.fromisoformat(unit.day))
+    if unit.key not in rows:
+        raise NotFound(f"the marker of {unit.warc!r} was removed: try again", thing=unit.path)
+    return rows[unit.key]
 
 
 def find_collected(store: ObjectStore, *, day: date, warc: str) -> Collected | None:
@@ -142,11 +126,11 @@ def write_collected(store: ObjectStore, marker: Collected) -> None:
 
 def amend_collected(store: ObjectStore, marker: Collected) -> None:
     """Replace the marker of a WARC, loose or combined, by one of the same fingerprint."""
-    own = _own_markers(store, marker.day, marker.warc)
+    own, key = _own_markers(store, marker.day, marker.warc), marker_key(marker)
     for path in own:
         store.put(path, dump_collected(marker))
     if not own:
-        replace_in_month(store, marker)
+        change_table(store, marker.day, lambda rows: {**rows, key: marker} if key in rows else rows)
 
 
 def delete_other_markers(store: ObjectStore, marker: Collected) -> None:
@@ -157,12 +141,19 @@ def delete_other_markers(store: ObjectStore, marker: Collected) -> None:
 
 def retract_collected(store: ObjectStore, *, day: date, warc: str) -> None:
     """Delete the marker of a WARC wherever it is, so that the WARC counts as not collected."""
-    remove_from_month(store, day, warc)
-    store.delete(_own_markers(store, day, warc))
+    own, gone = _own_markers(store, day, warc), (str(day), warc)
+    store.delete(own)
+    # A process that combines the month may have read the marker before it was deleted.
+    change_table(
+        store,
+        day,
+        lambda rows: {key: rows[key] for key in rows if key != gone},
+        is_renewed=bool(own),
+    )
 
 
 def _own_markers(store: ObjectStore, day: date, warc: str) -> list[str]:
-    listed = (listed_unit(info) for info in store.list(collected_prefix(day)))
+    listed = (named_unit(info.path) for info in store.list(collected_prefix(day)))
     return [unit.path for unit in listed if unit is not None and unit.warc == warc]
 
 

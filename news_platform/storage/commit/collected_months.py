@@ -1,21 +1,19 @@
-"""Combine the `collected` markers of a month into two objects, so that old months list quickly.
+"""Combine the `collected` markers of a month into one table, so that old months list quickly.
 
-`news/collected/YYYY/MM/month.json` is the index: the fingerprint of every WARC by day, which is all
-that a sensor needs. It names the object that holds the markers themselves, one JSON line each. Ten
-years of the crawl are then 240 objects instead of 65,700.
-
-A marker of its own, written after its month was combined, replaces the entry of its WARC.
+`news/collected/YYYY/MM/month.jsonl.gz` has, after a line with its version, one line per WARC: its
+marker, with the moment at which its raw_news files expired, if they did. Ten years of the crawl are
+then 120 objects instead of 65,700, and a process reads each version of a table once. A marker of
+its own, written after its month was combined, replaces the row of its WARC.
 """
 
 import gzip
-import hashlib
 import json
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
+from uuid import uuid4
 
 from news_platform.datasets.collected import (
     COLLECTED,
@@ -27,31 +25,35 @@ from news_platform.datasets.collected import (
     parse_collected,
     recipe_of,
 )
-from news_platform.errors import Conflict, StorageError, require_format
-from news_platform.storage.commit.markers import fingerprint
+from news_platform.errors import Conflict, StorageError
 from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
 
-# Of the index and its object of markers.
-MONTH_FORMAT = 2
-_INDEX = re.compile(rf"{COLLECTED}/\d{{4}}/\d{{2}}/month\.json")
-_MARKERS_SUFFIX = ".jsonl.gz"
+_TABLE = "month.jsonl.gz"
 # Another process may combine the same month, or collect a WARC of it again.
 _ATTEMPTS = 20
-# Only the newest months list every marker: a year of them, 18 WARCs per day, and room.
+# Only the newest months list every marker: a year of them, 18 WARCs per day, and some more.
 _REMEMBERED_NAMES = 1 << 14
+
+Key = tuple[str, str]
+"""The day of a WARC as ISO date, and its name."""
+Rows = Mapping[Key, Collected]
+"""The markers of a month by key."""
 
 
 @dataclass(frozen=True, slots=True)
 class CollectedUnit:
-    """A collected WARC as a listing shows it.
-
-    `path` is its marker, or the object that holds the markers of its month.
-    """
+    """A collected WARC as a listing shows it; `path` is its marker, or the table of its month."""
 
     day: str
     warc: str
     path: str
     fingerprint: str
+    is_expired: bool = False
+
+    @property
+    def key(self) -> Key:
+        """Return the day and the name."""
+        return self.day, self.warc
 
     @property
     def recipe(self) -> str:
@@ -60,17 +62,8 @@ class CollectedUnit:
 
     @property
     def is_combined(self) -> bool:
-        """Return whether `path` holds the markers of a month."""
-        return self.path.endswith(_MARKERS_SUFFIX)
-
-
-@dataclass(frozen=True, slots=True)
-class MonthIndex:
-    """The combined markers of a month; `etag` is None as long as there is no index."""
-
-    units: tuple[CollectedUnit, ...] = ()
-    markers_path: str = ""
-    etag: str | None = None
+        """Return whether `path` is the table of a month."""
+        return is_table(self.path)
 
 
 def month_folder(month: date) -> str:
@@ -78,134 +71,25 @@ def month_folder(month: date) -> str:
     return f"{COLLECTED}/{month:%Y}/{month:%m}"
 
 
-def is_month_index(path: str) -> bool:
-    """Return whether this is the path of the index of a month."""
-    return _INDEX.fullmatch(path) is not None
+def _table_path(month: date) -> str:
+    return f"{month_folder(month)}/{_TABLE}"
 
 
-def listed_unit(info: ObjectInfo) -> CollectedUnit | None:
-    """Return the WARC of a listed marker; None for any other file."""
-    return _named_unit(info.path)
+def is_table(path: str) -> bool:
+    """Return whether this is the path of the table of a month."""
+    return path.endswith(f"/{_TABLE}")
 
 
 @lru_cache(_REMEMBERED_NAMES)
-def _named_unit(path: str) -> CollectedUnit | None:
-    """Return what the name of a marker says; every tick lists the same names."""
+def named_unit(path: str) -> CollectedUnit | None:
+    """Return the WARC that the path of a marker names, None for any other path.
+
+    Every tick lists the same paths, so they are parsed once.
+    """
     day = collected_day(path)
     if day is None:
         return None
     return CollectedUnit(day, collected_warc(path), path, collected_fingerprint(path))
-
-
-def day_fingerprint(units: Iterable[CollectedUnit]) -> str:
-    """Return the fingerprint of the WARCs of a day."""
-    return fingerprint(f"{unit.warc}@{unit.fingerprint}" for unit in units)
-
-
-def find_month(store: ObjectStore, month: date) -> MonthIndex:
-    """Return the index of a month, empty if it was never combined."""
-    path = f"{month_folder(month)}/month.json"
-    with suppress(NotFound):
-        body, info = store.read_with_info(path)
-        return _parse_index(body, path=path, etag=info.etag)
-    return MonthIndex()
-
-
-@lru_cache(1024)
-def read_month(store: ObjectStore, path: str, etag: str) -> MonthIndex:
-    """Return an index that was listed with this ETag; each version is read once per process."""
-    return _parse_index(store.read(path), path=path, etag=etag)
-
-
-def _parse_index(body: bytes, *, path: str, etag: str) -> MonthIndex:
-    try:
-        document = json.loads(body)
-        found = document.get("format")
-        days = {
-            day: _units_of_day(day, entry, document["markers"])
-            for day, entry in document["days"].items()
-        }
-        index = MonthIndex(
-            tuple(unit for day in sorted(days) for unit in days[day]), document["markers"], etag
-        )
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise StorageError(
-            f"cannot parse {path!r} as the markers of a month: restore it from a backup",
-            thing=path,
-        ) from error
-    require_format(found, MONTH_FORMAT, path=path)
-    return index
-
-
-def _units_of_day(
-    day: str, entry: Mapping[str, Mapping[str, str]], path: str
-) -> list[CollectedUnit]:
-    return [CollectedUnit(day, warc, path, found) for warc, found in sorted(entry["warcs"].items())]
-
-
-def read_month_markers(store: ObjectStore, path: str) -> Mapping[tuple[str, str], Collected]:
-    """Return the combined markers of a month by day and WARC."""
-    return {
-        (marker.day.isoformat(), marker.warc): marker
-        for marker in _parse_lines(store.read(path), path=path)
-    }
-
-
-def _parse_lines(body: bytes, *, path: str) -> list[Collected]:
-    try:
-        lines = gzip.decompress(body).splitlines()
-    except (OSError, EOFError) as error:
-        raise StorageError(
-            f"cannot parse {path!r} as the markers of a month: restore it from a backup",
-            thing=path,
-        ) from error
-    return [parse_collected(line, path=path) for line in lines]
-
-
-def combine_month(store: ObjectStore, month: date) -> int:
-    """Move the markers of a month into its two objects; return how many were moved.
-
-    It may be killed at any point and repeated: the index is replaced before a marker is deleted.
-    """
-    for _ in range(_ATTEMPTS):
-        with suppress(Conflict, NotFound):  # another process was faster: look again
-            return _combine(store, month)
-    raise Conflict(f"cannot combine the markers of {month:%Y-%m}: they keep changing")
-
-
-def _combine(store: ObjectStore, month: date) -> int:
-    listed = list(store.list(month_folder(month)))
-    index = find_month(store, month)
-    loose = _read_loose(store, listed)
-    if not loose:
-        _delete_unnamed(store, listed, index)
-        return 0
-    markers = dict(read_month_markers(store, index.markers_path)) if index.markers_path else {}
-    markers |= {(str(one.marker.day), one.marker.warc): one.marker for one in loose}
-    replaced = _write_month(store, month, markers, base=index)
-    _forget_vanished(store, month, loose)
-    store.delete(one.info.path for one in loose)
-    _delete_unnamed(store, listed, replaced)
-    return len(loose)
-
-
-@dataclass(frozen=True, slots=True)
-class _LooseMarker:
-    """A marker that is not combined yet."""
-
-    info: ObjectInfo
-    marker: Collected
-
-
-def _read_loose(store: ObjectStore, listed: Iterable[ObjectInfo]) -> list[_LooseMarker]:
-    """Read the markers, older ones first; a broken one stays where it is."""
-    found = []
-    for info in sorted(listed, key=written_order):
-        if listed_unit(info):
-            with suppress(StorageError):
-                marker = parse_collected(store.read(info.path), path=info.path)
-                found.append(_LooseMarker(info, marker))
-    return found
 
 
 def written_order(info: ObjectInfo) -> tuple[datetime, str]:
@@ -216,72 +100,132 @@ def written_order(info: ObjectInfo) -> tuple[datetime, str]:
     return info.modified_at, info.path
 
 
-def _write_month(
+def find_table_units(store: ObjectStore, month: date) -> tuple[CollectedUnit, ...]:
+    """Return the WARCs in the table of a month; none if it was never combined."""
+    with suppress(NotFound):
+        info = store.find(_table_path(month))
+        return table_units(store, info.path, info.etag) if info is not None else ()
+    return ()
+
+
+@lru_cache(1024)
+def table_units(store: ObjectStore, path: str, etag: str) -> tuple[CollectedUnit, ...]:
+    """Return the WARCs of a table that was listed with this ETag; it is read once per process."""
+    return tuple(
+        CollectedUnit(day, warc, path, marker.fingerprint, marker.is_expired)
+        for (day, warc), marker in sorted(_parse(store.read(path), path=path).items())
+    )
+
+
+def read_table(store: ObjectStore, month: date) -> Rows:
+    """Return the markers in the table of a month, none if it was never combined."""
+    return _read_table(store, month)[0]
+
+
+def _read_table(store: ObjectStore, month: date) -> tuple[Rows, str | None]:
+    path = _table_path(month)
+    try:
+        body, info = store.read_with_info(path)
+    except NotFound:
+        return {}, None
+    return _parse(body, path=path), info.etag
+
+
+def _parse(body: bytes, *, path: str) -> Rows:
+    try:
+        lines = gzip.decompress(body).splitlines()
+    except (OSError, EOFError) as error:
+        raise StorageError(
+            f"cannot parse {path!r} as the markers of a month: restore it from a backup",
+            thing=path,
+        ) from error
+    markers = (parse_collected(line, path=path) for line in lines[1:])
+    return {marker_key(marker): marker for marker in markers}
+
+
+def marker_key(marker: Collected) -> Key:
+    """Return the day and the name of a WARC."""
+    return str(marker.day), marker.warc
+
+
+def _dump(rows: Rows) -> bytes:
+    # Buckets derive ETags from content: the number makes every version of a table unique.
+    lines = [json.dumps({"version": uuid4().hex})]
+    lines += (json.dumps(json.loads(dump_collected(rows[key]))) for key in sorted(rows))
+    return gzip.compress("\n".join(lines).encode(), mtime=0)
+
+
+def change_table(
     store: ObjectStore,
     month: date,
-    markers: Mapping[tuple[str, str], Collected],
+    change: Callable[[Rows], Rows],
     *,
-    base: MonthIndex,
-) -> MonthIndex:
-    """Write the markers, then replace the index; raise Conflict if it is not `base` any more."""
-    lines = [json.dumps(json.loads(dump_collected(markers[key]))) for key in sorted(markers)]
-    body = gzip.compress("\n".join(lines).encode(), mtime=0)
-    folder = month_folder(month)
-    path = f"{folder}/month-{hashlib.sha256(body).hexdigest()[:12]}{_MARKERS_SUFFIX}"
-    store.put(path, body)
-    days: dict[str, dict[str, object]] = {}
-    for (day, warc), marker in sorted(markers.items()):
-        warcs = days.setdefault(day, {"warcs": {}})["warcs"]
-        assert isinstance(warcs, dict)
-        warcs[warc] = marker.fingerprint
-    document = {"format": MONTH_FORMAT, "markers": path, "days": days}
-    index_body = json.dumps(document, indent=1, sort_keys=True).encode()
-    etag = store.compare_and_set(f"{folder}/month.json", index_body, etag=base.etag)
-    return MonthIndex((), path, etag)
+    is_renewed: bool = False,
+) -> None:
+    """Replace the table of a month by what `change` makes of its rows, however many others do so.
 
-
-def _forget_vanished(store: ObjectStore, month: date, loose: Iterable[_LooseMarker]) -> None:
-    """Remove what was retracted while it was combined: its files are being replaced."""
-    present = {info.path for info in store.list(month_folder(month))}
-    for one in loose:
-        if one.info.path not in present:
-            remove_from_month(store, one.marker.day, one.marker.warc)
-
-
-def _delete_unnamed(store: ObjectStore, listed: Iterable[ObjectInfo], index: MonthIndex) -> None:
-    """Delete the objects of markers that the index has replaced."""
-    names = (info.path for info in listed if info.path.endswith(_MARKERS_SUFFIX))
-    store.delete([path for path in names if path != index.markers_path])
-
-
-def replace_in_month(store: ObjectStore, marker: Collected) -> bool:
-    """Replace the entry of a WARC in its month; return False if it has none there.
-
-    The day stays what it was for those who follow it: the fingerprint is that of the WARC.
+    `change` is called again if another process was faster. Equal rows are not written; but with
+    `is_renewed` a table that exists is, and changes that began before then fail and are repeated.
     """
-    key = (str(marker.day), marker.warc)
     for _ in range(_ATTEMPTS):
-        index = find_month(store, marker.day)
-        if not any((unit.day, unit.warc) == key for unit in index.units):
-            return False
-        with suppress(Conflict, NotFound):
-            markers = dict(read_month_markers(store, index.markers_path)) | {key: marker}
-            replaced = _write_month(store, marker.day, markers, base=index)
-            _delete_unnamed(store, store.list(month_folder(marker.day)), replaced)
-            return True
-    raise Conflict(f"cannot change the markers of {marker.day:%Y-%m}: they keep changing")
+        rows, etag = _read_table(store, month)
+        changed = change(rows)
+        if changed == rows and not (is_renewed and etag):
+            return
+        with suppress(Conflict):
+            store.compare_and_set(_table_path(month), _dump(changed), etag=etag)
+            return
+    raise Conflict(f"cannot change the markers of {month:%Y-%m}: others keep changing them")
 
 
-def remove_from_month(store: ObjectStore, day: date, warc: str) -> None:
-    """Remove the entry of a WARC from its month, if it has one, so that it is not collected."""
-    for _ in range(_ATTEMPTS):
-        index = find_month(store, day)
-        if not any((unit.day, unit.warc) == (str(day), warc) for unit in index.units):
-            return
-        with suppress(Conflict, NotFound):
-            kept = dict(read_month_markers(store, index.markers_path))
-            kept.pop((str(day), warc), None)
-            replaced = _write_month(store, day, kept, base=index)
-            _delete_unnamed(store, store.list(month_folder(day)), replaced)
-            return
-    raise Conflict(f"cannot change the markers of {day:%Y-%m}: they keep changing")
+def combine_month(store: ObjectStore, month: date, *, change: Callable[[Rows], Rows] = dict) -> int:
+    """Move the markers of a month into its table; return how many were moved.
+
+    It may be killed at any point and repeated: the table is replaced before a marker is deleted.
+    `change` is applied to all rows in the same step.
+    """
+    loose: list[tuple[ObjectInfo, Collected]] = []
+
+    def absorb(rows: Rows) -> Rows:
+        # After the table: retracting a marker from now on renews the table, so that replacing it
+        # fails and the marker does not come back.
+        loose[:] = _read_loose(store, month)
+        return change({**rows, **{marker_key(marker): marker for _, marker in loose}})
+
+    store.put_if_absent(_table_path(month), _dump({}))
+    change_table(store, month, absorb)
+    present = {info.path: info.etag for info in store.list(month_folder(month))}
+    store.delete(info.path for info, _ in loose if present.get(info.path) == info.etag)
+    return len(loose)
+
+
+def _read_loose(store: ObjectStore, month: date) -> list[tuple[ObjectInfo, Collected]]:
+    """Read the markers that are not combined, older ones first; a broken one stays where it is."""
+    found = []
+    for info in sorted(store.list(month_folder(month)), key=written_order):
+        if named_unit(info.path):
+            with suppress(StorageError, NotFound):
+                found.append((info, parse_collected(store.read(info.path), path=info.path)))
+    return found
+
+
+def expire_collected(store: ObjectStore, markers: Iterable[Collected], *, expired_at: str) -> None:
+    """Record that the raw_news files of these WARCs are gone; the domain store holds their rows.
+
+    The WARCs still count as collected, and nothing that follows their days becomes stale. One that
+    was collected again meanwhile has another `attempt` and stays as it is.
+    """
+    months: dict[date, set[tuple[str, str, str]]] = {}
+    for marker in markers:
+        gone = months.setdefault(marker.day.replace(day=1), set())
+        gone.add((*marker_key(marker), marker.attempt))
+
+    for month, gone in months.items():
+        combine_month(store, month, change=partial(_expired, gone=gone, at=expired_at))
+
+
+def _expired(rows: Rows, *, gone: Set[tuple[str, str, str]], at: str) -> Rows:
+    return {
+        key: replace(row, expired_at=at) if (*key, row.attempt) in gone else row
+        for key, row in rows.items()
+    }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from news_platform.errors import StorageError, StoreUnavailable
+from news_platform.storage.objects.backends import backend_of
 from news_platform.storage.objects.interfaces import StoreOptions
 from news_platform.storage.objects.store import ObjectStore
 
@@ -35,7 +36,8 @@ class _Version:
 
 def has_versions(store: ObjectStore) -> bool:
     """Return whether replaced objects may have old versions that this module can see."""
-    return store.url.startswith("s3://")
+    backend = backend_of(store.url, store.options)
+    return backend is not None and backend.versions == "listed"
 
 
 def count_old_versions(store: ObjectStore) -> OldVersions:

@@ -1,16 +1,26 @@
 """Markers of collected WARCs: found by name, read in order, foreign files ignored."""
 
+import json
+import random
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from math import ceil
+from pathlib import Path
 
 import pytest
 
-from news_platform.datasets.collected import collected_path, dump_collected
+from news_platform.datasets.collected import collected_path, collected_prefix, dump_collected
 from news_platform.errors import StorageError
 from news_platform.storage.commit.collected import (
     REMOVED,
+    amend_collected,
     collected_names,
     collected_names_of_month,
+    day_fingerprint,
     followed_days,
     list_collected,
     list_collected_day,
@@ -18,13 +28,18 @@ from news_platform.storage.commit.collected import (
     newest_collected_days,
     parse_listed,
     read_collected,
+    retract_collected,
     unmark_wanted,
     wanted_days,
     write_collected,
 )
-from news_platform.storage.commit.collected_months import combine_month, day_fingerprint
+from news_platform.storage.commit.collected_months import (
+    combine_month,
+    expire_collected,
+    read_table,
+)
 from news_platform.storage.commit.markers import fingerprint
-from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.collected import MARKER
 
 DAY = date(2025, 11, 1)
@@ -166,3 +181,167 @@ def test_a_broken_marker_is_named(local_store: ObjectStore) -> None:
     local_store.put(collected_path(DAY, "c.warc.gz", "f"), b'{"day": "2025-11-01"}')
     with pytest.raises(StorageError, match=r"2025/11/01/c\.warc\.gz@f\.json"):
         read_collected(local_store)
+
+
+def test_unknown_fields_of_a_marker_are_ignored_and_missing_ones_have_defaults(
+    local_store: ObjectStore,
+) -> None:
+    document = json.loads(dump_collected(MARKER)) | {"colour": "red"}
+    for name in ("truncated_at", "dropped_responses", "expired_at"):
+        del document[name]
+    path = collected_path(MARKER.day, MARKER.warc, MARKER.fingerprint)
+    local_store.put(path, json.dumps(document).encode())
+    assert read_collected(local_store) == [MARKER]
+
+
+def test_combining_again_adds_what_came_later(any_store: ObjectStore) -> None:
+    write_collected(any_store, MARKER)
+    before = wanted_days(any_store, built={})
+    assert combine_month(any_store, MARKER.day) == 1
+    assert combine_month(any_store, MARKER.day) == 0
+    assert wanted_days(any_store, built={}) == before
+    later = replace(MARKER, warc="later.warc.gz")
+    write_collected(any_store, later)
+    assert combine_month(any_store, MARKER.day) == 1
+    assert read_collected(any_store) == read_collected(any_store, [DAY]) == [MARKER, later]
+    assert len(list(any_store.list())) == 1
+
+
+def test_a_combined_marker_is_amended_replaced_and_retracted(any_store: ObjectStore) -> None:
+    write_collected(any_store, MARKER)
+    combine_month(any_store, DAY)
+    before = wanted_days(any_store, built={})
+    amended = replace(MARKER, rows=7)
+    amend_collected(any_store, amended)
+    assert read_collected(any_store) == [amended]
+    assert wanted_days(any_store, built={}) == before
+    again = replace(MARKER, source_digest="again")
+    write_collected(any_store, again)
+    assert read_collected(any_store) == [again]
+    retract_collected(any_store, day=DAY, warc=MARKER.warc)
+    assert list_collected(any_store) == list_collected_day(any_store, DAY) == []
+
+
+def test_a_broken_marker_is_not_combined(local_store: ObjectStore) -> None:
+    write_collected(local_store, MARKER)
+    path = collected_path(DAY, "broken.warc.gz", "f")
+    local_store.put(path, b"{")
+    assert combine_month(local_store, DAY) == 1
+    with pytest.raises(StorageError, match=r"broken\.warc\.gz@f\.json"):
+        read_collected(local_store)
+    local_store.delete([path])
+    assert read_collected(local_store) == [MARKER]
+
+
+def test_a_broken_table_is_named_with_the_cure(local_store: ObjectStore) -> None:
+    local_store.put("news/collected/2025/11/month.jsonl.gz", b"{")
+    with pytest.raises(StorageError, match=r"month\.jsonl\.gz.*restore it from a backup"):
+        list_collected(local_store)
+
+
+@pytest.mark.parametrize("is_combined", [False, True], ids=["loose", "combined"])
+def test_an_expired_warc_stays_collected_and_changes_nothing_that_follows(
+    any_store: ObjectStore, is_combined: bool
+) -> None:
+    markers = [replace(MARKER, languages={"en": 1}), replace(MARKER, warc="z.warc.gz")]
+    for marker in markers:
+        write_collected(any_store, marker)
+    if is_combined:
+        combine_month(any_store, DAY)
+    before = wanted_days(any_store, built={})
+    expire_collected(any_store, markers[:1], expired_at="2026-01-01T00:00:00+00:00")
+    assert [unit.is_expired for unit in list_collected(any_store)] == [True, False]
+    expired, other = read_collected(any_store)
+    assert expired == replace(markers[0], expired_at="2026-01-01T00:00:00+00:00")
+    assert (expired.news_paths(), other) == ({}, markers[1])
+    assert wanted_days(any_store, built={}) == before
+    write_collected(any_store, markers[0])  # collected again
+    assert read_collected(any_store) == markers
+    combine_month(any_store, DAY)
+    assert [unit.is_expired for unit in list_collected(any_store)] == [False, False]
+
+
+def test_a_warc_collected_again_meanwhile_is_not_expired(any_store: ObjectStore) -> None:
+    write_collected(any_store, replace(MARKER, attempt="new"))
+    expire_collected(any_store, [MARKER], expired_at="2026-01-01T00:00:00+00:00")
+    assert read_collected(any_store) == [replace(MARKER, attempt="new")]
+
+
+def test_processes_that_combine_expire_and_collect_at_once_lose_nothing(
+    local_store: ObjectStore,
+) -> None:
+    markers = [replace(MARKER, warc=f"{number:02}.warc.gz") for number in range(24)]
+    old, new = markers[:12], markers[12:]
+    for marker in old:
+        write_collected(local_store, marker)
+
+    def work(number: int) -> None:
+        write_collected(local_store, new[number])
+        combine_month(local_store, DAY)
+        expire_collected(local_store, [old[number]], expired_at="2026")
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(12)))
+    assert [unit.warc for unit in list_collected(local_store)] == [one.warc for one in markers]
+    assert [one.is_expired for one in read_collected(local_store)] == [True] * 12 + [False] * 12
+
+
+COMBINE = """
+import sys
+from datetime import date
+from news_platform.storage.commit.collected_months import combine_month
+from news_platform.storage.objects.store import open_store
+store = open_store(sys.argv[1])
+print("ready", flush=True)
+for month in range(1, 5):
+    combine_month(store, date(2025, month, 1))
+"""
+
+
+def test_a_process_killed_while_it_combines_loses_nothing(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    first = date(2025, 1, 1)
+    markers = [
+        replace(MARKER, day=first + timedelta(days=day), warc=f"{number}.warc.gz")
+        for day in range(110)
+        for number in range(3)
+    ]
+    for marker in markers:
+        write_collected(store, marker)
+    wanted, draw = wanted_days(store, built={}), random.Random(7)
+    for _ in range(3):
+        command = [sys.executable, "-c", COMBINE, str(tmp_path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None and process.stdout.readline() == "ready\n"
+            time.sleep(draw.uniform(0.0, 0.15))
+            process.kill()
+        assert wanted_days(store, built={}) == wanted
+    for month in range(1, 5):
+        combine_month(store, date(2025, month, 1))
+    assert read_collected(store) == markers
+    assert len(list(store.list("news/collected"))) == 4
+
+
+def test_ten_years_of_markers_need_at_most_six_pages_of_a_listing(tmp_path: Path) -> None:
+    store, year = open_store(str(tmp_path)), 2020
+    for day in (date(year, 1, 1) + timedelta(days=count) for count in range(366)):
+        (tmp_path / collected_prefix(day)).mkdir(parents=True)
+        for number in range(18):
+            marker = replace(MARKER, day=day, warc=f"CC-NEWS-{number:02}.warc.gz")
+            path = collected_path(day, marker.warc, marker.fingerprint)
+            (tmp_path / path).write_bytes(dump_collected(marker))
+    wanted = wanted_days(store, built={})
+    for month in range(1, 13):
+        combine_month(store, date(year, month, 1))
+    started = time.process_time()
+    assert wanted_days(store, built={}) == wanted
+    # A new process reads the tables of ten years once.
+    assert 10 * (time.process_time() - started) < 10
+    objects = len(list(store.list("news/collected")))
+    assert objects == 12 and len(read_table(store, date(year, 2, 1))) == 29 * 18
+    # Of ten years, the three newest months are not combined; a follower has one marker per day.
+    recent, follower = 3 * 31 * 18, 3653
+    assert ceil((10 * objects + recent) / 1000) + ceil(follower / 1000) <= 6
+    started = time.process_time()
+    wanted_days(store, built={})
+    assert time.process_time() - started < 0.5  # the tables are remembered

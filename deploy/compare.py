@@ -24,7 +24,7 @@ from news_platform.search.stored import ROOT, place_of
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.sql.ledger_rows import read_tables
+from news_platform.storage.sql.ledger_copy import read_tables
 
 # Datasets in the second folder level; all others are named by their first folder.
 _DEEP = ("news", "domain_store", "articles")
@@ -139,7 +139,7 @@ def _parse_workbook(body: bytes, root: str) -> Iterator[dict[str, str]]:
 
 def _ledger_rows(ledger: sa.Engine) -> Iterator[tuple[str, list[str]]]:
     with ledger.connect() as connection:
-        for table in read_tables(connection):
+        for table in read_tables(connection).values():
             if table.name not in _NOT_DATA_TABLES:
                 found = connection.execute(sa.select(table)).mappings()
                 name = f"ledger {table.name}"

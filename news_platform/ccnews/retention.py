@@ -7,6 +7,7 @@ first, then their files go. `captures` and `feed_candidates` stay.
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import partial
 
 from news_platform.datasets.collected import Collected
 from news_platform.datasets.raw_news import raw_news_day_prefix
@@ -54,7 +55,7 @@ def expiring_days(
         key: ExpiringUnit(
             files,
             refused=_NOT_STORED if markers and key not in held else "",
-            release=lambda key=key, markers=markers: release(key, markers),
+            release=partial(release, key, markers),
         )
         for key, (markers, files) in found.items()
         if files

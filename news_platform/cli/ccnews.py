@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from news_platform.ccnews.listing import fetch_listing, first_answering
+from news_platform.ccnews.maintenance import check_sources
 from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.pipeline import (
     CollectReport,
@@ -25,7 +26,6 @@ from news_platform.ccnews.pool import (
     estimate,
 )
 from news_platform.ccnews.source_notes import accept_broken, list_republished
-from news_platform.ccnews.upkeep import check_sources
 from news_platform.cli.ccnews_params import DaysParam, VersionParam
 from news_platform.cli.ccnews_progress import progress_bar
 from news_platform.cli.options import (

@@ -22,8 +22,7 @@ from news_platform.datasets.training_export import TRAINING_EXPORT, export_folde
 from news_platform.storage.commit.markers import change_report, read_markers
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
-from news_platform.storage.parquet import path_values
-from news_platform.storage.parquet_batches import iter_frames
+from news_platform.storage.parquet import iter_frames, path_values
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import RemovedData, SimplePart, TakedownPart
 from news_platform.takedowns.removed_texts import keep_texts

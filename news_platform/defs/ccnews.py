@@ -31,6 +31,7 @@ from news_platform.ccnews.source_notes import list_republished
 from news_platform.datasets.raw_news import raw_news_day_prefix
 from news_platform.datasets.warc_paths import FIRST_DAY
 from news_platform.defs.ccnews_checks import CHECKED_DAYS, CHECKS
+from news_platform.defs.ccnews_maintenance import crawl_maintenance, crawl_maintenance_every_night
 from news_platform.defs.ccnews_progress import ProgressLogger
 from news_platform.defs.ccnews_tables import (
     OUTPUTS,
@@ -41,7 +42,6 @@ from news_platform.defs.ccnews_tables import (
     side_tables,
     warc_paths,
 )
-from news_platform.defs.ccnews_upkeep import look_after_crawl, look_after_crawl_every_night
 from news_platform.defs.metadata import markdown_table
 from news_platform.defs.partitions import DAYS, ONE_A_RUN
 from news_platform.defs.planning import Limits
@@ -355,6 +355,6 @@ defs = dg.Definitions(
     assets=[warc_paths, raw_news],
     asset_checks=[one.definition for one in CHECKS],
     sensors=[new_warc_paths],
-    jobs=[look_after_crawl],
-    schedules=[look_after_crawl_every_night],
+    jobs=[crawl_maintenance],
+    schedules=[crawl_maintenance_every_night],
 )

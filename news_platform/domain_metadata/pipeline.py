@@ -52,7 +52,7 @@ from news_platform.storage.commit.markers import (
     write_marker,
 )
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.sql.lease_owners import process_owner
+from news_platform.storage.sql.leases import process_owner
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.obeying import cleaned_later
 from news_platform.web.fetch import FetchOptions, WebFetcher

@@ -172,7 +172,7 @@ def test_pages_of_expired_warcs_come_from_elsewhere(local_store: ObjectStore) ->
     stored = pages()[0]
     collect_pages(local_store, [stored])
     (marker,) = parse_listed(local_store, list_collected_day(local_store, date(2025, 11, 1)))
-    expired = replace(marker, is_expired=True)
+    expired = replace(marker, expired_at="2025-12-01")
 
     def expired_rows(day: str, warcs: Mapping[str, int]) -> Iterator[pl.DataFrame]:
         assert (day, dict(warcs)) == (DAY, {WARC: 1})

@@ -28,12 +28,13 @@ from news_platform.defs.near_duplicates import near_duplicates
 from news_platform.defs.status import iter_statuses
 from news_platform.resources import Resources
 from news_platform.settings import CcnewsSettings, Settings
-from news_platform.storage.commit.markers import read_markers, rename_marker
+from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.corpus.articles import small_corpus
 from news_platform_tests.corpus.pages import DAY, StoredPage, article_html, collect_pages, list_html
 from news_platform_tests.corpus.test_feed_articles import export_day
 from news_platform_tests.defs.over import over
+from news_platform_tests.markers import rename_marker
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import dagster as dg
 import pytest
 
 from news_platform.defs.asked import ask, read_asked
-from news_platform.defs.ccnews_upkeep import look_after_crawl_every_night
+from news_platform.defs.ccnews_maintenance import crawl_maintenance_every_night
 from news_platform.defs.partition_checks import Check, Reporter, red_reasons
 from news_platform.defs.planning import Limits
 from news_platform.defs.reconcile import REQUEST_TAG, reconciling_sensor
@@ -339,11 +339,11 @@ def test_a_nightly_schedule_whose_root_does_not_answer_says_so_instead_of_failin
     data_root = DataRoot(Settings(root=local_store.url))
     data_root.__dict__["store"] = switched(local_store, lambda: is_down[0])
     with dg.build_schedule_context(resources={"data_root": data_root}) as context:
-        skipped = look_after_crawl_every_night(context)
+        skipped = crawl_maintenance_every_night(context)
         assert isinstance(skipped, dg.SkipReason)
         assert "cannot read the root: " in str(skipped.skip_message)
         is_down[0] = False
-        assert isinstance(look_after_crawl_every_night(context), dg.RunRequest)
+        assert isinstance(crawl_maintenance_every_night(context), dg.RunRequest)
 
 
 def test_a_paused_root_requests_nothing(shell: Shell) -> None:

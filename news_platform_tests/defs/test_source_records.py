@@ -24,11 +24,12 @@ from news_platform.defs.source_records import (
 from news_platform.resources import Resources
 from news_platform.settings import Settings, SourceRecordsSettings
 from news_platform.source_records.pipeline import outdated_institutions, record_problems
-from news_platform.storage.commit.markers import read_markers, rename_marker
+from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.commit.root import pause
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import parquet_bytes, read_table
 from news_platform_tests.defs.over import over
+from news_platform_tests.markers import rename_marker
 from news_platform_tests.source_records.pages import DEPARTMENTS, FULL_PAGE
 from news_platform_tests.source_records.test_pipeline import put_page
 

@@ -18,7 +18,7 @@ from news_platform_tests.year.running import TEN_DAYS, YEAR, Simulation, simulat
 
 _CLUSTER = yaml.safe_load((Path(__file__).parents[2] / "deploy/dagster.yaml").read_text())
 HEAVY_ASSETS = _CLUSTER["run_launcher"]["config"]["heavy_assets"]
-NIGHTLY = ("look_after_crawl", "check_newest_data")
+NIGHTLY = ("crawl_maintenance", "check_newest_data")
 
 
 def judge(year: Simulation) -> None:

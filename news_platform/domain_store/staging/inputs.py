@@ -19,7 +19,7 @@ from news_platform.storage.commit.markers import (
     read_inputs,
 )
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
-from news_platform.storage.parquet_batches import FRAME_BYTES, iter_frames
+from news_platform.storage.parquet import FRAME_BYTES, iter_frames
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 

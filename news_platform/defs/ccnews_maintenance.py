@@ -1,8 +1,8 @@
-"""The nightly upkeep of the crawl in Dagster: one job and its schedule."""
+"""Nightly maintenance of the crawl in Dagster: one job and its schedule."""
 
 import dagster as dg
 
-from news_platform.ccnews.upkeep import keep_up
+from news_platform.ccnews import maintenance
 from news_platform.defs.metadata import markdown_table
 from news_platform.defs.reconcile import skip_reason
 from news_platform.resources import Clock, Crawl, DataRoot
@@ -13,15 +13,15 @@ from news_platform.resources import Clock, Crawl, DataRoot
     description="Finds WARCs of the newest days that were published again, which the sensor then "
     "collects again; combines the markers of old months; deletes expired dropped_responses.",
 )
-def keep_crawl_up(
+def maintain_crawl(
     context: dg.OpExecutionContext,
     data_root: dg.ResourceParam[DataRoot],
     crawl: dg.ResourceParam[Crawl],
     clock: dg.ResourceParam[Clock],
 ) -> None:
-    """Run the upkeep once."""
+    """Run the maintenance once."""
     settings = data_root.settings.ccnews
-    report = keep_up(
+    report = maintenance.maintain_crawl(
         data_root.store,
         crawl=crawl.sources,
         now=clock.now(),
@@ -40,24 +40,24 @@ def keep_crawl_up(
 
 
 @dg.job(
-    description="Look for WARCs that were published again, and tidy up the crawl's markers.",
+    description="Detect WARCs that were published again, and combine the crawl's markers.",
     executor_def=dg.in_process_executor,
 )
-def look_after_crawl() -> None:
-    """Run the nightly upkeep of the crawl."""
-    keep_crawl_up()
+def crawl_maintenance() -> None:
+    """Run the nightly maintenance of the crawl."""
+    maintain_crawl()
 
 
 @dg.schedule(
-    job=look_after_crawl,
+    job=crawl_maintenance,
     cron_schedule="30 2 * * *",
-    description="Looks every night for WARCs of the newest days that were published again.",
+    description="Detects WARCs of the newest days that were published again, every night.",
     default_status=dg.DefaultScheduleStatus.RUNNING,
 )
-def look_after_crawl_every_night(
+def crawl_maintenance_every_night(
     data_root: dg.ResourceParam[DataRoot],
 ) -> dg.RunRequest | dg.SkipReason:
-    """Request one run of the upkeep."""
+    """Request one run of the maintenance."""
     if reason := skip_reason(data_root.store):
         return reason
     return dg.RunRequest()

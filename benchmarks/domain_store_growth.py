@@ -27,7 +27,7 @@ class CountingStore(ObjectStore):
     """An object store that counts the bytes written to it."""
 
     def __init__(self, store: ObjectStore) -> None:
-        super().__init__(store._place, store._prefix)
+        super().__init__(store._backend, store._prefix)
         self.written_bytes = 0
 
     def put(self, path: str, body: bytes | Path | BinaryIO) -> ObjectInfo:

@@ -120,7 +120,7 @@ def many_requests(store: ObjectStore) -> dict[str, float]:
     for number in range(ENTRIES):
         add_request(store, _asked("url", f"https://www.u{number}.org/2024/story-{number}"))
     update_cache(store)
-    counting = _CountingReads(store._place)
+    counting = _CountingReads(store._backend)
     times = []
     for _ in range(2):
         started = time.process_time()

@@ -11,17 +11,18 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import quote
 
 from news_platform.ccnews.gzip_members import ByteSource
 from news_platform.ccnews.options import EXTRACTOR_VERSION
 from news_platform.ccnews.page import CrawledPage, read_page
 from news_platform.ccnews.pool import CollectTask, StoreAddress
 from news_platform.ccnews.progress import ProgressReporter
-from news_platform.ccnews.publish_warc import publish_warc
 from news_platform.ccnews.warc import (
     BrokenWarc,
     DroppedWarcRecord,
@@ -30,16 +31,29 @@ from news_platform.ccnews.warc import (
     iter_responses,
 )
 from news_platform.ccnews.writer import WarcWriter, WrittenWarc
-from news_platform.datasets.captures import CAPTURES, FEED_CANDIDATES
+from news_platform.datasets.captures import (
+    CAPTURES,
+    FEED_CANDIDATES,
+    captures_path,
+    feed_candidates_path,
+)
 from news_platform.datasets.collected import (
     Collected,
+    collected_path,
+    dump_collected,
 )
-from news_platform.datasets.dropped_responses import DROPPED_RESPONSES
-from news_platform.datasets.raw_news import RAW_NEWS
+from news_platform.datasets.dropped_responses import DROPPED_RESPONSES, dropped_responses_path
+from news_platform.datasets.raw_news import RAW_NEWS, raw_news_day_prefix, raw_news_path
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.datasets.warc_paths import warc_day
 from news_platform.errors import InputError, StorageError
 from news_platform.isolation.boundary import INTERNAL_ERROR, boundary
+from news_platform.storage.commit.collected import (
+    delete_other_markers,
+    find_collected,
+    retract_collected,
+)
+from news_platform.storage.commit.publish import publish
 from news_platform.storage.objects.store import ByteStream, ObjectStore, open_store
 from news_platform.takedowns.match import NO_TAKEDOWNS, Takedowns
 from news_platform.takedowns.requests import mark_late
@@ -263,3 +277,48 @@ def _read_day(task: CollectTask, source: ObjectStore) -> date:
         "its first record",
         thing=task.warc_name,
     )
+
+
+def publish_warc(root: ObjectStore, marker: Collected, written: WrittenWarc) -> None:
+    """Make the stored files of the WARC equal to those written, then write its marker.
+
+    A marker that would say the same is kept, so that nothing downstream is built again.
+    """
+    day, warc_name = marker.day, marker.warc
+    files = {
+        raw_news_path(day, language, filename=warc_name): part.path
+        for language, part in written.news.items()
+    }
+    if written.captures:
+        files[captures_path(day, warc_name)] = written.captures.path
+    if written.feeds:
+        files[feed_candidates_path(day, warc_name)] = written.feeds.path
+    if written.dropped:
+        files[dropped_responses_path(day, warc_name)] = written.dropped.path
+    old = find_collected(root, day=day, warc=warc_name)
+    if old and replace(old, attempt=marker.attempt, collected_at=marker.collected_at) == marker:
+        marker = old
+    # Another version or other options may have written other languages: those files are strays.
+    publish(
+        root,
+        files,
+        marker=collected_path(day, warc_name, marker.fingerprint),
+        marker_body=dump_collected(marker),
+        replaces=_stored_folders(root, day, warc_name),
+        retract=partial(retract_collected, root, day=day, warc=warc_name),
+    )
+    delete_other_markers(root, marker)
+
+
+def _stored_folders(root: ObjectStore, day: date, warc_name: str) -> list[str]:
+    """Return the folders that may hold files of this WARC from an earlier attempt."""
+    own = f"/filename={quote(warc_name, safe='')}"
+    found = {info.path.rpartition("/")[0] for info in root.list(raw_news_day_prefix(day))}
+    side = [
+        path_of(day, warc_name)
+        for path_of in (captures_path, feed_candidates_path, dropped_responses_path)
+    ]
+    return [
+        *sorted(folder for folder in found if folder.endswith(own)),
+        *(path.rpartition("/")[0] for path in side),
+    ]

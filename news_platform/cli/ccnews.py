@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from news_platform.ccnews.listing import fetch_listing, first_answering
+from news_platform.ccnews.maintenance import check_sources
 from news_platform.ccnews.options import EXTRACTOR_VERSION, CollectOptions
 from news_platform.ccnews.pipeline import (
     CollectReport,
@@ -28,9 +29,10 @@ from news_platform.ccnews.pipeline import (
 from news_platform.ccnews.pool import CollectFailure, CollectListener, Estimate, estimate
 from news_platform.ccnews.progress import WarcProgress
 from news_platform.ccnews.source_notes import accept_broken, list_republished
-from news_platform.ccnews.upkeep import check_sources
 from news_platform.cli.command import Output, command, table
-from news_platform.cli.options import count_type
+from news_platform.cli.options import (
+    count_type,
+)
 from news_platform.datasets.collected import Collected, recipe_of
 from news_platform.datasets.warc_paths import listing_path, warc_day
 from news_platform.errors import InputError, NewsPlatformError

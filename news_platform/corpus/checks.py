@@ -13,7 +13,7 @@ from news_platform.storage.commit.collected import list_collected_day, parse_lis
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.parquet_batches import iter_frames
+from news_platform.storage.parquet import iter_frames
 from news_platform.text.normalize import text_hash
 
 _REFUSED = ("refuse", "conflicting")

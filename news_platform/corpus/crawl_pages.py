@@ -14,8 +14,7 @@ from news_platform.datasets.captures import CAPTURES, captures_path
 from news_platform.datasets.collected import Collected
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.parquet import scan_table
-from news_platform.storage.parquet_batches import iter_frames
+from news_platform.storage.parquet import iter_frames, scan_table
 from news_platform.web.urls import canonical_url, reversed_labels
 
 _COLUMNS = ("uri", "tree", "host", "http_date")

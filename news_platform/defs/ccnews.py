@@ -32,7 +32,10 @@ from news_platform.datasets.registry import DATASETS
 from news_platform.datasets.warc_paths import FIRST_DAY, WARC_PATHS
 from news_platform.defs.assets import asset_spec, backfill_policy, rebuild_rule
 from news_platform.defs.ccnews_checks import CHECKED_DAYS, CHECKS
-from news_platform.defs.ccnews_maintenance import maintain_crawl, maintain_crawl_every_night
+from news_platform.defs.ccnews_maintenance import (
+    maintain_crawl,
+    maintain_crawl_every_night,
+)
 from news_platform.defs.ccnews_progress import ProgressLogger
 from news_platform.defs.metadata import markdown_table, preview, run_metadata
 from news_platform.defs.partitions import DAYS

@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from news_platform.ccnews.upkeep import keep_up
+from news_platform.ccnews import maintenance
 from news_platform.defs.metadata import markdown_table
 from news_platform.defs.sensors import skip_reason
 from news_platform.resources import Clock, Crawl, DataRoot
@@ -21,7 +21,7 @@ def recheck_crawl(
 ) -> None:
     """Run the maintenance once."""
     settings = data_root.settings.ccnews
-    report = keep_up(
+    report = maintenance.maintain_crawl(
         data_root.store,
         crawl=crawl.sources,
         now=clock.now(),
@@ -40,7 +40,7 @@ def recheck_crawl(
 
 
 @dg.job(
-    description="Look for WARCs that were published again, and tidy up the crawl's markers.",
+    description="Detect WARCs that were published again, and combine the crawl's markers.",
     executor_def=dg.in_process_executor,
 )
 def maintain_crawl() -> None:
@@ -51,7 +51,7 @@ def maintain_crawl() -> None:
 @dg.schedule(
     job=maintain_crawl,
     cron_schedule="30 2 * * *",
-    description="Looks every night for WARCs of the newest days that were published again.",
+    description="Detects WARCs of the newest days that were published again, every night.",
     default_status=dg.DefaultScheduleStatus.RUNNING,
 )
 def maintain_crawl_every_night(

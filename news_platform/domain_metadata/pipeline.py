@@ -50,7 +50,7 @@ from news_platform.storage.commit.markers import (
     write_marker,
 )
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.sql.lease_owners import process_owner
+from news_platform.storage.sql.leases import process_owner
 from news_platform.storage.units import wanted_inputs
 from news_platform.takedowns.build_filters import cleaned_later
 from news_platform.takedowns.match import Takedowns

@@ -18,21 +18,20 @@ import sqlalchemy as sa
 
 from news_platform.datasets.dataset import Role
 from news_platform.datasets.domain_queue import DomainQueueMessage
-from news_platform.storage.sql.engine import read_transaction
-from news_platform.storage.sql.lease_owners import is_gone
+from news_platform.storage.sql.engine import ScrubbedText, read_transaction
 from news_platform.storage.sql.leases import (
     LeaseTable,
     LeaseTerm,
     are_held,
     claim_rows,
     is_expired,
+    is_gone,
     is_held,
     is_owned,
     release,
     renew,
     upsert,
 )
-from news_platform.storage.sql.text import ScrubbedText
 
 # SQLite accepts 32,766 parameters per statement, versions before 3.32 only 999.
 _IDS_PER_QUERY = 500

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from news_platform.datasets.near_duplicates import bands_path, sketches_path
 from news_platform.near_duplicates.sketch import SketchOptions, jaccard_of
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.parquet_batches import iter_frames
+from news_platform.storage.parquet import iter_frames
 
 if TYPE_CHECKING:
     from news_platform.near_duplicates.sketch import ShingleHashes

@@ -31,8 +31,7 @@ from news_platform.near_duplicates.sketch import SketchOptions, cluster_id, sket
 from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.parquet import write_table
-from news_platform.storage.parquet_batches import iter_frames
+from news_platform.storage.parquet import iter_frames, write_table
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.rows import is_covered
 

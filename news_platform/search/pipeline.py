@@ -46,7 +46,7 @@ from news_platform.storage.commit.markers import (
 )
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.parquet_batches import iter_frames
+from news_platform.storage.parquet import iter_frames
 from news_platform.storage.units import wanted_inputs
 from news_platform.takedowns.build_filters import require_same_takedowns
 from news_platform.takedowns.match import Takedowns

@@ -30,7 +30,7 @@ from news_platform.storage.delta_files import (
 )
 from news_platform.storage.objects.error_mapping import mapped_error, without_secrets
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.parquet_batches import PAGE_COLUMNS
+from news_platform.storage.parquet import PAGE_COLUMNS
 
 # The library takes 0.3 s to load, and most processes never open a table.
 if TYPE_CHECKING:

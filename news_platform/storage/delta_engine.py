@@ -14,7 +14,7 @@ from news_platform.storage.commit.markers import read_inputs
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.engines import TARGET_ROLES, RemovedRows, Target
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
-from news_platform.storage.parquet_batches import iter_frames
+from news_platform.storage.parquet import iter_frames
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from news_platform.datasets.dataset import Dataset
-from news_platform.storage.parquet_batches import PAGE_COLUMNS
+from news_platform.storage.parquet import PAGE_COLUMNS
 
 if TYPE_CHECKING:
     import pyarrow as pa

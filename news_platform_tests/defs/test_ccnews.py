@@ -9,10 +9,10 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from news_platform.ccnews.maintenance import maintain_crawl
 from news_platform.ccnews.pipeline import Redo
 from news_platform.ccnews.scan import scan_news
 from news_platform.ccnews.source_notes import accept_broken
-from news_platform.ccnews.upkeep import keep_up
 from news_platform.datasets.raw_news import raw_news_path
 from news_platform.defs import ccnews
 from news_platform.defs.ccnews import warc_paths
@@ -408,7 +408,7 @@ def test_a_broken_warc_is_published_after_equal_failures(shell: Shell) -> None:
     assert _metadata(result)["warcs_truncated"] == 1
     assert _passed(result) == ALL_GREEN
     path.write_bytes(whole)
-    keep_up(
+    maintain_crawl(
         shell.data_root.store,
         crawl=Crawl(shell.data_root).sources,
         now=NOW,

@@ -10,7 +10,9 @@ import dagster as dg
 import pytest
 from dagster._core.test_utils import freeze_time
 
-from news_platform.defs.ccnews_maintenance import maintain_crawl_every_night
+from news_platform.defs.ccnews_maintenance import (
+    maintain_crawl_every_night,
+)
 from news_platform.defs.checks import Check, Reporter, red_reasons
 from news_platform.defs.planning import Limits
 from news_platform.defs.rebuild_rules import Parent, RebuildRule, same_partition

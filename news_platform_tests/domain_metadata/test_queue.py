@@ -19,7 +19,7 @@ from news_platform.domain_metadata.queue import (
     SettledClaim,
 )
 from news_platform.storage.sql.engine import migrate, open_engine
-from news_platform.storage.sql.lease_owners import process_owner
+from news_platform.storage.sql.leases import process_owner
 
 
 def messages(batch: PartitionInfo, *domains: str) -> list[DomainQueueMessage]:
@@ -101,7 +101,7 @@ def test_the_leases_of_a_killed_process_end_at_once_and_those_of_a_living_one_st
     any_queue: DomainQueue, batch: PartitionInfo
 ) -> None:
     fill(any_queue, batch, "a.test", "b.test", "c.test")
-    program = "from news_platform.storage.sql.lease_owners import process_owner as owner;"
+    program = "from news_platform.storage.sql.leases import process_owner as owner;"
     killed = subprocess.Popen(
         [sys.executable, "-c", f"{program}print(owner('run'), flush=True);input()"],
         stdin=subprocess.PIPE,

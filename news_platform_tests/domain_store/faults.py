@@ -64,7 +64,7 @@ class DyingStore(ObjectStore):
     """An object store behind a fuse."""
 
     def __init__(self, store: ObjectStore, fuse: Fuse) -> None:
-        super().__init__(store._place, store._prefix)
+        super().__init__(store._backend, store._prefix)
         self._fuse = fuse
 
     def read_with_info(self, path: str) -> tuple[bytes, ObjectInfo]:

@@ -27,7 +27,7 @@ class AskedDuringBuild(ObjectStore):
     """A store in which a request comes right before the first write below a folder."""
 
     def __init__(self, store: ObjectStore, folder: str, kind: str, value: str) -> None:
-        super().__init__(store._place, store._prefix)
+        super().__init__(store._backend, store._prefix)
         self._folder = f"{folder}/"
         self._request: TakedownRequest | None = asked(kind, value)
 

@@ -28,7 +28,7 @@ def _ask_for(store: ObjectStore, first: int, last: int) -> None:
 
 
 def _counting(store: ObjectStore) -> _CountingStore:
-    return _CountingStore(store._place)
+    return _CountingStore(store._backend)
 
 
 def _read(store: ObjectStore) -> tuple[Takedowns, int]:

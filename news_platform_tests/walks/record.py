@@ -43,7 +43,6 @@ NOT_ON_THE_WAY = (
 # Modules behind a front module: who follows a record need not look inside.
 FRONT_MODULES = {
     "storage.objects.": "storage.objects.store",
-    "storage.sql.text": "storage.sql.engine",
     "isolation.": "isolation.pool",
     "defs.retry_requests": "defs.sensors",
     "defs.sensor_state": "defs.sensors",

@@ -46,7 +46,7 @@ class _Switched:
 
 def switched(store: ObjectStore, is_down: Callable[[], bool]) -> ObjectStore:
     """Return the store behind a switch."""
-    backend = store._place
+    backend = store._backend
     reader, writer = (_Switched(one, is_down) for one in (backend.reader, backend.writer))
     # They pass on whatever is called.
     given = replace(backend, reader=cast(Any, reader), writer=cast(Any, writer))

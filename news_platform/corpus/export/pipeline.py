@@ -33,7 +33,7 @@ from news_platform.errors import InputError
 from news_platform.storage.delta import DeltaFile
 from news_platform.storage.delta_files import arrow_schema
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.parquet_batches import iter_frames
+from news_platform.storage.parquet import iter_frames
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,7 +18,7 @@ from news_platform.storage.commit.markers import (
     fingerprint_of,
 )
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
-from news_platform.storage.parquet_batches import FRAME_BYTES, iter_frames
+from news_platform.storage.parquet import FRAME_BYTES, iter_frames
 from news_platform.storage.units import wanted_inputs
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")

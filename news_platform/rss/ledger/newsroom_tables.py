@@ -12,7 +12,7 @@ from news_platform.rss.ledger.tables import (
     number_column,
     text_column,
 )
-from news_platform.storage.sql.text import ScrubbedText
+from news_platform.storage.sql.engine import ScrubbedText
 
 # What each feed says about an article; the feed is compared with what it said before.
 FEED_ITEMS = sa.Table(

@@ -17,7 +17,7 @@ from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
 from news_platform.datasets.dataset import Role
-from news_platform.storage.sql.text import ScrubbedText
+from news_platform.storage.sql.engine import ScrubbedText
 from news_platform.text.normalize import scrub_text
 
 METADATA = sa.MetaData()

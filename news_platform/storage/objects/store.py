@@ -46,7 +46,7 @@ def open_store(url: str, *, options: StoreOptions = DEFAULT_OPTIONS) -> "ObjectS
         return ObjectStore(_local(folder, options))
     if backend_of(url, options) is None:
         shown, places = without_secrets(url), dict.fromkeys(it.example for it in BACKENDS.values())
-        expected = " or ".join(["a folder", *places])
+        expected = ", ".join(["a folder", *places])
         raise ConfigError(f"cannot open {shown!r}: expected {expected}", thing=shown)
     parts = urlsplit(url)
     root, prefix = f"{parts.scheme}://{parts.netloc}", unquote(parts.path).strip("/")
@@ -54,7 +54,7 @@ def open_store(url: str, *, options: StoreOptions = DEFAULT_OPTIONS) -> "ObjectS
 
 
 @dataclass(frozen=True, slots=True)
-class OpenPlace:
+class OpenBackend:
     """A folder, bucket or host with its reader and writer; `folder` is None if it is remote."""
 
     root: str
@@ -67,9 +67,9 @@ class OpenPlace:
 class ObjectStore:
     """The objects under one URL; safe to share between threads."""
 
-    def __init__(self, place: OpenPlace, prefix: str = "") -> None:
-        self._place = place
-        self._reader, self._writer = place.reader, place.writer
+    def __init__(self, backend: OpenBackend, prefix: str = "") -> None:
+        self._backend = backend
+        self._reader, self._writer = backend.reader, backend.writer
         self._prefix = prefix
 
     def __repr__(self) -> str:
@@ -78,26 +78,26 @@ class ObjectStore:
     @property
     def url(self) -> str:
         """Return the folder or URL that paths are relative to."""
-        return f"{self._place.root}/{self._prefix}" if self._prefix else self._place.root
+        return f"{self._backend.root}/{self._prefix}" if self._prefix else self._backend.root
 
     @property
     def local_folder(self) -> Path | None:
         """Return the folder that paths are relative to, or None if the store is remote."""
-        folder = self._place.folder
+        folder = self._backend.folder
         return folder / self._prefix if folder is not None else None
 
     @property
     def options(self) -> StoreOptions:
         """Return the options of the store."""
-        return self._place.options
+        return self._backend.options
 
     def uri(self, path: str) -> str:
         """Return the full path or URL, as Polars and pyarrow open it."""
-        return f"{self._place.root}/{join_path(self._prefix, path)}"
+        return f"{self._backend.root}/{join_path(self._prefix, path)}"
 
     def child(self, prefix: str) -> "ObjectStore":
         """Return a store of the objects under `prefix`."""
-        return ObjectStore(self._place, join_folder(self._prefix, prefix))
+        return ObjectStore(self._backend, join_folder(self._prefix, prefix))
 
     def read(self, path: str, *, expected_size: int | None = None) -> bytes:
         """Return the whole object; raise NotFound if it does not exist.
@@ -158,7 +158,7 @@ class ObjectStore:
                 partial(self._reader.open, self._key(path)),
                 start=start,
                 expected_size=expected_size,
-                backoff_seconds=backoff_seconds(self._place.root, self.options),
+                backoff_seconds=backoff_seconds(self._backend.root, self.options),
             )
 
     def put(self, path: str, body: Body) -> ObjectInfo:
@@ -224,11 +224,11 @@ class ObjectStore:
 
     def polars_options(self) -> dict[str, str]:
         """Return the `storage_options` that let Polars read this store directly."""
-        return polars_options(self._place.root, self.options)
+        return polars_options(self._backend.root, self.options)
 
     def delta_options(self) -> dict[str, str]:
         """Return the `storage_options` for deltalake and Polars' Delta reader."""
-        return delta_options(self._place.root, self.options)
+        return delta_options(self._backend.root, self.options)
 
     def _key(self, path: str) -> str:
         return join_path(self._prefix, path)
@@ -267,7 +267,7 @@ def _file_path(url: str) -> str:
     return unquote(parts.path)
 
 
-def _local(folder: Path, options: StoreOptions) -> OpenPlace:
+def _local(folder: Path, options: StoreOptions) -> OpenBackend:
     with map_errors("open", str(folder)):
         is_there, is_link = folder.exists(), folder.is_symlink()
     if is_there and not folder.is_dir():
@@ -275,19 +275,19 @@ def _local(folder: Path, options: StoreOptions) -> OpenPlace:
     if is_link and not is_there:
         cause = f"it is a link to {str(folder.readlink())!r}, which does not exist"
         raise _unusable(folder, f"{cause}; create that folder or choose another root")
-    return OpenPlace(str(folder), LocalReader(folder), LocalWriter(folder), options, folder)
+    return OpenBackend(str(folder), LocalReader(folder), LocalWriter(folder), options, folder)
 
 
 def _unusable(folder: Path, cause: str) -> ConfigError:
     return ConfigError(f"cannot open {str(folder)!r}: {cause}", thing=str(folder))
 
 
-def _remote(root: str, options: StoreOptions) -> OpenPlace:
+def _remote(root: str, options: StoreOptions) -> OpenBackend:
     store = connect(root, options, retries=options.retries)
     backend = backend_of(root, options)
     if backend is None or not backend.is_writable:
         reader = RemoteReader(store, can_list=False)
-        return OpenPlace(root, reader, ReadOnlyWriter(without_secrets(root)), options)
+        return OpenBackend(root, reader, ReadOnlyWriter(without_secrets(root)), options)
     once, backoff = connect(root, options, retries=0), backoff_seconds(root, options)
     writer = RemoteWriter(store, once, retries=options.retries, backoff_seconds=backoff)
-    return OpenPlace(root, RemoteReader(store), writer, options)
+    return OpenBackend(root, RemoteReader(store), writer, options)

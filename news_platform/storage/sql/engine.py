@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 from sqlalchemy import event
+from sqlalchemy.engine import Dialect
 from sqlalchemy.engine.interfaces import DBAPIConnection, ExceptionContext
 from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.types import TypeDecorator
 
 from news_platform.errors import ConfigError, StorageError
 from news_platform.storage.objects.error_mapping import map_errors
 from news_platform.storage.objects.store import local_folder
 from news_platform.storage.sql.sqlite_file import check_file, is_new, sqlite_error
+from news_platform.text.normalize import scrub_text
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -220,3 +223,18 @@ def _prepare(connection: DBAPIConnection) -> None:
 def _begin(connection: sa.Connection) -> None:
     is_read_only = connection.get_execution_options().get(_READ_ONLY, False)
     connection.exec_driver_sql("BEGIN" if is_read_only else "BEGIN IMMEDIATE")
+
+
+class ScrubbedText(TypeDecorator[str]):
+    """Text without lone surrogates, NUL and control characters, in values and in conditions.
+
+    PostgreSQL refuses NUL, SQLite stores it; neither takes a lone surrogate. Scrubbed here, no
+    writer can forget it, and both ledgers hold the same text.
+    """
+
+    impl = sa.Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """Return the text as every database stores it."""
+        return None if value is None else scrub_text(value)

@@ -13,7 +13,7 @@ class Refusing(ObjectStore):
     """A store that refuses some paths."""
 
     def __init__(self, store: ObjectStore) -> None:
-        super().__init__(store._place, store._prefix)
+        super().__init__(store._backend, store._prefix)
 
     def put(self, path: str, body: object) -> ObjectInfo:
         if path.startswith("bad"):

@@ -28,7 +28,7 @@ class Counted(ObjectStore):
     """An object store that counts requests for bytes."""
 
     def __init__(self, store: ObjectStore) -> None:
-        super().__init__(store._place, store._prefix)
+        super().__init__(store._backend, store._prefix)
         self.gets: list[str] = []
 
     def read_with_info(self, path: str) -> tuple[bytes, ObjectInfo]:

@@ -1,4 +1,4 @@
-"""The nightly upkeep of the crawl: sources that changed, months to combine, files that expire."""
+"""Nightly maintenance of the crawl: changed sources, months to combine, files that expire."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _LOOSE_DAYS = 62
 
 
 @dataclass(frozen=True, slots=True)
-class UpkeepReport:
+class MaintenanceReport:
     """What one night found and did."""
 
     checked_days: int
@@ -30,18 +30,18 @@ class UpkeepReport:
     dropped_files_deleted: int
 
 
-def keep_up(
+def maintain_crawl(
     root: ObjectStore,
     *,
     crawl: tuple[ObjectStore, ...],
     now: datetime,
     recheck_days: int,
     dropped_days: int,
-) -> UpkeepReport:
+) -> MaintenanceReport:
     """Check the newest days' sources, combine old markers, delete expired dropped_responses."""
     days = newest_collected_days(root, count=recheck_days)
     changed = check_sources(root, crawl=crawl, days=days)
-    return UpkeepReport(
+    return MaintenanceReport(
         checked_days=len(days),
         changed=tuple(changed),
         markers_combined=combine_old_months(root, today=now.date()),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from news_platform.ccnews.maintenance import check_sources, combine_old_months, maintain_crawl
 from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import outdated_days
 from news_platform.ccnews.scan import scan_news
@@ -15,7 +16,6 @@ from news_platform.ccnews.source_notes import (
     note_failure,
     read_broken,
 )
-from news_platform.ccnews.upkeep import check_sources, combine_old_months, keep_up
 from news_platform.storage.commit.collected import (
     list_collected,
     read_collected,
@@ -85,7 +85,7 @@ def test_expired_drops_are_deleted_and_their_day_stays_complete(
     (dropped,) = local_store.list("news/dropped")
     for later, left in ((timedelta(days=9), 1), (timedelta(days=11), 0)):
         now = dropped.modified_at + later
-        keep_up(local_store, crawl=(crawl,), now=now, recheck_days=60, dropped_days=10)
+        maintain_crawl(local_store, crawl=(crawl,), now=now, recheck_days=60, dropped_days=10)
         assert len(list(local_store.list("news/dropped"))) == left
     assert not any(path.startswith("news/dropped") for path in marker.paths())
 

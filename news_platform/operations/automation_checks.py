@@ -1,4 +1,4 @@
-"""Judge the automation: Dagster's home, daemons, sensors, queue, stale partitions, red checks."""
+"""Check the automation: Dagster's home, daemons, sensors, queue, stale partitions, red checks."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

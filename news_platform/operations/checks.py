@@ -1,4 +1,4 @@
-"""Judge what the platform stands on and talks to: machine, root, ledger, crawl, sheet, workers."""
+"""Check what the platform depends on: machine, root, ledger, crawl, sheet, feeds, workers."""
 
 import enum
 import ipaddress

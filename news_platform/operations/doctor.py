@@ -1,4 +1,4 @@
-"""Run every check of the doctor; one that fails or hangs becomes a finding, not the end."""
+"""Run every check of `doctor`; report one that fails or hangs as a finding, and go on."""
 
 import queue
 import threading

@@ -1,4 +1,4 @@
-"""Build the days of an old month again as one index, so that a search over a year opens few.
+"""Join the days of an old month into one index, so that a search over a year opens few.
 
 The marker of each of its days then names the index of the month. A day that changes later gets an
 index of its own, and readers take the other days from the month, until the month is built again.

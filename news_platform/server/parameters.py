@@ -1,4 +1,4 @@
-"""The query parameters of a request in, checked options out; wrong ones raise InputError."""
+"""Parse and check the query parameters of a request; raise InputError for wrong ones."""
 
 from starlette.requests import Request
 

@@ -1,4 +1,4 @@
-"""From the surveys of the last 90 days to the AI policy tracker: who refuses whom, since when."""
+"""Build the AI policy tracker of the last 90 days: who refuses whom, and since when."""
 
 import csv
 import io

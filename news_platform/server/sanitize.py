@@ -1,4 +1,4 @@
-"""Foreign text in, text that a page can show safely out; addresses in, links or nothing out.
+"""Make foreign text safe to show in a page, and decide which addresses may be links.
 
 Templates escape everything. This is about what escaping leaves: characters that reorder or hide
 what stands around them, and texts that are too long for a page.

@@ -1,4 +1,4 @@
-"""From the parameters of a search to its document, with snippets and a cursor."""
+"""Build the document of a search, with snippets and a cursor."""
 
 import base64
 import binascii

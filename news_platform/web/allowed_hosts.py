@@ -1,4 +1,4 @@
-"""Headers of a request in, the reason to refuse it out; and an ASGI wrapper that refuses.
+"""Refuse requests by their Host and Origin headers, as a function and as an ASGI wrapper.
 
 A page of any site can make a browser send requests to a server on 127.0.0.1. Its own name may
 resolve to 127.0.0.1 (DNS rebinding): the Host header tells. Or it calls 127.0.0.1 itself, from a

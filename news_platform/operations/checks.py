@@ -71,7 +71,7 @@ def ok(check: str, meaning: str) -> Diagnosis:
 
 
 def skipped(check: str, meaning: str) -> Diagnosis:
-    """Return that a thing does not apply, or could not be looked at."""
+    """Return that a thing does not apply, or could not be checked."""
     return Diagnosis(check, Health.SKIPPED, meaning)
 
 
@@ -222,7 +222,7 @@ def check_listeners() -> Diagnosis:
     if exposed:
         return wrong(
             "listeners",
-            f"open to other machines: {', '.join(exposed)}; whoever reaches them can use them",
+            f"open to other machines: {', '.join(exposed)}; anyone who reaches them can use them",
             "bind them to 127.0.0.1, or put an authenticating proxy before them (docs/cluster.md)",
         )
     return ok("listeners", "other machines reach no server of the platform without a password")

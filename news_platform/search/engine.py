@@ -16,8 +16,8 @@ from news_platform.search.query import AllOf, AnyOf, Condition, DayRange, Exact,
 
 FACETS = ("domain", "language", "day")
 MAX_LIMIT = 10_000
-# The articles of one cluster that are left out must be replaced by others: so many times the hits
-# that are asked for are looked at first, and as many times more as long as they do not suffice.
+# Hits of the same cluster are left out and must be replaced: fetch this many times the wanted hits
+# first, and as many times more as long as they do not suffice.
 _CLUSTER_FACTOR = 4
 
 
@@ -38,7 +38,7 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """The hits that were asked for, how many match in all, and the facets of all that match."""
+    """The requested hits, how many match in all, and the facets of all that match."""
 
     hits: tuple[Hit, ...]
     count: int

@@ -176,7 +176,7 @@ class IndexReader:
     def _all(self, parts: Sequence[Condition]) -> tantivy.Query:
         wanted = [part for part in parts if not isinstance(part, NotOf)]
         refused = [part.part for part in parts if isinstance(part, NotOf)]
-        # Something must be asked for: a query of refusals alone finds nothing in the library.
+        # tantivy finds nothing for a query of exclusions alone.
         must = [self._query(part) for part in wanted] or [tantivy.Query.all_query()]
         return tantivy.Query.boolean_query(
             [

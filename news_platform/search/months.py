@@ -63,7 +63,7 @@ def built_months(store: ObjectStore) -> Mapping[str, str]:
 def join_months(
     store: ObjectStore, *, after_days: int, now: datetime
 ) -> Iterator[tuple[str, IndexReport | None]]:
-    """Build the indexes of old months that are out of date, then delete builds nobody reads."""
+    """Build the indexes of old months that are out of date, then delete unused builds."""
     wanted = wanted_months(store, after_days=after_days)
     for month in sorted(stale_partitions(wanted, built_months(store))):
         yield month, build_month(store, month, now=now)

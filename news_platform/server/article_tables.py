@@ -1,7 +1,7 @@
 """Both article tables: queries over all rows, and the rows of one article by its key in memory.
 
 A file of a table is never changed, so what was read of it stays true as long as the table's newest
-version names it: the keys of its rows, and blocks of rows that were asked for. Reading one row of a
+version names it: the keys of its rows, and blocks of rows that were requested. Reading one row of a
 file takes as long as reading a few hundred of its neighbours.
 """
 

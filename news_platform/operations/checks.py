@@ -191,34 +191,13 @@ def _files(count: int) -> str:
     return "no limit" if count == sys.maxsize else f"{count:,} files"
 
 
-@dataclass(frozen=True, slots=True)
-class _Listener:
-    """A server of ours that listens on an address which other machines may reach."""
-
-    host: str
-    port: int
-    command: str
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port} ({self.command})"
-
-    def asks_for_a_password(self) -> bool:
-        """Return whether it refuses a request without credentials, as the explorer can."""
-        # A server on all addresses answers on loopback, too.
-        target = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
-        connection = HTTPConnection(target, self.port, timeout=_ANSWER_SECONDS)
-        try:
-            connection.request("HEAD", "/", headers={"Host": "localhost"})
-            return connection.getresponse().status == HTTPStatus.UNAUTHORIZED
-        except (OSError, HTTPException):
-            return False
-        finally:
-            connection.close()
-
-
 def check_listeners() -> Diagnosis:
     """Find servers of ours that other machines reach without a password."""
-    exposed = sorted(str(one) for one in _listeners() if not one.asks_for_a_password())
+    exposed = sorted(
+        f"{host}:{port} ({command})"
+        for host, port, command in _listeners()
+        if not _is_loopback(host) and not _asks_for_a_password(host, port)
+    )
     if exposed:
         return wrong(
             "listeners",
@@ -228,7 +207,8 @@ def check_listeners() -> Diagnosis:
     return ok("listeners", "other machines reach no server of the platform without a password")
 
 
-def _listeners() -> Iterator[_Listener]:
+def _listeners() -> Iterator[tuple[str, int, str]]:
+    """Yield the host, the port and the command of our processes that listen."""
     for process in psutil.process_iter(["cmdline"]):
         words = process.info["cmdline"] or ()
         named = [word for word in words if any(name in word for name in _OURS)]
@@ -237,9 +217,23 @@ def _listeners() -> Iterator[_Listener]:
         except psutil.Error:  # gone, or of another user
             continue
         for one in sockets:
-            if one.status == psutil.CONN_LISTEN and not _is_loopback(one.laddr.ip):
+            if one.status == psutil.CONN_LISTEN:
                 command = f"{Path(named[0]).name[:60]}, process {process.pid}"
-                yield _Listener(one.laddr.ip, one.laddr.port, command)
+                yield one.laddr.ip, one.laddr.port, command
+
+
+def _asks_for_a_password(host: str, port: int) -> bool:
+    """Return whether a server refuses a request without credentials, as the explorer can."""
+    # A server on all addresses answers on loopback, too.
+    target = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    connection = HTTPConnection(target, port, timeout=_ANSWER_SECONDS)
+    try:
+        connection.request("HEAD", "/", headers={"Host": "localhost"})
+        return connection.getresponse().status == HTTPStatus.UNAUTHORIZED
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 def _is_loopback(host: str) -> bool:

@@ -170,7 +170,9 @@ def check_space(resources: Resources) -> Iterator[Diagnosis]:
         files = warcs * _FILES_PER_WARC if is_collecting else 0
         yield space_finding("inodes", folder, free, files)
     scratch = Path(tempfile.gettempdir())
-    yield space_finding("scratch", scratch, psutil.disk_usage(scratch).free, plan.scratch_bytes)
+    yield space_finding(
+        "scratch", scratch, psutil.disk_usage(str(scratch)).free, plan.scratch_bytes
+    )
 
 
 def space_finding(check: str, folder: Path, free: int, per_day: int) -> Diagnosis:

@@ -24,6 +24,7 @@ from news_platform.datasets.corpus import (
 )
 from news_platform.datasets.table import Table
 from news_platform.errors import StorageError
+from news_platform.search.pipeline import Query
 from news_platform.server.versions import ARTICLE_LOGS, DataVersion
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
@@ -44,7 +45,6 @@ _DIGITS = 15
 _STRIPES = 16
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 Row = Mapping[str, Any]
-Query = Callable[[pl.LazyFrame], pl.LazyFrame]
 
 
 class ArticleTables:
@@ -52,22 +52,6 @@ class ArticleTables:
 
     def __init__(self, store: ObjectStore, version: DataVersion) -> None:
         self._store, self._version = store, version
-
-    def texts(self, places: Collection[tuple[str, str, str]]) -> Mapping[tuple[str, str], str]:
-        """Return the texts of articles given by day, domain and hash, by day and hash."""
-        if not places:
-            return {}
-        days, domains, hashes = (list(set(part)) for part in zip(*places, strict=True))
-        wanted = (
-            pl.col("day").is_in(days)
-            & pl.col("domain").is_in(domains)
-            & pl.col("url_hash").is_in(hashes)
-        )
-        rows = self.read(
-            lambda all_: all_.filter(wanted).select("source", "day", "url_hash", "text")
-        )
-        by_source = rows.sort(pl.col("source") == FEED_SOURCE)
-        return {(day, key): text or "" for _, day, key, text in by_source.iter_rows()}
 
     def days_of(self, domain: str) -> Mapping[str, int]:
         """Return how many articles a domain has on each day."""

@@ -1,7 +1,6 @@
 """Check what the platform depends on: machine, root, ledger, crawl, sheet, feeds, workers."""
 
 import enum
-import ipaddress
 import os
 import secrets
 import sqlite3
@@ -30,6 +29,7 @@ from news_platform.storage.commit.collected import followed_days
 from news_platform.storage.commit.root import SAMPLE, is_paused, read_world, require_data
 from news_platform.storage.sql.engine import ledger_url, open_engine, shown_url
 from news_platform.text.readable import age_text, bytes_text
+from news_platform.web.allowed_hosts import is_loopback
 
 _PYTHONS = ((3, 11), (3, 13))
 _OLDEST_SQLITE = (3, 35, 0)  # the first with RETURNING
@@ -198,7 +198,7 @@ def check_listeners() -> Diagnosis:
     exposed = sorted(
         f"{host}:{port} ({command})"
         for host, port, command in _listeners()
-        if not _is_loopback(host) and not _asks_for_a_password(host, port)
+        if not is_loopback(host) and not _asks_for_a_password(host, port)
     )
     if exposed:
         return wrong(
@@ -236,11 +236,6 @@ def _asks_for_a_password(host: str, port: int) -> bool:
         return False
     finally:
         connection.close()
-
-
-def _is_loopback(host: str) -> bool:
-    address = ipaddress.ip_address(host)
-    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
 def check_ledger(resources: Resources) -> Diagnosis:

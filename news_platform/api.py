@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +27,7 @@ from news_platform.near_duplicates.reading import RELATIONS
 from news_platform.resources import Resources, open_resources
 from news_platform.search.engine import SearchAnswer, SearchOptions
 from news_platform.search.index import Hit
-from news_platform.search.pipeline import FoundArticle, search_days, with_snippets
+from news_platform.search.pipeline import FoundArticle, read_rows, search_days, with_snippets
 from news_platform.search.reading import IndexCache, cache_folder
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.root import RootAccess
@@ -117,7 +117,8 @@ class NewsData:
             default_days=settings.days,
             clusters_of=self._clusters_of,
         )
-        texts = tuple(with_snippets(self._store, query, answer)) if snippets else ()
+        read = partial(read_rows, self._store)
+        texts = tuple(with_snippets(query, answer.hits, read)) if snippets else ()
         return SearchPage(answer, texts)
 
     def explain(self, subject: str) -> Explanation:

@@ -1,4 +1,4 @@
-"""A page in, the people who wrote its article out, in the order that the page names them.
+"""Find the people who wrote an article, in the order that the page names them.
 
 The first source that names people decides: JSON-LD, meta elements, then the byline that stands
 first. Dates, roles and degrees are not names; an organisation counts only if nobody else signs.

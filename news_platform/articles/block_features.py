@@ -1,4 +1,4 @@
-"""The blocks of a page in, a table of whole numbers out: one row per block, one column per feature.
+"""Turn the blocks of a page into a table of integers: one row per block, one column per feature.
 
 All features are integers made of counts, sums and integer divisions, so that the same page gives
 the same numbers on every machine. Shares are percentages of the page's prose. Characters of scripts

@@ -1,4 +1,4 @@
-"""The blocks of a page in, the log-odds that each belongs to the article out.
+"""Score how likely each block of a page belongs to the article, as log-odds.
 
 The weights are learned from labelled pages by `benchmarks/train_articles.py`: the odds of words in
 names and texts, and decision trees over whole numbers. Scores are sums of whole numbers, so that

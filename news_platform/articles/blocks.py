@@ -1,4 +1,4 @@
-"""An HTML tree in, its text blocks in reading order and the elements around them out.
+"""Split an HTML tree into text blocks in reading order, with the elements around them.
 
 Every element that may hold prose is walked, also `<aside>`, `<figure>` and `<footer>`: whether a
 block belongs to the article is decided later, from features. A block ends at every block element

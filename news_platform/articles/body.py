@@ -1,4 +1,4 @@
-"""The tree of a page in, the text of its article out, and how sure that text is.
+"""Extract the text of the article from the tree of a page, with a confidence.
 
 The learned model scores every block; blocks that are more likely than not part of the article are
 its text. Few rules remain, for what the labels of the training pages disagree on: titles, dates,

@@ -1,4 +1,4 @@
-"""An article in, a first guess of its topic out: politics, sports or other.
+"""Guess the topic of an article: politics, sports or other.
 
 The section, else the tags, else the folders of the URL decide if they name one topic; the slug of a
 URL is a headline and names none. Otherwise the words decide: a topic needs

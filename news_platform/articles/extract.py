@@ -1,4 +1,4 @@
-"""The HTML of a news page in, its article out: text, title, authors, date, section, tags, links."""
+"""Extract the article of a news page: text, title, authors, date, section, tags, links."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""The tree of a page in, what it states about its article out: title, authors, date, section, tags.
+"""Read what a page states about its article: title, authors, date, section, tags.
 
 Only stated values count (JSON-LD, OpenGraph, meta elements, microdata); nothing is guessed.
 """

@@ -1,4 +1,4 @@
-"""A page in, the date on which its article was published out, and where the page states it.
+"""Find the date on which an article was published, and where the page states it.
 
 Nothing is guessed. The first source that states a date decides: JSON-LD, meta elements, microdata,
 a `<time>` near the headline, the day in the URL, a line near the headline that shows a date.

@@ -1,4 +1,4 @@
-"""A page in, the title of its article out, without the site's name and section.
+"""Find the title of an article, without the site's name and section.
 
 Pages of newsrooms state their headline (JSON-LD `NewsArticle`, OpenGraph); other pages show it as
 `<h1>`, and state what search engines shall show. What is stated is checked against what is shown.

@@ -1,4 +1,4 @@
-"""A date as text in, an aware UTC datetime out; text that is not clearly a date gives None."""
+"""Parse a date into an aware UTC datetime; text that is not clearly a date gives None."""
 
 import re
 from dataclasses import dataclass

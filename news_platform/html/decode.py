@@ -1,4 +1,4 @@
-"""The bytes of a web page in, its text or tree out, by the rules that browsers follow (WHATWG).
+"""Decode and parse the bytes of a web page by the rules that browsers follow (WHATWG).
 
 The first of these that is known decides: byte order mark, charset of the HTTP header, `<meta>`
 element or XML declaration, detection. Labels mean what they mean to browsers: `iso-8859-1` and

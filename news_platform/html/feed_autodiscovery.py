@@ -1,4 +1,4 @@
-"""A web page in, the feeds it links to out (`<link rel="alternate">`)."""
+"""Find the feeds that a web page links to (`<link rel="alternate">`)."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The JSON-LD of a page in, the object that describes its article out."""
+"""Find the object that describes the article in the JSON-LD of a page."""
 
 import json
 import re

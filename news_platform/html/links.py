@@ -1,4 +1,4 @@
-"""A link as a page writes it in, its absolute address out."""
+"""Resolve the links of a page to absolute addresses."""
 
 from urllib.parse import urljoin, urlsplit
 

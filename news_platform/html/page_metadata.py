@@ -1,4 +1,4 @@
-"""A crawled page in, the title, date and authors that it states out (JSON-LD, OpenGraph, meta).
+"""Read the title, date and authors that a crawled page states (JSON-LD, OpenGraph, meta).
 
 Nothing is guessed: what the page does not state is None.
 """

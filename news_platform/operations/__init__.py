@@ -1,1 +1,1 @@
-"""Look at a running platform from outside: what `doctor` checks and `metrics` counts."""
+"""Observe a running platform: what `doctor` checks and `metrics` prints."""

@@ -1,4 +1,4 @@
-"""Judge the automation: Dagster's home, daemons, sensors, queue, stale partitions, red checks."""
+"""Check the automation: Dagster's home, daemons, sensors, queue, stale partitions, red checks."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -28,7 +28,7 @@ def check_automation(resources: Resources) -> Iterator[Diagnosis]:
         yield skipped(
             "dagster home",
             "DAGSTER_HOME is not set: this root is used by commands alone; daemon, sensors, "
-            "queue, stale partitions and checks were not looked at",
+            "queue, stale partitions and checks were not checked",
         )
     elif not Path(home).is_dir():
         yield wrong(
@@ -88,7 +88,7 @@ def _sensors(found: Sequence[SensorFacts], *, is_paused: bool) -> Diagnosis:
         return wrong(
             "sensors",
             f"the last tick of {first.name} failed: {first.error}",
-            "see its ticks under Automation; it looks again by itself",
+            "see its ticks under Automation; the sensor retries by itself",
         )
     late = [one for one in on if one.age_seconds is not None and one.age_seconds > _patience(one)]
     if late and not is_paused:
@@ -119,7 +119,7 @@ def _queue(facts: AutomationFacts) -> Diagnosis:
         f"running; {facts.runs_failed_last_day} failed within a day"
     )
     if counts["queued"] and not counts["started"] and waits > _LATE_SECONDS:
-        cure = "look at the daemon's log; on a cluster, at the workers"
+        cure = "read the daemon's log; on a cluster, check the workers"
         return wrong("queue", f"{text}; nothing takes them", cure)
     if waits > _QUEUE_WRONG:
         return wrong(
@@ -137,7 +137,7 @@ def _stale(assets: Sequence[StaleFacts]) -> Diagnosis:
         return wrong(
             "stale partitions",
             f"{len(stopped)} stopped, first {asset} {key}: {why}",
-            f"mend the cause, then `news-platform retry {asset} {key}`",
+            f"fix the cause, then `news-platform retry {asset} {key}`",
         )
     stale = sum(sum(one.states.values()) for one in assets)
     if not stale:
@@ -149,7 +149,7 @@ def _stale(assets: Sequence[StaleFacts]) -> Diagnosis:
         f"{oldest.oldest}, for {age_text(oldest.lag_seconds)}"
     )
     if oldest.lag_seconds > _STALE_WARNING:
-        return warning("stale partitions", text, "`news-platform status` says what each waits for")
+        return warning("stale partitions", text, "`news-platform status` shows what each waits for")
     return ok("stale partitions", text)
 
 

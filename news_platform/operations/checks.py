@@ -1,7 +1,6 @@
-"""Judge what the platform stands on and talks to: machine, root, ledger, crawl, sheet, workers."""
+"""Check what the platform depends on: machine, root, ledger, crawl, sheet, feeds, workers."""
 
 import enum
-import ipaddress
 import os
 import secrets
 import sqlite3
@@ -29,6 +28,7 @@ from news_platform.storage.commit.collected import followed_days
 from news_platform.storage.commit.root import SAMPLE, is_paused, read_world, require_data
 from news_platform.storage.sql.engine import ledger_url, open_engine, shown_url
 from news_platform.text.readable import age_text, bytes_text
+from news_platform.web.allowed_hosts import is_loopback
 
 _PYTHONS = ((3, 11), (3, 13))
 _OLDEST_SQLITE = (3, 35, 0)  # the first with RETURNING
@@ -70,7 +70,7 @@ def ok(check: str, meaning: str) -> Diagnosis:
 
 
 def skipped(check: str, meaning: str) -> Diagnosis:
-    """Return that a thing does not apply, or could not be looked at."""
+    """Return that a thing does not apply, or could not be checked."""
     return Diagnosis(check, Health.SKIPPED, meaning)
 
 
@@ -192,44 +192,24 @@ def _files(count: int) -> str:
     return "no limit" if count == sys.maxsize else f"{count:,} files"
 
 
-@dataclass(frozen=True, slots=True)
-class _Listener:
-    """A server of ours that listens on an address which other machines may reach."""
-
-    host: str
-    port: int
-    command: str
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port} ({self.command})"
-
-    def asks_for_a_password(self) -> bool:
-        """Return whether it refuses a request without credentials, as the explorer can."""
-        # A server on all addresses answers on loopback, too.
-        target = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
-        connection = HTTPConnection(target, self.port, timeout=_ANSWER_SECONDS)
-        try:
-            connection.request("HEAD", "/", headers={"Host": "localhost"})
-            return connection.getresponse().status == HTTPStatus.UNAUTHORIZED
-        except (OSError, HTTPException):
-            return False
-        finally:
-            connection.close()
-
-
 def check_listeners() -> Diagnosis:
     """Find servers of ours that other machines reach without a password."""
-    exposed = sorted(str(one) for one in _listeners() if not one.asks_for_a_password())
+    exposed = sorted(
+        f"{host}:{port} ({command})"
+        for host, port, command in _listeners()
+        if not is_loopback(host) and not _asks_for_a_password(host, port)
+    )
     if exposed:
         return wrong(
             "listeners",
-            f"open to other machines: {', '.join(exposed)}; whoever reaches them can use them",
+            f"open to other machines: {', '.join(exposed)}; anyone who reaches them can use them",
             "bind them to 127.0.0.1, or put an authenticating proxy before them (docs/cluster.md)",
         )
     return ok("listeners", "other machines reach no server of the platform without a password")
 
 
-def _listeners() -> Iterator[_Listener]:
+def _listeners() -> Iterator[tuple[str, int, str]]:
+    """Yield the host, the port and the command of our processes that listen."""
     for process in psutil.process_iter(["cmdline"]):
         words = process.info["cmdline"] or ()
         named = [word for word in words if any(name in word for name in _OURS)]
@@ -238,14 +218,23 @@ def _listeners() -> Iterator[_Listener]:
         except psutil.Error:  # gone, or of another user
             continue
         for one in sockets:
-            if one.status == psutil.CONN_LISTEN and not _is_loopback(one.laddr.ip):
+            if one.status == psutil.CONN_LISTEN:
                 command = f"{Path(named[0]).name[:60]}, process {process.pid}"
-                yield _Listener(one.laddr.ip, one.laddr.port, command)
+                yield one.laddr.ip, one.laddr.port, command
 
 
-def _is_loopback(host: str) -> bool:
-    address = ipaddress.ip_address(host)
-    return (getattr(address, "ipv4_mapped", None) or address).is_loopback
+def _asks_for_a_password(host: str, port: int) -> bool:
+    """Return whether a server refuses a request without credentials, as the explorer can."""
+    # A server on all addresses answers on loopback, too.
+    target = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    connection = HTTPConnection(target, port, timeout=_ANSWER_SECONDS)
+    try:
+        connection.request("HEAD", "/", headers={"Host": "localhost"})
+        return connection.getresponse().status == HTTPStatus.UNAUTHORIZED
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 def check_ledger(resources: Resources) -> Diagnosis:

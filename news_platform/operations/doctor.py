@@ -1,4 +1,4 @@
-"""Run every check of the doctor; one that fails or hangs becomes a finding, not the end."""
+"""Run every check of `doctor`; report one that fails or hangs as a finding, and go on."""
 
 import queue
 import threading
@@ -22,13 +22,13 @@ Check = Callable[[], Diagnosis | Iterable[Diagnosis]]
 
 
 def examine(resources: Resources, *, check_seconds: float = CHECK_SECONDS) -> Iterator[Diagnosis]:
-    """Yield one finding per thing; what stands on a broken root is not looked at."""
+    """Yield one finding per thing; with a broken root, only what does not need it is checked."""
     yield checks.check_versions()
     root = list(_bounded("root", partial(checks.check_root, resources), check_seconds))
     yield from root
     yield checks.check_listeners()
     if any(one.state is Health.WRONG for one in root):
-        yield skipped("all else", "the root does not work; mend it first")
+        yield skipped("all else", "the root does not work; fix it first")
         return
     for name, check in _CHECKS:
         yield from _bounded(name, partial(check, resources), check_seconds)

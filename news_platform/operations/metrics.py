@@ -1,4 +1,4 @@
-"""Print the state of the platform as families of Prometheus at scrape time, and serve them.
+"""Export the state of the platform to Prometheus, read at scrape time.
 
 Everything comes from stored state: markers, the ledger and Dagster's storage. So runs that crashed
 or wait count, and only the process that is scraped has to be alive. No label has the name of a

@@ -8,16 +8,15 @@ the articles in them, so that the order is the same in every answer.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from news_platform.errors import InputError
-from news_platform.search.index import Hit, IndexAnswer, RankedHit
+from news_platform.search.index import Hit, IndexReader, RankedHit
 from news_platform.search.query import AllOf, AnyOf, Condition, DayRange, Exact, parse_query
 
 FACETS = ("domain", "language", "day")
 MAX_LIMIT = 10_000
-# The articles of one cluster that are left out must be replaced by others: so many times the hits
-# that are asked for are looked at first, and as many times more as long as they do not suffice.
+# Hits of the same cluster are left out and must be replaced: fetch this many times the wanted hits
+# first, and as many times more as long as they do not suffice.
 _CLUSTER_FACTOR = 4
 
 
@@ -38,23 +37,11 @@ class SearchOptions:
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """The hits that were asked for, how many match in all, and the facets of all that match."""
+    """The requested hits, how many match in all, and the facets of all that match."""
 
     hits: tuple[Hit, ...]
     count: int
     facets: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-
-
-class SearchableIndex(Protocol):
-    """One open index, or some days of it."""
-
-    def search(self, condition: Condition, *, limit: int, newest_first: bool) -> IndexAnswer:
-        """Return the best or the newest hits."""
-        ...
-
-    def facets(self, condition: Condition, field: str) -> Mapping[str, int]:
-        """Return how many matching articles each value of a field has."""
-        ...
 
 
 ClustersOf = Callable[[Sequence[Hit]], Mapping[str, str]]
@@ -73,7 +60,7 @@ def condition_of(query: str, options: SearchOptions) -> Condition:
 
 
 def search(
-    readers: Iterable[SearchableIndex],
+    readers: Iterable[IndexReader],
     condition: Condition,
     options: SearchOptions,
     *,
@@ -99,7 +86,7 @@ def search(
 
 
 def _best(
-    readers: Sequence[SearchableIndex], condition: Condition, options: SearchOptions, limit: int
+    readers: Sequence[IndexReader], condition: Condition, options: SearchOptions, limit: int
 ) -> tuple[list[Hit], int]:
     """Return the first hits of all indexes together, and how many articles match."""
     ranked: list[RankedHit] = []
@@ -115,7 +102,7 @@ def _best(
 
 
 def _best_clusters(
-    readers: Sequence[SearchableIndex],
+    readers: Sequence[IndexReader],
     condition: Condition,
     options: SearchOptions,
     clusters_of: ClustersOf,
@@ -131,7 +118,7 @@ def _best_clusters(
             return first, count
 
 
-def _facet(readers: Iterable[SearchableIndex], condition: Condition, name: str) -> dict[str, int]:
+def _facet(readers: Iterable[IndexReader], condition: Condition, name: str) -> dict[str, int]:
     values = Counter[str]()
     for reader in readers:
         values.update(reader.facets(condition, name))

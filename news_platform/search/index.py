@@ -5,6 +5,7 @@ The text is indexed, not stored: what a hit shows beside its title is read from 
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import lru_cache, partial
@@ -114,7 +115,9 @@ def build_index(folder: Path, articles: Iterable[SearchableArticle]) -> int:
 
 
 class IndexReader:
-    """An open index."""
+    """An open index, or some of its days: the others have a newer index of their own."""
+
+    _restriction: Condition | None = None
 
     def __init__(self, folder: Path) -> None:
         self._index = tantivy.Index.open(str(folder))
@@ -126,11 +129,19 @@ class IndexReader:
 
     def __len__(self) -> int:
         """Return the number of articles."""
-        return int(self._searcher.num_docs)
+        if self._restriction is None:
+            return int(self._searcher.num_docs)
+        return self.search(AllOf(()), limit=1, newest_first=False).count
+
+    def within(self, days: Condition) -> "IndexReader":
+        """Return the same open index, of which only these days count."""
+        restricted = copy(self)
+        restricted._restriction = days
+        return restricted
 
     def search(self, condition: Condition, *, limit: int, newest_first: bool) -> IndexAnswer:
         """Return the best or the newest hits."""
-        query = self._query(condition)
+        query = self._restricted(condition)
         if newest_first:
             found = self._searcher.search(query, limit, order_by_field="at")
         else:
@@ -150,7 +161,7 @@ class IndexReader:
     def facets(self, condition: Condition, field: str) -> dict[str, int]:
         """Return how many matching articles each value of a field has."""
         terms = {"terms": {"field": field, "size": _FACET_VALUES}}
-        found = self._searcher.aggregate(self._query(condition), {"values": terms})
+        found = self._searcher.aggregate(self._restricted(condition), {"values": terms})
         return {str(one["key"]): int(one["doc_count"]) for one in found["values"]["buckets"]}
 
     def _hit(self, address: tantivy.DocAddress, order: float | int) -> Hit:
@@ -158,6 +169,11 @@ class IndexReader:
         at = datetime.fromtimestamp(stored["at"][0], UTC)
         values = {name: stored[name][0] for name in (*EXACT_FIELDS, "url_hash")}
         return Hit(score=float(order), at=at, **values, **json.loads(bytes(stored["shown"][0])))
+
+    def _restricted(self, condition: Condition) -> tantivy.Query:
+        if self._restriction is not None:
+            condition = AllOf((condition, self._restriction))
+        return self._query(condition)
 
     def _query(self, condition: Condition) -> tantivy.Query:
         match condition:
@@ -177,7 +193,7 @@ class IndexReader:
     def _all(self, parts: Sequence[Condition]) -> tantivy.Query:
         wanted = [part for part in parts if not isinstance(part, NotOf)]
         refused = [part.part for part in parts if isinstance(part, NotOf)]
-        # Something must be asked for: a query of refusals alone finds nothing in the library.
+        # tantivy finds nothing for a query of exclusions alone.
         must = [self._query(part) for part in wanted] or [tantivy.Query.all_query()]
         return tantivy.Query.boolean_query(
             [

@@ -1,4 +1,4 @@
-"""Build the days of an old month again as one index, so that a search over a year opens few.
+"""Join the days of an old month into one index, so that a search over a year opens few.
 
 The marker of each of its days then names the index of the month. A day that changes later gets an
 index of its own, and readers take the other days from the month, until the month is built again.
@@ -66,7 +66,7 @@ def _wanted_days(store: ObjectStore) -> Mapping[str, str]:
 def join_months(
     store: ObjectStore, *, after_days: int, now: datetime
 ) -> Iterator[tuple[str, IndexReport | None]]:
-    """Build the indexes of old months that are out of date, then delete builds nobody reads."""
+    """Build the indexes of old months that are out of date, then delete unused builds."""
     wanted = wanted_months(store, after_days=after_days)
     for month in sorted(stale_partitions(wanted, read_inputs(store, MONTHS_DATASET))):
         yield month, build_month(store, month, now=now)

@@ -1,7 +1,7 @@
 """Build the index of a day from both article tables, and search the indexes of many days."""
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -14,6 +14,7 @@ from news_platform.datasets.corpus import (
     CRAWL_ARTICLES,
     DELTA_TABLES,
     FEED_ARTICLES,
+    FEED_SOURCE,
     STATISTICS_COLUMNS,
 )
 from news_platform.datasets.dataset import Dataset
@@ -57,6 +58,8 @@ _COLUMNS = (
 )
 # An article of both tables is indexed once: what the feed's worker fetched is the fresher one.
 _FRESHEST_FIRST = (FEED_ARTICLES, CRAWL_ARTICLES)
+Query = Callable[[pl.LazyFrame], pl.LazyFrame]
+ReadRows = Callable[[Query], pl.DataFrame]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,28 +172,32 @@ def within_window(options: SearchOptions, *, newest: str, default_days: int) -> 
     return replace(options, first_day=first, last_day=last)
 
 
-def with_snippets(store: ObjectStore, query: str, answer: SearchAnswer) -> Iterator[FoundArticle]:
-    """Yield the hits with a part of their text, read from the tables."""
+def with_snippets(query: str, hits: Sequence[Hit], read: ReadRows) -> Iterator[FoundArticle]:
+    """Yield the hits with a part of their text; `read` runs a query over both article tables."""
+    if not hits:
+        return
     phrases = list(query_words(condition_of(query, SearchOptions())))
-    texts = _texts(store, answer.hits)
-    for hit in answer.hits:
+    rows = read(lambda rows: _texts_of(rows, hits))
+    texts = {(day, key): text or "" for day, key, text in rows.iter_rows()}
+    for hit in hits:
         yield FoundArticle(hit, snippet(texts.get((hit.day, hit.url_hash), ""), phrases))
 
 
-def _texts(store: ObjectStore, hits: tuple[Hit, ...]) -> dict[tuple[str, str], str]:
-    if not hits:
-        return {}
+def read_rows(store: ObjectStore, query: Query) -> pl.DataFrame:
+    """Run a query over both article tables."""
+    return query(pl.concat(_dataset(store, table).scan() for table in DELTA_TABLES)).collect()
+
+
+def _texts_of(rows: pl.LazyFrame, hits: Sequence[Hit]) -> pl.LazyFrame:
+    """Select day, hash and text of the hits; the text of a feed comes last, and counts."""
     # Day and domain prune files and row groups; hashes have no statistics.
     wanted = (
         pl.col("day").is_in({hit.day for hit in hits})
         & pl.col("domain").is_in({hit.domain for hit in hits})
         & pl.col("url_hash").is_in({hit.url_hash for hit in hits})
     )
-    rows = [
-        _dataset(store, table).scan().filter(wanted).select("day", "url_hash", "text").collect()
-        for table in reversed(_FRESHEST_FIRST)
-    ]
-    return {(day, key): text for day, key, text in pl.concat(rows).iter_rows()}
+    by_source = rows.filter(wanted).sort(pl.col("source") == FEED_SOURCE)
+    return by_source.select("day", "url_hash", "text")
 
 
 def iter_articles(

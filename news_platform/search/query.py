@@ -1,4 +1,4 @@
-"""Parse what a user asks for into a tree of conditions; say where a query is wrong.
+"""Parse a query into a tree of conditions, and say where a wrong query is wrong.
 
     words, "phrases", AND OR NOT -word (brackets), field:word, field:"phrase",
     day:2025-11-01, day:2025-11-01..2025-11-07

@@ -10,12 +10,11 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 
 from news_platform.errors import StorageError
-from news_platform.search.index import IndexAnswer, IndexReader
+from news_platform.search.index import IndexReader
 from news_platform.search.publish import (
     DATASET,
     GRACE,
@@ -25,7 +24,7 @@ from news_platform.search.publish import (
     place_of,
     stored_builds,
 )
-from news_platform.search.query import AllOf, AnyOf, Condition, DayRange
+from news_platform.search.query import AnyOf, DayRange
 from news_platform.storage.commit.markers import Marker, fingerprint, read_markers
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 
@@ -157,29 +156,7 @@ def _remove_whole(copy: Path) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
-@dataclass(frozen=True, slots=True)
-class DaysOfIndex:
-    """An open index of which only some days count; the others have a newer index of their own."""
-
-    reader: IndexReader
-    days: Condition
-
-    def __len__(self) -> int:
-        return self.reader.search(self.days, limit=1, newest_first=False).count
-
-    def search(self, condition: Condition, *, limit: int, newest_first: bool) -> IndexAnswer:
-        """Return the best or the newest hits of the days that count."""
-        wanted = AllOf((condition, self.days))
-        return self.reader.search(wanted, limit=limit, newest_first=newest_first)
-
-    def facets(self, condition: Condition, field: str) -> dict[str, int]:
-        """Return how many matching articles of these days each value of a field has."""
-        return self.reader.facets(AllOf((condition, self.days)), field)
-
-
-def read_current(
-    cache: IndexCache, markers: Mapping[str, Marker]
-) -> Iterator[IndexReader | DaysOfIndex]:
+def read_current(cache: IndexCache, markers: Mapping[str, Marker]) -> Iterator[IndexReader]:
     """Yield the open indexes of the days of these markers, newest first.
 
     A build that was replaced since it was listed is looked up once more.
@@ -202,12 +179,8 @@ def _places(markers: Mapping[str, Marker]) -> dict[IndexPlace, list[str]]:
     return found
 
 
-def _restricted(
-    place: IndexPlace, reader: IndexReader, days: Sequence[str]
-) -> IndexReader | DaysOfIndex:
-    if not is_month(place.key):
-        return reader
-    return DaysOfIndex(reader, AnyOf(tuple(day_ranges(days))))
+def _restricted(place: IndexPlace, reader: IndexReader, days: Sequence[str]) -> IndexReader:
+    return reader.within(AnyOf(tuple(day_ranges(days)))) if is_month(place.key) else reader
 
 
 def day_ranges(days: Iterable[str]) -> Iterator[DayRange]:

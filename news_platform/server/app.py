@@ -26,12 +26,6 @@ from news_platform.web.allowed_hosts import AsgiApp
 _GRACE_SECONDS = 3
 
 
-def app_routes(state: AppState) -> list[BaseRoute]:
-    """Return the routes of the pages and of the API, as a plain list to add others to."""
-    answers = ResponseCache(state, _refuse)
-    return [*api_routes(answers), *page_routes(answers)]
-
-
 def create_app(
     resources: Resources,
     options: ServerOptions,
@@ -56,8 +50,9 @@ def create_app(
         answer = _refuse(state, request, status, f"there is no page {request.url.path[:200]!r}")
         return Response(answer.body, status, media_type=answer.media_type)
 
+    answers = ResponseCache(state, _refuse)
     app = Starlette(
-        routes=[*more_routes, *app_routes(state)],
+        routes=[*more_routes, *api_routes(answers), *page_routes(answers)],
         lifespan=lifespan,
         exception_handlers={404: refuse},
     )

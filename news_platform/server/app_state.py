@@ -54,7 +54,7 @@ class AppState:
         """Load the modules that only some answers need, and find the status, a little later."""
         # First the pages: what starts beside the server needs the processor, too.
         time.sleep(_WARM_UP_AFTER_SECONDS)
-        # The parts of all features, which `explain` loads when first asked.
+        # The parts of all features, which the first `explain` loads.
         import news_platform.composition.explain_parts  # noqa: F401  # only for its effect
 
         self.status.current()
@@ -68,7 +68,7 @@ class AppState:
 
     @property
     def ledger(self) -> sa.Engine | None:
-        """Return the SQL ledger; a root that has none is asked again some seconds later."""
+        """Return the SQL ledger; a root without one is checked again some seconds later."""
         if self._no_ledger_until > time.monotonic():
             return None
         engine = self.news.known_ledger()

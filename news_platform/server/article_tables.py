@@ -1,7 +1,7 @@
 """Both article tables: queries over all rows, and the rows of one article by its key in memory.
 
 A file of a table is never changed, so what was read of it stays true as long as the table's newest
-version names it: the keys of its rows, and blocks of rows that were asked for. Reading one row of a
+version names it: the keys of its rows, and blocks of rows that were requested. Reading one row of a
 file takes as long as reading a few hundred of its neighbours.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import polars as pl
 from cachetools import LRUCache
@@ -24,13 +24,11 @@ from news_platform.datasets.corpus import (
 )
 from news_platform.datasets.dataset import Dataset
 from news_platform.errors import StorageError
+from news_platform.search.pipeline import Query
 from news_platform.server.versions import ARTICLE_LOGS, DataVersion
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
-
-if TYPE_CHECKING:
-    import numpy as np
 
 # A vacuum may delete the files of a version between opening or listing and reading them.
 _ATTEMPTS = 3
@@ -44,7 +42,6 @@ _DIGITS = 15
 _STRIPES = 16
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 Row = Mapping[str, Any]
-Query = Callable[[pl.LazyFrame], pl.LazyFrame]
 
 
 class ArticleTables:
@@ -52,22 +49,6 @@ class ArticleTables:
 
     def __init__(self, store: ObjectStore, version: DataVersion) -> None:
         self._store, self._version = store, version
-
-    def texts(self, places: Collection[tuple[str, str, str]]) -> Mapping[tuple[str, str], str]:
-        """Return the texts of articles given by day, domain and hash, by day and hash."""
-        if not places:
-            return {}
-        days, domains, hashes = (list(set(part)) for part in zip(*places, strict=True))
-        wanted = (
-            pl.col("day").is_in(days)
-            & pl.col("domain").is_in(domains)
-            & pl.col("url_hash").is_in(hashes)
-        )
-        rows = self.read(
-            lambda all_: all_.filter(wanted).select("source", "day", "url_hash", "text")
-        )
-        by_source = rows.sort(pl.col("source") == FEED_SOURCE)
-        return {(day, key): text or "" for _, day, key, text in by_source.iter_rows()}
 
     def days_of(self, domain: str) -> Mapping[str, int]:
         """Return how many articles a domain has on each day."""
@@ -131,35 +112,13 @@ class _TableFile:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Keys:
-    """The first digits of all keys of a file, sorted, and their rows."""
-
-    digits: "np.ndarray[Any, Any]"
-    rows: "np.ndarray[Any, Any]"
-
-    def rows_of(self, url_hash: str) -> list[int]:
-        """Return the rows that may have the key."""
-        wanted = int(url_hash[:_DIGITS], 16)
-        first, last = (self.digits.searchsorted(wanted, side) for side in ("left", "right"))
-        found: list[int] = self.rows[first:last].tolist()
-        return found
-
-    def estimated_size(self) -> int:
-        """Return the bytes in memory."""
-        return int(self.digits.nbytes + self.rows.nbytes)
-
-
-_Block = TypeVar("_Block", pl.DataFrame, _Keys)
-
-
 class ArticleRows:
     """The rows of both article tables by key. It is used by many threads."""
 
     def __init__(self, store: ObjectStore, version: DataVersion) -> None:
         self._store, self._version = store, version
         self._current: frozenset[str] = frozenset()
-        self._kept: LRUCache[tuple[str, int], pl.DataFrame | _Keys] = LRUCache(
+        self._kept: LRUCache[tuple[str, int], pl.DataFrame] = LRUCache(
             _MOST_BYTES, getsizeof=lambda block: int(block.estimated_size())
         )
         self._keeping = threading.Lock()
@@ -196,17 +155,20 @@ class ArticleRows:
         return found
 
     def _rows(self, file: _TableFile, url_hash: str) -> Iterator[Row]:
-        for number in self._block(file, _KEYS, self._read_keys).rows_of(url_hash):
+        keys = self._block(file, _KEYS, self._read_keys)
+        wanted = int(url_hash[:_DIGITS], 16)
+        first, last = (keys["key"].search_sorted(wanted, side) for side in ("left", "right"))
+        for number in keys["row"][first:last]:
             block = self._block(file, number // BLOCK_ROWS, self._read_rows)
             row = block.row(number % BLOCK_ROWS, named=True)
             if row["url_hash"] == url_hash:
                 yield row
 
     def _block(
-        self, file: _TableFile, number: int, read: Callable[[_TableFile, int], _Block]
-    ) -> _Block:
+        self, file: _TableFile, number: int, read: Callable[[_TableFile, int], pl.DataFrame]
+    ) -> pl.DataFrame:
         key = (file.path, number)
-        found: _Block | None = self._known(key)
+        found = self._known(key)
         if found is None:
             with self._reading[hash(key) % _STRIPES]:
                 found = self._known(key)
@@ -215,27 +177,28 @@ class ArticleRows:
                     self._keep(key, found)
         return found
 
-    def _known(self, key: tuple[str, int]) -> Any:
+    def _known(self, key: tuple[str, int]) -> pl.DataFrame | None:
         with self._keeping:
             return self._kept.get(key)
 
-    def _keep(self, key: tuple[str, int], block: "pl.DataFrame | _Keys") -> None:
+    def _keep(self, key: tuple[str, int], block: pl.DataFrame) -> None:
         # A file that was replaced while it was read is not kept, nor a block beyond all bounds.
         with self._keeping, suppress(ValueError):
             if key[0] in self._current:
                 self._kept[key] = block
 
-    def _read_keys(self, file: _TableFile, _number: int) -> _Keys:
+    def _read_keys(self, file: _TableFile, _number: int) -> pl.DataFrame:
+        """Return the first digits of all keys of a file, sorted, and their rows."""
         key = pl.col("url_hash").str.slice(0, _DIGITS)
-        found = (
+        return (
             scan_table(self._store, [file.path], file.table)
             .select(key=key.str.to_integer(base=16, strict=False))
             .with_row_index("row")
             .filter(pl.col("key").is_not_null())
             .sort("key")
             .collect()
+            .rechunk()
         )
-        return _Keys(found["key"].to_numpy(), found["row"].to_numpy())
 
     def _read_rows(self, file: _TableFile, number: int) -> pl.DataFrame:
         rows = scan_table(self._store, [file.path], file.table)

@@ -1,4 +1,4 @@
-"""From the key of an article to its document: text, facts, captures, copies and explanation."""
+"""Build the document of an article: text, facts, captures, copies and explanation."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

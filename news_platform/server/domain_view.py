@@ -1,4 +1,4 @@
-"""From the name of a domain to its document: days, languages, feeds, policies and copies."""
+"""Build the document of a domain: days, languages, feeds, policies and copies."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime

@@ -1,6 +1,6 @@
 """ASGI wrappers around an app: headers, hosts, rate limit, token and methods, in this order.
 
-Clients are told apart by their address, as trusted proxies report it.
+Clients are distinguished by their address, as trusted proxies report it.
 """
 
 import base64

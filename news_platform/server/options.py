@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from news_platform.errors import ConfigError
 from news_platform.settings import Settings
-from news_platform.web.allowed_hosts import LOOPBACK_NAMES, allowed_names
+from news_platform.web.allowed_hosts import LOOPBACK_NAMES, allowed_names, is_loopback
 
 _SHORTEST_TOKEN = 16
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -59,14 +59,6 @@ def parse_address(text: str) -> tuple[str, int]:
     if found is None or not 0 < int(found["port"]) < 65_536:
         raise ConfigError(f"invalid address {text!r}: expected HOST:PORT", thing=text)
     return found["host"].strip("[]"), int(found["port"])
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches an address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _allowed(settings: Settings, host: str) -> frozenset[str]:

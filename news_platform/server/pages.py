@@ -4,7 +4,7 @@ Templates escape every value. Foreign text is never HTML, and its addresses are 
 are http or https.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -109,7 +109,7 @@ def _article(state: AppState, request: Request) -> Answer:
         article=article,
         text=text,
         is_whole=is_whole,
-        facts=dict(_facts(article)),
+        facts=_facts(article),
         evidence=evidence[:_SHOWN_EVIDENCE],
     )
 
@@ -189,27 +189,22 @@ def _static(_state: AppState, request: Request) -> Answer:
     return Answer(body, _STATIC[name], headers={"Cache-Control": "private, max-age=3600"})
 
 
-def _facts(article: ArticleDocument) -> Iterator[tuple[str, object]]:
-    """Yield the facts of an article that are known, by their labels."""
-    if article.article_type:
-        yield "Type", article.article_type
-    if article.topic:
-        yield "Topic", article.topic
-    if article.section:
-        yield "Section", sanitize.one_line(article.section, limit=100)
-    if article.tags:
-        tags = [sanitize.one_line(tag, limit=60) for tag in article.tags[:15]]
-        yield "Tags", ", ".join(filter(None, tags))
-    if article.word_count is not None:
-        yield "Words", f"{article.word_count:,}"
-    if article.confidence is not None:
-        yield "Confidence in the text", f"{article.confidence:.2f}"
-    if article.is_paywalled is not None:
-        yield "Paywall", "yes" if article.is_paywalled else "no"
-    if article.quality_flags:
-        yield "Quality flags", ", ".join(article.quality_flags)
-    if article.text_source:
-        yield "Text taken from", article.text_source
+def _facts(article: ArticleDocument) -> Mapping[str, str]:
+    """Return the facts of an article that are known, by their labels."""
+    tags = [sanitize.one_line(tag, limit=60) for tag in article.tags[:15]]
+    confidence = "" if article.confidence is None else f"{article.confidence:.2f}"
+    known = {
+        "Type": article.article_type,
+        "Topic": article.topic,
+        "Section": sanitize.one_line(article.section, limit=100),
+        "Tags": ", ".join(filter(None, tags)),
+        "Words": "" if article.word_count is None else f"{article.word_count:,}",
+        "Confidence in the text": confidence,
+        "Paywall": {True: "yes", False: "no", None: ""}[article.is_paywalled],
+        "Quality flags": ", ".join(article.quality_flags),
+        "Text taken from": article.text_source,
+    }
+    return {label: fact for label, fact in known.items() if fact}
 
 
 @dataclass(frozen=True, slots=True)

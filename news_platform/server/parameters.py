@@ -1,4 +1,4 @@
-"""The query parameters of a request in, checked options out; wrong ones raise InputError."""
+"""Parse and check the query parameters of a request; raise InputError for wrong ones."""
 
 from starlette.requests import Request
 
@@ -41,7 +41,7 @@ def search_options(request: Request, *, limit: int) -> SearchOptions:
 
 
 def policy_choice(request: Request, *, limit: int = 100) -> PolicyChoice:
-    """Return which policies are asked for."""
+    """Return which policies to list."""
     size = limit_of(request, default=limit)
     return PolicyChoice(
         bot=text_of(request, "bot"),
@@ -59,7 +59,7 @@ def day_of(request: Request, name: str) -> str:
 
 
 def limit_of(request: Request, *, default: int) -> int:
-    """Return how many rows are asked for."""
+    """Return how many rows to return."""
     value = text_of(request, "limit")
     if not value:
         return default

@@ -1,9 +1,10 @@
-"""From the surveys of the last 90 days to the AI policy tracker: who refuses whom, since when."""
+"""Build the AI policy tracker of the last 90 days: who refuses whom, and since when."""
 
 import csv
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 import polars as pl
 
@@ -143,14 +144,13 @@ def _crawlers(surveys: pl.DataFrame) -> tuple[CrawlerDocument, ...]:
 
 
 def _changes(state: AppState, choice: PolicyChoice) -> Iterator[PolicyChangeDocument]:
-    left = _CHANGES
-    for row in state.version.kept("policy changes", lambda: _read_changes(state)):
-        if choice.bot not in ("", row["bot"]) or choice.domain not in ("", row["domain"]):
-            continue
-        if left == 0:
-            return
-        left -= 1
-        yield PolicyChangeDocument.of(row)
+    rows = state.version.kept("policy changes", lambda: _read_changes(state))
+    chosen = (
+        row
+        for row in rows
+        if choice.bot in ("", row["bot"]) and choice.domain in ("", row["domain"])
+    )
+    return map(PolicyChangeDocument.of, islice(chosen, _CHANGES))
 
 
 def _read_changes(state: AppState) -> list[dict[str, object]]:

@@ -26,7 +26,7 @@ _CACHE_BYTES = 64 * 1024 * 1024
 _CACHE_SECONDS = 60.0
 # A day that is replaced while it is read is read again.
 _ATTEMPTS = 3
-# ResponseCache are private to their reader, and asked for again with their ETag.
+# Answers are private to their reader, who revalidates them by their ETag.
 _CACHE_CONTROL = "private, no-cache"
 _LOG = logging.getLogger("news_platform.server")
 

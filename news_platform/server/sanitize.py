@@ -1,4 +1,4 @@
-"""Foreign text in, text that a page can show safely out; addresses in, links or nothing out.
+"""Make foreign text safe to show in a page, and decide which addresses may be links.
 
 Templates escape everything. This is about what escaping leaves: characters that reorder or hide
 what stands around them, and texts that are too long for a page.
@@ -45,8 +45,7 @@ def paragraphs(text: str, *, max_bytes: int) -> tuple[list[str], bool]:
         shown = visible(line).strip()
         if not shown:
             continue
-        room = max_bytes - size
-        cut = _cut(shown, room)
+        cut = _cut(shown, max_bytes - size)
         if cut:
             found.append(cut)
             size += html_bytes(cut) + len("<p></p>\n")
@@ -78,14 +77,14 @@ def html_bytes(text: str) -> int:
     return len(str(escape(text)).encode())
 
 
-def _cut(text: str, room: int) -> str:
-    if html_bytes(text) <= room:
+def _cut(text: str, max_bytes: int) -> str:
+    if html_bytes(text) <= max_bytes:
         return text
-    if room <= 0:
+    if max_bytes <= 0:
         return ""
     # No character takes less than a byte; then halve the distance to the largest that fits.
-    low, high = 0, min(len(text), room)
+    low, high = 0, min(len(text), max_bytes)
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if html_bytes(text[:middle]) <= room else (low, middle - 1)
+        low, high = (middle, high) if html_bytes(text[:middle]) <= max_bytes else (low, middle - 1)
     return text[:low]

@@ -1,4 +1,4 @@
-"""From the parameters of a search to its document, with snippets and a cursor."""
+"""Build the document of a search, with snippets and a cursor."""
 
 import base64
 import binascii
@@ -6,10 +6,8 @@ import json
 from dataclasses import asdict, replace
 
 from news_platform.errors import InputError
-from news_platform.search.engine import FACETS, MAX_LIMIT, SearchOptions, condition_of
-from news_platform.search.index import Hit
-from news_platform.search.query import query_words
-from news_platform.search.words import snippet
+from news_platform.search.engine import FACETS, MAX_LIMIT, SearchOptions
+from news_platform.search.pipeline import FoundArticle, with_snippets
 from news_platform.server.app_state import AppState
 from news_platform.server.documents import HitDocument, SearchDocument
 
@@ -22,9 +20,7 @@ def search_document(state: AppState, query: str, options: SearchOptions) -> Sear
     """Return the hits of a query; raise InputError with the place of a mistake in it."""
     answer = state.news.search(query, replace(options, facets=FACETS), snippets=False).answer
     shown = [hit for hit in answer.hits if not state.takedowns.covers(hit.canonical_url)]
-    texts = state.tables.texts([(hit.day, hit.domain, hit.url_hash) for hit in shown])
-    phrases = list(query_words(condition_of(query, SearchOptions())))
-    hits = tuple(_hit(hit, texts.get((hit.day, hit.url_hash), ""), phrases) for hit in shown)
+    hits = tuple(map(_hit, with_snippets(query, shown, state.tables.read)))
     end = options.offset + options.limit
     # With one article per cluster there are fewer hits than articles that match.
     is_full = len(answer.hits) == options.limit
@@ -61,6 +57,6 @@ def parse_cursor(cursor: str) -> int:
     return offset
 
 
-def _hit(hit: Hit, text: str, phrases: list[tuple[str, ...]]) -> HitDocument:
-    found = snippet(text, phrases)
-    return HitDocument.of({**asdict(hit), "snippet": found.text, "marks": found.marks})
+def _hit(found: FoundArticle) -> HitDocument:
+    part = found.snippet
+    return HitDocument.of({**asdict(found.hit), "snippet": part.text, "marks": part.marks})

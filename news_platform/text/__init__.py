@@ -1,1 +1,1 @@
-"""Text analysis without I/O: language, hashes, normalization, shingles, days."""
+"""Text analysis without I/O: language, hashes, normalization, words, days."""

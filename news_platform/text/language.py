@@ -1,4 +1,4 @@
-"""A text in, its language and the probability of the guess out (py3langid, normalized).
+"""Detect the language of a text, with the probability of the guess (py3langid, normalized).
 
 The guess is right for 98.5 % of single sentences, and for 99.8 % of those with a probability of 0.8
 or more. Two or three words are too few for any detector; the probability is then low.

@@ -1,4 +1,4 @@
-"""Text in, the same text normalized for display or for comparison out, or its hash."""
+"""Normalize text for display or for comparison, and hash it."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""Find and remove the lines with which a paywall or a meter ends the visible part of a text."""
+"""Find and remove the lines with which a paywall or a meter ends a text."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The AI crawlers whose robots.txt policy we report: `ai_bots.txt` in, operators and purposes out.
+"""List the AI crawlers whose robots.txt policy is reported, from `ai_bots.txt`.
 
 Each change to the list gets a new version, because policies are comparable only under one list.
 """

@@ -1,4 +1,4 @@
-"""Headers of a request in, the reason to refuse it out; and an ASGI wrapper that refuses.
+"""Refuse requests by their Host and Origin headers, as a function and as an ASGI wrapper.
 
 A page of any site can make a browser send requests to a server on 127.0.0.1. Its own name may
 resolve to 127.0.0.1 (DNS rebinding): the Host header tells. Or it calls 127.0.0.1 itself, from a
@@ -6,6 +6,7 @@ script, a form, an image or a websocket: Origin and Sec-Fetch-Site tell. Program
 browsers send neither of the two.
 """
 
+import ipaddress
 import re
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
@@ -21,6 +22,16 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 AsgiApp = Callable[[Message, Receive, Send], Awaitable[None]]
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine reaches an address."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return host == "localhost"
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
 
 
 def allowed_names(configured: Iterable[str]) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""A URL in, the server's response out: polite, bounded, and closed to non-public addresses.
+"""Fetch a URL politely, within bounds, and only from public addresses.
 
 Every redirect is checked like the first request. A body is cut at its cap while it is being
 inflated, and `Response.truncated` reports the cut. Every HTTP status is a Response. A FetchError

@@ -1,4 +1,4 @@
-"""A URL or an IP address in, whether we may connect to it out; nothing is looked up here."""
+"""Decide whether a URL or an IP address may be connected to; nothing is looked up here."""
 
 import ipaddress
 import re

@@ -1,4 +1,4 @@
-"""The chunks of a response body in, the decompressed body out, cut at a cap on the way."""
+"""Decompress the chunks of a response body up to a cap."""
 
 import zlib
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""A host name in, its public addresses out; results and failures are cached."""
+"""Resolve a host name to its public addresses; results and failures are cached."""
 
 import asyncio
 import contextlib

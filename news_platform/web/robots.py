@@ -1,4 +1,4 @@
-"""The bytes of a robots.txt in, decisions out: RFC 9309, in the details like Google's parser.
+"""Parse robots.txt and decide what it allows: RFC 9309, in the details like Google's parser.
 
 Those details: a known key may have a suffix or a frequent typo, a missing colon is accepted, the
 longest matching pattern wins and allow wins a tie, `index.htm` stands for its folder in an allow

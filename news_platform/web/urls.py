@@ -1,4 +1,4 @@
-"""A URL in, its canonical form, hash, registrable domain and SURT out; no network.
+"""Canonical form, hash, registrable domain and SURT of a URL, without the network.
 
 Nothing here raises, because URLs come from strangers by the million: text that is not a web address
 is returned without surrounding blanks but otherwise unchanged, and its domain is empty.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.processes import Machine, Process
+from deploy.processes import Process
 
 # A parent that starts a child, prints both ids and sleeps; it would leave the child behind.
 _FAMILY = (
@@ -45,16 +45,3 @@ def test_a_process_ends_with_its_children(ending: str, family: Process) -> None:
     while any(_is_alive(pid) for pid in ids) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not any(_is_alive(pid) for pid in ids)
-
-
-def test_ending_what_never_started_is_nothing(family: Process) -> None:
-    family.stop()
-    family.kill()
-
-
-def test_webserver_and_workers_are_told_where_to_listen(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, tmp_path / "workspace.yaml", {"SECRET": "planted"})
-    assert machine.webserver(3000).command[3:5] == ("-h", "127.0.0.1")
-    assert "heavy,light" in machine.worker("one").command
-    assert machine.daemon().environ["DAGSTER_HOME"] == str(tmp_path)
-    assert "planted" not in repr(machine) + repr(machine.daemon())

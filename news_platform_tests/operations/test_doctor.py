@@ -62,7 +62,7 @@ def test_a_failing_tick_and_a_stopped_partition_are_named(site: Site) -> None:
     found = _findings(site)
     assert "follow_domain_buckets failed: the store is gone" in found["sensors"].meaning
     assert "domain_buckets 2025-11-01: InputError: not a page" in found["stale partitions"].meaning
-    cure = "mend the cause, then `news-platform retry domain_buckets 2025-11-01`"
+    cure = "fix the cause, then `news-platform retry domain_buckets 2025-11-01`"
     assert found["stale partitions"].action == cure
 
 

@@ -1,5 +1,6 @@
 """The index of a day follows both article tables, and a search reads the days it is asked for."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from news_platform.search.engine import SearchOptions
 from news_platform.search.pipeline import (
     build_day,
     index_problems,
+    read_rows,
     search_days,
     with_snippets,
 )
@@ -86,7 +88,7 @@ def test_a_snippet_shows_the_words_of_the_query(local_store: ObjectStore, tmp_pa
     cache = IndexCache(local_store, tmp_path / "cache", max_bytes=1 << 30)
     query = "text:brucke"
     answer = search_days(cache, query, SearchOptions(limit=5), default_days=30)
-    shown = list(with_snippets(local_store, query, answer))
+    shown = list(with_snippets(query, answer.hits, partial(read_rows, local_store)))
     assert shown
     for one in shown:
         assert "[Brücke]" in one.snippet.marked("[", "]")

@@ -12,8 +12,9 @@ from news_platform.server.guards import (
     client_address,
     has_token,
 )
-from news_platform.server.options import is_loopback, parse_address, parse_proxies, server_options
+from news_platform.server.options import parse_address, parse_proxies, server_options
 from news_platform.settings import load_settings
+from news_platform.web.allowed_hosts import is_loopback
 from news_platform_tests.server.explorer import Explorer, exploring
 
 TOKEN = "a-long-and-secret-token"
@@ -96,7 +97,10 @@ def test_another_address_needs_a_token_of_some_length() -> None:
 @pytest.mark.parametrize(
     ("host", "expected"),
     [
-        *((host, True) for host in ("127.0.0.1", "127.8.8.8", "::1", "localhost")),
+        *(
+            (host, True)
+            for host in ("127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", "localhost")
+        ),
         *((host, False) for host in ("0.0.0.0", "::", "192.168.1.2", "example.org")),
     ],
 )

@@ -1,4 +1,4 @@
-"""ResponseCache are kept by version, and a read that fails under a change is repeated."""
+"""Answers are kept by version, and a read that fails under a change is repeated."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

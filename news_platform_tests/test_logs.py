@@ -155,14 +155,16 @@ def _command(*words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_a_command_writes_text_or_json_by_setting(tmp_path: Any) -> None:
-    (tmp_path / "root.json").write_text('{"world": "real"}')
-    # A root of version 0.1 is upgraded, which is worth a warning.
-    words = ("rss", "ensure", "--root", str(tmp_path))
+    # A list of feeds without a feed is worth a warning.
+    (tmp_path / "feeds.opml").write_text("<opml><body/></opml>")
+    words = ("rss", "discovery", "--root", str(tmp_path))
     done = _command(*words, NEWS_PLATFORM_LOG_FORMAT=" JSON ", NEWS_PLATFORM_LOG_LEVEL="Info")
     first = json.loads(done.stderr.splitlines()[0])
-    assert (first["level"], first["logger"]) == ("warning", "news_platform.storage.commit.upgrade")
-    (tmp_path / "root.json").write_text('{"world": "real"}')
-    assert _command(*words).stderr.startswith("warning: upgrading root ")
+    assert (first["level"], first["logger"]) == (
+        "warning",
+        "news_platform.rss.discovery.candidates",
+    )
+    assert _command(*words).stderr.startswith("warning: the root's 'feeds.opml' lists no feeds")
 
 
 def test_a_wrong_format_or_level_is_named_with_the_choices() -> None:

@@ -194,7 +194,7 @@ def add(resources: Resources, urls: tuple[str, ...], force: bool, **choice: Any)
     report = _register(resources, listed, force=force, recheck=True)
     failure = None
     if not report.outcomes.get("active"):
-        failure = InputError("no feed was added: see the reasons above")
+        failure = InputError("no feed was added: the reasons are above")
     return Output(_report_document(report), _report_text(report), failure)
 
 
@@ -323,7 +323,7 @@ def discovery(resources: Resources, feeds: tuple[str, ...], opml: Path | None) -
     failure = None
     # Scripts can see from the exit code whether a named feed was accepted.
     if named and not report.outcomes.get("active"):
-        failure = InputError("none of the named feeds was accepted: see the reasons above")
+        failure = InputError("none of the named feeds was accepted: the reasons are above")
     return Output(document, _report_text(report, more), failure)
 
 

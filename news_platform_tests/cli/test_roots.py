@@ -195,7 +195,7 @@ def test_a_whole_opml_file_is_read_without_a_warning(
     words = ("rss", "discovery", "--opml", str(file), "--root", str(tmp_path / "root"), "--json")
     code, error, document = _invoke_json(capsys, *words)
     assert (code, document["opml_errors"]) == (1, 0)
-    assert error == "error: none of the named feeds was accepted: their verdicts above say why\n"
+    assert error == "error: none of the named feeds was accepted: the reasons are above\n"
 
 
 def test_a_truncated_opml_list_of_domains_is_imported_with_a_warning(

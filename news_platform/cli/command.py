@@ -29,6 +29,13 @@ class Output:
 Function = Callable[..., Output | None]
 
 
+@click.command()
+@root_option
+@json_option
+def _shared(root: str, as_json: bool) -> None:
+    """Hold the options that all commands share."""
+
+
 def command(
     group: click.Group | None = None,
     name: str | None = None,
@@ -61,17 +68,12 @@ def command(
             show(function(opened, **given, **more), as_json=as_json)
 
         made = click.command(name)(run)
-        shared = click.command()(root_option(json_option(_nothing) if has_json else _nothing))
-        made.params += shared.params
+        made.params += _shared.params if has_json else _shared.params[:1]
         if group is not None:
             group.add_command(made)
         return made
 
     return decorate
-
-
-def _nothing() -> None:
-    """Carry the options that all commands share."""
 
 
 def show(output: Output | None, *, as_json: bool) -> None:

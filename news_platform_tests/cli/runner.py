@@ -1,6 +1,8 @@
-"""Run commands of the command line in this process."""
+"""Run commands of the command line, in this process or in one of their own."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,3 +45,16 @@ class Commands:
         done = self.run(root, *words)
         assert isinstance(done.exception, NewsPlatformError), (done.output, done.exception)
         return str(done.exception)
+
+
+def process(*words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command as a process of its own with these variables; one that hangs fails."""
+    return subprocess.run(
+        [sys.executable, "-m", "news_platform.cli", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        cwd=environ.get("HOME"),
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(Path.cwd()), **environ},
+    )

@@ -8,7 +8,10 @@ from news_platform.source_records.rules import with_rules
 
 
 def test_a_rule_file_replaces_what_it_names() -> None:
-    toml = 'language = "de"\nmax_chars = 99\n[sections]\nnavigation_items = ["dean"]\n[boilerplate]\nlead_chars = 10\nmain_share = 1'
+    toml = 'language = "de"\nmax_chars = 99\n'
+    toml += (
+        '[sections]\nnavigation_items = ["dean"]\n[boilerplate]\nlead_chars = 10\nmain_share = 1'
+    )
     options = with_rules(SegmentOptions(), toml)
     assert (options.language, options.max_chars, options.min_chars) == ("de", 99, 12)
     assert options.sections.navigation_items == ("dean",)

@@ -8,6 +8,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import click
 
@@ -113,6 +114,11 @@ def _cell(value: object) -> str:
 def counted(counts: Mapping[str, int]) -> str:
     """Return counts as `name 1, other 2`, sorted by name; '' without any."""
     return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
+
+
+def json_value(value: object) -> object:
+    """Return a value for JSON: times in ISO 8601, everything else unchanged."""
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def first_of(things: Sequence[str], *, shown: int = 3) -> str:

@@ -14,7 +14,7 @@ import click
 import sqlalchemy as sa
 from pydantic import ValidationError
 
-from news_platform.cli.command import Output, command
+from news_platform.cli.command import Output, command, json_value
 from news_platform.cli.options import Command, InputFile, OutputFile, count_type
 from news_platform.errors import InputError
 from news_platform.resources import Resources, alarm_options, discovery_options
@@ -128,16 +128,12 @@ def _line(row: sa.Row[Any]) -> str:
 
 def _document(row: sa.Row[Any], *, now: datetime) -> dict[str, Any]:
     """Return a feed for JSON: its columns, with its settings as an object."""
-    document = {name: _json_value(value) for name, value in row._mapping.items()}
+    document = {name: json_value(value) for name, value in row._mapping.items()}
     for name in ("own_settings", "claimed_until", "changed_seq", "seen_seq", "body_hash"):
         document.pop(name)
     document["settings"] = parse_settings(row.own_settings).model_dump(exclude_defaults=True)
     document["rhythm"] = rhythm_text(row, now=now)
     return document
-
-
-def _json_value(value: object) -> object:
-    return value.isoformat() if isinstance(value, datetime) else value
 
 
 @command(feeds)
@@ -154,7 +150,7 @@ def show(resources: Resources, feed: str) -> Output:
 
 def _history(history: FeedHistory) -> dict[str, Any]:
     names = ("polled_at", "outcome", "status_code", "items", "new_items", "updated_items", "notes")
-    polls = [{name: _json_value(getattr(poll, name)) for name in names} for poll in history.polls]
+    polls = [{name: json_value(getattr(poll, name)) for name in names} for poll in history.polls]
     return {"articles": history.articles, "article_errors": history.reasons, "polls": polls}
 
 

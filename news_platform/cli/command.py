@@ -8,6 +8,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import click
 
@@ -27,6 +28,13 @@ class Output:
 
 
 Function = Callable[..., Output | None]
+
+
+@click.command()
+@root_option
+@json_option
+def _shared(root: str, as_json: bool) -> None:
+    """Hold the options that all commands share."""
 
 
 def command(
@@ -61,17 +69,12 @@ def command(
             show(function(opened, **given, **more), as_json=as_json)
 
         made = click.command(name)(run)
-        shared = click.command()(root_option(json_option(_nothing) if has_json else _nothing))
-        made.params += shared.params
+        made.params += _shared.params if has_json else _shared.params[:1]
         if group is not None:
             group.add_command(made)
         return made
 
     return decorate
-
-
-def _nothing() -> None:
-    """Carry the options that all commands share."""
 
 
 def show(output: Output | None, *, as_json: bool) -> None:
@@ -111,6 +114,11 @@ def _cell(value: object) -> str:
 def counted(counts: Mapping[str, int]) -> str:
     """Return counts as `name 1, other 2`, sorted by name; '' without any."""
     return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
+
+
+def json_value(value: object) -> object:
+    """Return a value for JSON: times in ISO 8601, everything else unchanged."""
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def first_of(things: Sequence[str], *, shown: int = 3) -> str:

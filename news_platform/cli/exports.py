@@ -175,7 +175,7 @@ def _export_days(engine: sa.Engine, store: ObjectStore, *, now: datetime) -> Out
 
 def _delta(engine: sa.Engine, cursor: int, *, limit: int | None) -> Output:
     delta = delta_since(engine, cursor, limit=limit or 1_000)
-    document = {"cursor": delta.cursor, "articles": _json_rows(delta.rows)}
+    document = {"cursor": delta.cursor, "articles": [dict(row) for row in delta.rows]}
     return Output(document, _json_lines([*delta.rows, {"cursor": delta.cursor}]))
 
 
@@ -215,10 +215,6 @@ def _standard_output() -> Iterator[TextIO]:
         # Python would flush the rest at exit and report an error; nobody reads it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-
-
-def _json_rows(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return [{key: list(v) if isinstance(v, tuple) else v for key, v in row.items()} for row in rows]
 
 
 def _json_lines(rows: Iterable[Mapping[str, Any]]) -> str:

@@ -14,7 +14,7 @@ import click
 import sqlalchemy as sa
 from pydantic import ValidationError
 
-from news_platform.cli.command import Output, command
+from news_platform.cli.command import Output, command, json_value
 from news_platform.cli.options import Command, InputFile, OutputFile, count_type
 from news_platform.errors import InputError
 from news_platform.resources import Resources, alarm_options, discovery_options
@@ -127,16 +127,12 @@ def _line(row: sa.Row[Any]) -> str:
 
 def _document(row: sa.Row[Any], *, now: datetime) -> dict[str, Any]:
     """Return a feed for JSON: its columns, with its settings as an object."""
-    document = {name: _json_value(value) for name, value in row._mapping.items()}
+    document = {name: json_value(value) for name, value in row._mapping.items()}
     for name in ("own_settings", "claimed_until", "changed_seq", "seen_seq", "body_hash"):
         document.pop(name)
     document["settings"] = parse_settings(row.own_settings).model_dump(exclude_defaults=True)
     document["rhythm"] = rhythm_text(row, now=now)
     return document
-
-
-def _json_value(value: object) -> object:
-    return value.isoformat() if isinstance(value, datetime) else value
 
 
 @command(feeds)
@@ -153,7 +149,7 @@ def show(resources: Resources, feed: str) -> Output:
 
 def _history(history: FeedHistory) -> dict[str, Any]:
     names = ("polled_at", "outcome", "status_code", "items", "new_items", "updated_items", "notes")
-    polls = [{name: _json_value(getattr(poll, name)) for name in names} for poll in history.polls]
+    polls = [{name: json_value(getattr(poll, name)) for name in names} for poll in history.polls]
     return {"articles": history.articles, "article_errors": history.reasons, "polls": polls}
 
 
@@ -193,7 +189,7 @@ def add(resources: Resources, urls: tuple[str, ...], force: bool, **choice: Any)
     report = _register(resources, listed, force=force, recheck=True)
     failure = None
     if not report.outcomes.get("active"):
-        failure = InputError("no feed was added: see the reasons above")
+        failure = InputError("no feed was added: the reasons are above")
     return Output(_report_document(report), _report_text(report), failure)
 
 
@@ -322,7 +318,7 @@ def discovery(resources: Resources, feeds: tuple[str, ...], opml: Path | None) -
     failure = None
     # Scripts can see from the exit code whether a named feed was accepted.
     if named and not report.outcomes.get("active"):
-        failure = InputError("none of the named feeds was accepted: see the reasons above")
+        failure = InputError("none of the named feeds was accepted: the reasons are above")
     return Output(document, _report_text(report, more), failure)
 
 

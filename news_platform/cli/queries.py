@@ -5,14 +5,13 @@ import io
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from datetime import datetime
 from typing import Any
 
 import click
 import polars as pl
 
 from news_platform.api import SearchPage, open_root
-from news_platform.cli.command import Output, command
+from news_platform.cli.command import Output, command, json_value
 from news_platform.cli.options import count_type
 from news_platform.datasets.evidence import Evidence, Explanation
 from news_platform.datasets.search_index import SEARCH_INDEX
@@ -216,11 +215,7 @@ def _facet_text(name: str, values: Mapping[str, int]) -> str:
 
 
 def _hit_rows(hits: Iterable[Hit]) -> list[dict[str, object]]:
-    return [{name: _value(getattr(hit, name)) for name in _HIT_COLUMNS} for hit in hits]
-
-
-def _value(value: object) -> object:
-    return value.isoformat() if isinstance(value, datetime) else value
+    return [{name: json_value(getattr(hit, name)) for name in _HIT_COLUMNS} for hit in hits]
 
 
 def _csv(hits: Iterable[Hit]) -> str:

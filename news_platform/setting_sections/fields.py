@@ -43,7 +43,7 @@ def secret(variable: str, text: str) -> Any:
 class Section(BaseSettings):
     """A group of settings; an instance created in code has the defaults.
 
-    A field without a variable is a constant that only tests and the sample world replace.
+    A field without a variable is a constant that only code replaces, such as tests and the demo.
     """
 
     model_config = SettingsConfigDict(

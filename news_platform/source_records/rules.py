@@ -41,6 +41,8 @@ def with_rules(options: SegmentOptions, toml: str) -> SegmentOptions:
 
 
 def _replaced(rules: Rules, given: Mapping[str, object]) -> Rules:
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"invalid rule {given!r} in the rule file: expected a table")
     known = {field.name: type(getattr(rules, field.name)) for field in fields(rules)}
     for name, value in given.items():
         if name not in known:

@@ -3,19 +3,21 @@
 import gzip
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from news_platform.ccnews.options import EXTRACTOR_VERSION
 from news_platform.ccnews.scan import scan_news
-from news_platform.cli.ccnews import ccnews
+from news_platform.cli.main import main
 from news_platform.datasets.warc_paths import listing_path
 from news_platform.errors import NewsPlatformError
 from news_platform.storage.objects.store import open_store
 from news_platform_tests.ccnews.archive import gzipped
 from news_platform_tests.ccnews.crawl import DAY, mixed_pages, warc_name, warc_path, write_crawl
+from news_platform_tests.cli.runner import Commands
+
+CCNEWS = Commands("ccnews")
 
 
 @pytest.fixture
@@ -28,24 +30,14 @@ def crawl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def _run(root: Path, *arguments: str) -> Result:
-    return CliRunner().invoke(ccnews, [*arguments, "--root", str(root)])
-
-
-def _json(root: Path, *arguments: str) -> Any:
-    result = _run(root, *arguments, "--json")
-    assert result.exit_code == 0, result.output
-    return json.loads(result.stdout)
-
-
 def test_a_file_by_its_path_is_collected_once(crawl: Path, tmp_path: Path) -> None:
     file = str(crawl / warc_path(DAY, 1))
-    first = _json(tmp_path / "root", "collect", file)
+    first = CCNEWS.json(tmp_path / "root", "collect", file)
     assert [one["rows"] for one in first["collected"]] == [3]
     assert first["collected"][0]["day"] == "2025-11-01"
-    again = _json(tmp_path / "root", "collect", file)
+    again = CCNEWS.json(tmp_path / "root", "collect", file)
     assert (again["collected"], again["skipped"]) == ([], 1)
-    forced = _json(tmp_path / "root", "collect", file, "--again", "--workers", "1")
+    forced = CCNEWS.json(tmp_path / "root", "collect", file, "--again", "--workers", "1")
     assert len(forced["collected"]) == 1
     assert scan_news(str(tmp_path / "root")).collect().height == 3
 
@@ -53,31 +45,31 @@ def test_a_file_by_its_path_is_collected_once(crawl: Path, tmp_path: Path) -> No
 def test_extract_is_another_name_of_collect_that_the_help_leaves_out(
     crawl: Path, tmp_path: Path
 ) -> None:
-    done = _json(tmp_path / "root", "extract", warc_path(DAY, 1), "--again", "--workers", "1")
+    done = CCNEWS.json(tmp_path / "root", "extract", warc_path(DAY, 1), "--again", "--workers", "1")
     assert [one["warc"] for one in done["collected"]] == [warc_name(DAY, 1)]
-    assert _json(tmp_path / "root", "collect", warc_path(DAY, 1))["skipped"] == 1
-    shown = CliRunner().invoke(ccnews, ["--help"]).stdout
+    assert CCNEWS.json(tmp_path / "root", "collect", warc_path(DAY, 1))["skipped"] == 1
+    shown = CliRunner().invoke(main, ["ccnews", "--help"]).stdout
     assert "collect" in shown
     assert "extract" not in shown
 
 
 def test_days_are_collected_from_the_listing(crawl: Path, tmp_path: Path) -> None:
-    done = _json(tmp_path / "root", "collect", "--days", "2025-10-31..2025-11-02")
+    done = CCNEWS.json(tmp_path / "root", "collect", "--days", "2025-10-31..2025-11-02")
     assert sorted(one["warc"] for one in done["collected"]) == [
         warc_name(DAY, 1),
         warc_name(DAY, 2),
     ]
-    listed = _json(tmp_path / "root", "list", "--month", "2025-11")
+    listed = CCNEWS.json(tmp_path / "root", "list", "--month", "2025-11")
     assert listed["days"] == {"2025-11-01": {"listed": 2, "collected": 2}}
     assert listed["warcs"] == [warc_path(DAY, 1), warc_path(DAY, 2)]
-    status = _json(tmp_path / "root", "status")
+    status = CCNEWS.json(tmp_path / "root", "status")
     assert [(day["day"], day["warcs"], day["rows"]) for day in status["days"]] == [
         ("2025-11-01", 2, 6)
     ]
 
 
 def test_an_estimate_writes_nothing(crawl: Path, tmp_path: Path) -> None:
-    cost = _json(tmp_path / "root", "collect", warc_path(DAY, 1), "--estimate")
+    cost = CCNEWS.json(tmp_path / "root", "collect", warc_path(DAY, 1), "--estimate")
     assert cost["warcs"] == 1
     assert cost["download_bytes"] == (crawl / warc_path(DAY, 1)).stat().st_size
     assert scan_news(str(tmp_path / "root")).collect().height == 0
@@ -85,9 +77,9 @@ def test_an_estimate_writes_nothing(crawl: Path, tmp_path: Path) -> None:
 
 def test_what_an_older_extractor_wrote_is_redone(crawl: Path, tmp_path: Path) -> None:
     root = tmp_path / "root"
-    _json(root, "collect", warc_path(DAY, 1))
-    assert _json(root, "collect", "--older-than", EXTRACTOR_VERSION)["collected"] == []
-    redone = _json(root, "collect", "--older-than", "999")
+    CCNEWS.json(root, "collect", warc_path(DAY, 1))
+    assert CCNEWS.json(root, "collect", "--older-than", EXTRACTOR_VERSION)["collected"] == []
+    redone = CCNEWS.json(root, "collect", "--older-than", "999")
     assert [one["warc"] for one in redone["collected"]] == [warc_name(DAY, 1)]
 
 
@@ -96,7 +88,9 @@ def test_a_bad_warc_is_a_reported_failure_and_the_others_finish(
 ) -> None:
     bad = tmp_path / warc_name(DAY, 7)
     bad.write_bytes(gzipped(mixed_pages(2))[:-7])
-    result = _run(tmp_path / "root", "collect", str(bad), str(crawl / warc_path(DAY, 1)), "--json")
+    result = CCNEWS.run(
+        tmp_path / "root", "collect", str(bad), str(crawl / warc_path(DAY, 1)), "--json"
+    )
     assert isinstance(result.exception, NewsPlatformError)
     assert "1 of 2 WARCs failed" in str(result.exception)
     assert "is truncated" in str(result.exception)
@@ -121,7 +115,7 @@ def test_a_bad_warc_is_a_reported_failure_and_the_others_finish(
     ],
 )
 def test_wrong_use_exits_with_2(arguments: tuple[str, ...], crawl: Path, tmp_path: Path) -> None:
-    assert _run(tmp_path / "root", *arguments).exit_code == 2
+    assert CCNEWS.run(tmp_path / "root", *arguments).exit_code == 2
 
 
 def test_a_file_given_twice_is_one_and_two_files_of_one_name_are_refused(
@@ -131,11 +125,9 @@ def test_a_file_given_twice_is_one_and_two_files_of_one_name_are_refused(
     other = tmp_path / "else where" / file.name
     other.parent.mkdir()
     other.write_bytes(gzipped(mixed_pages(2)))
-    result = _run(root, "collect", str(file), str(other))
-    assert isinstance(result.exception, NewsPlatformError)
-    assert "have the same name" in str(result.exception)
+    assert "have the same name" in CCNEWS.error(root, "collect", str(file), str(other))
     assert scan_news(root).collect().height == 0
-    done = _json(root, "collect", str(other), str(other), "--days", "2025-11-01")
+    done = CCNEWS.json(root, "collect", str(other), str(other), "--days", "2025-11-01")
     assert {one["warc"]: one["rows"] for one in done["collected"]} == {
         warc_name(DAY, 1): 2,
         warc_name(DAY, 2): 3,
@@ -149,32 +141,31 @@ def test_foreign_lines_of_a_listing_are_told(
     lines = f"{warc_path(DAY, 1)}\nindex.html\n\nsegment/x.warc.gz\n"
     store.put(listing_path(DAY), gzip.compress(lines.encode()))
     monkeypatch.setenv("NEWS_PLATFORM_CRAWL_URL", store.url)
-    assert _json(tmp_path / "root", "list", "--month", "2025-11")["foreign_lines"] == 2
+    assert CCNEWS.json(tmp_path / "root", "list", "--month", "2025-11")["foreign_lines"] == 2
     assert (
-        "2 lines do not name a WARC" in _run(tmp_path / "root", "list", "--month", "2025-11").stdout
+        "2 lines do not name a WARC"
+        in CCNEWS.run(tmp_path / "root", "list", "--month", "2025-11").stdout
     )
 
 
 def test_a_month_without_listing_is_a_reported_failure(crawl: Path, tmp_path: Path) -> None:
-    result = _run(tmp_path / "root", "list", "--month", "2015-01")
-    assert isinstance(result.exception, NewsPlatformError)
-    assert "no listing for 2015-01" in str(result.exception)
+    assert "no listing for 2015-01" in CCNEWS.error(tmp_path / "root", "list", "--month", "2015-01")
 
 
 def test_text_output_is_a_table_for_people(crawl: Path, tmp_path: Path) -> None:
     root = tmp_path / "root"
-    assert "3 rows" in _run(root, "collect", warc_path(DAY, 1)).stdout
-    assert "1 already collected" in _run(root, "collect", warc_path(DAY, 1)).stdout
-    assert "2025-11-01          1       2" in _run(root, "list", "--month", "2025-11").stdout
-    assert "2025-11-01      1     3" in _run(root, "status").stdout
+    assert "3 rows" in CCNEWS.run(root, "collect", warc_path(DAY, 1)).stdout
+    assert "1 already collected" in CCNEWS.run(root, "collect", warc_path(DAY, 1)).stdout
+    assert "2025-11-01          1       2" in CCNEWS.run(root, "list", "--month", "2025-11").stdout
+    assert "2025-11-01      1     3" in CCNEWS.run(root, "status").stdout
 
 
 def test_nothing_to_do_is_said_only_when_nothing_was_tried(crawl: Path, tmp_path: Path) -> None:
     root = tmp_path / "root"
-    assert "nothing to do" in _run(root, "collect", "--days", "2025-11-20").stdout
+    assert "nothing to do" in CCNEWS.run(root, "collect", "--days", "2025-11-20").stdout
     bad = tmp_path / warc_name(DAY, 7)
     bad.write_bytes(gzipped(mixed_pages(2))[:-7])
-    assert "nothing to do" not in _run(root, "collect", str(bad)).stdout
+    assert "nothing to do" not in CCNEWS.run(root, "collect", str(bad)).stdout
 
 
 def test_redo_chooses_what_is_collected_again(
@@ -182,22 +173,24 @@ def test_redo_chooses_what_is_collected_again(
 ) -> None:
     root, days = tmp_path / "root", ("--days", "2025-11-01")
     monkeypatch.setenv("NEWS_PLATFORM_CCNEWS_LANGUAGES", "nl")
-    assert len(_json(root, "collect", *days)["collected"]) == 2
+    assert len(CCNEWS.json(root, "collect", *days)["collected"]) == 2
     monkeypatch.delenv("NEWS_PLATFORM_CCNEWS_LANGUAGES")
-    status = _json(root, "status")
+    status = CCNEWS.json(root, "status")
     assert (status["outdated_days"], status["outdated_warcs"]) == (1, 2)
     assert status["days"][0]["outdated"] == 2
-    assert _json(root, "collect", *days, "--redo", "missing")["collected"] == []
-    named = _json(root, "collect", warc_path(DAY, 1), "--redo", "missing")
+    assert CCNEWS.json(root, "collect", *days, "--redo", "missing")["collected"] == []
+    named = CCNEWS.json(root, "collect", warc_path(DAY, 1), "--redo", "missing")
     assert (named["collected"], named["skipped"]) == ([], 1)
-    assert len(_json(root, "collect", *days)["collected"]) == 2
-    assert _json(root, "collect", *days)["collected"] == []
-    assert len(_json(root, "collect", *days, "--again")["collected"]) == 2
-    assert _json(root, "status")["outdated_days"] == 0
+    assert len(CCNEWS.json(root, "collect", *days)["collected"]) == 2
+    assert CCNEWS.json(root, "collect", *days)["collected"] == []
+    assert len(CCNEWS.json(root, "collect", *days, "--again")["collected"]) == 2
+    assert CCNEWS.json(root, "status")["outdated_days"] == 0
 
 
 def test_a_wrong_redo_value_is_one_clear_line(crawl: Path, tmp_path: Path) -> None:
-    result = _run(tmp_path / "root", "collect", "--days", "2025-11-01", "--redo", "everything")
+    result = CCNEWS.run(
+        tmp_path / "root", "collect", "--days", "2025-11-01", "--redo", "everything"
+    )
     assert result.exit_code == 2
     assert "'everything' is not one of 'missing', 'outdated', 'all'" in result.stderr
     assert not (tmp_path / "root").exists()
@@ -206,34 +199,33 @@ def test_a_wrong_redo_value_is_one_clear_line(crawl: Path, tmp_path: Path) -> No
 def test_a_broken_warc_can_be_accepted(crawl: Path, tmp_path: Path) -> None:
     root, file = tmp_path / "root", crawl / warc_path(DAY, 1)
     file.write_bytes(file.read_bytes()[:-30])
-    assert _run(root, "collect", "--days", "2025-11-01").exit_code == 1
+    assert CCNEWS.run(root, "collect", "--days", "2025-11-01").exit_code == 1
     assert (root / "news/wanted/2025-11-01.json").exists()
-    (note,) = _json(root, "accept", warc_name(DAY, 1))["accepted"]
+    (note,) = CCNEWS.json(root, "accept", warc_name(DAY, 1))["accepted"]
     assert (note["warc"], note["failures"], note["accepted"]) == (warc_name(DAY, 1), 1, True)
-    (marker,) = _json(root, "collect", "--days", "2025-11-01")["collected"]
+    (marker,) = CCNEWS.json(root, "collect", "--days", "2025-11-01")["collected"]
     assert (marker["rows"], marker["truncated_at"] > 0) == (2, True)
-    assert _json(root, "status")["days"][0]["truncated"] == 1
+    assert CCNEWS.json(root, "status")["days"][0]["truncated"] == 1
     assert not (root / "news/wanted/2025-11-01.json").exists()
 
 
 def test_an_unknown_warc_cannot_be_accepted(crawl: Path, tmp_path: Path) -> None:
-    _json(tmp_path / "root", "collect", warc_path(DAY, 1))
-    result = _run(tmp_path / "root", "accept", warc_name(DAY, 9))
-    assert isinstance(result.exception, NewsPlatformError)
-    assert "cannot find WARC" in str(result.exception)
+    CCNEWS.json(tmp_path / "root", "collect", warc_path(DAY, 1))
+    assert "cannot find WARC" in CCNEWS.error(tmp_path / "root", "accept", warc_name(DAY, 9))
 
 
 def test_a_changed_source_is_listed_and_collected_again(crawl: Path, tmp_path: Path) -> None:
     root, days = tmp_path / "root", ("--days", "2025-11-01")
-    _json(root, "collect", *days)
+    CCNEWS.json(root, "collect", *days)
     assert (
-        "no source has changed" in _run(root, "list", "--month", "2025-11", "--check-source").output
+        "no source has changed"
+        in CCNEWS.run(root, "list", "--month", "2025-11", "--check-source").output
     )
     (crawl / warc_path(DAY, 2)).write_bytes(gzipped(mixed_pages(6)))
-    assert _json(root, "list", "--month", "2025-11")["changed"] == []
-    listed = _json(root, "list", "--month", "2025-11", "--check-source")
+    assert CCNEWS.json(root, "list", "--month", "2025-11")["changed"] == []
+    listed = CCNEWS.json(root, "list", "--month", "2025-11", "--check-source")
     assert [one["warc"] for one in listed["changed"]] == [warc_name(DAY, 2)]
     assert listed["days"]["2025-11-01"] == {"listed": 2, "collected": 1}
-    (marker,) = _json(root, "collect", *days, "--redo", "missing")["collected"]
+    (marker,) = CCNEWS.json(root, "collect", *days, "--redo", "missing")["collected"]
     assert (marker["warc"], marker["rows"]) == (warc_name(DAY, 2), 6)
-    assert _json(root, "list", "--month", "2025-11")["days"]["2025-11-01"]["collected"] == 2
+    assert CCNEWS.json(root, "list", "--month", "2025-11")["days"]["2025-11-01"]["collected"] == 2

@@ -11,13 +11,14 @@ from typing import Any
 
 import polars as pl
 import pytest
-from click.testing import CliRunner, Result
 from lxml import etree
 
-from news_platform.cli.exports import export
 from news_platform.resources import open_resources
 from news_platform.settings import Settings
+from news_platform_tests.cli.runner import Commands
 from news_platform_tests.rss.ledger_rows import NOW, add_article, add_articles
+
+EXPORT = Commands("rss export")
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +38,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(root: Path, *words: str) -> Result:
-    return CliRunner().invoke(export, [*words, "--root", str(root)])
-
-
 def test_csv_goes_to_standard_output(root: Path) -> None:
-    done = run(root, "--format", "csv", "--lang", "de")
+    done = EXPORT.run(root, "--format", "csv", "--lang", "de")
     [row] = csv.DictReader(io.StringIO(done.stdout))
     assert (row["title"], row["source"], done.exit_code) == ("Klimagesetz", "post.example", 0)
 
@@ -51,7 +48,7 @@ def test_csv_goes_to_standard_output(root: Path) -> None:
     "words", [("--source", "Post.example"), ("--query", "klimagesetz"), ("--without-text",)]
 )
 def test_filters_choose_articles(root: Path, words: tuple[str, ...]) -> None:
-    [row] = json.loads(run(root, *words, "--json").stdout)
+    [row] = EXPORT.json(root, *words)
     assert row["language"] == "de"
 
 
@@ -65,7 +62,7 @@ def test_the_name_of_the_file_chooses_its_format(root: Path, tmp_path: Path) -> 
     }
     for suffix, count in counts.items():
         path = tmp_path / f"articles{suffix}"
-        done = run(root, "--limit", "7", "--output", str(path), "--json")
+        done = EXPORT.run(root, "--limit", "7", "--output", str(path), "--json")
         assert json.loads(done.stdout) == {"articles": 7, "output": str(path)}
         assert count(path) == 7
     assert len(list(tmp_path.iterdir())) == len(counts)
@@ -73,7 +70,7 @@ def test_the_name_of_the_file_chooses_its_format(root: Path, tmp_path: Path) -> 
 
 def test_a_feed_has_the_title_and_home_page_that_are_given(root: Path) -> None:
     words = ("--format", "jsonfeed", "--title", "Desk", "--home-page", "https://desk.example/")
-    feed = json.loads(run(root, *words, "--limit", "1", "--lang", "de").stdout)
+    feed = json.loads(EXPORT.run(root, *words, "--limit", "1", "--lang", "de").stdout)
     assert (feed["title"], feed["home_page_url"], feed["language"]) == (
         "Desk",
         "https://desk.example/",
@@ -93,11 +90,11 @@ def test_a_feed_has_the_title_and_home_page_that_are_given(root: Path) -> None:
     ],
 )
 def test_wrong_use_exits_with_2(root: Path, words: tuple[str, ...]) -> None:
-    assert run(root, *words).exit_code == 2
+    assert EXPORT.run(root, *words).exit_code == 2
 
 
 def test_a_file_of_unknown_format_is_refused_by_name(root: Path, tmp_path: Path) -> None:
-    done = run(root, "--output", str(tmp_path / "articles.doc"))
+    done = EXPORT.run(root, "--output", str(tmp_path / "articles.doc"))
     assert "expected --format, or one of .csv" in str(done.exception)
 
 

@@ -1,6 +1,5 @@
 """`news-platform feeds` against a real server on loopback, opened by NEWS_PLATFORM_WEB_ALLOW."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -8,12 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from news_platform.cli.feeds import feeds
-from news_platform.cli.rss import rss as rss_group
-from news_platform.errors import InputError
 from news_platform.web.opml import OpmlFeed, opml_document, opml_entries
+from news_platform_tests.cli.runner import Commands
 from news_platform_tests.rss.http_site import serve
 from news_platform_tests.rss.web import items, page, rss
 
@@ -27,18 +23,14 @@ class Newsroom:
     root: Path
     site: str
 
-    def run(self, *words: str, fails: bool = False, group: Any = feeds) -> Result:
-        result = CliRunner().invoke(group, [*words, "--root", str(self.root)])
-        assert (result.exit_code != 0) is fails, (result.output, result.exception)
-        return result
+    def text(self, *words: str, group: str = "feeds") -> str:
+        return Commands(group).text(self.root, *words)
 
-    def json(self, *words: str, group: Any = feeds) -> Any:
-        return json.loads(self.run(*words, "--json", group=group).stdout)
+    def json(self, *words: str, group: str = "feeds") -> Any:
+        return Commands(group).json(self.root, *words)
 
     def error(self, *words: str) -> str:
-        result = self.run(*words, fails=True)
-        assert isinstance(result.exception, InputError), result.output
-        return str(result.exception)
+        return Commands("feeds").error(self.root, *words)
 
 
 @pytest.fixture
@@ -64,14 +56,14 @@ def test_a_feed_is_added_listed_shown_paused_resumed_and_removed(newsroom: Newsr
     assert (listed["feed_url"], listed["feed_group"]) == (url, "Towns/North")
     assert listed["settings"] == {"interval_seconds": 600}
     assert newsroom.json("list", "--group", "Villages") == []
-    assert url in newsroom.run("list").stdout
-    newsroom.run("poll", group=rss_group)
-    newsroom.run("work", "--worker-id", "w", group=rss_group)
+    assert url in newsroom.text("list")
+    newsroom.text("poll", group="rss")
+    newsroom.text("work", "--worker-id", "w", group="rss")
     shown = newsroom.json("show", "one.xml")
     assert shown["articles"] == {"stored": 2}
     assert [poll["outcome"] for poll in shown["polls"]] == ["read"]
     assert newsroom.json("pause", url)["status"] == "paused"
-    assert newsroom.json("poll", group=rss_group)["feeds"] == 0
+    assert newsroom.json("poll", group="rss")["feeds"] == 0
     assert newsroom.json("resume", url)["status"] == "active"
     assert newsroom.json("remove", url)["status"] == "retired"
     assert newsroom.json("show", url)["articles"] == {"stored": 2}
@@ -80,11 +72,11 @@ def test_a_feed_is_added_listed_shown_paused_resumed_and_removed(newsroom: Newsr
 
 def test_a_feed_that_is_not_accepted_says_why_and_can_be_added_anyway(newsroom: Newsroom) -> None:
     url = f"{newsroom.site}/old.xml"
-    assert "stale" in newsroom.run("add", url, fails=True).stdout
-    told = newsroom.run("why", url).stdout
-    assert told.endswith("last polls: none\n")
-    assert "discovery says stale: its newest entry is older than FRESH_DAYS_LIMIT" in told
-    assert "it is checked again at" in told
+    assert "stale" in Commands("feeds").run(newsroom.root, "add", url).stdout
+    shown = newsroom.text("why", url)
+    assert shown.endswith("last polls: none\n")
+    assert "discovery says stale: its newest entry is older than FRESH_DAYS_LIMIT" in shown
+    assert "it is checked again at" in shown
     assert "--force" in newsroom.error("resume", url)
     assert newsroom.json("add", url, "--force")["revived"] == 1
     why = newsroom.json("why", url)
@@ -94,9 +86,9 @@ def test_a_feed_that_is_not_accepted_says_why_and_can_be_added_anyway(newsroom: 
 
 def test_why_tells_what_the_last_polls_gave(newsroom: Newsroom) -> None:
     url = f"{newsroom.site}/one.xml"
-    newsroom.run("add", url)
+    newsroom.text("add", url)
     for _ in range(2):
-        newsroom.run("poll", group=rss_group)
+        newsroom.text("poll", group="rss")
     why = newsroom.json("why", url)
     assert [poll["status_code"] for poll in why["polls"]] == [304, 200]
     assert "its last response was the same as the one before" in why["reasons"]
@@ -109,8 +101,8 @@ def test_an_address_that_is_not_listed_names_the_cure(
     newsroom: Newsroom, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NEWS_PLATFORM_WEB_ALLOW", "")
-    told = newsroom.run("add", f"{newsroom.site}/one.xml", fails=True).stdout
-    assert "blocked" in told and "NEWS_PLATFORM_WEB_ALLOW" in told
+    shown = Commands("feeds").run(newsroom.root, "add", f"{newsroom.site}/one.xml").stdout
+    assert "blocked" in shown and "NEWS_PLATFORM_WEB_ALLOW" in shown
 
 
 def test_opml_and_csv_are_read_and_written_with_groups(newsroom: Newsroom, tmp_path: Path) -> None:
@@ -121,10 +113,10 @@ def test_opml_and_csv_are_read_and_written_with_groups(newsroom: Newsroom, tmp_p
     source = tmp_path / "in.opml"
     source.write_text(opml_document(listed))
     assert newsroom.json("import", str(source))["added"] == 2
-    written = newsroom.run("export").stdout
+    written = newsroom.text("export")
     assert opml_entries(written.encode()) == tuple(listed)
-    newsroom.run("set", "two.xml", "--user-agent", "Reader/1", "--header", "X-Key: 1")
-    newsroom.run("pause", "one.xml")
+    newsroom.text("set", "two.xml", "--user-agent", "Reader/1", "--header", "X-Key: 1")
+    newsroom.text("pause", "one.xml")
     table = tmp_path / "out.csv"
     assert newsroom.json("export", "--output", str(table))["feeds"] == 2
     other = Newsroom(tmp_path / "other", newsroom.site)
@@ -133,9 +125,7 @@ def test_opml_and_csv_are_read_and_written_with_groups(newsroom: Newsroom, tmp_p
     assert (first["status"], first["feed_group"]) == ("paused", "Towns")
     assert second["settings"]["user_agent"] == "Reader/1"
     assert second["settings"]["headers"] == {"X-Key": "1"}
-    assert other.run("export", "--format", "csv").stdout.splitlines() == (
-        table.read_text().splitlines()
-    )
+    assert other.text("export", "--format", "csv").splitlines() == (table.read_text().splitlines())
 
 
 @pytest.mark.parametrize(
@@ -152,10 +142,10 @@ def test_opml_and_csv_are_read_and_written_with_groups(newsroom: Newsroom, tmp_p
 def test_wrong_use_is_told_in_one_line(
     newsroom: Newsroom, words: tuple[str, ...], message: str
 ) -> None:
-    newsroom.run("add", f"{newsroom.site}/one.xml", f"{newsroom.site}/two.xml")
-    told = newsroom.error(*words)
-    assert message in told
-    assert "\n" not in told
+    newsroom.text("add", f"{newsroom.site}/one.xml", f"{newsroom.site}/two.xml")
+    shown = newsroom.error(*words)
+    assert message in shown
+    assert "\n" not in shown
 
 
 @pytest.mark.parametrize(
@@ -179,13 +169,13 @@ def test_a_file_that_lists_no_feeds_is_refused(
 def test_a_feed_removed_from_feeds_opml_is_retired_by_discovery(newsroom: Newsroom) -> None:
     one, two = (OpmlFeed(f"{newsroom.site}/{name}.xml", "", "G") for name in ("one", "two"))
     newsroom.root.mkdir()
-    newsroom.run("ensure", group=rss_group)
+    newsroom.text("ensure", group="rss")
     file = newsroom.root / "feeds.opml"
     file.write_text(opml_document([one, two]))
-    assert newsroom.json("discovery", group=rss_group)["added"] == 2
+    assert newsroom.json("discovery", group="rss")["added"] == 2
     file.write_text(opml_document([two]))
-    told = newsroom.run("discovery", group=rss_group).stdout
-    assert f"retired      {one.url} removed from feeds.opml" in told
+    shown = newsroom.text("discovery", group="rss")
+    assert f"retired      {one.url} removed from feeds.opml" in shown
     assert newsroom.json("show", one.url)["status"] == "retired"
     why = newsroom.json("why", one.url)
     assert why["reasons"][0] == "it is retired (removed from feeds.opml)"

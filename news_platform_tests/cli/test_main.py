@@ -2,7 +2,6 @@
 
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import click
@@ -10,21 +9,11 @@ import pytest
 
 from news_platform.cli.main import main
 from news_platform_tests.cli.fuzz import commands
-
-
-def _run(*words: str, **environ: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [sys.executable, "-m", "news_platform.cli", *words],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={"PATH": "/usr/bin:/bin", **environ},
-    )
+from news_platform_tests.cli.runner import process
 
 
 def test_help_names_every_command() -> None:
-    done = _run("--help")
+    done = process("--help")
     assert done.returncode == 0
     assert "demo" in done.stdout
 
@@ -64,14 +53,14 @@ def test_every_number_on_the_command_line_has_bounds() -> None:
 
 
 def test_an_unknown_command_is_wrong_use() -> None:
-    done = _run("frobnicate")
+    done = process("frobnicate")
     assert done.returncode == 2
     assert "frobnicate" in done.stderr
     assert "Traceback" not in done.stderr
 
 
 def test_a_wrong_setting_is_one_line_without_a_traceback() -> None:
-    done = _run("demo", NEWS_PLATFORM_ROOTT="x")
+    done = process("demo", NEWS_PLATFORM_ROOTT="x")
     assert done.returncode == 2
     assert done.stderr.strip() == (
         "error: unknown setting NEWS_PLATFORM_ROOTT: did you mean NEWS_PLATFORM_ROOT?"
@@ -90,22 +79,22 @@ def test_a_taken_port_is_one_line_with_the_cure(tmp_path: Path) -> None:
         taken.listen()
         port = str(taken.getsockname()[1])
         root = str(tmp_path / "root")
-        done = _run("dev", "--port", port, "--root", root, DAGSTER_HOME=str(tmp_path))
+        done = process("dev", "--port", port, "--root", root, DAGSTER_HOME=str(tmp_path))
     _assert_one_line(done, port, "PORT=")
 
 
 def test_a_missing_dagster_home_is_one_line_with_the_cure(tmp_path: Path) -> None:
-    done = _run("dev", "--root", str(tmp_path / "root"))
+    done = process("dev", "--root", str(tmp_path / "root"))
     _assert_one_line(done, "DAGSTER_HOME", "make dev")
 
 
 def test_a_half_written_root_is_named(tmp_path: Path) -> None:
     (tmp_path / "root.json").write_text("{half")
-    _assert_one_line(_run("pause", "--root", str(tmp_path)), "root.json")
+    _assert_one_line(process("pause", "--root", str(tmp_path)), "root.json")
 
 
 def test_an_unreachable_object_store_is_named(tmp_path: Path) -> None:
-    done = _run(
+    done = process(
         "pause",
         "--root",
         "s3://bucket/prefix",

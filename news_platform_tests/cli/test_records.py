@@ -4,11 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from news_platform.cli.records import records
-from news_platform.errors import ConfigError, InputError
+from news_platform.errors import InputError
+from news_platform_tests.cli.runner import Commands
 from news_platform_tests.source_records.pages import DEPARTMENTS, FULL_PAGE
+
+RECORDS = Commands("records")
 
 
 @pytest.fixture
@@ -22,12 +23,8 @@ def snapshot(tmp_path: Path) -> Path:
     return file
 
 
-def run(*words: str, root: Path) -> Result:
-    return CliRunner().invoke(records, [*words, "--root", str(root)])
-
-
 def test_records_go_out_as_json_lines(snapshot: Path, tmp_path: Path) -> None:
-    done = run("segment", str(snapshot), "--institution", "u1", "--lang", "en", root=tmp_path)
+    done = RECORDS.run(tmp_path, "segment", str(snapshot), "--institution", "u1", "--lang", "en")
     assert done.exit_code == 0
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert [line["text"] for line in lines] == [
@@ -44,7 +41,7 @@ def test_records_go_out_as_json_lines(snapshot: Path, tmp_path: Path) -> None:
 
 
 def test_explain_prints_every_block_with_its_fate(snapshot: Path, tmp_path: Path) -> None:
-    done = run("segment", str(snapshot), "--institution", "u1", "--explain", root=tmp_path)
+    done = RECORDS.run(tmp_path, "segment", str(snapshot), "--institution", "u1", "--explain")
     lines = [line.split(maxsplit=2) for line in done.stdout.splitlines()[1:]]
     assert [(line[0], line[2]) for line in lines] == [
         ("attached", "Departments"),
@@ -56,7 +53,7 @@ def test_explain_prints_every_block_with_its_fate(snapshot: Path, tmp_path: Path
 
 
 def test_json_is_one_document_with_records_and_blocks(snapshot: Path, tmp_path: Path) -> None:
-    done = run("segment", str(snapshot), "--institution", "u1", "--json", root=tmp_path)
+    done = RECORDS.run(tmp_path, "segment", str(snapshot), "--institution", "u1", "--json")
     (page,) = json.loads(done.stdout)
     assert (len(page["records"]), len(page["blocks"]), page["error"]) == (2, 5, None)
     assert page["blocks"][3]["dropped"] == "navigation_item"
@@ -66,18 +63,18 @@ def test_options_choose_the_language_headings_and_tables(tmp_path: Path) -> None
     file = tmp_path / "page.html"
     file.write_text(FULL_PAGE)
     given = ("segment", str(file), "--institution", "u1", "--url", "https://u1.edu/f")
-    plain = run(*given, root=tmp_path).stdout
+    plain = RECORDS.run(tmp_path, *given).stdout
     assert json.loads(plain.splitlines()[0])["provenance"]["url"] == "https://u1.edu/f"
-    headed = run(*given, "--headings", "records", "--tables", "structure", root=tmp_path).stdout
+    headed = RECORDS.run(tmp_path, *given, "--headings", "records", "--tables", "structure").stdout
     assert '"text": "Faculty of Engineering"' in headed
     assert '"| Office | Opening hours |\\n' in headed
-    assert run(*given, "--lang", "de", root=tmp_path).stdout.strip() == ""
+    assert RECORDS.run(tmp_path, *given, "--lang", "de").stdout.strip() == ""
 
 
 def test_a_failed_page_is_reported_after_the_others(snapshot: Path, tmp_path: Path) -> None:
     failed = tmp_path / "failed.json"
     failed.write_text('{"success": false, "error": "blocked"}')
-    done = run("segment", str(failed), str(snapshot), "--institution", "u1", root=tmp_path)
+    done = RECORDS.run(tmp_path, "segment", str(failed), str(snapshot), "--institution", "u1")
     assert isinstance(done.exception, InputError)
     assert "the crawler failed: blocked" in str(done.exception)
     lost, *found = [json.loads(line) for line in done.stdout.splitlines()]
@@ -86,10 +83,9 @@ def test_a_failed_page_is_reported_after_the_others(snapshot: Path, tmp_path: Pa
 
 
 def test_wrong_usage_is_reported(tmp_path: Path) -> None:
-    assert run("segment", "--institution", "u1", root=tmp_path).exit_code == 2
-    assert (
-        run("segment", str(tmp_path / "none"), "--institution", "u1", root=tmp_path).exit_code == 2
-    )
+    assert RECORDS.run(tmp_path, "segment", "--institution", "u1").exit_code == 2
+    missing = str(tmp_path / "none")
+    assert RECORDS.run(tmp_path, "segment", missing, "--institution", "u1").exit_code == 2
 
 
 def test_build_cuts_what_is_out_of_date(snapshot: Path, tmp_path: Path) -> None:
@@ -97,13 +93,13 @@ def test_build_cuts_what_is_out_of_date(snapshot: Path, tmp_path: Path) -> None:
     place = root / "snapshots" / "institution=u1" / "depts.json"
     place.parent.mkdir(parents=True)
     place.write_bytes(snapshot.read_bytes())
-    done = run("build", root=root)
+    done = RECORDS.run(root, "build")
     assert done.exit_code == 0, done.output
     assert done.stdout.strip() == "u1: 1 pages, 0 failed, 2 of 4 blocks kept"
-    assert run("build", root=root).stdout.strip() == "up to date"
-    again = run("build", "--institution", "u1", "--json", root=root)
+    assert RECORDS.run(root, "build").stdout.strip() == "up to date"
+    again = RECORDS.run(root, "build", "--institution", "u1", "--json")
     assert json.loads(again.stdout)[0]["blocks_kept"] == 2
-    assert isinstance(run("build", "--institution", "u2", root=root).exception, InputError)
+    assert isinstance(RECORDS.run(root, "build", "--institution", "u2").exception, InputError)
 
 
 @pytest.mark.parametrize(
@@ -116,6 +112,5 @@ def test_build_cuts_what_is_out_of_date(snapshot: Path, tmp_path: Path) -> None:
 def test_a_wrong_language_is_refused_in_one_line(
     words: tuple[str, ...], message: str, snapshot: Path, tmp_path: Path
 ) -> None:
-    done = run("segment", str(snapshot), "--institution", "u1", *words, root=tmp_path)
-    assert isinstance(done.exception, ConfigError)
-    assert str(done.exception).startswith(message) and "\n" not in str(done.exception)
+    error = RECORDS.error(tmp_path, "segment", str(snapshot), "--institution", "u1", *words)
+    assert error.startswith(message) and "\n" not in error

@@ -1,11 +1,12 @@
 """Roots that do not exist, are not folders or have odd names: one line, and nothing is created."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from news_platform_tests.cli.runner import process
 
 READING = [
     ("ccnews", "status"),
@@ -30,41 +31,16 @@ READING = [
 ]
 
 
-def _run(*words: str, cwd: Path) -> "subprocess.CompletedProcess[str]":
-    """Run a command as a process of its own; one that hangs fails."""
-    return subprocess.run(
-        [sys.executable, "-m", "news_platform.cli", *words],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-        cwd=cwd,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(cwd), "PYTHONPATH": str(Path.cwd())},
-    )
-
-
-def _invoke(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
-    """Run a command in this process; return its exit code and standard error."""
+def _invoke(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    """Run a command in this process; return its exit code, standard error and output."""
     from news_platform.cli.main import run
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
         patch.setattr(sys, "argv", ["news-platform", *words])
         run()
     assert isinstance(ended.value.code, int)
-    return ended.value.code, capsys.readouterr().err
-
-
-def _invoke_json(
-    capsys: pytest.CaptureFixture[str], *words: str
-) -> tuple[object, str, dict[str, object]]:
-    """Run a command in this process; return its exit code, standard error and JSON document."""
-    from news_platform.cli.main import run
-
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
-        patch.setattr(sys, "argv", ["news-platform", *words])
-        run()
     out, error = capsys.readouterr()
-    return ended.value.code, error, json.loads(out)
+    return ended.value.code, error, out
 
 
 def _is_one_line(error: str) -> bool:
@@ -76,7 +52,7 @@ def test_a_mistyped_root_is_named_and_not_created(
     words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = tmp_path / "typo"
-    code, error = _invoke(capsys, *words, "--root", str(root))
+    code, error, _ = _invoke(capsys, *words, "--root", str(root))
     assert code == 2
     assert _is_one_line(error) and "there is no data at" in error and "typo" in error
     assert not root.exists()
@@ -87,7 +63,7 @@ def test_a_folder_without_our_data_is_not_read_as_a_root(
     words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "letter.txt").write_text("Dear editor")
-    code, error = _invoke(capsys, *words, "--root", str(tmp_path))
+    code, error, _ = _invoke(capsys, *words, "--root", str(tmp_path))
     assert code == 2 and _is_one_line(error) and "there is no data at" in error
     assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
@@ -97,7 +73,7 @@ def test_a_folder_of_files_placed_by_hand_can_be_read_but_gets_no_ledger(
 ) -> None:
     (tmp_path / "snapshots").mkdir()
     assert _invoke(capsys, "ccnews", "status", "--root", str(tmp_path))[0] == 0
-    code, error = _invoke(capsys, "rss", "status", "--root", str(tmp_path))
+    code, error, _ = _invoke(capsys, "rss", "status", "--root", str(tmp_path))
     assert code == 2 and _is_one_line(error) and "is not a root" in error
     assert [path.name for path in tmp_path.iterdir()] == ["snapshots"]
     assert _invoke(capsys, "records", "build", "--root", str(tmp_path))[0] == 0
@@ -111,7 +87,7 @@ def test_a_root_that_cannot_be_a_folder_ends_with_one_line(
 ) -> None:
     (tmp_path / "dangling").symlink_to(tmp_path / "missing")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    done = _run(*words, "--root", root, cwd=tmp_path)
+    done = process(*words, "--root", root, HOME=str(tmp_path))
     assert done.returncode in (1, 2)
     assert _is_one_line(done.stderr), done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["dangling", "loop"]
@@ -122,7 +98,7 @@ def test_the_ledger_lies_inside_a_root_of_any_name(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root = tmp_path / "parent" / name
-    code, _ = _invoke(capsys, "rss", "ensure", "--root", str(root))
+    code, *_ = _invoke(capsys, "rss", "ensure", "--root", str(root))
     assert code == 0
     ledgers = [path for path in tmp_path.rglob("ledger.sqlite")]
     assert ledgers == [root / "ledger.sqlite"]
@@ -135,7 +111,7 @@ def test_a_root_without_a_usable_name_is_refused(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path)
-        code, error = _invoke(capsys, "rss", "ensure", "--root", root)
+        code, error, _ = _invoke(capsys, "rss", "ensure", "--root", root)
     assert code == 2 and "rror: " in error
     assert list(tmp_path.iterdir()) == []
 
@@ -145,7 +121,7 @@ def test_a_listing_can_be_read_before_there_is_a_root(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("NEWS_PLATFORM_CRAWL_URL", str(sample_world / "crawl"))
-        code, _ = _invoke(
+        code, *_ = _invoke(
             capsys, "ccnews", "list", "--month", "2025-11", "--root", str(tmp_path / "new")
         )
     assert code == 0
@@ -167,7 +143,7 @@ def test_a_broken_opml_file_is_refused_instead_of_the_roots_own_candidates(
     file = tmp_path / "broken.opml"
     file.write_text(body)
     words = ("rss", "discovery", "--opml", str(file), "--root", str(tmp_path / "root"))
-    code, error = _invoke(capsys, *words)
+    code, error, _ = _invoke(capsys, *words)
     assert code == 1
     assert _is_one_line(error) and "broken.opml" in error and reason in error
     assert not (tmp_path / "root").exists()
@@ -180,7 +156,8 @@ def test_a_truncated_opml_file_is_read_with_a_warning_that_names_the_place(
     first = '<outline xmlUrl="http://127.0.0.1:9/rss"/>'
     file.write_text(f'<opml version="2.0">\n<body>\n{first}\n<outline xmlUrl="http://127.0.0.1:9/f')
     words = ("rss", "discovery", "--opml", str(file), "--root", str(tmp_path / "root"), "--json")
-    code, error, document = _invoke_json(capsys, *words)
+    code, error, out = _invoke(capsys, *words)
+    document = json.loads(out)
     assert code == 1  # the one feed that is left cannot be reached
     assert error.startswith("warning: ") and error.count("\n") == 2
     assert "cut.opml" in error and "line 4, column" in error and "1 feeds are read" in error
@@ -193,9 +170,10 @@ def test_a_whole_opml_file_is_read_without_a_warning(
     file = tmp_path / "whole.opml"
     file.write_text('<opml><body><outline xmlUrl="http://127.0.0.1:9/rss"/></body></opml>')
     words = ("rss", "discovery", "--opml", str(file), "--root", str(tmp_path / "root"), "--json")
-    code, error, document = _invoke_json(capsys, *words)
+    code, error, out = _invoke(capsys, *words)
+    document = json.loads(out)
     assert (code, document["opml_errors"]) == (1, 0)
-    assert error == "error: none of the named feeds was accepted: their verdicts above say why\n"
+    assert error == "error: none of the named feeds was accepted: the reasons are above\n"
 
 
 def test_a_truncated_opml_list_of_domains_is_imported_with_a_warning(
@@ -207,7 +185,8 @@ def test_a_truncated_opml_list_of_domains_is_imported_with_a_warning(
     )
     batch = ("--country", "de", "--category", "media", "--date", "2025-11-01")
     words = ("domains", "import", str(file), *batch, "--root", str(tmp_path / "root"), "--json")
-    code, error, document = _invoke_json(capsys, *words)
+    code, error, out = _invoke(capsys, *words)
+    document = json.loads(out)
     assert code == 0 and document["failed"] == {}
     assert error.startswith("warning: ") and error.count("\n") == 1
     assert "cut.opml" in error and "line 3, column" in error
@@ -219,5 +198,5 @@ def test_a_wrong_date_is_refused_also_where_it_is_not_used(
 ) -> None:
     root = str(tmp_path / "root")
     assert _invoke(capsys, "rss", "ensure", "--root", root)[0] == 0
-    code, error = _invoke(capsys, "rss", "export", kind, "--since", "nan", "--root", root)
+    code, error, _ = _invoke(capsys, "rss", "export", kind, "--since", "nan", "--root", root)
     assert code == 2 and "invalid date 'nan'" in error

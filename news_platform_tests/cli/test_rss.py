@@ -8,15 +8,17 @@ from typing import Any
 
 import polars as pl
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from news_platform.cli.rss import rss
 from news_platform.rss.ledger.feed_rows import upsert_feed
 from news_platform.rss.ledger.transactions import write_transaction
 from news_platform.sample.world import place_inputs
 from news_platform.storage.objects.store import open_store
 from news_platform.storage.sql.engine import ledger_url, open_engine
 from news_platform.web.opml import opml_feeds
+from news_platform_tests.cli.runner import Commands
+
+RSS = Commands("rss")
 
 
 @dataclass(frozen=True)
@@ -25,13 +27,14 @@ class Shell:
 
     root: Path
 
-    def run(self, *arguments: str, fails: bool = False) -> Result:
-        result = CliRunner().invoke(rss, [*arguments, "--root", str(self.root)])
-        assert (result.exit_code != 0) is fails, (result.output, result.exception)
-        return result
+    def run(self, *arguments: str) -> Result:
+        return RSS.run(self.root, *arguments)
+
+    def text(self, *arguments: str) -> str:
+        return RSS.text(self.root, *arguments)
 
     def json(self, *arguments: str) -> Any:
-        return json.loads(self.run(*arguments, "--json").stdout)
+        return RSS.json(self.root, *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +46,13 @@ def shell(sample_world: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
         patch.setenv("NEWS_PLATFORM_SAMPLE", "1")
         patch.setenv("NEWS_PLATFORM_SAMPLE_WORLD", str(sample_world))
         made = Shell(root)
-        assert "ready: sqlite:///" in made.run("ensure").stdout
+        assert "ready: sqlite:///" in made.text("ensure")
         assert made.json("discovery")["added"] >= 3
         assert made.json("poll")["new_articles"] >= 30
         assert made.json("work", "--worker-id", "w1")["stored"] >= 20
         # One feed lists more articles than one poll takes; the next poll takes the rest.
-        made.run("poll")
-        made.run("work", "--worker-id", "w1", "--max", "50")
+        made.text("poll")
+        made.text("work", "--worker-id", "w1", "--max", "50")
         yield made
 
 
@@ -64,7 +67,7 @@ def test_status_is_told_to_people_and_to_programs(shell: Shell) -> None:
     status = shell.json("status")
     assert status["articles"]["stored"] >= 20
     assert "pending" not in status["articles"]
-    text = shell.run("status").stdout
+    text = shell.text("status")
     assert f"stored {status['articles']['stored']}" in text
 
 
@@ -76,7 +79,7 @@ def test_export_selects_and_orders(shell: Shell) -> None:
     counts = [row["popularity"] for row in chosen]
     assert counts == sorted(counts, reverse=True)
     assert shell.json("export", "--since", "2099-01-01") == []
-    lines = shell.run("export", "--limit", "2").stdout.splitlines()
+    lines = shell.text("export", "--limit", "2").splitlines()
     assert [json.loads(line)["row_id"] for line in lines] == [r["row_id"] for r in everything[:2]]
 
 
@@ -95,12 +98,12 @@ def test_export_gives_deltas_daily_files_and_opml(shell: Shell) -> None:
     assert shell.json("export", "--delta", str(rest["cursor"]))["articles"] == []
     assert shell.json("export", "--daily")["days"] == ["2025-11-03"]
     assert shell.json("export", "--daily")["days"] == []
-    opml = shell.run("export", "--opml").stdout
+    opml = shell.text("export", "--opml")
     assert list(opml_feeds(opml.encode())) == shell.json("export", "--opml")
 
 
 def test_a_named_feed_that_is_refused_fails_with_its_reason(shell: Shell) -> None:
-    result = shell.run("discovery", "--feed", "https://nowhere.example/rss", fails=True)
+    result = shell.run("discovery", "--feed", "https://nowhere.example/rss")
     assert (result.exit_code, "unreachable" in result.stdout) == (1, True)
 
 
@@ -112,7 +115,7 @@ def test_a_rejected_feed_that_is_taken_after_all_is_not_passed_over_in_silence(
     with write_transaction(engine) as change:
         upsert_feed(change, feed, status="rejected")
     engine.dispose()
-    last = shell.run("discovery", "--feed", feed).stdout.splitlines()[-1]
+    last = shell.text("discovery", "--feed", feed).splitlines()[-1]
     assert last == "1 candidates, 0 known, 0 added, 1 active again"
     assert shell.json("discovery", "--feed", feed)["revived"] == 0
 
@@ -122,4 +125,4 @@ def test_a_rejected_feed_that_is_taken_after_all_is_not_passed_over_in_silence(
     [("work",), ("export", "--since", "soon"), ("export", "--order", "best"), ("discover",)],
 )
 def test_wrong_use_exits_with_2(shell: Shell, arguments: tuple[str, ...]) -> None:
-    assert shell.run(*arguments, fails=True).exit_code == 2
+    assert shell.run(*arguments).exit_code == 2

@@ -1,17 +1,16 @@
 """`news-platform rss alerts`: list, try and run saved queries."""
 
-import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from news_platform.cli.rss import alerts
 from news_platform.resources import open_resources
 from news_platform.settings import Settings
+from news_platform_tests.cli.runner import Commands
 from news_platform_tests.rss.ledger_rows import NOW, add_article
 from news_platform_tests.servers.webhook import Webhook, serve_webhook
 
+ALERTS = Commands("rss alerts")
 FILE = (
     '[[alerts]]\nname = "floods"\nwords = ["flood"]\nwebhook_variable = "ALERT_WEBHOOK_DESK"\n'
     '[[alerts]]\nname = "quiet"\nsources = ["post.example"]\n'
@@ -29,10 +28,6 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def run(root: Path, *words: str) -> Result:
-    return CliRunner().invoke(alerts, [*words, "--root", str(root)])
-
-
 def add(root: Path, title: str) -> None:
     resources = open_resources(Settings(root=str(root)))
     add_article(resources.ledger.engine, title=title, stored_at=NOW)
@@ -40,21 +35,21 @@ def add(root: Path, title: str) -> None:
 
 
 def test_a_query_can_be_tried_before_it_notifies(root: Path) -> None:
-    [match] = json.loads(run(root, "try", "floods", "--json").stdout)
+    [match] = ALERTS.json(root, "try", "floods")
     assert (match["title"], match["row_id"]) == ("Flood", 1)
-    assert run(root, "try", "quiet").stdout == "no match\n"
-    assert run(root, "try", "none").exit_code == 2
+    assert ALERTS.run(root, "try", "quiet").stdout == "no match\n"
+    assert ALERTS.run(root, "try", "none").exit_code == 2
 
 
 def test_a_run_delivers_and_the_list_counts(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serve_webhook(Webhook()) as webhook:
         monkeypatch.setenv("ALERT_WEBHOOK_DESK", webhook.url)
-        run(root, "run")
+        ALERTS.run(root, "run")
         add(root, "Second flood")
-        report = json.loads(run(root, "run", "--json").stdout)
+        report = ALERTS.json(root, "run")
     assert report["found"]["matches"] == {"floods": 1}
     assert report["delivery"]["delivered"] == len(webhook.bodies) == 1
-    rows = json.loads(run(root, "list", "--json").stdout)
+    rows = ALERTS.json(root, "list")
     assert [(row["name"], row["matches"], row["waiting"]) for row in rows] == [
         ("floods", 1, 0),
         ("quiet", 0, 0),
@@ -63,5 +58,5 @@ def test_a_run_delivers_and_the_list_counts(root: Path, monkeypatch: pytest.Monk
 
 def test_a_root_without_queries_says_so(root: Path) -> None:
     (root / "alerts.toml").unlink()
-    assert run(root, "list").stdout == "there are no saved queries\n"
-    assert run(root, "run").stdout.startswith("0 queries")
+    assert ALERTS.run(root, "list").stdout == "there are no saved queries\n"
+    assert ALERTS.run(root, "run").stdout.startswith("0 queries")

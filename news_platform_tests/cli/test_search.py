@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from news_platform.cli.queries import search
+from news_platform.cli.main import main
 from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.errors import InputError
 from news_platform.near_duplicates.pipeline import build_day
@@ -32,7 +32,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(root: Path, *words: str) -> Result:
     cache = {"NEWS_PLATFORM_SEARCH_CACHE": str(root.parent / "cache")}
-    done = CliRunner(env=cache).invoke(search, [*words, "--root", str(root)])
+    done = CliRunner(env=cache).invoke(main, ["search", *words, "--root", str(root)])
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return done

@@ -1,44 +1,29 @@
 """`news-platform store ...`, as a person or a script calls it."""
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from news_platform.cli.store import store as store_group
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.errors import NewsPlatformError
 from news_platform.storage.commit.root import claim_root
 from news_platform.storage.objects.store import ObjectStore, open_store
+from news_platform_tests.cli.runner import Commands
 from news_platform_tests.domain_store.pages import collect, news_rows, uncollect
 
 DAYS = {
     "2025-11-01": ["uk.co.bbc", "org.a", "uk.co.bbc"],
     "2025-11-02": ["org.a", "com.c"],
 }
-ENVIRON = {"NEWS_PLATFORM_BUCKETS": "8"}
-
-
-def _call(root: ObjectStore, *words: str) -> Result:
-    command = [words[0], "--root", root.url, *words[1:]]
-    return CliRunner().invoke(store_group, command, env=ENVIRON)
-
-
-def _json(root: ObjectStore, *words: str) -> Mapping[str, object]:
-    result = _call(root, *words, "--json")
-    assert result.exception is None, result.output
-    document = json.loads(result.stdout)
-    assert isinstance(document, dict)
-    return document
+STORE = Commands("store", {"NEWS_PLATFORM_BUCKETS": "8"})
 
 
 @pytest.fixture
 def built(local_store: ObjectStore) -> ObjectStore:
     """Return a root with two days built by the command."""
     collect(local_store, DAYS)
-    assert _call(local_store, "build").exit_code == 0
+    assert STORE.run(local_store, "build").exit_code == 0
     return local_store
 
 
@@ -46,20 +31,20 @@ def test_build_stages_collected_days_builds_the_store_and_writes_the_catalog(
     local_store: ObjectStore,
 ) -> None:
     collect(local_store, DAYS)
-    document = _json(local_store, "build")
+    document = STORE.json(local_store, "build")
     assert document["staged"] == sorted(DAYS)
     assert (document["records"], document["domains"]) == (5, 3)
     assert local_store.exists("domain_catalog/part-0.parquet")
 
 
 def test_a_second_build_stages_and_writes_nothing(built: ObjectStore) -> None:
-    document = _json(built, "build")
+    document = STORE.json(built, "build")
     assert (document["staged"], document["bytes_written"]) == ([], 0)
 
 
 def test_a_day_whose_input_is_gone_is_removed_by_the_next_build(built: ObjectStore) -> None:
     uncollect(built, "2025-11-02")
-    assert _json(built, "build", "--allow-removal")["staged"] == ["2025-11-02"]
+    assert STORE.json(built, "build", "--allow-removal")["staged"] == ["2025-11-02"]
     assert DomainStore(built).count("c.com") == 0
     assert DomainStore(built).count("a.org") == 1
 
@@ -67,18 +52,18 @@ def test_a_day_whose_input_is_gone_is_removed_by_the_next_build(built: ObjectSto
 def test_a_warc_that_is_not_complete_yet_is_left_out(local_store: ObjectStore) -> None:
     collect(local_store, DAYS)
     local_store.delete([info.path for info in local_store.list("news/collected/2025/11/02")])
-    assert _json(local_store, "build")["staged"] == ["2025-11-01"]
+    assert STORE.json(local_store, "build")["staged"] == ["2025-11-01"]
 
 
 def test_get_prints_one_json_line_a_record(built: ObjectStore) -> None:
-    result = _call(built, "get", "bbc.co.uk")
+    result = STORE.run(built, "get", "bbc.co.uk")
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     assert [row["uri"] for row in rows] == [f"https://uk.co.bbc/2025-11-01/{n}" for n in (0, 2)]
     assert {row["domain"] for row in rows} == {"bbc.co.uk"}
 
 
 def test_get_as_json_is_one_document(built: ObjectStore) -> None:
-    document = _json(built, "get", "a.org")
+    document = STORE.json(built, "get", "a.org")
     assert (document["domain"], document["count"]) == ("a.org", 2)
     assert isinstance(document["records"], list)
     assert len(document["records"]) == 2
@@ -88,57 +73,57 @@ def test_get_as_json_is_one_document(built: ObjectStore) -> None:
     ("words", "count"), [(["--limit", "1"], 1), (["--since", "2025-11-02"], 1), ([], 2)]
 )
 def test_get_can_be_narrowed(built: ObjectStore, words: list[str], count: int) -> None:
-    assert len(_call(built, "get", "a.org", *words).stdout.splitlines()) == count
+    assert len(STORE.run(built, "get", "a.org", *words).stdout.splitlines()) == count
 
 
 def test_an_unknown_domain_is_a_reported_failure(built: ObjectStore) -> None:
-    result = _call(built, "get", "nowhere.org")
+    result = STORE.run(built, "get", "nowhere.org")
     assert result.stdout == ""
     assert isinstance(result.exception, NewsPlatformError)
     assert "no records of 'nowhere.org'" in str(result.exception)
 
 
 def test_an_unknown_domain_as_json_is_still_a_document(built: ObjectStore) -> None:
-    result = _call(built, "get", "nowhere.org", "--json")
+    result = STORE.run(built, "get", "nowhere.org", "--json")
     assert json.loads(result.stdout) == {"domain": "nowhere.org", "count": 0, "records": []}
     assert isinstance(result.exception, NewsPlatformError)
 
 
 def test_stats_say_what_the_store_holds(built: ObjectStore) -> None:
-    document = _json(built, "stats")
+    document = STORE.json(built, "stats")
     assert (document["buckets"], document["records"], document["domains"]) == (8, 5, 3)
-    assert "5 records of 3 domains in 8 buckets" in _call(built, "stats").stdout
+    assert "5 records of 3 domains in 8 buckets" in STORE.run(built, "stats").stdout
 
 
 def test_verify_is_silent_about_a_sound_store_and_names_a_broken_file(built: ObjectStore) -> None:
-    assert _json(built, "verify")["problems"] == []
+    assert STORE.json(built, "verify")["problems"] == []
     entry = DomainStore(built).entry("a.org")
     assert entry is not None
     path = entry.fragments[0].path
     body = bytearray(built.read(path))
     body[len(body) // 2] ^= 0xFF
     built.put(path, bytes(body))
-    result = _call(built, "verify")
+    result = STORE.run(built, "verify")
     assert isinstance(result.exception, NewsPlatformError)
     assert path in result.stdout
 
 
 def test_repair_builds_a_lost_file_again_and_nothing_else(built: ObjectStore) -> None:
-    assert _call(built, "repair").stdout == "no file is missing\n"
+    assert STORE.run(built, "repair").stdout == "no file is missing\n"
     entry = DomainStore(built).entry("a.org")
     assert entry is not None
     built.delete([entry.fragments[0].path])
-    assert _json(built, "repair")["batches"] == 2
+    assert STORE.json(built, "repair")["batches"] == 2
     assert len(list(DomainStore(built).records("a.org"))) == 2
-    assert _json(built, "verify")["problems"] == []
+    assert STORE.json(built, "verify")["problems"] == []
 
 
 def test_compact_leaves_the_same_records(built: ObjectStore) -> None:
     collect(built, {"2025-11-03": ["org.a"]})
-    _call(built, "build")
-    assert _json(built, "compact")["bytes_written"] != 0
+    STORE.run(built, "build")
+    assert STORE.json(built, "compact")["bytes_written"] != 0
     assert len(list(DomainStore(built).records("a.org"))) == 3
-    assert _json(built, "compact")["bytes_written"] == 0
+    assert STORE.json(built, "compact")["bytes_written"] == 0
 
 
 def test_rows_of_another_crawl_join_under_their_own_name(
@@ -146,10 +131,10 @@ def test_rows_of_another_crawl_join_under_their_own_name(
 ) -> None:
     news_rows(["org.a", "net.z"], day="2013-05-20").write_parquet(tmp_path / "rows-1.parquet")
     words = ["--batch", "CC-MAIN-2013-20", "--rows", str(tmp_path / "rows-*.parquet")]
-    assert _json(built, "build", *words)["staged"] == ["CC-MAIN-2013-20"]
+    assert STORE.json(built, "build", *words)["staged"] == ["CC-MAIN-2013-20"]
     assert DomainStore(built).count("a.org") == 3
     assert DomainStore(built).count("z.net") == 1
-    assert _json(built, "build")["staged"] == []
+    assert STORE.json(built, "build")["staged"] == []
     assert DomainStore(built).count("z.net") == 1
 
 
@@ -158,9 +143,9 @@ def test_rows_that_claim_to_be_a_day_are_refused_before_anything_is_written(
 ) -> None:
     news_rows(["net.z"]).write_parquet(tmp_path / "rows.parquet")
     words = ["--batch", "2025-11-01", "--rows", str(tmp_path / "rows.parquet")]
-    assert "is a day of CC-NEWS" in str(_call(built, "build", *words).exception)
+    assert "is a day of CC-NEWS" in str(STORE.run(built, "build", *words).exception)
     assert DomainStore(built).count("z.net") == 0
-    assert _json(built, "build")["staged"] == []
+    assert STORE.json(built, "build")["staged"] == []
 
 
 @pytest.mark.parametrize("command", ["verify", "repair"])
@@ -169,49 +154,48 @@ def test_a_bucket_that_the_store_has_not_is_wrong_use(
     built: ObjectStore, command: str, bucket: str
 ) -> None:
     before = [info.path for info in built.list()]
-    assert _call(built, command, "--bucket", bucket).exit_code == 2
+    assert STORE.run(built, command, "--bucket", bucket).exit_code == 2
     assert [info.path for info in built.list()] == before
 
 
 @pytest.mark.parametrize("command", ["compact", "repair", "stats", "verify"])
 def test_looking_after_no_store_begins_none(local_store: ObjectStore, command: str) -> None:
     claim_root(local_store, sample=False)
-    result = _call(local_store, command)
+    result = STORE.run(local_store, command)
     assert "no domain store at" in str(result.exception)
     assert not local_store.exists("domain_store/store.json")
 
 
 def test_who_asks_for_a_host_is_told_its_domain(built: ObjectStore) -> None:
-    told = str(_call(built, "get", "www.bbc.co.uk").exception)
+    told = str(STORE.run(built, "get", "www.bbc.co.uk").exception)
     assert told == "the store has no records of 'www.bbc.co.uk', but it has records of 'bbc.co.uk'"
 
 
 @pytest.mark.parametrize("words", [["--batch", "x"], ["--rows", "*.parquet"]])
 def test_a_batch_without_rows_is_wrong_use(local_store: ObjectStore, words: list[str]) -> None:
-    assert _call(local_store, "build", *words).exit_code == 2
+    assert STORE.run(local_store, "build", *words).exit_code == 2
 
 
 def test_a_pattern_that_matches_nothing_is_a_clear_error(
     local_store: ObjectStore, tmp_path: Path
 ) -> None:
     words = ["--batch", "x", "--rows", str(tmp_path / "*.parquet")]
-    result = _call(local_store, "build", *words)
+    result = STORE.run(local_store, "build", *words)
     assert "no file matches" in str(result.exception)
 
 
 def test_reading_where_there_is_no_store_is_a_clear_error(tmp_path: Path) -> None:
     empty = open_store(str(tmp_path / "nothing"))
-    result = _call(empty, "get", "a.org")
+    result = STORE.run(empty, "get", "a.org")
     assert isinstance(result.exception, NewsPlatformError)
 
 
 def test_a_build_without_its_inputs_is_refused_and_changes_nothing(built: ObjectStore) -> None:
     built.delete([info.path for info in built.list("news")])
     before = [(info.path, info.etag) for info in built.list()]
-    result = _call(built, "build")
-    assert isinstance(result.exception, NewsPlatformError)
-    assert "refused to remove 5 of 5 records" in str(result.exception)
-    assert "'2025-11-01'" in str(result.exception)
+    result = STORE.error(built, "build")
+    assert "refused to remove 5 of 5 records" in result
+    assert "'2025-11-01'" in result
     assert [(info.path, info.etag) for info in built.list()] == before
     assert DomainStore(built).count("a.org") == 2
-    assert _json(built, "build", "--allow-removal")["records"] == 0
+    assert STORE.json(built, "build", "--allow-removal")["records"] == 0

@@ -232,7 +232,7 @@ def test_the_command_prints_lines_or_json_and_fails(
     site.beat(age_seconds=7_200)
     for name, value in site.environ.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(NewsPlatformError, match=r"are wrong, first: "):
+    with pytest.raises(NewsPlatformError, match=r"checks failed, first: "):
         main(["doctor", "--json"], standalone_mode=False)
     document = json.loads(capsys.readouterr().out)
     assert not document["is_healthy"]

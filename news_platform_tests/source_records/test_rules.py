@@ -8,8 +8,12 @@ from news_platform.source_records.rules import with_rules
 
 
 def test_a_rule_file_replaces_what_it_names() -> None:
-    toml = '[sections]\nnavigation_items = ["dean"]\n[boilerplate]\nlead_chars = 10\nmain_share = 1'
+    toml = 'language = "de"\nmax_chars = 99\n'
+    toml += (
+        '[sections]\nnavigation_items = ["dean"]\n[boilerplate]\nlead_chars = 10\nmain_share = 1'
+    )
     options = with_rules(SegmentOptions(), toml)
+    assert (options.language, options.max_chars, options.min_chars) == ("de", 99, 12)
     assert options.sections.navigation_items == ("dean",)
     assert options.sections.call_words == SegmentOptions().sections.call_words
     assert (options.boilerplate.lead_chars, options.boilerplate.main_share) == (10, 1)
@@ -20,6 +24,9 @@ def test_a_rule_file_replaces_what_it_names() -> None:
     [
         ("[sections", "not valid TOML"),
         ("[section]", "unknown rule 'section'"),
+        ("sections = 3", "invalid rule 3 in the rule file: expected a table"),
+        ("language = 'english'", "invalid language 'english'"),
+        ("max_chars = 'many'", "expected an integer"),
         ("[sections]\nverbs = []", "unknown rule 'verbs'"),
         ("[sections]\ncall_words = 'six'", "expected an integer"),
         ("[sections]\ncall_verbs = [1]", "expected a list of strings"),

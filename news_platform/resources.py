@@ -67,15 +67,8 @@ class DataRoot:
                 thing=store.url,
             )
         if self.access is not RootAccess.READ:
-            upgrade_root(store, adopters=(adopt_markers,))
+            upgrade_root(store)
         return store
-
-
-def adopt_markers(store: ObjectStore) -> None:
-    """Keep current what version 0.1 built, whatever fingerprints it used."""
-    from news_platform.source_records import pipeline as records
-
-    records.adopt_markers(store)
 
 
 @dataclass(frozen=True)
@@ -382,8 +375,7 @@ def records_options(given: SourceRecordsSettings) -> "RecordsOptions":
 
 def segment_options(given: SourceRecordsSettings) -> "SegmentOptions":
     """Return how one page is segmented, with the rules of the rule file that is set."""
-    from news_platform.source_records.options import SegmentOptions
-    from news_platform.source_records.rules import with_rules
+    from news_platform.source_records.options import SegmentOptions, with_rules
 
     names = {"language", "min_chars", "max_chars", "whitelist", "headings", "tables"}
     options = SegmentOptions(**given.model_dump(include=names))

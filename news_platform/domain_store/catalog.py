@@ -63,13 +63,8 @@ def catalog_inputs(store: ObjectStore) -> str | None:
         return None
     built = read_inputs(store, DATASET)
     keys = range_keys(read_bucket_count(store))
-    inputs = {built.get(key) for key in keys}
-    if inputs == {None}:
-        return None
-    # The fingerprint of version 0.1, which waited until all ranges held the same batches.
-    if len(inputs) == 1:
-        return inputs.pop()
-    return fingerprint(f"{key}\n{built[key]}" for key in keys if key in built)
+    inputs = [f"{key}\n{built[key]}" for key in keys if key in built]
+    return fingerprint(inputs) if inputs else None
 
 
 def read_catalog(store: ObjectStore) -> pl.DataFrame:

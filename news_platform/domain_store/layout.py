@@ -155,11 +155,8 @@ def batch_scope(with_rows: Iterable[int], buckets: int) -> str:
 
 
 def is_in_scope(scope: str, bucket: int, buckets: int) -> bool:
-    """Return whether a batch of this scope may have rows in the range of a bucket.
-
-    Batches staged by version 0.1 have no scope and count in every range.
-    """
-    return not scope or bool(int(scope, 16) >> _scope_bit(bucket, buckets) & 1)
+    """Return whether a batch of this scope may have rows in the range of a bucket."""
+    return bool(int(scope, 16) >> _scope_bit(bucket, buckets) & 1)
 
 
 def _scope_bit(bucket: int, buckets: int) -> int:

@@ -8,8 +8,7 @@ found to be out of date.
 import json
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 import polars as pl
@@ -28,7 +27,6 @@ from news_platform.datasets.source_records import (
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.isolation.pool import Done, Pool
 from news_platform.source_records.options import SegmentOptions
-from news_platform.source_records.rows import quarantine_rows, record_rows, samples_json
 from news_platform.source_records.snapshot import (
     SUFFIXES,
     TARGET,
@@ -39,16 +37,13 @@ from news_platform.source_records.snapshot import (
     stated_urls,
 )
 from news_platform.storage.commit.markers import (
-    Marker,
     content_part,
     fingerprint,
     read_inputs,
     read_markers,
-    read_report,
-    rename_marker,
     write_marker,
 )
-from news_platform.storage.objects.store import NotFound, ObjectInfo, ObjectStore
+from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import parquet_bytes, read_table
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.obeying import require_same_takedowns
@@ -174,27 +169,6 @@ def outdated_institutions(store: ObjectStore) -> list[str]:
     """Return the institutions whose records another version of the segmenter made."""
     markers = read_markers(store, DATASET)
     return sorted(key for key, marker in markers.items() if marker.scope != SEGMENTER_VERSION)
-
-
-def adopt_markers(store: ObjectStore) -> None:
-    """Keep current the records of version 0.1, which fingerprinted snapshots by ETag.
-
-    An institution has the same snapshots if their number and the pages with records agree. Its
-    records stay outdated, because another version of the segmenter made them.
-    """
-    wanted = wanted_institutions(store)
-    for institution, marker in read_markers(store, DATASET).items():
-        if institution in wanted and not marker.scope and _has_same_pages(store, marker):
-            rename_marker(store, DATASET, marker, inputs=wanted[institution])
-
-
-def _has_same_pages(store: ObjectStore, marker: Marker) -> bool:
-    paths = {info.path for info in _snapshots(store, institution_folder(marker.partition))}
-    with suppress(NotFound):
-        rows = read_table(store, records_path(marker.partition), SOURCE_RECORDS)
-        is_counted = read_report(store, marker).get("pages_seen") == len(paths)
-        return is_counted and set(rows["snapshot"]) <= paths
-    return False
 
 
 def record_problems(institution: str, *, store: ObjectStore) -> list[str]:
@@ -326,3 +300,65 @@ def _plain(report: RecordsReport) -> dict[str, object]:
         "dropped": dict(report.dropped),
         "languages": dict(report.languages),
     }
+
+
+def record_document(record: SourceRecord) -> dict[str, object]:
+    """Return a record as the specification's JSON object, without unknown fields."""
+    provenance = {key: value for key, value in record.provenance.items() if value is not None}
+    meta = {key: value for key, value in record.meta.items() if value is not None}
+    if "fetched_at" in provenance:
+        provenance["fetched_at"] = str(provenance["fetched_at"]).replace(" ", "T")
+    return {"id": record.id, "text": record.text, "provenance": provenance, "meta": meta}
+
+
+def record_json(record: SourceRecord) -> str:
+    """Return a record as one line of JSON."""
+    return json.dumps(record_document(record), ensure_ascii=False)
+
+
+def samples_json(samples: Iterable[SourceRecord]) -> bytes:
+    """Return sample records as an indented JSON document, for people who check them."""
+    documents = [record_document(record) for record in samples]
+    return (json.dumps(documents, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def record_rows(records: Iterable[SourceRecord]) -> pl.DataFrame:
+    """Return records as rows of `source_records`."""
+    rows = [_row(record) for record in records]
+    return pl.DataFrame(rows, schema=dict(SOURCE_RECORDS.schema), orient="row")
+
+
+def quarantine_rows(failures: Iterable[SourceRecord]) -> pl.DataFrame:
+    """Return failed pages as rows of the quarantine."""
+    rows = [
+        (
+            record.text,
+            record.provenance.url,
+            record.provenance.fetched_at,
+            record.meta.snapshot,
+            record.meta.error,
+            record.meta.charset,
+        )
+        for record in failures
+    ]
+    return pl.DataFrame(rows, schema=dict(SOURCE_RECORDS_QUARANTINE.schema), orient="row")
+
+
+def _row(record: SourceRecord) -> tuple[object, ...]:
+    origin, meta = record.provenance, record.meta
+    return (
+        record.text,
+        origin.section,
+        origin.url,
+        origin.fetched_at,
+        meta.snapshot,
+        meta.order,
+        meta.kind,
+        meta.language,
+        meta.language_probability,
+        meta.language_source,
+        meta.charset,
+        # Sorted, so that the same hints are always the same bytes.
+        json.dumps(dict(meta.hints), ensure_ascii=False, sort_keys=True),
+        record.id,
+    )

@@ -14,6 +14,7 @@ from news_platform.datasets.source_records import (
     records_path,
 )
 from news_platform.sample.world import place_inputs
+from news_platform.source_records.options import with_rules
 from news_platform.source_records.pipeline import (
     RecordsOptions,
     build_institution,
@@ -21,7 +22,6 @@ from news_platform.source_records.pipeline import (
     declare_options,
     wanted_institutions,
 )
-from news_platform.source_records.rules import with_rules
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import read_table

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from functools import partial
 from urllib.parse import unquote
 
 import polars as pl
@@ -16,7 +15,6 @@ from news_platform.errors import InputError
 from news_platform.storage.commit import collected
 from news_platform.storage.commit.markers import (
     content_part,
-    current_inputs,
     fingerprint_of,
     read_inputs,
 )
@@ -76,13 +74,8 @@ def validated_crawl_name(batch: str) -> str:
     return validated_batch(batch)
 
 
-def matching_input(
-    pattern: str, *, options: StoreOptions, staged: str | None = None
-) -> StagingInput:
-    """Return the Parquet files that match a path or URL with `*`, `?` or `**`.
-
-    `staged` is the fingerprint that the batch was staged from, None when it is new.
-    """
+def matching_input(pattern: str, *, options: StoreOptions) -> StagingInput:
+    """Return the Parquet files that match a path or URL with `*`, `?` or `**`."""
     fixed = re.split(r"[*?]", pattern, maxsplit=1)[0]
     # Only the folder before the first wildcard is listed.
     folder, _, _ = fixed.rpartition("/")
@@ -91,7 +84,7 @@ def matching_input(
     infos = [info for info in store.list() if wanted.fullmatch(info.path)]
     if not infos:
         raise InputError(f"no file matches {pattern!r}", thing=pattern)
-    inputs = current_inputs(staged, partial(fingerprint_of, infos), part=content_part(store))
+    inputs = fingerprint_of(infos, content_part(store))
     return StagingInput(store, tuple(info.path for info in infos), inputs)
 
 

@@ -11,7 +11,7 @@ from news_platform.ccnews.retention import expire_raw_news, plan_raw_news
 from news_platform.ccnews.tree_retention import expire_trees, plan_trees
 from news_platform.cli.options import emit, json_option, resources_for, root_option
 from news_platform.datasets.domain_buckets import ROOT as STAGED
-from news_platform.domain_store.reading.batches import rows_by_warc
+from news_platform.domain_store.fragments import rows_by_warc
 from news_platform.domain_store.retention import (
     expire_generations,
     expire_stage_1,

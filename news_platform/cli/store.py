@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.progress import Progress
 
 from news_platform.cli.options import count_type, emit, json_option, resources_for, root_option
-from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.domain_store.building.removal import require_allowed, staging_removal
 from news_platform.domain_store.building.verify import verify_bucket
 from news_platform.domain_store.catalog import catalog_inputs, read_stats, write_catalog
@@ -19,6 +18,7 @@ from news_platform.domain_store.commit import (
     gc_bucket,
     read_bucket_count,
 )
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import (
     STAGE_AGAIN,
@@ -27,7 +27,6 @@ from news_platform.domain_store.pipeline import (
     repair_buckets,
     shown_batches,
 )
-from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.domain_store.staging.inputs import (
     day_input,
     matching_input,
@@ -38,7 +37,7 @@ from news_platform.domain_store.staging.inputs import (
 from news_platform.domain_store.staging.stage import built_ranges, stage_input, wanted_ranges
 from news_platform.errors import NewsPlatformError
 from news_platform.resources import Resources, build_options, store_options
-from news_platform.storage.commit.markers import read_inputs, stale_partitions
+from news_platform.storage.commit.markers import stale_partitions
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.urls import registrable_domain
@@ -113,11 +112,7 @@ def build(
     opened = _open(root, access, allow_removal=allow_removal)
     with Progress(console=Console(stderr=True), transient=True) as progress:
         if name is not None and rows is not None:
-            found = matching_input(
-                rows,
-                options=store_options(opened.resources.settings),
-                staged=read_inputs(opened.store, DOMAIN_BUCKETS.name).get(name),
-            )
+            found = matching_input(rows, options=store_options(opened.resources.settings))
             stage_input(
                 found, store=opened.store, batch=name, options=opened.options, now=opened.now
             )

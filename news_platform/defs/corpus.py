@@ -56,7 +56,7 @@ from news_platform.defs.planning import Hold
 from news_platform.defs.reconcile import reconciling_sensor, skip_reason
 from news_platform.defs.settled import unsettled
 from news_platform.defs.staleness import Fingerprints, Parent, Staleness, same_partition
-from news_platform.domain_store.reading.batches import iter_warc_frames
+from news_platform.domain_store.fragments import iter_warc_frames
 from news_platform.near_duplicates.pipeline import delete_replaced, expire_sketches
 from news_platform.resources import DataRoot, Resources
 from news_platform.storage.commit.markers import read_markers, stale_partitions

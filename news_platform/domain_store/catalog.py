@@ -11,7 +11,7 @@ from news_platform.datasets.domain_store import DOMAIN_CATALOG
 from news_platform.datasets.domain_store import ROOT as DATASET
 from news_platform.domain_store.commit import read_bucket_count
 from news_platform.domain_store.layout import STORE_FILE, range_keys
-from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.storage.commit.markers import fingerprint, read_inputs, write_marker
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table, write_table

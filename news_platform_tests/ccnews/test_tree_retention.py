@@ -15,8 +15,8 @@ from news_platform.ccnews.options import CollectOptions
 from news_platform.ccnews.pipeline import damaged_warcs, outdated_days
 from news_platform.ccnews.scan import scan_news
 from news_platform.ccnews.tree_retention import expire_trees, plan_trees
-from news_platform.domain_store.reading.batches import rows_by_warc
-from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.fragments import rows_by_warc
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.retention import stored_days
 from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.commit.expired import read_expired

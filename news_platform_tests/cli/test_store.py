@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from news_platform.cli.store import store as store_group
-from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.errors import NewsPlatformError
 from news_platform.storage.commit.root import claim_root
 from news_platform.storage.objects.store import ObjectStore, open_store

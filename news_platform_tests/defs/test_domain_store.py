@@ -23,7 +23,7 @@ from news_platform.defs.graph import dagster_resources
 from news_platform.defs.partition_checks import Reporter
 from news_platform.defs.planning import Plan
 from news_platform.defs.reconcile import plan_of
-from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.errors import InputError
 from news_platform.resources import Resources
 from news_platform.settings import DomainStoreSettings, Settings

@@ -208,8 +208,3 @@ def test_old_generations_are_planned_and_deleted(built: ObjectStore) -> None:
     gone = before - {info.path for info in built.list("domain_store")}
     assert len(gone) == sum(planned.objects.values())
     assert built_ranges(built) == {}
-
-
-def test_a_root_without_a_store_has_nothing_to_delete(root: ObjectStore) -> None:
-    assert plan_stage_1(root, keep_days=0, now=LATER) is None
-    assert plan_generations(root, options=SMALL, now=LATER).objects == {}

@@ -16,6 +16,7 @@ from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.datasets.domain_buckets import ROOT as STAGED
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.domain_store.commit import read_bucket_count
+from news_platform.domain_store.fragments import parse_row
 from news_platform.domain_store.gzip_members import iter_inflated, iter_lines
 from news_platform.domain_store.layout import (
     STORE_FILE,
@@ -24,7 +25,6 @@ from news_platform.domain_store.layout import (
     staged_folder,
     staged_path,
 )
-from news_platform.domain_store.reading.fragments import parse_row
 from news_platform.domain_store.rewriting import rewrite_run
 from news_platform.domain_store.staging.stage import REVISIONS, Staged, read_staged
 from news_platform.errors import Conflict

@@ -5,9 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from news_platform.datasets.domain_buckets import ROOT as STAGED
 from news_platform.domain_store.building.verify import iter_count_problems
-from news_platform.domain_store.catalog import catalog_inputs, write_catalog
 from news_platform.domain_store.layout import (
     BATCH_BYTES,
     SCOPE_BITS,
@@ -16,15 +14,15 @@ from news_platform.domain_store.layout import (
     is_in_scope,
     range_keys,
 )
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.pipeline import build_range
-from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.domain_store.staging.stage import (
     built_ranges,
     stage_batch,
     unstage_batch,
     wanted_ranges,
 )
-from news_platform.storage.commit.markers import read_markers, stale_partitions
+from news_platform.storage.commit.markers import stale_partitions
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.domain_store.pages import NOW, SMALL, news_rows
 
@@ -51,13 +49,6 @@ def _build_stale(store: ObjectStore) -> None:
     for key in _stale(store):
         build_range(key, store=store, options=OPTIONS, now=NOW)
     assert _stale(store) == []
-
-
-def _forget_scopes(store: ObjectStore) -> None:
-    """Give the staged batches the names of markers that version 0.1 wrote."""
-    for marker in read_markers(store, STAGED).values():
-        store.put(marker.path.replace(f".{marker.scope}.json", ".json"), store.read(marker.path))
-        store.delete([marker.path])
 
 
 @pytest.fixture
@@ -98,16 +89,6 @@ def test_a_range_that_lacks_the_rows_of_a_batch_is_told(built: ObjectStore) -> N
     assert "does not have the staged version of batch 'crawl'" in problem
 
 
-def test_batches_of_version_0_1_count_in_every_range_and_stay_current(root: ObjectStore) -> None:
-    _stage(root, "2025-11-01", [0, 1])
-    _forget_scopes(root)
-    assert len(set(wanted_ranges(root).values())) == 1
-    _build_stale(root)
-    write_catalog(root, inputs=catalog_inputs(root) or "")
-    _stage(root, "crawl", [1, 3])
-    assert _stale(root) == [RANGES[1], RANGES[3]]
-
-
 @pytest.mark.parametrize("buckets", [1, 16, 17, 1000, 1536, 1537, 10_000])
 def test_a_scope_covers_its_buckets_and_few_others(buckets: int) -> None:
     for bucket in {0, buckets // 3, buckets - 1}:
@@ -116,7 +97,6 @@ def test_a_scope_covers_its_buckets_and_few_others(buckets: int) -> None:
         assert bucket in hit
         ranges = -(-buckets // 16)
         assert len({key // 16 for key in hit}) <= max(1, -(-ranges // SCOPE_BITS))
-    assert all(is_in_scope("", key, buckets) for key in range(buckets))
     assert not any(is_in_scope(batch_scope([], buckets), key, buckets) for key in range(buckets))
 
 

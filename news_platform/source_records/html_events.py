@@ -56,7 +56,7 @@ _ZONE_ROLES = {
     "search": "control",
 }
 # Words that are common in the class and id of widgets. They are a hint, not proof: an element that
-# holds much of the page's text is no widget (BoilerplateRules.widget_share).
+# holds much of the page's text is not a widget (BoilerplateRules.widget_share).
 _WIDGET_WORDS = {
     "navigation": "nav navbar navigation menu menus submenu megamenu breadcrumb breadcrumbs crumbs "
     "pager toolbar skip offcanvas drawer dropdown toc",
@@ -291,6 +291,7 @@ def widget_of(names: str) -> str | None:
     return None
 
 
+# Consent dialogs are recognised by the names that their products give to elements.
 # Prefixes of ids and classes, in the order: OneTrust, Cookiebot, Didomi, Usercentrics, TrustArc,
 # Quantcast, Sourcepoint, then smaller products and plugins.
 _CONSENT_PRODUCTS = """

@@ -121,7 +121,7 @@ class SectionRules:
         "our newsletter", "unsubscribe", "protected by recaptcha", "you agree to our",
         "you agree to the", "best experience on our", "supported browser",
     )  # fmt: skip
-    # What other visitors searched for is no content of an institution.
+    # What other visitors searched for is not content of an institution.
     sections: tuple[str, ...] = (r"(related|trending|popular|recent|top) searches",)
 
 

@@ -1,4 +1,9 @@
-"""Plan and write the next generation of one bucket: merge, index, manifest, commit."""
+"""Plan and write the next generation of one bucket: merge, index, manifest, commit.
+
+Segments are kept like the digits of a counter: with a fan of 8 there are at most 7 that hold about
+one batch, 7 of about 8, 7 of about 64. The batch that would make an eighth carries: all are merged
+into one segment of the next size, over as many sizes as the carry goes, in one copy.
+"""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence

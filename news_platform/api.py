@@ -21,7 +21,7 @@ from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.evidence import Explanation
 from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.datasets.registry import DATASETS, stored_parents
-from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.errors import InputError
 from news_platform.near_duplicates.reading import RELATIONS
 from news_platform.resources import Resources, open_resources

@@ -413,8 +413,7 @@ def records_options(given: SourceRecordsSettings) -> "RecordsOptions":
 
 def segment_options(given: SourceRecordsSettings) -> "SegmentOptions":
     """Return how one page is segmented, with the rules of the rule file that is set."""
-    from news_platform.source_records.options import SegmentOptions
-    from news_platform.source_records.rules import with_rules
+    from news_platform.source_records.options import SegmentOptions, with_rules
 
     if given.rules is None:
         return SegmentOptions()

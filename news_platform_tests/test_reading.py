@@ -8,7 +8,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.domain_store.pages import build, collect, stage
 

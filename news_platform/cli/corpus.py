@@ -30,7 +30,7 @@ from news_platform.corpus.pipeline import (
 )
 from news_platform.corpus.rows import QUALITY_FLAGS
 from news_platform.datasets.corpus import CRAWL_ARTICLES, DELTA_TABLES
-from news_platform.domain_store.reading.batches import iter_warc_frames
+from news_platform.domain_store.fragments import iter_warc_frames
 from news_platform.errors import InputError
 from news_platform.resources import Resources
 from news_platform.storage.commit.markers import read_inputs, stale_partitions

@@ -23,9 +23,10 @@ from news_platform.source_records.pipeline import (
     build_institution,
     declare_options,
     outdated_institutions,
+    record_document,
+    record_json,
     wanted_institutions,
 )
-from news_platform.source_records.rows import record_document, record_json
 from news_platform.source_records.segment import SegmentedPage
 from news_platform.source_records.snapshot import Snapshot, segment_snapshot
 from news_platform.storage.commit.markers import stale_partitions

@@ -12,7 +12,7 @@ from news_platform.cli.options import emit, json_option, resources_for, root_opt
 from news_platform.datasets.domain_buckets import ROOT as STAGED
 from news_platform.datasets.domain_store import ROOT as STORE
 from news_platform.datasets.raw_news import RAW_NEWS
-from news_platform.domain_store.reading.batches import rows_by_warc
+from news_platform.domain_store.fragments import rows_by_warc
 from news_platform.domain_store.retention import expiring_batches, old_generations, stored_days
 from news_platform.errors import ConfigError, InputError, NewsPlatformError
 from news_platform.resources import Resources, build_options, open_full_texts

@@ -22,6 +22,7 @@ from news_platform.domain_store.commit import (
     gc_bucket,
     read_bucket_count,
 )
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import (
     STAGE_AGAIN,
@@ -30,7 +31,6 @@ from news_platform.domain_store.pipeline import (
     repair_buckets,
     shown_batches,
 )
-from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.domain_store.staging.inputs import (
     day_input,
     matching_input,

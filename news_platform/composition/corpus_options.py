@@ -9,7 +9,7 @@ from news_platform.corpus.export.selection import ExportSelection, Stated, State
 from news_platform.corpus.export.tokens import load_tokenizer
 from news_platform.corpus.options import CorpusOptions
 from news_platform.domain_metadata.signals.statements import PURPOSES
-from news_platform.domain_metadata.usage_history import UsageAtTimes
+from news_platform.domain_metadata.usage_history import UsageHistory
 from news_platform.near_duplicates.reading import read_clusters
 from news_platform.resources import options_of
 from news_platform.setting_sections.features import CorpusSettings
@@ -50,7 +50,7 @@ def usage_rules(texts: tuple[str, ...]) -> tuple[UsageRule, ...]:
 
 def stated_usage(store: ObjectStore) -> StatedUsage:
     """Return what the surveys under the root know about use at a time."""
-    usage = UsageAtTimes(store)
+    usage = UsageHistory(store)
 
     def stated(url: str, rule: UsageRule, at: datetime) -> Stated:
         found = usage.verdict(url, bot=rule.bot, purpose=rule.purpose, at=at)

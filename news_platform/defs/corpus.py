@@ -55,7 +55,7 @@ from news_platform.defs.rebuild_rules import (
     unsettled,
 )
 from news_platform.defs.sensors import reconciling_sensor, skip_reason
-from news_platform.domain_store.reading.batches import iter_warc_frames
+from news_platform.domain_store.fragments import iter_warc_frames
 from news_platform.near_duplicates.pipeline import expire_sketches
 from news_platform.resources import DataRoot, Resources
 from news_platform.storage.commit.markers import read_markers

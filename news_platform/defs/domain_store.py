@@ -37,9 +37,9 @@ from news_platform.domain_store.building.verify import (
 from news_platform.domain_store.catalog import StoreStats, read_stats, write_catalog
 from news_platform.domain_store.commit import read_bucket_count
 from news_platform.domain_store.layout import range_buckets
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import BuildReport, build_range
-from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.domain_store.staging.inputs import day_input
 from news_platform.domain_store.staging.stage import (
     StageReport,

@@ -1,4 +1,8 @@
-"""Fetch and parse what one host serves: its robots.txt, a sitemap, the children of an index."""
+"""Fetch and parse what one host serves: its robots.txt, a sitemap, the children of an index.
+
+What the previous survey received is requested with the ETag and the date that the host sent then.
+If the host answers 304, the stored bytes, or the statements read from them, count as received.
+"""
 
 import asyncio
 import codecs

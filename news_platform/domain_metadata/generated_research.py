@@ -1,4 +1,4 @@
-"""Write research files ourselves, for domains new in the crawl and for domains to survey again.
+"""Write research files: for domains new in the crawl, for a resurvey, or from a list of domains.
 
 Domains that the crawl has newly seen go to batches `zz|ccnews|DAY`, one per day on which domains
 were first seen. Domains to survey again go to a batch of a later day; the results of the earlier
@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from io import BytesIO
 
 import polars as pl
 
@@ -42,7 +41,7 @@ class SeedReport:
 
 @dataclass(frozen=True, slots=True)
 class CatalogEstimate:
-    """What surveying the domains of the catalog would take, before anything is asked.
+    """What surveying the domains of the catalog would take, before any request is sent.
 
     `requests` and `files` are the most there can be; redirects and the children of sitemap indexes
     count apart. `hours` assumes half a second per request.
@@ -70,7 +69,7 @@ def estimate_catalog(
 
 def read_catalog(store: ObjectStore) -> pl.DataFrame:
     """Return the columns of the domain catalog that the survey needs."""
-    body = BytesIO(store.read(CATALOG_PATH))
+    body = io.BytesIO(store.read(CATALOG_PATH))
     return pl.read_parquet(body, columns=["domain", "records", "first_seen"])
 
 
@@ -137,8 +136,8 @@ def write_resurvey_files(
     Return the paths by batch key. Calling it twice writes one file. Raise InputError if a domain
     was researched on that day or later, because a survey must not be dated back.
     """
-    asked = list(messages)
-    for message in asked:
+    repeated = list(messages)
+    for message in repeated:
         earlier = message.partition_info
         if earlier.date >= day:
             raise InputError(
@@ -146,7 +145,7 @@ def write_resurvey_files(
                 f"it is in a batch of {earlier.date}; choose a later day",
                 thing=message.registrable_domain,
             )
-    return write_due_files(asked, day=day, store=store)
+    return write_due_files(repeated, day=day, store=store)
 
 
 def write_due_files(
@@ -245,7 +244,7 @@ def list_as_research(
 ) -> bytes:
     """Return a research file with the domains of a list; raise InputError if it names none.
 
-    Lines that are no domain stay in the file, so that queueing reports them with a reason.
+    Lines that are not a domain stay in the file, so that queueing reports them with a reason.
     """
     found = list(dict.fromkeys(parse_domain_list(body, name=name, column=column)))
     if not any(is_domain(registrable_domain(one)) for one in found):

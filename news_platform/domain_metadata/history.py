@@ -1,4 +1,8 @@
-"""Read what is known about one domain over time: its surveys and what changed between them."""
+"""Read the surveys over time: of one domain with their changes, and the standing of all domains.
+
+A day's table has only the domains surveyed on that day. The standing of a day is the last survey of
+every domain up to it, so that shares of different days speak about the same domains.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

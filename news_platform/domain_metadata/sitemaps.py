@@ -18,9 +18,9 @@ from lxml import etree
 
 from news_platform.html.links import join_link
 
+# The limits of the sitemap protocol.
+MAX_URLS = 50_000
 MAX_INFLATED_BYTES = 50 * 1024 * 1024
-"""The limit of the sitemap protocol."""
-
 # Small enough that the nodes of one piece take little memory, large enough to need few calls.
 PIECE_BYTES = 65_536
 # Some servers gzip a .gz file a second time.
@@ -53,7 +53,8 @@ def inflated(body: bytes) -> Iterator[bytes]:
 
     Raise TooLarge past the limit and BadGzip if the gzip stream is damaged or truncated.
     """
-    pieces: Iterable[bytes] = _slices(body)
+    starts = range(0, len(body), PIECE_BYTES)
+    pieces: Iterable[bytes] = (body[start : start + PIECE_BYTES] for start in starts)
     for _ in range(_MAX_GZIP_LAYERS):
         pieces = _unwrapped(pieces)
     total = 0
@@ -76,12 +77,6 @@ def clean_text(pieces: Iterable[bytes]) -> Iterator[str]:
         text, carried = _cut_before_entity(text)
         yield _escape_for_xml(text)
     yield _escape_for_xml(carried)
-
-
-def _slices(body: bytes) -> Iterator[bytes]:
-    view = memoryview(body)
-    for start in range(0, len(body), PIECE_BYTES):
-        yield bytes(view[start : start + PIECE_BYTES])
 
 
 def _unwrapped(pieces: Iterable[bytes]) -> Iterable[bytes]:
@@ -136,9 +131,6 @@ def _escape_for_xml(text: str) -> str:
 
 
 Kind = Literal["urlset", "index", "txt", "rss", "atom", "invalid"]
-
-MAX_URLS = 50_000
-"""The limit of the sitemap protocol."""
 
 MAX_NEWS_SITEMAPS = 2
 """News sitemaps that are noted per domain."""
@@ -237,8 +229,11 @@ def parse_sitemap(body: bytes, url: str) -> Sitemap:
         first = next(text, "")
         if not first:
             return Sitemap("invalid", problems=("empty",))
-        _read(reading, first, text)
-    except (TooLarge, _Padding):
+        if first.startswith("<"):
+            _read_xml(reading, first, text)
+        else:
+            _read_lines(reading, chain([first], text))
+    except TooLarge:
         return Sitemap("invalid", problems=("too_large",))
     except BadGzip:
         reading.problems["bad_gzip"] = None
@@ -290,13 +285,9 @@ class _Doctype(Exception):
     """The sitemap declares a document type, which only attacks on XML parsers need."""
 
 
-class _Padding(Exception):
-    """The sitemap continues too long without a finished entry."""
-
-
 @dataclass(slots=True)
 class _PaddingGuard:
-    """Count the characters since the last entry, and raise _Padding past the limit."""
+    """Count the characters since the last entry, and raise TooLarge past the limit."""
 
     characters: int = 0
 
@@ -304,7 +295,7 @@ class _PaddingGuard:
         # A piece that is empty after cleaning consisted of padding only.
         self.characters = 0 if found else self.characters + (len(piece) or PIECE_BYTES)
         if self.characters > _MAX_ENTRY_CHARACTERS:
-            raise _Padding
+            raise TooLarge("too long without a finished entry")
 
 
 def _skip_leading_blanks(pieces: Iterator[str]) -> Iterator[str]:
@@ -317,16 +308,9 @@ def _skip_leading_blanks(pieces: Iterator[str]) -> Iterator[str]:
     yield from pieces
 
 
-def _read(reading: _SitemapBuilder, first: str, rest: Iterator[str]) -> None:
-    if first.startswith("<"):
-        _read_xml(reading, first, rest)
-    else:
-        _read_lines(reading, first, rest)
-
-
-def _read_lines(reading: _SitemapBuilder, first: str, rest: Iterator[str]) -> None:
+def _read_lines(reading: _SitemapBuilder, pieces: Iterator[str]) -> None:
     patience, carried = _PaddingGuard(), ""
-    for piece in chain([first], rest):
+    for piece in pieces:
         *lines, carried = (carried + piece).split("\n")
         patience.count(piece, found=_take_lines(reading, lines))
         if len(reading.found) > MAX_URLS:
@@ -345,12 +329,9 @@ def _take_lines(reading: _SitemapBuilder, lines: Iterable[str]) -> bool:
 
 
 def _read_xml(reading: _SitemapBuilder, first: str, rest: Iterator[str]) -> None:
-    if "<!DOCTYPE" in _prolog(first).upper():
+    root = _ROOT_TAG.search(first)
+    if "<!DOCTYPE" in first[: root.start() if root else None].upper():
         raise _Doctype
-    _read_pieces(reading, chain([first], rest))
-
-
-def _read_pieces(reading: _SitemapBuilder, pieces: Iterator[str]) -> None:
     parser = etree.XMLPullParser(
         events=("end",),
         tag=_TAGS,
@@ -362,18 +343,13 @@ def _read_pieces(reading: _SitemapBuilder, pieces: Iterator[str]) -> None:
         remove_pis=True,
     )
     patience = _PaddingGuard()
-    for piece in pieces:
+    for piece in chain([first], rest):
         parser.feed(piece.encode("utf-8"))
         patience.count(piece, found=_take_entries(reading, parser))
         if len(reading.found) > MAX_URLS:
             return
     if not reading.complete:
         reading.problems["not_xml" if reading.kind == "invalid" else "truncated"] = None
-
-
-def _prolog(text: str) -> str:
-    root = _ROOT_TAG.search(text)
-    return text[: root.start()] if root else text
 
 
 def _take_entries(reading: _SitemapBuilder, parser: etree.XMLPullParser) -> bool:

@@ -203,7 +203,7 @@ def _usage(
 
 @dataclass(frozen=True, slots=True)
 class _Edge:
-    """What a survey meets the web with."""
+    """How a survey reaches the web, and the previous survey that it compares with."""
 
     fetcher: PoliteFetcher
     clock: Clock

@@ -197,11 +197,11 @@ def _row(facts: DomainMetadata) -> dict[str, object]:
 def _usage_columns(usage: UsageFacts | None) -> dict[str, object]:
     if usage is None:
         return {}
-    asked = [file for file in usage.files if file.name == "llms.txt"]
+    llms = [file for file in usage.files if file.name == "llms.txt"]
     return {
         "usage_statements": len(usage.statements),
         **{f"usage_{purpose}": verdict for purpose, verdict in usage.verdicts.items()},
-        "llms_txt": asked[0].exists if asked else None,
+        "llms_txt": llms[0].exists if llms else None,
         "managed_robots": usage.managed_robots,
     }
 

@@ -53,15 +53,15 @@ def usage_policy(
     The last survey not after `at` counts, or else the first one after it. `path` is a path of the
     site; `/` asks about the site as a whole.
     """
-    name, asked = registrable_domain(domain), parse_purpose(purpose)
+    name, use = registrable_domain(domain), parse_purpose(purpose)
     store = root if isinstance(root, ObjectStore) else open_store(str(root))
     found = survey_at(store, name, at=_instant(at))
     if found is None:
-        return UsagePolicy(name, bot, asked, path, "unspecified")
+        return UsagePolicy(name, bot, use, path, "unspecified")
     batch, facts = found
-    decision = decision_of(store, batch, facts, bot=bot, purpose=asked, path=path)
+    decision = decision_of(store, batch, facts, bot=bot, purpose=use, path=path)
     return UsagePolicy(
-        name, bot, asked, path, decision.verdict, decision.findings, facts.collected_at
+        name, bot, use, path, decision.verdict, decision.findings, facts.collected_at
     )
 
 

@@ -1,6 +1,6 @@
-"""What sites stated about use at the time of each of many questions, reading each survey once.
+"""Read what sites had stated about use at given times; each survey is read once.
 
-`usage_policy` answers one question and reads the surveys of its domain every time. An export asks
+`usage_policy` reads the surveys of one domain on every call. An export decides
 about millions of articles, sorted by domain.
 """
 
@@ -62,8 +62,8 @@ class _Survey:
         return decision.verdict
 
 
-class UsageAtTimes:
-    """Answers questions about the use of addresses at moments, from the surveys under a root."""
+class UsageHistory:
+    """The verdicts on addresses at given times, from the surveys under a root."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store

@@ -8,7 +8,7 @@ from itertools import pairwise
 import polars as pl
 
 from news_platform.datasets.domain_store import DOMAIN_CATALOG
-from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.storage.commit.markers import write_marker
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table, write_table

@@ -10,8 +10,8 @@ from news_platform.datasets.domain_store import ENTRIES, RECORDS
 from news_platform.datasets.domain_store import ROOT as ROOM
 from news_platform.datasets.evidence import Evidence
 from news_platform.domain_store.layout import STORE_FILE, bucket_of, entries_path, records_path
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.manifest import Manifest, Segment
-from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import scan_table
 from news_platform.takedowns.spellings import PageAddress

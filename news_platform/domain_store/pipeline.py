@@ -16,12 +16,13 @@ from news_platform.datasets.domain_store import ROOT as DATASET
 from news_platform.domain_store.building.builder import (
     Builder,
     GenerationPlan,
+    Merge,
     NewBatch,
     plan_batch_change,
+    plan_merge,
     without_batches,
 )
 from news_platform.domain_store.building.removal import building_removal, require_allowed
-from news_platform.domain_store.building.tiers import Merge, plan_merge
 from news_platform.domain_store.building.uploads import open_uploads, scratch_errors
 from news_platform.domain_store.building.verify import Damage, find_damage
 from news_platform.domain_store.commit import (

@@ -17,11 +17,10 @@ from news_platform.domain_store.commit import (
     read_bucket_count,
     read_current,
 )
+from news_platform.domain_store.fragments import PIECE_BYTES, iter_batch_pieces, read_manifests
 from news_platform.domain_store.layout import STORE_FILE, staged_path
 from news_platform.domain_store.manifest import Manifest, Segment
 from news_platform.domain_store.options import BuildOptions
-from news_platform.domain_store.reading.batches import iter_batch_pieces, read_manifests
-from news_platform.domain_store.reading.fragments import PIECE_BYTES
 from news_platform.domain_store.staging.stage import EXPIRED_AT, Staged, read_staged
 from news_platform.errors import StorageError
 from news_platform.storage.commit.markers import amend_report

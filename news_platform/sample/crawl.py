@@ -134,26 +134,18 @@ _SEEN_AGAIN_PERCENT = 3
 _FOREIGN_LINE = f"{FOLDER}/warc.paths.md5"
 
 
-@dataclass(frozen=True, slots=True)
-class SampleWarc:
-    """One WARC file of the crawl with its bytes."""
-
-    path: str
-    body: bytes
-
-
-def crawl_warcs(articles: Sequence[SampleArticle], sites: Mapping[str, Site]) -> list[SampleWarc]:
-    """Return the two WARC files of each day."""
+def crawl_warcs(articles: Sequence[SampleArticle], sites: Mapping[str, Site]) -> dict[str, bytes]:
+    """Return the two WARC files of each day, by path."""
     met = _captures(articles)
     starts = [datetime.combine(day, at, tzinfo=UTC) for day in DAYS for at in _STARTS]
-    return [
+    return dict(
         _warc(start, _FIRST_SERIAL + at, met[start] + _oddities(sites, start))
         for at, start in enumerate(starts)
-    ]
+    )
 
 
-def late_warc(articles: Sequence[SampleArticle], day: date) -> SampleWarc:
-    """Return the third file of a day, which the crawler uploads later than the others."""
+def late_warc(articles: Sequence[SampleArticle], day: date) -> tuple[str, bytes]:
+    """Return path and bytes of the third file of a day, which the crawler uploads later."""
     start = datetime.combine(day, _LATE_START, tzinfo=UTC)
     captures = [
         Capture(article.url, page_of(article, _of_outlet(articles, article)), start)
@@ -245,7 +237,7 @@ def _of_site(sites: Mapping[str, Site], outlet: Outlet, path: str, at: datetime)
     return Capture(outlet.origin + path, sites[outlet.host][path], at)
 
 
-def _warc(start: datetime, serial: int, captures: list[Capture]) -> SampleWarc:
+def _warc(start: datetime, serial: int, captures: list[Capture]) -> tuple[str, bytes]:
     name = f"CC-NEWS-{start:%Y%m%d%H%M%S}-{serial:05d}.warc.gz"
     chance = Chance(SEED, "order", name)
     shuffled = chance.sample(captures, len(captures))
@@ -253,5 +245,4 @@ def _warc(start: datetime, serial: int, captures: list[Capture]) -> SampleWarc:
         replace(capture, at=start + timedelta(seconds=4 * at + chance.number(0, 3)))
         for at, capture in enumerate(shuffled)
     ]
-    body = warc_bytes(name, timed, started_at=start)
-    return SampleWarc(path=f"{FOLDER}/{name}", body=body)
+    return f"{FOLDER}/{name}", warc_bytes(name, timed, started_at=start)

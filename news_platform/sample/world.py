@@ -43,10 +43,10 @@ def build_world(*, late: Sequence[date] = ()) -> dict[str, bytes]:
     """Return every file of the world by path; the days in `late` have an additional WARC."""
     articles = publish()
     sites = build_sites(articles)
-    warcs = [*crawl_warcs(articles, sites), *(late_warc(articles, day) for day in late)]
+    warcs = crawl_warcs(articles, sites) | dict(late_warc(articles, day) for day in late)
     files = {
-        f"crawl/{LISTING}": listing(warc.path for warc in warcs),
-        **{f"crawl/{warc.path}": warc.body for warc in warcs},
+        f"crawl/{LISTING}": listing(warcs),
+        **{f"crawl/{path}": body for path, body in warcs.items()},
         **_stored_files(),
         **{f"snapshots/{path}": body for path, body in snapshot_files().items()},
         **{f"sites/{path}": body for path, body in site_files(sites).items()},
@@ -132,7 +132,7 @@ def add_late_warc(folder: Path, day: date) -> str:
         raise InputError(f"the sample world has no day {day.isoformat()!r}", thing=day.isoformat())
     if day not in manifest.late or not manifest.holds(folder):
         _write_folder(folder, manifest, late=sorted({*manifest.late, day}))
-    return late_warc(publish(), day).path
+    return late_warc(publish(), day)[0]
 
 
 def place_inputs(

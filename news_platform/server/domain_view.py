@@ -8,7 +8,7 @@ import polars as pl
 
 from news_platform.datasets.feeds import FEEDS, day_path
 from news_platform.domain_metadata.history import read_history
-from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.server.app_state import AppState, NothingHere, TakenDown
 from news_platform.server.article_view import clusters_around, members_of
 from news_platform.server.documents import (

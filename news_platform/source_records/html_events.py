@@ -12,7 +12,6 @@ from functools import lru_cache
 from lxml import etree
 
 from news_platform.errors import InputError
-from news_platform.source_records.consent_names import is_consent_label, is_consent_name
 
 # Represents <br> until the text around it is complete. U+001E never occurs in valid HTML.
 BREAK = "\x1e"
@@ -57,7 +56,7 @@ _ZONE_ROLES = {
     "search": "control",
 }
 # Words that are common in the class and id of widgets. They are a hint, not proof: an element that
-# holds much of the page's text is no widget (BoilerplateRules.widget_share).
+# holds much of the page's text is not a widget (BoilerplateRules.widget_share).
 _WIDGET_WORDS = {
     "navigation": "nav navbar navigation menu menus submenu megamenu breadcrumb breadcrumbs crumbs "
     "pager toolbar skip offcanvas drawer dropdown toc",
@@ -290,3 +289,60 @@ def widget_of(names: str) -> str | None:
         if phrase in names:
             return _WIDGETS[phrase]
     return None
+
+
+# Consent dialogs are recognised by the names that their products give to elements.
+# Prefixes of ids and classes, in the order: OneTrust, Cookiebot, Didomi, Usercentrics, TrustArc,
+# Quantcast, Sourcepoint, then smaller products and plugins.
+_CONSENT_PRODUCTS = """
+onetrust ot-sdk optanon cybotcookiebot cookiebot didomi usercentrics uc-banner uc-cmp uc-overlay
+truste trustarc teconsent consent-blackbar qc-cmp sp-message sp-root
+axeptio borlabs ccc-notify ccc-overlay cc-banner cc-window cky- civic-cookie cli-modal cmplz
+cmpbox cmpwrapper cookie-law-info cookieconsent cookiefirst cookiehub cookieyes eu-cookie evidon
+fc-consent gdpr-cookie iubenda klaro lanyard-root moove-gdpr orejime osano ppms-cm silktide
+sliding-popup tarteaucitron termly transcend-consent wt-cli wpcc
+"""
+_CONSENT_SUBJECTS = "cookies?|gdpr|consent"
+# "cookie-policy" and "privacy-notice" also name pages and their content.
+_CONSENT_FORMS = (
+    "alert|banner|bar|box|center|centre|compliance|container|control|dialog|disclaimer|info|layer"
+    "|manager|management|message|modal|notice|notification|optin|overlay|panel|pop-?up|preferences"
+    "|prompt|root|settings|toast|tool|wall|widget|window|wrapper"
+)
+_CONSENT_NAME = re.compile(
+    rf"(?:^|[\s-])(?:(?:{'|'.join(_CONSENT_PRODUCTS.split())})"
+    rf"|(?:{_CONSENT_SUBJECTS})-?(?:{_CONSENT_SUBJECTS})?-?(?:{_CONSENT_FORMS})(?:$|[\s-])"
+    r"|privacy-?(?:banner|center|centre|manager|modal|pop-?up|preferences|settings|wall)(?:$|[\s-])"
+    rf"|(?:banner|notice|modal|popup|dialog|bar)-(?:cookies?|gdpr|consent)(?:$|[\s-]))"
+)
+_CONSENT_LABEL = re.compile(
+    r"\bcookies?\b|\bgdpr\b|\bconsent (?:banner|dialog|manage|prefer)"
+    r"|\bprivacy (?:banner|center|centre|choices|manager|notice|options|preferences|settings)",
+    re.IGNORECASE,
+)
+# Nearly all class names have none of these letters, so the expression is rarely run.
+_CONSENT_MARKS = (
+    "cook", "consent", "gdpr", "onetrust", "ot-sdk", "optanon", "didomi", "usercentrics", "uc-",
+    "truste", "trustarc", "qc-cmp", "sp_m", "sp-m", "sp_r", "sp-r", "privacy", "axeptio", "borlabs",
+    "ccc-", "cc-", "cky-", "cli-", "cmp", "evidon", "iubenda", "klaro", "lanyard", "orejime",
+    "osano", "ppms", "silktide", "sliding", "tarteau", "termly", "wpcc", "cybot",
+)  # fmt: skip
+
+
+def is_consent_name(names: str) -> bool:
+    """Return whether a class or id is that of a consent dialog."""
+    lower = names.lower()
+    # A loop, not any(): this runs for every new class name.
+    for mark in _CONSENT_MARKS:
+        if mark in lower:
+            break
+    else:
+        return False
+    plain = lower.replace("_", "-")
+    split = _CAMEL.sub("-", names).lower().replace("_", "-")
+    return bool(_CONSENT_NAME.search(plain) or _CONSENT_NAME.search(split))
+
+
+def is_consent_label(label: str) -> bool:
+    """Return whether an `aria-label` is that of a consent dialog."""
+    return _CONSENT_LABEL.search(label) is not None

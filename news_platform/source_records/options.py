@@ -1,8 +1,14 @@
-"""The options of the segmentation, with the specification's defaults."""
+"""The options of the segmentation, with the specification's defaults, and rule files for them.
+
+A rule file is TOML with the tables [boilerplate] and [sections], whose keys are the fields of
+`BoilerplateRules` and `SectionRules`. Rules that it does not name keep their default.
+"""
 
 import re
-from dataclasses import dataclass, fields
-from typing import Literal
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Literal, TypeVar
 
 from news_platform.errors import ConfigError
 from news_platform.text.language import LANGUAGES
@@ -15,6 +21,15 @@ def _require(options: object, name: str, is_valid: bool, expected: str) -> None:
     if not is_valid:
         found = getattr(options, name)
         raise ConfigError(f"invalid {name} {found!r}: expected {expected}", thing=name)
+
+
+def _require_patterns(patterns: tuple[str, ...], place: str) -> None:
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except re.error as error:
+            message = f"invalid regular expression {pattern!r} in {place}: {error}"
+            raise ConfigError(message, thing=pattern) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +121,7 @@ class SectionRules:
         "our newsletter", "unsubscribe", "protected by recaptcha", "you agree to our",
         "you agree to the", "best experience on our", "supported browser",
     )  # fmt: skip
-    # What other visitors searched for is no content of an institution.
+    # What other visitors searched for is not content of an institution.
     sections: tuple[str, ...] = (r"(related|trending|popular|recent|top) searches",)
 
 
@@ -144,9 +159,49 @@ class SegmentOptions:
         _require(self, "min_chars", self.min_chars >= 0, "at least 0")
         bound = f"at least min_chars, which is {self.min_chars}"
         _require(self, "max_chars", self.max_chars >= self.min_chars, bound)
-        for pattern in self.whitelist:
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                message = f"invalid regular expression {pattern!r} in the whitelist: {error}"
-                raise ConfigError(message, thing=pattern) from error
+        _require_patterns(self.whitelist, "the whitelist")
+
+
+Rules = TypeVar("Rules", BoilerplateRules, SectionRules, SegmentOptions)
+
+_TOML_NAMES = {
+    str: "a string",
+    tuple: "a list of strings",
+    int: "an integer",
+    float: "a number",
+}
+
+
+def with_rules(options: SegmentOptions, toml: str) -> SegmentOptions:
+    """Return the options with the rules of a TOML text; raise ConfigError for an invalid rule."""
+    try:
+        document = tomllib.loads(toml)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"the rule file is not valid TOML: {error}") from error
+    sections = _replaced(options.sections, document.pop("sections", {}))
+    _require_patterns(
+        (*sections.call_verbs, *sections.notice_openings, *sections.sections), "the rule file"
+    )
+    boilerplate = _replaced(options.boilerplate, document.pop("boilerplate", {}))
+    return replace(_replaced(options, document), boilerplate=boilerplate, sections=sections)
+
+
+def _replaced(rules: Rules, given: Mapping[str, object]) -> Rules:
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"invalid rule {given!r} in the rule file: expected a table")
+    known = {field.name: type(getattr(rules, field.name)) for field in fields(rules)}
+    for name, value in given.items():
+        if name not in known:
+            expected = f"expected one of {', '.join(sorted(known))}"
+            raise ConfigError(f"unknown rule {name!r} in the rule file: {expected}")
+        if not _fits(value, known[name]):
+            expected = f"expected {_TOML_NAMES[known[name]]}, found {value!r}"
+            raise ConfigError(f"invalid rule {name!r} in the rule file: {expected}")
+    values = {name: tuple(v) if isinstance(v, list) else v for name, v in given.items()}
+    return replace(rules, **values)  # type: ignore[arg-type]  # each value was checked above
+
+
+def _fits(value: object, wanted: type) -> bool:
+    if wanted is tuple:
+        return isinstance(value, list) and all(isinstance(member, str) for member in value)
+    return isinstance(value, (int, float) if wanted is float else wanted)

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from news_platform.source_records import blocks as kinds
 from news_platform.source_records.blocks import BlockDecision, PageBlock
-from news_platform.source_records.calls import NONE, call_certainty, is_instruction
+from news_platform.source_records.calls_to_action import NONE, call_certainty, is_instruction
 from news_platform.source_records.options import SectionRules
 
 SEPARATOR = " > "

@@ -11,7 +11,7 @@ from news_platform.cli.ccnews import ccnews
 from news_platform.cli.main import COMMANDS
 from news_platform.cli.retention import retention
 from news_platform.cli.store import store as store_group
-from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.errors import ConfigError, InputError, NewsPlatformError
 from news_platform.resources import open_resources
 from news_platform.rss.full_text import write_full_text

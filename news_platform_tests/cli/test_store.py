@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.errors import NewsPlatformError
 from news_platform.storage.commit.root import claim_root
 from news_platform.storage.objects.store import ObjectStore, open_store

@@ -23,7 +23,7 @@ from news_platform.defs.planning import Plan
 from news_platform.defs.runs import Work
 from news_platform.defs.sensor_state import SensorState
 from news_platform.defs.sensors import plan_of
-from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.errors import InputError, StorageError
 from news_platform.resources import Resources
 from news_platform.setting_sections.features import DomainStoreSettings

@@ -57,20 +57,6 @@ def test_the_limit_of_a_day_holds_over_several_catalogs(local_store: ObjectStore
     assert seed_from_catalog(more, store=local_store, per_day=1).domains == 0
 
 
-def test_a_limit_that_was_lowered_lets_nothing_more_in(local_store: ObjectStore) -> None:
-    first = catalog(*((f"a{n}.test", 1, 1) for n in range(6)))
-    assert seed_from_catalog(first, store=local_store, per_day=6).domains == 6
-    busier = catalog(*((f"b{n}.test", 9, 1) for n in range(5)))
-    assert seed_from_catalog(busier, store=local_store, per_day=5).domains == 0
-
-
-def test_a_broken_file_among_the_offers_keeps_no_day_back(local_store: ObjectStore) -> None:
-    folder = f"raw/{PartitionInfo.of('zz', 'ccnews', '2025-11-01').folder}"
-    local_store.put(f"{folder}/raw_0001.json", b"{")
-    report = seed_from_catalog(catalog(("a.test", 1, 1)), store=local_store, per_day=5)
-    assert report.files == (f"{folder}/raw_0002.json",)
-
-
 def test_our_own_research_files_follow_the_schema() -> None:
     dataset = EnhancedResearchDataset.model_validate_json(catalog_file(BATCH, ["a.test"]))
     assert (dataset.meta.record_count, dataset.meta.country) == (1, "zz")

@@ -44,24 +44,6 @@ def test_every_result_is_stored_once() -> None:
     assert sorted(chain.from_iterable(shelf.turns)) == list(range(1000))
 
 
-def test_results_that_finish_together_share_turns_and_threads_share_results() -> None:
-    shelf = Shelf(seconds=0.05)
-    asyncio.run(store_all(12, shelf, threads=4))
-    assert sorted(map(len, shelf.turns)) == [3, 3, 3, 3]
-
-
-def test_there_are_never_more_turns_at_once_than_threads() -> None:
-    shelf = Shelf(seconds=0.01)
-    asyncio.run(store_all(200, shelf, threads=2))
-    assert shelf.most <= 2 and max(map(len, shelf.turns)) <= 16
-
-
-def test_a_lone_result_does_not_wait_for_company() -> None:
-    shelf = Shelf()
-    asyncio.run(asyncio.wait_for(store_all(1, shelf, threads=32), timeout=10))
-    assert shelf.turns == [[0]]
-
-
 def test_a_failure_reaches_whoever_waits_and_the_next_turn_goes_on() -> None:
     def write(results: Sequence[int]) -> list[str]:
         if 0 in results:

@@ -76,11 +76,6 @@ def test_a_record_that_cannot_be_has_a_reason(record: object, reason: str) -> No
     assert message_of(record, seed=SEED) == reason
 
 
-def test_an_address_of_another_domain_does_not_stand_for_this_one() -> None:
-    found = message(raw_url="https://other.test/x", normalized_domain="a.test")
-    assert (found.registrable_domain, found.domain_url) == ("a.test", "https://a.test/")
-
-
 @pytest.mark.parametrize(
     ("raw_url", "kept"),
     [
@@ -96,19 +91,6 @@ def test_of_an_odd_address_only_the_host_is_kept(raw_url: str, kept: str) -> Non
     found = message(raw_url=raw_url)
     assert (found.registrable_domain, found.domain_url) == ("a.example", kept)
     assert DomainQueueMessage.model_validate_json(found.model_dump_json()) == found
-
-
-def test_the_own_address_of_an_ipv6_host_has_its_brackets() -> None:
-    assert message(normalized_domain="[2001:db8::1]").domain_url == "https://[2001:db8::1]/"
-
-
-@pytest.mark.parametrize(
-    ("given", "authority"),
-    [(None, "unknown"), ("", "unknown"), ("GOV ", "gov"), ("a:b/c", "a_b_c"), ("edu", "edu")],
-)
-def test_the_authority_is_one_plain_word(given: str | None, authority: str) -> None:
-    found = message(normalized_domain="a.test", source_type=given)
-    assert (found.authority, found.domain_id) == (authority, f"{authority}:de:a.test")
 
 
 def test_each_domain_gives_one_message_and_bad_records_keep_their_place() -> None:

@@ -28,7 +28,6 @@ from news_platform.rss.ledger.sitemap_entries import add_sitemap_pages, domains_
 from news_platform.rss.ledger.tables import FEEDS, RAW
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns
-from news_platform_tests.domain_metadata.attacks import ATTACKS
 from news_platform_tests.domain_metadata.test_pipeline import NOW, research, site, survey
 from news_platform_tests.fakes import FakeFetcher, response
 from news_platform_tests.takedowns.asked import asked
@@ -139,12 +138,6 @@ def test_a_sitemap_that_fails_costs_only_itself() -> None:
     assert [one.url for one in found.candidates] == ["https://c.example/1"]
 
 
-@pytest.mark.parametrize("name", sorted(ATTACKS))
-def test_attacks_have_no_candidates(name: str) -> None:
-    found = parse_news_sitemap(ATTACKS[name](), SOURCE)
-    assert all(one.url.startswith("https://a.example/") for one in found)
-
-
 def surveyed(
     store: ObjectStore, queue: DomainQueue, batch: PartitionInfo, robots: bytes
 ) -> list[NewsSource]:
@@ -163,14 +156,6 @@ def test_a_surveyed_domain_with_a_news_sitemap_is_a_source(
     assert surveyed(local_store, queue, batch, robots) == [SOURCE]
     assert read_news_sources(local_store, since="2025-11-02") == []
     assert read_news_sources(local_store, since="2025-10-01", skip=frozenset({"a.example"})) == []
-
-
-@pytest.mark.parametrize("rule", ["Disallow: /", "Disallow: /news"])
-def test_a_domain_that_refuses_is_not_a_source(
-    rule: str, local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
-) -> None:
-    robots = f"User-agent: *\n{rule}\nSitemap: {SOURCE.url}\n".encode()
-    assert surveyed(local_store, queue, batch, robots) == []
 
 
 def test_candidates_wait_in_the_ledger_of_articles_once(engine: sa.Engine, tmp_path: Path) -> None:

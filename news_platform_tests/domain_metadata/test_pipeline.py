@@ -1,7 +1,6 @@
 """From research files to surveyed domains: run once, run twice, run on broken input."""
 
 import asyncio
-import gc
 import gzip
 import json
 import time
@@ -17,17 +16,15 @@ from news_platform.domain_metadata.consumer import SurveyContext, SurveyOptions,
 from news_platform.domain_metadata.pipeline import (
     queue_batch,
     survey_batch,
-    survey_over_web,
 )
 from news_platform.domain_metadata.queue import DomainQueue
-from news_platform.domain_metadata.raw_files import import_file, raw_batches, read_raw_metadata
+from news_platform.domain_metadata.raw_files import import_file, raw_batches
 from news_platform.domain_metadata.results import iter_broken, read_metadata
 from news_platform.errors import FetchError, InputError, StorageError
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.units import wanted_inputs
 from news_platform.takedowns.requests import list_pending
-from news_platform.web.fetch import FetchOptions
 from news_platform_tests.fakes import SurveyedWeb, response
 from news_platform_tests.takedowns.asked import ask
 
@@ -155,24 +152,6 @@ def test_what_is_taken_down_is_neither_queued_nor_quarantined(
 
 
 @pytest.mark.parametrize(
-    ("body", "shown"),
-    [
-        (b'{"notes": 1}', "{'notes': 1}"),
-        (b"[1, NaN]", "{'content': [1, 'NaN']}"),
-        (b"{", "invalid JSON"),
-        (b"[" * 30_000, "invalid JSON"),
-        (b" " * 100_000, "too large to show: 100000 bytes"),
-    ],
-)
-def test_notes_about_a_batch_are_shown_or_say_why_not(
-    body: bytes, shown: str, local_store: ObjectStore, batch: PartitionInfo
-) -> None:
-    assert read_raw_metadata(local_store, batch) is None
-    local_store.put(f"{RAW}/raw_metadata.json", body)
-    assert shown in str(read_raw_metadata(local_store, batch))
-
-
-@pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b'{"records": {}}', b"\xff\xfe", b"[" * 100_000]
 )
 def test_a_bad_file_fails_alone(
@@ -195,30 +174,6 @@ def test_a_file_that_changed_after_it_was_accepted_is_named(
     report = queue_batch(batch, store=local_store, queue=queue, now=NOW)
     assert "changed after it was accepted" in report.failed[f"{RAW}/raw_0001.json"]
     assert [one.registrable_domain for one in queue.messages(batch.key)] == ["a.example"]
-
-
-def test_only_numbered_files_are_data(
-    local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
-) -> None:
-    for name in ("raw_metadata.json", "raw_1.json", "raw_0001.json.bak", "notes.json"):
-        local_store.put(f"{RAW}/{name}", research("x.example"))
-    local_store.put(f"{RAW}/raw_00012.json", research("a.example"))
-    local_store.put("raw/country=xxx/category=media/date=2025-11-01/raw_0001.json", b"{}")
-    report = queue_batch(batch, store=local_store, queue=queue, now=NOW)
-    assert (report.files, report.new_domains) == (1, 1)
-    assert not local_store.exists(f"{RAW}/raw_metadata.json.success")
-    assert list(raw_batches(local_store)) == [batch.key]
-
-
-def test_folders_below_a_batch_are_not_its_files(
-    local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
-) -> None:
-    local_store.put(f"{RAW}/raw_0001.json", research("a.example"))
-    local_store.put(f"{RAW}/backup/raw_0002.json", research("b.example"))
-    queue_batch(batch, store=local_store, queue=queue, now=NOW)
-    assert [one.registrable_domain for one in queue.messages(batch.key)] == ["a.example"]
-    marker = read_markers(local_store, "domain_queue")[batch.key]
-    assert marker.inputs == raw_batches(local_store)[batch.key]
 
 
 def test_an_import_takes_the_next_number_and_never_overwrites(
@@ -310,36 +265,6 @@ def test_a_timeout_is_tried_again_then_left_unmarked_and_taken_up_by_the_next_ru
 
 
 @pytest.mark.usefixtures("queued")
-def test_a_hiccup_costs_one_retry(
-    local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
-) -> None:
-    url = "https://b.example/robots.txt"
-    web = site("a.example") | site("b.example") | {url: (response(url, status=503), b"")}
-    report, _ = survey(batch, web, store=local_store, queue=queue)
-    assert report.outcomes == {"ok": 2} and report.retries == 1
-
-
-@pytest.mark.usefixtures("queued")
-@pytest.mark.parametrize(
-    "asked",
-    [
-        "soon",
-        "Mon, 01 Jan 2024 00:00:00 +99999999999999",
-        "Mon, 01 Jan 99999999999 00:00:00 GMT",
-        "Mon, 99999999999999999999 Jan 2024 00:00:00 GMT",
-    ],
-)
-def test_an_unreadable_retry_after_is_ignored(
-    asked: str, local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
-) -> None:
-    url = "https://b.example/robots.txt"
-    busy = response(url, status=503, headers={"retry-after": asked})
-    web = site("a.example") | site("b.example") | {url: (busy, b"")}
-    report, _ = survey(batch, web, store=local_store, queue=queue)
-    assert report.outcomes == {"ok": 2} and report.retries == 1
-
-
-@pytest.mark.usefixtures("queued")
 def test_what_an_unfinished_survey_left_behind_is_removed(
     local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
 ) -> None:
@@ -378,25 +303,6 @@ def test_a_store_that_fails_ends_the_survey_with_its_own_error_and_the_next_run_
     report, _ = survey(batch, web, store=local_store, queue=queue, options=short)
     assert report.outcomes == {"ok": 2}
     assert list(iter_broken(local_store, batch)) == []
-
-
-def test_the_collector_of_cycles_is_left_as_it_was_found(
-    local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
-) -> None:
-    gc.unfreeze()  # What worker modules froze when another test imported them.
-    usual, frozen = gc.get_threshold(), gc.get_freeze_count()
-    report = survey_over_web(
-        batch,
-        web=FetchOptions(),
-        queue=queue,
-        store=local_store,
-        clock=lambda: NOW,
-        seconds=time.time,
-        worker="w",
-        options=QUICK,
-    )
-    assert report.outcomes == {}
-    assert (gc.get_threshold(), gc.get_freeze_count()) == (usual, frozen)
 
 
 @pytest.mark.usefixtures("queued")

@@ -15,7 +15,7 @@ from news_platform.domain_metadata.generated_research import write_resurvey_file
 from news_platform.domain_metadata.pipeline import queue_batch, survey_batch
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.raw_files import import_file
-from news_platform.domain_metadata.results import iter_broken, read_previous
+from news_platform.domain_metadata.results import iter_broken
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.web.fetch import FetchOptions, WebFetcher
 from news_platform_tests.domain_metadata.test_pipeline import NOW, QUICK, facts, research
@@ -121,15 +121,6 @@ def test_a_file_that_was_damaged_since_is_asked_for_without_a_condition(
     site = survey_site(NEXT, first_answers(), store=local_store, queue=queue)
     (robots,) = (h for (_, p), h in zip(site.requests, site.headers, strict=True) if "robots" in p)
     assert "if-none-match" not in robots
-    assert told(facts(local_store, NEXT, HOST)) == told(first)
-
-
-def test_damaged_facts_do_not_stop_the_next_survey(
-    local_store: ObjectStore, queue: DomainQueue, first: DomainMetadata, batch: PartitionInfo
-) -> None:
-    local_store.put(f"{domain_folder(batch, HOST)}/domain_metadata.json", b"{")
-    assert read_previous(local_store, batch, HOST) is None
-    survey_site(NEXT, first_answers(), store=local_store, queue=queue)
     assert told(facts(local_store, NEXT, HOST)) == told(first)
 
 

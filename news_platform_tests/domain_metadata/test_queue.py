@@ -58,19 +58,6 @@ def test_messages_are_accepted_once_and_claimed_in_order(
     assert claim(any_queue, batch) == []
 
 
-def test_an_accepted_file_is_remembered(any_queue: DomainQueue, batch: PartitionInfo) -> None:
-    assert any_queue.accepted_file("raw/1") is None
-    fill(any_queue, batch, "a.test")
-    assert any_queue.accepted_file("raw/1") == AcceptedFile("raw/1", batch.key, "0" * 64, 1, 1, 0)
-
-
-def test_a_file_without_domains_is_accepted_too(
-    any_queue: DomainQueue, batch: PartitionInfo
-) -> None:
-    assert fill(any_queue, batch) == 0
-    assert any_queue.accepted_file("raw/1") is not None
-
-
 def test_an_expired_lease_is_claimed_again_and_the_first_worker_is_fenced_off(
     any_queue: DomainQueue, batch: PartitionInfo
 ) -> None:
@@ -146,23 +133,6 @@ def test_an_unfinished_message_waits_for_the_next_run_and_a_final_one_is_done(
     assert any_queue.reopen(batch.key, now=2.0) == 1
     [again] = claim(any_queue, batch, now=3.0)
     assert (again.message.registrable_domain, again.tries, again.attempt) == ("b.test", 1, 2)
-
-
-def test_batches_do_not_see_each_other(any_queue: DomainQueue, batch: PartitionInfo) -> None:
-    other = PartitionInfo.of("fr", "media", "2025-11-01")
-    fill(any_queue, batch, "a.test")
-    fill(any_queue, other, "a.test", path="raw/other")
-    assert len(claim(any_queue, batch)) == 1 and len(claim(any_queue, other)) == 1
-    assert [one.partition_info for one in any_queue.messages_of("a.test")] == [other, batch]
-    assert len(any_queue.messages(batch.key)) == 1
-
-
-def test_what_was_never_answered_for_counts_as_waiting(
-    any_queue: DomainQueue, batch: PartitionInfo
-) -> None:
-    fill(any_queue, batch, "a.test", "b.test")
-    claim(any_queue, batch, limit=1)
-    assert any_queue.outcomes(batch.key) == {"waiting": 2}
 
 
 class Desk:

@@ -50,15 +50,6 @@ def test_a_lost_file_is_fetched_again_alone(
 
 
 @pytest.mark.usefixtures("surveyed")
-def test_other_bytes_count_as_lost(
-    local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
-) -> None:
-    local_store.put(f"{PROD}/a.example/robots.txt", b"spoilt")
-    survey(batch, WEB, store=local_store, queue=queue)
-    assert local_store.read(f"{PROD}/a.example/robots.txt") == b"User-agent: *\n"
-
-
-@pytest.mark.usefixtures("surveyed")
 def test_facts_that_cannot_be_read_are_named_and_fetched_again(
     local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
 ) -> None:
@@ -85,11 +76,3 @@ def test_a_marker_without_facts_does_not_stand_for_a_survey(
     report, fetcher = survey(batch, WEB, store=local_store, queue=queue)
     assert (report.surveyed, report.finished_before) == (1, 0) and fetcher.requests
     assert list(iter_broken(local_store, batch)) == []
-
-
-@pytest.mark.usefixtures("surveyed")
-def test_nothing_is_fetched_for_an_undamaged_batch(
-    local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
-) -> None:
-    _, fetcher = survey(batch, WEB, store=local_store, queue=queue)
-    assert not fetcher.requests

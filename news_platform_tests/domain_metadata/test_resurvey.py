@@ -81,17 +81,6 @@ def test_the_days_are_compared(
     ]
 
 
-def test_offering_twice_writes_one_file(
-    local_store: ObjectStore,
-    queue: DomainQueue,
-    batch: PartitionInfo,
-    finished: dict[str, bytes],
-) -> None:
-    first = write_resurvey_files(queue.messages(batch.key), day=LATER, store=local_store)
-    shuffled = reversed(queue.messages(batch.key))
-    assert write_resurvey_files(shuffled, day=LATER, store=local_store) == first
-
-
 def test_a_domain_keeps_its_address_and_its_source_class(
     local_store: ObjectStore, queue: DomainQueue, batch: PartitionInfo
 ) -> None:

@@ -17,7 +17,6 @@ from news_platform.datasets.domain_metadata import (
     sanitized_domain,
 )
 from news_platform.datasets.research_datasets import (
-    EnhancedResearchDataset,
     PartitionInfo,
     is_raw_file,
     raw_file_number,
@@ -32,13 +31,6 @@ NOW = datetime(2025, 11, 3, tzinfo=UTC)
 def schema(name: str) -> dict[str, object]:
     found: dict[str, object] = json.loads((SCHEMAS / f"{name}.json").read_text())
     return found
-
-
-def test_a_batch_and_its_key_are_the_same_thing() -> None:
-    batch = PartitionInfo.of("de", "media", "2025-11-01")
-    assert batch.key == "de|media|2025-11-01" and PartitionInfo.parse(batch.key) == batch
-    assert batch.folder == "country=de/category=media/date=2025-11-01"
-    assert batch.date == date(2025, 11, 1)
 
 
 @pytest.mark.parametrize(
@@ -75,13 +67,6 @@ def test_a_path_gives_its_batch() -> None:
     assert seed is not None and seed.partition_info.key == "de|media|2025-11-01"
     assert seed_message(path.removesuffix(".json")) is None
     assert seed_message(path.removeprefix("raw/")) is None
-
-
-def test_a_research_file_keeps_what_we_do_not_know() -> None:
-    given = {"meta": {"engine": "x", "new": 1}, "records": [{"raw_url": "u", "odd": [2]}], "v": 3}
-    dataset = EnhancedResearchDataset.model_validate(given)
-    kept = dataset.model_dump(exclude_unset=True)
-    assert kept == given
 
 
 @pytest.mark.parametrize(

@@ -45,11 +45,6 @@ def test_a_domain_keeps_its_last_survey_until_the_next(store: ObjectStore) -> No
     assert found.llms_txt == [0.0, 0.0, 0.5]
 
 
-def test_only_the_days_up_to_the_asked_one_count(store: ObjectStore) -> None:
-    assert trend(read_surveys(store, DAYS[1])).days == DAYS[:2]
-    assert trend(read_surveys(store, "2025-10-01")).days == ()
-
-
 def test_countries_are_counted_by_purpose(store: ObjectStore) -> None:
     rows = by_country(standing(read_surveys(store, DAYS[2]), DAYS[2]))
     assert rows.to_dicts() == [

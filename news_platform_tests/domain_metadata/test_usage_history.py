@@ -6,7 +6,7 @@ import pytest
 
 from news_platform.domain_metadata.queue import DomainQueue
 from news_platform.domain_metadata.usage import usage_policy
-from news_platform.domain_metadata.usage_history import NEVER_SURVEYED, UsageAtTimes
+from news_platform.domain_metadata.usage_history import NEVER_SURVEYED, UsageHistory
 from news_platform.errors import InputError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.domain_metadata.test_usage import BLOCKED, CLOSED, OPEN, survey_on
@@ -24,7 +24,7 @@ def surveyed(local_store: ObjectStore, queue: DomainQueue) -> ObjectStore:
 @pytest.mark.parametrize("day", [1, 7, 8, 14, 15, 21, 22, 29])
 @pytest.mark.parametrize("path", ["/", "/news/1", "/premium/2"])
 def test_the_answers_are_those_of_usage_policy(surveyed: ObjectStore, day: int, path: str) -> None:
-    usage, at = UsageAtTimes(surveyed), datetime(2025, 11, day, 13, tzinfo=UTC)
+    usage, at = UsageHistory(surveyed), datetime(2025, 11, day, 13, tzinfo=UTC)
     for bot in ("GPTBot", "ClaudeBot", "*"):
         found = usage.verdict(f"https://www.a.example{path}", bot=bot, purpose="ai_train", at=at)
         alone = usage_policy("a.example", bot, "ai_train", root=surveyed, at=at, path=path)
@@ -33,7 +33,7 @@ def test_the_answers_are_those_of_usage_policy(surveyed: ObjectStore, day: int, 
 
 def test_before_the_first_survey_the_first_one_counts(surveyed: ObjectStore) -> None:
     early = datetime(2020, 1, 1, tzinfo=UTC)
-    found = UsageAtTimes(surveyed).verdict(
+    found = UsageHistory(surveyed).verdict(
         "https://a.example/x", bot="GPTBot", purpose="ai_train", at=early
     )
     assert (found.verdict, found.surveyed_at) == (
@@ -43,7 +43,7 @@ def test_before_the_first_survey_the_first_one_counts(surveyed: ObjectStore) -> 
 
 
 def test_a_domain_that_was_never_surveyed_is_unknown(surveyed: ObjectStore) -> None:
-    usage, now = UsageAtTimes(surveyed), datetime(2025, 11, 9, tzinfo=UTC)
+    usage, now = UsageHistory(surveyed), datetime(2025, 11, 9, tzinfo=UTC)
     found = usage.verdict("https://b.example/x", bot="GPTBot", purpose="ai_train", at=now)
     assert (found.verdict, found.surveyed_at) == (NEVER_SURVEYED, None)
     with pytest.raises(InputError, match="unknown purpose 'all'"):

@@ -9,8 +9,8 @@ from news_platform.domain_store.catalog import (
     read_stats,
     write_catalog,
 )
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.pipeline import build_range
-from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.units import wanted_inputs
 from news_platform_tests.domain_store.pages import NOW, SMALL, build, stage
@@ -31,12 +31,6 @@ def test_the_catalog_has_one_row_a_domain(root: ObjectStore) -> None:
     assert first["bytes"] > 0
     assert (report.domains, report.records) == (2, 4)
     assert report.top[0] == ("a.org", 3)
-
-
-def test_the_catalog_of_an_empty_store_is_empty(root: ObjectStore) -> None:
-    build(root)
-    assert write_catalog(root, inputs="x").domains == 0
-    assert read_catalog(root).height == 0
 
 
 def test_the_catalog_stands_on_the_ranges_that_are_built(root: ObjectStore) -> None:

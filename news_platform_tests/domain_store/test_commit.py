@@ -11,14 +11,13 @@ from news_platform.domain_store.commit import (
     read_bucket_count,
     read_current,
     refresh_view,
-    resolve_bucket_count,
     retired_files,
     without_expired,
 )
-from news_platform.domain_store.layout import STORE_FILE, current_path, manifest_path, view_path
+from news_platform.domain_store.layout import STORE_FILE, manifest_path, view_path
 from news_platform.domain_store.manifest import Manifest
-from news_platform.errors import ConfigError, Conflict, InputError, StorageError
-from news_platform.storage.objects.store import NotFound, ObjectStore
+from news_platform.errors import ConfigError, Conflict, StorageError
+from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.domain_store.test_manifest import MANIFEST
 
 NOTHING = Current(None, None)
@@ -34,19 +33,6 @@ def test_a_store_keeps_the_number_of_buckets_it_was_begun_with(any_store: Object
     assert read_bucket_count(any_store) == 64
     with pytest.raises(ConfigError, match="has 64 buckets, expected 128"):
         claim_bucket_count(any_store, 128)
-
-
-def test_a_new_store_takes_the_number_asked_for_and_an_old_one_its_own(root: ObjectStore) -> None:
-    assert resolve_bucket_count(root, 128) == 128
-    claim_bucket_count(root, 64)
-    assert resolve_bucket_count(root, 128) == 64
-
-
-def test_an_impossible_number_never_begins_a_store(root: ObjectStore) -> None:
-    with pytest.raises(InputError):
-        claim_bucket_count(root, 0)
-    with pytest.raises(NotFound):
-        read_bucket_count(root)
 
 
 @pytest.mark.parametrize(
@@ -74,13 +60,6 @@ def test_a_store_of_a_later_format_is_one_clear_line(root: ObjectStore) -> None:
         read_bucket_count(root)
 
 
-def test_the_first_generation_has_number_one(any_store: ObjectStore) -> None:
-    assert commit(any_store, NOTHING, _numbered).generation == 1
-    current = read_current(any_store, MANIFEST.bucket)
-    assert current.manifest == _numbered(1)
-    assert any_store.read(manifest_path(7, 1)) == any_store.read(current_path(7))
-
-
 def test_a_generation_follows_the_one_it_was_built_on(any_store: ObjectStore) -> None:
     commit(any_store, NOTHING, _numbered)
     commit(any_store, read_current(any_store, 7), _numbered)
@@ -96,23 +75,11 @@ def test_a_writer_that_is_late_conflicts_and_changes_nothing(any_store: ObjectSt
     assert read_current(any_store, 7).manifest == _numbered(2)
 
 
-def test_two_writers_of_a_new_bucket_conflict_too(root: ObjectStore) -> None:
-    commit(root, NOTHING, _numbered)
-    with pytest.raises(Conflict):
-        commit(root, NOTHING, lambda n: replace(_numbered(n), empty={}))
-
-
 def test_numbers_that_died_unfinished_are_skipped(root: ObjectStore) -> None:
     commit(root, NOTHING, _numbered)
     root.put(manifest_path(7, 2), b"died")
     root.put(manifest_path(7, 3), b"died")
     assert commit(root, read_current(root, 7), _numbered).generation == 4
-
-
-def test_an_unreadable_pointer_is_named(root: ObjectStore) -> None:
-    root.put(current_path(7), b"{")
-    with pytest.raises(StorageError, match="CURRENT"):
-        read_current(root, 7)
 
 
 def test_file_names_belong_to_one_generation_and_one_purpose(root: ObjectStore) -> None:
@@ -154,15 +121,6 @@ def test_files_are_retired_when_they_are_first_not_needed() -> None:
     )
     assert retired["domain_store/data/7/0/part-old.jsonl.gz"] == 5
     assert set(retired.values()) == {5, 50}
-
-
-def test_a_file_that_is_needed_again_is_not_retired() -> None:
-    again = set(MANIFEST.retired) | MANIFEST.paths
-    assert set(retired_files(MANIFEST, again, at=50)) == {manifest_path(7, 3)}
-
-
-def test_nothing_is_retired_before_the_first_generation() -> None:
-    assert retired_files(None, set(), at=50) == {}
 
 
 @pytest.mark.parametrize(("before", "expired"), [(5, 0), (6, 1)])

@@ -17,9 +17,9 @@ from news_platform.datasets.domain_store import ROOT
 from news_platform.domain_store.building.verify import verify_bucket
 from news_platform.domain_store.commit import read_current
 from news_platform.domain_store.layout import STORE_FILE
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.pipeline import build_buckets
-from news_platform.domain_store.reading.lookup import DomainStore
-from news_platform.storage.objects.store import NotFound, ObjectStore, open_store
+from news_platform.storage.objects.store import NotFound, ObjectStore
 from news_platform_tests.domain_store.faults import (
     DOMAINS,
     OPTIONS,
@@ -234,9 +234,3 @@ def test_orphans_of_dead_writers_are_deleted_after_the_grace_period(
     Step("", (), "sweep", written_at + OPTIONS.grace + timedelta(minutes=1)).run(local_store)
     assert not local_store.exists(orphan)
     _expect(local_store, {"2025-11-01": ("org.a",)})
-
-
-def test_a_store_opens_again_from_its_url(local_store: ObjectStore) -> None:
-    Step("2025-11-01", ("org.a",), "build", NOW).run(local_store)
-    assert found_urls(DomainStore(local_store.url), "a.org") == ("https://org.a/2025-11-01/0",)
-    assert found_urls(DomainStore(open_store(local_store.url)), "b.org") == ()

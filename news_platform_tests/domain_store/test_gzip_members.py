@@ -53,11 +53,6 @@ def test_each_run_is_found_by_its_offset_and_length() -> None:
     assert writer.records == 3
 
 
-def test_groups_of_one_domain_become_one_run() -> None:
-    _, writer = _written(("a.org", [b"1"]), ("a.org", [b"2"]))
-    assert [(r.domain, r.records) for r in writer.ranges] == [("a.org", 2)]
-
-
 def test_a_member_holds_at_most_a_megabyte() -> None:
     lines = [bytes([65 + n % 20]) * 300_000 for n in range(10)]
     body, writer = _written(("a.org", lines))
@@ -76,16 +71,6 @@ def test_a_record_larger_than_a_member_is_cut_and_comes_back_whole() -> None:
     assert writer.records == 3
 
 
-def test_a_line_that_fills_a_member_exactly_makes_no_empty_one() -> None:
-    body, _ = _written(("a.org", [b"x" * (MEMBER_BYTES - 1), b"y"]))
-    assert [len(member) for member in _members(body)] == [MEMBER_BYTES, 2]
-
-
-def test_nothing_written_is_nothing() -> None:
-    body, writer = _written()
-    assert (body, writer.ranges) == (b"", [])
-
-
 @settings(deadline=None)
 @given(
     st.lists(st.binary(max_size=200).map(lambda b: b.replace(b"\n", b" ")), max_size=40),
@@ -95,10 +80,6 @@ def test_lines_come_back_however_the_bytes_are_cut(lines: list[bytes], size: int
     body, _ = _written(("a.org", lines))
     pieces = [body[start : start + size] for start in range(0, len(body), size)]
     assert list(iter_lines(iter_inflated(pieces))) == lines
-
-
-def test_the_same_lines_give_the_same_bytes() -> None:
-    assert _written(("a.org", [b"1"] * 99))[0] == _written(("a.org", [b"1"] * 99))[0]
 
 
 @pytest.mark.parametrize("kept", [1, 5, 20, -1])

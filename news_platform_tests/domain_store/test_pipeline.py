@@ -11,8 +11,8 @@ import pytest
 
 from news_platform.domain_store.commit import claim_bucket_count
 from news_platform.domain_store.layout import bucket_of, range_keys
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.pipeline import StagedFilesGone, build_range, compact_buckets
-from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.domain_store.staging.inputs import day_input
 from news_platform.domain_store.staging.stage import (
     built_ranges,
@@ -62,13 +62,6 @@ def test_every_record_is_found_by_its_domain(root: ObjectStore) -> None:
     assert sum(bucket.batches_added for bucket in report.buckets) == 3 * SMALL.buckets
 
 
-def test_days_built_one_by_one_give_the_same_records(root: ObjectStore) -> None:
-    for day, hosts in DAYS.items():
-        stage(root, {day: hosts})
-        build(root)
-    assert urls(root, DOMAINS) == EXPECTED
-
-
 def test_a_second_build_changes_nothing(root: ObjectStore) -> None:
     stage(root, DAYS)
     build(root)
@@ -107,23 +100,6 @@ def test_a_removed_day_is_gone_and_a_domain_that_had_no_other_too(root: ObjectSt
     assert _paths(root, "domain_buckets") == [
         path for path in _paths(root, "domain_buckets") if "2025-11-03" not in path
     ]
-
-
-def test_everything_removed_leaves_an_empty_store(root: ObjectStore) -> None:
-    stage(root, DAYS)
-    build(root)
-    stage(root, {day: [] for day in DAYS})
-    build(root)
-    assert list(DomainStore(root).domains()) == []
-    assert urls(root, DOMAINS) == {domain: [] for domain in DOMAINS}
-
-
-def test_restaging_a_day_leaves_none_of_its_old_files(root: ObjectStore) -> None:
-    stage(root, {"2025-11-01": ["org.a", "org.b", "org.c"]})
-    old = set(_paths(root, "domain_buckets"))
-    stage(root, {"2025-11-01": ["org.d"]})
-    assert not old & set(_paths(root, "domain_buckets"))
-    assert len(_paths(root, "domain_buckets")) == 2
 
 
 def test_files_are_cut_at_the_number_of_records_asked_for(root: ObjectStore) -> None:
@@ -286,9 +262,3 @@ def test_a_named_crawl_whose_staged_files_are_gone_is_named(local_store: ObjectS
     _delete_by_hand(local_store, "domain_buckets")
     with pytest.raises(StagedFilesGone, match="staged files of batches 'CC-MAIN-2013-20' are gone"):
         build_range(range_keys(SMALL.buckets)[0], store=local_store, options=SMALL, now=NOW)
-
-
-def test_an_empty_range_stays_built_without_a_store(local_store: ObjectStore) -> None:
-    claim_bucket_count(local_store, SMALL.buckets)
-    _build_stale_ranges(local_store)
-    assert stale_partitions(wanted_ranges(local_store), built_ranges(local_store)) == {}

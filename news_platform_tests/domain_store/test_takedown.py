@@ -14,8 +14,8 @@ from news_platform.domain_store.catalog import read_catalog, write_catalog
 from news_platform.domain_store.commit import read_current
 from news_platform.domain_store.gzip_members import iter_inflated
 from news_platform.domain_store.layout import range_keys
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.pipeline import build_range, compact_buckets
-from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.domain_store.staging.engine import StagedEngine
 from news_platform.domain_store.staging.stage import (
     built_ranges,

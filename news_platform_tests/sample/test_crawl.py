@@ -118,14 +118,14 @@ def test_hosts_in_the_crawl_are_the_crawled_outlets(world: World) -> None:
 def test_a_late_warc_shows_pages_of_its_day_that_no_other_shows(
     world: World, articles: tuple[SampleArticle, ...], day: date
 ) -> None:
-    late = late_warc(articles, day)
+    path, body = late_warc(articles, day)
     seen = {r.headers["WARC-Target-URI"] for r in responses(world)}
     shown = [
         r.headers["WARC-Target-URI"]
-        for r in records(late.body)
+        for r in records(body)
         if r.record_type == WarcRecordType.response
     ]
     assert sorted(shown) == sorted(article.url for article in held_back(articles, day))
     assert len(shown) == 8
     assert not seen & set(shown)
-    assert f"CC-NEWS-{day:%Y%m%d}220419-" in late.path
+    assert f"CC-NEWS-{day:%Y%m%d}220419-" in path

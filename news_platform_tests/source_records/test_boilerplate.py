@@ -112,11 +112,6 @@ def test_a_form_around_a_filtered_list_is_content_and_a_small_form_is_not() -> N
     assert texts(f"{outside}<form><p>Send us a few words of yours</p></form>") == [PROSE]
 
 
-def test_a_page_that_is_nearly_all_above_its_title_keeps_it() -> None:
-    above = "".join(f"<p>Department number {number}</p>" for number in range(40))
-    assert len(texts(f"{above}<h1>Contact</h1><p>{PROSE}</p>")) == 41
-
-
 def test_a_paragraph_of_nothing_but_links_leads_elsewhere() -> None:
     page = (
         f"<p>{PROSE}</p><p><a href='/'>Programme overview</a></p>"
@@ -217,8 +212,3 @@ def test_a_page_about_cookies_is_content() -> None:
         f"<body><h1>Cookies</h1><p>{text}</p><p>Choose below.</p><button>Accept all</button></body>"
     )
     assert text in texts(page)
-
-
-def test_links_parted_by_line_breaks_are_entries() -> None:
-    page = f"<h2>Units</h2><p>{'<br>'.join(f'<a href=x>{name}</a>' for name in NAMES)}</p>"
-    assert texts(page) == NAMES

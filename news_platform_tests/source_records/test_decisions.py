@@ -3,7 +3,7 @@
 import pytest
 
 from news_platform.errors import ConfigError
-from news_platform.source_records.duplicates import SeenTexts
+from news_platform.source_records.decisions import SeenTexts
 from news_platform.source_records.options import SegmentOptions
 from news_platform_tests.source_records.pages import FULL_PAGE, PROSE, cut, fates, texts
 

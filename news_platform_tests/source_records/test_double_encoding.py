@@ -2,7 +2,7 @@
 
 import pytest
 
-from news_platform.source_records.double_encoding import undo_double_encoding
+from news_platform.source_records.segment import undo_double_encoding
 from news_platform_tests.source_records.pages import texts
 
 PAGE = (

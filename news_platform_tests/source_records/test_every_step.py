@@ -72,7 +72,7 @@ def test_an_exception_at_any_step_of_a_snapshot_leaves_the_others(
     paths = [put_victim(local_store, kind, number) for number in range(len(steps))]
     (tmp_path / "failing_target.py").write_text(TARGET.format(steps=steps))
     monkeypatch.syspath_prepend(str(tmp_path))
-    options = replace(OPTIONS, target="failing_target:run")
+    options = replace(OPTIONS, target="failing_target:run", deadline_seconds=60.0)
     report = build_institution("u1", store=local_store, options=options)
     assert neighbour_rows(local_store) == expected
     assert (report.pages_seen, report.pages_failed) == (2 + len(steps), len(steps))

@@ -2,7 +2,6 @@
 
 import pytest
 
-from news_platform.source_records.options import SegmentOptions
 from news_platform.source_records.segment import segment_page
 from news_platform_tests.source_records.pages import (
     DEPARTMENTS,
@@ -80,27 +79,3 @@ def test_of_a_page_with_menus_and_footers_only_content_is_left() -> None:
         "Founded in the year",
         "1921, by royal charter",
     ]
-
-
-def test_only_the_target_language_is_kept() -> None:
-    spanish = (
-        "La facultad reúne nueve departamentos en cuatro edificios junto al río y enseña cada año "
-        "a más de cuatro mil estudiantes de todas las ciencias que los ingenieros necesitan."
-    )
-    page = f"<h2>About us all</h2><p>{PROSE}</p><h2>Sobre nosotros</h2><p>{spanish}</p>"
-    assert texts(page) == [PROSE]
-    assert texts(page, SegmentOptions(language="es"))[-1] == spanish
-    assert PROSE not in texts(page, SegmentOptions(language="es"))
-
-
-def test_duplicate_bullet_lists_collapse_to_one_set() -> None:
-    page = f"<h2>Our laboratories</h2>{LIST}<p>{PROSE}</p><h2>Once more in short</h2>{LIST}"
-    found = texts(page)
-    assert found.count("Robotics and Vision Laboratory") == 1
-    assert found.count("Quantum Materials Laboratory") == 1
-
-
-def test_the_same_page_gives_the_same_records() -> None:
-    assert segment_page(FULL_PAGE, url=URL, institution="u1") == segment_page(
-        FULL_PAGE, url=URL, institution="u1"
-    )

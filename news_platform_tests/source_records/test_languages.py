@@ -29,12 +29,6 @@ def test_a_short_block_takes_the_language_of_its_section() -> None:
     assert metas(page)["Maritime Law"].language_source == "section"
 
 
-def test_then_of_its_page() -> None:
-    page = f"<p>{PROSE}</p><h2>Law</h2><p>Maritime Law</p>"
-    meta = metas(page)["Maritime Law"]
-    assert (meta.language, meta.language_source) == ("en", "page")
-
-
 def test_then_what_the_page_declares() -> None:
     meta = metas("<html lang='en-GB'><body><p>Maritime Law</p></body></html>")["Maritime Law"]
     assert (meta.language, meta.language_source, meta.language_probability) == (
@@ -59,16 +53,6 @@ def test_one_long_foreign_paragraph_does_not_make_the_page_foreign() -> None:
     found = fates(page)
     assert found["Laboratory of Optics"] is None
     assert found[GERMAN] == "language"
-
-
-def test_a_language_filter_keeps_another_target() -> None:
-    page = f"<h2>English</h2><p>{PROSE}</p><h2>Deutsch</h2><p>{GERMAN}</p><p>Seerecht und Hafen</p>"
-    assert list(metas(page, SegmentOptions(language="de"))) == [GERMAN, "Seerecht und Hafen"]
-
-
-@pytest.mark.parametrize("text", ["Факультет физики", "物理学部の研究室", "Σχολή Ναυσιπλοΐας"])
-def test_another_script_is_another_language(text: str) -> None:
-    assert fates(f"<p>{PROSE}</p><p>{text} {text}</p>")[f"{text} {text}"] == "language"
 
 
 def test_plain_ascii_on_a_greek_page_is_not_greek() -> None:

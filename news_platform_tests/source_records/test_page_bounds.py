@@ -35,11 +35,3 @@ def test_a_page_beyond_all_bounds_is_refused(html: str, error: str) -> None:
 )
 def test_attributes_are_no_harm(attributes: str) -> None:
     assert texts(f"<p {attributes}>text</p>") == ["text"]
-
-
-def test_nul_bytes_and_lone_surrogates_do_not_end_a_page() -> None:
-    assert texts("<p>one\0two\ud800three</p>") == ["one two?three"]
-
-
-def test_bytes_in_utf_8_are_parsed_as_they_are() -> None:
-    assert texts("<p>Café</p>".encode()) == ["Café"]

@@ -9,19 +9,17 @@ import polars as pl
 from news_platform.datasets.source_records import (
     SOURCE_RECORDS,
     SOURCE_RECORDS_QUARANTINE,
-    institution_of,
     quarantine_path,
     records_path,
 )
 from news_platform.sample.world import place_inputs
+from news_platform.source_records.options import with_rules
 from news_platform.source_records.pipeline import (
     RecordsOptions,
     build_institution,
     declare_options,
     wanted_institutions,
 )
-from news_platform.source_records.rules import with_rules
-from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import read_table
 from news_platform.storage.units import built_inputs
@@ -118,18 +116,6 @@ def test_other_options_make_an_institution_out_of_date_and_the_same_do_not(
     assert wanted_institutions(local_store) == built_inputs(local_store, SOURCE_RECORDS)
 
 
-def test_the_marker_carries_the_counters(local_store: ObjectStore) -> None:
-    put_page(local_store, "faculty", FULL_PAGE)
-    report = build_institution("u1", store=local_store, options=OPTIONS)
-    stored = read_report(local_store, read_markers(local_store, "source_records")["u1"])
-    assert stored["blocks_kept"] == report.blocks_kept
-    assert stored["languages"] == dict(report.languages)
-    assert stored["files"] == [
-        "source_records/institution=u1/part-0.parquet",
-        "samples/source_records/u1.json",
-    ]
-
-
 def test_samples_are_spread_over_all_records(local_store: ObjectStore) -> None:
     items = "".join(f"<li>Department number {number}</li>" for number in range(20))
     put_page(local_store, "list", f"<h2>Departments</h2><ul>{items}</ul>")
@@ -160,12 +146,6 @@ def test_the_sample_institutions_are_all_built(
     reports = [build_institution(key, store=local_store, options=OPTIONS) for key in wanted]
     assert all(report.blocks_kept for report in reports)
     assert sum(report.pages_failed for report in reports) == 2
-
-
-def test_a_path_names_its_institution_or_none() -> None:
-    assert institution_of("snapshots/institution=u1/a.json") == "u1"
-    assert institution_of("snapshots/institution=/a.json") is None
-    assert institution_of("raw/institution=u1/a.json") is None
 
 
 def test_samples_are_kept_whole_under_the_root_beside_the_tables(local_store: ObjectStore) -> None:

@@ -3,8 +3,7 @@
 import pytest
 
 from news_platform.errors import ConfigError
-from news_platform.source_records.options import SegmentOptions
-from news_platform.source_records.rules import with_rules
+from news_platform.source_records.options import SegmentOptions, with_rules
 
 
 def test_a_rule_file_replaces_what_it_names() -> None:

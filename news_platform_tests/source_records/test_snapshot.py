@@ -73,11 +73,6 @@ def test_a_snapshot_without_a_page_says_why(document: object, error: str) -> Non
     assert page.fetched_at is not None and page.url
 
 
-def test_a_failed_answer_without_dates_takes_the_time_of_its_file() -> None:
-    page, _ = parse_snapshot(snapshot({"success": False, "error": "x"}))
-    assert (page.fetched_at, page.url) == (NOW, "snapshots/institution=u1/a.json")
-
-
 @pytest.mark.parametrize(
     ("name", "media"), [("a.html", "html"), ("a.HTM", "html"), ("a.md", "text"), ("a.txt", "text")]
 )
@@ -86,12 +81,6 @@ def test_plain_files_are_pages_too(name: str, media: str) -> None:
     page, error = parse_snapshot(given)
     assert error is None
     assert (page.content, page.media, page.url) == (b"<p>body", media, "https://u1.edu/b")
-
-
-def test_a_document_without_the_envelope_is_read_too() -> None:
-    page, error = parse_snapshot(snapshot({"url": "https://u1.edu/c", "markdown": "text"}))
-    assert error is None
-    assert page.url == "https://u1.edu/c"
 
 
 def test_a_date_without_a_zone_is_utc_and_a_wrong_one_is_ignored() -> None:

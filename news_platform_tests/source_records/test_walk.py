@@ -34,10 +34,6 @@ def test_scripts_styles_and_choices_are_not_seen_but_the_text_after_them_is() ->
     assert found(html) == [(kinds.PARAGRAPH, "abceg")]
 
 
-def test_whitespace_is_normalised() -> None:
-    assert found("<p>  one\n\t two\xa0three </p>") == [(kinds.PARAGRAPH, "one two three")]
-
-
 def test_items_keep_their_markers_and_depth() -> None:
     html = "<ul><li>a<ol start=3><li>b</li><li>c</li></ol></li></ul>"
     assert [(block.text, block.hints) for block in blocks(html)] == [
@@ -56,11 +52,6 @@ def test_a_data_table_becomes_rows_with_the_column_names_as_hints() -> None:
     assert (names.kind, names.text) == (kinds.COLUMNS, "Name | Room")
     assert (row.kind, row.text) == (kinds.ROW, "Ada | 1 2")
     assert row.hints == {"table": "1", "columns": "Name | Room"}
-
-
-def test_a_row_with_a_named_line_is_a_row() -> None:
-    (row,) = blocks("<table><tr><th>Phone</th><td>12 34</td></tr></table>")
-    assert (row.kind, row.text) == (kinds.ROW, "Phone | 12 34")
 
 
 def test_a_layout_table_is_not_a_data_table() -> None:
@@ -95,29 +86,9 @@ def test_a_bullet_written_by_hand_is_an_item() -> None:
     assert (item.kind, item.text, item.hints) == (kinds.ITEM, "Second", {"marker": "2)"})
 
 
-def test_link_characters_are_counted() -> None:
-    (block,) = blocks("<p>see <a href='/'>this page</a></p>")
-    assert (block.link_chars, block.link_density) == (9, 9 / 13)
-
-
 def test_a_long_listing_is_cut_at_blank_lines_and_a_short_one_is_not() -> None:
     assert len(blocks("<pre>a = 1\n\nb = 2</pre>")) == 1
     assert len(blocks(f"<pre>{'a' * 600}\n\n{'b' * 600}</pre>")) == 2
-
-
-def test_containers_sum_the_text_below_them() -> None:
-    page = walk(
-        parse_html("<main><p>four</p><nav><a href='/'>link</a></nav></main>"), zone_share=0.7
-    )
-    root, main, nav = page.containers
-    assert (root.chars, main.chars, nav.chars) == (8, 8, 4)
-    assert (main.plain_chars, nav.plain_chars, nav.zone, main.is_main) == (4, 0, "navigation", True)
-
-
-def test_the_texts_of_a_zone_are_seen_though_nothing_else_of_it_is() -> None:
-    html = f"<nav><ul><li><a href='/'>Study with us</a></li></ul></nav><p>{'word ' * 30}</p>"
-    first = blocks(html)[0]
-    assert (first.text, first.container.zone, first.hints) == ("Study with us", "navigation", {})
 
 
 def test_a_zone_that_holds_the_page_is_read_like_any_other_element() -> None:

@@ -12,7 +12,7 @@ from deploy.compare import indexed_articles
 from news_platform.corpus.export.publish import current_version
 from news_platform.datasets.corpus import DELTA_TABLES, STATISTICS_COLUMNS
 from news_platform.datasets.takedowns import TakedownRequest
-from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.errors import InputError
 from news_platform.resources import Resources
 from news_platform.storage.delta import DeltaDataset

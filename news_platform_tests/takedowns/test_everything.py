@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from news_platform.datasets.takedowns import ALIASES, REQUESTS
-from news_platform.domain_store.reading.lookup import DomainStore
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.requests import add_request

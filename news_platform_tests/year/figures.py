@@ -16,8 +16,8 @@ from news_platform.datasets.domain_store import DOMAIN_CATALOG
 from news_platform.defs.runs import RANGE_END_TAG, RANGE_START_TAG, REASON_TAG, run_assets
 from news_platform.domain_store.catalog import write_catalog
 from news_platform.domain_store.layout import range_keys
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.pipeline import build_range
-from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.domain_store.staging.inputs import day_input
 from news_platform.domain_store.staging.stage import stage_input
 from news_platform.resources import Resources, build_options, collect_options

@@ -98,7 +98,7 @@ def _rows() -> _Rows:
         # A closed list that lacks a use does not license it; neither does one that must be paid.
         for value in ("not_listed", "payment"):
             yield ("rsl", label, value), _all("refuse", *purposes)
-    # "Not reserved" (0) is no grant outside the EU, so it has no entry.
+    # "Not reserved" (0) is not a grant outside the EU, so it has no entry.
     yield ("tdmrep", "tdm-reservation", "1"), _all("refuse", "ai_input", "ai_train")
     for system in ("robots_tag", "robots_meta"):
         for label in ("noindex", "none"):

@@ -17,6 +17,7 @@ from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.datasets.domain_store import ENTRIES, RANGES, RECORDS
 from news_platform.domain_store.building.index import byte_ranges
 from news_platform.domain_store.building.uploads import Uploads
+from news_platform.domain_store.fragments import RangeReader
 from news_platform.domain_store.layout import (
     data_path,
     entries_path,
@@ -26,7 +27,6 @@ from news_platform.domain_store.layout import (
 )
 from news_platform.domain_store.manifest import BatchEntry, DataFile, Manifest, Segment
 from news_platform.domain_store.options import BuildOptions
-from news_platform.domain_store.reading.fragments import RangeReader
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import parquet_bytes, read_table
 

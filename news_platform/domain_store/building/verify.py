@@ -16,6 +16,12 @@ from news_platform.domain_store.commit import (
     read_bucket_count,
     read_current,
 )
+from news_platform.domain_store.fragments import (
+    Fragment,
+    RangeReader,
+    iter_fragment_lines,
+    iter_fragment_rows,
+)
 from news_platform.domain_store.layout import (
     bucket_folders,
     bucket_of,
@@ -23,14 +29,8 @@ from news_platform.domain_store.layout import (
     records_path,
     view_path,
 )
+from news_platform.domain_store.lookup import DomainStore, IndexEntry, parse_index_entry
 from news_platform.domain_store.manifest import Manifest, Segment
-from news_platform.domain_store.reading.fragments import (
-    Fragment,
-    RangeReader,
-    iter_fragment_lines,
-    iter_fragment_rows,
-)
-from news_platform.domain_store.reading.lookup import DomainStore, IndexEntry, parse_index_entry
 from news_platform.domain_store.staging.stage import Staged, read_staged
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore

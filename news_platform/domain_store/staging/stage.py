@@ -22,6 +22,7 @@ from news_platform.datasets.domain_store import ROOT as STORE
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.domain_store.building.uploads import Uploads, open_uploads, scratch_errors
 from news_platform.domain_store.commit import claim_bucket_count, read_bucket_count
+from news_platform.domain_store.fragments import iter_warc_frames
 from news_platform.domain_store.gzip_members import MemberWriter
 from news_platform.domain_store.layout import (
     MANIFESTS,
@@ -36,7 +37,6 @@ from news_platform.domain_store.layout import (
     validated_batch,
 )
 from news_platform.domain_store.options import BuildOptions
-from news_platform.domain_store.reading.batches import iter_warc_frames
 from news_platform.domain_store.staging.inputs import StagingInput, iter_rows
 from news_platform.domain_store.staging.sorted_runs import (
     FACT_NAMES,

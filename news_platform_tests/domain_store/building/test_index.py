@@ -13,7 +13,6 @@ from news_platform.domain_store.building.index import (
     IndexFile,
     build_index,
     byte_ranges,
-    catalog_rows,
     index_totals,
 )
 from news_platform.domain_store.manifest import BatchEntry, DataFile, Segment
@@ -90,18 +89,6 @@ def test_a_dropped_batch_leaves_a_hole() -> None:
     assert isinstance(files, list)
     assert [(f["offset"], f["length"]) for f in files] == [(0, 10), (20, 10)]
     assert index_totals(index.ranges) == {"domains": 1, "records": 2, "bytes": 20, "fragments": 2}
-
-
-def test_files_and_segments_are_never_joined() -> None:
-    first = _entries(("a.org", "d1", 0, 0, 10, 1), ("a.org", "d1", 1, 10, 10, 1))
-    second = _entries(("a.org", "d2", 0, 10, 10, 1))
-    index = _index((_segment("d1", files=2), first), (_segment("d2"), second))
-    assert catalog_rows(index.ranges, 7)["fragments"].to_list() == [3]
-
-
-def test_nothing_gives_an_empty_index() -> None:
-    index = _index()
-    assert (index.body, index.sparse, index.ranges.height) == (b"", (), 0)
 
 
 @settings(deadline=None)

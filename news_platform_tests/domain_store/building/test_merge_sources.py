@@ -7,11 +7,10 @@ import polars as pl
 import pytest
 
 from news_platform.datasets.domain_store import RANGES
-from news_platform.domain_store.building.index import byte_ranges, catalog_rows
+from news_platform.domain_store.building.index import byte_ranges
 from news_platform.domain_store.building.merge import (
     iter_segment_sources,
     iter_staged_sources,
-    read_all,
     read_entries,
     read_kept_ranges,
 )
@@ -20,7 +19,7 @@ from news_platform.domain_store.layout import bucket_of
 from news_platform.domain_store.manifest import Manifest
 from news_platform.domain_store.staging.stage import read_staged
 from news_platform.errors import StorageError
-from news_platform.storage.objects.store import NotFound, ObjectStore
+from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
 from news_platform_tests.domain_store.pages import SMALL, build, stage
 
@@ -61,11 +60,6 @@ def test_a_staged_batch_is_one_source_a_file(root: ObjectStore) -> None:
         assert source.entries["first_seen"].to_list() == [date(2025, 11, 1)]
 
 
-def test_a_staged_file_that_vanished_is_not_found(root: ObjectStore) -> None:
-    with pytest.raises(NotFound):
-        list(iter_staged_sources(root, BUCKET, batch="2025-11-01", name="gone", files=1))
-
-
 def test_a_segment_gives_its_live_batches_only(root: ObjectStore, manifest: Manifest) -> None:
     segment = next(part for part in manifest.segments if len(part.batches) == 2)
     reduced = replace(segment, dropped=("2025-11-01",))
@@ -93,31 +87,6 @@ def test_ranges_are_computed_again_where_a_batch_was_dropped(
     assert kept["records"].sum() == 4
     expected = byte_ranges(reduced, read_entries(root, first))
     assert kept.filter(segment=first.name).equals(expected)
-
-
-def test_the_catalog_is_made_of_the_ranges(root: ObjectStore, manifest: Manifest) -> None:
-    ranges = read_table(root, manifest.index.ranges_path, RANGES)
-    (row,) = catalog_rows(ranges, BUCKET).to_dicts()
-    assert row == {
-        "domain": "a.org",
-        "bucket": BUCKET,
-        "records": 6,
-        "bytes": sum(segment.size_bytes for segment in manifest.segments),
-        "fragments": 2,
-        "languages": ["de", "en"],
-        "first_seen": date(2025, 11, 1),
-        "last_seen": date(2025, 11, 3),
-    }
-
-
-def test_many_segments_are_read_side_by_side_in_order(
-    root: ObjectStore, manifest: Manifest
-) -> None:
-    many = manifest.segments * 5
-    found = read_all(read_entries, root, many)
-    assert [segment for segment, _ in found] == list(many)
-    assert all(entries.equals(read_entries(root, segment)) for segment, entries in found)
-    assert read_all(read_entries, root, []) == []
 
 
 def test_a_segment_whose_description_is_gone_is_named(

@@ -8,7 +8,7 @@ from news_platform.domain_store.layout import current_path, range_keys
 from news_platform.domain_store.pipeline import build_range, repair_buckets
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
-from news_platform_tests.domain_store.pages import NOW, SMALL, build, stage, urls
+from news_platform_tests.domain_store.pages import NOW, SMALL, stage, urls
 from news_platform_tests.domain_store.test_pipeline import DAYS, DOMAINS, EXPECTED
 
 KINDS = ("data", "entries", "records", "index", "metadata", "manifests")
@@ -80,19 +80,3 @@ def test_only_the_segment_that_lost_a_file_is_written_again(root: ObjectStore) -
     report = repair_buckets([0], store=root, options=SMALL, now=NOW)
     assert report.total("batches_added") == len(lost.live)
     _assert_whole(root)
-
-
-def test_a_new_day_heals_a_bucket_on_its_way(root: ObjectStore) -> None:
-    stage(root, {day: DAYS[day] for day in list(DAYS)[:2]})
-    build(root)
-    root.delete([info.path for info in root.list("domain_store/index/")])
-    stage(root, DAYS)
-    build(root)
-    _assert_whole(root)
-
-
-def test_a_whole_range_is_left_alone(root: ObjectStore) -> None:
-    _built(root)
-    before = {info.path: info.etag for info in root.list("domain_store/data")}
-    assert _build_all(root) == 0
-    assert {info.path: info.etag for info in root.list("domain_store/data")} == before

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from news_platform.domain_store.building.tiers import plan_merge, tier
+from news_platform.domain_store.building.builder import plan_merge, tier
 from news_platform.domain_store.manifest import BatchEntry, DataFile, Segment
 
 

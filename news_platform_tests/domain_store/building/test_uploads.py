@@ -44,13 +44,6 @@ def test_a_failure_is_raised_at_the_latest_at_the_end(root: ObjectStore) -> None
         uploads.put("bad/1", b"x")
 
 
-def test_a_failure_is_raised_by_a_later_put(root: ObjectStore) -> None:
-    with pytest.raises(StorageError, match="bad"), open_uploads(Refusing(root), 1) as uploads:
-        uploads.put("bad/1", b"x")
-        for number in range(5):
-            uploads.put(f"good/{number}", b"x")
-
-
 def test_spools_that_were_never_put_are_closed(root: ObjectStore, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), open_uploads(root, 1) as uploads:
         spool = uploads.new_spool(str(tmp_path))

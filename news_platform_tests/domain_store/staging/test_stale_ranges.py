@@ -14,8 +14,8 @@ from news_platform.domain_store.layout import (
     is_in_scope,
     range_keys,
 )
+from news_platform.domain_store.lookup import DomainStore
 from news_platform.domain_store.pipeline import build_range
-from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.domain_store.staging.stage import (
     built_ranges,
     stage_batch,

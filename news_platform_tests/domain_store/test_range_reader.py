@@ -5,10 +5,10 @@ import random
 
 import pytest
 
-from news_platform.domain_store.reading.fragments import MIN_BUFFER_BYTES, RangeReader
+from news_platform.domain_store.fragments import MIN_BUFFER_BYTES, RangeReader
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
-from news_platform_tests.domain_store.reading.test_lookup import Counted
+from news_platform_tests.domain_store.test_lookup import Counted
 
 
 def _file(store: ObjectStore, sizes: list[int]) -> tuple[bytes, list[tuple[int, int]]]:

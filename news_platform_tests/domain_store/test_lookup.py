@@ -4,24 +4,21 @@ import json
 import random
 import tracemalloc
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
-from news_platform.domain_store.layout import STORE_FILE, bucket_of
+from news_platform.domain_store import fragments
+from news_platform.domain_store.layout import bucket_of
+from news_platform.domain_store.lookup import DomainStore, read_rows_from_offset
 from news_platform.domain_store.options import BuildOptions
-from news_platform.domain_store.reading import fragments
-from news_platform.domain_store.reading.lookup import DomainStore, read_rows_from_offset
 from news_platform.domain_store.staging.stage import stage_batch
 from news_platform.errors import InputError, StorageError
 from news_platform.storage.objects.store import ByteStream, NotFound, ObjectInfo, ObjectStore
 from news_platform_tests.domain_store.pages import NOW, SMALL, build, news_rows, stage
 
 DAYS = {f"2025-11-{day:02d}": ["org.a", "org.b"] for day in range(1, 5)}
-
-ONE = replace(SMALL, buckets=1)
 
 
 class Counted(ObjectStore):
@@ -98,25 +95,11 @@ def test_an_unknown_domain_is_empty(root: ObjectStore, domain: str) -> None:
     assert reader.entry(domain) is None
 
 
-@pytest.mark.parametrize("spelled", ["A.org", "a.org.", " A.ORG. "])
-def test_a_known_domain_is_found_however_it_is_spelled(root: ObjectStore, spelled: str) -> None:
-    _build_days(root)
-    reader = DomainStore(root)
-    assert reader.count(spelled) == 4
-    assert len(list(reader.records(spelled, since="2025-11-03"))) == 2
-
-
 def test_a_domain_in_its_own_letters_is_found_by_them(root: ObjectStore) -> None:
     stage(root, {"2025-11-01": ["de.xn--bcher-kva"]})
     build(root)
     assert DomainStore(root).count("Bücher.de") == 1
     assert [row["domain"] for row in DomainStore(root).records("bücher.de")] == ["xn--bcher-kva.de"]
-
-
-def test_capitals_of_a_foreign_crawl_are_found_as_they_were_written(root: ObjectStore) -> None:
-    stage(root, {"2025-11-01": ["org.A"], "2025-11-02": ["org.a", "org.a"]})
-    build(root)
-    assert (DomainStore(root).count("A.org"), DomainStore(root).count("a.org")) == (1, 2)
 
 
 @pytest.mark.parametrize(
@@ -133,39 +116,12 @@ def test_since_is_a_day_or_an_instant_of_it(root: ObjectStore, since: date | str
     assert len(list(DomainStore(root).records("a.org", since=since))) == 2
 
 
-def test_since_knows_that_may_is_before_november_when_it_is_written_as_5(root: ObjectStore) -> None:
-    rows = news_rows(["org.a", "org.a"], day="2013-5-7")
-    late = news_rows(["org.a"], day="2013-11-07")
-    stage_batch([rows, late], store=root, batch="CC-MAIN", inputs="x", options=SMALL)
-    build(root)
-    reader = DomainStore(root)
-    assert len(list(reader.records("a.org", since="2013-11-01"))) == 1
-    assert len(list(reader.records("a.org", since="2013-05-07"))) == 3
-
-
 def test_a_bad_limit_or_day_is_told_at_once(root: ObjectStore) -> None:
     reader = DomainStore(root)
     with pytest.raises(InputError, match="invalid limit -1"):
         reader.records("a.org", limit=-1)
     with pytest.raises(InputError, match="invalid since 'yesterday'"):
         reader.records("a.org", since="yesterday")
-
-
-@pytest.mark.parametrize(("limit", "count"), [(0, 0), (1, 1), (3, 3), (99, 4), (None, 4)])
-def test_a_limit_ends_the_reading(root: ObjectStore, limit: int | None, count: int) -> None:
-    _build_days(root)
-    assert len(list(DomainStore(root).records("a.org", limit=limit))) == count
-
-
-@pytest.mark.parametrize(
-    ("since", "count"),
-    [("2025-11-03", 2), (date(2025, 11, 3), 2), ("2026-01-01", 0), ("2000-01-01", 4)],
-)
-def test_since_compares_the_day_of_the_warc(
-    root: ObjectStore, since: str | date, count: int
-) -> None:
-    _build_days(root)
-    assert len(list(DomainStore(root).records("a.org", since=since))) == count
 
 
 def test_since_leaves_files_of_older_days_unread(root: ObjectStore) -> None:
@@ -176,24 +132,6 @@ def test_since_leaves_files_of_older_days_unread(root: ObjectStore) -> None:
     counted.gets.clear()
     assert len(list(reader.records("a.org", since="2025-11-04"))) == 1
     assert len(counted.gets) == 1
-
-
-def test_every_domain_is_listed_once(root: ObjectStore) -> None:
-    hosts = [f"org.site{n}" for n in range(300)]
-    stage(root, {"2025-11-01": hosts, "2025-11-02": hosts[:50]})
-    build(root)
-    assert sorted(DomainStore(root).domains()) == sorted(f"site{n}.org" for n in range(300))
-
-
-def test_every_one_of_many_domains_is_found(root: ObjectStore) -> None:
-    rng = random.Random(3)
-    hosts = [f"org.{rng.randbytes(6).hex()}" for _ in range(500)]
-    stage(root, {"2025-11-01": hosts})
-    build(root)
-    reader = DomainStore(root)
-    for host in hosts:
-        (row,) = reader.records(".".join(reversed(host.split("."))))
-        assert row["host"] == host
 
 
 def test_rows_are_read_from_an_offset_as_the_index_gives_it(root: ObjectStore) -> None:
@@ -252,18 +190,6 @@ def test_a_reader_older_than_the_grace_period_finds_the_new_generation(root: Obj
     assert len(list(reader.records("a.org"))) == 3
 
 
-def test_an_old_reader_that_read_no_block_yet_counts_the_new_generation(root: ObjectStore) -> None:
-    stage(root, {"2025-11-01": ["org.a"]}, options=ONE)
-    build(root, options=ONE)
-    reader = DomainStore(root)
-    assert reader.manifest(0) is not None
-    stage(root, {"2025-11-01": ["org.a", "org.a"]}, options=ONE)
-    build(root, options=ONE)
-    stage(root, {"2025-11-02": ["org.a"]}, options=ONE)
-    build(root, options=ONE, now=NOW + 2 * SMALL.grace)
-    assert reader.count("a.org") == 3
-
-
 def test_an_index_that_is_not_its_manifests_fails_the_lookup_and_is_named(
     root: ObjectStore,
 ) -> None:
@@ -273,18 +199,6 @@ def test_an_index_that_is_not_its_manifests_fails_the_lookup_and_is_named(
         root.put(info.path, b"x" * info.size_bytes)
     with pytest.raises(StorageError, match=r"index/\d/\w+\.jsonl' does not match its manifest"):
         DomainStore(root).count("a.org")
-
-
-def test_a_store_whose_number_of_buckets_was_edited_fails_the_lookup(root: ObjectStore) -> None:
-    stage(root, {"2025-11-01": [f"org.{n}" for n in range(9)]})
-    build(root)
-    root.put(STORE_FILE, b'{"format": 1, "buckets": 3}')
-    with pytest.raises(
-        StorageError, match=r"built for 4 buckets, but 'domain_store/store.json' has 3"
-    ):
-        DomainStore(root).count("1.org")
-    with pytest.raises(StorageError, match="built for 4 buckets"):
-        build(root, options=replace(SMALL, buckets=3))
 
 
 @pytest.fixture
@@ -330,17 +244,6 @@ def test_a_file_deleted_under_an_open_iterator_is_an_error_not_an_end(root: Obje
     root.delete([entry.fragments[0].path])
     with pytest.raises(NotFound, match=entry.fragments[0].path):
         list(lines)
-
-
-def test_a_missing_record_fails_the_lookup(root: ObjectStore) -> None:
-    stage(root, {"2025-11-01": ["org.a"] * 3})
-    build(root)
-    entry = DomainStore(root).entry("a.org")
-    assert entry is not None
-    (part,) = entry.fragments
-    wrong = fragments.Fragment(part.path, part.offset, part.length, part.records + 1)
-    with pytest.raises(StorageError, match="found 3 records, expected 4"):
-        list(fragments.iter_fragment_rows(root, [wrong]))
 
 
 def test_a_fragment_too_large_to_hold_is_streamed(root: ObjectStore) -> None:

@@ -1,1 +1,0 @@
-"""Read records by domain or by byte range."""

@@ -56,8 +56,8 @@ def _build(root: ObjectStore) -> None:
 def _apply(root: ObjectStore) -> ApplyReport:
     if root.local_folder is not None:
         return served(root)
-    engines = (StagedEngine(root), StoreEngine(root, SMALL, NOW))
-    report = apply_takedowns(root, list(map(engine_part, engines)), now=NOW)
+    parts = [engine_part(StagedEngine(root)), engine_part(StoreEngine(root, SMALL, NOW))]
+    report = apply_takedowns(root, parts, now=NOW)
     assert not report.left
     return report
 

@@ -1,6 +1,6 @@
 """Engines find, remove and delete the units of datasets, and the brake stops mass removal."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from news_platform.datasets.articles import ARTICLES
-from news_platform.datasets.dataset import Dataset
+from news_platform.datasets.dataset import Dataset, Role
 from news_platform.datasets.raw_news import RAW_NEWS, raw_news_path
 from news_platform.datasets.source_records import PAGE_SNAPSHOTS
 from news_platform.errors import StorageError
@@ -36,8 +36,13 @@ class OneUrl:
     def covered(self, dataset: Dataset, rows: pl.DataFrame) -> pl.Series:
         return rows[self.column] == self.url
 
-    def covers_file(self, dataset: Dataset, values: Mapping[str, str], body: bytes) -> bool:
-        return self.url.encode() in body
+    def covers_file(
+        self, dataset: Dataset, values: Mapping[str, str], read: Callable[[], bytes]
+    ) -> bool:
+        return self.url.encode() in read()
+
+    def covers(self, role: Role, value: str) -> bool:
+        return value == self.url
 
 
 @pytest.fixture

@@ -16,11 +16,11 @@ import polars as pl
 import sqlalchemy as sa
 
 from news_platform.ccnews.scan import scan_news
-from news_platform.datasets.corpus import ALL_ARTICLES, DELTA_TABLES, STATISTICS_COLUMNS
+from news_platform.datasets.corpus import STATISTICS_COLUMNS
 from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.evidence import Explanation
 from news_platform.datasets.raw_news import RAW_NEWS
-from news_platform.datasets.registry import DATASETS
+from news_platform.datasets.registry import DATASETS, stored_parents
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.errors import InputError
 from news_platform.near_duplicates.reading import RELATIONS
@@ -32,8 +32,8 @@ from news_platform.search.reading import IndexCache, cache_folder
 from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.delta import DeltaDataset
+from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import ObjectStore
-from news_platform.storage.parquet import scan_table
 from news_platform.storage.sql.engine import has_table, ledger_url, open_engine
 
 if TYPE_CHECKING:
@@ -81,17 +81,14 @@ class NewsData:
             return scan_news(self._store)
         if name in RELATIONS:
             return RELATIONS[name](self._store)
-        table = self.tables[name]
-        if name == ALL_ARTICLES.name:
-            return pl.concat([self._delta(each) for each in DELTA_TABLES])
-        if table in DELTA_TABLES:
-            return self._delta(table)
-        place = table.place
-        paths = [it.path for it in self._store.list(place.folder) if place.holds(it.path)]
-        return scan_table(self._store, paths, table)
-
-    def _delta(self, table: Dataset) -> pl.LazyFrame:
-        return DeltaDataset(self._store, table, STATISTICS_COLUMNS).scan()
+        dataset = self.tables[name]
+        match dataset.place.engine:
+            case "view":
+                return pl.concat([self[parent.dataset] for parent in stored_parents(dataset)])
+            case "delta":
+                return DeltaDataset(self._store, dataset, STATISTICS_COLUMNS).scan()
+            case _:
+                return ParquetEngine(self._store, dataset).scan()
 
     def sql(
         self, query: str, *, unsafe: bool = False, limits: "QueryLimits | None" = None

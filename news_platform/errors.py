@@ -31,6 +31,30 @@ def redacted(text: str, secrets: Collection[str] = ()) -> str:
     return _QUERY.sub(rf"\1{_BLOT}", _CREDENTIALS.sub(_BLOT, text))
 
 
+# WARC files are named in full: their addresses are those of the crawl, not of pages.
+_ADDRESS = re.compile(r"(?i)\b(https?://[^/\s'\"<>|\\]+)/(?!crawl-data/)[^\s'\"<>|\\]+")
+
+
+def hide_addresses(text: str) -> str:
+    """Cut the addresses of pages in a text after the host, for what leaves the root."""
+    return _ADDRESS.sub(r"\1/…", text)
+
+
+class hiding_addresses:
+    """Cut the addresses of pages in the errors that leave the block, and in their causes."""
+
+    def __enter__(self) -> None:
+        """Begin the block."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        """Change the messages of an error and of those that caused it."""
+        while error is not None:
+            error.args = tuple(
+                hide_addresses(one) if isinstance(one, str) else one for one in error.args
+            )
+            error = error.__cause__ or error.__context__
+
+
 def hide_credentials(error: Exception) -> Exception:
     """Redact the message of a library's error, which a log shows as the cause of ours."""
     shown = redacted(str(error))

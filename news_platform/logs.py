@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Literal, ParamSpec, TypeVar
 
-from news_platform.errors import redacted
+from news_platform.errors import hide_addresses, redacted
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -144,15 +144,19 @@ class LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
         facts = {
-            name: redacted(value, self._secrets)[:_LONGEST_FACT]
+            name: self._shown(value)[:_LONGEST_FACT]
             for name, value in bound_facts().items()
             if value
         }
-        message = redacted(record.getMessage(), self._secrets)
-        trace = self.formatException(record.exc_info) if record.exc_info else ""
-        if self._form == "json":
-            return _json_line(record, message, facts, redacted(trace, self._secrets))
-        return _text_line(record, message, facts, redacted(trace, self._secrets))
+        message = self._shown(record.getMessage())
+        trace = self._shown(self.formatException(record.exc_info)) if record.exc_info else ""
+        to_line = _json_line if self._form == "json" else _text_line
+        return to_line(record, message, facts, trace)
+
+    def _shown(self, text: str) -> str:
+        """Return a text without secrets; Dagster keeps the lines of runs, so without addresses."""
+        kept = redacted(text, self._secrets)
+        return hide_addresses(kept) if "run_id" in _of_process else kept
 
 
 def _json_line(

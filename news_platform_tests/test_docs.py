@@ -8,14 +8,14 @@ import click
 import pytest
 
 from news_platform.cli.main import main as cli
-from news_platform.defs.asset_metadata import CARDS
+from news_platform.datasets.registry import DATASETS
 from news_platform.defs.graph import VIEWS
 from news_platform.settings import setting_infos
 
 PROJECT = Path(__file__).parent.parent
 GENERATED: dict[str, str] = runpy.run_path(str(PROJECT / "docs" / "generate.py"))["pages"]()
 PAGES = sorted([PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *PROJECT.glob("docs/**/*.md")])
-FEATURE_PAGES = sorted({card.page for card in CARDS.values()})
+FEATURE_PAGES = sorted({dataset.page for dataset in DATASETS.values()})
 PATH = re.compile(r"`((?:news_platform|news_platform_tests|benchmarks|deploy)/[\w/]+\.\w+)`")
 LINK = re.compile(r"\]\(([^)#\s]+)")
 

@@ -98,13 +98,13 @@ def test_a_worker_process_writes_the_same_lines(capfd: pytest.CaptureFixture[str
         with bound(warc="a.warc.gz"):
             first = pool.submit("one")
         with bound(warc="b.warc.gz"):
-            second = pool.submit("https://h/?token=abc")
+            second = pool.submit("ftp://h/?token=abc")
         assert isinstance(first.result(), Done)
         assert isinstance(second.result(), Done)
     lines = _lines(capfd)
     assert [(line["warc"], line["run_id"], line["message"]) for line in lines] == [
         ("a.warc.gz", "r1", "item one"),
-        ("b.warc.gz", "r1", "item https://h/?token=***"),
+        ("b.warc.gz", "r1", "item ftp://h/?token=***"),
     ]
     assert lines[0]["level"] == "debug"
 
@@ -171,3 +171,18 @@ def test_a_wrong_format_or_level_is_named_with_the_choices() -> None:
         load_settings({"NEWS_PLATFORM_LOG_FORMAT": "xml"})
     with pytest.raises(ConfigError, match="LOG_LEVEL='loud': expected 'debug', 'info'"):
         load_settings({"NEWS_PLATFORM_LOG_LEVEL": "loud"})
+
+
+@pytest.mark.usefixtures("as_json")
+def test_lines_of_a_run_do_not_name_pages(capfd: pytest.CaptureFixture[str]) -> None:
+    page = "https://a.example/story?id=7"
+    _log.info("read %s", page)
+    bind_process(run_id="r1")
+    with bound(page=page):
+        _log.info("read %r of https://data.example/crawl-data/x.warc.gz", page)
+    outside, inside = _lines(capfd)
+    assert outside["message"] == f"read {page}"
+    assert inside["page"] == "https://a.example/…"
+    assert inside["message"] == (
+        "read 'https://a.example/…' of https://data.example/crawl-data/x.warc.gz"
+    )

@@ -24,19 +24,18 @@ from news_platform.corpus.feed_articles import build_feed_day, feed_dataset, wan
 from news_platform.corpus.pipeline import (
     CorpusDay,
     build_crawl_day,
-    built_crawl_days,
     crawl_dataset,
     outdated_crawl_days,
-    wanted_crawl_days,
 )
 from news_platform.corpus.rows import QUALITY_FLAGS
-from news_platform.datasets.corpus import DELTA_TABLES
+from news_platform.datasets.corpus import CRAWL_ARTICLES, DELTA_TABLES
 from news_platform.domain_store.reading.batches import iter_warc_frames
 from news_platform.errors import InputError
 from news_platform.resources import Resources
 from news_platform.storage.commit.markers import read_inputs, stale_partitions
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import built_inputs, wanted_inputs
 from news_platform.text.days import as_day
 
 _LONGEST_DAYS = 20_000
@@ -73,10 +72,10 @@ def build(days: tuple[str, ...], redo: str, root: str, as_json: bool) -> None:
 
 def _built(resources: Resources, wanted: set[str], redo: Redo) -> list[CorpusDay | None]:
     store, options = resources.data_root.store, corpus_options(resources.settings.corpus)
-    collected = wanted_crawl_days(store, options)
+    collected = wanted_inputs(store, CRAWL_ARTICLES, options)
     outdated = collected.keys() & outdated_crawl_days(store)
     more = {Redo.missing: set(), Redo.outdated: outdated, Redo.all: collected.keys()}[redo]
-    crawl = more | stale_partitions(collected, built_crawl_days(store)).keys()
+    crawl = more | stale_partitions(collected, built_inputs(store, CRAWL_ARTICLES)).keys()
     feeds = stale_partitions(wanted_feed_days(store), read_inputs(store, "feed_articles"))
     rows = partial(iter_warc_frames, store)
     reports = [

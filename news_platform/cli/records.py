@@ -15,7 +15,7 @@ from news_platform.cli.options import (
     root_option,
     settings_for,
 )
-from news_platform.datasets.source_records import institution_folder
+from news_platform.datasets.source_records import SOURCE_RECORDS, institution_folder
 from news_platform.errors import InputError
 from news_platform.resources import records_options, segment_options
 from news_platform.source_records.blocks import BlockDecision
@@ -23,7 +23,6 @@ from news_platform.source_records.options import HEADINGS, TABLES
 from news_platform.source_records.pipeline import (
     RecordsReport,
     build_institution,
-    built_institutions,
     declare_options,
     outdated_institutions,
     wanted_institutions,
@@ -33,6 +32,7 @@ from news_platform.source_records.segment import SegmentedPage
 from news_platform.source_records.snapshot import Snapshot, segment_snapshot
 from news_platform.storage.commit.markers import stale_partitions
 from news_platform.storage.commit.root import RootAccess
+from news_platform.storage.units import built_inputs
 
 _SHOWN_CHARS = 100
 
@@ -99,7 +99,7 @@ def build(chosen: tuple[str, ...], redo: str, root: str, as_json: bool) -> None:
         raise InputError(
             f"no snapshots of institution {unknown[0]!r}: {expected}", thing=unknown[0]
         )
-    stale = set(stale_partitions(wanted, built_institutions(store)))
+    stale = set(stale_partitions(wanted, built_inputs(store, SOURCE_RECORDS)))
     outdated = wanted.keys() & outdated_institutions(store)
     more = {"missing": set(), "outdated": outdated, "all": wanted.keys()}[redo]
     built = chosen or sorted(stale | more)

@@ -11,13 +11,14 @@ import click
 
 from news_platform.api import NewsData, SearchPage, open_root
 from news_platform.cli.options import count_type, emit, json_option, resources_for, root_option
+from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.resources import Resources
 from news_platform.search.engine import FACETS, SearchAnswer, SearchOptions
 from news_platform.search.index import Hit
 from news_platform.search.months import join_months
-from news_platform.search.pipeline import FoundArticle, build_day, built_days, wanted_days
-from news_platform.storage.commit.markers import stale_partitions
+from news_platform.search.pipeline import FoundArticle, build_day
 from news_platform.storage.commit.root import RootAccess
+from news_platform.storage.units import stale_units
 from news_platform.text.days import as_day
 
 _BAR_WIDTH = 40
@@ -114,7 +115,7 @@ def search(  # noqa: PLR0913 - one parameter per option of the command line
 
 def _build(resources: Resources, *, as_json: bool) -> None:
     store, done, now = resources.data_root.store, [], resources.clock.now()
-    for day in sorted(stale_partitions(wanted_days(store), built_days(store))):
+    for day in sorted(stale_units(store, SEARCH_INDEX)):
         report = build_day(store, day, now=now)
         done.append(f"{day}  {report.articles if report is not None else 0:>9} articles")
     for month, report in join_months(

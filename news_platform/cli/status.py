@@ -39,7 +39,7 @@ def retry(asset: str, partition: str | None, root: str, as_json: bool) -> None:
     resources = resources_for(root, RootAccess.WRITE)
     with open_instance(resources.settings) as instance:
         (found,) = iter_statuses([rule], resources, instance)
-    keys = [one.partition for one in found.partitions if partition in (None, one.partition)]
+    keys = [key for key in found.partitions if partition in (None, key)]
     if not keys and not found.error:
         shown = f"{asset} {partition}" if partition else asset
         raise InputError(f"nothing to retry: {shown} does not differ from its inputs", thing=shown)

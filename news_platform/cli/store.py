@@ -10,10 +10,12 @@ from rich.console import Console
 from rich.progress import Progress
 
 from news_platform.cli.options import count_type, emit, json_option, resources_for, root_option
+from news_platform.datasets.dataset import WHOLE
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
+from news_platform.datasets.domain_store import DOMAIN_CATALOG
 from news_platform.domain_store.building.removal import require_allowed, staging_removal
 from news_platform.domain_store.building.verify import verify_bucket
-from news_platform.domain_store.catalog import catalog_inputs, read_stats, write_catalog
+from news_platform.domain_store.catalog import read_stats, write_catalog
 from news_platform.domain_store.commit import (
     claim_bucket_count,
     gc_bucket,
@@ -31,9 +33,7 @@ from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.domain_store.staging.inputs import (
     day_input,
     matching_input,
-    staged_days,
     validated_crawl_name,
-    wanted_days,
 )
 from news_platform.domain_store.staging.stage import built_ranges, stage_input, wanted_ranges
 from news_platform.errors import NewsPlatformError
@@ -41,6 +41,7 @@ from news_platform.resources import Resources, build_options, store_options
 from news_platform.storage.commit.markers import read_inputs, stale_partitions
 from news_platform.storage.commit.root import RootAccess
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import stale_units, wanted_inputs
 from news_platform.web.urls import registrable_domain
 
 
@@ -125,7 +126,8 @@ def build(
         else:
             staged = list(_stage_days(opened, progress))
         written = _build_ranges(opened, progress)
-    catalog = write_catalog(opened.store, inputs=catalog_inputs(opened.store) or "")
+    inputs = wanted_inputs(opened.store, DOMAIN_CATALOG).get(WHOLE, "")
+    catalog = write_catalog(opened.store, inputs=inputs)
     document = {"staged": staged, "bytes_written": written, **asdict(catalog)}
     text = (
         f"staged {len(staged)} batches, wrote {written} bytes; "
@@ -137,8 +139,7 @@ def build(
 def _stage_days(opened: Opened, progress: Progress) -> Iterator[str]:
     # Before anything is staged: a removal that is refused must leave stage 1 as it is, too.
     require_allowed(staging_removal(opened.store), opened.options)
-    built = staged_days(opened.store)
-    stale = sorted(stale_partitions(wanted_days(opened.store), built))
+    stale = sorted(stale_units(opened.store, DOMAIN_BUCKETS))
     for day in progress.track(stale, description="staging days"):
         rows = day_input(opened.store, day)
         stage_input(rows, store=opened.store, batch=day, options=opened.options, now=opened.now)

@@ -18,12 +18,12 @@ from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import (
     content_part,
     fingerprint_of,
-    read_inputs,
     write_marker,
 )
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import path_values, read_table
+from news_platform.storage.units import built_inputs
 
 # Columns that contain the root's path, or that change whenever a feed is polled.
 _PASSING = ("full_text_ref", "full_text_len", "last_seen_rss", "sources_list", "aliases")
@@ -43,12 +43,9 @@ def wanted_feed_days(store: ObjectStore) -> Mapping[str, str]:
     # The folder also contains the full texts of articles.
     files = store.list("articles", name_prefix="date=")
     wanted = {path_values(info.path)["date"]: _inputs(store, info) for info in files}
-    return wanted | {day: REMOVED for day in built_feed_days(store) if day not in wanted}
-
-
-def built_feed_days(store: ObjectStore) -> Mapping[str, str]:
-    """Return the fingerprint that each day was built from."""
-    return read_inputs(store, FEED_ARTICLES.name)
+    return wanted | {
+        day: REMOVED for day in built_inputs(store, FEED_ARTICLES) if day not in wanted
+    }
 
 
 def build_feed_day(

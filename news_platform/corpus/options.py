@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from news_platform.corpus.worker_types import TARGET
-from news_platform.storage.commit.markers import fingerprint
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +23,3 @@ class CorpusOptions:
     scratch: str | None = None
     grace: timedelta = timedelta(days=7)
     target: str = TARGET
-
-    def with_inputs(self, inputs: str) -> str:
-        """Return a fingerprint of the inputs of a day and of the pages that are chosen of it."""
-        if not self.languages and not self.domains:
-            return inputs
-        chosen = (
-            *(f"language {it}" for it in self.languages),
-            *(f"domain {it}" for it in self.domains),
-        )
-        return fingerprint([inputs, *chosen])

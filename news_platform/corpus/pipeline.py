@@ -27,14 +27,15 @@ from news_platform.datasets.collected import Collected
 from news_platform.datasets.corpus import CRAWL_ARTICLES, SORT_COLUMNS, STATISTICS_COLUMNS
 from news_platform.isolation.pool import Done, Pool
 from news_platform.storage.commit import collected
+from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import (
     delete_marker,
-    read_inputs,
     read_markers,
     write_marker,
 )
 from news_platform.storage.delta import DeltaDataset, ReplacedPartition
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import wanted_inputs
 from news_platform.takedowns.build_filters import build_obeying
 
 _log = logging.getLogger(__name__)
@@ -78,17 +79,6 @@ def crawl_dataset(store: ObjectStore) -> DeltaDataset:
     return DeltaDataset(store, CRAWL_ARTICLES, STATISTICS_COLUMNS)
 
 
-def wanted_crawl_days(store: ObjectStore, options: CorpusOptions) -> Mapping[str, str]:
-    """Return the fingerprint that each collected day should be built from."""
-    built = built_crawl_days(store)
-    return collected.wanted_days(store, built=built, inputs=options.with_inputs)
-
-
-def built_crawl_days(store: ObjectStore) -> Mapping[str, str]:
-    """Return the fingerprint that each day was built from."""
-    return read_inputs(store, CRAWL_ARTICLES.name)
-
-
 def outdated_crawl_days(store: ObjectStore, *, newest: int | None = None) -> list[str]:
     """Return the days whose articles another version made, oldest first.
 
@@ -118,14 +108,12 @@ def build_crawl_day(
                 store, day, options=options, covers=found, expired_rows=expired_rows
             ),
         )
+    # Before reading: a WARC that arrives meanwhile leaves the day stale, not wrong.
+    inputs = wanted_inputs(store, CRAWL_ARTICLES, options).get(day, REMOVED)
     units = collected.list_collected_day(store, date.fromisoformat(day))
     if not units:
         remove_day(crawl_dataset(store), day, scratch=options.scratch)
         return None
-    # Before reading: a WARC that arrives meanwhile leaves the day stale, not wrong.
-    inputs = collected.day_inputs(
-        units, built=built_crawl_days(store).get(day), inputs=options.with_inputs
-    )
     markers = collected.parse_listed(store, units)
     pages = CrawlPages(store, markers, options=options, covers=covers, expired_rows=expired_rows)
     report = _build(store, day, pages, options=options, source_bytes=_raw_bytes(markers))

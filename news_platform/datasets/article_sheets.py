@@ -15,7 +15,8 @@ from news_platform.datasets.dataset import (
 ARTICLE_SHEETS = Dataset(
     name="article_sheets",
     group="rss",
-    description="The ledger as editors see it: a Google Sheet, or a workbook in the root.",
+    description="Feeds, articles, index, diagnostics and config as tabs for editors, in the "
+    "Google Sheet that the settings name, or in an .xlsx file under the root.",
     row="one feed, article, statistic or setting, depending on the tab",
     place=Place("files", "article_sheets/{file}"),
     columns=(
@@ -26,7 +27,7 @@ ARTICLE_SHEETS = Dataset(
         Column("Config", Role.fact, "tab with one row per setting"),
         Column("Analyses", Role.text, "tab with one row per analysed article"),
     ),
-    parents=(ParentDataset("articles", EVERY),),
+    parents=(ParentDataset("articles", EVERY), ParentDataset("feeds", EVERY)),
     version=versions.LEDGER,
     kinds=frozenset({"googlesheets"}),
     sensitivity=Sensitivity.texts,

@@ -19,13 +19,17 @@ _TEXTS = pl.List(pl.String())
 ARTICLES = Dataset(
     name="articles",
     group="rss",
-    description="Every article stored from a feed, without duplicates by URL or text.",
+    description="Articles of the feeds: text, title, authors, date, language; no URL or text "
+    "appears twice. The robots.txt rules of the domain survey decide which pages may "
+    "be fetched. Changed days are written to `articles/date=…`, and expired full "
+    "texts are deleted.",
     row="one article with its text",
     place=parquet("articles/date={date}/part-0.parquet"),
     parents=(
         ParentDataset("pending_articles", EVERY),
         ParentDataset("domain_metadata", EVERY, is_followed=False),
     ),
+    sources={"pending_articles.feed_url": ("feed_url",)},
     version=versions.LEDGER,
     kinds=frozenset({"sql", "parquet"}),
     sensitivity=Sensitivity.texts,
@@ -33,6 +37,10 @@ ARTICLES = Dataset(
     page="rss.md",
     freshness=Freshness(12, 24),
     fingerprint="files",
+    beside=(
+        "articles/full_text/{prefix}/{url_hash}.txt.gz",
+        "articles/pages/{prefix}/{url_hash}.html.zst",
+    ),
     columns=(
         Column("row_id", Role.count, "key of the article in the ledger"),
         Column("source", Role.domain, "registrable domain of the article's address"),

@@ -15,7 +15,9 @@ from news_platform.datasets.dataset import Column, Dataset, Freshness, ParentDat
 CAPTURES = Dataset(
     name="captures",
     group="ccnews",
-    description="Every raw_news page: the position of its WARC record, and what the page states.",
+    description="The position of every page of raw_news in its WARC, and the title, date and "
+    "author that it states: a link back to the source, and a narrow table for scans. "
+    "Written by the run of raw_news.",
     row="the position of one page of raw_news in its WARC",
     place=parquet(
         "news/captures/year={year}/month={month}/day={day}/filename={filename}/part-0.parquet"
@@ -59,6 +61,9 @@ CAPTURES = Dataset(
         Column("day", Role.day, "Day of the WARC's timestamp."),
         Column("filename", Role.fact, "Name of the WARC file the page comes from."),
     ),
+    sources={
+        "raw_news.tree": ("title", "published_at", "author"),
+    },
 )
 
 
@@ -71,7 +76,8 @@ def captures_path(day: date, filename: str) -> str:
 FEED_CANDIDATES = Dataset(
     name="feed_candidates",
     group="ccnews",
-    description="Feeds linked from crawled pages, per host: input of the feed discovery in rss.",
+    description="Feeds that crawled pages link to, per host; feed discovery reads them every "
+    "morning. Written by the run of raw_news.",
     row="one feed that pages of a host link to",
     place=parquet(
         "news/feed_candidates/year={year}/month={month}/day={day}/filename={filename}/part-0.parquet"
@@ -96,6 +102,10 @@ FEED_CANDIDATES = Dataset(
         Column("day", Role.day, "Day of the WARC's timestamp."),
         Column("filename", Role.fact, "Name of the WARC file the links come from."),
     ),
+    sources={
+        "raw_news.tree": ("feed_url", "mime_type", "title"),
+        "raw_news.uri": ("feed_url", "pages"),
+    },
 )
 
 

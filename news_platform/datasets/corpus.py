@@ -8,7 +8,6 @@ import polars as pl
 
 from news_platform.datasets import versions
 from news_platform.datasets.dataset import (
-    EVERY,
     Column,
     Dataset,
     Freshness,
@@ -62,13 +61,15 @@ _DAY = Column("day", Role.day, "day of the WARC, or on which a feed's article wa
 CRAWL_ARTICLES = Dataset(
     name="crawl_articles",
     group="corpus",
-    description="Every article of the crawl, one row each, sorted by domain and address (Delta).",
+    description="Articles of one crawl day, sorted by domain and address: text by our own "
+    "extractor, with title, authors, date and place. Every page of raw_news is "
+    "judged; front pages, lists and other pages are counted, not stored.",
     row="one article of the crawl",
     place=Place("delta", "crawl_articles"),
     partitions="day",
     parents=(ParentDataset("raw_news"),),
     version=versions.CRAWL_ARTICLES,
-    options=("corpus.languages", "corpus.domains"),
+    options=("languages", "domains"),
     kinds=frozenset({"deltalake", "python"}),
     sensitivity=Sensitivity.texts,
     cost="high",
@@ -77,15 +78,46 @@ CRAWL_ARTICLES = Dataset(
     freshness=Freshness(30, 60),
     columns=_COLUMNS,
     partition_columns=(_DAY,),
+    sources={
+        "raw_news.uri": ("url", "canonical_url", "url_hash", "domain"),
+        "raw_news.tree": (
+            "title",
+            "subtitle",
+            "authors",
+            "published_at",
+            "section",
+            "tags",
+            "topic",
+            "article_type",
+            "language",
+            "language_probability",
+            "text",
+            "text_hash",
+            "word_count",
+            "quality_flags",
+            "confidence",
+            "image_url",
+            "is_paywalled",
+            "text_source",
+        ),
+        "raw_news.http_date": ("fetched_at",),
+        "raw_news.filename": ("warc",),
+        "raw_news.year": ("day",),
+        "raw_news.month": ("day",),
+        "raw_news.day": ("day",),
+    },
 )
 FEED_ARTICLES = Dataset(
     name="feed_articles",
     group="corpus",
-    description="Every article of the feeds, with the columns of crawl_articles (Delta).",
+    description="Articles of feeds by the day they were stored, with the columns of "
+    "crawl_articles. The running day is refreshed at most every "
+    "NEWS_PLATFORM_CORPUS_REFRESH_MINUTES.",
     row="one article of a feed",
     place=Place("delta", "feed_articles"),
     partitions="day",
-    parents=(ParentDataset("articles", EVERY),),
+    parents=(ParentDataset("articles"),),
+    per_run=7,
     version=versions.CRAWL_ARTICLES,
     kinds=frozenset({"deltalake"}),
     sensitivity=Sensitivity.texts,
@@ -94,6 +126,14 @@ FEED_ARTICLES = Dataset(
     freshness=Freshness(14, 26),
     columns=_COLUMNS,
     partition_columns=(_DAY,),
+    sources={
+        "articles.article_url": ("url",),
+        "articles.article_url_canon": ("canonical_url",),
+        "articles.source": ("domain",),
+        "articles.category_guess": ("topic",),
+        "articles.clean_text": ("text",),
+        "articles.date": ("day",),
+    },
 )
 ALL_ARTICLES = Dataset(
     name="all_articles",

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from enum import Enum, StrEnum
 from functools import cache
-from typing import Literal
+from types import NoneType
+from typing import Literal, get_args
 from urllib.parse import quote, unquote
 
 import polars as pl
@@ -56,15 +57,12 @@ class Column:
     """One column: its name, role, meaning (units, time zone, what null means) and Polars type.
 
     Without a type, counts are Int64, times are UTC microseconds and all others are strings.
-    `sources` are the columns it is made from, each as `dataset.column`. A column without sources is
-    made from the columns of the same name in the parents, if they have one.
     """
 
     name: str
     role: Role
     description: str
     dtype: pl.DataType = field(default_factory=pl.Null)
-    sources: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.dtype == pl.Null():
@@ -93,13 +91,21 @@ def model_columns(model: type[BaseModel], **roles: Role) -> tuple[Column, ...]:
             name,
             roles.get(name, Role.fact),
             given.description or "",
-            _JSON_TYPES.get(given.annotation, pl.Object()),
+            _json_type(given.annotation),
         )
         for name, given in model.model_fields.items()
     )
 
 
+def _json_type(annotation: object) -> pl.DataType:
+    """Return the type of a field; one that may be missing has that of its values."""
+    kinds = [kind for kind in get_args(annotation) if kind is not NoneType] or [annotation]
+    return _JSON_TYPES.get(kinds[0], pl.Object()) if len(kinds) == 1 else pl.Object()
+
+
 _NAME = re.compile(r"\{(\w+)\}")
+# A part of this name stands for a path of any depth: people arrange their own files.
+_ANY_DEPTH = "file"
 
 Engine = Literal["parquet", "delta", "sql", "files", "store", "index", "view", "external"]
 """How a dataset is stored: which engine reads, scans and removes its rows."""
@@ -125,11 +131,16 @@ class Place:
 
     def holds(self, path: str) -> bool:
         """Return whether a file of this path belongs to the dataset."""
-        return self.parse(path) is not None
+        if self.engine in ("delta", "index"):
+            return path.startswith(f"{self.template}/")
+        return self.engine not in ("sql", "view") and self.parse(path) is not None
 
     def path(self, **values: str) -> str:
         """Return the path of the file with these values, relative to the root."""
-        quoted = {name: quote(value, safe="") for name, value in values.items()}
+        quoted = {
+            name: quote(value, safe="/" if name == _ANY_DEPTH else "")
+            for name, value in values.items()
+        }
         return self.template.format(**quoted)
 
     def folder_of(self, values: Mapping[str, str]) -> str:
@@ -171,7 +182,8 @@ def _pattern(template: str) -> re.Pattern[str]:
         if number % 2 == 0:
             pattern += re.escape(part)
         else:
-            pattern += f"(?P={part})" if part in seen else f"(?P<{part}>[^/]+)"
+            any_value = ".+" if part == _ANY_DEPTH else "[^/]+"
+            pattern += f"(?P={part})" if part in seen else f"(?P<{part}>{any_value})"
             seen.add(part)
     return re.compile(pattern)
 
@@ -201,20 +213,25 @@ class PartitionMap:
 
     def triggers(self, parent: str, own: str) -> bool:
         """Return whether a partition of the parent is an input of an own partition."""
+        if self.kind in ("window", "all_before"):
+            return self.first(own) <= parent <= own
+        return self.kind == "every" or self.own(parent) == own
+
+    def first(self, own: str) -> str:
+        """Return the first day of the parent that a day is built from."""
+        if self.kind != "window":
+            return ""
+        return (date.fromisoformat(own) - timedelta(days=self.days - 1)).isoformat()
+
+    def own(self, parent: str) -> str:
+        """Return the own partition that a partition of the parent belongs to."""
         match self.kind:
-            case "same":
-                return parent == own
-            case "window":
-                first = date.fromisoformat(own) - timedelta(days=self.days - 1)
-                return first.isoformat() <= parent <= own
-            case "all_before":
-                return parent <= own
             case "of_month":
-                return parent.startswith(own)
+                return parent[: len("2025-11")]
             case "of_survey_day":
-                return parent.rpartition("|")[2] == own
-            case "every":
-                return True
+                return parent.rpartition("|")[2]
+            case _:
+                return parent
 
 
 SAME = PartitionMap("same")
@@ -270,13 +287,18 @@ FingerprintSource = Literal["markers", "collected", "files"]
 class Dataset:
     """The declaration of a dataset.
 
-    `row` says what one row is. Partition columns are in the path only and are strings. `version` is
+    `row` says what one row is. `beside` has the templates of further files that belong to it, such
+    as manifests. Partition columns are in the path only and are strings. `version` is
     that of the code that makes the rows, None if an outside system writes them. `options` names the
-    settings that the rows depend on, as `section.field`. `keep` names the setting with the days for
-    which it is kept; empty: for good. `freshness` is a reason where there is no limit. `explorer`
-    is the page that shows it. A dataset with `is_asset=False` is written by the asset of another,
-    `written_by`. `fingerprint` says what tells the states of a partition apart: its marker, the
-    markers of the WARCs it was collected from, or the content of its files.
+    fields of the feature's options that the rows depend on. `keep` names the setting with the days
+    for which it is kept; empty: for good. `freshness` is a reason where there is no limit.
+    `explorer` is the page that shows it. A dataset with `is_asset=False` is written by the asset of
+    another, `written_by`. `sources` maps `dataset.column` to the columns that are made from it, and
+    the empty name to columns without a source; all others come from the columns of the same name
+    and role in the parents. `per_run` partitions may share a run. When `version` is raised, a
+    dataset that `follows_version` becomes stale; others only count as outdated. `fingerprint` says
+    what tells the states of a partition apart: its marker, the markers of its collected WARCs, or
+    the content of its files.
     """
 
     name: str
@@ -284,6 +306,7 @@ class Dataset:
     row: str
     description: str
     place: Place
+    beside: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
     partition_columns: tuple[Column, ...] = ()
     partitions: PartitionKey = "whole"
@@ -299,12 +322,24 @@ class Dataset:
     page: str = ""
     explorer: str = "/status"
     written_by: str = ""
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    per_run: int = 1
+    follows_version: bool = False
     fingerprint: FingerprintSource = "markers"
 
     @property
     def is_asset(self) -> bool:
         """Return whether the dataset is an asset of the graph."""
         return not self.written_by and self.place.engine != "view"
+
+    def holds(self, path: str) -> bool:
+        """Return whether a file of this path belongs to the dataset."""
+        return any(place.holds(path) for place in self.places)
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Return the place of its rows, and those of the files beside them."""
+        return (self.place, *(Place("files", template) for template in self.beside))
 
     @property
     def writer(self) -> str:

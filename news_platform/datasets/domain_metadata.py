@@ -216,7 +216,12 @@ DOMAIN_METADATA = Dataset(
         "prod/country={country}/category={category}/date={date}/{domain}/{file}",
     ),
     columns=model_columns(
-        DomainMetadata, registrable_domain=Role.domain, final_origin=Role.links, source=Role.links
+        DomainMetadata,
+        registrable_domain=Role.domain,
+        final_origin=Role.links,
+        source=Role.links,
+        collected_at=Role.time,
+        date=Role.day,
     ),
     partition_columns=(Column("domain", Role.domain, "domain, as a name of a folder"),),
     partitions="batch",
@@ -231,4 +236,8 @@ DOMAIN_METADATA = Dataset(
     page="domain_metadata.md",
     explorer="/policies",
     freshness="changes only when research files are uploaded",
+    sources={
+        "domain_queue.source_file_path": ("source",),
+        "domain_queue.domain_url": ("source",),
+    },
 )

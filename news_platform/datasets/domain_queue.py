@@ -35,6 +35,10 @@ DOMAIN_QUEUE = Dataset(
     description="One durable message for every domain in the research files of a batch.",
     row="one domain to survey",
     place=Place("sql", "domain_queue"),
+    beside=(
+        "domain_queue/clock.json",
+        "quarantine/research/country={country}/category={category}/date={date}/{file}",
+    ),
     columns=model_columns(
         DomainQueueMessage,
         domain_url=Role.url,
@@ -48,4 +52,10 @@ DOMAIN_QUEUE = Dataset(
     sensitivity=Sensitivity.work,
     page="domain_metadata.md",
     freshness="changes only when research files are uploaded",
+    sources={
+        "research_datasets.domain_id": ("domain_id",),
+        "research_datasets.source_type": ("domain_id", "authority"),
+        "research_datasets.raw_url": ("domain_url", "registrable_domain"),
+        "research_datasets.normalized_domain": ("registrable_domain",),
+    },
 )

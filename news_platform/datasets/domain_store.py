@@ -91,11 +91,15 @@ RANGES = Dataset(
 DOMAIN_STORE = Dataset(
     name="domain_store",
     group="domain_store",
-    description="The index: one JSON line per domain with the positions of all its records.",
+    description="All records by domain, for sixteen buckets; one range read returns a domain. "
+    "Data files hold the records sorted by domain, and the index has one JSON line "
+    "per domain with its byte ranges. Readers see either the old or the new "
+    "generation of a bucket.",
     row="one domain and the byte ranges of its pages",
     place=Place("store", "domain_store/metadata/{bucket}.jsonl"),
     partitions="range",
     parents=(ParentDataset("domain_buckets", EVERY),),
+    per_run=4,
     version=versions.STORE_FORMAT,
     kinds=frozenset({"json", "gzip"}),
     sensitivity=Sensitivity.texts,
@@ -103,6 +107,13 @@ DOMAIN_STORE = Dataset(
     page="domain_store.md",
     explorer="/domains",
     freshness=Freshness(30, 60),
+    beside=(
+        "domain_store/store.json",
+        "domain_store/data/{bucket}/{number}/part-{hash}-{part}.jsonl.gz",
+        "domain_store/index/{bucket}/{hash}.jsonl",
+        "domain_store/manifests/{bucket}/{hash}.json",
+        "domain_store/manifests/{bucket}/CURRENT",
+    ),
     columns=(
         Column("domain", Role.domain, "Registrable domain in natural order: `bbc.co.uk`."),
         Column("domain_hash_id", Role.fact, "Bucket of the domain, as text."),
@@ -124,6 +135,11 @@ DOMAIN_STORE = Dataset(
             ),
         ),
     ),
+    sources={
+        "domain_buckets.domain": ("domain_hash_id", "count"),
+        "domain_buckets.run_offset": ("files",),
+        "domain_buckets.run_length": ("files",),
+    },
 )
 
 DOMAIN_CATALOG = Dataset(
@@ -149,4 +165,11 @@ DOMAIN_CATALOG = Dataset(
         Column("first_seen", Role.time, "Earliest WARC day.", pl.Date()),
         Column("last_seen", Role.time, "Latest WARC day.", pl.Date()),
     ),
+    sources={
+        "domain_store.domain_hash_id": ("bucket",),
+        "domain_store.count": ("records",),
+        "domain_store.files": ("bytes", "fragments"),
+        "domain_buckets.language": ("languages",),
+        "domain_buckets.day": ("first_seen", "last_seen"),
+    },
 )

@@ -123,6 +123,27 @@ DOMAIN_SURVEYS = Dataset(
         ),
     ),
     partition_columns=(Column("date", Role.day, "Day of the batch, YYYY-MM-DD."),),
+    sources={
+        "domain_metadata.registrable_domain": ("domain",),
+        "domain_metadata.source": ("authority", "raw_file_path"),
+        "domain_metadata.robots": (
+            "robots_status",
+            "robots_exists",
+            "robots_bytes",
+            "robots_is_html",
+            "tls_failed",
+            "crawl_delay_seconds",
+        ),
+        "domain_metadata.sitemap": (
+            "sitemap_url",
+            "sitemap_status",
+            "sitemap_kind",
+            "sitemap_urls",
+            "sitemap_children",
+            "sitemap_problems",
+        ),
+        "domain_metadata.ai_policy": ("ai_list_version", "ai_policies"),
+    },
 )
 
 USAGE_SIGNALS = Dataset(
@@ -156,6 +177,19 @@ USAGE_SIGNALS = Dataset(
         Column("fetched_at", Role.time, "When its source was received."),
     ),
     partition_columns=(Column("date", Role.day, "Day of the batch, YYYY-MM-DD."),),
+    sources={
+        "domain_metadata.registrable_domain": ("domain",),
+        "domain_metadata.usage": (
+            "system",
+            "source",
+            "label",
+            "value",
+            "agents",
+            "path",
+            "raw",
+            "flags",
+        ),
+    },
 )
 
 AI_POLICY_CHANGES = Dataset(
@@ -192,4 +226,13 @@ AI_POLICY_CHANGES = Dataset(
         Column("raw_diff", Role.text, "Lines that disappeared (-) and appeared (+)."),
     ),
     partition_columns=(Column("date", Role.day, "Day of the newer survey, YYYY-MM-DD."),),
+    sources={
+        "domain_surveys.domain": ("domain",),
+        "domain_surveys.country": ("country",),
+        "domain_surveys.ai_policies": ("bot", "before", "after", "change"),
+        "domain_surveys.date": ("before_date", "date"),
+        "usage_signals.system": ("signal",),
+        "usage_signals.raw": ("raw_diff",),
+        "domain_metadata.files": ("raw_diff",),
+    },
 )

@@ -9,7 +9,9 @@ from news_platform.datasets.dataset import Column, Dataset, Freshness, ParentDat
 DROPPED_RESPONSES = Dataset(
     name="dropped_responses",
     group="ccnews",
-    description="Every record of the crawl that gave no row of raw_news, and the reason.",
+    description="Every record of the crawl that gave no page, with the reason: why a page is "
+    "missing. Written by the run of raw_news; files expire after "
+    "NEWS_PLATFORM_DROPPED_RESPONSES_DAYS.",
     row="one record of the crawl that gave no page",
     place=parquet(
         "news/dropped/year={year}/month={month}/day={day}/filename={filename}/part-0.parquet"

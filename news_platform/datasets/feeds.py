@@ -17,7 +17,8 @@ from news_platform.datasets.dataset import (
 FEEDS = Dataset(
     name="feeds",
     group="rss",
-    description="Every feed that was ever a candidate, with its status and health.",
+    description="Every feed that was ever a candidate, with its status and health. Candidates "
+    "are the feeds of the root's `feeds.opml` and those that crawled pages link to.",
     row="one feed and its health",
     place=parquet("feeds/date={date}/part-0.parquet"),
     parents=(
@@ -68,6 +69,9 @@ FEEDS = Dataset(
         Column("skipped_items", Role.count, "items of the last response beyond the limit"),
     ),
     partition_columns=(Column("date", Role.day, "UTC day whose last state the row has"),),
+    sources={
+        "feed_candidates.feed_url": ("feed_url",),
+    },
 )
 
 FEED_POLLS = Dataset(
@@ -99,7 +103,8 @@ FEED_POLLS = Dataset(
 PENDING_ARTICLES = Dataset(
     name="pending_articles",
     group="rss",
-    description="Articles found in feeds, from pending to stored, duplicate, error or skipped.",
+    description="Articles found in feeds, one row per URL, from pending to stored, duplicate, "
+    "error or skipped. Only feeds that are due are polled.",
     row="one article announced by a feed",
     place=parquet("pending_articles/date={date}/part-0.parquet"),
     parents=(ParentDataset("feeds", EVERY),),
@@ -134,6 +139,9 @@ PENDING_ARTICLES = Dataset(
         Column("text_source", Role.fact, "page, json_ld, trafilatura or feed"),
     ),
     partition_columns=(Column("date", Role.day, "UTC day on which a feed first listed it"),),
+    sources={
+        "": ("title", "status"),
+    },
 )
 
 

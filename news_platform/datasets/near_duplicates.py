@@ -22,8 +22,11 @@ _DAY = (Column("date", Role.day, "Day of the article, YYYY-MM-DD."),)
 NEAR_DUPLICATES = Dataset(
     name="near_duplicates",
     group="near_duplicates",
-    description="Every article of the crawl and of the feeds with its cluster of near-identical "
-    "texts over a window of days.",
+    description="Every article of a day with its cluster of near-identical texts among both "
+    "sources: copies, syndication, updates. An article belongs to a cluster if it "
+    "shares at least four fifths of its three-word runs with a member of the same "
+    "day or of the window before it. A cluster keeps the name of its oldest article; "
+    "readers resolve the names of clusters that were joined.",
     row="one article and its cluster",
     place=parquet("near_duplicates/date={date}/part-0.parquet"),
     partitions="day",
@@ -32,7 +35,9 @@ NEAR_DUPLICATES = Dataset(
         ParentDataset("feed_articles", window(CLUSTER_DAYS)),
     ),
     version=versions.SKETCHES,
-    options=("corpus.cluster_days",),
+    follows_version=True,
+    per_run=7,
+    options=("days",),
     kinds=frozenset({"parquet", "duckdb"}),
     cost="medium",
     removal="rebuild",
@@ -74,6 +79,16 @@ NEAR_DUPLICATES = Dataset(
         ),
     ),
     partition_columns=_DAY,
+    sources={
+        "crawl_articles.text": ("cluster_id", "jaccard", "cluster_size"),
+        "feed_articles.text": ("cluster_id", "jaccard", "cluster_size"),
+        "crawl_articles.url": ("uri",),
+        "feed_articles.url": ("uri",),
+        "crawl_articles.fetched_at": ("seen_at",),
+        "feed_articles.fetched_at": ("seen_at",),
+        "crawl_articles.day": ("date",),
+        "feed_articles.day": ("date",),
+    },
 )
 ARTICLE_CLUSTERS = Dataset(
     name="article_clusters",

@@ -20,7 +20,10 @@ from news_platform.datasets.dataset import (
 RAW_NEWS = Dataset(
     name="raw_news",
     group="ccnews",
-    description="Every HTML page of the CC-NEWS crawl: source, main text, language, provenance.",
+    description="HTML pages of one day of the CC-NEWS crawl: source, main text, languages and "
+    "provenance. A run collects the WARCs of its day that are missing or outdated: a "
+    "day that grew is completed, and a complete day costs nothing. One file per "
+    "language and WARC.",
     row="one HTML response of the crawl",
     place=parquet(
         "news/raw/year={year}/month={month}/day={day}/main_lang={main_lang}/filename={filename}/part-0.parquet"
@@ -35,6 +38,10 @@ RAW_NEWS = Dataset(
     version=versions.CRAWL_EXTRACTOR,
     partitions="day",
     fingerprint="collected",
+    beside=(
+        "news/collected/{file}",
+        "news/wanted/{date}.json",
+    ),
     columns=(
         Column("uri", Role.url, "Target URI of the WARC record, as written there."),
         Column("tree", Role.html, "HTML of the page, decoded to text."),

@@ -16,12 +16,16 @@ from news_platform.datasets.dataset import (
 SEARCH_INDEX = Dataset(
     name="search_index",
     group="search",
-    description="Full-text index of the articles of a day or an old month (tantivy).",
+    description="Full-text index (tantivy) of the articles of one day: title, text, authors, "
+    "section and facts. An index is never changed: a new build takes the place of "
+    "the old one in one step, and the days of old months share one.",
     row="one article",
     place=Place("index", "search"),
     partitions="day",
     parents=(ParentDataset("crawl_articles"), ParentDataset("feed_articles")),
     version=versions.SEARCH_INDEX,
+    follows_version=True,
+    per_run=7,
     kinds=frozenset({"tantivy"}),
     sensitivity=Sensitivity.texts,
     cost="medium",

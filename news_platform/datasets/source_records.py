@@ -106,7 +106,9 @@ _PROVENANCE = (
 SOURCE_RECORDS = Dataset(
     name="source_records",
     group="source_records",
-    description="Clean, ordered blocks of institutional pages with provenance, for language models",
+    description="Clean, ordered blocks of an institution's pages, each with its section and its "
+    "source, for language models. Menus, footers, other languages and duplicates are "
+    "dropped; a page that cannot be read goes to quarantine with its error.",
     row="one block of clean text",
     place=parquet("source_records/institution={institution}/part-0.parquet"),
     partitions="institution",
@@ -117,6 +119,7 @@ SOURCE_RECORDS = Dataset(
     cost="medium",
     page="source_records.md",
     freshness="changes only when snapshots are uploaded",
+    beside=("samples/source_records/{institution}.json",),
     columns=(
         Column("text", Role.text, "text of the block, whitespace normalized, never empty"),
         Column("section", Role.text, "heading path joined by ' > '; null above all headings"),
@@ -138,12 +141,58 @@ SOURCE_RECORDS = Dataset(
         Column("id", Role.fact, "hash of institution, url, order and text; null before 0.2"),
     ),
     partition_columns=(_INSTITUTION,),
+    sources={
+        "page_snapshots.data.rawHtml": (
+            "text",
+            "section",
+            "order",
+            "kind",
+            "language",
+            "language_probability",
+            "language_source",
+            "charset",
+            "hints",
+            "id",
+        ),
+        "page_snapshots.data.html": (
+            "text",
+            "section",
+            "order",
+            "kind",
+            "language",
+            "language_probability",
+            "language_source",
+            "charset",
+            "hints",
+            "id",
+        ),
+        "page_snapshots.data.markdown": (
+            "text",
+            "section",
+            "order",
+            "kind",
+            "language",
+            "language_probability",
+            "language_source",
+            "charset",
+            "hints",
+            "id",
+        ),
+        "page_snapshots.data.metadata": (
+            "url",
+            "fetched_at",
+            "language",
+            "language_source",
+            "charset",
+            "id",
+        ),
+    },
 )
 
 SOURCE_RECORDS_QUARANTINE = Dataset(
     name="source_records_quarantine",
     group="source_records",
-    description="Pages that failed and have no blocks, each with its error and snapshot",
+    description="Pages that failed and have no blocks, each with its error and snapshot.",
     row="one page that failed",
     place=parquet("quarantine/source_records/institution={institution}/part-0.parquet"),
     partitions="institution",

@@ -140,10 +140,12 @@ def _parsed(adapter: TypeAdapter[T], body: bytes, path: str) -> T:
 TAKEDOWNS = Dataset(
     name="takedowns",
     group="takedowns",
-    description="Requests to remove pages or domains, which every dataset obeys.",
+    description="Requests to remove pages or domains, which every dataset obeys. A run removes "
+    "what is stored of them, and finishes what an interrupted one left.",
     row="one request to remove pages or domains",
     place=Place("files", f"{REQUESTS}/{{id}}.json"),
     fingerprint="files",
+    beside=(f"{ROOT}/{{file}}",),
     columns=(
         Column("id", Role.fact, "day and hash of the request"),
         Column("kind", Role.fact, "url, prefix or domain"),

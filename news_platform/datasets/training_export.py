@@ -4,6 +4,7 @@ import polars as pl
 
 from news_platform.datasets import versions
 from news_platform.datasets.dataset import (
+    EVERY,
     OF_MONTH,
     Column,
     Dataset,
@@ -22,7 +23,9 @@ USAGE = pl.Struct(
 TRAINING_EXPORT = Dataset(
     name="training_export",
     group="corpus",
-    description="Articles chosen for training, once each, in shards with a manifest and a card.",
+    description="Articles of a month that may be used for training, each text once, as a Hugging "
+    "Face folder of shards with a manifest and a card. Paywalled articles and those "
+    "whose publisher refuses are left out, and counted by reason.",
     row="one article that may be used for training",
     place=parquet("training_export/month={month}/{version}/data/train-{shard}-of-{shards}.parquet"),
     partitions="month",
@@ -30,7 +33,9 @@ TRAINING_EXPORT = Dataset(
         ParentDataset("crawl_articles", OF_MONTH),
         ParentDataset("feed_articles", OF_MONTH),
         ParentDataset("near_duplicates", OF_MONTH),
+        ParentDataset("domain_metadata", EVERY, is_followed=False),
     ),
+    options=("languages", "min_words", "without_flags", "rules", "strict"),
     version=versions.TRAINING_EXPORT,
     kinds=frozenset({"parquet", "huggingface"}),
     sensitivity=Sensitivity.texts,
@@ -38,6 +43,11 @@ TRAINING_EXPORT = Dataset(
     removal="rebuild",
     page="corpus.md",
     freshness="written once a month, after its last days have settled",
+    beside=(
+        "training_export/month={month}/CURRENT",
+        "training_export/month={month}/{version}/manifest.json",
+        "training_export/month={month}/{version}/README.md",
+    ),
     columns=(
         Column(
             "id", Role.url_hash, "SHA-256 hex of the canonical address, as url_hash in the corpus"
@@ -70,6 +80,13 @@ TRAINING_EXPORT = Dataset(
         Column("extractor_version", Role.fact, "version of the article extractor"),
     ),
     partition_columns=(Column("month", Role.day, "month of the articles, YYYY-MM"),),
+    sources={
+        "crawl_articles.url_hash": ("id",),
+        "feed_articles.url_hash": ("id",),
+        "crawl_articles.canonical_url": ("url",),
+        "feed_articles.canonical_url": ("url",),
+        "domain_metadata.usage": ("usage",),
+    },
 )
 
 CURRENT = "CURRENT"

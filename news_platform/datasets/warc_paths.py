@@ -19,6 +19,7 @@ WARC_PATHS = Dataset(
     freshness="written by the crawl; if it is late, `raw_news` shows it",
     page="ccnews.md",
     removal="never",
+    beside=("news/warc_paths/{month}.json",),
     columns=(Column("path", Role.file, "Path of a WARC file, relative to the crawl's root."),),
 )
 

@@ -5,20 +5,20 @@ parameters are replaced. If the webhook does not answer, the sensor logs that af
 continues with the next run.
 """
 
-import re
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from logging import Logger
 
 import dagster as dg
-from dagster._core.storage.tags import PARTITION_NAME_TAG
 
 from news_platform.defs.runs import (
-    RANGE_END_TAG,
+    LOST,
     RANGE_START_TAG,
     REQUEST_TAG,
     run_assets,
+    run_failure,
+    run_partition,
 )
 from news_platform.errors import ConfigError, FetchError, redacted
 from news_platform.resources import DataRoot
@@ -29,10 +29,9 @@ from news_platform.web.webhook import PostRejected, post_json
 TRIES = 3
 TIMEOUT_SECONDS = 5.0
 PAUSE_SECONDS = 1.0
-_LONGEST_ERROR = 1_000
+_LONGEST_TEXT = 1_000
 # Dagster sets this tag on a failed run that it will retry.
 _WILL_RETRY_TAG = "dagster/will_retry"
-_MODULE = re.compile(r"^(?:\w+\.)+(?=\w+: )")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,51 +39,42 @@ class Alert:
     """The report of a failed run; `text` is the line that chat systems show."""
 
     text: str
-    job: str
-    assets: str
-    partition: str
-    run_id: str
-    error: str
+    job: str = ""
+    assets: str = ""
+    partition: str = ""
+    run_id: str = ""
+    error: str = ""
 
     @classmethod
-    def about(cls, asset: str, text: str, *, error: str = "") -> "Alert":
-        """Return an alert about an asset as a whole."""
-        shown = f"{text} (see docs/runbook.md)"
-        return cls(shown, job="", assets=asset, partition="", run_id="", error=error)
+    def of_run(cls, run: dg.DagsterRun, error: str) -> "Alert":
+        """Describe a failed run; `error` is the text of its first error."""
+        assets, partition = ", ".join(sorted(run_assets(run))), run_partition(run)
+        what = f"{assets or run.job_name} {partition}".strip()
+        text = f"{what} failed in run {run.run_id}: {error}"
+        return cls(text, run.job_name, assets, partition, run.run_id, error)
 
 
-def failed_run(run: dg.DagsterRun, error: str, settings: Settings) -> Alert:
-    """Describe a failed run; `error` is the text of its first error."""
-    # Cut after the secrets are gone, else a part of one could stay.
-    error = redacted(error, secret_values(settings))[:_LONGEST_ERROR]
-    assets = ", ".join(sorted(run_assets(run)))
-    partition = _partition(run)
-    what = " ".join(part for part in (assets or run.job_name, partition) if part)
-    text = f"{what} failed in run {run.run_id}: {error.strip().splitlines()[0]}"
-    return Alert(
-        f"{text} (see docs/runbook.md)",
-        job=run.job_name,
-        assets=assets,
-        partition=partition,
-        run_id=run.run_id,
-        error=error,
-    )
+def send_alert(log: Logger, settings: Settings, alert: Alert) -> None:
+    """Log an alert and post it to the webhook, if one is set; a webhook that fails is logged."""
+    log.error("ALERT %s", _printable(alert, settings).text)
+    try:
+        post_message(settings, alert)
+    except (FetchError, ConfigError) as error:
+        log.error("%s", error)
 
 
-def _partition(run: dg.DagsterRun) -> str:
-    """Return the partition of a run, or the first and last of several."""
-    if RANGE_START_TAG in run.tags:
-        return f"{run.tags[RANGE_START_TAG]}...{run.tags[RANGE_END_TAG]}"
-    return run.tags.get(PARTITION_NAME_TAG, "")
+def post_message(settings: Settings, alert: Alert) -> None:
+    """Post an alert to the webhook, if one is set; raise FetchError if it is not accepted."""
+    if settings.alerts.webhook_url is not None:
+        post_alert(settings.alerts.webhook_url, _printable(alert, settings))
 
 
-def _first_error(context: dg.RunFailureSensorContext) -> str:
-    """Return the error of the first failed step, or else that of the run."""
-    for event in context.get_step_failure_events():
-        error = event.step_failure_data.error
-        if error is not None:
-            return _MODULE.sub("", (error.cause or error).message)
-    return context.failure_event.message or "no error message"
+def _printable(alert: Alert, settings: Settings) -> Alert:
+    """Return the alert without secrets; cut after they are gone, else a part of one could stay."""
+    secrets = secret_values(settings)
+    texts = {name: redacted(text, secrets) for name, text in asdict(alert).items()}
+    short = Alert(**{name: text[:_LONGEST_TEXT] for name, text in texts.items()})
+    return replace(short, text=f"{short.text} (see docs/runbook.md)")
 
 
 def post_alert(
@@ -108,46 +98,26 @@ def post_alert(
     raise FetchError(f"the alert webhook did not accept an alert: {reason}", reason="webhook")
 
 
-def send_alert(log: Logger, settings: Settings, alert: Alert) -> None:
-    """Log an alert and post it to the webhook, if one is set; a webhook that fails is logged."""
-    log.error("ALERT %s", _redacted(alert, settings).text)
-    try:
-        post_message(settings, alert)
-    except (FetchError, ConfigError) as error:
-        log.error("%s", error)
-
-
-def post_message(settings: Settings, alert: Alert) -> None:
-    """Post an alert to the webhook, if one is set; raise FetchError if it is not accepted."""
-    if settings.alerts.webhook_url is not None:
-        post_alert(settings.alerts.webhook_url, _redacted(alert, settings))
-
-
-def _redacted(alert: Alert, settings: Settings) -> Alert:
-    secrets = secret_values(settings)
-    return Alert(**{name: redacted(text, secrets) for name, text in asdict(alert).items()})
-
-
 @dg.run_failure_sensor(
     name="alert_on_run_failure",
-    description="Reports each failed run that no sensor requested: sensors report their own.",
+    description="Reports each failed run that is not retried; sensors report what they retry.",
     default_status=dg.DefaultSensorStatus.RUNNING,
     minimum_interval_seconds=30,
 )
 def alert_on_run_failure(
     context: dg.RunFailureSensorContext, data_root: dg.ResourceParam[DataRoot]
 ) -> None:
-    """Report one failed run, unless it will be retried or a sensor requested it."""
+    """Report one failed run, unless it will be retried."""
     run = context.dagster_run
-    if run.tags.get(_WILL_RETRY_TAG) == "true":
+    error = run_failure(context.instance, run.run_id)
+    # A sensor reports when a kind of error begins and when it is over. A run of several partitions
+    # is never final to it: it builds each of them alone.
+    is_retried = REQUEST_TAG in run.tags and (RANGE_START_TAG in run.tags or not error.is_final)
+    if is_retried or run.tags.get(_WILL_RETRY_TAG) == "true":
         context.log.info("run %s failed and will be retried", run.run_id)
         return
-    if REQUEST_TAG in run.tags:
-        # It knows whether this has just begun, and later when it is over: it reports both.
-        context.log.info("run %s failed; the sensor that requested it reports that", run.run_id)
-        return
-    settings = data_root.settings
-    send_alert(context.log, settings, failed_run(run, _first_error(context), settings))
+    text = context.failure_event.message if error == LOST else error.text()
+    send_alert(context.log, data_root.settings, Alert.of_run(run, text or error.text()))
 
 
 defs = dg.Definitions(sensors=[alert_on_run_failure])

@@ -1,9 +1,8 @@
 """The news crawl in Dagster: the listing, one partition of pages per day, and the sensor."""
 
-import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date
 
 import dagster as dg
@@ -28,35 +27,34 @@ from news_platform.ccnews.pipeline import (
 from news_platform.ccnews.scan import scan_news
 from news_platform.ccnews.settling import record_arrivals
 from news_platform.ccnews.source_notes import list_republished
-from news_platform.datasets.raw_news import raw_news_day_prefix
-from news_platform.datasets.warc_paths import FIRST_DAY
+from news_platform.datasets.raw_news import RAW_NEWS, raw_news_day_prefix
+from news_platform.datasets.registry import DATASETS
+from news_platform.datasets.warc_paths import FIRST_DAY, WARC_PATHS
+from news_platform.defs.assets import asset_spec, backfill_policy, rebuild_rule
 from news_platform.defs.ccnews_checks import CHECKED_DAYS, CHECKS
 from news_platform.defs.ccnews_maintenance import maintain_crawl, maintain_crawl_every_night
 from news_platform.defs.ccnews_progress import ProgressLogger
-from news_platform.defs.ccnews_tables import (
-    OUTPUTS,
-    captures,
-    dropped_responses,
-    feed_candidates,
-    raw_news_spec,
-    side_tables,
-    warc_paths,
-)
-from news_platform.defs.metadata import markdown_table
-from news_platform.defs.partitions import DAYS, ONE_A_RUN
+from news_platform.defs.metadata import markdown_table, preview, run_metadata
+from news_platform.defs.partitions import DAYS
 from news_platform.defs.planning import Limits
 from news_platform.defs.plots import languages_plot
-from news_platform.defs.rebuild_rules import Fingerprints, RebuildRule
-from news_platform.defs.runs import run_requests
+from news_platform.defs.rebuild_rules import Fingerprints
+from news_platform.defs.runs import Work, run_requests
+from news_platform.defs.sensor_state import SensorState, dump_state, load_state
 from news_platform.defs.sensors import (
     PAUSED,
-    after_plan,
-    memory_in,
     plan_of,
+    report_plan,
     report_unreadable_inputs,
-    with_memory,
 )
-from news_platform.errors import FetchError, InputError, NewsPlatformError
+from news_platform.defs.tasks import CRAWL_OUTPUTS
+from news_platform.errors import (
+    FetchError,
+    InputError,
+    NewsPlatformError,
+    hide_addresses,
+    hiding_addresses,
+)
 from news_platform.resources import Clock, Crawl, DataRoot, Resources, collect_options
 from news_platform.storage.commit.collected import (
     followed_days,
@@ -67,8 +65,13 @@ from news_platform.storage.commit.collected import (
 from news_platform.storage.commit.expired import without_expired
 from news_platform.storage.commit.root import is_paused
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.parquet import scan_table
+from news_platform.storage.units import unit_files
 
 _PREVIEW_ROWS = 5
+# A run of raw_news writes them beside its own; each can be switched off.
+SIDE_TABLES = tuple(DATASETS[name] for name in CRAWL_OUTPUTS if name != RAW_NEWS.name)
+warc_paths = asset_spec(WARC_PATHS)
 
 
 class RawNewsConfig(dg.Config):
@@ -84,9 +87,9 @@ class RawNewsConfig(dg.Config):
 
 @dg.multi_asset(
     name="raw_news",
-    specs=[raw_news_spec(deps=[warc_paths]), captures, feed_candidates, dropped_responses],
+    specs=[asset_spec(RAW_NEWS), *(asset_spec(one, skippable=True) for one in SIDE_TABLES)],
     partitions_def=DAYS,
-    backfill_policy=ONE_A_RUN,
+    backfill_policy=backfill_policy(RAW_NEWS),
     pool="crawl",
     can_subset=True,
 )
@@ -102,16 +105,17 @@ def raw_news(
     store = data_root.store
     options = collect_options(data_root.settings.ccnews)
     started = time.monotonic()
-    report = collect_day(
-        day,
-        crawl=crawl.sources,
-        root=store,
-        options=options,
-        now=clock.now(),
-        attempt=context.run.run_id,
-        redo=config.redo,
-        listener=ProgressLogger(context),
-    )
+    with hiding_addresses():
+        report = collect_day(
+            day,
+            crawl=crawl.sources,
+            root=store,
+            options=options,
+            now=clock.now(),
+            attempt=context.run.run_id,
+            redo=config.redo,
+            listener=ProgressLogger(context),
+        )
     # Only now, after the other WARCs are published: the next run collects just the failed ones.
     if report.failed:
         cause = _cause(report)
@@ -123,8 +127,8 @@ def raw_news(
     }
     selected = {key.to_user_string() for key in context.selected_asset_keys}
     if "raw_news" in selected:
-        yield dg.MaterializeResult(asset_key="raw_news", metadata=metadata)
-    for event in side_tables(store, day):
+        yield dg.MaterializeResult(asset_key="raw_news", metadata=run_metadata(RAW_NEWS, metadata))
+    for event in side_table_events(store, day):
         if event.asset_key.to_user_string() in selected:
             yield dg.MaterializeResult(asset_key=event.asset_key, metadata=event.metadata)
         else:
@@ -135,7 +139,8 @@ def raw_news(
 def _cause(report: CollectReport) -> FetchError | InputError:
     """Return the error of a run: a retry may help while it may help one of its WARCs."""
     is_hopeless = all(failure.is_final for failure in report.failed)
-    return InputError(_failures(report)) if is_hopeless else FetchError(_failures(report))
+    text = hide_addresses(_failures(report))
+    return InputError(text) if is_hopeless else FetchError(text)
 
 
 def _failures(report: CollectReport) -> str:
@@ -205,13 +210,29 @@ def _languages_per_day(store: ObjectStore) -> dg.MarkdownMetadataValue:
 
 
 def _preview(store: ObjectStore, day: date) -> dg.MarkdownMetadataValue:
-    columns = ["uri", "main_lang", "http_date", "host", "text"]
+    shown = [column.name for column in RAW_NEWS.all_columns if column.is_shown]
     try:
-        rows = scan_news(store, [day], columns=columns).head(_PREVIEW_ROWS).collect()
+        rows = scan_news(store, [day], columns=shown).head(_PREVIEW_ROWS).collect()
     except pl.exceptions.PolarsError as error:
         # The run goes on to the checks, which name the file.
         return dg.MetadataValue.md(f"unreadable: {error}")
-    return markdown_table(columns, rows.iter_rows())
+    return preview(RAW_NEWS, rows)
+
+
+def side_table_events(store: ObjectStore, day: date) -> Iterator[dg.AssetMaterialization]:
+    """Yield a materialization for each side table that has files of the day."""
+    for dataset in SIDE_TABLES:
+        key = day.isoformat()
+        paths = [info.path for info in unit_files(store, dataset, [key]).get(key, ())]
+        if paths:
+            rows = scan_table(store, paths, dataset)
+            values = {
+                "dagster/partition_row_count": rows.select(pl.len()).collect().item(),
+                "dagster/uri": store.uri(dataset.unit_folder(key)),
+                "preview": preview(dataset, rows.head(_PREVIEW_ROWS).collect()),
+            }
+            metadata = run_metadata(dataset, values)
+            yield dg.AssetMaterialization(dataset.name, partition=key, metadata=metadata)
 
 
 def listing_sensor(*, interval_seconds: int = 60) -> dg.SensorDefinition:
@@ -220,7 +241,7 @@ def listing_sensor(*, interval_seconds: int = 60) -> dg.SensorDefinition:
     @dg.sensor(
         name="new_warc_paths",
         description="Requests the days whose listed WARCs are not all collected.",
-        target=dg.AssetSelection.assets(*OUTPUTS),
+        target=dg.AssetSelection.assets(*CRAWL_OUTPUTS),
         minimum_interval_seconds=interval_seconds,
         default_status=dg.DefaultSensorStatus.RUNNING,
     )
@@ -228,31 +249,29 @@ def listing_sensor(*, interval_seconds: int = 60) -> dg.SensorDefinition:
         context: dg.SensorEvaluationContext, platform: dg.ResourceParam[Resources]
     ) -> dg.SensorResult | dg.SkipReason:
         """Requests the days whose listed WARCs are not all collected."""
-        memory = memory_in(context.cursor)
+        state = load_state(context.cursor)
         try:
             if is_paused(platform.data_root.store):
                 return PAUSED
-            seen = _seen(platform, context.cursor)
+            work = Work.read(context.instance)
+            seen = _seen(platform, state)
             record_arrivals(platform.data_root.store, seen.changed, now=platform.clock.now())
             redone = _days_to_redo(platform.data_root)
             plan = plan_of(
                 NEWS_RULE,
                 platform,
                 stale={**redone, **seen.stale},
-                memory=memory,
+                state=state,
+                work=work,
                 instance=context.instance,
             )
-            after_plan(context, platform, plan)
+            report_plan(context, platform, plan)
         except NewsPlatformError as error:
-            return report_unreadable_inputs(
-                context, platform, "raw_news", error, memory=memory, cursor=context.cursor or "{}"
-            )
-        # The keys are those of version 0.1.0: a running sensor keeps its cursor.
-        state = json.dumps({"memory": asdict(seen.state)})
+            return report_unreadable_inputs(context, platform, "raw_news", error, state)
         return dg.SensorResult(
             run_requests=[
                 one.with_replaced_attrs(
-                    asset_selection=[dg.AssetKey(name) for name in OUTPUTS],
+                    asset_selection=[dg.AssetKey(name) for name in CRAWL_OUTPUTS],
                     run_config=run_config(
                         Redo.outdated if one.partition_key in redone else Redo.missing
                     ),
@@ -261,7 +280,7 @@ def listing_sensor(*, interval_seconds: int = 60) -> dg.SensorDefinition:
             ],
             skip_reason=None if plan.requests else plan.text(),
             asset_events=[_observation(listing) for listing in seen.changed],
-            cursor=with_memory(state, plan.memory),
+            cursor=dump_state(replace(plan.state, listings=asdict(seen.state))),
         )
 
     return follow
@@ -287,7 +306,7 @@ def run_config(redo: Redo) -> dict[str, object]:
     return {"ops": {"raw_news": {"config": {"redo": redo.name}}}}
 
 
-def _seen(resources: Resources, cursor: str | None) -> FollowReport:
+def _seen(resources: Resources, state: SensorState) -> FollowReport:
     """Compare the listings with the markers, from where the sensor's last tick ended."""
     today = resources.clock.now().date()
     root = resources.data_root.store
@@ -295,7 +314,7 @@ def _seen(resources: Resources, cursor: str | None) -> FollowReport:
         first_answering(resources.crawl.sources, month=today),
         root,
         today=today,
-        state=FollowState(**json.loads(cursor or "{}").get("memory", {})),
+        state=FollowState(**state.listings),
         followed=followed_days(root),
         republished=[name for names in list_republished(root).values() for name in names],
         max_warcs=resources.settings.ccnews.max_warcs,
@@ -338,15 +357,14 @@ def _limits(resources: Resources) -> Limits:
     return Limits(runs=given.max_days, spacing_seconds=hours * 3600)
 
 
-NEWS_RULE = RebuildRule(
-    "raw_news",
-    _stale,
-    partitions=DAYS,
+NEWS_RULE = rebuild_rule(
+    RAW_NEWS,
+    stale=_stale,
     limits=_limits,
     sensor="new_warc_paths",
-    stale_after=lambda resources, cursor: {
+    stale_after=lambda resources, state: {
         **_days_to_redo(resources.data_root),
-        **_seen(resources, cursor).stale,
+        **_seen(resources, state).stale,
     },
     outdated=lambda resources: len(
         outdated_days(resources.data_root.store, collect_options(resources.settings.ccnews))

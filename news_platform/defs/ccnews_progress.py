@@ -8,6 +8,7 @@ import dagster as dg
 from news_platform.ccnews.pool import CollectFailure, CollectListener, Estimate
 from news_platform.ccnews.progress import WarcProgress
 from news_platform.datasets.collected import Collected
+from news_platform.errors import hide_addresses
 
 _LOG_EVERY_SECONDS = 15.0
 
@@ -43,7 +44,8 @@ class ProgressLogger(CollectListener):
                 self._rows[outcome.warc] = outcome.rows
                 self._context.log.info("%s: %s rows", outcome.warc, outcome.rows)
             else:
-                self._context.log.error("%s: %s", outcome.warc, outcome.reason)
+                reason = hide_addresses(outcome.reason)
+                self._context.log.error("%s: %s", outcome.warc, reason)
             self._observe()
 
     def _observe(self) -> None:

@@ -1,11 +1,13 @@
-"""Asset checks that keep one verdict per partition, in runs and in the nightly evaluation.
+"""Asset checks that keep one result per partition, in runs and in the nightly evaluation.
 
 A check is a plain function of the resources and one partition key. A run of its asset evaluates it
-for the partitions of the run; `nightly_checks.py` evaluates it for all of them. Without a verdict
-per partition, the green one of today would hide the red one of yesterday.
+for the partitions of the run, and a job evaluates all checks for all partitions at night, without
+building anything. Without a result per partition, the green one of today would hide the red one of
+yesterday: a partition that was red stays red until its own evaluation is green.
 """
 
 import inspect
+import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +16,13 @@ import dagster as dg
 
 from news_platform.defs.metadata import markdown_table
 from news_platform.defs.rebuild_rules import WHOLE
-from news_platform.errors import InputError
+from news_platform.errors import InputError, NewsPlatformError
 from news_platform.resources import Resources
 
 # Dagster marks this parameter as a preview; tests pin its behaviour, so users need no warning.
 warnings.filterwarnings("ignore", message="Specifying a partitions_def on an AssetCheckSpec")
 _SHOWN_PROBLEMS = 20
+CHECKING = "check_newest_data"
 
 Evaluate = Callable[[Resources, str], dg.AssetCheckResult]
 Keys = Callable[[Resources], Iterable[str]]
@@ -108,7 +111,7 @@ def evaluate_keys(
     """Evaluate a check for the partitions of a run; return the result of the step.
 
     Dagster records the partition of a step that has one. With several it records none, so each
-    verdict is reported by itself.
+    result is reported by itself.
     """
     results = {key: check.evaluate(resources, key) for key in keys}
     if len(results) == 1:
@@ -127,9 +130,9 @@ def evaluate_keys(
 
 @dataclass(frozen=True, slots=True)
 class Reporter:
-    """Records verdicts of single partitions as events of a run.
+    """Records results of single partitions as events of a run.
 
-    Without a run, Dagster accepts one verdict per check and partition, ever: its index of the runs
+    Without a run, Dagster accepts one result per check and partition, ever: its index of the runs
     of a check has no run id to tell two of them apart.
     """
 
@@ -137,7 +140,7 @@ class Reporter:
     run_id: str
 
     def report(self, check: Check, key: str, result: dg.AssetCheckResult) -> None:
-        """Record the verdict for one partition."""
+        """Record the result for one partition."""
         evaluation = dg.AssetCheckEvaluation(
             asset_key=dg.AssetKey(check.asset),
             check_name=check.name,
@@ -176,7 +179,7 @@ def require_green(
         key, one = found[0]
         raise InputError(
             f"refused to build from {one.asset} {key}: its check {one.name} is red, and the damage "
-            "would spread; mend the partition and run the check again",
+            "would spread; repair the partition and run the check again",
             thing=key,
         )
 
@@ -211,3 +214,86 @@ def red_partitions(
         if info.latest_execution_status == Status.FAILED and (is_whole or info.partition_key):
             red[info.check_key].add(info.partition_key or WHOLE)
     return {key: frozenset(found) for key, found in red.items()}
+
+
+def evaluation_order(
+    check: Check, keys: Iterable[str], *, red: frozenset[str], evaluated: dict[str | None, int]
+) -> list[str]:
+    """Return the partitions of a check in the order of evaluation; `evaluated` grows with time.
+
+    Red partitions come first, then those whose last evaluation is the longest ago: what one night
+    has no time for is first in the next.
+    """
+
+    def order(key: str) -> tuple[bool, int, str]:
+        return key not in red, evaluated.get(key if check.partitions_def else None, 0), key
+
+    return sorted({*keys, *red}, key=order)
+
+
+def evaluate_all(
+    checks: Sequence[Check],
+    resources: Resources,
+    reporter: Reporter,
+    *,
+    is_time_left: Callable[[], bool],
+    log: Callable[[str], None],
+) -> list[str]:
+    """Evaluate the checks while there is time; return what could not be evaluated, and why."""
+    storage = reporter.instance.event_log_storage
+    red = red_partitions(reporter.instance, checks)
+    failures: list[str] = []
+    for one in checks:
+        found = storage.get_asset_check_partition_info([one.key])
+        evaluated = {info.partition_key: info.latest_check_event_storage_id for info in found}
+        keys = evaluation_order(
+            one, one.built(resources), red=red[one.key], evaluated=dict(evaluated)
+        )
+        done = 0
+        for key in keys:
+            if not is_time_left():
+                break
+            try:
+                reporter.report(one, key, one.evaluate(resources, key))
+            except NewsPlatformError as error:
+                # Its last result stays: a crawl that cannot be reached proves nothing.
+                failures.append(f"{one.asset} {key}, {one.name}: {error}")
+            done += 1
+        log(f"{one.asset}, {one.name}: evaluated {done} of {len(keys)} partitions")
+    return failures
+
+
+def nightly_definitions(checks: Sequence[Check]) -> dg.Definitions:
+    """Build the job that evaluates these checks, and its schedule."""
+
+    @dg.op(name="evaluate_checks")
+    def evaluate(context: dg.OpExecutionContext, platform: dg.ResourceParam[Resources]) -> None:
+        until = time.monotonic() + platform.settings.checks.max_hours * 3600
+        failures = evaluate_all(
+            checks,
+            platform,
+            Reporter(context.instance, context.run.run_id),
+            is_time_left=lambda: time.monotonic() < until,
+            log=context.log.info,
+        )
+        if failures:
+            raise dg.Failure(f"{len(failures)} checks could not be evaluated: {failures[0]}")
+
+    @dg.job(
+        name=CHECKING,
+        description="Evaluate all checks of all partitions, without building anything.",
+    )
+    def check_newest_data() -> None:
+        evaluate()
+
+    @dg.schedule(
+        job=check_newest_data,
+        cron_schedule="15 4 * * *",
+        description="Evaluates all checks of all partitions every night.",
+        default_status=dg.DefaultScheduleStatus.RUNNING,
+    )
+    def check_every_night() -> dg.RunRequest:
+        """Request one evaluation of all checks."""
+        return dg.RunRequest()
+
+    return dg.Definitions(jobs=[check_newest_data], schedules=[check_every_night])

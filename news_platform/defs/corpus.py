@@ -21,10 +21,9 @@ from news_platform.corpus.checks import (
     row_problems,
     source_pages,
 )
-from news_platform.corpus.export.monthly import build_month, built_months, wanted_months
+from news_platform.corpus.export.monthly import build_month
 from news_platform.corpus.feed_articles import (
     build_feed_day,
-    built_feed_days,
     feed_dataset,
     wanted_feed_days,
 )
@@ -33,16 +32,14 @@ from news_platform.corpus.pipeline import (
     CRAWL_VERSION,
     CorpusDay,
     build_crawl_day,
-    built_crawl_days,
     crawl_dataset,
     outdated_crawl_days,
-    wanted_crawl_days,
 )
 from news_platform.datasets.corpus import CRAWL_ARTICLES, FEED_ARTICLES
-from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
+from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.training_export import TRAINING_EXPORT, export_folder
-from news_platform.datasets.warc_paths import FIRST_DAY
-from news_platform.defs import ccnews_checks, near_duplicates
+from news_platform.defs import ccnews_checks
+from news_platform.defs.assets import dataset_asset, rebuild_rule
 from news_platform.defs.checks import check, require_green, verdict
 from news_platform.defs.corpus_views import (
     corpus_metadata,
@@ -50,22 +47,19 @@ from news_platform.defs.corpus_views import (
     maintained_metadata,
     outdated_metadata,
 )
-from news_platform.defs.metadata import table_metadata
-from news_platform.defs.partitions import DAYS, DAYS_OF_MONTH, ONE_A_RUN, SEVEN_A_RUN
+from news_platform.defs.metadata import run_metadata
+from news_platform.defs.partitions import DAYS, MONTHS
 from news_platform.defs.planning import Hold
-from news_platform.defs.rebuild_rules import Fingerprints, Parent, RebuildRule, same_partition
+from news_platform.defs.rebuild_rules import Fingerprints, unsettled
 from news_platform.defs.sensors import reconciling_sensor, skip_reason
-from news_platform.defs.settled import unsettled
 from news_platform.domain_store.reading.batches import iter_warc_frames
 from news_platform.near_duplicates.pipeline import delete_replaced, expire_sketches
 from news_platform.resources import DataRoot, Resources
-from news_platform.storage.commit.markers import read_markers, stale_partitions
+from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import built_inputs, wanted_inputs
 from news_platform.takedowns.match import Takedowns
 
-GROUP = "corpus"
-OWNERS = ["team:corpus"]
-MONTHS = dg.MonthlyPartitionsDefinition(start_date=f"{FIRST_DAY:%Y-%m}", fmt="%Y-%m", end_offset=1)
 # The newest days that the nightly checks read again; older ones do not change.
 _CHECKED_DAYS = 60
 
@@ -80,25 +74,13 @@ class CrawlArticlesConfig(dg.Config):
     )
 
 
-@dg.asset(
-    partitions_def=DAYS,
-    deps=["raw_news"],
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"deltalake", "python"},
-    backfill_policy=ONE_A_RUN,
-    metadata=table_metadata(CRAWL_ARTICLES),
-)
+@dataset_asset(CRAWL_ARTICLES)
 def crawl_articles(
     context: dg.AssetExecutionContext,
     config: CrawlArticlesConfig,
     data_root: dg.ResourceParam[DataRoot],
 ) -> None:
-    """Articles of one crawl day: text by our own extractor, with title, authors, date and place.
-
-    Every page of raw_news is judged; front pages, lists and other pages are counted, not stored. A
-    run replaces its day in one step.
-    """
+    """Extract the articles of days of the crawl; each day is replaced in one step."""
     require_green(context.instance, ccnews_checks.CHECKS, context.partition_keys)
     store, options = data_root.store, corpus_options(data_root.settings.corpus)
     for day in context.partition_keys:
@@ -111,12 +93,15 @@ def crawl_articles(
         report = build_crawl_day(
             store, day, options=options, expired_rows=partial(iter_warc_frames, store)
         )
-        _describe(context, data_root, CRAWL_ARTICLES.name, day, report, **outdated_metadata(store))
+        _describe(context, data_root, CRAWL_ARTICLES, day, report, **outdated_metadata(store))
 
 
 def _is_due(store: ObjectStore, day: str, options: CorpusOptions, redo: Redo) -> bool:
     """Return whether a run builds a day; `redo` is the choice of the run config."""
-    wanted, built = wanted_crawl_days(store, options), built_crawl_days(store)
+    wanted, built = (
+        wanted_inputs(store, CRAWL_ARTICLES, options),
+        built_inputs(store, CRAWL_ARTICLES),
+    )
     if redo is Redo.all or built.get(day) != wanted.get(day):
         return True
     if redo is Redo.outdated and day in outdated_crawl_days(store):
@@ -124,58 +109,33 @@ def _is_due(store: ObjectStore, day: str, options: CorpusOptions, redo: Redo) ->
     return is_damaged(crawl_dataset(store), day)
 
 
-@dg.asset(
-    partitions_def=DAYS,
-    deps=["articles"],
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"deltalake"},
-    backfill_policy=SEVEN_A_RUN,
-    metadata=table_metadata(FEED_ARTICLES),
-)
+@dataset_asset(FEED_ARTICLES)
 def feed_articles(context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]) -> None:
-    """Articles of feeds by the day they were stored, with the columns of crawl_articles.
-
-    The running day is refreshed at most every NEWS_PLATFORM_CORPUS_REFRESH_MINUTES.
-    """
+    """Replace days of the feeds' articles."""
     scratch = data_root.settings.corpus.scratch
     for day in context.partition_keys:
         report = build_feed_day(data_root.store, day, scratch=scratch)
-        _describe(context, data_root, FEED_ARTICLES.name, day, report)
+        _describe(context, data_root, FEED_ARTICLES, day, report)
 
 
 def _describe(
     context: dg.AssetExecutionContext,
     data_root: DataRoot,
-    asset: str,
+    dataset: Dataset,
     day: str,
     report: CorpusDay | None,
     **more: int,
 ) -> None:
     if report is not None:
-        metadata = {**corpus_metadata(data_root.store, asset, report), **more}
+        metadata = {**corpus_metadata(data_root.store, dataset, report), **more}
         context.add_asset_metadata(metadata, partition_key=day)
 
 
-@dg.asset(
-    partitions_def=MONTHS,
-    deps=[
-        dg.AssetDep(name, partition_mapping=DAYS_OF_MONTH)
-        for name in (CRAWL_ARTICLES.name, FEED_ARTICLES.name, NEAR_DUPLICATES.name)
-    ],
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"parquet", "huggingface"},
-    backfill_policy=ONE_A_RUN,
-    metadata=table_metadata(TRAINING_EXPORT),
-)
+@dataset_asset(TRAINING_EXPORT)
 def training_export(
     context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
 ) -> dg.MaterializeResult[None]:
-    """Articles of a month that may be used for training, each text once, as a Hugging Face folder.
-
-    Paywalled articles and those whose publisher refuses are left out, and counted by reason.
-    """
+    """Export a month as a new version."""
     store, settings = data_root.store, data_root.settings.corpus
     report = build_month(
         store,
@@ -184,22 +144,20 @@ def training_export(
         options=export_options(settings, store),
     )
     place = {"dagster/uri": store.uri(export_folder(context.partition_key))}
-    return dg.MaterializeResult(metadata={**export_metadata(report), **place})
+    return dg.MaterializeResult(
+        metadata=run_metadata(TRAINING_EXPORT, {**export_metadata(report), **place})
+    )
 
 
-def _stale_crawl(resources: Resources) -> Fingerprints:
-    """Return the days whose inputs changed, and the newest outdated ones if the settings say so."""
-    store, options = resources.data_root.store, corpus_options(resources.settings.corpus)
-    wanted, newest = wanted_crawl_days(store, options), resources.settings.ccnews.redo_newest_days
-    redone = outdated_crawl_days(store, newest=newest) if newest > 0 else ()
-    return {
-        **{day: CRAWL_VERSION for day in redone if day in wanted},
-        **stale_partitions(wanted, built_crawl_days(store)),
-    }
+def _redone(resources: Resources) -> Fingerprints:
+    """Return the newest days that another version made, if the settings say so."""
+    newest = resources.settings.ccnews.redo_newest_days
+    days = outdated_crawl_days(resources.data_root.store, newest=newest) if newest > 0 else ()
+    return dict.fromkeys(days, CRAWL_VERSION)
 
 
 def _unsettled(resources: Resources, stale: Fingerprints, now: datetime) -> Mapping[str, Hold]:
-    return unsettled(resources, stale, built_crawl_days(resources.data_root.store), now)
+    return unsettled(resources, stale, built_inputs(resources.data_root.store, CRAWL_ARTICLES), now)
 
 
 def _just_refreshed(resources: Resources, stale: Fingerprints, now: datetime) -> Mapping[str, Hold]:
@@ -214,12 +172,6 @@ def _just_refreshed(resources: Resources, stale: Fingerprints, now: datetime) ->
             if until > now:
                 holds[day] = Hold(f"built less than {pause:g} minutes ago", until.timestamp())
     return holds
-
-
-def _stale_months(resources: Resources) -> Fingerprints:
-    store = resources.data_root.store
-    selection = export_selection(resources.settings.corpus)
-    return stale_partitions(wanted_months(store, selection), built_months(store))
 
 
 def _unfinished(resources: Resources, stale: Fingerprints, now: datetime) -> Mapping[str, Hold]:
@@ -241,40 +193,24 @@ def _month_end(month: str) -> datetime:
     return datetime(after.year, after.month, 1, tzinfo=UTC)
 
 
-def _same_month(parent: str, own: str) -> bool:
-    return parent.startswith(own)
-
-
-CRAWL_RULE = RebuildRule(
-    CRAWL_ARTICLES.name,
-    _stale_crawl,
-    parents=(Parent("raw_news", same_partition),),
-    partitions=DAYS,
+CRAWL_RULE = rebuild_rule(
+    CRAWL_ARTICLES,
+    options=lambda resources: corpus_options(resources.settings.corpus),
+    redone=_redone,
     holds=_unsettled,
-    sensor=f"follow_{CRAWL_ARTICLES.name}",
     outdated=lambda resources: len(outdated_crawl_days(resources.data_root.store)),
 )
-FEED_RULE = RebuildRule.by_fingerprint(
-    FEED_ARTICLES.name,
-    wanted_feed_days,
-    built_feed_days,
-    parents=(Parent("articles"),),
-    partitions=DAYS,
-    per_run=7,
+FEED_RULE = rebuild_rule(
+    FEED_ARTICLES,
+    wanted=lambda resources: wanted_feed_days(resources.data_root.store),
     holds=_just_refreshed,
 )
-EXPORT_RULE = RebuildRule(
-    TRAINING_EXPORT.name,
-    _stale_months,
-    parents=tuple(
-        Parent(name, _same_month)
-        for name in (CRAWL_ARTICLES.name, FEED_ARTICLES.name, NEAR_DUPLICATES.name)
-    ),
-    partitions=MONTHS,
+EXPORT_RULE = rebuild_rule(
+    TRAINING_EXPORT,
+    options=lambda resources: export_selection(resources.settings.corpus),
     holds=_unfinished,
-    sensor=f"follow_{TRAINING_EXPORT.name}",
 )
-RULES = (CRAWL_RULE, FEED_RULE, near_duplicates.RULE, EXPORT_RULE)
+RULES = (CRAWL_RULE, FEED_RULE, EXPORT_RULE)
 
 
 def _newest(days: Mapping[str, str]) -> list[str]:
@@ -282,11 +218,11 @@ def _newest(days: Mapping[str, str]) -> list[str]:
 
 
 def _crawl_days(resources: Resources) -> list[str]:
-    return _newest(built_crawl_days(resources.data_root.store))
+    return _newest(built_inputs(resources.data_root.store, CRAWL_ARTICLES))
 
 
 def _feed_days(resources: Resources) -> list[str]:
-    return _newest(built_feed_days(resources.data_root.store))
+    return _newest(built_inputs(resources.data_root.store, FEED_ARTICLES))
 
 
 @check(CRAWL_ARTICLES.name, built=_crawl_days, partitions_def=DAYS)
@@ -391,7 +327,7 @@ def maintain_corpus_every_night(
 defs = dg.Definitions(
     assets=[crawl_articles, feed_articles, training_export],
     asset_checks=[one.definition for one in CHECKS],
-    sensors=[reconciling_sensor(one) for one in (CRAWL_RULE, FEED_RULE, EXPORT_RULE)],
+    sensors=[reconciling_sensor(one) for one in RULES],
     jobs=[maintain_corpus],
     schedules=[maintain_corpus_every_night],
 )

@@ -6,7 +6,8 @@ from typing import Any
 
 from news_platform.corpus.export.monthly import MonthReport
 from news_platform.corpus.pipeline import CorpusDay, outdated_crawl_days
-from news_platform.defs.metadata import column_lineage, markdown_table
+from news_platform.datasets.dataset import Dataset
+from news_platform.defs.metadata import markdown_table, run_metadata
 from news_platform.defs.plots import languages_plot
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.delta import Maintenance
@@ -16,11 +17,11 @@ from news_platform.storage.objects.store import ObjectStore
 _PLOTTED_DAYS = 14
 
 
-def corpus_metadata(store: ObjectStore, asset: str, report: CorpusDay) -> dict[str, Any]:
+def corpus_metadata(store: ObjectStore, dataset: Dataset, report: CorpusDay) -> dict[str, Any]:
     """Return the metadata of a day of a table."""
-    return {
+    values = {
         "dagster/partition_row_count": report.articles,
-        "dagster/uri": store.uri(asset),
+        "dagster/uri": store.uri(dataset.name),
         "pages": report.pages,
         "articles": report.articles,
         "article_share": round(report.article_share, 4),
@@ -31,9 +32,9 @@ def corpus_metadata(store: ObjectStore, asset: str, report: CorpusDay) -> dict[s
         "dropped": markdown_table(("reason", "pages"), report.dropped.items()),
         "languages": markdown_table(("language", "articles"), report.languages.items()),
         "top_domains": markdown_table(("domain", "articles"), report.top_domains.items()),
-        "languages_per_day": languages_plot(_languages(store, asset, report.day)),
-        **column_lineage(asset),
+        "languages_per_day": languages_plot(_languages(store, dataset.name, report.day)),
     }
+    return run_metadata(dataset, values)
 
 
 def _languages(store: ObjectStore, asset: str, until: str) -> Mapping[date, Mapping[str, int]]:
@@ -73,7 +74,6 @@ def export_metadata(report: MonthReport) -> dict[str, Any]:
         "dropped": markdown_table(("reason", "articles"), manifest.dropped.items()),
         "policies": markdown_table(("crawler and purpose", "stated", "articles"), policies),
         "languages": markdown_table(("language", "articles", "words"), languages),
-        **column_lineage("training_export"),
     }
 
 

@@ -1,10 +1,14 @@
 """Sensors and schedules of the survey: new files, new catalogs, nightly retries, resurveys."""
 
+import time
+from dataclasses import dataclass
+
 import dagster as dg
 
 from news_platform.datasets.research_datasets import PartitionInfo
-from news_platform.defs.clock_guard import clock_jump_seconds
-from news_platform.defs.sensors import Work, observe_changes, skip_reason
+from news_platform.defs.partitions import RESEARCH_BATCHES
+from news_platform.defs.runs import Work
+from news_platform.defs.sensors import observe_changes, skip_reason
 from news_platform.domain_metadata.generated_research import (
     CATALOG_PATH,
     estimate_catalog,
@@ -21,10 +25,12 @@ from news_platform.domain_metadata.resurvey import (
 )
 from news_platform.resources import Clock, DataRoot, Ledger
 
-RESEARCH_BATCHES = dg.DynamicPartitionsDefinition(name="research_batches")
-
 # At most this many batches per night, newest first; older ones must be materialized manually.
 _RETRIED_BATCHES = 50
+# A clock that jumps ahead makes everything due at once. A difference from the uptime of the
+# machine, which does not jump, is accepted when it lasts for a day: then the clock was corrected.
+_TOLERANCE_SECONDS = 3_600.0
+_ACCEPTED_AFTER_SECONDS = 86_400.0
 
 
 @dg.sensor(
@@ -177,3 +183,38 @@ def _plan(data_root: DataRoot, ledger: Ledger, clock: Clock) -> ResurveyPlan:
         now=clock.now(),
         options=ResurveyOptions.of(data_root.settings.domain_metadata),
     )
+
+
+@dataclass(slots=True)
+class ClockGuard:
+    """The clock and the uptime at one moment; `noticed` is the uptime when they began to differ."""
+
+    wall: float
+    uptime: float
+    noticed: float | None = None
+
+    def jump_seconds(self, *, wall: float, uptime: float) -> float:
+        """Return by how much the clock has jumped, 0 if it has not or the jump is accepted."""
+        jump = (wall - self.wall) - (uptime - self.uptime)
+        if abs(jump) <= _TOLERANCE_SECONDS:
+            self.noticed = None
+            return 0.0
+        self.noticed = uptime if self.noticed is None else self.noticed
+        if uptime - self.noticed < _ACCEPTED_AFTER_SECONDS:
+            return jump
+        self.wall, self.uptime, self.noticed = wall, uptime, None
+        return 0.0
+
+
+def uptime_seconds() -> float:
+    """Return the seconds since the machine started, including the time it was suspended."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+PROCESS_CLOCK = ClockGuard(time.time(), uptime_seconds())
+"""The clock since this process has started."""
+
+
+def clock_jump_seconds() -> float:
+    """Return by how much the machine's clock has jumped since this process started."""
+    return PROCESS_CLOCK.jump_seconds(wall=time.time(), uptime=uptime_seconds())

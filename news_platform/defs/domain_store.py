@@ -7,43 +7,37 @@ from datetime import datetime, timedelta
 import dagster as dg
 import pydantic
 
+from news_platform.datasets.dataset import WHOLE
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.datasets.domain_store import DOMAIN_CATALOG, DOMAIN_STORE
 from news_platform.defs import ccnews_checks
+from news_platform.defs.assets import dataset_asset, rebuild_rule
 from news_platform.defs.checks import (
     Reporter,
     check,
     evaluate_keys,
-    red_reasons,
     require_green,
     verdict,
 )
-from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
-from news_platform.defs.partitions import DAYS, FOUR_A_RUN, SEVEN_A_RUN
+from news_platform.defs.metadata import markdown_table, run_metadata
+from news_platform.defs.partitions import RANGES
 from news_platform.defs.planning import Hold
 from news_platform.defs.plots import growth_plot
-from news_platform.defs.rebuild_rules import (
-    WHOLE,
-    Fingerprints,
-    Parent,
-    RebuildRule,
-    same_partition,
-)
+from news_platform.defs.rebuild_rules import Fingerprints, unsettled
 from news_platform.defs.sensors import reconciling_sensor
-from news_platform.defs.settled import unsettled
 from news_platform.domain_store.building.removal import require_allowed, staging_removal
 from news_platform.domain_store.building.verify import (
     iter_count_problems,
     iter_orphan_problems,
     iter_read_problems,
 )
-from news_platform.domain_store.catalog import StoreStats, catalog_inputs, read_stats, write_catalog
+from news_platform.domain_store.catalog import StoreStats, read_stats, write_catalog
 from news_platform.domain_store.commit import read_bucket_count
 from news_platform.domain_store.layout import range_buckets
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import BuildReport, build_range
 from news_platform.domain_store.reading.lookup import DomainStore
-from news_platform.domain_store.staging.inputs import day_input, staged_days, wanted_days
+from news_platform.domain_store.staging.inputs import day_input
 from news_platform.domain_store.staging.stage import (
     StageReport,
     built_ranges,
@@ -51,17 +45,14 @@ from news_platform.domain_store.staging.stage import (
     wanted_ranges,
 )
 from news_platform.resources import Clock, DataRoot, Resources, build_options
-from news_platform.storage.commit.markers import read_inputs, read_markers, read_report
+from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
+from news_platform.storage.units import built_inputs, wanted_inputs
 
-GROUP = "domain_store"
-OWNERS = ["team:domain_store"]
 # Batches in the plot of the store's growth.
 _SHOWN_BATCHES = 30
 _SHOWN_BUCKETS = 10
-# The number of ranges depends on the store's number of buckets, so the first build adds the keys.
-RANGES = dg.DynamicPartitionsDefinition(name="domain_store_ranges")
 
 
 class RemovalConfig(dg.Config):
@@ -79,26 +70,14 @@ def _options(data_root: DataRoot, config: RemovalConfig) -> BuildOptions:
     return replace(options, allow_removal=config.allow_removal)
 
 
-@dg.asset(
-    partitions_def=DAYS,
-    deps=["raw_news"],
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"json", "gzip"},
-    backfill_policy=SEVEN_A_RUN,
-    metadata=table_metadata(DOMAIN_BUCKETS),
-)
+@dataset_asset(DOMAIN_BUCKETS)
 def domain_buckets(
     context: dg.AssetExecutionContext,
     config: RemovalConfig,
     data_root: dg.ResourceParam[DataRoot],
     clock: dg.ResourceParam[Clock],
 ) -> None:
-    """The pages of a day, staged by hash bucket and sorted by domain.
-
-    The bucket is xxh64 of the domain modulo the number of buckets. Staging a day again replaces it;
-    a day whose pages are gone is removed, unless too many days are gone at once.
-    """
+    """Stage the pages of days by bucket."""
     require_green(context.instance, ccnews_checks.CHECKS, context.partition_keys)
     store, options = data_root.store, _options(data_root, config)
     require_allowed(staging_removal(store, context.partition_keys), options)
@@ -106,11 +85,10 @@ def domain_buckets(
         report = stage_input(
             day_input(store, day), store=store, batch=day, options=options, now=clock.now()
         )
-        metadata = {
-            **_stage_metadata(report),
-            **column_lineage("domain_buckets"),
-            "dagster/uri": store.uri(DOMAIN_BUCKETS.name),
-        }
+        metadata = run_metadata(
+            DOMAIN_BUCKETS,
+            {**_stage_metadata(report), "dagster/uri": store.uri(DOMAIN_BUCKETS.name)},
+        )
         context.add_asset_metadata(metadata, partition_key=day)
 
 
@@ -180,38 +158,23 @@ def no_orphans(resources: Resources, key: str) -> dg.AssetCheckResult:
 CHECKS = (counts_equal_stage_1, index_readable, no_orphans)
 
 
-@dg.asset(
-    partitions_def=RANGES,
-    deps=[dg.AssetDep(domain_buckets, partition_mapping=dg.AllPartitionMapping())],
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"json", "gzip"},
-    backfill_policy=FOUR_A_RUN,
-    metadata=table_metadata(DOMAIN_STORE),
-    check_specs=[one.spec for one in CHECKS],
-)
+@dataset_asset(DOMAIN_STORE, checks=CHECKS)
 def domain_store(
     context: dg.AssetExecutionContext,
     config: RemovalConfig,
     platform: dg.ResourceParam[Resources],
 ) -> dg.MaterializeResult:  # type: ignore[type-arg] # with checks Dagster knows only the bare name
-    """All records by domain, for sixteen buckets; one range read returns a domain.
-
-    Data files hold the records sorted by domain; `metadata/BUCKET.jsonl` has the byte range of each
-    domain. New batches are merged in and changed ones replaced. Readers see either the old or the
-    new generation of a bucket.
-    """
+    """Merge new batches into ranges of buckets, and replace changed ones."""
     store, now = platform.data_root.store, platform.clock.now()
     options = _options(platform.data_root, config)
     for key in context.partition_keys:
         report = build_range(key, store=store, options=options, now=now)
         buckets = range_buckets(key, options.buckets)
         stats = read_stats(DomainStore(store), buckets)
-        metadata = {
-            **_range_metadata(report, stats),
-            **column_lineage("domain_store"),
-            "dagster/uri": store.uri(DOMAIN_STORE.name),
-        }
+        metadata = run_metadata(
+            DOMAIN_STORE,
+            {**_range_metadata(report, stats), "dagster/uri": store.uri(DOMAIN_STORE.name)},
+        )
         context.add_asset_metadata(metadata, partition_key=key)
     keys = list(context.partition_keys)
     reporter = Reporter(context.instance, context.run.run_id)
@@ -234,27 +197,23 @@ def _range_metadata(report: BuildReport, stats: StoreStats) -> Mapping[str, obje
     }
 
 
-@dg.asset(
-    deps=[dg.AssetDep(domain_store, partition_mapping=dg.AllPartitionMapping())],
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"parquet"},
-    metadata=table_metadata(DOMAIN_CATALOG),
-)
+@dataset_asset(DOMAIN_CATALOG)
 def domain_catalog(data_root: dg.ResourceParam[DataRoot]) -> dg.MaterializeResult[None]:
-    """Every domain of the crawl: number of records, languages, first and last day."""
+    """Write the catalog of all domains."""
     store = data_root.store
-    report = write_catalog(store, inputs=catalog_inputs(store) or "")
+    report = write_catalog(store, inputs=wanted_inputs(store, DOMAIN_CATALOG).get(WHOLE, ""))
     return dg.MaterializeResult(
-        metadata={
-            "dagster/row_count": report.domains,
-            "dagster/uri": store.uri(DOMAIN_CATALOG.path),
-            "records": report.records,
-            "bytes": report.bytes,
-            "top_domains": markdown_table(["domain", "records"], report.top),
-            "growth": _growth(store),
-            **column_lineage("domain_catalog"),
-        }
+        metadata=run_metadata(
+            DOMAIN_CATALOG,
+            {
+                "dagster/row_count": report.domains,
+                "dagster/uri": store.uri(DOMAIN_CATALOG.path),
+                "records": report.records,
+                "bytes": report.bytes,
+                "top_domains": markdown_table(["domain", "records"], report.top),
+                "growth": _growth(store),
+            },
+        )
     )
 
 
@@ -266,37 +225,15 @@ def _growth(store: ObjectStore) -> dg.MarkdownMetadataValue:
     return growth_plot(catalog["first_seen"].drop_nulls().to_list(), records)
 
 
-def wanted_catalog(store: ObjectStore) -> Mapping[str, str]:
-    """Return the fingerprint to build the catalog from; none before the first range."""
-    inputs = catalog_inputs(store)
-    return {} if inputs is None else {WHOLE: inputs}
-
-
-def built_catalog(store: ObjectStore) -> Mapping[str, str]:
-    """Return the fingerprint that the catalog was built from."""
-    return read_inputs(store, DOMAIN_CATALOG.name)
-
-
 def _unsettled(resources: Resources, stale: Fingerprints, now: datetime) -> Mapping[str, Hold]:
-    return unsettled(resources, stale, staged_days(resources.data_root.store), now)
+    return unsettled(resources, stale, built_inputs(resources.data_root.store, DOMAIN_BUCKETS), now)
 
 
-BUCKETS_RULE = RebuildRule.by_fingerprint(
-    "domain_buckets",
-    wanted_days,
-    staged_days,
-    parents=(Parent("raw_news", same_partition, red=red_reasons(ccnews_checks.CHECKS)),),
-    partitions=DAYS,
-    per_run=7,
-    holds=_unsettled,
-)
-STORE_RULE = RebuildRule.by_fingerprint(
-    "domain_store",
-    wanted_ranges,
-    built_ranges,
-    parents=(Parent("domain_buckets"),),
-    partitions=RANGES,
-    per_run=4,
+BUCKETS_RULE = rebuild_rule(DOMAIN_BUCKETS, checks=ccnews_checks.CHECKS, holds=_unsettled)
+STORE_RULE = rebuild_rule(
+    DOMAIN_STORE,
+    wanted=lambda resources: wanted_ranges(resources.data_root.store),
+    built=lambda resources: built_ranges(resources.data_root.store),
 )
 
 
@@ -304,19 +241,10 @@ def _is_store_behind(resources: Resources) -> bool:
     return bool(STORE_RULE.stale(resources))
 
 
-CATALOG_RULE = RebuildRule.by_fingerprint(
-    "domain_catalog",
-    wanted_catalog,
-    built_catalog,
-    parents=(Parent("domain_store", is_behind=_is_store_behind, red=red_reasons(CHECKS)),),
-)
+CATALOG_RULE = rebuild_rule(DOMAIN_CATALOG, checks=CHECKS, is_behind=_is_store_behind)
 RULES = (BUCKETS_RULE, STORE_RULE, CATALOG_RULE)
 
 defs = dg.Definitions(
     assets=[domain_buckets, domain_store, domain_catalog],
-    sensors=[
-        reconciling_sensor(BUCKETS_RULE),
-        reconciling_sensor(STORE_RULE),
-        reconciling_sensor(CATALOG_RULE),
-    ],
+    sensors=[reconciling_sensor(rule) for rule in RULES],
 )

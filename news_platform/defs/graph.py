@@ -1,52 +1,46 @@
-"""The whole graph: every feature's definitions, jobs, the build order and Dagster resources.
+"""The whole graph: the definitions of all modules of this package, jobs, and the build order.
 
-A job builds its assets in the order of the graph for one set of partitions. Sensors do the same
-automatically; jobs are for backfills, for builds that should not wait, and for a look at one part
-of the graph.
+A module takes part by what it defines: `defs` are its Dagster definitions, `CHECKS` its checks,
+`RULES` the rebuild rules of its assets. A job builds one asset for a set of partitions. Sensors do
+the same automatically; jobs are for backfills and for builds that should not wait.
 """
 
+import pkgutil
 from collections.abc import Mapping
+from importlib import import_module
+from types import ModuleType
 
 import dagster as dg
 
-from news_platform.defs import (
-    alerts,
-    ccnews,
-    ccnews_checks,
-    corpus,
-    domain_metadata,
-    domain_store,
-    near_duplicates,
-    newsroom_checks,
-    rss,
-    rss_checks,
-    search,
-    sheets,
-    sitemap_articles,
-    source_records,
-    takedowns,
-)
-from news_platform.defs.checks import Check
-from news_platform.defs.nightly_checks import nightly_definitions
+from news_platform import defs
+from news_platform.datasets.registry import DATASETS
+from news_platform.defs.checks import Check, nightly_definitions
 from news_platform.defs.rebuild_rules import RebuildRule
 from news_platform.defs.tasks import TASKS
 from news_platform.resources import Resources
 
-FEATURES = (
-    ccnews.defs,
-    domain_store.defs,
-    domain_metadata.defs,
-    rss.defs,
-    newsroom_checks.defs,
-    sheets.defs,
-    near_duplicates.defs,
-    corpus.defs,
-    search.defs,
-    source_records.defs,
-    sitemap_articles.defs,
-    takedowns.defs,
+
+def _modules() -> tuple[ModuleType, ...]:
+    names = sorted(it.name for it in pkgutil.iter_modules(defs.__path__) if not it.ispkg)
+    own = __name__.rpartition(".")[2]
+    return tuple(import_module(f"{defs.__name__}.{name}") for name in names if name != own)
+
+
+_MODULES = _modules()
+_FEATURES = tuple(
+    one.defs for one in _MODULES if isinstance(getattr(one, "defs", None), dg.Definitions)
 )
 
+CHECKS: tuple[Check, ...] = tuple(
+    {check.key: check for one in _MODULES for check in getattr(one, "CHECKS", ())}.values()
+)
+"""Every check, also those that assets evaluate in their own step."""
+
+_RULES: Mapping[str, RebuildRule] = {
+    rule.asset: rule for one in _MODULES for rule in getattr(one, "RULES", ())
+}
+BUILD_ORDER: tuple[RebuildRule, ...] = tuple(_RULES[name] for name in DATASETS if name in _RULES)
+"""Every asset that is built, with its rebuild rule, parents before children."""
 
 VIEWS: Mapping[str, str] = {
     "one feature": 'group:"ccnews"',
@@ -61,7 +55,7 @@ VIEWS: Mapping[str, str] = {
 """Selections for the filter field above the lineage graph and the catalog."""
 
 
-def job_definitions() -> dg.Definitions:
+def _job_definitions() -> dg.Definitions:
     """Build one job per task."""
     building = [
         dg.define_asset_job(
@@ -72,34 +66,8 @@ def job_definitions() -> dg.Definitions:
     return dg.Definitions(jobs=building)
 
 
-CHECKS: tuple[Check, ...] = (
-    *ccnews_checks.CHECKS,
-    *domain_store.CHECKS,
-    *domain_metadata.CHECKS,
-    *rss_checks.CHECKS,
-    *newsroom_checks.CHECKS,
-    *near_duplicates.CHECKS,
-    *corpus.CHECKS,
-    *search.CHECKS,
-    *source_records.CHECKS,
-    *takedowns.CHECKS,
-)
-"""Every check, also those that assets evaluate in their own step."""
-
-AUTOMATION = (alerts.defs, job_definitions(), nightly_definitions(CHECKS))
-
-BUILD_ORDER: tuple[RebuildRule, ...] = (
-    *ccnews.RULES,
-    *domain_store.RULES,
-    *domain_metadata.RULES,
-    *rss.RULES,
-    *corpus.RULES,
-    *search.RULES,
-    *sheets.RULES,
-    *source_records.RULES,
-    *takedowns.RULES,
-)
-"""Every asset that is built, with its rebuild rule, parents before children."""
+FEATURES = (*_FEATURES, _job_definitions(), nightly_definitions(CHECKS))
+"""The definitions of all modules."""
 
 
 def dagster_resources(resources: Resources) -> Mapping[str, object]:

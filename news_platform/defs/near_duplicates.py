@@ -7,53 +7,36 @@ import dagster as dg
 import polars as pl
 
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
+from news_platform.defs.assets import dataset_asset, rebuild_rule
 from news_platform.defs.checks import check, verdict
-from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
-from news_platform.defs.partitions import DAYS, SEVEN_A_RUN
+from news_platform.defs.metadata import preview, run_metadata
+from news_platform.defs.partitions import DAYS
 from news_platform.defs.planning import Limits
-from news_platform.defs.rebuild_rules import Fingerprints, Parent, RebuildRule, same_partition
+from news_platform.defs.rebuild_rules import Fingerprints
 from news_platform.defs.sensors import reconciling_sensor
 from news_platform.near_duplicates.pipeline import (
     build_day,
-    built_days,
     clustered_days,
     wanted_days,
 )
 from news_platform.near_duplicates.sketch import SketchOptions
 from news_platform.resources import DataRoot, Resources
-from news_platform.storage.commit.markers import stale_partitions
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
 
-GROUP = "near_duplicates"
-OWNERS = ["team:near_duplicates"]
 _SHOWN_CLUSTERS = 10
 # The newest days that the nightly checks read again; older ones do not change.
 _CHECKED_DAYS = 60
 # Articles of feeds arrive every few minutes; their clusters may be an hour behind. One run at a
 # time, because a day is built from the results of the days before it.
-_LIMITS = Limits(runs=1, per_run=7, spacing_seconds=3600)
+_LIMITS = Limits(runs=1, per_run=NEAR_DUPLICATES.per_run, spacing_seconds=3600)
 
 
-@dg.asset(
-    partitions_def=DAYS,
-    deps=["crawl_articles", "feed_articles"],
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"parquet", "duckdb"},
-    backfill_policy=SEVEN_A_RUN,
-    metadata=table_metadata(NEAR_DUPLICATES),
-)
+@dataset_asset(NEAR_DUPLICATES)
 def near_duplicates(
     context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]
 ) -> None:
-    """Articles of a day with near-identical texts among both sources: copies, syndication, updates.
-
-    Candidate pairs share MinHash bands. An article belongs to a cluster if it shares at least four
-    fifths of its three-word runs with a member of the same day or of the window before it. A
-    cluster keeps the name of its oldest article; readers resolve the names of clusters that were
-    joined.
-    """
+    """Cluster the articles of days by their MinHash bands."""
     store, settings = data_root.store, data_root.settings.corpus
     # In order: a day takes over the names of the days before it.
     for day in sorted(context.partition_keys):
@@ -63,9 +46,9 @@ def near_duplicates(
                 "dagster/partition_row_count": report.articles,
                 "dagster/uri": store.uri(near_duplicates_path(day)),
                 "largest_clusters": _largest(_rows(store, day)),
-                **column_lineage(NEAR_DUPLICATES.name),
             }
-            context.add_asset_metadata({**asdict(report), **shown}, partition_key=day)
+            metadata = run_metadata(NEAR_DUPLICATES, {**asdict(report), **shown})
+            context.add_asset_metadata(metadata, partition_key=day)
 
 
 def _rows(store: ObjectStore, day: str) -> pl.DataFrame:
@@ -78,17 +61,16 @@ def _largest(rows: pl.DataFrame) -> dg.MarkdownMetadataValue:
         .agg(
             pl.col("cluster_size", "first_seen_at").first(),
             pl.col("jaccard").mean().round(3),
-            pl.col("uri").min(),
         )
         .sort(["cluster_size", "cluster_id"], descending=[True, False])
         .head(_SHOWN_CLUSTERS)
     )
-    return markdown_table(largest.columns, largest.iter_rows())
+    return preview(NEAR_DUPLICATES, largest)
 
 
-def _stale(resources: Resources) -> Fingerprints:
-    store, days = resources.data_root.store, resources.settings.corpus.cluster_days
-    return stale_partitions(wanted_days(store, days=days), built_days(store))
+def _wanted(resources: Resources) -> Fingerprints:
+    days = resources.settings.corpus.cluster_days
+    return wanted_days(resources.data_root.store, days=days)
 
 
 def _checked_days(resources: Resources) -> Iterable[str]:
@@ -102,9 +84,9 @@ def every_article_has_one_cluster(resources: Resources, key: str) -> dg.AssetChe
     If red: the file was changed manually or by another version; materialize the day again.
     """
     wrong = {
-        "has two clusters": pl.struct("url_hash", "source").is_duplicated(),
-        "has no cluster": pl.col("cluster_id").is_null(),
-        "is older than its cluster": pl.col("first_seen_at") > pl.col("seen_at"),
+        "in two clusters": pl.struct("url_hash", "source").is_duplicated(),
+        "without a cluster": pl.col("cluster_id").is_null(),
+        "older than their cluster": pl.col("first_seen_at") > pl.col("seen_at"),
     }
     return verdict(_problems(resources, key, wrong))
 
@@ -117,9 +99,9 @@ def every_member_has_a_twin(resources: Resources, key: str) -> dg.AssetCheckResu
     """
     size = pl.len().over("cluster_id")
     wrong = {
-        "is alone in its cluster": pl.col("jaccard").is_not_null() & (pl.col("cluster_size") < 2),
-        "has a Jaccard below the threshold": pl.col("jaccard") < SketchOptions().threshold,
-        "states a wrong cluster size": size > pl.col("cluster_size"),
+        "alone in their cluster": pl.col("jaccard").is_not_null() & (pl.col("cluster_size") < 2),
+        "with a Jaccard below the threshold": pl.col("jaccard") < SketchOptions().threshold,
+        "with a wrong cluster size": size > pl.col("cluster_size"),
     }
     return verdict(_problems(resources, key, wrong))
 
@@ -130,22 +112,14 @@ def _problems(resources: Resources, day: str, wrong: dict[str, pl.Expr]) -> list
     if day not in clustered_days(store):
         return []
     rows = _rows(store, day)
-    return [
-        f"{day}: {uri} {text}" for text, rule in wrong.items() for uri in rows.filter(rule)["uri"]
-    ]
+    counts = {text: rows.filter(rule).height for text, rule in wrong.items()}
+    return [f"{day}: {count} articles: {text}" for text, count in counts.items() if count]
 
 
 CHECKS = (every_article_has_one_cluster, every_member_has_a_twin)
 
-RULE = RebuildRule(
-    NEAR_DUPLICATES.name,
-    _stale,
-    parents=(Parent("crawl_articles", same_partition), Parent("feed_articles", same_partition)),
-    partitions=DAYS,
-    per_run=_LIMITS.per_run,
-    limits=lambda _: _LIMITS,
-    sensor=f"follow_{NEAR_DUPLICATES.name}",
-)
+RULE = rebuild_rule(NEAR_DUPLICATES, wanted=_wanted, limits=lambda _: _LIMITS)
+RULES = (RULE,)
 
 defs = dg.Definitions(
     assets=[near_duplicates],

@@ -9,7 +9,7 @@ from news_platform.composition.newsroom_options import alarm_options
 from news_platform.defs.alerts import Alert, post_message
 from news_platform.defs.checks import check, verdict
 from news_platform.defs.sensors import skip_reason
-from news_platform.errors import ConfigError, FetchError
+from news_platform.errors import ConfigError, FetchError, hide_addresses
 from news_platform.resources import Resources
 from news_platform.rss.feed_alarms import (
     UntoldAlarms,
@@ -109,8 +109,10 @@ def watch_feeds(
     failures = []
     for told in untold_alarms(engine):
         asset = "articles" if told.kind == "text_share" else "feeds"
-        alert = Alert.about(asset, alarm_text(told))
-        (context.log.info if told.is_healed else context.log.error)("ALERT %s", alert.text)
+        alert = Alert(alarm_text(told), assets=asset)
+        (context.log.info if told.is_healed else context.log.error)(
+            "ALERT %s", hide_addresses(alert.text)
+        )
         try:
             post_message(platform.settings, alert)
         except (FetchError, ConfigError) as error:

@@ -1,15 +1,61 @@
-"""The partitions of daily assets, and how many of them one run of a backfill builds."""
+"""What Dagster calls the partitions of a dataset, and how those of parent and child belong."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
 import dagster as dg
 
+from news_platform.datasets.dataset import Dataset, ParentDataset, PartitionKey
+from news_platform.datasets.registry import DATASETS
 from news_platform.datasets.warc_paths import FIRST_DAY
+
+# Dagster marks these parameters as beta; tests pin their behaviour, so users need no warning.
+_BETA = "Parameter `(backfill_policy|allow_nonexistent_upstream_partitions)`"
+warnings.filterwarnings("ignore", message=_BETA)
 
 # The day that has begun counts too: the crawl publishes WARCs during the day.
 DAYS = dg.DailyPartitionsDefinition(start_date=FIRST_DAY.isoformat(), end_offset=1)
+MONTHS = dg.MonthlyPartitionsDefinition(start_date=f"{FIRST_DAY:%Y-%m}", fmt="%Y-%m", end_offset=1)
+RESEARCH_BATCHES = dg.DynamicPartitionsDefinition(name="research_batches")
+SURVEY_DAYS = dg.DynamicPartitionsDefinition(name="survey_days")
+INSTITUTIONS = dg.DynamicPartitionsDefinition(name="institutions")
+# The number of ranges depends on the store's number of buckets, so the first build adds the keys.
+RANGES = dg.DynamicPartitionsDefinition(name="domain_store_ranges")
+
+PARTITIONS: Mapping[PartitionKey, dg.PartitionsDefinition[str] | None] = {
+    "whole": None,
+    "day": DAYS,
+    "month": MONTHS,
+    "batch": RESEARCH_BATCHES,
+    "survey_day": SURVEY_DAYS,
+    "institution": INSTITUTIONS,
+    "range": RANGES,
+}
+
+
+def partition_mapping(dataset: Dataset, parent: ParentDataset) -> dg.PartitionMapping | None:
+    """Return how the partitions of a parent map to those of a dataset; None: Dagster's default."""
+    if "whole" in (dataset.partitions, DATASETS[parent.dataset].partitions):
+        return None
+    match parent.partitions.kind:
+        case "window":
+            return _time_window(start_offset=1 - parent.partitions.days)
+        case "of_month":
+            return _time_window()
+        case "every" | "of_survey_day":
+            # A survey day consists of several batches: without it, a backfill would look for
+            # batches whose keys are days.
+            return dg.AllPartitionMapping()
+        case "same" | "all_before":
+            return None
+
+
+def _time_window(*, start_offset: int = 0) -> dg.TimeWindowPartitionMapping:
+    # The first month of the crawl and the running one lack days.
+    return dg.TimeWindowPartitionMapping(
+        start_offset=start_offset, allow_nonexistent_upstream_partitions=True
+    )
 
 
 def within_days(spec: dg.AssetSpec, days: Sequence[date] | None) -> dg.AssetSpec:
@@ -22,14 +68,3 @@ def within_days(spec: dg.AssetSpec, days: Sequence[date] | None) -> dg.AssetSpec
             start_date=days[0].isoformat(), end_date=after.isoformat()
         )
     )
-
-
-# Dagster marks these parameters as beta; tests pin their behaviour, so users need no warning.
-_BETA = "Parameter `(backfill_policy|allow_nonexistent_upstream_partitions)`"
-warnings.filterwarnings("ignore", message=_BETA)
-
-ONE_A_RUN = dg.BackfillPolicy.multi_run(1)
-FOUR_A_RUN = dg.BackfillPolicy.multi_run(4)
-SEVEN_A_RUN = dg.BackfillPolicy.multi_run(7)
-# The first month of the crawl and the running one lack days.
-DAYS_OF_MONTH = dg.TimeWindowPartitionMapping(allow_nonexistent_upstream_partitions=True)

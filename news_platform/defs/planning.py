@@ -1,29 +1,25 @@
 """Plan the requests of one tick: which stale partitions get a run now, and why the others wait.
 
-Pure: what a tick sees (`TickInput`) and remembers (`Memory`) go in; requests, one verdict per stale
-partition and the next memory come out. The text of a tick, `news-platform status` and the requests
-all come from this one plan.
+Pure: what a tick sees (`TickInput`) and what earlier ticks left (`SensorState`) go in; requests,
+one decision per stale partition and the next state come out. The text of a tick, `news-platform
+status` and the requests all come from this one plan. Transient failures are retried indefinitely,
+soon, then hourly, then daily; permanent ones stop until inputs or settings change.
 """
 
 import enum
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
-from itertools import chain, zip_longest
 
 from news_platform.defs.sensor_state import (
     HOUR,
-    FailureNews,
-    Memory,
-    OutcomeOf,
-    StaleUnit,
-    failure_news,
-    observed,
-    requested,
-    retry_at,
-    with_alarms,
+    Attempt,
+    Failure,
+    SensorState,
+    failure_of,
+    update_alarms,
 )
 
 # In `TickInput.retry_requests`: an operator requested all partitions of the asset.
@@ -33,6 +29,8 @@ _WEEK = timedelta(days=7)
 _FRESH_PLACES = 2
 _SHOWN_STOPS = 3
 _LONGEST_ERROR = 200
+# The machines that create runs and evaluate sensors may disagree about the time.
+_CLOCK_SKEW = HOUR
 
 
 class State(enum.StrEnum):
@@ -47,7 +45,7 @@ class State(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Decision:
     """What happens to a stale partition, why, and when it is looked at next (Unix seconds)."""
 
     state: State
@@ -81,17 +79,19 @@ class Limits:
 class TickInput:
     """What a tick sees.
 
-    `running` maps partitions to an unfinished run that builds them, whoever requested it; `own`
-    counts the unfinished runs of this sensor. `parents` holds what a partition must wait for, and
-    `busy` names a parent that is being built while this asset follows all its partitions.
-    `retry_requests` maps partitions to when an operator requested a retry. `order` lists the
-    partitions in Dagster's order.
+    `attempts` has the last run of each partition that this sensor requested, and `mended` when a
+    retry after a kind of error last succeeded. `running` maps partitions to an unfinished run that
+    builds them, whoever requested it; `own` counts the unfinished runs of this sensor. `parents`
+    holds what a partition must wait for, and `busy` names a parent that is being built while this
+    asset follows all its partitions. `retry_requests` maps partitions to when an operator requested
+    a retry. `order` lists the partitions in Dagster's order.
     """
 
     asset: str
     stale: Mapping[str, str]
     now: float
-    outcome_of: OutcomeOf
+    attempts: Mapping[str, Attempt] = field(default_factory=dict)
+    mended: Mapping[str, float] = field(default_factory=dict)
     running: Mapping[str, str] = field(default_factory=dict)
     own: int = 0
     holds: Mapping[str, Hold] = field(default_factory=dict)
@@ -104,201 +104,226 @@ class TickInput:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One run to request: adjacent partitions, a name that never repeats, and the reason."""
+    """One run to request: adjacent partitions with their inputs, and the reason.
 
-    partitions: tuple[str, ...]
-    name: str
+    `run_key` never repeats: Dagster makes one run per key, ever, also for inputs that come back.
+    """
+
+    inputs: Mapping[str, str]
+    run_key: str
     reason: str
+    number: int = 1
+    previous: str = ""
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """Return the partitions that the run builds."""
+        return tuple(self.inputs)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The requests of a tick, a verdict per stale partition, and what the next tick needs.
+    """The requests of a tick, a decision per stale partition, and the state for the next tick.
 
-    `news` are failures to report, `healed` the kinds of errors that were reported and are over.
+    `begun` has a failed partition for each kind of error that has begun, `healed` the kinds that
+    are over: both are to be reported.
     """
 
-    asset: str
-    now: float
+    tick: TickInput
     requests: tuple[Request, ...]
-    verdicts: Mapping[str, Verdict]
+    decisions: Mapping[str, Decision]
+    state: SensorState
+    begun: Mapping[str, Failure]
     healed: tuple[str, ...]
-    memory: Memory
-    news: tuple[FailureNews, ...] = ()
 
     def text(self) -> str:
         """Return what the tick saw, as one line."""
-        if not self.verdicts:
+        if not self.decisions:
             return "nothing is stale"
-        counts = Counter(verdict.state for verdict in self.verdicts.values())
+        counts = Counter(one.state for one in self.decisions.values())
         parts = [self._part(state, counts[state]) for state in State if counts[state]]
-        return f"{len(self.verdicts)} stale: {', '.join(parts)}"
+        return f"{len(self.decisions)} stale: {', '.join(parts)}"
 
     def _part(self, state: State, count: int) -> str:
         """Return what the line says about the partitions of one state."""
-        mine = {key: one for key, one in self.verdicts.items() if one.state is state}
-        # The next to go on speaks for all.
+        mine = {key: one for key, one in self.decisions.items() if one.state is state}
+        # Show the earliest retry.
         first = min(mine.values(), key=lambda one: math.inf if one.at is None else one.at)
-        next_at = "" if first.at is None else clock(first.at, self.now)
-        reason = first.reason
+        next_at = "" if first.at is None else clock(first.at, self.tick.now)
         match state:
             case State.RETRYING:
-                return f"{count} retries at {next_at} ({reason})"
+                return f"{count} retries at {next_at} ({first.reason})"
             case State.STOPPED:
-                return f"{count} stopped ({', '.join(sorted(mine)[:_SHOWN_STOPS])}): {reason}"
+                shown = ", ".join(sorted(mine)[:_SHOWN_STOPS])
+                return f"{count} stopped ({shown}): {first.reason}"
             case State.WAITING:
-                return f"{count} waiting{f' until {next_at}' if next_at else ''} ({reason})"
+                return f"{count} waiting{f' until {next_at}' if next_at else ''} ({first.reason})"
             case _:
                 return f"{count} {state}"
 
 
-def plan_requests(tick: TickInput, memory: Memory, limits: Limits) -> Plan:
+@dataclass(frozen=True, slots=True)
+class _StalePartition:
+    """A stale partition: since when, when it was last requested, and what it must recover from.
+
+    `is_wanted` says that an operator has requested a retry since.
+    """
+
+    key: str
+    fingerprint: str
+    since: float
+    requested_at: float = 0.0
+    failure: Failure | None = None
+    is_wanted: bool = False
+
+    @property
+    def turn(self) -> float:
+        """Return since when the partition waits for its turn: a failed attempt was one, too."""
+        return max(self.since, self.requested_at)
+
+
+def plan_requests(tick: TickInput, state: SensorState, limits: Limits) -> Plan:
     """Decide what a tick requests."""
-    before = memory
-    memory = observed(
-        memory,
-        tick.stale,
-        running=tick.running,
-        outcome_of=tick.outcome_of,
-        settings=tick.settings,
-        now=tick.now,
-    )
-    memory, begun, healed = with_alarms(memory, now=tick.now)
-    news = tuple(failure_news(before, memory, begun))
-    verdicts = {key: _verdict(key, tick, memory, limits) for key in tick.stale}
+    units = {key: _stale_partition(key, tick, state) for key in tick.stale}
+    decisions = {key: _decision(unit, tick, limits) for key, unit in units.items()}
     requests: list[Request] = []
-    for keys in _groups(_due(verdicts), tick, memory, limits):
-        request = _request(keys, tick, memory)
-        memory = requested(memory, keys, request=request.name, now=tick.now)
-        verdicts |= {key: Verdict(State.REQUESTED, request.reason) for key in keys}
+    for group in _groups(units, decisions, tick, limits):
+        request = _request(group, tick)
+        decisions |= dict.fromkeys(request.inputs, Decision(State.REQUESTED, request.reason))
         requests.append(request)
-    return Plan(tick.asset, tick.now, tuple(requests), verdicts, healed, memory, news)
-
-
-def _verdict(key: str, tick: TickInput, memory: Memory, limits: Limits) -> Verdict:
-    if key in tick.running:
-        return Verdict(State.RUNNING, f"run {tick.running[key]}")
-    if key in tick.parents:
-        return Verdict(State.WAITING, tick.parents[key])
-    unit = memory.units[key]
-    if _has_retry_request(key, unit, tick):
-        return Verdict(State.BEHIND, "retry requested by an operator")
-    return (
-        _failed(unit, memory, now=tick.now)
-        or _held(key, unit, tick, memory, limits)
-        or Verdict(State.BEHIND, f"stale since {clock(unit.stale_since, tick.now)}")
+    failures = {key: unit.failure for key, unit in units.items() if unit.failure}
+    retried = {one.previous for one in tick.attempts.values() if one.ended_at is None}
+    after, begun, healed = update_alarms(state, failures, retried=retried, now=tick.now)
+    return Plan(
+        tick,
+        tuple(requests),
+        decisions,
+        replace(after, stale_since={key: unit.since for key, unit in units.items()}),
+        begun={key: failures[key] for key in begun},
+        healed=healed,
     )
 
 
-def _failed(unit: StaleUnit, memory: Memory, *, now: float) -> Verdict | None:
-    failure = unit.failure
-    if failure is None:
-        return None
-    error = failure.text()[:_LONGEST_ERROR]
-    if failure.is_final:
-        return Verdict(State.STOPPED, error)
-    due = retry_at(failure, memory.mended)
-    return Verdict(State.RETRYING, error, due) if due > now else None
+def _stale_partition(key: str, tick: TickInput, state: SensorState) -> _StalePartition:
+    fingerprint, attempt = tick.stale[key], tick.attempts.get(key)
+    since = state.stale_since.get(key, tick.now)
+    wanted_at = max(tick.retry_requests.get(key, 0.0), tick.retry_requests.get(EVERY, 0.0))
+    if attempt is None:
+        return _StalePartition(key, fingerprint, since, is_wanted=wanted_at > 0.0)
+    since = max(since, attempt.built_before(key, fingerprint))
+    is_current = attempt.requested_at >= since - _CLOCK_SKEW
+    return _StalePartition(
+        key,
+        fingerprint,
+        since,
+        attempt.requested_at,
+        failure_of(attempt, key, fingerprint, tick.settings) if is_current else None,
+        is_wanted=wanted_at > attempt.requested_at,
+    )
 
 
-def _held(
-    key: str, unit: StaleUnit, tick: TickInput, memory: Memory, limits: Limits
-) -> Verdict | None:
-    hold = tick.holds.get(key)
+def _decision(unit: _StalePartition, tick: TickInput, limits: Limits) -> Decision:
+    if unit.key in tick.running:
+        return Decision(State.RUNNING, f"run {tick.running[unit.key]}")
+    if unit.key in tick.parents:
+        return Decision(State.WAITING, tick.parents[unit.key])
+    if unit.is_wanted:
+        return Decision(State.BEHIND, "retry requested by an operator")
     # A partition that has failed was ready once: only its retry counts.
-    if hold is not None and not unit.failure:
-        return Verdict(State.WAITING, hold.reason, hold.until)
-    patience = unit.stale_since + limits.parents_seconds
-    if tick.busy and tick.now < patience:
-        return Verdict(State.WAITING, tick.busy, patience)
-    served = memory.served.get(key)
-    spaced = 0.0 if served is None else served + limits.spacing_seconds
-    if spaced > tick.now and not unit.failure:
-        return Verdict(State.WAITING, "requested a short while ago", spaced)
+    waiting = _retry(unit.failure, tick) if unit.failure else _hold(unit, tick, limits)
+    patience = unit.since + limits.parents_seconds
+    if waiting is None and tick.busy and tick.now < patience:
+        waiting = Decision(State.WAITING, tick.busy, patience)
+    return waiting or Decision(State.BEHIND, f"stale since {clock(unit.since, tick.now)}")
+
+
+def _retry(failure: Failure, tick: TickInput) -> Decision | None:
+    """Return why a failed partition waits; None if it is due."""
+    error = failure.error.text()[:_LONGEST_ERROR]
+    if failure.error.is_final:
+        return Decision(State.STOPPED, error)
+    due = failure.retry_at(tick.mended)
+    return Decision(State.RETRYING, error, due) if due > tick.now else None
+
+
+def _hold(unit: _StalePartition, tick: TickInput, limits: Limits) -> Decision | None:
+    if hold := tick.holds.get(unit.key):
+        return Decision(State.WAITING, hold.reason, hold.until)
+    spaced = unit.requested_at + limits.spacing_seconds
+    if unit.requested_at and spaced > tick.now:
+        return Decision(State.WAITING, "requested a short while ago", spaced)
     return None
 
 
-def _has_retry_request(key: str, unit: StaleUnit, tick: TickInput) -> bool:
-    requested_at = max(tick.retry_requests.get(key, 0.0), tick.retry_requests.get(EVERY, 0.0))
-    return requested_at > unit.requested_at and requested_at >= (
-        unit.failure.at if unit.failure else 0.0
-    )
-
-
-def _due(verdicts: Mapping[str, Verdict]) -> list[str]:
-    return [key for key, verdict in verdicts.items() if verdict.state is State.BEHIND]
-
-
 def _groups(
-    due: Sequence[str], tick: TickInput, memory: Memory, limits: Limits
-) -> Iterator[tuple[str, ...]]:
-    """Yield the partitions of each request, within the free places and a few for new days."""
+    units: Mapping[str, _StalePartition],
+    decisions: Mapping[str, Decision],
+    tick: TickInput,
+    limits: Limits,
+) -> Iterator[list[_StalePartition]]:
+    """Yield the partitions of each request, within the free places and a few for new days.
+
+    The longest waiting come first, so nothing waits longer than its fair turn; of those that wait
+    equally long, the newest.
+    """
     place = {key: number for number, key in enumerate(tick.order)}
-    open_keys = set(due)
+    due = {key: unit for key, unit in units.items() if decisions[key].state is State.BEHIND}
+    newest = sorted(due, key=lambda key: (place.get(key, -1), key), reverse=True)
     free = limits.runs - tick.own
-    for key in _turns(due, memory, place):
+    for key in sorted(newest, key=lambda key: due[key].turn):
         if free <= (-_FRESH_PLACES if is_fresh(key, tick.now) else 0):
             continue
-        if key in open_keys:
-            group = _adjacent(key, open_keys, tick.order, place, memory, limits.per_run)
-            open_keys.difference_update(group)
+        if key in due:
+            group = _adjacent(due[key], due, tick.order, place.get(key), limits.per_run)
+            for unit in group:
+                del due[unit.key]
             free -= 1
             yield group
 
 
-def _turns(due: Sequence[str], memory: Memory, place: Mapping[str, int]) -> list[str]:
-    """Return the partitions in the order of their turns.
-
-    Every second turn belongs to the longest waiting, the others to the least recently built, newest
-    first. So nothing waits longer than twice its fair turn: neither the newest day behind ten years
-    of history, nor an old day behind a stream of new ones.
-    """
-    newest = sorted(due, key=lambda key: (place.get(key, -1), key), reverse=True)
-    least = sorted(newest, key=lambda key: memory.served.get(key, 0.0))
-    longest = sorted(least, key=lambda key: memory.units[key].stale_since)
-    pairs = chain.from_iterable(zip_longest(least, longest))
-    return list(dict.fromkeys(key for key in pairs if key is not None))
-
-
 def _adjacent(
-    key: str,
-    open_keys: set[str],
+    unit: _StalePartition,
+    due: Mapping[str, _StalePartition],
     order: Sequence[str],
-    place: Mapping[str, int],
-    memory: Memory,
+    place: int | None,
     most: int,
-) -> tuple[str, ...]:
-    """Return the partition with due neighbours: a run of several builds an unbroken range."""
-    if key not in place or memory.units[key].is_alone:
-        return (key,)
+) -> list[_StalePartition]:
+    """Return the partition with due neighbours: a run of several builds an unbroken range.
+
+    A partition that failed runs alone, so that it does not make others fail.
+    """
+    if place is None or unit.failure:
+        return [unit]
 
     def is_open(number: int) -> bool:
-        if not 0 <= number < len(order):
-            return False
-        return order[number] in open_keys and not memory.units[order[number]].is_alone
+        found = due.get(order[number]) if 0 <= number < len(order) else None
+        return found is not None and found.failure is None
 
-    first = last = place[key]
+    first = last = place
     while last - first + 1 < most and is_open(last + 1):
         last += 1
     while last - first + 1 < most and is_open(first - 1):
         first -= 1
-    return tuple(order[first : last + 1])
+    return [due[key] for key in order[first : last + 1]]
 
 
-def _request(keys: tuple[str, ...], tick: TickInput, memory: Memory) -> Request:
-    units = [memory.units[key] for key in keys]
-    prints = sorted({unit.fingerprint for unit in units})
-    shown = keys[0] if len(keys) == 1 else f"{keys[0]}...{keys[-1]}"
+def _request(group: Sequence[_StalePartition], tick: TickInput) -> Request:
+    first, last = group[0], group[-1]
+    shown = first.key if first is last else f"{first.key}...{last.key}"
     moment = datetime.fromtimestamp(tick.now, UTC)
-    name = f"{shown}@{prints[0]}#{moment:%Y%m%dT%H%M%S.%f}"
-    oldest = min(unit.stale_since for unit in units)
-    reason = f"{len(keys)} stale since {clock(oldest, tick.now)}"
-    failures = [unit.failure for unit in units if unit.failure]
-    if any(_has_retry_request(key, memory.units[key], tick) for key in keys):
+    reason = f"{len(group)} stale since {clock(min(unit.since for unit in group), tick.now)}"
+    failure = first.failure
+    if any(unit.is_wanted for unit in group):
         reason += "; retry requested by an operator"
-    elif failures:
-        reason += f"; attempt {failures[0].count + 1} after {failures[0].kind}"
-    return Request(keys, name, reason)
+    elif failure:
+        reason += f"; attempt {failure.count + 1} after {failure.error.kind}"
+    return Request(
+        {unit.key: unit.fingerprint for unit in group},
+        f"{shown}@{first.fingerprint}#{moment:%Y%m%dT%H%M%S.%f}",
+        reason,
+        number=failure.count + 1 if failure else 1,
+        previous=failure.error.kind if failure else "",
+    )
 
 
 def is_fresh(key: str, now: float) -> bool:

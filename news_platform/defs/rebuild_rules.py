@@ -1,13 +1,15 @@
-"""Which partitions of an asset differ from their inputs, for sensors, schedules and the demo."""
+"""Which partitions of an asset differ from their inputs, and what they wait for."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import dagster as dg
 
+from news_platform.ccnews.settling import SettlingOptions, unsettled_days
 from news_platform.defs.planning import Hold, Limits
+from news_platform.defs.sensor_state import SensorState
 from news_platform.resources import Resources
 from news_platform.storage.commit.markers import stale_partitions
 from news_platform.storage.objects.store import ObjectStore
@@ -30,8 +32,8 @@ class Parent:
     `triggers(parent's partition, own partition)` says which partitions one waits for while they are
     built; None: it follows all of them, and takes those that are finished. With `is_behind` it also
     waits a while for a parent that is about to be built. `red` returns the parent's partitions that
-    a blocking check found to be damaged, each with the reason: what they feed waits until they are
-    mended, since the damage would spread.
+    a blocking check found to be damaged, each with the reason: what follows them waits until they
+    are repaired, since the damage would spread.
     """
 
     asset: str
@@ -52,7 +54,7 @@ class RebuildRule:
     `stale` returns the fingerprint that the inputs of each such partition have now. `partitions`
     are those of the asset; `per_run` of them may share a run. `sensor` is the name of the sensor
     that follows, empty for an asset with a schedule. `stale_after` finds what is stale from the
-    cursor of that sensor, if it depends on it. `outdated` counts what another version made, which
+    state of that sensor, if it depends on it. `outdated` counts what another version made, which
     is not stale by itself.
     """
 
@@ -64,7 +66,7 @@ class RebuildRule:
     holds: HoldsOf | None = None
     limits: Callable[[Resources], Limits] | None = None
     sensor: str = ""
-    stale_after: Callable[[Resources, str | None], Fingerprints] | None = None
+    stale_after: Callable[[Resources, SensorState], Fingerprints] | None = None
     outdated: Callable[[Resources], int] | None = None
 
     @classmethod
@@ -96,3 +98,24 @@ class RebuildRule:
     def limits_in(self, resources: Resources) -> Limits:
         """Return the limits of the asset's runs under the settings."""
         return self.limits(resources) if self.limits else Limits(per_run=self.per_run)
+
+
+def unsettled(
+    resources: Resources, days: Collection[str], followed: Collection[str], now: datetime
+) -> Mapping[str, Hold]:
+    """Return why days of the crawl are not followed yet; `followed` were built on before."""
+    if not resources.is_live:
+        return {}  # a crawl that does not grow has settled
+    given = resources.settings.ccnews
+    waits = unsettled_days(
+        resources.data_root.store,
+        map(date.fromisoformat, days),
+        followed=map(date.fromisoformat, followed),
+        options=SettlingOptions(
+            later_days=given.settled_later_days,
+            quiet=timedelta(hours=given.settled_hours),
+            late=timedelta(hours=given.late_hours),
+        ),
+        now=now,
+    )
+    return {str(day): Hold(wait.reason, wait.until.timestamp()) for day, wait in waits.items()}

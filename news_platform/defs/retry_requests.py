@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from urllib.parse import quote, unquote
 
-from news_platform.defs.planning import EVERY
-from news_platform.defs.sensor_state import StaleUnit
+from news_platform.defs.planning import EVERY, TickInput
 from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
 
@@ -24,34 +23,35 @@ def request_retry(store: ObjectStore, asset: str, partition: str | None, *, now:
 
 def read_retry_requests(store: ObjectStore, asset: str) -> Mapping[str, float]:
     """Return when an operator requested a retry of each partition."""
+    paths = [info.path for info in store.list(f"{_FOLDER}/{asset}")]
+    names = [path.rpartition("/")[2].removesuffix(".json") for path in paths]
     return {
-        unquote(info.path.removeprefix(f"{_FOLDER}/{asset}/").removesuffix(".json")): _requested_at(
-            store, info.path
-        )
-        for info in store.list(f"{_FOLDER}/{asset}")
+        unquote(name): _requested_at(store, path) for name, path in zip(names, paths, strict=True)
     }
 
 
-def delete_served(
-    store: ObjectStore, asset: str, requests: Mapping[str, float], units: Mapping[str, StaleUnit]
-) -> None:
-    """Delete the requests that led to a run or whose partition is no longer stale."""
-    served = [key for key, moment in requests.items() if _is_served(key, moment, units)]
-    store.delete([_path(asset, key) for key in served])
+def delete_served(store: ObjectStore, tick: TickInput) -> None:
+    """Delete the requests that a run has followed, and those of partitions that are not stale.
+
+    The run must exist: a daemon that is killed before it creates the run loses no request.
+    """
+    served = [key for key, at in tick.retry_requests.items() if _is_served(key, at, tick)]
+    if served:
+        store.delete([_path(tick.asset, key) for key in served])
 
 
-def _is_served(key: str, moment: float, units: Mapping[str, StaleUnit]) -> bool:
-    wanted = units.values() if key == EVERY else [units[key]] if key in units else []
-    return all(unit.requested_at >= moment for unit in wanted)
+def _is_served(key: str, requested_at: float, tick: TickInput) -> bool:
+    wanted = tick.stale if key == EVERY else tick.stale.keys() & {key}
+    attempts = [tick.attempts.get(one) for one in wanted]
+    return all(one is not None and one.requested_at >= requested_at for one in attempts)
 
 
 def _requested_at(store: ObjectStore, path: str) -> float:
     try:
         return float(json.loads(store.read(path))["requested_at"])
     except (ValueError, TypeError, KeyError) as error:
-        raise StorageError(
-            f"cannot parse {path!r}: delete it and request the retry again", thing=path
-        ) from error
+        text = f"cannot parse {path!r}: delete it and request the retry again"
+        raise StorageError(text, thing=path) from error
 
 
 def _path(asset: str, key: str) -> str:

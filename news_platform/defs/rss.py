@@ -13,7 +13,8 @@ from news_platform.articles.article import EXTRACTOR_VERSION
 from news_platform.ccnews.pipeline import Redo
 from news_platform.datasets.articles import ARTICLES
 from news_platform.datasets.feeds import FEEDS, PENDING_ARTICLES
-from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
+from news_platform.defs.assets import dataset_asset
+from news_platform.defs.metadata import markdown_table, run_metadata
 from news_platform.defs.plots import hours_plot
 from news_platform.defs.rebuild_rules import RebuildRule
 from news_platform.defs.rss_checks import CHECKS
@@ -52,29 +53,17 @@ from news_platform.rss.reextract import Reextraction, ReextractReport
 from news_platform.rss.robots_gate import SurveyedRobots
 from news_platform.rss.work_context import WorkPlaces, WorkReport, work_places
 from news_platform.takedowns.build_filters import cleaned_later, obeying
-
-FEATURE = "rss"
-OWNERS = [f"team:{FEATURE}"]
+from news_platform.web.urls import url_host
 
 
-@dg.asset(
-    deps=[dg.AssetKey("raw_news"), dg.AssetKey("feed_candidates")],
-    group_name=FEATURE,
-    owners=OWNERS,
-    kinds={"sql"},
-    pool="ledger",
-    metadata=table_metadata(FEEDS),
-)
+@dataset_asset(FEEDS, pool="ledger")
 def feeds(
     data_root: dg.ResourceParam[DataRoot],
     ledger: dg.ResourceParam[Ledger],
     web: dg.ResourceParam[Web],
     clock: dg.ResourceParam[Clock],
 ) -> dg.MaterializeResult[None]:
-    """Feeds that are fresh and in a wanted language, with their health.
-
-    The candidates are the feeds of the root's `feeds.opml` and those that crawled pages link to.
-    """
+    """Discover feeds and check those that are known."""
     now = clock.now()
     pipeline.ensure(ledger.engine, now=now)
     with cleaned_later(data_root.store, WHOLE_LEDGER):
@@ -92,37 +81,29 @@ def feeds(
         listing = apply_listing(ledger.engine, listed, report.verdicts, now=now)
     status = ledger_status(ledger.engine, now=now)
     return dg.MaterializeResult(
-        metadata={
-            "dagster/row_count": sum(status.feeds.values()),
-            "candidates": report.candidates,
-            "added": report.added,
-            "active_again": report.revived,
-            "retired_by_feeds_opml": len(listing.retired),
-            "verdicts": markdown_table(("verdict", "feeds"), report.outcomes.items()),
-            **column_lineage("feeds"),
-            **_feed_metadata(ledger, status),
-        }
+        metadata=run_metadata(
+            FEEDS,
+            {
+                "dagster/row_count": sum(status.feeds.values()),
+                "candidates": report.candidates,
+                "added": report.added,
+                "active_again": report.revived,
+                "retired_by_feeds_opml": len(listing.retired),
+                "verdicts": markdown_table(("verdict", "feeds"), report.outcomes.items()),
+                **_feed_metadata(ledger, status),
+            },
+        ),
     )
 
 
-@dg.asset(
-    deps=[feeds],
-    group_name=FEATURE,
-    owners=OWNERS,
-    kinds={"sql"},
-    pool="ledger",
-    metadata=table_metadata(PENDING_ARTICLES),
-)
+@dataset_asset(PENDING_ARTICLES, pool="ledger")
 def pending_articles(
     data_root: dg.ResourceParam[DataRoot],
     ledger: dg.ResourceParam[Ledger],
     web: dg.ResourceParam[Web],
     clock: dg.ResourceParam[Clock],
 ) -> dg.MaterializeResult[None]:
-    """Articles found in the feeds, one row per URL, waiting to be fetched.
-
-    Only feeds that are due are polled.
-    """
+    """Poll the feeds that are due."""
     now = clock.now()
     with cleaned_later(data_root.store, WHOLE_LEDGER):
         report = pipeline.run_poll(
@@ -135,20 +116,22 @@ def pending_articles(
     written = write_feed_days(ledger.engine, data_root.store, now=now)
     status = ledger_status(ledger.engine, now=now)
     return dg.MaterializeResult(
-        metadata={
-            "dagster/row_count": sum(status.articles.values()),
-            "daily_rows_written": written.feeds + written.polls + written.articles,
-            "feeds_polled": report.feeds,
-            "new_articles": report.new_articles,
-            "known_articles": report.known_articles,
-            "updated_articles": report.updated_articles,
-            "skipped_by_limit": report.skipped_articles,
-            "feeds_turned_over": report.turned_over,
-            "not_modified": report.outcomes.get("not_modified", 0),
-            "outcomes": markdown_table(("outcome", "feeds"), report.outcomes.items()),
-            **column_lineage("pending_articles"),
-            **_feed_metadata(ledger, status),
-        }
+        metadata=run_metadata(
+            PENDING_ARTICLES,
+            {
+                "dagster/row_count": sum(status.articles.values()),
+                "daily_rows_written": written.feeds + written.polls + written.articles,
+                "feeds_polled": report.feeds,
+                "new_articles": report.new_articles,
+                "known_articles": report.known_articles,
+                "updated_articles": report.updated_articles,
+                "skipped_by_limit": report.skipped_articles,
+                "feeds_turned_over": report.turned_over,
+                "not_modified": report.outcomes.get("not_modified", 0),
+                "outcomes": markdown_table(("outcome", "feeds"), report.outcomes.items()),
+                **_feed_metadata(ledger, status),
+            },
+        ),
     )
 
 
@@ -162,14 +145,7 @@ class ArticlesConfig(dg.Config):
     )
 
 
-@dg.asset(
-    deps=[pending_articles, dg.AssetKey("domain_metadata")],
-    group_name=FEATURE,
-    owners=OWNERS,
-    kinds={"sql", "parquet"},
-    pool="ledger",
-    metadata=table_metadata(ARTICLES),
-)
+@dataset_asset(ARTICLES, pool="ledger")
 def articles(
     context: dg.AssetExecutionContext,
     config: ArticlesConfig,
@@ -178,11 +154,7 @@ def articles(
     web: dg.ResourceParam[Web],
     clock: dg.ResourceParam[Clock],
 ) -> dg.MaterializeResult[None]:
-    """Articles of the feeds: text, title, authors, date, language; no URL or text appears twice.
-
-    The robots.txt rules of the domain survey decide which pages may be fetched. Changed days are
-    written to `articles/date=…`, and expired full texts are deleted.
-    """
+    """Fetch and store pending articles, and write changed days."""
     full_texts, given = open_full_texts(data_root), data_root.settings.rss
     places = work_places(
         data_root.store,
@@ -205,22 +177,24 @@ def articles(
     )
     status = ledger_status(ledger.engine, now=now)
     return dg.MaterializeResult(
-        metadata={
-            "dagster/row_count": status.articles.get("stored", 0),
-            "dagster/uri": data_root.store.uri("articles"),
-            "claimed": report.claimed,
-            "stored": report.stored,
-            "duplicates_found": report.duplicates,
-            "errors": report.outcomes.get("error", 0),
-            "extracted_again": again.articles,
-            "articles_outdated": sum(outdated_articles(ledger.engine).values()),
-            "full_texts_expired": exported.full_texts_expired,
-            "exported_days": len(exported.days),
-            "outcomes": markdown_table(("outcome", "articles"), report.outcomes.items()),
-            "outcomes_again": markdown_table(("outcome", "articles"), again.outcomes.items()),
-            **column_lineage("articles"),
-            **_article_metadata(ledger, status),
-        }
+        metadata=run_metadata(
+            ARTICLES,
+            {
+                "dagster/row_count": status.articles.get("stored", 0),
+                "dagster/uri": data_root.store.uri("articles"),
+                "claimed": report.claimed,
+                "stored": report.stored,
+                "duplicates_found": report.duplicates,
+                "errors": report.outcomes.get("error", 0),
+                "extracted_again": again.articles,
+                "articles_outdated": sum(outdated_articles(ledger.engine).values()),
+                "full_texts_expired": exported.full_texts_expired,
+                "exported_days": len(exported.days),
+                "outcomes": markdown_table(("outcome", "articles"), report.outcomes.items()),
+                "outcomes_again": markdown_table(("outcome", "articles"), again.outcomes.items()),
+                **_article_metadata(ledger, status),
+            },
+        ),
     )
 
 
@@ -268,16 +242,17 @@ def _extract_again(
 
 
 def _feed_metadata(ledger: Ledger, status: LedgerStatus) -> dict[str, Any]:
-    columns = ("feed", "status", "health", "silent days", "notes")
+    columns = ("host", "status", "health", "silent days")
+    worst = ((url_host(row[0]), *row[1:]) for row in worst_feeds(ledger.engine))
     return {
         "feeds_by_status": markdown_table(("status", "feeds"), status.feeds.items()),
         "feeds_by_health": markdown_table(("health", "feeds"), status.feeds_by_health.items()),
-        "worst_feeds": markdown_table(columns, worst_feeds(ledger.engine)),
+        "worst_feeds": markdown_table(columns, worst),
     }
 
 
 def _article_metadata(ledger: Ledger, status: LedgerStatus) -> dict[str, Any]:
-    columns = ("source", "title", "language", "category", "words", "confidence")
+    columns = ("source", "language", "category", "words", "confidence")
     uncertain = least_confident_articles(ledger.engine)
     return {
         "articles_by_status": markdown_table(("status", "articles"), status.articles.items()),
@@ -285,7 +260,7 @@ def _article_metadata(ledger: Ledger, status: LedgerStatus) -> dict[str, Any]:
         "errors_by_host": markdown_table(("host", "articles"), status.errors_by_host.items()),
         "articles_per_hour": hours_plot(status.articles_per_hour),
         "newest": markdown_table(columns, recent_articles(ledger.engine)),
-        "least_confident": markdown_table((*columns, "address"), uncertain),
+        "least_confident": markdown_table(columns, uncertain),
     }
 
 

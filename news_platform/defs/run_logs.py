@@ -3,12 +3,8 @@
 from collections.abc import Mapping
 
 import dagster as dg
-from dagster._core.storage.tags import (
-    ASSET_PARTITION_RANGE_END_TAG,
-    ASSET_PARTITION_RANGE_START_TAG,
-    PARTITION_NAME_TAG,
-)
 
+from news_platform.defs.runs import run_partition
 from news_platform.logs import bind_process
 
 _SHOWN_ASSETS = 3
@@ -41,11 +37,10 @@ def dagster_log_format(form: str) -> str:
 
 def run_facts(run: dg.DagsterRun) -> dict[str, str]:
     """Return what the log lines of a run are about."""
-    tags = run.tags
     assets = sorted(key.to_user_string() for key in run.asset_selection or ())
     shown = ",".join(assets[:_SHOWN_ASSETS]) + (",..." if len(assets) > _SHOWN_ASSETS else "")
-    partition = tags.get(PARTITION_NAME_TAG, "")
-    if ASSET_PARTITION_RANGE_START_TAG in tags:
-        ends = tags[ASSET_PARTITION_RANGE_START_TAG], tags.get(ASSET_PARTITION_RANGE_END_TAG, "")
-        partition = "...".join(ends)
-    return {"run_id": run.run_id, "asset": shown or run.job_name, "partition": partition}
+    return {
+        "run_id": run.run_id,
+        "asset": shown or run.job_name,
+        "partition": run_partition(run),
+    }

@@ -1,11 +1,17 @@
-"""Read runs from Dagster: which partitions are being built, and how a requested run ended."""
+"""Read from Dagster what is being built and how earlier runs ended, and request new runs.
 
+A run carries everything about its request as tags, so a sensor keeps no book of its own: nothing
+can differ from what really ran, and a deleted run was never tried.
+"""
+
+import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import dagster as dg
 from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
+from dagster._core.storage.dagster_run import RunRecord
 from dagster._core.storage.tags import (
     ASSET_PARTITION_RANGE_END_TAG,
     ASSET_PARTITION_RANGE_START_TAG,
@@ -18,15 +24,23 @@ from dagster._time import get_current_timestamp
 from dagster_shared.error import SerializableErrorInfo
 
 from news_platform.defs.planning import Plan, Request, as_day, is_fresh
-from news_platform.defs.rebuild_rules import WHOLE
-from news_platform.defs.sensor_state import CANCELED, Outcome
+from news_platform.defs.rebuild_rules import WHOLE, Parent
+from news_platform.defs.sensor_state import CANCELED, DAY, HOUR, Attempt, RunError
 from news_platform.defs.tasks import TASKS
 from news_platform.errors import NewsPlatformError, is_retriable
 
-# Marks a run with the request that it was made for, and says why it was requested.
+# Tags of a run that a sensor requested: its asset, why, the inputs of its partitions as JSON, how
+# many attempts in a row, what the one before failed with, and a digest of the settings.
 REQUEST_TAG = "news_platform/request"
 REASON_TAG = "news_platform/reason"
+INPUTS_TAG = "news_platform/inputs"
 ATTEMPT_TAG = "news_platform/attempt"
+PREVIOUS_TAG = "news_platform/previous"
+SETTINGS_TAG = "news_platform/settings"
+# Tags that the sensor adds to a failed run, so that it need not read its events again: the error,
+# and the asset if a retry is useless. Such a run is found by its tag however old it is.
+FAILURE_TAG = "news_platform/failure"
+PERMANENT_TAG = "news_platform/permanent"
 RANGE_START_TAG, RANGE_END_TAG = ASSET_PARTITION_RANGE_START_TAG, ASSET_PARTITION_RANGE_END_TAG
 UNFINISHED = (
     dg.DagsterRunStatus.QUEUED,
@@ -35,29 +49,55 @@ UNFINISHED = (
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 )
+_FINISHED = (
+    dg.DagsterRunStatus.SUCCESS,
+    dg.DagsterRunStatus.FAILURE,
+    dg.DagsterRunStatus.CANCELED,
+)
+# The longest pause between two attempts is a day: older failures do not delay the next one.
+_HISTORY_SECONDS = DAY + 2 * HOUR
+# Bounds a tick in an outage of thousands of partitions; those beyond are merely retried sooner.
+_MOST_RUNS = 5_000
+_LONGEST_MESSAGE = 500
 # The longest run of a schedule; other runs have the limit of dagster.yaml.
 SCHEDULED_SECONDS = 3 * 3600
 # Places in Dagster's queue; runs of backfills and of history have none, which is 0.
 _FRESH_PRIORITY, _ALL_DAYS_PRIORITY = "2", "1"
 # Dagster looks for overdue runs every half minute, and lets a run end by itself for two minutes.
 _END_SECONDS = 300
-_LOST = Outcome("WorkerLost", "the run ended without an error of its own")
-_CANCELED = Outcome(CANCELED, "an operator canceled the run")
+LOST = RunError("WorkerLost", "the run ended without an error of its own")
 
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedRun:
     """A run that is queued or running: its assets, and the partitions from `first` to `last`.
 
-    `first` is None for a run without partitions. `asset` is the asset whose sensor requested it.
+    `first` is None for a run without partitions. `requested_by` is the asset whose sensor requested
+    it, and `attempt` what that asked for; None for a run of somebody else.
     """
 
     run_id: str
     assets: frozenset[str]
     first: str | None
     last: str | None
-    asset: str = ""
-    created_at: float | None = None
+    created_at: float
+    requested_by: str = ""
+    attempt: Attempt | None = None
+
+    @classmethod
+    def of(cls, record: RunRecord) -> "UnfinishedRun":
+        """Read the run of a record."""
+        run, tags = record.dagster_run, record.dagster_run.tags
+        single = tags.get(PARTITION_NAME_TAG)
+        return cls(
+            run.run_id,
+            run_assets(run),
+            first=tags.get(RANGE_START_TAG, single),
+            last=tags.get(RANGE_END_TAG, single),
+            created_at=record.create_timestamp.timestamp(),
+            requested_by=tags.get(REQUEST_TAG, ""),
+            attempt=_attempt(record) if REQUEST_TAG in tags else None,
+        )
 
     def builds(self, key: str, order: Mapping[str, int]) -> bool:
         """Return whether the run builds a partition; `order` has the places of dynamic ones."""
@@ -77,36 +117,51 @@ class UnfinishedBackfill:
     partitions: frozenset[str]
 
 
-def unfinished_runs(instance: dg.DagsterInstance) -> list[UnfinishedRun]:
-    """Return all runs that are queued or running, whoever requested them."""
-    records = instance.get_run_records(filters=dg.RunsFilter(statuses=list(UNFINISHED)))
-    return [
-        _unfinished(record.dagster_run, record.create_timestamp.timestamp()) for record in records
-    ]
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is being built now, by anybody."""
+
+    runs: tuple[UnfinishedRun, ...] = ()
+    backfills: tuple[UnfinishedBackfill, ...] = ()
+
+    @classmethod
+    def read(cls, instance: dg.DagsterInstance) -> "Work":
+        """Read the unfinished runs and backfills of an instance.
+
+        Read them before what is stale: a run that ends in between then still counts as running, and
+        not as one that left its partition stale.
+        """
+        records = instance.get_run_records(filters=dg.RunsFilter(statuses=list(UNFINISHED)))
+        return cls(tuple(map(UnfinishedRun.of, records)), tuple(_backfills(instance)))
+
+    def builder(self, asset: str, key: str, order: Mapping[str, int]) -> str | None:
+        """Return the run or backfill that builds a partition of an asset."""
+        for run in self.runs:
+            if asset in run.assets and run.builds(key, order):
+                return run.run_id
+        for backfill in self.backfills:
+            if backfill.asset == asset and key in backfill.partitions:
+                return f"of backfill {backfill.backfill_id}"
+        return None
+
+    def is_building(self, asset: str) -> bool:
+        """Return whether a run builds any partition of an asset."""
+        return any(asset in run.assets for run in self.runs)
+
+    def triggers(self, parent: Parent, key: str) -> bool:
+        """Return whether a partition of the parent is being built that this partition follows."""
+        if parent.triggers is None:
+            return False
+        runs = [run for run in self.runs if parent.asset in run.assets and run.first is not None]
+        keys = {end for run in runs for end in (run.first, run.last) if end}
+        # A run of a range of days builds those between its ends, too.
+        keys |= {key} if any(run.builds(key, {}) for run in runs) else set()
+        for backfill in self.backfills:
+            keys |= backfill.partitions if backfill.asset == parent.asset else set()
+        return any(parent.triggers(one, key) for one in keys)
 
 
-def _unfinished(run: dg.DagsterRun, created_at: float) -> UnfinishedRun:
-    tags = run.tags
-    single = tags.get(PARTITION_NAME_TAG)
-    return UnfinishedRun(
-        run.run_id,
-        run_assets(run),
-        first=tags.get(RANGE_START_TAG, single),
-        last=tags.get(RANGE_END_TAG, single),
-        asset=tags.get(REQUEST_TAG, "").partition("|")[0],
-        created_at=created_at,
-    )
-
-
-def run_assets(run: dg.DagsterRun) -> frozenset[str]:
-    """Return the assets of a run; a run of one of our jobs as a whole has no selection."""
-    if run.asset_selection is not None:
-        return frozenset(key.to_user_string() for key in run.asset_selection)
-    task = TASKS.get(run.job_name)
-    return frozenset(task.assets) if task else frozenset()
-
-
-def unfinished_backfills(instance: dg.DagsterInstance) -> Iterator[UnfinishedBackfill]:
+def _backfills(instance: dg.DagsterInstance) -> Iterator[UnfinishedBackfill]:
     """Yield what backfills have yet to build, also what has no run so far."""
     active = BulkActionsFilter(statuses=[BulkActionStatus.REQUESTED])
     for backfill in instance.get_backfills(filters=active):
@@ -120,44 +175,146 @@ def unfinished_backfills(instance: dg.DagsterInstance) -> Iterator[UnfinishedBac
             )
 
 
-def outcome_of(instance: dg.DagsterInstance, request: str) -> Outcome | None:
-    """Return how the newest run of a request ended; None if there is no run."""
-    run = run_of(instance, request)
-    if run is None:
-        return None
+def run_assets(run: dg.DagsterRun) -> frozenset[str]:
+    """Return the assets of a run; a run of one of our jobs as a whole has no selection."""
+    if run.asset_selection is not None:
+        return frozenset(key.to_user_string() for key in run.asset_selection)
+    task = TASKS.get(run.job_name)
+    return frozenset(task.assets) if task else frozenset()
+
+
+def run_partition(run: dg.DagsterRun) -> str:
+    """Return the partition of a run, the first and last of several, or an empty text."""
+    if RANGE_START_TAG in run.tags:
+        return f"{run.tags[RANGE_START_TAG]}...{run.tags[RANGE_END_TAG]}"
+    return run.tags.get(PARTITION_NAME_TAG, "")
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The last attempt of each partition, and when a retry after a kind of error last succeeded."""
+
+    attempts: Mapping[str, Attempt]
+    mended: Mapping[str, float]
+
+
+def read_history(
+    instance: dg.DagsterInstance,
+    asset: str,
+    stale_since: Mapping[str, float],
+    *,
+    work: Work,
+    now: datetime,
+    seconds: float = 0.0,
+) -> History:
+    """Read the runs that the sensor of an asset requested for these stale partitions.
+
+    Two queries, by tags: the runs of the last day, or of the last `seconds` if that is longer, and
+    permanent failures since the first of the partitions became stale.
+    """
+    if not stale_since:
+        return History({}, {})
+    after = now - timedelta(seconds=max(_HISTORY_SECONDS, seconds))
+    recent = instance.get_run_records(
+        dg.RunsFilter(tags={REQUEST_TAG: asset}, statuses=_FINISHED, updated_after=after),
+        limit=_MOST_RUNS,
+    )
+    stopped = instance.get_run_records(
+        dg.RunsFilter(
+            tags={PERMANENT_TAG: asset},
+            created_after=datetime.fromtimestamp(min(stale_since.values()) - HOUR, UTC),
+        ),
+        limit=_MOST_RUNS,
+    )
+    attempts = {
+        key: run.attempt
+        for run in work.runs
+        if run.requested_by == asset and run.attempt
+        for key in run.attempt.inputs
+    }
+    for record in sorted((*recent, *stopped), key=lambda one: -one.storage_id):
+        built = stale_since.keys() & _inputs(record.dagster_run).keys()
+        if missing := built - attempts.keys():
+            attempts |= dict.fromkeys(missing, _attempt(record, instance))
+    return History(attempts, _mended(recent))
+
+
+def _mended(records: Collection[RunRecord]) -> Mapping[str, float]:
+    ended: dict[str, float] = {}
+    for record in records:
+        previous = record.dagster_run.tags.get(PREVIOUS_TAG)
+        if previous and record.dagster_run.status == dg.DagsterRunStatus.SUCCESS:
+            ended[previous] = max(ended.get(previous, 0.0), _ended_at(record))
+    return ended
+
+
+def _attempt(record: RunRecord, instance: dg.DagsterInstance | None = None) -> Attempt:
+    """Return the attempt of a run; with an instance that of a finished one."""
+    run, tags = record.dagster_run, record.dagster_run.tags
+    return Attempt(
+        run.run_id,
+        _inputs(run),
+        record.create_timestamp.timestamp(),
+        ended_at=_ended_at(record) if instance else None,
+        error=_run_error(run, instance) if instance else None,
+        number=int(tags.get(ATTEMPT_TAG, "1")),
+        previous=tags.get(PREVIOUS_TAG, ""),
+        settings=tags.get(SETTINGS_TAG, ""),
+        is_tagged=run.status != dg.DagsterRunStatus.FAILURE or FAILURE_TAG in tags,
+    )
+
+
+def _inputs(run: dg.DagsterRun) -> Mapping[str, str]:
+    inputs: dict[str, str] = json.loads(run.tags.get(INPUTS_TAG, "{}"))
+    return inputs
+
+
+def _ended_at(record: RunRecord) -> float:
+    return record.end_time or record.update_timestamp.timestamp()
+
+
+def _run_error(run: dg.DagsterRun, instance: dg.DagsterInstance) -> RunError | None:
     if run.status == dg.DagsterRunStatus.SUCCESS:
-        return Outcome()
+        return None
     if run.status == dg.DagsterRunStatus.CANCELED:
-        return _CANCELED
-    return run_failure(instance, run.run_id)
+        return CANCELED
+    if FAILURE_TAG not in run.tags:
+        return run_failure(instance, run.run_id)
+    kind, _, message = run.tags[FAILURE_TAG].partition(": ")
+    return RunError(kind, message, is_final=PERMANENT_TAG in run.tags)
 
 
-def run_of(instance: dg.DagsterInstance, request: str) -> dg.DagsterRun | None:
-    """Return the newest run of a request."""
-    runs = instance.get_runs(filters=dg.RunsFilter(tags={REQUEST_TAG: request}), limit=1)
-    return runs[0] if runs else None
+def tag_failures(instance: dg.DagsterInstance, asset: str, attempts: Collection[Attempt]) -> None:
+    """Tag failed runs with their error."""
+    untagged = {one.run_id: one for one in attempts if one.error and not one.is_tagged}
+    for run_id, attempt in untagged.items():
+        assert attempt.error is not None
+        tags = {FAILURE_TAG: attempt.error.text()[:_LONGEST_MESSAGE]}
+        if attempt.error.is_final:
+            tags[PERMANENT_TAG] = asset
+        instance.add_run_tags(run_id, tags)
 
 
-def run_failure(instance: dg.DagsterInstance, run_id: str) -> Outcome:
+def run_failure(instance: dg.DagsterInstance, run_id: str) -> RunError:
     """Return the first error of a failed run, with its class and whether a retry may help."""
     failures = instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
     for record in failures.records:
         event = record.event_log_entry.dagster_event
         error = event.step_failure_data.error if event else None
         if error is not None:
-            return _outcome(error)
-    return _LOST
+            return _error(error)
+    return LOST
 
 
-def _outcome(error: SerializableErrorInfo) -> Outcome:
+def _error(error: SerializableErrorInfo) -> RunError:
     """Classify an error by the first of our own classes in its chain of causes."""
     ours = {kind.__name__: kind for kind in _subclasses(NewsPlatformError)}
     for cause in _chain(error):
         kind = ours.get(cause.cls_name or "")
         if kind is not None:
-            return Outcome(kind.__name__, _message(cause), is_final=not is_retriable(kind))
+            return RunError(kind.__name__, _message(cause), is_final=not is_retriable(kind))
     innermost = list(_chain(error))[-1]
-    return Outcome(innermost.cls_name or "Error", _message(innermost))
+    return RunError(innermost.cls_name or "Error", _message(innermost))
 
 
 def _chain(error: SerializableErrorInfo) -> Iterator[SerializableErrorInfo]:
@@ -186,24 +343,26 @@ def run_requests(plan: Plan) -> list[dg.RunRequest]:
 
 def _run_request(plan: Plan, request: Request) -> dg.RunRequest:
     first, last = request.partitions[0], request.partitions[-1]
-    failure = plan.memory.units[first].failure
     tags = {
-        REQUEST_TAG: request_tag(plan.asset, request.name),
+        REQUEST_TAG: plan.tick.asset,
         REASON_TAG: request.reason,
-        ATTEMPT_TAG: str(failure.count + 1 if failure else 1),
+        INPUTS_TAG: json.dumps(request.inputs),
+        ATTEMPT_TAG: str(request.number),
+        SETTINGS_TAG: plan.tick.settings,
         # The sensor itself tries again. Retries of the instance would multiply its attempts.
         MAX_RETRIES_TAG: "0",
     }
-    if priority := _priority(last, plan.now):
+    if request.previous:
+        tags[PREVIOUS_TAG] = request.previous
+    if priority := _priority(last, plan.tick.now):
         tags[PRIORITY_TAG] = priority
     if first != last:
-        tags[RANGE_START_TAG] = first
-        tags[RANGE_END_TAG] = last
+        tags |= {RANGE_START_TAG: first, RANGE_END_TAG: last}
     return dg.RunRequest(
-        run_key=request.name,
+        run_key=request.run_key,
         partition_key=first if first == last and first != WHOLE else None,
         # Without it the run is an anonymous job to queues and alerts.
-        asset_selection=[dg.AssetKey(plan.asset)],
+        asset_selection=[dg.AssetKey(plan.tick.asset)],
         tags=tags,
     )
 
@@ -216,11 +375,6 @@ def _priority(key: str, now: float) -> str:
     if as_day(key) is None:
         return _ALL_DAYS_PRIORITY
     return _FRESH_PRIORITY if is_fresh(key, now) else ""
-
-
-def request_tag(asset: str, name: str) -> str:
-    """Return the value of REQUEST_TAG by which `outcome_of` finds the run of a request."""
-    return f"{asset}|{name}"
 
 
 def partition_order(
@@ -248,8 +402,8 @@ def run_under_way(instance: dg.DagsterInstance, asset: str) -> str | None:
     nothing could end the run.
     """
     oldest = get_current_timestamp() - SCHEDULED_SECONDS - _END_SECONDS
-    for run in unfinished_runs(instance):
-        if asset in run.assets and (run.created_at or 0.0) > oldest:
+    for run in Work.read(instance).runs:
+        if asset in run.assets and run.created_at > oldest:
             return run.run_id
     return None
 

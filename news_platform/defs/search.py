@@ -4,55 +4,42 @@ from datetime import UTC, datetime
 
 import dagster as dg
 
-from news_platform.datasets.corpus import CRAWL_ARTICLES, FEED_ARTICLES
 from news_platform.datasets.search_index import SEARCH_INDEX
+from news_platform.defs.assets import dataset_asset, rebuild_rule
 from news_platform.defs.checks import check, verdict
-from news_platform.defs.metadata import markdown_table, table_metadata
-from news_platform.defs.partitions import DAYS, SEVEN_A_RUN
-from news_platform.defs.rebuild_rules import Parent, RebuildRule, same_partition
+from news_platform.defs.metadata import markdown_table, run_metadata
+from news_platform.defs.partitions import DAYS
 from news_platform.defs.sensors import reconciling_sensor
 from news_platform.resources import DataRoot, Resources
 from news_platform.search.months import join_months
 from news_platform.search.pipeline import (
     build_day,
-    built_days,
     index_facets,
     index_problems,
-    wanted_days,
 )
 from news_platform.search.stored import DATASET, index_folder
 from news_platform.storage.commit.root import is_paused
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import built_inputs
 
-GROUP = "search"
 _SHOWN_DOMAINS = 20
 
 
-@dg.asset(
-    partitions_def=DAYS,
-    deps=[CRAWL_ARTICLES.name, FEED_ARTICLES.name],
-    group_name=GROUP,
-    owners=[f"team:{GROUP}"],
-    kinds={"tantivy"},
-    backfill_policy=SEVEN_A_RUN,
-    metadata=table_metadata(SEARCH_INDEX),
-)
+@dataset_asset(SEARCH_INDEX)
 def search_index(context: dg.AssetExecutionContext, data_root: dg.ResourceParam[DataRoot]) -> None:
-    """Full-text index of the articles of one day: title, text, authors, section and facts.
-
-    An index is never changed: a new build takes the place of the old one in one step.
-    """
+    """Build the indexes of days."""
     store = data_root.store
     for day in context.partition_keys:
         report = build_day(store, day, now=datetime.now(UTC))
         if report is not None:
-            metadata = {
+            values = {
                 "dagster/partition_row_count": report.articles,
                 "dagster/uri": store.uri(index_folder(day)),
                 "files": report.files,
                 "bytes": report.size_bytes,
                 "top_domains": _top_domains(store, day),
             }
+            metadata = run_metadata(SEARCH_INDEX, values)
             context.add_asset_metadata(metadata, partition_key=day)
 
 
@@ -61,7 +48,11 @@ def _top_domains(store: ObjectStore, day: str) -> dg.MarkdownMetadataValue:
     return markdown_table(("domain", "articles"), found[:_SHOWN_DOMAINS])
 
 
-@check(DATASET, built=lambda resources: built_days(resources.data_root.store), partitions_def=DAYS)
+@check(
+    DATASET,
+    built=lambda resources: built_inputs(resources.data_root.store, SEARCH_INDEX),
+    partitions_def=DAYS,
+)
 def every_article_is_indexed(resources: Resources, key: str) -> dg.AssetCheckResult:
     """The index of a day holds as many articles as both tables have, each address once.
 
@@ -116,19 +107,7 @@ def maintain_search_every_night(
     return dg.RunRequest()
 
 
-RULES = (
-    RebuildRule.by_fingerprint(
-        DATASET,
-        wanted_days,
-        built_days,
-        parents=(
-            Parent(CRAWL_ARTICLES.name, same_partition),
-            Parent(FEED_ARTICLES.name, same_partition),
-        ),
-        partitions=DAYS,
-        per_run=7,
-    ),
-)
+RULES = (rebuild_rule(SEARCH_INDEX),)
 
 defs = dg.Definitions(
     assets=[search_index],

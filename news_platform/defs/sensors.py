@@ -10,36 +10,35 @@ decides; this module reads what a plan needs and carries it out.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 
 import dagster as dg
 
-from news_platform.defs.alerts import Alert, failed_run, send_alert
+from news_platform.defs.alerts import Alert, send_alert
 from news_platform.defs.planning import Plan, TickInput, clock, plan_requests
-from news_platform.defs.rebuild_rules import Fingerprints, Parent, RebuildRule
+from news_platform.defs.rebuild_rules import Fingerprints, RebuildRule
 from news_platform.defs.retry_requests import delete_served, read_retry_requests
 from news_platform.defs.runs import (
-    REQUEST_TAG,
-    UnfinishedBackfill,
-    UnfinishedRun,
-    outcome_of,
+    History,
+    Work,
     partition_order,
-    request_tag,
-    run_of,
+    read_history,
     run_requests,
-    unfinished_backfills,
-    unfinished_runs,
+    tag_failures,
 )
-from news_platform.defs.sensor_state import LOOK, Memory, dump_memory, load_memory, with_outage
+from news_platform.defs.sensor_state import (
+    SensorState,
+    alarm_text,
+    dump_state,
+    load_state,
+    with_unreadable_inputs,
+)
 from news_platform.errors import NewsPlatformError, StoreUnavailable
 from news_platform.resources import Resources
 from news_platform.settings import Settings
 from news_platform.storage.commit.root import is_paused
 from news_platform.storage.objects.store import ObjectStore
-
-__all__ = ["PAUSED", "REQUEST_TAG", "reconciling_sensor"]
 
 # The answer of every sensor and schedule while the root is paused.
 PAUSED = dg.SkipReason("paused: run `news-platform resume` to start all sensors again")
@@ -49,7 +48,7 @@ def skip_reason(store: ObjectStore) -> dg.SkipReason | None:
     """Return why a sensor or schedule does nothing now: its root is paused or does not answer.
 
     Dagster evaluates a tick that raises an error only once: the reason is shown, and the next tick
-    looks again.
+    tries again.
     """
     try:
         return PAUSED if is_paused(store) else None
@@ -57,74 +56,45 @@ def skip_reason(store: ObjectStore) -> dg.SkipReason | None:
         return dg.SkipReason(f"cannot read the root: {' '.join(str(error).split())}")
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What is being built now, by anybody."""
-
-    runs: tuple[UnfinishedRun, ...] = ()
-    backfills: tuple[UnfinishedBackfill, ...] = ()
-
-    @classmethod
-    def read(cls, instance: dg.DagsterInstance) -> "Work":
-        """Read the unfinished runs and backfills of an instance."""
-        return cls(tuple(unfinished_runs(instance)), tuple(unfinished_backfills(instance)))
-
-    def builder(self, asset: str, key: str, order: Mapping[str, int]) -> str | None:
-        """Return the run or backfill that builds a partition of an asset."""
-        for run in self.runs:
-            if asset in run.assets and run.builds(key, order):
-                return run.run_id
-        for backfill in self.backfills:
-            if backfill.asset == asset and key in backfill.partitions:
-                return f"of backfill {backfill.backfill_id}"
-        return None
-
-    def is_building(self, asset: str) -> bool:
-        """Return whether a run builds any partition of an asset."""
-        return any(asset in run.assets for run in self.runs)
-
-    def triggers(self, parent: Parent, key: str) -> bool:
-        """Return whether a partition of the parent is being built that this partition follows."""
-        if parent.triggers is None:
-            return False
-        runs = [run for run in self.runs if parent.asset in run.assets and run.first is not None]
-        keys = {end for run in runs for end in (run.first, run.last) if end}
-        # A run of a range of days builds those between its ends, too.
-        keys |= {key} if any(run.builds(key, {}) for run in runs) else set()
-        for backfill in self.backfills:
-            keys |= backfill.partitions if backfill.asset == parent.asset else set()
-        return any(parent.triggers(one, key) for one in keys)
-
-
-def tick(
+def plan_of(
     rule: RebuildRule,
     resources: Resources,
     *,
     stale: Fingerprints,
+    state: SensorState,
+    work: Work,
     instance: dg.DagsterInstance | None,
-) -> TickInput:
-    """Return what a tick sees; without an instance, what can be seen without Dagster."""
-    asset, now = rule.asset, resources.clock.now()
-    work = Work.read(instance) if instance else Work()
+) -> Plan:
+    """Return the plan of an asset as it is now, for its sensor and for `news-platform status`.
+
+    `work` is read before `stale` (see `Work.read`). Without an instance, attempts are not known.
+    """
+    asset, now, limits = rule.asset, resources.clock.now(), rule.limits_in(resources)
     order = partition_order(instance, rule.partitions, stale)
     places = {key: number for number, key in enumerate(order)}
     running = {key: work.builder(asset, key, places) for key in stale}
-    return TickInput(
+    history = History({}, {})
+    if instance is not None:
+        since = {key: state.stale_since.get(key, now.timestamp()) for key in stale}
+        history = read_history(
+            instance, asset, since, work=work, now=now, seconds=limits.spacing_seconds
+        )
+    tick = TickInput(
         asset,
         stale,
         now.timestamp(),
-        (lambda name: outcome_of(instance, request_tag(asset, name)))
-        if instance
-        else (lambda _: None),
+        attempts=history.attempts,
+        mended=history.mended,
         running={key: run for key, run in running.items() if run},
-        own=sum(run.asset == asset for run in work.runs),
+        own=sum(run.requested_by == asset for run in work.runs),
         holds=rule.holds(resources, stale, now) if rule.holds and stale else {},
         parents={**_parents(rule, stale, work), **_damaged(rule, stale, instance)},
         busy=_busy(rule, resources, work) if stale else "",
-        retry_requests=read_retry_requests(resources.data_root.store, asset) if stale else {},
+        retry_requests=read_retry_requests(resources.data_root.store, asset),
         order=order,
         settings=settings_digest(resources.settings),
     )
+    return plan_requests(tick, state, limits)
 
 
 def _parents(rule: RebuildRule, stale: Fingerprints, work: Work) -> Mapping[str, str]:
@@ -173,19 +143,6 @@ def settings_digest(settings: Settings) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def plan_of(
-    rule: RebuildRule,
-    resources: Resources,
-    *,
-    stale: Fingerprints,
-    memory: Memory,
-    instance: dg.DagsterInstance | None,
-) -> Plan:
-    """Return the plan of an asset as it is now, for its sensor and for `news-platform status`."""
-    seen = tick(rule, resources, stale=stale, instance=instance)
-    return plan_requests(seen, memory, rule.limits_in(resources))
-
-
 def reconciling_sensor(
     rule: RebuildRule,
     *,
@@ -204,46 +161,46 @@ def reconciling_sensor(
     def follow(
         context: dg.SensorEvaluationContext, platform: dg.ResourceParam[Resources]
     ) -> dg.SensorResult | dg.SkipReason:
-        memory = load_memory(context.cursor)
+        state = load_state(context.cursor)
         try:
             if is_paused(platform.data_root.store):
                 return PAUSED
+            work = Work.read(context.instance)
             stale = rule.stale(platform)
-            plan = plan_of(rule, platform, stale=stale, memory=memory, instance=context.instance)
-            after_plan(context, platform, plan)
+            plan = plan_of(
+                rule, platform, stale=stale, state=state, work=work, instance=context.instance
+            )
+            report_plan(context, platform, plan)
         except NewsPlatformError as error:
-            return report_unreadable_inputs(context, platform, rule.asset, error, memory=memory)
+            return report_unreadable_inputs(context, platform, rule.asset, error, state)
         return dg.SensorResult(
             run_requests=run_requests(plan),
             skip_reason=None if plan.requests else plan.text(),
             # All of them, in order: a request for several needs an unbroken range.
             dynamic_partitions_requests=new_partitions(
-                context.instance, rule.partitions, sorted(plan.verdicts)
+                context.instance, rule.partitions, sorted(plan.decisions)
             ),
-            cursor=dump_memory(plan.memory),
+            cursor=dump_state(plan.state),
         )
 
     return follow
 
 
-def after_plan(context: dg.SensorEvaluationContext, resources: Resources, plan: Plan) -> None:
-    """Log the plan, send alerts about what began to fail or healed, delete served requests."""
-    context.log.info("%s: %s", plan.asset, plan.text())
+def report_plan(context: dg.SensorEvaluationContext, resources: Resources, plan: Plan) -> None:
+    """Log the plan, alert to what began to fail or healed, and note what the next tick needs."""
+    asset, settings = plan.tick.asset, resources.settings
+    context.log.info("%s: %s", asset, plan.text())
     for request in plan.requests:
-        context.log.info("requested %s: %s", request.name, request.reason)
-    for news in plan.news:
-        run = run_of(context.instance, request_tag(plan.asset, news.request))
-        error = news.failure.text()
-        about = Alert.about(plan.asset, f"{plan.asset} {news.partition} failed: {error}")
-        alert = failed_run(run, error, resources.settings) if run else about
-        send_alert(context.log, resources.settings, alert)
-    for kind in plan.healed:
-        what = f"reading its inputs ({kind.removeprefix(LOOK)})" if LOOK in kind else kind
-        text = f"{plan.asset} has healed: nothing fails with {what} any more"
-        send_alert(context.log, resources.settings, Alert.about(plan.asset, text))
-    store = resources.data_root.store
-    if retries := read_retry_requests(store, plan.asset):
-        delete_served(store, plan.asset, retries, plan.memory.units)
+        context.log.info("requested %s: %s", request.run_key, request.reason)
+    for key, failure in plan.begun.items():
+        run, error = context.instance.get_run_by_id(failure.run_id), failure.error.text()
+        about = Alert(f"{asset} {key} failed: {error}", assets=asset, partition=key)
+        send_alert(context.log, settings, Alert.of_run(run, error) if run else about)
+    for alarm in plan.healed:
+        text = f"{asset} has healed: nothing fails with {alarm_text(alarm)} any more"
+        send_alert(context.log, settings, Alert(text, assets=asset))
+    tag_failures(context.instance, asset, plan.tick.attempts.values())
+    delete_served(resources.data_root.store, plan.tick)
 
 
 def report_unreadable_inputs(
@@ -251,34 +208,19 @@ def report_unreadable_inputs(
     resources: Resources,
     asset: str,
     error: NewsPlatformError,
-    *,
-    memory: Memory,
-    cursor: str | None = None,
+    state: SensorState,
 ) -> dg.SensorResult:
-    """Answer a tick whose inputs could not be read: say so, alert once, and look again."""
+    """Answer a tick whose inputs could not be read: say so, alert once, and try again."""
     now = resources.clock.now().timestamp()
     kind = type(error).__name__
-    memory, has_begun = with_outage(memory, kind, now=now)
+    after, since = with_unreadable_inputs(state, kind, now=now)
     text = f"{asset}: cannot read what is stale: {kind}: {' '.join(str(error).split())}"
-    if has_begun:
-        alert = Alert.about(asset, f"{text}; tried again at every tick", error=str(error))
+    if after != state:
+        alert = Alert(f"{text}; tried again at every tick", assets=asset, error=str(error))
         send_alert(context.log, resources.settings, alert)
-    since = clock(memory.alarms[f"{LOOK}{kind}"], now)
     return dg.SensorResult(
-        skip_reason=f"{text} (since {since})",
-        cursor=dump_memory(memory) if cursor is None else with_memory(cursor, memory),
+        skip_reason=f"{text} (since {clock(since, now)})", cursor=dump_state(after)
     )
-
-
-def with_memory(cursor: str | None, memory: Memory) -> str:
-    """Return a cursor that holds the memory under `pending`, beside what else it holds."""
-    return json.dumps({**json.loads(cursor or "{}"), "pending": json.loads(dump_memory(memory))})
-
-
-def memory_in(cursor: str | None) -> Memory:
-    """Return the memory that a cursor holds, on its own or under `pending`."""
-    document = json.loads(cursor or "{}")
-    return load_memory(json.dumps(document.get("pending", document)))
 
 
 def observe_changes(

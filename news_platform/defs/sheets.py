@@ -10,7 +10,9 @@ from news_platform.composition.newsroom_options import (
     sync_options,
     workbook_options,
 )
-from news_platform.defs.metadata import markdown_table
+from news_platform.datasets.article_sheets import ARTICLE_SHEETS
+from news_platform.defs.assets import dataset_asset
+from news_platform.defs.metadata import markdown_table, run_metadata
 from news_platform.defs.rebuild_rules import RebuildRule
 from news_platform.defs.runs import run_under_way, scheduled_run
 from news_platform.defs.sensors import skip_reason
@@ -37,17 +39,8 @@ from news_platform.takedowns.build_filters import obeying
 if TYPE_CHECKING:
     from news_platform.rss.sheets.sync import SyncReport
 
-FEATURE = "rss"
-OWNERS = [f"team:{FEATURE}"]
 
-
-@dg.asset(
-    deps=[dg.AssetKey("articles"), dg.AssetKey("feeds")],
-    group_name=FEATURE,
-    owners=OWNERS,
-    kinds={"googlesheets"},
-    pool="sheets",
-)
+@dataset_asset(ARTICLE_SHEETS, pool="sheets")
 def article_sheets(
     context: dg.AssetExecutionContext,
     data_root: dg.ResourceParam[DataRoot],
@@ -55,10 +48,7 @@ def article_sheets(
     web: dg.ResourceParam[Web],
     clock: dg.ResourceParam[Clock],
 ) -> dg.MaterializeResult[None]:
-    """Feeds, articles, index, diagnostics and config as tabs for editors.
-
-    The tabs are in the Google Sheet that the settings name, or in an .xlsx file under the root.
-    """
+    """Bring the Google Sheet or the workbook up to date."""
     access = _access(data_root)
     analysed = _analyse(ledger, data_root, clock)
     if access is None:
@@ -66,7 +56,9 @@ def article_sheets(
             ledger.engine, data_root.store, workbook_options(data_root.settings)
         )
         metadata = _workbook_metadata(data_root, report)
-        return dg.MaterializeResult(metadata={**metadata, **_analysis_metadata(analysed)})
+        return dg.MaterializeResult(
+            metadata=run_metadata(ARTICLE_SHEETS, metadata | _analysis_metadata(analysed))
+        )
     # Imported here because gspread costs every process 0.2 s, and only this run needs it.
     from news_platform.rss.sheets.sync import run_sync
 
@@ -88,7 +80,9 @@ def article_sheets(
         ),
         options=sync_options(data_root.settings),
     )
-    return dg.MaterializeResult(metadata={**_sync_metadata(done), **_analysis_metadata(analysed)})
+    return dg.MaterializeResult(
+        metadata=run_metadata(ARTICLE_SHEETS, _sync_metadata(done) | _analysis_metadata(analysed))
+    )
 
 
 def _analyse(ledger: Ledger, data_root: DataRoot, clock: Clock) -> AnalysisReport:

@@ -8,14 +8,15 @@ from pydantic import Field
 
 from news_platform.ccnews.pipeline import Redo
 from news_platform.datasets.source_records import (
-    SNAPSHOTS_FOLDER,
+    PAGE_SNAPSHOTS,
     SOURCE_RECORDS,
     records_path,
     samples_path,
 )
+from news_platform.defs.assets import asset_spec, dataset_asset, rebuild_rule
 from news_platform.defs.checks import check, verdict
-from news_platform.defs.metadata import column_lineage, markdown_table, table_metadata
-from news_platform.defs.rebuild_rules import RebuildRule
+from news_platform.defs.metadata import markdown_table, run_metadata
+from news_platform.defs.partitions import INSTITUTIONS
 from news_platform.defs.sensors import observe_changes, reconciling_sensor, skip_reason
 from news_platform.resources import DataRoot, Resources, records_options, segment_options
 from news_platform.source_records.pipeline import (
@@ -23,33 +24,16 @@ from news_platform.source_records.pipeline import (
     SEGMENTER_VERSION,
     RecordsReport,
     build_institution,
-    built_institutions,
     declare_options,
     outdated_institutions,
     record_problems,
     wanted_institutions,
 )
-from news_platform.storage.commit.markers import read_markers, read_report, stale_partitions
+from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import built_inputs
 
-GROUP = "source_records"
-OWNERS = [f"team:{GROUP}"]
-# As long as the longest record by default: a sample is there to be read.
-_SAMPLE_CHARS = 2_000
-INSTITUTIONS = dg.DynamicPartitionsDefinition(name="institutions")
-
-page_snapshots = dg.AssetSpec(
-    "page_snapshots",
-    description=(
-        "Pages of institutions as a crawler stored them: Firecrawl v2 JSON, HTML, Markdown or text "
-        "under `snapshots/institution=ID/`. Nothing is fetched; a file in this folder is enough."
-    ),
-    partitions_def=INSTITUTIONS,
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"json"},
-    metadata={"path": f"{SNAPSHOTS_FOLDER}/institution={{institution}}/*.json"},
-)
+page_snapshots = asset_spec(PAGE_SNAPSHOTS)
 
 
 class RecordsConfig(dg.Config):
@@ -62,24 +46,13 @@ class RecordsConfig(dg.Config):
     )
 
 
-@dg.asset(
-    partitions_def=INSTITUTIONS,
-    deps=[page_snapshots],
-    group_name=GROUP,
-    owners=OWNERS,
-    kinds={"parquet"},
-    metadata=table_metadata(SOURCE_RECORDS),
-)
+@dataset_asset(SOURCE_RECORDS)
 def source_records(
     context: dg.AssetExecutionContext,
     config: RecordsConfig,
     data_root: dg.ResourceParam[DataRoot],
 ) -> dg.MaterializeResult[None]:
-    """Clean, ordered blocks of an institution's pages, each with its section and its source.
-
-    Menus, footers, other languages and duplicates are dropped; a page that cannot be read goes to
-    quarantine with its error.
-    """
+    """Segment the snapshots of an institution."""
     store, institution = data_root.store, context.partition_key
     options = records_options(data_root.settings.source_records)
     declare_options(store, options.segment)
@@ -87,12 +60,14 @@ def source_records(
         context.log.info("%s is up to date; choose redo: all to segment it again", institution)
         return dg.MaterializeResult(metadata={"unchanged": True, **_placed(store, institution)})
     report = build_institution(institution, store=store, options=options)
-    return dg.MaterializeResult(metadata=_shown(report) | _placed(store, institution))
+    return dg.MaterializeResult(
+        metadata=run_metadata(SOURCE_RECORDS, _shown(report) | _placed(store, institution))
+    )
 
 
 def _is_due(store: ObjectStore, institution: str, redo: Redo) -> bool:
     """Return whether a run segments an institution; `redo` is the choice of the run config."""
-    wanted, built = wanted_institutions(store), built_institutions(store)
+    wanted, built = wanted_institutions(store), built_inputs(store, SOURCE_RECORDS)
     if redo is Redo.all or built.get(institution) != wanted.get(institution):
         return True
     if redo is Redo.outdated and institution in outdated_institutions(store):
@@ -120,15 +95,13 @@ def _shown(report: RecordsReport) -> dict[str, Any]:  # Dagster takes any of its
         "blocks_deduped": report.blocks_deduped,
         "dropped": markdown_table(("reason", "blocks"), report.dropped.items()),
         "languages": markdown_table(("language", "blocks"), report.languages.items()),
-        "samples": markdown_table(("section", "text"), report.samples, longest=_SAMPLE_CHARS),
         "samples_path": samples_path(report.institution),
-        **column_lineage(GROUP),
         "failures": markdown_table(("snapshot", "error"), report.failures),
     }
 
 
 def _institutions(resources: Resources) -> list[str]:
-    return sorted(built_institutions(resources.data_root.store))
+    return sorted(built_inputs(resources.data_root.store, SOURCE_RECORDS))
 
 
 @check("source_records", built=_institutions, partitions_def=INSTITUTIONS)
@@ -187,21 +160,20 @@ def watch_page_snapshots(
     return observe_changes(context, "page_snapshots", found, INSTITUTIONS)
 
 
-def _stale_institutions(resources: Resources) -> Mapping[str, str]:
-    """Return the institutions whose inputs changed, and outdated ones if the settings say so."""
-    store = resources.data_root.store
-    wanted = wanted_institutions(store)
-    stale = stale_partitions(wanted, built_institutions(store))
-    if resources.settings.source_records.redo_outdated:
-        stale |= {key: SEGMENTER_VERSION for key in outdated_institutions(store) if key in wanted}
-    return stale
+def _redone(resources: Resources) -> Mapping[str, str]:
+    """Return the institutions that another version of the segmenter made, if the settings say so.
+
+    The fingerprint is the version, so that each is requested once for it.
+    """
+    is_wanted = resources.settings.source_records.redo_outdated
+    keys = outdated_institutions(resources.data_root.store) if is_wanted else ()
+    return dict.fromkeys(keys, SEGMENTER_VERSION)
 
 
-RECORDS_RULE = RebuildRule(
-    "source_records",
-    _stale_institutions,
-    partitions=INSTITUTIONS,
-    sensor="follow_source_records",
+RECORDS_RULE = rebuild_rule(
+    SOURCE_RECORDS,
+    wanted=lambda resources: wanted_institutions(resources.data_root.store),
+    redone=_redone,
     outdated=lambda resources: len(outdated_institutions(resources.data_root.store)),
 )
 RULES = (RECORDS_RULE,)

@@ -3,34 +3,27 @@
 It is the plan that each sensor would make now, read without changing anything.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
 from dagster._core.scheduler.instigation import InstigatorType, SensorInstigatorData
 
-from news_platform.defs.planning import Plan, State, Verdict
+from news_platform.defs.planning import Decision, Plan, State
 from news_platform.defs.rebuild_rules import RebuildRule
-from news_platform.defs.sensors import memory_in, plan_of
+from news_platform.defs.runs import Work
+from news_platform.defs.sensor_state import load_state
+from news_platform.defs.sensors import plan_of
 from news_platform.errors import NewsPlatformError
 from news_platform.resources import Resources
 from news_platform.settings import Settings
 from news_platform.storage.commit.root import is_paused
 
 _SHOWN = (State.BEHIND, State.RUNNING, State.WAITING, State.RETRYING, State.STOPPED)
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionStatus:
-    """A partition that differs from its inputs: its state, the reason, and its next attempt."""
-
-    partition: str
-    state: str
-    reason: str
-    next_attempt: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +35,47 @@ class AssetStatus:
 
     asset: str
     text: str
-    partitions: tuple[PartitionStatus, ...] = ()
+    partitions: Mapping[str, Decision]
     error: str = ""
     outdated: int = 0
 
-    def count(self, state: State) -> int:
-        """Return how many partitions are in a state."""
-        return sum(one.state == state for one in self.partitions)
+    @classmethod
+    def of(cls, plan: Plan, *, outdated: int) -> "AssetStatus":
+        """Return the state that a plan describes: what it would request is behind until it does."""
+        behind = {
+            key: replace(one, state=State.BEHIND) if one.state is State.REQUESTED else one
+            for key, one in sorted(plan.decisions.items())
+        }
+        text = plan.text().replace(State.REQUESTED, State.BEHIND)
+        more = f"; {outdated} outdated" if outdated else ""
+        return cls(plan.tick.asset, f"{text}{more}", behind, outdated=outdated)
 
-    @property
-    def next_attempt(self) -> str | None:
-        """Return the earliest time at which something is tried again."""
-        return min((one.next_attempt for one in self.partitions if one.next_attempt), default=None)
+    def document(self) -> Mapping[str, object]:
+        """Return it as `news-platform status --json` and the server's API show it."""
+        counts = Counter(one.state for one in self.partitions.values())
+        attempts = [one.at for one in self.partitions.values() if one.at is not None]
+        return {
+            "asset": self.asset,
+            "stale": len(self.partitions),
+            **{str(state): counts[state] for state in _SHOWN},
+            "outdated": self.outdated,
+            "next_attempt": _moment(min(attempts, default=None)),
+            "text": self.text,
+            "error": self.error,
+            "partitions": [
+                {
+                    "partition": key,
+                    "state": str(one.state),
+                    "reason": one.reason,
+                    "next_attempt": _moment(one.at),
+                }
+                for key, one in self.partitions.items()
+            ],
+        }
+
+
+def _moment(at: float | None) -> str | None:
+    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +93,7 @@ class PlatformStatus:
             "root": self.root,
             "paused": self.is_paused,
             "dagster": self.has_runs,
-            "assets": [_document(one) for one in self.assets],
+            "assets": [one.document() for one in self.assets],
         }
 
 
@@ -93,45 +115,23 @@ def open_instance(settings: Settings) -> Iterator[dg.DagsterInstance | None]:
         yield instance
 
 
-def _document(one: AssetStatus) -> Mapping[str, object]:
-    counts = {str(state): one.count(state) for state in _SHOWN}
-    return {
-        "asset": one.asset,
-        "stale": len(one.partitions),
-        **counts,
-        "outdated": one.outdated,
-        "next_attempt": one.next_attempt,
-        "text": one.text,
-        "error": one.error,
-        "partitions": [asdict(partition) for partition in one.partitions],
-    }
-
-
 def iter_statuses(
     order: Iterable[RebuildRule], resources: Resources, instance: dg.DagsterInstance | None
 ) -> Iterator[AssetStatus]:
     """Yield the status of every asset; without an instance runs and attempts are not known."""
     cursors = read_cursors(instance) if instance else {}
+    work = Work.read(instance) if instance else Work()
     for rule in order:
+        cursor = cursors.get(rule.sensor)
+        state, find = load_state(cursor), rule.stale_after
         try:
+            stale = find(resources, state) if find and cursor else rule.stale(resources)
+            plan = plan_of(rule, resources, stale=stale, state=state, work=work, instance=instance)
             outdated = rule.outdated(resources) if rule.outdated else 0
-            yield _status(asset_plan(rule, resources, cursors, instance), outdated)
+            yield AssetStatus.of(plan, outdated=outdated)
         except NewsPlatformError as error:
             text = " ".join(str(error).split())
-            yield AssetStatus(rule.asset, f"unknown: {text}", error=text)
-
-
-def asset_plan(
-    rule: RebuildRule,
-    resources: Resources,
-    cursors: Mapping[str, str | None],
-    instance: dg.DagsterInstance | None,
-) -> Plan:
-    """Return the plan that the asset's sensor would make now."""
-    cursor = cursors.get(rule.sensor)
-    look = rule.stale_after
-    stale = look(resources, cursor) if look and cursor else rule.stale(resources)
-    return plan_of(rule, resources, stale=stale, memory=memory_in(cursor), instance=instance)
+            yield AssetStatus(rule.asset, f"unknown: {text}", {}, error=text)
 
 
 def read_cursors(instance: dg.DagsterInstance) -> Mapping[str, str | None]:
@@ -142,17 +142,3 @@ def read_cursors(instance: dg.DagsterInstance) -> Mapping[str, str | None]:
         for state in states
         if isinstance(state.instigator_data, SensorInstigatorData)
     }
-
-
-def _status(plan: Plan, outdated: int) -> AssetStatus:
-    partitions = tuple(_partition(key, plan.verdicts[key]) for key in sorted(plan.verdicts))
-    text = plan.text().replace(State.REQUESTED, State.BEHIND)
-    more = f"; {outdated} outdated" if outdated else ""
-    return AssetStatus(plan.asset, f"{text}{more}", partitions, outdated=outdated)
-
-
-def _partition(key: str, verdict: Verdict) -> PartitionStatus:
-    # What the sensor would request now is behind until it does.
-    state = State.BEHIND if verdict.state is State.REQUESTED else verdict.state
-    at = None if verdict.at is None else datetime.fromtimestamp(verdict.at, UTC).isoformat()
-    return PartitionStatus(key, str(state), verdict.reason, at)

@@ -5,42 +5,42 @@ from datetime import datetime
 import dagster as dg
 
 from news_platform.composition.takedown_parts import apply_root, has_work, verify_root
+from news_platform.datasets.takedowns import TAKEDOWNS
+from news_platform.defs.assets import dataset_asset
 from news_platform.defs.checks import check, verdict
-from news_platform.defs.metadata import markdown_table
+from news_platform.defs.metadata import markdown_table, run_metadata
 from news_platform.defs.rebuild_rules import RebuildRule
 from news_platform.defs.runs import run_under_way
 from news_platform.defs.sensors import skip_reason
-from news_platform.errors import StorageError
+from news_platform.errors import StorageError, hide_addresses
 from news_platform.resources import Resources
 from news_platform.takedowns.removal import ApplyReport
 from news_platform.takedowns.requests import TakedownState, read_states
 
-GROUP = "takedowns"
-ASSET = "takedowns"
+ASSET = TAKEDOWNS.name
 # Files that one nightly evaluation reads; a smaller root is read whole.
 _SAMPLED_FILES = 5_000
 
 
-@dg.asset(group_name=GROUP, owners=[f"team:{GROUP}"], kinds={"json"})
+@dataset_asset(TAKEDOWNS)
 def takedowns(
     context: dg.AssetExecutionContext, platform: dg.ResourceParam[Resources]
 ) -> dg.MaterializeResult[None]:
-    """Requests to remove pages or domains, which everything obeys.
-
-    A run removes what is stored of them, and finishes what an interrupted one left.
-    """
+    """Remove what is stored of all requests."""
     report = apply_root(platform)
     for note in report.notes:
         context.log.warning(note)
     for place, cause in report.left.items():
-        context.log.warning(f"{place} could not be rewritten: {cause}")
+        context.log.warning(hide_addresses(f"{place} could not be rewritten: {cause}"))
     if report.left:
         raise StorageError(
             f"{len(report.left)} places still hold what is taken down; the sensor tries again: "
             f"{min(report.left.values())}"
         )
     store, now = platform.data_root.store, platform.clock.now()
-    return dg.MaterializeResult(metadata=_metadata(report, read_states(store), now=now))
+    return dg.MaterializeResult(
+        metadata=run_metadata(TAKEDOWNS, _metadata(report, read_states(store), now=now))
+    )
 
 
 def _metadata(

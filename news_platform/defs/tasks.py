@@ -1,9 +1,11 @@
-"""The jobs for backfills and builds that should not wait: their purposes and assets."""
+"""One job per asset that is built: for backfills, and for builds that should not wait."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from news_platform.defs.ccnews_tables import OUTPUTS
+from news_platform.datasets.dataset import Dataset
+from news_platform.datasets.raw_news import RAW_NEWS
+from news_platform.datasets.registry import DATASETS
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,41 +16,23 @@ class Task:
     assets: tuple[str, ...]
 
 
-TASKS: Mapping[str, Task] = {
-    "backfill_crawl_days": Task(
-        "Collect days of the crawl; the sensors then build what depends on them.",
-        OUTPUTS,
-    ),
-    "regroup_crawl_days": Task("Stage collected days by domain again.", ("domain_buckets",)),
-    "merge_days_into_store": Task(
-        "Merge new batches into ranges of the domain store.", ("domain_store",)
-    ),
-    "list_known_domains": Task("Write the catalog of all domains again.", ("domain_catalog",)),
-    "survey_research_batches": Task(
-        "Queue the domains of research batches and fetch their robots.txt and sitemaps.",
-        ("domain_queue", "domain_metadata"),
-    ),
-    "tabulate_surveys": Task(
-        "Write the survey of a day as tables, and the changes of AI policies.",
-        ("domain_surveys", "usage_signals", "ai_policy_changes"),
-    ),
-    "read_feeds_now": Task(
-        "Discover and poll feeds, fetch articles and update the sheet now.",
-        ("feeds", "pending_articles", "articles", "article_sheets"),
-    ),
-    "extract_crawl_articles": Task(
-        "Extract the articles of collected days again.", ("crawl_articles",)
-    ),
-    "cluster_corpus_days": Task(
-        "Refresh the feeds' articles in the corpus, and cluster both sources with their window.",
-        ("feed_articles", "near_duplicates"),
-    ),
-    "export_months": Task("Export months of the corpus again.", ("training_export",)),
-    "index_days": Task("Build the search index of days again.", ("search_index",)),
-    "remove_taken_down_data": Task(
-        "Remove what is stored of all takedowns, and finish what was interrupted.", ("takedowns",)
-    ),
-    "cut_institutions": Task(
-        "Segment the page snapshots of institutions into records.", ("source_records",)
-    ),
-}
+CRAWL_OUTPUTS = tuple(
+    name for name, dataset in DATASETS.items() if dataset.fingerprint == "collected"
+)
+"""Every asset that a run of raw_news writes."""
+
+
+def _tasks() -> Iterator[tuple[str, Task]]:
+    for name, dataset in DATASETS.items():
+        if _is_built(dataset):
+            assets = CRAWL_OUTPUTS if dataset is RAW_NEWS else (name,)
+            yield f"build_{name}", Task(f"Build {name} now. {dataset.description}", assets)
+
+
+def _is_built(dataset: Dataset) -> bool:
+    # Outside systems write what has no version; a run of raw_news writes its side tables.
+    is_side_table = dataset.fingerprint == "collected" and dataset is not RAW_NEWS
+    return dataset.is_asset and dataset.version is not None and not is_side_table
+
+
+TASKS: Mapping[str, Task] = dict(_tasks())

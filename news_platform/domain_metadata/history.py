@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from news_platform.datasets.domain_surveys import DOMAIN_SURVEYS, USAGE_SIGNALS
 from news_platform.domain_metadata.change_inputs import tabled_days
 from news_platform.domain_metadata.table import (
     CHANGES_DATASET,
@@ -14,11 +15,10 @@ from news_platform.domain_metadata.table import (
     build_usage_signals,
     read_changes,
     read_facts,
-    surveyed_days,
 )
-from news_platform.domain_metadata.usage_table import USAGE_DATASET
 from news_platform.storage.commit.markers import read_inputs, read_markers, stale_partitions
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import stale_units
 
 _SURVEY_COLUMNS = (
     "date",
@@ -45,9 +45,8 @@ class DomainHistory:
 def build_stale_tables(store: ObjectStore) -> list[str]:
     """Build the daily tables that differ from their surveys; return the days."""
     days: set[str] = set()
-    for dataset, build in ((TABLE_DATASET, build_table), (USAGE_DATASET, build_usage_signals)):
-        wanted = surveyed_days(store, dataset)
-        for day in sorted(stale_partitions(wanted, read_inputs(store, dataset))):
+    for dataset, build in ((DOMAIN_SURVEYS, build_table), (USAGE_SIGNALS, build_usage_signals)):
+        for day in sorted(stale_units(store, dataset)):
             build(day, store=store)
             days.add(day)
     stale = stale_partitions(tabled_days(store), read_inputs(store, CHANGES_DATASET))

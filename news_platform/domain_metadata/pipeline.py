@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from functools import partial
 
 from news_platform.datasets import domain_queue
+from news_platform.datasets.domain_metadata import DOMAIN_METADATA
 from news_platform.datasets.domain_queue import DomainQueueMessage
 from news_platform.datasets.research_datasets import PartitionInfo, SeedQueueMessage
 from news_platform.datasets.takedowns import TAKEN_DOWN
@@ -43,11 +43,7 @@ from news_platform.domain_metadata.results import reopen_for_repair
 from news_platform.errors import InputError
 from news_platform.isolation.boundary import boundary
 from news_platform.storage.commit.markers import (
-    current_inputs,
     fingerprint,
-    fingerprint_of,
-    name_part,
-    read_inputs,
     read_markers,
     read_report,
     report_scope,
@@ -55,6 +51,7 @@ from news_platform.storage.commit.markers import (
 )
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.sql.lease_owners import process_owner
+from news_platform.storage.units import wanted_inputs
 from news_platform.takedowns.build_filters import cleaned_later
 from news_platform.takedowns.match import Takedowns
 from news_platform.web.fetch import FetchOptions, WebFetcher
@@ -250,7 +247,7 @@ async def survey_batch(
     if damaged:
         message = "%s: files of %d domains are missing or changed; surveying them again"
         _log.warning(message, batch.key, len(damaged))
-    inputs = queued_inputs(context.store).get(batch.key, fingerprint([]))
+    inputs = wanted_inputs(context.store, DOMAIN_METADATA).get(batch.key, fingerprint([]))
     # A survey may last for hours: what is taken down meanwhile goes again.
     with cleaned_later(context.store, {METADATA_DATASET: [batch.key]}):
         report = await Consumer(batch, context=context, options=options).run()
@@ -262,12 +259,3 @@ async def survey_batch(
             context.store, METADATA_DATASET, batch.key, inputs=inputs, report=found, scope=scope
         )
     return report
-
-
-def queued_inputs(store: ObjectStore) -> dict[str, str]:
-    """Return the fingerprint of each batch's queue marker, the input of its survey."""
-    surveyed = read_inputs(store, METADATA_DATASET)
-    return {
-        key: current_inputs(surveyed.get(key), partial(fingerprint_of, [marker]), part=name_part)
-        for key, marker in read_markers(store, QUEUE_DATASET).items()
-    }

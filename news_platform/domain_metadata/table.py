@@ -28,17 +28,13 @@ from news_platform.domain_metadata.pipeline import METADATA_DATASET
 from news_platform.domain_metadata.results import read_facts_file, read_robots
 from news_platform.domain_metadata.usage_table import USAGE_DATASET, usage_changes, usage_frame
 from news_platform.storage.commit.markers import (
-    Marker,
-    current_inputs,
     fingerprint,
-    fingerprint_of,
-    name_part,
-    read_inputs,
     read_markers,
     write_marker,
 )
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table, write_table
+from news_platform.storage.units import wanted_inputs
 from news_platform.takedowns.build_filters import cleaned_later
 from news_platform.web.ai_bots import AI_BOTS
 from news_platform.web.robots import Policy
@@ -61,24 +57,9 @@ class TableReport:
     rows: int
 
 
-def surveyed_days(store: ObjectStore, dataset: str = TABLE_DATASET) -> dict[str, str]:
-    """Return the fingerprint of each day's surveys, computed from their markers.
-
-    `dataset` is the table that is built from them: a fingerprint of version 0.1 stays current.
-    """
-    days: dict[str, list[Marker]] = {}
-    for key, marker in read_markers(store, METADATA_DATASET).items():
-        days.setdefault(str(PartitionInfo.parse(key).date), []).append(marker)
-    tabled = read_inputs(store, dataset)
-    return {
-        day: current_inputs(tabled.get(day), partial(fingerprint_of, markers), part=name_part)
-        for day, markers in days.items()
-    }
-
-
 def build_table(day: str, *, store: ObjectStore) -> TableReport:
     """Build and write the table of a day from the facts of all its batches."""
-    inputs = surveyed_days(store).get(day, fingerprint([]))
+    inputs = wanted_inputs(store, DOMAIN_SURVEYS).get(day, fingerprint([]))
     with cleaned_later(store, {TABLE_DATASET: [day]}):
         frame = facts_frame(read_day_facts(store, day))
         record_correction(store, day, frame, DOMAIN_SURVEYS, inputs=inputs)
@@ -87,7 +68,7 @@ def build_table(day: str, *, store: ObjectStore) -> TableReport:
 
 def build_usage_signals(day: str, *, store: ObjectStore) -> TableReport:
     """Build and write the statements about use of a day from the facts of all its batches."""
-    inputs = surveyed_days(store, USAGE_DATASET).get(day, fingerprint([]))
+    inputs = wanted_inputs(store, USAGE_SIGNALS).get(day, fingerprint([]))
     with cleaned_later(store, {USAGE_DATASET: [day]}):
         frame = usage_frame(read_day_facts(store, day))
         record_correction(store, day, frame, USAGE_SIGNALS, inputs=inputs)

@@ -8,11 +8,8 @@ from itertools import pairwise
 import polars as pl
 
 from news_platform.datasets.domain_store import DOMAIN_CATALOG
-from news_platform.datasets.domain_store import ROOT as DATASET
-from news_platform.domain_store.commit import read_bucket_count
-from news_platform.domain_store.layout import STORE_FILE, range_keys
 from news_platform.domain_store.reading.lookup import DomainStore
-from news_platform.storage.commit.markers import fingerprint, read_inputs, write_marker
+from news_platform.storage.commit.markers import write_marker
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table, write_table
 from news_platform.takedowns.build_filters import cleaned_later
@@ -55,21 +52,6 @@ def write_catalog_now(store: ObjectStore, *, inputs: str, workers: int = 8) -> C
     totals = {"domains": report.domains, "records": report.records, "bytes": report.bytes}
     write_marker(store, DOMAIN_CATALOG.name, "all", inputs=inputs, report=totals)
     return report
-
-
-def catalog_inputs(store: ObjectStore) -> str | None:
-    """Return the fingerprint of the ranges that are built; None while there is none."""
-    if not store.exists(STORE_FILE):
-        return None
-    built = read_inputs(store, DATASET)
-    keys = range_keys(read_bucket_count(store))
-    inputs = {built.get(key) for key in keys}
-    if inputs == {None}:
-        return None
-    # The fingerprint of version 0.1, which waited until all ranges held the same batches.
-    if len(inputs) == 1:
-        return inputs.pop()
-    return fingerprint(f"{key}\n{built[key]}" for key in keys if key in built)
 
 
 def read_catalog(store: ObjectStore) -> pl.DataFrame:

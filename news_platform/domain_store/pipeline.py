@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.datasets.domain_store import ROOT as DATASET
 from news_platform.domain_store.building.builder import (
     Builder,
@@ -34,11 +35,12 @@ from news_platform.domain_store.layout import range_buckets, staged_path
 from news_platform.domain_store.manifest import Manifest, Segment
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.staging.engine import require_clean
-from news_platform.domain_store.staging.inputs import StagingInput, day_input, staged_days
+from news_platform.domain_store.staging.inputs import StagingInput, day_input
 from news_platform.domain_store.staging.stage import Staged, read_staged, stage_input
 from news_platform.errors import Conflict, StorageError
 from news_platform.storage.commit.markers import write_marker
 from news_platform.storage.objects.store import NotFound, ObjectStore
+from news_platform.storage.units import built_inputs
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.rows import TakedownTarget
 
@@ -144,7 +146,7 @@ def _build_staging_again(
 
 def _collected_input(store: ObjectStore, batch: str) -> StagingInput | None:
     """Return the rows of a day; None for a named crawl, whose files only its owner knows."""
-    return day_input(store, batch) if batch in staged_days(store) else None
+    return day_input(store, batch) if batch in built_inputs(store, DOMAIN_BUCKETS) else None
 
 
 def repair_buckets(

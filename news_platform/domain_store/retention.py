@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.datasets.domain_buckets import ROOT as STAGED
 from news_platform.datasets.domain_store import ROOT as STORE
 from news_platform.domain_store.commit import (
@@ -22,12 +23,12 @@ from news_platform.domain_store.manifest import Manifest, Segment
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.reading.batches import iter_batch_pieces, read_manifests
 from news_platform.domain_store.reading.fragments import PIECE_BYTES
-from news_platform.domain_store.staging.inputs import wanted_days
 from news_platform.domain_store.staging.stage import EXPIRED_AT, Staged, read_staged
 from news_platform.errors import Conflict, StorageError
 from news_platform.storage.commit.markers import amend_report
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.retention import Expiry, expiry_of
+from news_platform.storage.units import wanted_inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def stored_days(store: ObjectStore, days: Collection[str]) -> frozenset[str]:
     if not store.exists(STORE_FILE):
         return frozenset()
     staged, manifests = read_staged(store, read_bucket_count(store)), read_manifests(store)
-    wanted = wanted_days(store)
+    wanted = wanted_inputs(store, DOMAIN_BUCKETS)
     return frozenset(
         day
         for day in days

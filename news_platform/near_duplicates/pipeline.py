@@ -24,7 +24,6 @@ from news_platform.storage.commit.markers import (
     Marker,
     delete_marker,
     fingerprint,
-    read_inputs,
     read_markers,
     write_marker,
 )
@@ -68,11 +67,6 @@ def wanted_days(store: ObjectStore, *, days: int) -> Mapping[str, str]:
         for day, own in articles.items()
     }
     return wanted | {day: REMOVED for day in clustered if day not in wanted}
-
-
-def built_days(store: ObjectStore) -> Mapping[str, str]:
-    """Return the fingerprint that each day was built from."""
-    return read_inputs(store, NEAR_DUPLICATES.name)
 
 
 def clustered_days(store: ObjectStore) -> list[str]:

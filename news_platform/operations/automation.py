@@ -1,7 +1,8 @@
 """Read from Dagster's storage whether the automation works: daemons, sensors, runs and lags.
 
 Nothing is computed again: what is stale, and since when, is what each sensor wrote at its last
-tick. So crashed and waiting runs count, and neither the crawl nor a large root is read.
+tick, and how attempts ended is what the runs say. So crashed and waiting runs count, and neither
+the crawl nor a large root is read.
 """
 
 from collections import Counter
@@ -21,11 +22,12 @@ from dagster._core.scheduler.instigation import (
 from news_platform.defs.checks import red_partitions
 from news_platform.defs.graph import BUILD_ORDER, CHECKS
 from news_platform.defs.planning import State
-from news_platform.defs.sensor_state import StaleUnit
-from news_platform.defs.sensors import memory_in
+from news_platform.defs.runs import Work, read_history
+from news_platform.defs.sensor_state import Attempt, load_state
+from news_platform.defs.status import read_cursors
 
 STATES = (State.RUNNING, State.BEHIND, State.RETRYING, State.STOPPED)
-"""The states of a stale partition that a sensor's memory tells apart."""
+"""The states of a stale partition that its last attempt tells apart."""
 RUN_STATUSES = (
     dg.DagsterRunStatus.QUEUED,
     dg.DagsterRunStatus.STARTING,
@@ -123,43 +125,44 @@ def _sensor(instance: dg.DagsterInstance, state: InstigatorState, now: datetime)
 
 def read_lags(instance: dg.DagsterInstance, *, now: datetime) -> list[AssetLag]:
     """Return what each sensor found stale at its last tick; nothing for assets with a schedule."""
-    states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
-    cursors = {
-        state.name: state.instigator_data.cursor
-        for state in states
-        if isinstance(state.instigator_data, SensorInstigatorData)
-    }
-    return [
-        _lag(one.asset, memory_in(cursors.get(one.sensor)).units, now.timestamp())
-        for one in BUILD_ORDER
-        if one.sensor
-    ]
+    cursors, work = read_cursors(instance), Work.read(instance)
+    lags = []
+    for rule in BUILD_ORDER:
+        if rule.sensor:
+            since = load_state(cursors.get(rule.sensor)).stale_since
+            history = read_history(instance, rule.asset, since, work=work, now=now)
+            lags.append(_lag(rule.asset, since, history.attempts, now.timestamp()))
+    return lags
 
 
-def _lag(asset: str, units: Mapping[str, StaleUnit], now: float) -> AssetLag:
-    counts = Counter(_state(unit) for unit in units.values())
-    oldest = min(units, key=lambda key: units[key].stale_since, default="")
-    stopped = sorted(
-        (key, unit.failure.text())
-        for key, unit in units.items()
-        if unit.failure and unit.failure.is_final
-    )
+def _lag(
+    asset: str, since: Mapping[str, float], attempts: Mapping[str, Attempt], now: float
+) -> AssetLag:
+    states = {key: _state(attempts.get(key)) for key in since}
+    counts = Counter(states.values())
+    failed = {key: one for key in since if (one := attempts.get(key)) and one.error}
+    oldest = min(since, key=lambda key: since[key], default="")
     return AssetLag(
         asset,
         {state: counts[state] for state in STATES},
         oldest,
-        max(0.0, now - units[oldest].stale_since) if oldest else 0.0,
-        max((unit.failure.count for unit in units.values() if unit.failure), default=0),
-        tuple(stopped),
+        max(0.0, now - since[oldest]) if oldest else 0.0,
+        max((one.number for one in failed.values()), default=0),
+        tuple(
+            (key, one.error.text())
+            for key, one in sorted(failed.items())
+            if one.error and states[key] is State.STOPPED
+        ),
     )
 
 
-def _state(unit: StaleUnit) -> State:
-    if unit.request:
-        return State.RUNNING
-    if unit.failure is None:
+def _state(attempt: Attempt | None) -> State:
+    if attempt is None or (attempt.ended_at and not attempt.error):
         return State.BEHIND
-    return State.STOPPED if unit.failure.is_final else State.RETRYING
+    if attempt.error is None:
+        return State.RUNNING
+    is_stop = attempt.error.is_final and len(attempt.inputs) == 1
+    return State.STOPPED if is_stop else State.RETRYING
 
 
 def read_runs(instance: dg.DagsterInstance, *, now: datetime) -> RunFacts:

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Self
 
 from news_platform.datasets.evidence import Evidence
-from news_platform.search.pipeline import wanted_days
+from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.search.query import AllOf, AnyOf, DayRange, Exact
 from news_platform.search.reading import IndexCache
 from news_platform.search.stored import index_folder, place_of
 from news_platform.storage.commit.markers import Marker
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import wanted_inputs
 
 ROOM = "search"
 
@@ -32,7 +33,7 @@ class IndexedDays:
     @classmethod
     def read(cls, store: ObjectStore, cache: IndexCache) -> Self:
         """Read what a root has at this moment."""
-        return cls(cache.days(), wanted_days(store))
+        return cls(cache.days(), wanted_inputs(store, SEARCH_INDEX))
 
 
 def explain_known_indexes(

@@ -18,7 +18,7 @@ from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.search.index import Hit
 from news_platform.search.months import MONTHS_DATASET, build_month, month_of
-from news_platform.search.pipeline import build_day, built_days
+from news_platform.search.pipeline import build_day
 from news_platform.search.reading import open_build
 from news_platform.search.stored import (
     DATASET,
@@ -29,7 +29,12 @@ from news_platform.search.stored import (
     place_of,
     stored_builds,
 )
-from news_platform.storage.commit.markers import delete_marker, read_markers, read_report
+from news_platform.storage.commit.markers import (
+    delete_marker,
+    read_inputs,
+    read_markers,
+    read_report,
+)
 from news_platform.storage.delta_engine import DeltaEngine
 from news_platform.storage.engines import RemovedRows, Target
 from news_platform.storage.objects.store import ObjectStore
@@ -45,7 +50,7 @@ class IndexEngine:
 
     def units(self) -> Mapping[str, str]:
         """Return the fingerprint that each day was indexed from."""
-        return built_days(self.store)
+        return read_inputs(self.store, DATASET)
 
     def scan(self, units: Collection[str] | None = None) -> pl.LazyFrame:
         """Return the articles in the stored indexes of some days and months, or of all."""

@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 
 from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.search.index import SearchableArticle
-from news_platform.search.pipeline import checked_takedowns, iter_articles, wanted_days
+from news_platform.search.pipeline import checked_takedowns, iter_articles
 from news_platform.search.stored import (
     GRACE,
     IndexReport,
@@ -20,6 +20,7 @@ from news_platform.search.stored import (
     require_complete,
     upload_index,
 )
+from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import (
     delete_marker,
     fingerprint,
@@ -28,6 +29,7 @@ from news_platform.storage.commit.markers import (
     write_marker,
 )
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import wanted_inputs
 from news_platform.takedowns.match import Takedowns
 
 MONTHS_DATASET = f"{SEARCH_INDEX.name}_months"
@@ -44,7 +46,7 @@ def wanted_months(store: ObjectStore, *, after_days: int) -> Mapping[str, str]:
 
     A month is old if it ended `after_days` before the newest day; with 0, no month is.
     """
-    days = wanted_days(store)
+    days = _wanted_days(store)
     if not days or after_days < 1:
         return {}
     limit = date.fromisoformat(max(days)) - timedelta(days=after_days)
@@ -55,9 +57,10 @@ def wanted_months(store: ObjectStore, *, after_days: int) -> Mapping[str, str]:
     return {month: fingerprint(parts) for month, parts in found.items()}
 
 
-def built_months(store: ObjectStore) -> Mapping[str, str]:
-    """Return the fingerprint that the index of each month was built from."""
-    return read_inputs(store, MONTHS_DATASET)
+def _wanted_days(store: ObjectStore) -> Mapping[str, str]:
+    """Return the fingerprint that the index of each day with articles should be built from."""
+    wanted = wanted_inputs(store, SEARCH_INDEX)
+    return {day: inputs for day, inputs in wanted.items() if inputs != REMOVED}
 
 
 def join_months(
@@ -65,7 +68,7 @@ def join_months(
 ) -> Iterator[tuple[str, IndexReport | None]]:
     """Build the indexes of old months that are out of date, then delete builds nobody reads."""
     wanted = wanted_months(store, after_days=after_days)
-    for month in sorted(stale_partitions(wanted, built_months(store))):
+    for month in sorted(stale_partitions(wanted, read_inputs(store, MONTHS_DATASET))):
         yield month, build_month(store, month, now=now)
     delete_unused_builds(store, now=now)
 
@@ -83,7 +86,9 @@ def build_month(
     Without `keep_old` all older builds of the month and its days are deleted at once.
     """
     # Before reading: a day that changes meanwhile leaves the month stale, not wrong.
-    wanted = {day: one for day, one in sorted(wanted_days(store).items()) if month_of(day) == month}
+    wanted = {
+        day: one for day, one in sorted(_wanted_days(store).items()) if month_of(day) == month
+    }
     if not wanted:
         delete_marker(store, MONTHS_DATASET, month)
         delete_old_builds(store, month, keep=None, before=None)

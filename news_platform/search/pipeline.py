@@ -17,6 +17,7 @@ from news_platform.datasets.corpus import (
     STATISTICS_COLUMNS,
 )
 from news_platform.datasets.dataset import Dataset
+from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.errors import InputError
 from news_platform.search.engine import (
     ClustersOf,
@@ -25,7 +26,7 @@ from news_platform.search.engine import (
     condition_of,
     search,
 )
-from news_platform.search.index import INDEX_VERSION, Hit, SearchableArticle
+from news_platform.search.index import Hit, SearchableArticle
 from news_platform.search.query import DayRange, query_words
 from news_platform.search.reading import IndexCache, open_build, read_current
 from news_platform.search.snippets import Snippet, snippet
@@ -37,16 +38,16 @@ from news_platform.search.stored import (
     place_of,
     publish_index,
 )
+from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import (
     delete_marker,
-    fingerprint,
-    read_inputs,
     read_markers,
     read_report,
 )
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet_batches import iter_frames
+from news_platform.storage.units import wanted_inputs
 from news_platform.takedowns.build_filters import require_same_takedowns
 from news_platform.takedowns.match import Takedowns
 
@@ -66,20 +67,6 @@ class FoundArticle:
     snippet: Snippet
 
 
-def wanted_days(store: ObjectStore) -> Mapping[str, str]:
-    """Return the fingerprint of the rows that each day's index should be built from."""
-    parts: dict[str, list[str]] = {}
-    for table in DELTA_TABLES:
-        for day, marker in read_markers(store, table.name).items():
-            parts.setdefault(day, []).append(f"{table.name}\n{marker.inputs}\n{marker.scope}")
-    return {day: fingerprint([INDEX_VERSION, *found]) for day, found in parts.items()}
-
-
-def built_days(store: ObjectStore) -> Mapping[str, str]:
-    """Return the fingerprint that each day's index was built from."""
-    return read_inputs(store, DATASET)
-
-
 def build_day(
     store: ObjectStore,
     day: str,
@@ -93,8 +80,8 @@ def build_day(
     Articles that are taken down are left out; `takedowns` are by default those of the root.
     """
     # Before reading: a table that changes meanwhile leaves the index stale, not wrong.
-    inputs = wanted_days(store).get(day)
-    if inputs is None:
+    inputs = wanted_inputs(store, SEARCH_INDEX).get(day, REMOVED)
+    if inputs == REMOVED:
         delete_marker(store, DATASET, day)
         delete_old_builds(store, day, keep=None, before=None)
         return None
@@ -138,7 +125,7 @@ def index_problems(store: ObjectStore, day: str) -> Iterator[str]:
     report = read_report(store, marker)
     if stored != report["files"]:
         yield f"{day}: {stored} files, expected {report['files']} by its marker"
-    if marker.inputs != wanted_days(store).get(day):
+    if marker.inputs != wanted_inputs(store, SEARCH_INDEX).get(day):
         return  # out of date: the sensor builds it again
     hashes = {key for table in DELTA_TABLES for key in _hashes(store, table, day)}
     if len(hashes) != report["articles"]:

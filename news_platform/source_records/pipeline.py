@@ -1,8 +1,7 @@
 """Segment all snapshots of an institution: records to Parquet, failed pages to quarantine.
 
 `build_institution` reads the snapshots, segments each in a worker process and replaces the output.
-`wanted_institutions` and `built_institutions` give the fingerprints by which an institution is
-found to be out of date.
+`wanted_institutions` gives the fingerprints by which an institution is found to be out of date.
 """
 
 import json
@@ -43,7 +42,6 @@ from news_platform.storage.commit.markers import (
     Marker,
     content_part,
     fingerprint,
-    read_inputs,
     read_markers,
     read_report,
     rename_marker,
@@ -164,11 +162,6 @@ def wanted_institutions(store: ObjectStore) -> dict[str, str]:
         institution: _fingerprint(infos, options, store=store)
         for institution, infos in found.items()
     }
-
-
-def built_institutions(store: ObjectStore) -> dict[str, str]:
-    """Return the fingerprint that every institution's records were built from."""
-    return read_inputs(store, DATASET)
 
 
 def outdated_institutions(store: ObjectStore) -> list[str]:

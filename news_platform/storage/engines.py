@@ -18,10 +18,9 @@ import polars as pl
 
 from news_platform.datasets.dataset import WHOLE, Dataset, Role
 from news_platform.errors import StorageError
-from news_platform.storage.commit.collected import collected_days
-from news_platform.storage.commit.markers import content_part, fingerprint_of, read_inputs
 from news_platform.storage.objects.store import ObjectInfo, ObjectStore
 from news_platform.storage.parquet import naming_damaged, scan_table, with_path_columns
+from news_platform.storage.units import unit_files, unit_states
 
 # Files that one scan opens; ten years of the crawl have millions.
 _FILES_PER_SCAN = 2_000
@@ -160,25 +159,11 @@ class FileEngine:
 
     def files(self, units: Collection[str] | None = None) -> Mapping[str, list[ObjectInfo]]:
         """Return the stored files by unit, in the order of their paths."""
-        found: dict[str, list[ObjectInfo]] = {}
-        whole = {self.dataset.place.folder}
-        folders = whole if units is None else {self.dataset.unit_folder(one) for one in units}
-        for folder in sorted(folders):
-            for info in self.store.list(folder):
-                unit = self.dataset.unit_of(info.path)
-                if unit is not None and (units is None or unit in units):
-                    found.setdefault(unit, []).append(info)
-        return found
+        return unit_files(self.store, self.dataset, units)
 
     def units(self) -> Mapping[str, str]:
-        """Return the fingerprint in the marker of every unit, or else that of its files."""
-        match self.dataset.fingerprint:
-            case "markers":
-                return read_inputs(self.store, self.dataset.writer)
-            case "collected":
-                return collected_days(self.store)
-        part = content_part(self.store)
-        return {unit: fingerprint_of(infos, part) for unit, infos in self.files().items()}
+        """Return the state of every unit that is stored, from listings alone."""
+        return unit_states(self.store, self.dataset)
 
     def delete(self, unit: str) -> None:
         """Delete the files of a unit."""

@@ -16,7 +16,7 @@ import pytest
 from dagster._core.scheduler.instigation import InstigatorType, TickStatus
 
 from news_platform.ccnews.pipeline import collect_day
-from news_platform.defs.sensors import REQUEST_TAG
+from news_platform.defs.runs import INPUTS_TAG
 from news_platform.resources import Resources, collect_options
 from news_platform.settings import load_settings
 from news_platform.storage.commit.collected import collected_names
@@ -98,7 +98,7 @@ class Daemon:
     def requests(self) -> Counter[str]:
         """Count the runs by the partition and fingerprint that they were requested for."""
         with dg.DagsterInstance.from_config(str(self.home)) as instance:
-            return Counter(run.tags[REQUEST_TAG] for run in instance.get_runs())
+            return Counter(run.tags[INPUTS_TAG] for run in instance.get_runs())
 
     def ticks(self) -> int:
         """Count the ticks of the sensor that have ended."""

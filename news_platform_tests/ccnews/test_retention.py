@@ -15,9 +15,10 @@ from news_platform.ccnews.pipeline import damaged_warcs, outdated_days
 from news_platform.ccnews.retention import expire_raw_news, plan_raw_news
 from news_platform.ccnews.scan import scan_news
 from news_platform.datasets.collected import Collected
+from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.domain_store.reading.batches import iter_warc_frames, rows_by_warc
 from news_platform.domain_store.retention import stored_days
-from news_platform.domain_store.staging.inputs import day_input, staged_days, wanted_days
+from news_platform.domain_store.staging.inputs import day_input
 from news_platform.domain_store.staging.stage import stage_input
 from news_platform.errors import StorageError
 from news_platform.storage.commit.collected import (
@@ -27,9 +28,9 @@ from news_platform.storage.commit.collected import (
     write_collected,
 )
 from news_platform.storage.commit.collected_months import combine_month
-from news_platform.storage.commit.markers import stale_partitions
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.retention import Expiry
+from news_platform.storage.units import built_inputs, stale_units
 from news_platform_tests.domain_store.faults import Crash, DyingStore, Fuse
 from news_platform_tests.domain_store.pages import (
     SMALL,
@@ -52,7 +53,7 @@ NOW = datetime(2025, 11, 12, 3, tzinfo=UTC)
 
 
 def _stage(root: ObjectStore) -> list[str]:
-    stale = sorted(stale_partitions(wanted_days(root), staged_days(root)))
+    stale = sorted(stale_units(root, DOMAIN_BUCKETS))
     for day in stale:
         stage_input(day_input(root, day), store=root, batch=day, options=SMALL)
     return stale
@@ -172,10 +173,10 @@ def test_a_late_warc_is_not_staged_over_records_that_the_store_has_lost(
     _expire(root)
     collect_late(root, "2025-11-01", ["org.a"])
     root.delete([info.path for info in root.list("domain_store/data")])
-    inputs = staged_days(root)
+    inputs = built_inputs(root, DOMAIN_BUCKETS)
     with pytest.raises(StorageError, match="domain_store/data"):
         _stage(root)
-    assert staged_days(root) == inputs
+    assert built_inputs(root, DOMAIN_BUCKETS) == inputs
 
 
 def test_a_warc_that_was_collected_again_is_not_expired(root: ObjectStore) -> None:

@@ -1,22 +1,22 @@
 """`news-platform status` and `retry` over a root and the cursors of real sensors."""
 
 import json
+import os
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.test_utils import create_run_for_test
 
 from news_platform.cli.main import main
 from news_platform.definitions import build_definitions
-from news_platform.defs.domain_store import BUCKETS_RULE
 from news_platform.defs.retry_requests import read_retry_requests
-from news_platform.defs.sensor_state import Failure, dump_memory, load_memory
-from news_platform.defs.status import asset_plan
+from news_platform.defs.runs import FAILURE_TAG, PERMANENT_TAG, SETTINGS_TAG
+from news_platform.defs.sensors import settings_digest
 from news_platform.errors import ConfigError, InputError
 from news_platform.resources import open_resources
-from news_platform.settings import Settings
+from news_platform.settings import Settings, load_settings
 from news_platform.storage.commit.collected import write_collected
 from news_platform.storage.commit.root import claim_root
 from news_platform.storage.objects.store import ObjectStore, open_store
@@ -88,8 +88,8 @@ def test_a_retry_of_what_is_not_stale_or_not_followed_is_refused(root: ObjectSto
     assert not list(root.list("automation"))
 
 
-def test_a_stop_is_shown_with_its_reason_as_the_sensor_remembers_it(
-    root: ObjectStore,
+def test_a_stop_is_shown_with_its_reason_as_its_run_says(
+    root: ObjectStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
     resources = open_resources(Settings(root=root.url))
     repository = build_definitions(resources).get_repository_def()
@@ -101,10 +101,14 @@ def test_a_stop_is_shown_with_its_reason_as_the_sensor_remembers_it(
         (request,) = tick.run_requests or ()
         assert request.partition_key == DAY.isoformat()
         assert [key.to_user_string() for key in request.asset_selection or ()] == ["domain_buckets"]
-        memory = load_memory(tick.cursor)
-        failure = Failure("InputError", "not a page", 1, 0.0, is_final=True)
-        unit = replace(memory.units[DAY.isoformat()], request="", failure=failure)
-        cursor = dump_memory(replace(memory, units={DAY.isoformat(): unit}))
-        cursors = {"follow_domain_buckets": cursor}
-        plan = asset_plan(BUCKETS_RULE, resources, cursors, instance)
-    assert plan.text() == f"1 stale: 1 stopped ({DAY}): InputError: not a page"
+        # The settings of the command line, which has a Dagster home and a crawl.
+        digest = settings_digest(load_settings({**os.environ, "NEWS_PLATFORM_ROOT": root.url}))
+        tags = {SETTINGS_TAG: digest, FAILURE_TAG: "InputError: not a page"}
+        create_run_for_test(
+            instance,
+            status=dg.DagsterRunStatus.FAILURE,
+            tags={**request.tags, **tags, PERMANENT_TAG: "domain_buckets"},
+        )
+    found = _status(root, capsys)["domain_buckets"]
+    assert found["text"] == f"1 stale: 1 stopped ({DAY}): InputError: not a page"
+    assert found["stopped"] == 1

@@ -12,7 +12,7 @@ import pytest
 from bpe_openai import get_encoding  # type: ignore[import-untyped]  # has no stubs
 
 from news_platform.corpus.checks import export_problems
-from news_platform.corpus.export.monthly import build_month, built_months, wanted_months
+from news_platform.corpus.export.monthly import build_month
 from news_platform.corpus.export.pipeline import EmptySelection, ExportOptions, export_corpus
 from news_platform.corpus.export.publish import (
     current_version,
@@ -27,6 +27,7 @@ from news_platform.datasets.training_export import TRAINING_EXPORT
 from news_platform.errors import InputError
 from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import built_inputs, stale_units, wanted_inputs
 from news_platform_tests.corpus.articles import article, small_corpus, store_articles
 from news_platform_tests.takedowns.asked import AskedDuringBuild, target
 
@@ -322,16 +323,18 @@ def test_an_export_takes_the_place_of_an_earlier_one_in_one_step(
 
 def test_a_month_is_exported_when_a_day_of_it_changes(corpus: ObjectStore, tmp_path: Path) -> None:
     chosen = ExportSelection(days=(), min_words=50)
-    assert wanted_months(corpus, chosen).keys() == {"2025-11"}
+    assert wanted_inputs(corpus, TRAINING_EXPORT, chosen).keys() == {"2025-11"}
     report = build_month(corpus, "2025-11", selection=chosen, options=OPTIONS)
     assert report.manifest is not None
     assert report.manifest.rows == 5
-    assert built_months(corpus) == wanted_months(corpus, chosen)
-    assert built_months(corpus) != wanted_months(corpus, replace(chosen, min_words=60))
+    assert not stale_units(corpus, TRAINING_EXPORT, chosen)
+    assert built_inputs(corpus, TRAINING_EXPORT) != wanted_inputs(
+        corpus, TRAINING_EXPORT, replace(chosen, min_words=60)
+    )
     assert list(export_problems(corpus, "2025-11")) == []
     rows = [article("https://g.example/new", "a new text " * 30)]
     store_articles(corpus, "2025-11-03", rows, tmp_path)
-    assert built_months(corpus) != wanted_months(corpus, chosen)
+    assert stale_units(corpus, TRAINING_EXPORT, chosen)
     second = build_month(corpus, "2025-11", selection=chosen, options=OPTIONS)
     assert second.manifest is not None
     assert second.manifest.rows == 6
@@ -343,7 +346,7 @@ def test_a_month_without_anything_that_may_be_used_has_no_export(corpus: ObjectS
     report = build_month(corpus, "2025-11", selection=chosen, options=OPTIONS)
     assert report.manifest is None
     assert current_version(corpus, "2025-11") is None
-    assert built_months(corpus) == wanted_months(corpus, chosen)
+    assert not stale_units(corpus, TRAINING_EXPORT, chosen)
 
 
 def test_a_request_that_comes_during_an_export_leaves_no_version_with_its_rows(
@@ -356,7 +359,7 @@ def test_a_request_that_comes_during_an_export_leaves_no_version_with_its_rows(
     assert current_version(corpus, "2025-11") == report.version
     found = ParquetEngine(corpus, TRAINING_EXPORT).find(target("domain", "a.example"))
     assert found == {}
-    assert built_months(corpus) == wanted_months(corpus, chosen)
+    assert not stale_units(corpus, TRAINING_EXPORT, chosen)
 
 
 def test_a_problem_in_an_export_is_found(corpus: ObjectStore, tmp_path: Path) -> None:

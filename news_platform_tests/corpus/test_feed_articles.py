@@ -9,7 +9,6 @@ import pytest
 import news_platform
 from news_platform.corpus.feed_articles import (
     build_feed_day,
-    built_feed_days,
     feed_dataset,
     wanted_feed_days,
 )
@@ -19,6 +18,7 @@ from news_platform.errors import InputError
 from news_platform.storage.commit.root import RootAccess, claim_root
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import write_table
+from news_platform.storage.units import built_inputs
 from news_platform_tests.corpus.articles import article, store_articles
 
 DAY = "2025-11-01"
@@ -84,12 +84,12 @@ def test_a_day_is_built_again_only_when_its_articles_change(local_store: ObjectS
     export_day(local_store)
     assert wanted_feed_days(local_store).keys() == {DAY}
     build_feed_day(local_store, DAY)
-    assert wanted_feed_days(local_store) == built_feed_days(local_store)
+    assert wanted_feed_days(local_store) == built_inputs(local_store, FEED_ARTICLES)
     # A copied root has other paths, and a poll other times; neither changes a row.
     export_day(local_store, full_text_ref="/elsewhere/b1.txt.gz", last_seen_rss=MOMENT)
-    assert wanted_feed_days(local_store) == built_feed_days(local_store)
+    assert wanted_feed_days(local_store) == built_inputs(local_store, FEED_ARTICLES)
     export_day(local_store, title="Another title")
-    assert wanted_feed_days(local_store) != built_feed_days(local_store)
+    assert wanted_feed_days(local_store) != built_inputs(local_store, FEED_ARTICLES)
     local_store.delete([articles_path(DAY)])
     assert wanted_feed_days(local_store) == {DAY: "removed"}
     assert build_feed_day(local_store, DAY) is None

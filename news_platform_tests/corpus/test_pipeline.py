@@ -11,13 +11,12 @@ from news_platform.corpus.checks import count_problems, row_problems, source_pag
 from news_platform.corpus.options import CorpusOptions
 from news_platform.corpus.pipeline import (
     build_crawl_day,
-    built_crawl_days,
     crawl_dataset,
-    wanted_crawl_days,
 )
 from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_ORDER
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import built_inputs, wanted_inputs
 from news_platform_tests.corpus.hostile import QUICK
 from news_platform_tests.corpus.pages import (
     DAY,
@@ -99,14 +98,20 @@ def test_a_day_is_wanted_until_it_is_built_and_again_when_it_changes(
     local_store: ObjectStore,
 ) -> None:
     collect_pages(local_store, pages()[:1])
-    assert wanted_crawl_days(local_store, OPTIONS).keys() == {DAY}
+    assert wanted_inputs(local_store, CRAWL_ARTICLES, OPTIONS).keys() == {DAY}
     build_crawl_day(local_store, DAY, options=OPTIONS)
-    assert wanted_crawl_days(local_store, OPTIONS) == built_crawl_days(local_store)
+    assert wanted_inputs(local_store, CRAWL_ARTICLES, OPTIONS) == built_inputs(
+        local_store, CRAWL_ARTICLES
+    )
     only_german = replace(OPTIONS, languages=frozenset({"de"}))
-    assert wanted_crawl_days(local_store, only_german) != built_crawl_days(local_store)
+    assert wanted_inputs(local_store, CRAWL_ARTICLES, only_german) != built_inputs(
+        local_store, CRAWL_ARTICLES
+    )
     later = StoredPage("https://beta.example/news/story", article_html(5))
     collect_pages(local_store, [later], warc="CC-NEWS-20251101120000-00002.warc.gz")
-    assert wanted_crawl_days(local_store, OPTIONS) != built_crawl_days(local_store)
+    assert wanted_inputs(local_store, CRAWL_ARTICLES, OPTIONS) != built_inputs(
+        local_store, CRAWL_ARTICLES
+    )
     build_crawl_day(local_store, DAY, options=OPTIONS)
     assert rows(local_store)["domain"].to_list() == ["beta.example", "zeta.example"]
 
@@ -129,10 +134,10 @@ def test_a_day_whose_pages_are_gone_is_removed(local_store: ObjectStore) -> None
     collect_pages(local_store, pages()[:1])
     build_crawl_day(local_store, DAY, options=OPTIONS)
     local_store.delete([info.path for info in local_store.list("news/collected")])
-    assert wanted_crawl_days(local_store, OPTIONS) == {DAY: "removed"}
+    assert wanted_inputs(local_store, CRAWL_ARTICLES, OPTIONS) == {DAY: "removed"}
     assert build_crawl_day(local_store, DAY, options=OPTIONS) is None
     assert rows(local_store).is_empty()
-    assert built_crawl_days(local_store) == {}
+    assert built_inputs(local_store, CRAWL_ARTICLES) == {}
 
 
 def test_settings_and_takedowns_leave_pages_out(local_store: ObjectStore) -> None:
@@ -204,4 +209,4 @@ def test_a_root_on_s3_behaves_as_a_local_one(
         assert report is not None
         assert report.articles == 2
     assert rows(s3_store).equals(rows(local_store))
-    assert built_crawl_days(s3_store) == built_crawl_days(local_store)
+    assert built_inputs(s3_store, CRAWL_ARTICLES) == built_inputs(local_store, CRAWL_ARTICLES)

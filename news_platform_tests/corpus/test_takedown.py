@@ -10,9 +10,7 @@ from news_platform.corpus.pipeline import (
     build_crawl_day,
     crawl_dataset,
     obeying_build,
-    wanted_crawl_days,
 )
-from news_platform.corpus.pipeline import built_crawl_days as built
 from news_platform.corpus.recount import recount_day
 from news_platform.datasets.captures import CAPTURES
 from news_platform.datasets.corpus import CRAWL_ARTICLES
@@ -21,6 +19,7 @@ from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.delta_engine import DeltaEngine
 from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import built_inputs, wanted_inputs
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.rows import TakedownTarget
 from news_platform.takedowns.verify import VerificationReport, verify_objects
@@ -65,7 +64,7 @@ def test_a_domain_leaves_the_table_its_log_and_its_marker(
     assert list(count_problems(dataset, DAY, pages=left)) != []
     report = read_report(store, read_markers(store, "crawl_articles")[DAY])
     assert (report["articles"], report["top_domains"]) == (before - gone, {"zeta.example": 1})
-    assert wanted_crawl_days(store, options=OPTIONS) == built(store)
+    assert wanted_inputs(store, CRAWL_ARTICLES, OPTIONS) == built_inputs(store, CRAWL_ARTICLES)
     # The table is still written to.
     build_crawl_day(store, DAY, options=OPTIONS, covers=DOWN.takedowns.covers)
     assert rows(store).height == before - gone

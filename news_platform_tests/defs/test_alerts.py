@@ -1,15 +1,15 @@
 """What a person is told of a failed run, against a real webhook on loopback."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
 from news_platform.defs.alerts import TRIES, Alert, alert_on_run_failure, post_alert
-from news_platform.defs.runs import REQUEST_TAG
-from news_platform.errors import ConfigError, FetchError, redacted
+from news_platform.defs.runs import RANGE_END_TAG, RANGE_START_TAG, REQUEST_TAG
+from news_platform.errors import ConfigError, FetchError, InputError, redacted
 from news_platform.resources import DataRoot
 from news_platform.settings import AlertSettings, Settings, StorageSettings
 from news_platform_tests.servers.dagster_ui import free_port
@@ -89,28 +89,37 @@ def test_a_text_keeps_its_sense_and_loses_its_secrets(text: str, shown: str) -> 
     assert redacted(text, {"abc", "abcdef"}) == shown
 
 
-@dg.asset(partitions_def=dg.StaticPartitionsDefinition(["2025-11-01"]))
+DAYS = dg.StaticPartitionsDefinition(["2025-11-01"])
+ALL_SECRETS = f"cannot read s3 with {SECRET}-key at https://u:{SECRET}-p@host/x?sig={SECRET}"
+
+
+@dg.asset(partitions_def=DAYS)
 def doomed() -> None:
     """An asset whose error carries all it should not."""
-    raise dg.Failure(
-        f"cannot read s3 with {SECRET}-key at https://u:{SECRET}-p@host/x?sig={SECRET}"
-    )
+    raise dg.Failure(ALL_SECRETS)
 
 
-def _failed_run(instance: dg.DagsterInstance, **tags: str) -> dg.ExecuteInProcessResult:
-    names = {"request": REQUEST_TAG}
-    job = dg.Definitions(assets=[doomed]).resolve_implicit_global_asset_job_def()
-    return job.execute_in_process(
+@dg.asset(partitions_def=DAYS)
+def poisoned() -> None:
+    """An asset that a retry does not help."""
+    raise InputError("not a WARC")
+
+
+def _tick(
+    instance: dg.DagsterInstance,
+    settings: Settings,
+    tags: Mapping[str, str] | None = None,
+    asset: dg.AssetsDefinition = doomed,
+) -> None:
+    """Let a run of an asset fail, and evaluate the sensor for it."""
+    job = dg.Definitions(assets=[asset]).resolve_implicit_global_asset_job_def()
+    done = job.execute_in_process(
         instance=instance,
         partition_key="2025-11-01",
-        asset_selection=[dg.AssetKey("doomed")],
-        tags={names.get(name, f"dagster/{name}"): value for name, value in tags.items()},
+        asset_selection=[asset.key],
+        tags=dict(tags or {}),
         raise_on_error=False,
     )
-
-
-def _tick(instance: dg.DagsterInstance, settings: Settings, **tags: str) -> None:
-    done = _failed_run(instance, **tags)
     context = dg.build_run_status_sensor_context(
         sensor_name=alert_on_run_failure.name,
         dagster_instance=instance,
@@ -150,16 +159,28 @@ def test_without_a_webhook_the_alert_is_a_line_in_the_log(
 
 def test_a_run_that_dagster_tries_again_is_not_told_yet(webhook: Webhook, tmp_path: Path) -> None:
     with dg.DagsterInstance.ephemeral() as instance:
-        _tick(instance, _settings(tmp_path, webhook.url), will_retry="true")
+        _tick(instance, _settings(tmp_path, webhook.url), {"dagster/will_retry": "true"})
     assert webhook.bodies == []
 
 
-def test_a_run_that_a_sensor_requested_is_reported_by_that_sensor(
+def test_a_run_that_its_sensor_retries_is_reported_by_that_sensor(
     webhook: Webhook, tmp_path: Path
 ) -> None:
     with dg.DagsterInstance.ephemeral() as instance:
-        _tick(instance, _settings(tmp_path, webhook.url), request="doomed|2025-11-01@a#1")
+        _tick(instance, _settings(tmp_path, webhook.url), {REQUEST_TAG: "doomed"})
     assert webhook.bodies == []
+
+
+def test_a_run_of_a_sensor_that_failed_for_good_is_reported_at_once(
+    webhook: Webhook, tmp_path: Path
+) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        given, tags = _settings(tmp_path, webhook.url), {REQUEST_TAG: "poisoned"}
+        _tick(instance, given, tags, poisoned)
+        _tick(instance, given, tags | {RANGE_START_TAG: "2025-11-01", RANGE_END_TAG: "2025-11-02"})
+    (body,) = webhook.bodies
+    assert body["text"].startswith("poisoned 2025-11-01 failed in run ")
+    assert ": InputError: not a WARC (see docs/runbook.md)" in body["text"]
 
 
 def test_a_dead_webhook_does_not_stop_the_sensor(webhook: Webhook, tmp_path: Path) -> None:

@@ -9,14 +9,16 @@ import pytest
 
 from news_platform.definitions import defs as DEFS
 from news_platform.defs.checks import (
+    CHECKING,
     Check,
     Reporter,
     check,
+    evaluate_all,
     evaluate_keys,
+    nightly_definitions,
     red_partitions,
 )
 from news_platform.defs.graph import CHECKS
-from news_platform.defs.nightly_checks import CHECKING, evaluate_all, nightly_definitions
 from news_platform.errors import FetchError
 from news_platform.resources import Resources
 from news_platform.settings import CheckSettings, Settings

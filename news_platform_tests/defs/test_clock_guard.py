@@ -1,6 +1,6 @@
 """A jump of the machine's clock is noticed by its uptime, and accepted after a day."""
 
-from news_platform.defs.clock_guard import ClockGuard, clock_jump_seconds
+from news_platform.defs.domain_automation import ClockGuard, clock_jump_seconds
 
 HOUR, DAY = 3_600.0, 86_400.0
 

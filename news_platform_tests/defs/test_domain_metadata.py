@@ -15,7 +15,6 @@ from dagster._core.test_utils import instance_for_test
 
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.defs.domain_automation import (
-    RESEARCH_BATCHES,
     plan_domain_resurveys,
     resurvey_due_domains,
     retry_unfinished_domains,
@@ -25,6 +24,7 @@ from news_platform.defs.domain_automation import (
 )
 from news_platform.defs.domain_metadata import RULES, defs
 from news_platform.defs.graph import dagster_resources
+from news_platform.defs.partitions import RESEARCH_BATCHES
 from news_platform.defs.survey_trends import domains_are_surveyed_in_time
 from news_platform.domain_metadata.generated_research import CATALOG_PATH
 from news_platform.domain_metadata.pipeline import queue_batch

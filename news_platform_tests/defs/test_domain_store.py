@@ -1,7 +1,6 @@
 """The assets of the domain store on small inputs."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import dagster as dg
@@ -12,7 +11,6 @@ from news_platform.defs.domain_store import (
     BUCKETS_RULE,
     CATALOG_RULE,
     CHECKS,
-    RANGES,
     STORE_RULE,
     defs,
     domain_buckets,
@@ -20,11 +18,13 @@ from news_platform.defs.domain_store import (
     domain_store,
 )
 from news_platform.defs.graph import dagster_resources
+from news_platform.defs.partitions import RANGES
 from news_platform.defs.planning import Plan
-from news_platform.defs.sensor_state import Memory
+from news_platform.defs.runs import Work
+from news_platform.defs.sensor_state import SensorState
 from news_platform.defs.sensors import plan_of
 from news_platform.domain_store.reading.lookup import DomainStore
-from news_platform.errors import InputError
+from news_platform.errors import InputError, StorageError
 from news_platform.resources import Resources
 from news_platform.settings import DomainStoreSettings, Settings
 from news_platform.storage.objects.store import ObjectStore
@@ -96,19 +96,19 @@ def test_the_catalog_waits_an_hour_at_most_until_all_ranges_are_built(graph: Gra
     graph.run(domain_buckets, "2025-11-03")
     assert CATALOG_RULE.stale(over(graph.store)) == {}
     graph.run(domain_store, KEYS[0])
-    seen = _plan(graph, Memory())
+    seen = _plan(graph, SensorState())
     assert seen.text().startswith("1 stale: 1 waiting until ")
     assert "domain_store is behind" in seen.text()
-    old = {key: replace(unit, stale_since=0.0) for key, unit in seen.memory.units.items()}
-    assert len(_plan(graph, replace(seen.memory, units=old)).requests) == 1
+    old = SensorState(stale_since=dict.fromkeys(seen.state.stale_since, 0.0))
+    assert len(_plan(graph, old).requests) == 1
     graph.run(domain_store, KEYS[1])
-    assert len(_plan(graph, Memory()).requests) == 1
+    assert len(_plan(graph, SensorState()).requests) == 1
 
 
-def _plan(graph: Graph, memory: Memory) -> Plan:
-    resources = over(graph.store)
-    stale = CATALOG_RULE.stale(resources)
-    return plan_of(CATALOG_RULE, resources, stale=stale, memory=memory, instance=graph.instance)
+def _plan(graph: Graph, state: SensorState) -> Plan:
+    resources, instance = over(graph.store), graph.instance
+    work, stale = Work.read(instance), CATALOG_RULE.stale(resources)
+    return plan_of(CATALOG_RULE, resources, stale=stale, state=state, work=work, instance=instance)
 
 
 def test_a_day_that_vanished_is_requested_once_more_and_removed(graph: Graph) -> None:
@@ -211,7 +211,7 @@ def test_a_run_that_would_empty_the_store_needs_its_run_config(graph: Graph) -> 
     graph.run_all()
     uncollect(graph.store, "2025-11-01")
     uncollect(graph.store, "2025-11-02")
-    with pytest.raises(InputError, match="refused to remove 3 of 3 records"):
+    with pytest.raises(StorageError, match="refused to remove 3 of 3 records"):
         graph.run(domain_buckets, "2025-11-02")
     assert DomainStore(graph.store).count("a.org") == 2
     graph.run_all(allow_removal=True)

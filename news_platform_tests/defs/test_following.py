@@ -1,29 +1,37 @@
 """The reconciling sensor against a real Dagster instance, storage and runs."""
 
+import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import dagster as dg
 import pytest
+from dagster._core.test_utils import freeze_time
 
 from news_platform.defs.ccnews_maintenance import maintain_crawl_every_night
 from news_platform.defs.checks import Check, Reporter, red_reasons
 from news_platform.defs.planning import Limits
 from news_platform.defs.rebuild_rules import Parent, RebuildRule, same_partition
 from news_platform.defs.retry_requests import read_retry_requests, request_retry
-from news_platform.defs.runs import RANGE_END_TAG, RANGE_START_TAG, REASON_TAG
-from news_platform.defs.sensors import REQUEST_TAG, reconciling_sensor
+from news_platform.defs.runs import (
+    INPUTS_TAG,
+    RANGE_END_TAG,
+    RANGE_START_TAG,
+    REASON_TAG,
+    REQUEST_TAG,
+)
+from news_platform.defs.sensors import reconciling_sensor
 from news_platform.errors import FetchError, InputError, StorageError, StoreUnavailable
-from news_platform.resources import Clock, DataRoot, Resources, open_resources
+from news_platform.resources import DataRoot, Resources, open_resources
 from news_platform.settings import AlertSettings, Settings
 from news_platform.storage.commit.markers import fingerprint_of, read_markers, write_marker
 from news_platform.storage.commit.root import pause
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.defs.over import over
 from news_platform_tests.servers.webhook import Webhook, serve_webhook
-from news_platform_tests.year.simulated import switched
+from news_platform_tests.year.simulated import FrozenClock, switched
 
 KEYS = dg.DynamicPartitionsDefinition(name="toy_keys")
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -33,16 +41,6 @@ ERRORS = {
     b"rot": StorageError,
     b"gone": StoreUnavailable,
 }
-
-
-@dataclass(frozen=True)
-class HandClock(Clock):
-    """A clock that a test sets."""
-
-    shown: list[datetime] = field(default_factory=lambda: [START])
-
-    def now(self) -> datetime:
-        return self.shown[0]
 
 
 def _wanted(store: ObjectStore) -> Mapping[str, str]:
@@ -95,24 +93,25 @@ class Shell:
 
     data_root: DataRoot
     instance: dg.DagsterInstance
-    clock: HandClock = field(default_factory=HandClock)
+    now: datetime = START
     cursor: str | None = None
     text: str | None = None
 
     @property
     def platform(self) -> Resources:
         resources = open_resources(self.data_root.settings)
-        resources.__dict__["clock"] = self.clock
+        resources.__dict__["clock"] = FrozenClock()
         return resources
 
     def wait(self, **span: float) -> None:
-        self.clock.shown[0] += timedelta(**span)
+        self.now += timedelta(**span)
 
     def tick(self) -> list[dg.RunRequest]:
         context = dg.build_sensor_context(
             instance=self.instance, cursor=self.cursor, resources={"platform": self.platform}
         )
-        result = SENSOR(context)
+        with freeze_time(self.now):
+            result = SENSOR(context)
         if isinstance(result, dg.SkipReason):
             self.text = result.skip_message
             return []
@@ -126,17 +125,15 @@ class Shell:
 
     def run(self, request: dg.RunRequest) -> bool:
         defs = dg.Definitions(assets=[toy, parent], resources={"data_root": self.data_root})
-        return (
-            defs.resolve_implicit_global_asset_job_def()
-            .execute_in_process(
+        with freeze_time(self.now):
+            done = defs.resolve_implicit_global_asset_job_def().execute_in_process(
                 partition_key=request.partition_key,
                 asset_selection=list(request.asset_selection or ()),
                 tags=dict(request.tags),
                 instance=self.instance,
                 raise_on_error=False,
             )
-            .success
-        )
+        return done.success
 
     def started(self, asset: str, tags: Mapping[str, str]) -> dg.DagsterRun:
         """Create a run that has not finished, as a person or a backfill does."""
@@ -202,9 +199,7 @@ def test_an_input_replaced_during_its_run_is_built_again(shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("body", "kind"), [(b"poison", "InputError"), (b"rot", "StorageError")], ids=["input", "stored"]
 )
-def test_what_a_retry_cannot_mend_runs_once_and_says_why(
-    shell: Shell, body: bytes, kind: str
-) -> None:
+def test_a_permanent_failure_runs_once_and_says_why(shell: Shell, body: bytes, kind: str) -> None:
     shell.data_root.store.put("in/bad", body)
     made = 0
     for _ in range(100):
@@ -220,7 +215,7 @@ def test_what_a_retry_cannot_mend_runs_once_and_says_why(
 
 
 @pytest.mark.parametrize("body", [b"storm", b"gone"], ids=["crawl", "store"])
-def test_what_the_world_broke_is_tried_until_it_heals(shell: Shell, body: bytes) -> None:
+def test_a_transient_failure_is_retried_until_it_heals(shell: Shell, body: bytes) -> None:
     store = shell.data_root.store
     store.put("in/a", body)
     made = 0
@@ -264,7 +259,7 @@ def test_every_kind_of_failure_is_reported_when_it_begins_and_when_it_heals(
     assert all(body["run_id"] for body in webhook.bodies[:2])
 
 
-def test_a_person_asks_for_a_stopped_partition(shell: Shell) -> None:
+def test_an_operator_requests_a_stopped_partition(shell: Shell) -> None:
     store = shell.data_root.store
     store.put("in/a", b"poison")
     (request,) = shell.tick()
@@ -272,8 +267,12 @@ def test_a_person_asks_for_a_stopped_partition(shell: Shell) -> None:
     shell.wait(minutes=1)
     assert shell.tick() == []
     shell.wait(minutes=1)
-    request_retry(store, "toy", "a", now=shell.clock.now())
-    assert [_parts(request) for request in shell.tick()] == ["a"]
+    request_retry(store, "toy", "a", now=shell.now)
+    (request,) = shell.tick()
+    assert _parts(request) == "a"
+    assert read_retry_requests(store, "toy"), "kept until the run exists: a daemon may be killed"
+    shell.run(request)
+    assert shell.tick() == []
     assert read_retry_requests(store, "toy") == {}
 
 
@@ -301,7 +300,7 @@ def test_what_a_red_blocking_check_calls_damaged_is_not_built_on_until_it_is_gre
     reporter.report(SOUND, "a", dg.AssetCheckResult(passed=False))
     assert [_parts(request) for request in shell.tick()] == ["b"]
     store.delete(["in/b"])
-    request_retry(store, "toy", "a", now=shell.clock.now())
+    request_retry(store, "toy", "a", now=shell.now)
     assert shell.tick() == [], "not even if an operator asks: the damage would spread"
     assert shell.text == "1 stale: 1 waiting (the check is_sound of parent a is red)"
     Reporter(shell.instance, uuid4().hex).report(SOUND, "a", dg.AssetCheckResult(passed=True))
@@ -314,8 +313,10 @@ def test_each_run_names_its_asset_its_reason_and_that_the_instance_must_not_retr
     shell.data_root.store.put("in/a", b"x")
     (request,) = shell.tick()
     assert list(request.asset_selection or ()) == [dg.AssetKey("toy")]
-    assert request.tags[REQUEST_TAG] == f"toy|{request.run_key}"
+    assert request.tags[REQUEST_TAG] == "toy"
     assert request.tags[REASON_TAG] == "1 stale since 00:00"
+    assert str(request.run_key).startswith("a@")
+    assert list(json.loads(request.tags[INPUTS_TAG])) == ["a"]
     assert request.tags["dagster/max_retries"] == "0"
 
 

@@ -72,7 +72,7 @@ def test_a_silent_feed_is_a_red_check_that_names_it(resources: Resources) -> Non
     assert all(result.passed for result in verdicts.values())
     set_feed(resources.ledger.engine, last_entry_date=NOW - timedelta(days=2))
     result = CHECKS[0].evaluate(resources, "all")
-    assert not result.passed and FEED in str(result.metadata["first"])
+    assert not result.passed and "outlet.example" in str(result.metadata["first"])
 
 
 def test_an_alarm_and_its_healing_are_posted_once_each(

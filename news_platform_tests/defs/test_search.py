@@ -8,8 +8,9 @@ import pytest
 from news_platform.defs.graph import dagster_resources
 from news_platform.defs.search import maintain_search, maintain_search_every_night
 from news_platform.resources import Resources
-from news_platform.search.months import built_months
+from news_platform.search.months import MONTHS_DATASET
 from news_platform.settings import Settings
+from news_platform.storage.commit.markers import read_inputs
 from news_platform.storage.commit.root import RootAccess, pause
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.search.test_months import DAYS, MONTH, counts, fill, open_indexes
@@ -31,7 +32,7 @@ def test_the_nightly_job_joins_old_months(resources: Resources, tmp_path: Path) 
             instance=instance, resources={"data_root": given["data_root"]}
         )
     assert done.success
-    assert list(built_months(store)) == [MONTH]
+    assert list(read_inputs(store, MONTHS_DATASET)) == [MONTH]
     assert open_indexes(store, tmp_path) == 2
     assert counts(store, tmp_path) == dict.fromkeys(DAYS, 6)
 

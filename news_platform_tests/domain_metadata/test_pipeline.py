@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from news_platform.datasets.domain_metadata import DomainMetadata
+from news_platform.datasets.domain_metadata import DOMAIN_METADATA, DomainMetadata
 from news_platform.datasets.research_datasets import PartitionInfo
 from news_platform.domain_metadata.consumer import SurveyContext, SurveyOptions, SurveyReport
 from news_platform.domain_metadata.pipeline import (
     queue_batch,
-    queued_inputs,
     survey_batch,
     survey_over_web,
 )
@@ -26,6 +25,7 @@ from news_platform.domain_metadata.results import iter_broken, read_metadata
 from news_platform.errors import FetchError, InputError, StorageError
 from news_platform.storage.commit.markers import read_markers
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import wanted_inputs
 from news_platform.takedowns.requests import list_pending
 from news_platform.web.fetch import FetchOptions
 from news_platform_tests.fakes import SurveyedWeb, response
@@ -274,7 +274,7 @@ def test_a_survey_stores_files_facts_and_marker_for_each_domain(
     assert not other.sitemap.exists and other.sitemap.status_code == 404
     assert "sitemap.xml" not in other.files and not list(iter_broken(local_store, batch))
     inputs = read_markers(local_store, "domain_metadata")[batch.key].inputs
-    assert inputs == queued_inputs(local_store)[batch.key]
+    assert inputs == wanted_inputs(local_store, DOMAIN_METADATA)[batch.key]
 
 
 @pytest.mark.usefixtures("queued")

@@ -26,7 +26,6 @@ from news_platform.domain_metadata.table import (
     policy_counts,
     read_changes,
     read_facts,
-    surveyed_days,
 )
 from news_platform.domain_metadata.usage_table import USAGE_DATASET
 from news_platform.storage.commit.markers import (
@@ -37,6 +36,7 @@ from news_platform.storage.commit.markers import (
     write_marker,
 )
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import wanted_inputs
 from news_platform.takedowns.requests import list_pending
 from news_platform_tests.takedowns.asked import ask
 
@@ -165,10 +165,10 @@ def followed(store: ObjectStore) -> list[str]:
 
 def test_a_day_depends_on_its_surveys(local_store: ObjectStore) -> None:
     tabled(local_store, *(facts("a.test", day=day) for day in DAYS))
-    surveys = surveyed_days(local_store)
+    surveys = wanted_inputs(local_store, DOMAIN_SURVEYS)
     assert set(surveys) == set(tabled_days(local_store)) == set(DAYS)
     write_marker(local_store, "domain_metadata", f"de|media|{DAYS[0]}", inputs="y", report={})
-    assert surveyed_days(local_store)[DAYS[0]] != surveys[DAYS[0]]
+    assert wanted_inputs(local_store, DOMAIN_SURVEYS)[DAYS[0]] != surveys[DAYS[0]]
 
 
 def test_a_retry_of_an_old_batch_that_finds_nothing_new_makes_no_later_day_stale(

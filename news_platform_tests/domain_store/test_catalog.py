@@ -2,8 +2,9 @@
 
 from datetime import date
 
+from news_platform.datasets.dataset import WHOLE
+from news_platform.datasets.domain_store import DOMAIN_CATALOG
 from news_platform.domain_store.catalog import (
-    catalog_inputs,
     read_catalog,
     read_stats,
     write_catalog,
@@ -11,6 +12,7 @@ from news_platform.domain_store.catalog import (
 from news_platform.domain_store.pipeline import build_range
 from news_platform.domain_store.reading.lookup import DomainStore
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import wanted_inputs
 from news_platform_tests.domain_store.pages import NOW, SMALL, build, stage
 
 DAYS = {"2025-11-01": ["org.a", "org.a", "org.b"], "2025-11-02": ["org.a"]}
@@ -38,11 +40,11 @@ def test_the_catalog_of_an_empty_store_is_empty(root: ObjectStore) -> None:
 
 
 def test_the_catalog_stands_on_the_ranges_that_are_built(root: ObjectStore) -> None:
-    assert catalog_inputs(root) is None
+    assert wanted_inputs(root, DOMAIN_CATALOG) == {}
     stage(root, DAYS)
-    assert catalog_inputs(root) is None
-    report = build_range("0000-0015", store=root, options=SMALL, now=NOW)
-    assert catalog_inputs(root) == report.staged.range_fingerprint("0000-0015")
+    assert wanted_inputs(root, DOMAIN_CATALOG) == {}
+    build_range("0000-0015", store=root, options=SMALL, now=NOW)
+    assert wanted_inputs(root, DOMAIN_CATALOG).keys() == {WHOLE}
 
 
 def test_figures_sum_up_a_range(root: ObjectStore) -> None:

@@ -12,21 +12,22 @@ from news_platform.datasets.collected import (
     dump_collected,
     parse_collected,
 )
+from news_platform.datasets.dataset import WHOLE
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
+from news_platform.datasets.domain_store import DOMAIN_CATALOG
 from news_platform.domain_store.building.verify import verify_bucket
-from news_platform.domain_store.catalog import catalog_inputs, write_catalog
+from news_platform.domain_store.catalog import write_catalog
 from news_platform.domain_store.layout import range_keys
 from news_platform.domain_store.pipeline import build_range, compact_buckets
 from news_platform.domain_store.staging.inputs import (
     day_input,
     matching_input,
-    staged_days,
-    wanted_days,
 )
 from news_platform.domain_store.staging.stage import built_ranges, stage_input, wanted_ranges
 from news_platform.storage.commit.collected import read_collected, retract_collected
 from news_platform.storage.commit.markers import fingerprint_of, read_inputs
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
+from news_platform.storage.units import built_inputs, wanted_inputs
 from news_platform_tests.domain_store.pages import NOW, SMALL, collect, news_rows, urls
 
 DAYS = {
@@ -51,7 +52,7 @@ def _collect(store: ObjectStore, days: dict[str, list[str]], *, attempt: str) ->
 
 
 def _stage_stale(store: ObjectStore) -> list[str]:
-    built, wanted = staged_days(store), wanted_days(store)
+    built, wanted = built_inputs(store, DOMAIN_BUCKETS), wanted_inputs(store, DOMAIN_BUCKETS)
     stale = sorted(day for day in wanted if wanted[day] != built.get(day))
     for day in stale:
         stage_input(day_input(store, day), store=store, batch=day, options=SMALL)
@@ -61,7 +62,7 @@ def _stage_stale(store: ObjectStore) -> list[str]:
 def _build(store: ObjectStore) -> None:
     for key in range_keys(SMALL.buckets):
         build_range(key, store=store, options=SMALL, now=NOW)
-    write_catalog(store, inputs=catalog_inputs(store) or "")
+    write_catalog(store, inputs=wanted_inputs(store, DOMAIN_CATALOG).get(WHOLE, ""))
 
 
 def _files(store: ObjectStore) -> dict[str, bytes]:
@@ -131,7 +132,7 @@ def old_root(tmp_path: Path) -> ObjectStore:
 
 
 def test_an_old_root_is_not_stale(old_root: ObjectStore) -> None:
-    assert wanted_days(old_root) == staged_days(old_root)
+    assert wanted_inputs(old_root, DOMAIN_BUCKETS) == built_inputs(old_root, DOMAIN_BUCKETS)
     assert wanted_ranges(old_root) == built_ranges(old_root)
     assert _stage_stale(old_root) == []
 
@@ -168,5 +169,5 @@ def test_a_copied_old_root_is_staged_once_and_has_the_same_records(
     assert _stage_stale(copy) == sorted(DAYS)
     _build(copy)
     assert urls(copy, DOMAINS) == urls(old_root, DOMAINS)
-    assert wanted_days(copy) == staged_days(copy)
-    assert read_inputs(copy, DOMAIN_BUCKETS.name) == wanted_days(copy)
+    assert wanted_inputs(copy, DOMAIN_BUCKETS) == built_inputs(copy, DOMAIN_BUCKETS)
+    assert read_inputs(copy, DOMAIN_BUCKETS.name) == wanted_inputs(copy, DOMAIN_BUCKETS)

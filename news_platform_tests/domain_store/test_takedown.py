@@ -6,9 +6,11 @@ from datetime import timedelta
 import polars as pl
 import pytest
 
+from news_platform.datasets.dataset import WHOLE
+from news_platform.datasets.domain_store import DOMAIN_CATALOG
 from news_platform.domain_store.building.engine import StoreEngine
 from news_platform.domain_store.building.verify import iter_count_problems, verify_bucket
-from news_platform.domain_store.catalog import catalog_inputs, read_catalog, write_catalog
+from news_platform.domain_store.catalog import read_catalog, write_catalog
 from news_platform.domain_store.commit import read_current
 from news_platform.domain_store.gzip_members import iter_inflated
 from news_platform.domain_store.layout import range_keys
@@ -23,6 +25,7 @@ from news_platform.domain_store.staging.stage import (
 )
 from news_platform.errors import Conflict
 from news_platform.storage.objects.store import ObjectStore, open_store
+from news_platform.storage.units import wanted_inputs
 from news_platform.takedowns.removal import ApplyReport, apply_takedowns
 from news_platform.takedowns.requests import list_pending
 from news_platform_tests.domain_store.pages import NOW, SMALL, news_rows
@@ -50,7 +53,7 @@ def _stage(root: ObjectStore, days: Iterable[str] = DAYS, **shape: int) -> None:
 def _build(root: ObjectStore) -> None:
     for key in range_keys(SMALL.buckets):
         build_range(key, store=root, options=SMALL, now=NOW)
-    write_catalog(root, inputs=catalog_inputs(root) or "")
+    write_catalog(root, inputs=wanted_inputs(root, DOMAIN_CATALOG).get(WHOLE, ""))
 
 
 def _apply(root: ObjectStore) -> ApplyReport:

@@ -8,11 +8,12 @@ import polars as pl
 
 from news_platform.corpus.feed_articles import feed_dataset
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES, near_duplicates_path
-from news_platform.near_duplicates.pipeline import build_day, built_days, wanted_days
+from news_platform.near_duplicates.pipeline import build_day, wanted_days
 from news_platform.near_duplicates.reading import read_clusters
 from news_platform.storage.commit.markers import stale_partitions
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
+from news_platform.storage.units import built_inputs
 from news_platform_tests.corpus.articles import article, store_articles
 
 START = datetime(2025, 11, 1, 9, tzinfo=UTC)
@@ -58,4 +59,4 @@ class Corpus:
     def stale(self) -> set[str]:
         """Return the days that are out of date."""
         wanted = wanted_days(self.store, days=self.window)
-        return set(stale_partitions(wanted, built_days(self.store)))
+        return set(stale_partitions(wanted, built_inputs(self.store, NEAR_DUPLICATES)))

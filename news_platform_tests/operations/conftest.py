@@ -1,6 +1,8 @@
 """A small root with a ledger, a crawl and a Dagster home, and ways to make it sick."""
 
+import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -21,11 +23,19 @@ from dagster._core.scheduler.instigation import (
     TickData,
     TickStatus,
 )
+from dagster._core.test_utils import create_run_for_test
 from dagster._daemon.types import DaemonHeartbeat
 from dagster_shared.error import SerializableErrorInfo
 
 from news_platform.datasets.warc_paths import listing_path
-from news_platform.defs.sensor_state import Failure, Memory, StaleUnit, dump_memory
+from news_platform.defs.runs import (
+    ATTEMPT_TAG,
+    FAILURE_TAG,
+    INPUTS_TAG,
+    PERMANENT_TAG,
+    REQUEST_TAG,
+)
+from news_platform.defs.sensor_state import SensorState, dump_state
 from news_platform.resources import Resources, open_resources
 from news_platform.rss.ledger.newsroom_tables import ALERT_MATCHES, FEED_POLLS
 from news_platform.rss.ledger.tables import FEEDS
@@ -72,17 +82,18 @@ class Site:
         sensor: str,
         *,
         age_seconds: float = 0.0,
-        units: dict[str, StaleUnit] | None = None,
+        stale: Mapping[str, float] | None = None,
         error: str = "",
     ) -> None:
-        """Store a sensor's last tick, its memory, and why the tick failed."""
+        """Store a sensor's last tick, the age of each stale partition, and why the tick failed."""
         now = self.resources().clock.now().timestamp()
+        since = {key: now - age for key, age in (stale or {}).items()}
         location = RegisteredCodeLocationOrigin("news_platform")
         origin = RemoteInstigatorOrigin(RemoteRepositoryOrigin(location, "repository"), sensor)
         data = SensorInstigatorData(
             last_tick_timestamp=now - age_seconds,
             min_interval=60,
-            cursor=dump_memory(Memory(units=units or {})),
+            cursor=dump_state(SensorState(stale_since=since)),
         )
         kind, status = InstigatorType.SENSOR, InstigatorStatus.RUNNING
         state = InstigatorState(origin, kind, status, data)
@@ -104,10 +115,22 @@ class Site:
                 instance.add_instigator_state(state)
             instance.create_tick(tick)
 
-    def stale_unit(self, *, age_seconds: float, failure: Failure | None = None) -> StaleUnit:
-        """Return a stale partition of this age."""
-        since = self.resources().clock.now().timestamp() - age_seconds
-        return StaleUnit("f", since, failure=failure)
+    def fail(
+        self, asset: str, key: str, error: str, *, number: int = 1, is_final: bool = False
+    ) -> None:
+        """Store the failed run of a partition that the sensor of an asset requested."""
+        tags = {
+            REQUEST_TAG: asset,
+            INPUTS_TAG: json.dumps({key: "f"}),
+            ATTEMPT_TAG: str(number),
+            FAILURE_TAG: error,
+        }
+        with self.instance() as instance:
+            create_run_for_test(
+                instance,
+                status=dg.DagsterRunStatus.FAILURE,
+                tags=tags | ({PERMANENT_TAG: asset} if is_final else {}),
+            )
 
 
 @pytest.fixture(scope="session")

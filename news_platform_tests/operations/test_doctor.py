@@ -17,7 +17,6 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.cli.main import main
-from news_platform.defs.sensor_state import Failure
 from news_platform.errors import NewsPlatformError
 from news_platform.operations.diagnosis import Diagnosis, Health, age_text
 from news_platform.operations.doctor import examine
@@ -60,9 +59,8 @@ def test_a_dead_daemon_and_silent_sensors_are_wrong(site: Site) -> None:
 
 
 def test_a_failing_tick_and_a_stopped_partition_are_named(site: Site) -> None:
-    stopped = Failure("InputError", "not a page", 1, 0.0, is_final=True)
-    units = {"2025-11-01": site.stale_unit(age_seconds=60, failure=stopped)}
-    site.tick("follow_domain_buckets", units=units, error="the store\nis gone")
+    site.fail("domain_buckets", "2025-11-01", "InputError: not a page", is_final=True)
+    site.tick("follow_domain_buckets", stale={"2025-11-01": 60.0}, error="the store\nis gone")
     found = _findings(site)
     assert "follow_domain_buckets failed: the store is gone" in found["sensors"].meaning
     assert "domain_buckets 2025-11-01: InputError: not a page" in found["stale partitions"].meaning
@@ -71,8 +69,7 @@ def test_a_failing_tick_and_a_stopped_partition_are_named(site: Site) -> None:
 
 
 def test_an_old_stale_partition_is_a_warning(site: Site) -> None:
-    units = {"2025-11-01": site.stale_unit(age_seconds=3 * 86_400)}
-    site.tick("follow_domain_buckets", units=units)
+    site.tick("follow_domain_buckets", stale={"2025-11-01": 3 * 86_400.0})
     found = _findings(site)["stale partitions"]
     assert found.state is Health.WARNING
     assert "domain_buckets 2025-11-01, for 3 days" in found.meaning

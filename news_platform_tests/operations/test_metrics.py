@@ -20,7 +20,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from news_platform.defs.sensor_state import Failure
 from news_platform.operations.metrics import FAMILIES, PREFIX, PlatformCollector, build_registry
 from news_platform.operations.metrics_http import metrics_app, metrics_route, metrics_text
 from news_platform_tests.emulators.redis import free_port
@@ -49,14 +48,10 @@ def _parsed(text: str) -> dict[str, Values]:
 
 
 def test_every_part_of_the_state_is_counted(site: Site) -> None:
-    failure = Failure("FetchError", "503", 4, 0.0)
-    stopped = Failure("InputError", "no", 1, 0.0, is_final=True)
-    units = {
-        "2025-11-01": site.stale_unit(age_seconds=7_200),
-        "2025-11-02": site.stale_unit(age_seconds=60, failure=failure),
-        "2025-11-03": site.stale_unit(age_seconds=60, failure=stopped),
-    }
-    site.tick("follow_domain_buckets", age_seconds=30, units=units)
+    site.fail("domain_buckets", "2025-11-02", "FetchError: 503", number=4)
+    site.fail("domain_buckets", "2025-11-03", "InputError: no", is_final=True)
+    stale = {"2025-11-01": 7_200.0, "2025-11-02": 60.0, "2025-11-03": 60.0}
+    site.tick("follow_domain_buckets", age_seconds=30, stale=stale)
     found = _scrape(site)
     assert found["source_up"] == {("root",): 1, ("ledger",): 1, ("dagster",): 1}
     assert found["dataset_rows"] == {("raw_news",): 7, ("crawl_articles",): 5}

@@ -11,16 +11,15 @@ from pathlib import Path
 import pytest
 
 from news_platform.datasets.corpus import CRAWL_ARTICLES
+from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.search.engine import SearchOptions
 from news_platform.search.index import SearchableArticle
-from news_platform.search.months import build_month, built_months, month_of, wanted_months
+from news_platform.search.months import MONTHS_DATASET, build_month, month_of, wanted_months
 from news_platform.search.pipeline import (
     build_day,
-    built_days,
     index_facets,
     index_problems,
     search_days,
-    wanted_days,
 )
 from news_platform.search.query import DayRange
 from news_platform.search.reading import IndexCache, day_ranges, read_current
@@ -31,8 +30,14 @@ from news_platform.search.stored import (
     place_of,
     stored_builds,
 )
-from news_platform.storage.commit.markers import delete_marker, read_markers, stale_partitions
+from news_platform.storage.commit.markers import (
+    delete_marker,
+    read_inputs,
+    read_markers,
+    stale_partitions,
+)
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import stale_units
 from news_platform_tests.search.articles import made_articles
 from news_platform_tests.search.test_pipeline import build_stale, write_day
 
@@ -73,7 +78,7 @@ def open_indexes(store: ObjectStore, folder: Path) -> int:
 
 def join(store: ObjectStore) -> list[str]:
     """Build the months that are out of date."""
-    stale = stale_partitions(wanted_months(store, after_days=7), built_months(store))
+    stale = stale_partitions(wanted_months(store, after_days=7), read_inputs(store, MONTHS_DATASET))
     for month in sorted(stale):
         build_month(store, month, now=NOW)
     return sorted(stale)
@@ -86,7 +91,7 @@ def test_a_month_that_is_over_becomes_one_index(any_store: ObjectStore, tmp_path
     assert join(any_store) == []
     assert counts(any_store, tmp_path) == before == dict.fromkeys(DAYS, 6)
     assert open_indexes(any_store, tmp_path) == 2
-    assert stale_partitions(wanted_days(any_store), built_days(any_store)) == {}
+    assert stale_units(any_store, SEARCH_INDEX) == {}
     assert [list(index_problems(any_store, day)) for day in DAYS] == [[]] * len(DAYS)
     assert sum(index_facets(any_store, DAYS[1], "domain").values()) == 6
 

@@ -9,22 +9,22 @@ import pytest
 
 from news_platform.datasets.corpus import CRAWL_ARTICLES, FEED_ARTICLES, STATISTICS_COLUMNS
 from news_platform.datasets.dataset import Dataset
+from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.errors import InputError
 from news_platform.search.engine import SearchOptions
 from news_platform.search.index import SearchableArticle
 from news_platform.search.pipeline import (
     build_day,
-    built_days,
     index_problems,
     search_days,
-    wanted_days,
     with_snippets,
 )
 from news_platform.search.reading import IndexCache
 from news_platform.search.stored import index_folder
-from news_platform.storage.commit.markers import delete_marker, stale_partitions, write_marker
+from news_platform.storage.commit.markers import delete_marker, write_marker
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import stale_units
 from news_platform_tests.search.articles import made_articles
 from news_platform_tests.takedowns.asked import ask
 
@@ -67,7 +67,7 @@ def write_day(
 
 
 def build_stale(store: ObjectStore) -> list[str]:
-    stale = sorted(stale_partitions(wanted_days(store), built_days(store)))
+    stale = sorted(stale_units(store, SEARCH_INDEX))
     for day in stale:
         build_day(store, day, now=NOW)
     return stale

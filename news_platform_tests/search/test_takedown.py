@@ -7,13 +7,14 @@ import pytest
 
 from news_platform.datasets.corpus import CRAWL_ARTICLES
 from news_platform.datasets.dataset import Role
+from news_platform.datasets.search_index import SEARCH_INDEX
 from news_platform.errors import Conflict
 from news_platform.search.index_engine import IndexEngine, iter_hits
 from news_platform.search.months import build_month
-from news_platform.search.pipeline import built_days, wanted_days
 from news_platform.search.reading import delete_old_copies
 from news_platform.search.stored import publish_index, stored_builds
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import built_inputs, wanted_inputs
 from news_platform.takedowns.rows import TakedownTarget
 from news_platform_tests.search.articles import made_articles
 from news_platform_tests.search.test_pipeline import build_stale, found, write_day
@@ -49,8 +50,8 @@ def test_only_the_days_of_a_page_are_built_again(any_store: ObjectStore, tmp_pat
     assert len(stored_builds(any_store)) == len(DAYS)
     assert (after[DAYS[0]] == before[DAYS[0]]) == (others == 0)
     # Nothing became stale, and a repeated removal changes no row.
-    assert built_days(any_store) == wanted_days(any_store)
     assert part.remove_rows(DAYS[1], takedowns).rows == 0
+    assert built_inputs(any_store, SEARCH_INDEX) == wanted_inputs(any_store, SEARCH_INDEX)
     assert gone.url_hash not in found(any_store, tmp_path, "day:2025-11-02")
 
 
@@ -65,7 +66,7 @@ def test_an_index_built_while_a_request_came_is_not_published(
 
     with pytest.raises(Conflict):
         publish_index(local_store, DAYS[0], articles, inputs="x", now=NOW, before_commit=changed)
-    assert stored_builds(local_store) == [] and built_days(local_store) == {}
+    assert stored_builds(local_store) == [] and built_inputs(local_store, SEARCH_INDEX) == {}
 
 
 def test_a_day_with_an_unfinished_build_is_built_again(
@@ -114,6 +115,6 @@ def test_a_month_is_built_again_and_all_its_older_builds_go(
         part.remove_rows(key, takedowns)
     assert traces(local_store, takedowns) == 0
     assert {one.key for one in stored_builds(local_store)} <= {"2025-11", DAYS[0]}
-    assert built_days(local_store) == wanted_days(local_store)
+    assert built_inputs(local_store, SEARCH_INDEX) == wanted_inputs(local_store, SEARCH_INDEX)
     assert gone.url_hash not in found(local_store, tmp_path, "day:2025-11-02")
     assert len(found(local_store, tmp_path, "day:2025-11-02")) == 19

@@ -70,7 +70,7 @@ def test_an_asset_page_tells_what_it_is_and_shows_a_plot_and_a_preview(
         "Latest materialization",
         "2025-11-03",
         "sensitivity: third-party-text",
-        "backfill_crawl_days",  # the job that builds it
+        "build_raw_news",  # the job that builds it
     ):
         expect(page.get_by_text(text).first).to_be_visible()
     _open(page, "languages_per_day")

@@ -17,7 +17,6 @@ from news_platform.sample.world import place_inputs
 from news_platform.source_records.pipeline import (
     RecordsOptions,
     build_institution,
-    built_institutions,
     declare_options,
     wanted_institutions,
 )
@@ -25,6 +24,7 @@ from news_platform.source_records.rules import with_rules
 from news_platform.storage.commit.markers import read_markers, read_report
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform.storage.parquet import read_table
+from news_platform.storage.units import built_inputs
 from news_platform_tests.source_records.pages import DEPARTMENTS, FULL_PAGE, PROSE
 
 FOLDER = "snapshots/institution=u1"
@@ -97,11 +97,11 @@ def test_what_is_wanted_and_built_agree_after_a_build_and_differ_after_a_change(
     put_page(local_store, "faculty", FULL_PAGE)
     local_store.put("snapshots/README.txt", b"no institution")
     wanted = wanted_institutions(local_store)
-    assert wanted.keys() == {"u1"} and built_institutions(local_store) == {}
+    assert wanted.keys() == {"u1"} and built_inputs(local_store, SOURCE_RECORDS) == {}
     build_institution("u1", store=local_store, options=OPTIONS)
-    assert built_institutions(local_store) == wanted
+    assert built_inputs(local_store, SOURCE_RECORDS) == wanted
     put_page(local_store, "more", DEPARTMENTS)
-    assert wanted_institutions(local_store) != built_institutions(local_store)
+    assert wanted_institutions(local_store) != built_inputs(local_store, SOURCE_RECORDS)
 
 
 def test_other_options_make_an_institution_out_of_date_and_the_same_do_not(
@@ -110,12 +110,12 @@ def test_other_options_make_an_institution_out_of_date_and_the_same_do_not(
     put_page(local_store, "faculty", FULL_PAGE)
     build_institution("u1", store=local_store, options=OPTIONS)
     declare_options(local_store, OPTIONS.segment)
-    assert wanted_institutions(local_store) == built_institutions(local_store)
+    assert wanted_institutions(local_store) == built_inputs(local_store, SOURCE_RECORDS)
     other = replace(OPTIONS, segment=with_rules(OPTIONS.segment, "[sections]\ncall_words = 9"))
     declare_options(local_store, other.segment)
-    assert wanted_institutions(local_store) != built_institutions(local_store)
+    assert wanted_institutions(local_store) != built_inputs(local_store, SOURCE_RECORDS)
     build_institution("u1", store=local_store, options=other)
-    assert wanted_institutions(local_store) == built_institutions(local_store)
+    assert wanted_institutions(local_store) == built_inputs(local_store, SOURCE_RECORDS)
 
 
 def test_the_marker_carries_the_counters(local_store: ObjectStore) -> None:

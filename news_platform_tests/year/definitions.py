@@ -6,8 +6,8 @@ from pathlib import Path
 import dagster as dg
 
 from news_platform.defs import alerts, ccnews, ccnews_checks, domain_store, plots
+from news_platform.defs.checks import nightly_definitions
 from news_platform.defs.graph import dagster_resources
-from news_platform.defs.nightly_checks import nightly_definitions
 from news_platform.defs.rebuild_rules import RebuildRule
 from news_platform_tests.year.simulated import FOLDER_VARIABLE, Place
 

@@ -11,9 +11,10 @@ import dagster as dg
 
 from news_platform.ccnews.pipeline import collect_day
 from news_platform.ccnews.source_notes import accept_broken
+from news_platform.datasets.dataset import WHOLE
 from news_platform.datasets.domain_store import DOMAIN_CATALOG
 from news_platform.defs.runs import RANGE_END_TAG, RANGE_START_TAG, REASON_TAG, run_assets
-from news_platform.domain_store.catalog import catalog_inputs, write_catalog
+from news_platform.domain_store.catalog import write_catalog
 from news_platform.domain_store.layout import range_keys
 from news_platform.domain_store.pipeline import build_range
 from news_platform.domain_store.reading.lookup import DomainStore
@@ -22,6 +23,7 @@ from news_platform.domain_store.staging.stage import stage_input
 from news_platform.resources import Resources, build_options, collect_options
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import read_table
+from news_platform.storage.units import wanted_inputs
 from news_platform_tests.year.ideal import DayGroup, groups, ideal_runs
 from news_platform_tests.year.simulated import Place
 
@@ -243,7 +245,7 @@ def build_undisturbed(place: Place) -> Resources:
         stage_input(day_input(store, batch), store=store, batch=batch, options=options)
     for key in range_keys(options.buckets):
         build_range(key, store=store, options=options, now=now)
-    write_catalog(store, inputs=catalog_inputs(store) or "")
+    write_catalog(store, inputs=wanted_inputs(store, DOMAIN_CATALOG).get(WHOLE, ""))
     return resources
 
 

@@ -1,8 +1,6 @@
 """Build training_export: the export of one month, stored under the root as a new version."""
 
-import json
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,21 +14,17 @@ from news_platform.corpus.export.publish import (
 )
 from news_platform.corpus.export.selection import ExportSelection
 from news_platform.datasets.corpus import DELTA_TABLES
-from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
 from news_platform.datasets.training_export import TRAINING_EXPORT
 from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.commit.markers import (
     delete_marker,
-    fingerprint,
     read_inputs,
-    read_markers,
     write_marker,
 )
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import wanted_inputs
 from news_platform.takedowns.build_filters import build_obeying
 from news_platform.takedowns.match import Takedowns
-
-_MONTH_CHARS = len("2025-11")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +34,6 @@ class MonthReport:
     month: str
     version: str | None
     manifest: ExportManifest | None
-
-
-def wanted_months(store: ObjectStore, selection: ExportSelection) -> Mapping[str, str]:
-    """Return the fingerprint that each month should be exported from: its days, and the selection.
-
-    `selection` is that of any month; a built month without days maps to REMOVED.
-    """
-    days: dict[str, list[str]] = {}
-    for table in (*DELTA_TABLES, NEAR_DUPLICATES):
-        for day, marker in read_markers(store, table.name).items():
-            days.setdefault(day[:_MONTH_CHARS], []).append(marker.path)
-    chosen = json.dumps(replace(selection, days=()).as_json(), sort_keys=True)
-    wanted = {month: fingerprint([chosen, *found]) for month, found in days.items()}
-    return wanted | {month: REMOVED for month in built_months(store) if month not in wanted}
-
-
-def built_months(store: ObjectStore) -> Mapping[str, str]:
-    """Return the fingerprint that each month was exported from."""
-    return read_inputs(store, TRAINING_EXPORT.name)
 
 
 def build_month(
@@ -73,7 +48,7 @@ def build_month(
 
     Articles that are taken down are left out; `takedowns` are by default those of the root.
     """
-    inputs = wanted_months(store, selection).get(month)
+    inputs = wanted_inputs(store, TRAINING_EXPORT, selection).get(month)
     if inputs is None or inputs == REMOVED:
         remove_month(store, month)
         delete_marker(store, TRAINING_EXPORT.name, month)

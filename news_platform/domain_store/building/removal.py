@@ -10,20 +10,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 
+from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.datasets.domain_buckets import ROOT as STAGED
+from news_platform.datasets.domain_store import ROOT as STORE
 from news_platform.domain_store.building.verify import records_by_batch
 from news_platform.domain_store.commit import read_current
 from news_platform.domain_store.manifest import Manifest
 from news_platform.domain_store.options import BuildOptions
-from news_platform.domain_store.staging.inputs import wanted_days
 from news_platform.domain_store.staging.stage import Staged
-from news_platform.errors import InputError
 from news_platform.storage.commit.collected import read_collected
 from news_platform.storage.commit.markers import Marker, read_markers, read_report
+from news_platform.storage.engines import require_small_share
 from news_platform.storage.objects.store import ObjectStore
-
-# Batches that a refusal names; the rest is counted.
-_SHOWN_BATCHES = 5
+from news_platform.storage.units import wanted_inputs
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,21 +39,16 @@ class Removal:
 
 
 def require_allowed(removal: Removal, options: BuildOptions) -> None:
-    """Raise InputError when more records would go than the options allow."""
-    if options.allow_removal or removal.records <= options.removal_share * removal.held:
-        return
-    raise InputError(
-        f"refused to remove {removal.records} of {removal.held} records from the domain store "
-        f"({removal.records / removal.held:.0%}): {_shown(removal)}; restore their inputs, or "
-        "repeat with --allow-removal (in Dagster with the run config `allow_removal: true`)"
-    )
-
-
-def _shown(removal: Removal) -> str:
-    largest = sorted(removal.batches.items(), key=lambda item: (-item[1], item[0]))
-    named = [f"{records} of batch {batch!r}" for batch, records in largest[:_SHOWN_BATCHES]]
-    more = len(largest) - len(named)
-    return ", ".join(named) + (f" and {more} more batches" if more else "")
+    """Raise StorageError when more records would go than the options allow."""
+    if not options.allow_removal:
+        require_small_share(
+            STORE,
+            removal.batches,
+            removal.held,
+            share=options.removal_share,
+            cure="restore their inputs, or repeat with --allow-removal (in Dagster with the run "
+            "config `allow_removal: true`)",
+        )
 
 
 def staging_removal(store: ObjectStore, days: Collection[str] | None = None) -> Removal:
@@ -63,7 +57,7 @@ def staging_removal(store: ObjectStore, days: Collection[str] | None = None) -> 
     `days` are those that the caller stages now, None for all. All stale days count: each run of
     Dagster stages a few of them, and every one by itself looks harmless.
     """
-    markers, wanted = read_markers(store, STAGED), wanted_days(store)
+    markers, wanted = read_markers(store, STAGED), wanted_inputs(store, DOMAIN_BUCKETS)
     stale = [day for day in wanted if day in markers and wanted[day] != markers[day].inputs]
     if not (stale if days is None else set(days) & set(stale)):
         return Removal({}, 0)

@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 import polars as pl
 
-from news_platform.datasets.domain_buckets import ROOT as STAGED
+from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.datasets.raw_news import RAW_NEWS, RAW_NEWS_FIRST, RAW_NEWS_ORDER
 from news_platform.domain_store.layout import validated_batch
 from news_platform.errors import InputError
@@ -18,10 +18,10 @@ from news_platform.storage.commit.markers import (
     content_part,
     current_inputs,
     fingerprint_of,
-    read_inputs,
 )
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
 from news_platform.storage.parquet_batches import FRAME_BYTES, iter_frames
+from news_platform.storage.units import wanted_inputs
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -39,25 +39,13 @@ class StagingInput:
     expired: Mapping[str, int] = field(default_factory=dict)
 
 
-def wanted_days(store: ObjectStore) -> Mapping[str, str]:
-    """Return the fingerprint that each day should be staged from, see `collected.wanted_days`."""
-    return collected.wanted_days(store, built=staged_days(store))
-
-
-def staged_days(store: ObjectStore) -> Mapping[str, str]:
-    """Return the fingerprint that each day was staged from; named crawls are left out."""
-    return {
-        key: inputs for key, inputs in read_inputs(store, STAGED).items() if _DAY.fullmatch(key)
-    }
-
-
 def day_input(store: ObjectStore, day: str) -> StagingInput | None:
     """Return the files of the collected WARCs of a day; None when there are none."""
+    # Before reading the markers: a change in between then leaves the day stale, not wrong.
+    inputs = wanted_inputs(store, DOMAIN_BUCKETS).get(day, collected.REMOVED)
     markers = collected.list_collected_day(store, date.fromisoformat(day))
     if not markers:
         return None
-    # Before reading the markers: a change in between then leaves the day stale, not wrong.
-    inputs = collected.day_inputs(markers, built=staged_days(store).get(day))
     found = collected.parse_listed(store, markers)
     # Records have all columns, so rows without page sources come from the store, too.
     gone = [marker for marker in found if marker.is_expired or marker.is_tree_expired]

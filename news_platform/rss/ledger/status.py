@@ -76,7 +76,6 @@ def is_older(version: str) -> sa.ColumnElement[bool]:
 
 _SHOWN_COLUMNS = (
     RAW.c.source,
-    RAW.c.title,
     RAW.c.language,
     RAW.c.category_guess,
     RAW.c.word_count,
@@ -85,7 +84,7 @@ _SHOWN_COLUMNS = (
 
 
 def recent_articles(engine: sa.Engine, *, limit: int = _TOP) -> list[sa.Row[Any]]:
-    """Return the last stored articles: source, title, language, category, words, confidence."""
+    """Return the last stored articles: source, language, category, words, confidence."""
     chosen = (
         sa.select(*_SHOWN_COLUMNS)
         .where(RAW.c.status == "stored")
@@ -97,9 +96,9 @@ def recent_articles(engine: sa.Engine, *, limit: int = _TOP) -> list[sa.Row[Any]
 
 
 def least_confident_articles(engine: sa.Engine, *, limit: int = _TOP) -> list[sa.Row[Any]]:
-    """Return the stored articles whose text is least certain, as `recent_articles`, and URL."""
+    """Return the stored articles whose text is least certain, as `recent_articles`."""
     chosen = (
-        sa.select(*_SHOWN_COLUMNS, RAW.c.article_url_canon)
+        sa.select(*_SHOWN_COLUMNS)
         .where(RAW.c.status == "stored", RAW.c.confidence.is_not(None))
         .order_by(RAW.c.confidence, RAW.c.row_id)
         .limit(limit)
@@ -109,14 +108,13 @@ def least_confident_articles(engine: sa.Engine, *, limit: int = _TOP) -> list[sa
 
 
 def worst_feeds(engine: sa.Engine, *, limit: int = _TOP) -> list[sa.Row[Any]]:
-    """Return the polled feeds with the lowest health: URL, status, score, silent days, notes."""
+    """Return the polled feeds with the lowest health: URL, status, score, silent days."""
     chosen = (
         sa.select(
             FEEDS.c.feed_url,
             FEEDS.c.status,
             FEEDS.c.health_score,
             FEEDS.c.no_updates_days,
-            FEEDS.c.notes,
         )
         .where(FEEDS.c.status.in_(("active", "dead")))
         .order_by(FEEDS.c.health_score, FEEDS.c.feed_url)

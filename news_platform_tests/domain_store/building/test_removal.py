@@ -6,6 +6,7 @@ from datetime import date
 import pytest
 
 from news_platform.datasets.collected import collected_prefix
+from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.domain_store.building.removal import (
     Removal,
     require_allowed,
@@ -13,10 +14,11 @@ from news_platform.domain_store.building.removal import (
 )
 from news_platform.domain_store.options import BuildOptions
 from news_platform.domain_store.pipeline import build_range, repair_buckets
-from news_platform.domain_store.staging.inputs import day_input, staged_days, wanted_days
+from news_platform.domain_store.staging.inputs import day_input
 from news_platform.domain_store.staging.stage import stage_input
-from news_platform.errors import InputError
+from news_platform.errors import StorageError
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import built_inputs, wanted_inputs
 from news_platform_tests.domain_store.pages import (
     NOW,
     SMALL,
@@ -48,17 +50,17 @@ def test_more_than_the_share_is_refused(
     if not is_refused:
         require_allowed(removal, options)
         return
-    with pytest.raises(InputError, match=f"refused to remove {gone} of {held} records"):
+    with pytest.raises(StorageError, match=f"refused to remove {gone} of {held} records"):
         require_allowed(removal, options)
     require_allowed(removal, replace(options, allow_removal=True))
 
 
 def test_a_refusal_names_the_largest_batches_and_counts_the_rest() -> None:
     removal = Removal({f"2025-11-{day:02d}": day for day in range(1, 9)}, 40)
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(StorageError) as caught:
         require_allowed(removal, BuildOptions())
-    assert "(90%): 8 of batch '2025-11-08', 7 of batch" in str(caught.value)
-    assert "and 3 more batches; restore their inputs" in str(caught.value)
+    assert "(90%): 8 of '2025-11-08', 7 of" in str(caught.value)
+    assert "and 3 more; restore their inputs" in str(caught.value)
     assert "--allow-removal" in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -70,9 +72,9 @@ def test_a_store_whose_stage_1_is_gone_is_not_emptied(root: ObjectStore) -> None
     root.delete([info.path for info in root.list("markers/domain_buckets")])
     stored = _listing(root)
     for key in ("0000-0003",):
-        with pytest.raises(InputError, match="refused to remove 22 of 22 records"):
+        with pytest.raises(StorageError, match="refused to remove 22 of 22 records"):
             build_range(key, store=root, options=BRAKED, now=NOW)
-    with pytest.raises(InputError, match="refused to remove"):
+    with pytest.raises(StorageError, match="refused to remove"):
         repair_buckets(range(4), store=root, options=BRAKED, now=NOW)
     assert _listing(root) == stored
     assert urls(root, ["a.org", "b.org"]) == before
@@ -101,7 +103,7 @@ def test_a_batch_replaced_by_fewer_records_counts_as_removal(root: ObjectStore) 
     stage(root, {"2025-11-01": ["org.a"] * 10})
     build(root)
     stage(root, {"2025-11-01": ["org.a"] * 5})
-    with pytest.raises(InputError, match="refused to remove 5 of 10 records"):
+    with pytest.raises(StorageError, match="refused to remove 5 of 10 records"):
         build(root, options=BRAKED)
     stage(root, {"2025-11-01": ["org.a"] * 11})
     build(root, options=BRAKED)
@@ -109,7 +111,7 @@ def test_a_batch_replaced_by_fewer_records_counts_as_removal(root: ObjectStore) 
 
 
 def _stage_all(root: ObjectStore) -> None:
-    for day in wanted_days(root):
+    for day in wanted_inputs(root, DOMAIN_BUCKETS):
         stage_input(day_input(root, day), store=root, batch=day, options=SMALL)
 
 
@@ -125,7 +127,7 @@ def test_staging_counts_all_days_that_wait_for_removal(root: ObjectStore) -> Non
     assert staging_removal(root) == removal
     # A run that stages other days is not held up.
     assert staging_removal(root, ["2025-11-09"]).records == 0
-    assert len(staged_days(root)) == len(DAYS)
+    assert len(built_inputs(root, DOMAIN_BUCKETS)) == len(DAYS)
 
 
 def test_a_day_that_grew_does_not_count_as_removal(root: ObjectStore) -> None:

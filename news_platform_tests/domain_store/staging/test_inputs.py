@@ -5,19 +5,19 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.domain_store.staging.inputs import (
     day_input,
     iter_rows,
     matching_input,
     path_columns,
-    staged_days,
     validated_crawl_name,
-    wanted_days,
 )
 from news_platform.domain_store.staging.stage import stage_batch
 from news_platform.errors import InputError
 from news_platform.storage.commit.collected import REMOVED
 from news_platform.storage.objects.store import ObjectStore, StoreOptions, open_store
+from news_platform.storage.units import built_inputs, wanted_inputs
 from news_platform_tests.domain_store.pages import SMALL, collect, news_rows, stage, uncollect
 
 
@@ -94,34 +94,34 @@ def test_path_columns_are_decoded() -> None:
 
 
 def test_a_day_counts_once_a_warc_of_it_is_collected(root: ObjectStore) -> None:
-    assert wanted_days(root) == {}
+    assert wanted_inputs(root, DOMAIN_BUCKETS) == {}
     collect(root, {"2025-11-01": ["org.a"]})
-    assert list(wanted_days(root)) == ["2025-11-01"]
+    assert list(wanted_inputs(root, DOMAIN_BUCKETS)) == ["2025-11-01"]
     assert day_input(root, "2025-11-02") is None
 
 
 def test_a_day_changes_its_fingerprint_when_a_warc_is_collected_again(root: ObjectStore) -> None:
     collect(root, {"2025-11-01": ["org.a"]})
-    before = wanted_days(root)
-    assert wanted_days(root) == before
+    before = wanted_inputs(root, DOMAIN_BUCKETS)
+    assert wanted_inputs(root, DOMAIN_BUCKETS) == before
     collect(root, {"2025-11-01": ["org.a", "org.b"]})
-    assert wanted_days(root) != before
+    assert wanted_inputs(root, DOMAIN_BUCKETS) != before
 
 
 def test_a_staged_day_without_input_is_wanted_as_removed(root: ObjectStore) -> None:
     stage(root, {"2025-11-01": ["org.a"]})
     rows = news_rows(["org.a"], day="2013-05-20")
     stage_batch([rows], store=root, batch="CC-MAIN-2013-20", inputs="x", options=SMALL)
-    assert wanted_days(root) == {"2025-11-01": REMOVED}
-    assert list(staged_days(root)) == ["2025-11-01"]
+    assert wanted_inputs(root, DOMAIN_BUCKETS) == {"2025-11-01": REMOVED}
+    assert list(built_inputs(root, DOMAIN_BUCKETS)) == ["2025-11-01"]
 
 
 def test_strangers_among_the_markers_are_no_days(root: ObjectStore) -> None:
     collect(root, {"2025-11-01": ["org.a"]})
-    before, rows = wanted_days(root), day_input(root, "2025-11-01")
+    before, rows = wanted_inputs(root, DOMAIN_BUCKETS), day_input(root, "2025-11-01")
     for stray in (".DS_Store", "2025/notes.txt", "2025/13/45/x.json", "2025/11/01/.DS_Store"):
         root.put(f"news/collected/{stray}", b"x")
-    assert wanted_days(root) == before
+    assert wanted_inputs(root, DOMAIN_BUCKETS) == before
     assert day_input(root, "2025-11-01") == rows
 
 

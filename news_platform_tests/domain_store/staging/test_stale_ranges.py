@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from news_platform.datasets.dataset import WHOLE
 from news_platform.datasets.domain_buckets import ROOT as STAGED
+from news_platform.datasets.domain_store import DOMAIN_CATALOG
 from news_platform.domain_store.building.verify import iter_count_problems
-from news_platform.domain_store.catalog import catalog_inputs, write_catalog
+from news_platform.domain_store.catalog import write_catalog
 from news_platform.domain_store.layout import (
     BATCH_BYTES,
     SCOPE_BITS,
@@ -26,6 +28,7 @@ from news_platform.domain_store.staging.stage import (
 )
 from news_platform.storage.commit.markers import read_markers, stale_partitions
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.units import wanted_inputs
 from news_platform_tests.domain_store.pages import NOW, SMALL, news_rows
 
 OPTIONS = replace(SMALL, buckets=64)
@@ -103,7 +106,7 @@ def test_batches_of_version_0_1_count_in_every_range_and_stay_current(root: Obje
     _forget_scopes(root)
     assert len(set(wanted_ranges(root).values())) == 1
     _build_stale(root)
-    write_catalog(root, inputs=catalog_inputs(root) or "")
+    write_catalog(root, inputs=wanted_inputs(root, DOMAIN_CATALOG).get(WHOLE, ""))
     _stage(root, "crawl", [1, 3])
     assert _stale(root) == [RANGES[1], RANGES[3]]
 

@@ -1,0 +1,197 @@
+"""From the declaration of a dataset to its Dagster asset and its rebuild rule.
+
+What the UI shows about an asset, what it is built from, how its partitions map, when it is late and
+when it is stale are declared once, in `news_platform.datasets`.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import timedelta
+from functools import wraps
+from typing import Any
+
+import dagster as dg
+
+from news_platform.datasets.dataset import Dataset, Freshness, ParentDataset
+from news_platform.datasets.registry import DATASETS, stored_parents
+from news_platform.defs.checks import Check, red_reasons
+from news_platform.defs.metadata import column_schema
+from news_platform.defs.partitions import PARTITIONS, partition_mapping, within_days
+from news_platform.defs.rebuild_rules import Fingerprints, Parent, RebuildRule
+from news_platform.errors import hiding_addresses
+from news_platform.resources import Resources
+from news_platform.storage.commit.collected import REMOVED
+from news_platform.storage.commit.markers import stale_partitions
+from news_platform.storage.engines import require_small_share
+from news_platform.storage.units import built_inputs, wanted_inputs
+
+AssetFunction = Callable[..., Any]
+FindInputs = Callable[[Resources], Fingerprints]
+"""Return the fingerprint of the inputs of every partition."""
+
+
+def asset_spec(dataset: Dataset, *, skippable: bool = False) -> dg.AssetSpec:
+    """Return the asset of a dataset as its declaration describes it."""
+    return dg.AssetSpec(
+        dataset.name,
+        deps=[
+            dg.AssetDep(parent.dataset, partition_mapping=partition_mapping(dataset, parent))
+            for parent in stored_parents(dataset)
+        ],
+        description=f"{dataset.description}\n\nA row is {dataset.row}. It is stored at "
+        f"`{dataset.path}`.",
+        partitions_def=PARTITIONS[dataset.partitions],
+        group_name=dataset.group,
+        owners=[f"team:{dataset.group}"],
+        kinds=set(dataset.kinds),
+        tags={"sensitivity": dataset.sensitivity, "cost": dataset.cost},
+        code_version=dataset.version,
+        skippable=skippable,
+        metadata={
+            "path": dataset.path,
+            "dagster/column_schema": column_schema(dataset),
+            **({} if _policy(dataset) else {"no_freshness_policy": dataset.freshness}),
+        },
+    )
+
+
+def dataset_asset(
+    dataset: Dataset, *, checks: Iterable[Check] = (), pool: str | None = None
+) -> Callable[[AssetFunction], dg.AssetsDefinition]:
+    """Make a function the asset of a dataset; it evaluates the checks in its own step."""
+    spec = asset_spec(dataset)
+
+    def decorate(function: AssetFunction) -> dg.AssetsDefinition:
+        asset = dg.asset(
+            name=dataset.name,
+            deps=list(spec.deps),
+            description=spec.description,
+            partitions_def=spec.partitions_def,
+            group_name=spec.group_name,
+            owners=list(spec.owners),
+            kinds=set(dataset.kinds),
+            tags={"sensitivity": dataset.sensitivity, "cost": dataset.cost},
+            code_version=spec.code_version,
+            metadata=spec.metadata,
+            backfill_policy=backfill_policy(dataset),
+            check_specs=[one.spec for one in checks],
+            pool=pool,
+        )
+        return asset(without_addresses(function))
+
+    return decorate
+
+
+def without_addresses(function: AssetFunction) -> AssetFunction:
+    """Return a function whose errors do not carry the addresses of pages into Dagster's events."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with hiding_addresses():
+            return function(*args, **kwargs)
+
+    return call
+
+
+def backfill_policy(dataset: Dataset) -> dg.BackfillPolicy | None:
+    """Return how many partitions one run of a backfill builds."""
+    return None if dataset.partitions == "whole" else dg.BackfillPolicy.multi_run(dataset.per_run)
+
+
+def described(spec: dg.AssetSpec, resources: Resources) -> dg.AssetSpec:
+    """Add what depends on the root and the settings: days, links and the freshness policy."""
+    dataset, settings = DATASETS[spec.key.to_user_string()], resources.settings
+    links: dict[str, object] = {"docs": _docs(dataset.page, settings.docs_url)}
+    if settings.server.url is not None:
+        page = f"{settings.server.url.rstrip('/')}{dataset.explorer}"
+        links["explorer"] = dg.MetadataValue.url(page)
+    found = within_days(spec.merge_attributes(metadata=links), resources.partition_days)
+    policy = _policy(dataset)
+    # In a root where nothing new arrives, nothing is late.
+    if policy is None or not resources.is_live:
+        return found
+    return found.replace_attributes(freshness_policy=policy)
+
+
+def _docs(page: str, docs_url: str | None) -> dg.MetadataValue:
+    """Return a link to the docs page, or its path in the project if no URL is set."""
+    if docs_url is not None:
+        return dg.MetadataValue.url(f"{docs_url.rstrip('/')}/{page}")
+    return dg.MetadataValue.path(f"docs/{page}")
+
+
+def _policy(dataset: Dataset) -> dg.FreshnessPolicy | None:
+    given = dataset.freshness
+    if not isinstance(given, Freshness):
+        return None
+    return dg.FreshnessPolicy.time_window(
+        fail_window=timedelta(hours=given.fail_hours), warn_window=timedelta(hours=given.warn_hours)
+    )
+
+
+def rebuild_rule(
+    dataset: Dataset,
+    *,
+    options: Callable[[Resources], object] = lambda _resources: None,
+    wanted: FindInputs | None = None,
+    built: FindInputs | None = None,
+    redone: FindInputs = lambda _resources: {},
+    checks: Iterable[Check] = (),
+    is_behind: Callable[[Resources], bool] | None = None,
+    **following: Any,
+) -> RebuildRule:
+    """Return when a dataset is stale, and what its partitions wait for, by its declaration.
+
+    `options` has the values that the declaration names. `wanted` and `built` are own rules, for
+    datasets whose inputs are not simply the units of their parents; `redone` are partitions that
+    are stale for another reason, such as a new version. `checks` are those of the
+    parents: partitions wait while a blocking one is red. `is_behind` is that of `Parent`, and
+    `following` are further fields of the rule.
+    """
+
+    def stale(resources: Resources) -> Fingerprints:
+        store = resources.data_root.store
+        # What was built first: a build that ends in between then looks stale, never current.
+        held = built(resources) if built else built_inputs(store, dataset)
+        now = wanted(resources) if wanted else wanted_inputs(store, dataset, options(resources))
+        _require_few_gone(dataset, now, held)
+        again = {key: why for key, why in redone(resources).items() if key in now}
+        return {**again, **stale_partitions(now, held)}
+
+    return RebuildRule(
+        dataset.name,
+        following.pop("stale", stale),
+        parents=tuple(replace(it, is_behind=is_behind) for it in _parents(dataset, checks)),
+        partitions=PARTITIONS[dataset.partitions],
+        per_run=dataset.per_run,
+        sensor=following.pop("sensor", f"follow_{dataset.name}"),
+        **following,
+    )
+
+
+def _require_few_gone(dataset: Dataset, wanted: Fingerprints, built: Fingerprints) -> None:
+    """Raise StorageError if the inputs of too many built partitions are gone: nothing is removed.
+
+    Automation stops here; a person who materializes the partitions confirms their removal.
+    """
+    gone = [key for key, inputs in wanted.items() if inputs == REMOVED]
+    cure = "restore their inputs, or materialize these partitions by hand to remove them"
+    losses = dict.fromkeys(gone, 1)
+    require_small_share(dataset.name, losses, len(built), unit="units", cure=cure)
+
+
+def _parents(dataset: Dataset, checks: Iterable[Check]) -> Iterable[Parent]:
+    for parent in stored_parents(dataset):
+        if parent.is_followed:
+            blocking = [one for one in checks if one.asset == parent.dataset]
+            yield Parent(
+                parent.dataset,
+                triggers=_triggers(dataset, parent),
+                red=red_reasons(blocking) if blocking else None,
+            )
+
+
+def _triggers(dataset: Dataset, parent: ParentDataset) -> Callable[[str, str], bool] | None:
+    """Return which partitions of a parent one waits for; None: it takes those that are finished."""
+    is_whole = "whole" in (dataset.partitions, DATASETS[parent.dataset].partitions)
+    return None if is_whole or parent.partitions.kind == "every" else parent.partitions.triggers

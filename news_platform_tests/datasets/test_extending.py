@@ -1,0 +1,136 @@
+"""The steps of docs/extending.md, applied to a copy of the package, give a whole dataset."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from news_platform_tests.servers.demo import Demo
+
+PROJECT = Path(__file__).parent.parent.parent
+PAGE = PROJECT / "docs" / "extending.md"
+STEP = re.compile(r"^`([\w/]+\.py)`\n\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+MOST_FILES = 8
+# The copy has what the steps and the commands need; the rest is as large as it is useless here.
+COPIED = ("news_platform", "news_platform_tests", "docs", "pyproject.toml")
+
+LOOK = """
+import json
+from news_platform.api import open_root
+from news_platform.composition.engines import engine_of
+from news_platform.datasets.registry import DATASETS
+from news_platform.definitions import build_definitions
+from news_platform.defs.graph import BUILD_ORDER
+from news_platform.defs.tasks import TASKS
+from news_platform.resources import Resources
+from news_platform.settings import Settings
+from news_platform.storage.engines import delete_units
+from news_platform.storage.objects.store import open_store
+
+defs = build_definitions(Resources(Settings(root="no-such-root", sample=False)))
+spec = next(it for it in defs.resolve_all_asset_specs() if it.key.to_user_string() == "headlines")
+news = open_root("ROOT")
+engine = engine_of(open_store("ROOT"), DATASETS["headlines"])
+found = {
+    "deps": sorted(dep.asset_key.to_user_string() for dep in spec.deps),
+    "group": spec.group_name,
+    "late": str(spec.freshness_policy),
+    "rule": "headlines" in [rule.asset for rule in BUILD_ORDER],
+    "job": "build_headlines" in TASKS,
+    "sensor": "follow_headlines" in [sensor.name for sensor in defs.sensors],
+    "rows": news.sql("select count(*) as n, count(distinct date) as days from headlines").row(0),
+    "units": sorted(engine.units()),
+    "deleted": list(delete_units(engine, ["2025-11-01"])),
+    "left": sorted(unit for unit in engine.files()),
+}
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def steps() -> Mapping[str, str]:
+    return dict(STEP.findall(PAGE.read_text(encoding="utf-8")))
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory, steps: Mapping[str, str]) -> Path:
+    folder = tmp_path_factory.mktemp("extended")
+    for name in COPIED:
+        source = PROJECT / name
+        ignore = shutil.ignore_patterns("__pycache__", "*.png")
+        if source.is_dir():
+            shutil.copytree(source, folder / name, ignore=ignore)
+        else:
+            shutil.copy(source, folder / name)
+    for path, text in steps.items():
+        (folder / path).write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def demo(finished_demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    return finished_demo.copy(tmp_path_factory.mktemp("demo") / "copy")
+
+
+def _run(package: Path, demo: Demo, *args: str) -> str:
+    environ = {**os.environ, **demo.environ, "PYTHONPATH": str(package)}
+    done = subprocess.run(
+        [sys.executable, *args],
+        cwd=package,
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_new_dataset_takes_few_files_and_none_that_exists(steps: Mapping[str, str]) -> None:
+    assert 3 <= len(steps) <= MOST_FILES
+    assert [path for path in steps if (PROJECT / path).exists()] == []
+
+
+def test_the_demo_builds_the_new_dataset_and_nothing_else(package: Path, demo: Demo) -> None:
+    command = ("-m", "news_platform.cli", "demo", "--root", str(demo.root), "--json")
+    built = {
+        row["asset"]: row["built"]
+        for row in json.loads(_run(package, demo, *command))["assets"]
+        if row["built"]
+    }
+    assert built == {"headlines": ["2025-11-01", "2025-11-02", "2025-11-03"]}
+    found = json.loads(_run(package, demo, "-c", LOOK.replace("ROOT", str(demo.root))))
+    assert found["deps"] == ["crawl_articles", "feed_articles"]
+    assert (found["group"], found["rule"], found["job"], found["sensor"]) == (
+        "corpus",
+        True,
+        True,
+        True,
+    )
+    assert "36:00:00" in found["late"] or "fail" in found["late"].lower()
+    rows, days = found["rows"]
+    assert rows > 20 and days == 3
+    assert found["units"] == ["2025-11-01", "2025-11-02", "2025-11-03"]
+    assert found["deleted"] == ["2025-11-01"]
+    assert found["left"] == ["2025-11-02", "2025-11-03"]
+
+
+def test_the_dictionary_and_the_status_know_the_new_dataset(package: Path, demo: Demo) -> None:
+    _run(package, demo, "docs/generate.py")
+    dictionary = (package / "docs" / "data_dictionary.md").read_text(encoding="utf-8")
+    assert "## headlines" in dictionary and "| title | String | headline |" in dictionary
+    command = ("-m", "news_platform.cli", "status", "--root", str(demo.root), "--json")
+    assert "headlines" in _run(package, demo, *command)
+
+
+def test_the_new_tests_pass(package: Path, demo: Demo, steps: Mapping[str, str]) -> None:
+    tests = [path for path in steps if path.startswith("news_platform_tests/")]
+    assert tests
+    _run(package, demo, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests)

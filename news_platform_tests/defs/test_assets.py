@@ -1,0 +1,94 @@
+"""Assets and what their runs report: derived from declarations, without pages' content."""
+
+import dagster as dg
+import polars as pl
+import pytest
+
+from news_platform.datasets.corpus import FEED_ARTICLES
+from news_platform.datasets.near_duplicates import CLUSTER_DAYS, NEAR_DUPLICATES
+from news_platform.datasets.registry import DATASETS
+from news_platform.definitions import defs
+from news_platform.defs.assets import rebuild_rule, without_addresses
+from news_platform.defs.metadata import markdown_table, preview, run_metadata
+from news_platform.errors import InputError, StorageError
+from news_platform.storage.commit.markers import write_marker
+from news_platform.storage.objects.store import ObjectStore
+from news_platform_tests.defs.over import over
+
+
+def _mapping(dataset: str, parent: str) -> dg.PartitionMapping | None:
+    specs = {spec.key.to_user_string(): spec for spec in defs.resolve_all_asset_specs()}
+    deps = {dep.asset_key.to_user_string(): dep for dep in specs[dataset].deps}
+    return deps[parent].partition_mapping
+
+
+def test_partitions_of_parents_map_as_declared() -> None:
+    window = _mapping("near_duplicates", "crawl_articles")
+    assert isinstance(window, dg.TimeWindowPartitionMapping)
+    assert window.start_offset == 1 - CLUSTER_DAYS
+    assert isinstance(_mapping("training_export", "feed_articles"), dg.TimeWindowPartitionMapping)
+    assert isinstance(_mapping("domain_store", "domain_buckets"), dg.AllPartitionMapping)
+    assert _mapping("feed_articles", "articles") is None
+
+
+def test_a_rule_waits_for_the_partitions_that_an_own_one_is_built_from() -> None:
+    (crawl, _feed) = rebuild_rule(NEAR_DUPLICATES).parents
+    assert crawl.triggers is not None
+    assert crawl.triggers("2025-11-01", "2025-11-03")
+    assert not crawl.triggers("2025-11-04", "2025-11-03")
+    # A parent without partitions is taken as it is.
+    (articles,) = rebuild_rule(FEED_ARTICLES).parents
+    assert articles.triggers is None
+
+
+def test_automation_removes_no_dataset_whose_inputs_are_gone(local_store: ObjectStore) -> None:
+    dataset = DATASETS["search_index"]
+    for day in range(1, 9):
+        inputs = f"{day:016x}"
+        write_marker(local_store, dataset.name, f"2025-11-{day:02}", inputs=inputs, report={})
+    with pytest.raises(StorageError, match=r"refused to remove 8 of 8 units .*by hand"):
+        rebuild_rule(dataset).stale(over(local_store))
+
+
+def test_a_preview_leaves_out_addresses_titles_and_texts() -> None:
+    rows = pl.DataFrame(
+        {
+            "url": ["https://a.example/1"],
+            "title": ["A headline"],
+            "text": ["Body"],
+            "domain": ["a.example"],
+            "language": ["en"],
+            "articles": [3],
+        }
+    )
+    shown = preview(FEED_ARTICLES, rows).value
+    assert shown == "| domain | language | articles |\n|---|---|---|\n| a.example | en | 3 |"
+
+
+def test_foreign_text_is_escaped_and_loses_addresses() -> None:
+    foreign = "<img src=x onerror=alert(1)> [x](javascript:y) **b** a|b https://a.example/p?q=1"
+    cell = str(markdown_table(["text"], [(foreign,)], longest=200).value).splitlines()[2]
+    assert "<" not in cell and "&lt;img" in cell
+    assert r"\[x\](javascript" in cell and r"\*\*b\*\*" in cell and r"a\|b" in cell
+    assert "https://a.example/…" in cell and "/p?q" not in cell
+    assert "few_words" in str(markdown_table(["flag"], [("few_words",)]).value)
+
+
+def test_run_metadata_has_the_lineage_and_no_address() -> None:
+    found = run_metadata(FEED_ARTICLES, {"last": "https://a.example/page", "rows": 3})
+    assert (found["last"], found["rows"]) == ("https://a.example/…", 3)
+    assert "dagster/column_lineage" in found
+
+
+def test_the_errors_of_an_asset_do_not_name_pages() -> None:
+    def build() -> None:
+        try:
+            raise ValueError("https://a.example/page is odd")
+        except ValueError as error:
+            raise InputError("cannot read 'https://a.example/page'; try again") from error
+
+    with pytest.raises(
+        InputError, match=r"cannot read .https://a\.example/….; try again"
+    ) as caught:
+        without_addresses(build)()
+    assert str(caught.value.__cause__) == "https://a.example/… is odd"

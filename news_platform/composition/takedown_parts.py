@@ -334,6 +334,7 @@ def _verify_indexes(store: ObjectStore, report: VerificationReport) -> None:
         try:
             for hit in iter_hits(store, place):
                 report.rows += 1
-                report.check_row(folder, {Role.url: hit.url, Role.url_hash: hit.url_hash})
+                report.check_value(folder, Role.url, hit.url)
+                report.check_value(folder, Role.url, hit.canonical_url)
         except StorageError:
             report.find(folder, "an unfinished index, which cannot be read")

@@ -55,9 +55,6 @@ from news_platform.rss.work_context import WorkPlaces, WorkReport, work_places
 from news_platform.takedowns.build_filters import cleaned_later, obeying
 from news_platform.web.urls import url_host
 
-FEATURE = "rss"
-OWNERS = [f"team:{FEATURE}"]
-
 
 @dataset_asset(FEEDS, pool="ledger")
 def feeds(

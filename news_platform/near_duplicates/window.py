@@ -32,8 +32,8 @@ from news_platform.storage.commit.markers import fingerprint
 from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.storage.parquet import iter_frames, write_table
+from news_platform.takedowns.build_filters import without_covered
 from news_platform.takedowns.match import Takedowns
-from news_platform.takedowns.rows import is_covered
 
 _READ = ("url_hash", "source", "url", "fetched_at", "text")
 
@@ -165,15 +165,11 @@ def _articles(
         for file in DeltaDataset(store, table, STATISTICS_COLUMNS).files():
             if file.partition == day:
                 for frame in iter_frames(store, file.path, columns=(*_READ, "canonical_url")):
-                    kept = frame.filter(~_is_gone(frame, takedowns))
+                    kept = without_covered(frame, table, takedowns)
                     for url_hash, source, url, seen_at, text in kept.select(*_READ).iter_rows():
                         sketch = _sketch(url, text or "", options, left_out)
                         key = sketch.text_key if sketch else None
                         yield _SeenArticle(url_hash, source, url, seen_at, key), sketch
-
-
-def _is_gone(frame: pl.DataFrame, takedowns: Takedowns) -> pl.Series:
-    return is_covered(frame["url"], takedowns) | is_covered(frame["canonical_url"], takedowns)
 
 
 def _sketch(

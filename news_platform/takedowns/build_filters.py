@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
+from news_platform.datasets.dataset import Dataset
 from news_platform.datasets.domain_metadata import DOMAIN_METADATA
 from news_platform.datasets.source_records import PAGE_SNAPSHOTS
 from news_platform.datasets.takedowns import APPLIED, SEARCHED, TAKEN_DOWN
@@ -17,8 +18,7 @@ from news_platform.errors import Conflict, FetchError
 from news_platform.storage.objects.store import ObjectStore
 from news_platform.takedowns.match import Takedowns, TakedownUse
 from news_platform.takedowns.requests import add_aliases, mark_late, read_active
-from news_platform.takedowns.rows import TakedownTarget, covered_urls
-from news_platform.web.urls import reversed_domain
+from news_platform.takedowns.rows import TakedownTarget
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -27,14 +27,11 @@ OptionsT = TypeVar("OptionsT", bound="DataclassInstance")
 ResultT = TypeVar("ResultT")
 
 
-def without_covered(rows: pl.DataFrame, takedowns: Takedowns) -> pl.DataFrame:
-    """Return rows of raw_news without those that are taken down."""
+def without_covered(rows: pl.DataFrame, dataset: Dataset, takedowns: Takedowns) -> pl.DataFrame:
+    """Return rows of a dataset without those that are taken down, by the roles of its columns."""
     if not takedowns:
         return rows
-    hosts = [reversed_domain(domain) for domain in takedowns.registrable_domains]
-    likely = rows.filter(pl.col("host").is_in(hosts))["uri"]
-    gone = covered_urls(likely, takedowns) if likely.len() else frozenset()
-    return rows.filter(~pl.col("uri").is_in(list(gone)).fill_null(False)) if gone else rows
+    return rows.filter(~TakedownTarget(takedowns).covered(dataset, rows))
 
 
 def refuse_taken_down(url: str, takedowns: Takedowns) -> None:

@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from operator import or_
@@ -21,6 +21,9 @@ ADDRESSES = frozenset(("uri", "url", "sourceURL", "raw_url"))
 """Fields of JSON documents that state the address of the page that a document is about."""
 DOMAINS = frozenset(("domain", "registrable_domain", "normalized_domain"))
 """Fields of JSON documents that state its domain."""
+
+# The parts of documents that describe them: of a snapshot, a refused record, a source record.
+_DESCRIBING = frozenset(("data", "metadata", "record", "provenance"))
 
 
 def covered_urls(urls: Iterable[str | None], takedowns: Takedowns) -> frozenset[str]:
@@ -90,7 +93,7 @@ class TakedownTarget:
         return any(
             (name in ADDRESSES and self.takedowns.covers_url(value))
             or (name in DOMAINS and self.takedowns.covers_domain(value))
-            for name, value in iter_fields(document)
+            for name, value in stated_fields(document)
         )
 
     def covers(self, role: Role, value: str) -> bool:
@@ -105,10 +108,6 @@ class TakedownTarget:
             case Role.host:
                 return self.takedowns.covers_domain(".".join(reversed(value.split("."))))
         return False
-
-    def covered_values(self, role: Role, values: Collection[str]) -> list[str]:
-        """Return the values of such a column that name a covered page or domain."""
-        return [value for value in values if self.covers(role, value)]
 
     def _likely(self, column: Column) -> pl.Expr:
         domains = sorted(self.takedowns.registrable_domains)
@@ -128,7 +127,7 @@ class TakedownTarget:
             return is_covered(values, self.takedowns)
         if column.role not in (Role.url_hash, Role.domain, Role.host):
             return pl.Series([False]).new_from_index(0, values.len())
-        found = self.covered_values(column.role, values.drop_nulls().unique().to_list())
+        found = [one for one in values.drop_nulls().unique() if self.covers(column.role, one)]
         return values.is_in(found).fill_null(False)
 
 
@@ -148,13 +147,14 @@ def _parsed(content: bytes) -> object:
         return None
 
 
-def iter_fields(document: object, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the names and values of all texts in a JSON document."""
-    if isinstance(document, Mapping):
-        for key, value in document.items():
-            yield from iter_fields(value, str(key))
-    elif isinstance(document, list):
-        for value in document:
-            yield from iter_fields(value, name)
-    elif isinstance(document, str):
-        yield name, document
+def stated_fields(document: object) -> Iterator[tuple[str, str]]:
+    """Yield the texts with which a JSON document, or each of a list, says what it is about.
+
+    Fields deeper inside are content: links, images, the answers of others.
+    """
+    for one in document if isinstance(document, list) else [document]:
+        for name, value in one.items() if isinstance(one, dict) else ():
+            if isinstance(value, str):
+                yield name, value
+            elif name in _DESCRIBING and isinstance(value, dict):
+                yield from stated_fields(value)

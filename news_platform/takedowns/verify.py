@@ -42,17 +42,19 @@ _LEDGER_FILE = re.compile(r"\.sqlite(-shm|-wal|-journal)?$")
 _ROW_ROLES = (Role.url, Role.url_hash, Role.domain, Role.host)
 _FOREIGN_ROLES = (Role.html, Role.text, Role.links, Role.title, Role.people)
 Content = Literal["mentions", "documents", "strict", "index"]
-# Files that no declaration has: inputs, the fictional outside, pages that belong to rows of the
-# ledger, the list of files of the demo, and JSON documents that name their page.
+_FOLDERS = tuple((f"{one.place.folder}/", one) for one in DATASETS.values() if one.place.folder)
+# What others deliver, the requests themselves, and the fictional outside.
+_INPUTS = (
+    *("takedowns/", "world/", "feeds.opml"),
+    *(folder for folder, one in _FOLDERS if one.place.engine == "external"),
+)
+# Files that no declaration has: pages that belong to rows of the ledger, its log, the list of files
+# of the demo, and JSON documents that name their page.
 _OTHER_FILES: Mapping[str, Content] = {
-    "takedowns/": "mentions",
-    "world/": "mentions",
-    "crawl-data/": "mentions",
-    "feeds.opml": "mentions",
-    "demo.json": "mentions",
     "articles/full_text/": "mentions",
     "articles/pages/": "mentions",
     "ledger.sqlite-": "mentions",
+    "demo.json": "mentions",
     "samples/source_records/": "documents",
     "quarantine/research/": "documents",
 }
@@ -94,20 +96,17 @@ class VerificationReport:
 
     def check_name(self, path: str) -> None:
         """Look at the name of a file and its folders."""
-        if _content(path) == "mentions" and path.startswith(tuple(_INPUTS)):
-            return
         hashes = covered_hashes(self.takedowns)
-        for part in path.split("/"):
+        for part in path.split("/") if not path.startswith(_INPUTS) else ():
             if part.split(".")[0] in hashes:
                 self.find(path, f"file name {part!r}")
             elif "." in part and "=" not in part and self.takedowns.covers_domain(part):
                 self.find(path, f"folder {part!r}")
 
-    def check_row(self, place: str, values: Mapping[Role, str]) -> None:
-        """Look at the values by which a row is found."""
-        for role, value in values.items():
-            if self.target.covers(role, value):
-                self.find(place, f"{role.value} {value!r}")
+    def check_value(self, place: str, role: Role, value: str, *, name: str = "") -> None:
+        """Look at a value by which a row is found."""
+        if self.target.covers(role, value):
+            self.find(place, f"{name or role.value} {value!r}")
 
     def check_texts(self, place: str, texts: Iterable[str], *, is_foreign: bool) -> None:
         """Look for covered pages in texts: foreign ones mention them, any other is a finding."""
@@ -119,28 +118,9 @@ class VerificationReport:
             self.find(place, "an address of a covered page")
 
 
-def _declared_content(dataset: Dataset) -> Content:
-    match dataset.place.engine:
-        case "external":
-            return "mentions"
-        case "store":
-            return "documents"
-        case "index":
-            return "index"
-        case "files":
-            return "documents" if dataset.columns_of(Role.url) else "mentions"
-    return "strict"
-
-
-_FOLDERS: Mapping[str, Dataset] = {
-    f"{one.place.folder}/": one for one in DATASETS.values() if one.place.folder
-}
-_INPUTS = [*("takedowns/", "world/", "crawl-data/"), "raw/"]
-
-
 def _dataset_of(path: str) -> Dataset | None:
-    """Return the dataset of a file; in a table, the files of its log belong to none."""
-    for folder, dataset in _FOLDERS.items():
+    """Return the dataset of a file; the log of a table belongs to none."""
+    for folder, dataset in _FOLDERS:
         if path.startswith(folder) and "/_delta_log/" not in path:
             is_whole = dataset.place.engine in ("delta", "index")
             if is_whole or dataset.place.holds(path):
@@ -150,12 +130,19 @@ def _dataset_of(path: str) -> Dataset | None:
 
 def _content(path: str) -> Content:
     """Return how an address in a file of this path counts."""
+    if path.startswith(_INPUTS):
+        return "mentions"
     for start, content in _OTHER_FILES.items():
         if path.startswith(start):
             return content
     dataset = _dataset_of(path)
-    if dataset is not None:
-        return _declared_content(dataset)
+    match dataset.place.engine if dataset else "":
+        case "index":
+            return "index"
+        case "files" if dataset and not dataset.columns_of(Role.url):
+            return "mentions"
+        case "files":
+            return "documents"
     is_record = path.startswith(("domain_store/", "domain_buckets/")) and ".jsonl" in path
     return "documents" if is_record else "strict"
 
@@ -307,8 +294,8 @@ def _read_parquet(path: str, body: bytes, report: VerificationReport) -> None:
 def _read_column(path: str, column: pl.Series, role: Role, report: VerificationReport) -> None:
     values = _texts(column)
     if role in _ROW_ROLES:
-        for value in report.target.covered_values(role, values.unique().to_list()):
-            report.find(path, f"{column.name} {value!r}")
+        for value in values.unique():
+            report.check_value(path, role, value, name=column.name)
     else:
         # Nearly all are sorted out before they become Python objects.
         likely = values.filter(values.str.contains_any(list(page_needles(report.takedowns))))

@@ -4,7 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from news_platform.composition.takedown_parts import same_text_elsewhere
 from news_platform.datasets.near_duplicates import NEAR_DUPLICATES
+from news_platform.resources import Resources
+from news_platform.settings import Settings
 from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import ObjectStore, open_store
 from news_platform_tests.near_duplicates.days import Corpus
@@ -25,6 +28,10 @@ def test_days_that_were_compared_with_an_article_are_clustered_without_it(
     corpus.add(1, {"copy": variant(1, changed=4)})
     corpus.build(0, 1)
     assert corpus.rows(1)["cluster_size"].to_list() == [2]
+    resources = Resources(Settings(root=store.url))
+    down = target("url", "https://gone.example/").takedowns
+    # It is a page of its own, which only a request of its own removes.
+    assert same_text_elsewhere(resources, down) == ["https://copy.example/"]
     ask(store, "url", "https://gone.example/")
     assert served(store).removed["near_duplicates"].rows == 1
     assert corpus.rows(0)["uri"].to_list() == ["https://stays.example/"]

@@ -8,16 +8,25 @@ import pytest
 import sqlalchemy as sa
 
 from news_platform.datasets.articles import ARTICLES
+from news_platform.datasets.dataset import Role
 from news_platform.isolation.pool import Pool
 from news_platform.rss.discovery.discover import DiscoveryOptions, discover_feeds
 from news_platform.rss.export import LEDGER, export_days
 from news_platform.rss.ledger.newsroom_tables import ARTICLE_STATES
-from news_platform.rss.ledger.tables import ARTICLES_INDEX, FEEDS, LINKS, RAW, ROBOTS
+from news_platform.rss.ledger.tables import (
+    ARTICLES_INDEX,
+    FEEDS,
+    LINKS,
+    METADATA,
+    RAW,
+    ROBOTS,
+)
 from news_platform.rss.polling.poll_schedule import PollOptions
 from news_platform.rss.takedown import clean_ledger, find_in_ledger, ledger_aliases
 from news_platform.rss.work_context import WorkOptions
 from news_platform.storage.engines import ParquetEngine
 from news_platform.storage.objects.store import ObjectStore
+from news_platform.storage.sql.row_roles import role_of
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import TakedownPart, apply_takedowns
 from news_platform.takedowns.requests import list_pending
@@ -262,3 +271,9 @@ def test_an_article_that_a_late_worker_stored_is_cleaned_afterwards(
     assert list_pending(root) == [("ledger", "all")]
     apply_takedowns(root, parts, now=NOW)
     assert _urls(engine) == [STAYS] and list_pending(root) == []
+
+
+def test_every_column_with_addresses_states_its_role() -> None:
+    columns = [column for table in METADATA.tables.values() for column in table.columns]
+    named = [one for one in columns if "url" in one.name and one.table.name != "sheet_books"]
+    assert len(named) > 10 and [one for one in named if role_of(one) is Role.fact] == []

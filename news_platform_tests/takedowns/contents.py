@@ -19,8 +19,8 @@ from news_platform.storage.delta import DeltaDataset
 from news_platform.storage.objects.store import ObjectStore
 from news_platform_tests.takedowns.asked import asked
 
-# Not `news/feed_candidates`: feeds that only removed pages named stay until their WARC is collected
-# again. Columns that differ between two roots with the same history: places, times, numbers, ids.
+# Columns that differ between two roots with the same history: places, times, numbers and ids.
+# Not `news/feed_candidates`: feeds that only removed pages named stay until a new collection.
 _OWN = {
     "articles": ("row_id", "full_text_ref", "fetched_at", "found_at"),
     "near_duplicates": ("cluster_id", "jaccard", "seen_at", "first_seen_at", "merged_ids"),

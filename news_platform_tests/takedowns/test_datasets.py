@@ -19,7 +19,7 @@ from news_platform.storage.engines import DatasetEngine, FileEngine
 from news_platform.takedowns.match import Takedowns
 from news_platform.takedowns.removal import FoundPlaces, find_places
 from news_platform.takedowns.requests import add_request
-from news_platform.takedowns.rows import ADDRESSES, iter_documents, iter_fields
+from news_platform.takedowns.rows import ADDRESSES, iter_documents, stated_fields
 from news_platform_tests.servers.demo import Demo
 from news_platform_tests.takedowns.asked import asked
 from news_platform_tests.takedowns.sample_root import SampleRoot
@@ -71,7 +71,7 @@ def _in_files(engine: FileEngine) -> Iterator[TakedownRequest]:
             if "domain" in values:
                 yield asked("domain", values["domain"])
             for document in iter_documents(engine.store.read(info.path)):
-                fields = iter_fields(document)
+                fields = stated_fields(document)
                 yield from (asked("url", text) for name, text in fields if name in ADDRESSES)
 
 

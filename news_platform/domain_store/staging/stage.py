@@ -19,6 +19,7 @@ from news_platform.datasets import versions
 from news_platform.datasets.domain_buckets import DOMAIN_BUCKETS
 from news_platform.datasets.domain_buckets import ROOT as DATASET
 from news_platform.datasets.domain_store import ROOT as STORE
+from news_platform.datasets.raw_news import RAW_NEWS
 from news_platform.datasets.takedowns import TAKEN_DOWN
 from news_platform.domain_store.building.uploads import Uploads, open_uploads, scratch_errors
 from news_platform.domain_store.commit import claim_bucket_count, read_bucket_count
@@ -110,7 +111,7 @@ def stage_batch(
     refused = 0
     with scratch_errors(options.scratch), closing(runs):
         for frame in frames:
-            kept = without_covered(frame, takedowns)
+            kept = without_covered(frame, RAW_NEWS, takedowns)
             refused += frame.height - kept.height
             runs.add(encode_lines(kept, options.buckets))
         with open_uploads(store, options.uploads) as uploads:

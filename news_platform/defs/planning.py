@@ -27,6 +27,8 @@ EVERY = "*"
 # Days that are this new do not wait for the history that a backfill makes stale.
 _WEEK = timedelta(days=7)
 _FRESH_PLACES = 2
+# A follower of many partitions waits at most this long for those that are being built.
+_PATIENCE = HOUR
 _SHOWN_STOPS = 3
 _LONGEST_ERROR = 200
 # The machines that create runs and evaluate sensors may disagree about the time.
@@ -65,14 +67,12 @@ class Hold:
 class Limits:
     """How many runs a sensor has in progress, and how many partitions one of them builds.
 
-    A partition is requested at most every `spacing_seconds`. A follower of many partitions waits at
-    most `parents_seconds` for those that are being built.
+    A partition is requested at most every `spacing_seconds`.
     """
 
     runs: int = 8
     per_run: int = 1
     spacing_seconds: float = 0.0
-    parents_seconds: float = HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +231,7 @@ def _partition_plan(unit: _StalePartition, tick: TickInput, limits: Limits) -> P
         return PartitionPlan(State.BEHIND, "retry requested by an operator")
     # A partition that has failed was ready once: only its retry counts.
     waiting = _retry(unit.failure, tick) if unit.failure else _hold(unit, tick, limits)
-    patience = unit.since + limits.parents_seconds
+    patience = unit.since + _PATIENCE
     if waiting is None and tick.busy and tick.now < patience:
         waiting = PartitionPlan(State.WAITING, tick.busy, patience)
     return waiting or PartitionPlan(State.BEHIND, f"stale since {clock(unit.since, tick.now)}")

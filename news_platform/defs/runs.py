@@ -150,12 +150,10 @@ def _backfills(instance: dg.DagsterInstance) -> Iterator[Build]:
         if data is None:
             continue
         left = data.get_targeted_partitions_without_materialization_status()
-        for key, subset in left.partitions_subsets_by_asset_key.items():
-            yield Build(
-                f"of backfill {backfill.backfill_id}",
-                frozenset({key.to_user_string()}),
-                keys=frozenset(subset.get_partition_keys()),
-            )
+        for asset, subset in left.partitions_subsets_by_asset_key.items():
+            if keys := frozenset(subset.get_partition_keys()):
+                assets = frozenset({asset.to_user_string()})
+                yield Build(f"of backfill {backfill.backfill_id}", assets, keys=keys)
 
 
 def run_assets(run: dg.DagsterRun) -> frozenset[str]:
@@ -273,7 +271,8 @@ def tag_failures(instance: dg.DagsterInstance, asset: str, attempts: Collection[
     for run_id, attempt in untagged.items():
         assert attempt.error is not None
         tags = {FAILURE_TAG: attempt.error.text()[:_LONGEST_MESSAGE]}
-        if attempt.error.is_final:
+        # Of several partitions, the one to blame is found by building each alone.
+        if attempt.error.is_final and len(attempt.inputs) == 1:
             tags[PERMANENT_TAG] = asset
         instance.add_run_tags(run_id, tags)
 

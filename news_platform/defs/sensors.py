@@ -161,12 +161,7 @@ def settings_digest(settings: Settings) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def reconciling_sensor(
-    rule: RebuildRule,
-    *,
-    interval_seconds: int = 60,
-    status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.RUNNING,
-) -> dg.SensorDefinition:
+def reconciling_sensor(rule: RebuildRule, *, interval_seconds: int = 60) -> dg.SensorDefinition:
     """Build the sensor `follow_<asset>`; it also adds new keys to dynamic partitions."""
 
     @dg.sensor(
@@ -174,7 +169,7 @@ def reconciling_sensor(
         target=dg.AssetSelection.assets(rule.asset),
         description=f"Requests the partitions of {rule.asset} that differ from their inputs.",
         minimum_interval_seconds=interval_seconds,
-        default_status=status,
+        default_status=dg.DefaultSensorStatus.RUNNING,
     )
     def follow(
         context: dg.SensorEvaluationContext, platform: dg.ResourceParam[Resources]

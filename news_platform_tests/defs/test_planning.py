@@ -24,7 +24,6 @@ from news_platform.defs.sensor_state import (
     Attempt,
     RunError,
     SensorState,
-    backoff_seconds,
     dump_state,
     load_state,
     with_unreadable_inputs,
@@ -439,11 +438,3 @@ def test_a_tick_says_what_it_saw() -> None:
 @pytest.mark.parametrize("cursor", [None, "", "not JSON", '{"stale_since": "never"}'])
 def test_an_unreadable_cursor_counts_as_none(cursor: str | None) -> None:
     assert load_state(cursor) == SensorState()
-
-
-@pytest.mark.parametrize(
-    ("failures", "seconds"),
-    [(1, MINUTE), (2, 5 * MINUTE), (3, 15 * MINUTE), (4, HOUR), (27, HOUR), (28, DAY), (999, DAY)],
-)
-def test_the_pause_grows_to_an_hour_and_then_to_a_day(failures: int, seconds: float) -> None:
-    assert backoff_seconds(failures) == seconds
